@@ -1,0 +1,153 @@
+"""For tests on real processes: run commands as a user does, wait for conditions, leave nothing behind.
+
+A test gets a mark of its own in the environment, which all processes it starts inherit; when the
+test is over, a process that still carries the mark is a failure of the test and is killed.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, TypeVar
+
+import psutil
+import pytest
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+MARK: Final = "YARNFLOW_INTEGRATION_TEST"
+T = TypeVar("T")
+
+
+def wait_until(condition: Callable[[], T], what: str, timeout_s: float = 60.0) -> T:
+    """The first true value of ``condition``; the only place where a test waits by polling.
+
+    Raises
+    ------
+    AssertionError
+        It did not become true in time; names ``what`` and the last value.
+    """
+    end = time.monotonic() + timeout_s
+    while not (value := condition()):
+        assert time.monotonic() < end, f"waited {timeout_s:.0f} s for {what}; last seen: {value!r}"
+        time.sleep(0.1)
+    return value
+
+
+def marked_processes(mark: str) -> list[psutil.Process]:
+    """Live processes that a test started, at whatever depth."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.environ().get(MARK) == mark and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+        except psutil.Error:
+            continue
+    return [process for process in found if process.pid != os.getpid()]
+
+
+@dataclass
+class Started:
+    """A command that runs in the background, its output in files."""
+
+    process: subprocess.Popen[bytes]
+    stdout_file: Path
+    stderr_file: Path
+
+    @property
+    def stdout(self) -> str:
+        """What it has written so far."""
+        return self.stdout_file.read_text(errors="replace")
+
+    @property
+    def stderr(self) -> str:
+        """What it has written to standard error so far."""
+        return self.stderr_file.read_text(errors="replace")
+
+    def wait(self, timeout_s: float = 180.0) -> int:
+        """Exit status; negative = killed by that signal."""
+        return self.process.wait(timeout_s)
+
+
+@dataclass
+class Commands:
+    """Runs ``yarnflow`` in a directory of the test's own."""
+
+    directory: Path
+    mark: str
+    started: list[Started] = field(default_factory=list)
+
+    def start(self, *arguments: str | Path, environment: Mapping[str, str] | None = None) -> Started:
+        """Start ``yarnflow …`` in the background."""
+        return self.start_command(
+            [Path(sys.executable).with_name("yarnflow"), *arguments], environment=environment or {}
+        )
+
+    def start_command(
+        self, command: Sequence[str | Path], environment: Mapping[str, str] | None = None
+    ) -> Started:
+        """Start any command in the background."""
+        number = len(self.started)
+        stdout = self.directory / f"command-{number}.out"
+        stderr = self.directory / f"command-{number}.err"
+        with stdout.open("wb") as out, stderr.open("wb") as err:
+            process = subprocess.Popen(
+                [str(word) for word in command],
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                cwd=self.directory,
+                env={**os.environ, **(environment or {}), MARK: self.mark},
+            )
+        started = Started(process, stdout, stderr)
+        self.started.append(started)
+        return started
+
+    def run(self, *arguments: str | Path, timeout_s: float = 180.0) -> Started:
+        """Run ``yarnflow …`` to its end."""
+        started = self.start(*arguments)
+        started.wait(timeout_s)
+        return started
+
+
+@pytest.fixture
+def yarnflow(tmp_path: Path) -> Iterator[Commands]:
+    """Commands of this test; afterwards none of its processes is left, and a failure shows their output."""
+    commands = Commands(tmp_path, uuid.uuid4().hex)
+    yield commands
+    for started in commands.started:
+        if started.process.poll() is None:
+            started.process.terminate()
+    for started in commands.started:
+        try:
+            started.process.wait(30)
+        except subprocess.TimeoutExpired:
+            started.process.kill()
+            started.process.wait()
+    left: list[psutil.Process] = []
+    try:
+        # the kernel kills orphans at once, but takes a moment to be done with a JVM
+        wait_until(lambda: not marked_processes(commands.mark), "processes of the test to end", 15.0)
+    except AssertionError:
+        left = marked_processes(commands.mark)
+    described = [f"{process.pid}: {' '.join(_command_line(process))[:200]}" for process in left]
+    for process in left:
+        process.kill()
+    for started in commands.started:
+        # shown by pytest for failed tests only
+        arguments = " ".join(map(str, started.process.args)) if isinstance(started.process.args, list) else ""
+        print(f"--- {arguments}: exit status {started.process.returncode}")
+        print(*started.stdout.splitlines()[-50:], *started.stderr.splitlines()[-50:], sep="\n")
+    assert not described, "processes left behind:\n" + "\n".join(described)
+
+
+def _command_line(process: psutil.Process) -> list[str]:
+    try:
+        return list(process.cmdline())
+    except psutil.Error:
+        return ["(gone)"]

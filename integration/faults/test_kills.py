@@ -1,0 +1,100 @@
+"""kill -9 of each process in the middle of a job; every window must come out once.
+
+The job is paced (one small file in each micro-batch, ten batches and more to go when the fault
+comes), so that there always is a middle.
+"""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import psutil
+import pytest
+
+from integration.conftest import ROOT, Commands, Started, wait_until
+from integration.flights import assert_every_window_once
+from integration.processes import (
+    DRIVER,
+    EXECUTOR,
+    JOB_MANAGER,
+    TASK_MANAGER,
+    driver_with_a_job,
+    kill_one,
+    processes,
+)
+
+FLIGHTS = ROOT / "examples" / "flight_delays.py"
+
+
+def _start(yarnflow: Commands, output: Path, *options: str) -> Started:
+    """Start the job and wait until its first windows are committed."""
+    started = yarnflow.start(
+        "submit", *options, "-Dexecution.micro-batch.interval=1 s", FLIGHTS, "--output", output
+    )
+
+    def committed() -> bool:
+        assert started.process.poll() is None, "the job ended before the fault"
+        return output.exists() and any(output.rglob("part-*.parquet"))
+
+    wait_until(committed, "the first windows", 120)
+    return started
+
+
+def _finish(started: Started, output: Path) -> None:
+    assert started.wait(300) == 0
+    assert "to FINISHED" in started.stderr
+    assert_every_window_once(output)
+
+
+def test_executor_killed(yarnflow: Commands, tmp_path: Path) -> None:
+    output = tmp_path / "windows"
+    started = _start(yarnflow, output, "-p", "2")
+    pid = kill_one(yarnflow.mark, EXECUTOR)
+    wait_until(lambda: [p for p in processes(yarnflow.mark, EXECUTOR) if p.pid != pid], "another executor")
+    _finish(started, output)
+    assert "executor 0" in started.stderr, "the user was not told of the lost executor"
+
+
+def test_driver_killed(yarnflow: Commands, tmp_path: Path) -> None:
+    output = tmp_path / "windows"
+    started = _start(yarnflow, output, "-p", "2")
+    driver = driver_with_a_job(yarnflow.mark)
+    assert driver is not None
+    task_managers = {p.pid for p in processes(yarnflow.mark, TASK_MANAGER)}
+    driver.send_signal(signal.SIGKILL)
+    _finish(started, output)
+    assert "to RESTARTING" in started.stderr
+    assert task_managers, "no TaskManager was seen"
+
+
+def test_task_manager_killed(yarnflow: Commands, tmp_path: Path) -> None:
+    output = tmp_path / "windows"
+    started = _start(yarnflow, output, "-p", "2", "-Dminicluster.number-of-taskmanagers=2")
+    before = {p.pid for p in processes(yarnflow.mark, TASK_MANAGER)}
+    assert len(before) == 2
+    kill_one(yarnflow.mark, TASK_MANAGER)
+    wait_until(lambda: len(processes(yarnflow.mark, TASK_MANAGER)) == 2, "a TaskManager in its place")
+    _finish(started, output)
+
+
+def test_job_manager_killed_without_high_availability(yarnflow: Commands, tmp_path: Path) -> None:
+    """Nobody else knows the job, so the command ends with an error and takes everything along."""
+    started = _start(yarnflow, tmp_path / "windows", "-p", "2")
+    kill_one(yarnflow.mark, JOB_MANAGER)
+    assert started.wait(60) not in (0, 1)
+    (line,) = [line for line in started.stderr.splitlines() if line.startswith("error:")]
+    assert "JobManager" in line
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_command_ended_by_a_signal_leaves_nothing(
+    yarnflow: Commands, tmp_path: Path, number: signal.Signals
+) -> None:
+    """The fixture fails the test when a process is left."""
+    started = _start(yarnflow, tmp_path / "windows", "-p", "2")
+    started.process.send_signal(number)
+    status = started.wait(60)
+    assert status == {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGKILL: -9}[number]
+    wait_until(lambda: not processes(yarnflow.mark, DRIVER), "the drivers to be gone", 20)
+    assert not [p for p in processes(yarnflow.mark, EXECUTOR) if p.status() != psutil.STATUS_ZOMBIE]

@@ -1,0 +1,49 @@
+"""Finding and killing the processes of a running cluster."""
+
+from __future__ import annotations
+
+import signal
+
+import psutil
+
+from integration.conftest import marked_processes, wait_until
+
+EXECUTOR = "CoarseGrainedExecutorBackend"
+DRIVER = "yarnflow.entrypoint.driver"
+TASK_MANAGER = "yarnflow.entrypoint.taskmanager"
+JOB_MANAGER = "yarnflow.entrypoint.jobmanager"
+
+
+def processes(mark: str, what: str) -> list[psutil.Process]:
+    """Processes of a test whose command line names ``what``, oldest first."""
+    found = []
+    for process in marked_processes(mark):
+        try:
+            if any(what in word for word in process.cmdline()):
+                found.append((process.create_time(), process))
+        except psutil.Error:
+            continue
+    return [process for _time, process in sorted(found, key=lambda pair: pair[0])]
+
+
+def kill_one(mark: str, what: str) -> int:
+    """``kill -9`` the oldest such process and wait until it is gone; returns its pid."""
+    victim = wait_until(lambda: processes(mark, what), f"a process of {what}")[0]
+    victim.send_signal(signal.SIGKILL)
+    wait_until(lambda: not victim.is_running() or victim.status() == psutil.STATUS_ZOMBIE, f"{victim} to die")
+    return victim.pid
+
+
+def driver_with_a_job(mark: str) -> psutil.Process | None:
+    """The driver that has executors dialled in, not a warm spare."""
+    for executor in processes(mark, EXECUTOR):
+        words = executor.cmdline()
+        port = int(words[words.index("--driver-url") + 1].rsplit(":", 1)[1])
+        for driver in processes(mark, DRIVER):
+            for process in (driver, *driver.children(recursive=True)):
+                try:
+                    if any(c.status == "LISTEN" and c.laddr.port == port for c in process.net_connections()):
+                        return driver
+                except psutil.Error:
+                    continue
+    return None

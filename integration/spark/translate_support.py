@@ -1,0 +1,154 @@
+"""Small graphs built by hand, and a session to run them in."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from yarnflow.config.configuration import Configuration
+from yarnflow.core.messages import ProgramKind
+from yarnflow.graph.closures import make_closure
+from yarnflow.graph.job_graph import JobEdge, JobGraph, JobVertex, ShipStrategy, StreamNode
+from yarnflow.graph.operators import (
+    CollectionSource,
+    FileSink,
+    ForeachBatchSink,
+    Key,
+    Operator,
+    PrintSink,
+    PythonKind,
+    PythonOperator,
+)
+from yarnflow.graph.schema import Field, Schema
+from yarnflow.spark.graph_program import GraphProgram
+
+
+def make_session() -> SparkSession:
+    """A local session with two task threads."""
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    session = (
+        SparkSession.builder.master("local[2]")
+        .appName("translate")
+        .config("spark.ui.enabled", "false")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.memory", "700m")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.streaming.metricsEnabled", "false")
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("OFF")
+    return session
+
+
+def schema(text: str) -> Schema:
+    """``word string, n bigint``; one bare type = a scalar stream."""
+    if " " not in text:
+        return Schema((Field("value", text),), scalar=True)
+    return Schema(tuple(Field(*part.strip().split(" ", 1)) for part in text.split(", ")))
+
+
+def key(*names: str) -> Key:
+    """Keyed by fields."""
+    return Key(names, names)
+
+
+@dataclass
+class Graph:
+    """Builds a JobGraph; everything forward is one vertex unless ``new_vertex``."""
+
+    nodes: list[StreamNode] = field(default_factory=list)
+    vertex: dict[int, int] = field(default_factory=dict)
+    edges: list[JobEdge] = field(default_factory=list)
+
+    def add(
+        self,
+        operator: Operator,
+        output: Schema,
+        *inputs: int,
+        uid: str = "",
+        new_vertex: bool = False,
+        rebalance: bool = False,
+        parallelism: int = 2,
+    ) -> int:
+        """Add an operator; returns its id."""
+        node_id = len(self.nodes) + 1
+        name = type(operator).__name__
+        self.nodes.append(
+            StreamNode(
+                node_id, name, f"{node_id:032x}", operator, inputs, output, parallelism, 128, "default", uid, f"job.py:{node_id}"
+            )
+        )
+        fresh = new_vertex or rebalance or len(inputs) != 1
+        self.vertex[node_id] = node_id if fresh else self.vertex[inputs[0]]
+        if rebalance:
+            self.edges.append(
+                JobEdge(_vertex_id(self.vertex[inputs[0]]), _vertex_id(node_id), ShipStrategy.REBALANCE)
+            )
+        return node_id
+
+    def collection(self, rows: Sequence[Any], output: Schema) -> int:
+        """A bounded source of rows (tuples, or bare values of a scalar stream)."""
+        columns = [list(rows)] if output.scalar else [list(c) for c in zip(*rows, strict=True)]
+        if not rows:
+            columns = [[] for _ in output.fields]
+        table = pa.table(dict(zip(output.names, columns, strict=True)))
+        out = pa.BufferOutputStream()
+        with pa.ipc.new_stream(out, table.schema) as writer:
+            writer.write_table(table)
+        return self.add(CollectionSource(output, out.getvalue().to_pybytes()), output)
+
+    def python(self, kind: PythonKind, function: Any, output: Schema, source: int, **options: Any) -> int:
+        """A Python function."""
+        return self.add(PythonOperator(kind, make_closure(function, "job.py:7")), output, source, **options)
+
+    def output(self, node_id: int) -> Schema:
+        """What a node puts out."""
+        return self.nodes[node_id - 1].output_schema
+
+    def sink(self, operator: Operator, source: int, **options: Any) -> int:
+        """A sink."""
+        return self.add(operator, self.output(source), source, **options)
+
+    def files(self, path: Path, source: int, fmt: str = "parquet", **options: Any) -> int:
+        """A file sink."""
+        return self.sink(FileSink(str(path), fmt, **options), source)
+
+    def print(self, source: int, identifier: str = "") -> int:
+        """A print sink."""
+        return self.sink(PrintSink(identifier), source)
+
+    def each_batch(self, function: Callable[[DataFrame, int], None], source: int) -> int:
+        """A function over batches."""
+        return self.sink(ForeachBatchSink(make_closure(function, "job.py:9")), source)
+
+    def job(self) -> JobGraph:
+        """The graph."""
+        chains: dict[int, list[int]] = {}
+        for node_id, vertex in self.vertex.items():
+            chains.setdefault(vertex, []).append(node_id)
+        vertices = tuple(JobVertex(_vertex_id(v), f"v{v}", tuple(c), 2, 128, "default") for v, c in chains.items())
+        return JobGraph("0" * 32, "test", ProgramKind.GRAPH, tuple(self.nodes), vertices, tuple(self.edges))  # type: ignore[arg-type]
+
+
+def _vertex_id(number: int) -> Any:
+    return f"{number:032x}"
+
+
+def program(spark: SparkSession, graph: Graph, directory: Path) -> GraphProgram:
+    """The graph, ready to start."""
+    return GraphProgram(spark, graph.job(), Configuration.empty(), str(directory / "checkpoint"))
+
+
+def run(spark: SparkSession, graph: Graph, directory: Path) -> None:
+    """Run a bounded graph to its end."""
+    made = program(spark, graph, directory)
+    made.start()
+    made.await_end()

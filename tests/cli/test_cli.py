@@ -1,0 +1,261 @@
+"""Every bad input: one line, the right exit status.  And the good ones."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.client.fakes import FakeConnection, FakeDispatcher
+
+from yarnflow.cli.main import main
+from yarnflow.client import targets
+from yarnflow.core.messages import ErrorInfo
+from yarnflow.core.states import JobStatus
+from yarnflow.errors import DuplicateJob
+
+S = JobStatus
+
+PROGRAM = """
+import sys
+from yarnflow.api.executor import current_executor
+from yarnflow.graph.job_graph import JobGraph
+from yarnflow.core.messages import ProgramKind
+print("in the program", sys.argv[1:])
+client = current_executor().submit(JobGraph("ab" * 16, "flights", ProgramKind.GRAPH))
+client.get_job_execution_result()
+print("after")
+"""
+
+
+@pytest.fixture(autouse=True)
+def interpreter(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    import signal
+
+    monkeypatch.delenv("YARNFLOW_CONF_DIR", raising=False)
+    main_module, argv, path = sys.modules["__main__"], sys.argv, list(sys.path)
+    on_term, on_int = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
+    yield
+    sys.modules["__main__"], sys.argv, sys.path[:] = main_module, argv, path
+    signal.signal(signal.SIGTERM, on_term)
+    signal.signal(signal.SIGINT, on_int)
+
+
+@pytest.fixture
+def dispatcher(monkeypatch: pytest.MonkeyPatch) -> FakeDispatcher:
+    """The cluster behind both targets."""
+    fake = FakeDispatcher()
+    connections: list[FakeConnection] = []
+
+    def connect(target: targets.Target, configuration: object, driver_stdout_fd: int | None = None) -> FakeConnection:
+        connections.append(FakeConnection(fake, target.owned))
+        return connections[-1]
+
+    monkeypatch.setattr(targets.Target, "connect", connect)
+    fake.connections = connections  # type: ignore[attr-defined]
+    return fake
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    path = tmp_path / "prog.py"
+    path.write_text(PROGRAM)
+    return path
+
+
+def _errors(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    return [line for line in capsys.readouterr().err.splitlines() if line.startswith("error: ")]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "text"),
+    [
+        (["sumbit"], 2, "did you mean submit?"),
+        (["submit"], 2, "missing PROGRAM"),
+        (["submit", "--paralelism", "2", "x.py"], 2, "--parallelism"),
+        (["submit", "-p", "zero", "x.py"], 2, "zero"),
+        (["submit", "-p", "0", "x.py"], 2, "0"),
+        (["submit", "/none/x.py"], 21, "/none/x.py does not exist"),
+        (["submit", "-t", "locl", "{program}"], 12, "did you mean local?"),
+        (["submit", "-t", "yarn-session", "{program}"], 12, "Known: local"),
+        (["submit", "-D", "paralelism.default=2", "{program}"], 11, "parallelism.default"),
+        (["submit", "-Dparallelism.default=x", "{program}"], 12, "parallelism.default"),
+        (["submit", "-Dparallelism.default", "{program}"], 10, "expected -Dkey=value"),
+        (["submit", "-m", "nowhere", "{program}"], 12, "expected host:port"),
+        (["submit", "-d", "{program}"], 12, "cannot be detached"),
+        (["submit", "-pyfs", "/none.py", "{script}"], 21, "/none.py"),
+        (["cancel", "12"], 41, "is not a job id"),
+        (["cancel"], 2, "JOB"),
+        (["list", "-t", "local"], 12, "lives only as long"),
+        (["info", "/none/x.py"], 21, "does not exist"),
+        (["info", "{empty}"], 23, "without calling execute()"),
+        (["submit", "{empty}"], 23, "no job was submitted"),
+        (["submit", "{broken}"], 22, "line 1"),
+        (["submit", "{raising}"], 24, "ValueError: bad luck"),
+        (["submit", "{bug}", "--verbose"], 24, "ZeroDivisionError"),
+    ],
+)
+def test_bad_input(
+    arguments: list[str],
+    status: int,
+    text: str,
+    tmp_path: Path,
+    program: Path,
+    dispatcher: FakeDispatcher,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    files = {
+        "program": PROGRAM,
+        "script": "print(1)",
+        "empty": "import yarnflow",
+        "broken": "def",
+        "raising": "import yarnflow\nraise ValueError('bad luck')",
+        "bug": "import yarnflow\n1/0",
+    }
+    for name, content in files.items():
+        (tmp_path / f"{name}.py").write_text(content)
+    filled = [argument.format(**{name: tmp_path / f"{name}.py" for name in files}) for argument in arguments]
+    assert main(filled) == status
+    (line,) = _errors(capsys)
+    assert text in line
+    assert all(connection.stops for connection in dispatcher.connections)  # type: ignore[attr-defined]
+
+
+def test_submit_waits_and_keeps_its_own_words_off_standard_output(
+    program: Path, dispatcher: FakeDispatcher, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["submit", "-p", "2", str(program), "-p", "x", "--verbose"]) == 0
+    out, err = capsys.readouterr()
+    assert out == "in the program ['-p', 'x', '--verbose']\nafter\n"
+    assert err.splitlines() == [
+        f"Job flights has been submitted with JobID {'ab' * 16}.",
+        f"Job flights ({'ab' * 16}) switched from state CREATED to RUNNING.",
+        f"Job flights ({'ab' * 16}) switched from state RUNNING to FINISHED.",
+    ]
+    assert dispatcher.submissions[0].configuration["parallelism.default"] == "2"
+    (connection,) = dispatcher.connections  # type: ignore[attr-defined]
+    assert connection.stops == [(False, False)]
+
+
+@pytest.mark.parametrize("verb", [["run"], ["submit", "-py"], ["run", "--python"]])
+def test_flink_habits(verb: list[str], program: Path, dispatcher: FakeDispatcher) -> None:
+    assert main([*verb, str(program)]) == 0
+
+
+def test_failed_job(program: Path, dispatcher: FakeDispatcher, capsys: pytest.CaptureFixture[str]) -> None:
+    dispatcher.states = [S.RUNNING, S.FAILED]
+    dispatcher.error = ErrorInfo("USER_CODE", "ValueError: 'x' in map()", "Traceback:\n  File prog.py")
+    assert main(["submit", str(program)]) == 45
+    err = capsys.readouterr().err.splitlines()
+    assert err[-3:-1] == ["Traceback:", "  File prog.py"]
+    assert err[-1].startswith("error: job flights") and err[-1].endswith("ValueError: 'x' in map()")
+    assert "Logs are in /kept/logs" in err
+
+
+def test_refused_submission(
+    program: Path, dispatcher: FakeDispatcher, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dispatcher.raise_on_submit = DuplicateJob("job key k is taken")
+    assert main(["submit", "--job-key", "k", str(program)]) == 42
+    assert _errors(capsys) == ["error: job key k is taken"]
+
+
+def test_detached_remote(program: Path, dispatcher: FakeDispatcher) -> None:
+    dispatcher.states = [S.RUNNING]
+    assert main(["submit", "-d", "-m", "host:6123", str(program)]) == 0
+
+
+def test_script_is_shipped_not_run(tmp_path: Path, dispatcher: FakeDispatcher) -> None:
+    script = tmp_path / "script.py"
+    script.write_text("raise SystemExit('must not run here')")
+    assert main(["submit", "-p", "3", "--name", "count", str(script), "arg"]) == 0
+    submission = dispatcher.submissions[0]
+    assert submission.script_argv == ("script.py", "arg") and submission.name == "count"
+
+
+def test_interrupt_in_the_program(tmp_path: Path, dispatcher: FakeDispatcher) -> None:
+    path = tmp_path / "prog.py"
+    path.write_text("import yarnflow\nraise KeyboardInterrupt")
+    assert main(["submit", str(path)]) == 130
+    path.write_text("import yarnflow, os, signal\nos.kill(os.getpid(), signal.SIGTERM)\nimport time; time.sleep(30)")
+    assert main(["submit", str(path)]) == 143
+    assert [c.stops for c in dispatcher.connections] == [[(True, False)]] * 2  # type: ignore[attr-defined]
+
+
+def test_programs_own_exit_status(tmp_path: Path, dispatcher: FakeDispatcher) -> None:
+    path = tmp_path / "prog.py"
+    path.write_text("import yarnflow, sys\nsys.exit(7)")
+    assert main(["submit", str(path)]) == 7
+    path.write_text("import yarnflow, argparse\nargparse.ArgumentParser().parse_args()")
+    assert main(["submit", str(path), "--help"]) == 0
+    path.write_text("import yarnflow, sys\nsys.exit(0)")
+    assert main(["submit", str(path)]) == 23
+
+
+def test_internal_error(program: Path, dispatcher: FakeDispatcher, capsys: pytest.CaptureFixture[str]) -> None:
+    dispatcher.raise_on_submit = TypeError("a bug")  # type: ignore[assignment]
+    program.write_text("print(1)")
+    assert main(["submit", str(program)]) == 90
+    assert _errors(capsys) == [
+        "error: internal error: TypeError: a bug; run again with --verbose and report what it prints"
+    ]
+
+
+def test_info_prints_the_plan(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["info", str(program)]) == 0
+    out = capsys.readouterr().out
+    plan = json.loads(out[out.index("{") :])
+    assert plan["name"] == "flights"
+    assert "after" not in out.splitlines()
+
+
+def test_info_of_a_script(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "s.py").write_text("print('no')")
+    assert main(["info", "-p", "5", str(tmp_path / "s.py")]) == 0
+    assert json.loads(capsys.readouterr().out)["required_slots"] == 5
+
+
+def test_list_info_and_cancel(
+    program: Path, dispatcher: FakeDispatcher, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dispatcher.states = [S.RUNNING]
+    job = "ab" * 16
+    assert main(["list"]) == 0
+    assert capsys.readouterr().out == "No running jobs.\nNo scheduled jobs.\n"
+    main(["submit", "-d", "-t", "remote", str(program)])
+    capsys.readouterr()
+    assert main(["list", "-r"]) == 0
+    assert f" : {job} : flights (RUNNING, 1/1 slots)" in capsys.readouterr().out
+    assert main(["info", job]) == 0
+    assert json.loads(capsys.readouterr().out)["overview"]["status"] == "RUNNING"
+    assert main(["cancel", job]) == 0
+    assert capsys.readouterr().out == f"Cancelling job {job}.\nCancelled job {job}.\n"
+    assert main(["cancel", job]) == 40
+    assert main(["cancel", "0" * 32]) == 41
+
+
+@pytest.mark.parametrize("arguments", [["version"], ["--version"]])
+def test_version(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments) == 0
+    assert capsys.readouterr().out.startswith("yarnflow 0.")
+
+
+def test_help_lists_all_verbs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    out = capsys.readouterr().out
+    assert all(verb in out for verb in ("submit", "info", "list", "cancel", "jobmanager", "taskmanager"))
+
+
+def test_help_imports_no_verb() -> None:
+    import subprocess
+
+    code = (
+        "import sys, io; from yarnflow.cli.main import main; main(['--help'])\n"
+        "heavy = {'rich', 'thrift', 'pyspark', 'pyarrow', 'yaml', 'sqlglot', 'yarnflow.cli.submit'}\n"
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    root = str(Path(__file__).parents[2])
+    out = subprocess.check_output([sys.executable, "-c", code], cwd=root, text=True)
+    assert out.splitlines()[-1] == "[]"

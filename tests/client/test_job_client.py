@@ -1,0 +1,202 @@
+"""Waiting for a job: its end, its errors, interrupts, a cluster that goes away."""
+
+from __future__ import annotations
+
+import signal
+import threading
+
+import pytest
+from tests.client.fakes import FakeConnection, FakeDispatcher, Listener
+
+from yarnflow.client.executor import ClusterExecutor, script_submission
+from yarnflow.client.job_client import ClusterJobClient
+from yarnflow.client.program import Program
+from yarnflow.core.ids import JobId, is_job_id
+from yarnflow.core.messages import ErrorInfo, ProgramKind
+from yarnflow.core.states import JobStatus
+from yarnflow.errors import (
+    JobCanceled,
+    JobFailed,
+    ProgramNotFound,
+    ResourceError,
+    RpcTimeout,
+    RpcUnavailable,
+    SourceNotFound,
+    UserCodeError,
+)
+from yarnflow.graph.codec import job_graph_from_json
+from yarnflow.graph.job_graph import JobGraph
+
+JOB = JobId("ab" * 16)
+S = JobStatus
+
+
+def _client(dispatcher: FakeDispatcher, owned: bool = True, **more: int) -> tuple[ClusterJobClient, Listener]:
+    listener = Listener()
+    return ClusterJobClient(FakeConnection(dispatcher, owned), JOB, "flights", listener, **more), listener
+
+
+def test_finished() -> None:
+    client, listener = _client(FakeDispatcher())
+    assert client.await_result().overview.status is S.FINISHED
+    assert listener.states == [S.CREATED, S.RUNNING, S.FINISHED]
+    assert client.get_job_execution_result().net_runtime_ms > 0
+    assert len(listener.states) == 3  # the end was not waited for again
+
+
+@pytest.mark.parametrize(
+    ("info", "expected", "text"),
+    [
+        (None, JobFailed, "without a reported cause"),
+        (ErrorInfo("USER_CODE", "ZeroDivisionError", "Traceback x"), UserCodeError, "failed: ZeroDivisionError"),
+        (ErrorInfo("SOURCE_NOT_FOUND", "no /data"), SourceNotFound, "failed: no /data"),
+        (ErrorInfo("FROM_THE_FUTURE", "what"), JobFailed, "failed: what"),
+    ],
+)
+def test_failed(info: ErrorInfo | None, expected: type[Exception], text: str) -> None:
+    dispatcher = FakeDispatcher([S.RUNNING, S.FAILED])
+    dispatcher.error = info
+    client, _ = _client(dispatcher)
+    with pytest.raises(expected, match=text) as caught:
+        client.await_result()
+    assert JOB in str(caught.value)
+    if isinstance(caught.value, UserCodeError):
+        assert caught.value.traceback_text == "Traceback x"
+
+
+def test_canceled_by_somebody() -> None:
+    client, _ = _client(FakeDispatcher([S.RUNNING, S.CANCELED]))
+    with pytest.raises(JobCanceled):
+        client.await_result()
+
+
+def test_time_limit() -> None:
+    client, _ = _client(FakeDispatcher([S.RUNNING]))
+    with pytest.raises(RpcTimeout, match="did not end"):
+        client.await_result(0.05)
+
+
+def _interrupt_when_running(dispatcher: FakeDispatcher) -> None:
+    def on_poll(version: int) -> None:
+        if version == len(dispatcher.states):
+            signal.raise_signal(signal.SIGINT)
+
+    dispatcher.on_poll = on_poll
+
+
+def test_interrupt_cancels_in_an_owned_cluster() -> None:
+    dispatcher = FakeDispatcher([S.RUNNING])
+    _interrupt_when_running(dispatcher)
+    client, listener = _client(dispatcher)
+    with pytest.raises(KeyboardInterrupt):
+        client.await_result()
+    assert dispatcher.cancelled == [JOB]
+    assert listener.states[-1] is S.CANCELED
+    assert "Cancelling job" in listener.notes[0]
+
+
+def test_second_interrupt_does_not_wait() -> None:
+    dispatcher = FakeDispatcher([S.RUNNING])
+    refuse = threading.Event()
+
+    def never_cancel(job_id: JobId) -> None:
+        signal.raise_signal(signal.SIGINT)  # the user, while the cluster does not answer
+        refuse.wait(10)
+
+    dispatcher.cancel_job = never_cancel  # type: ignore[method-assign]
+    _interrupt_when_running(dispatcher)
+    client, listener = _client(dispatcher)
+    with pytest.raises(KeyboardInterrupt):
+        client.await_result()
+    refuse.set()
+    assert S.CANCELED not in listener.states
+
+
+def test_interrupt_leaves_a_remote_job_running() -> None:
+    dispatcher = FakeDispatcher([S.RUNNING])
+    _interrupt_when_running(dispatcher)
+    client, listener = _client(dispatcher, owned=False)
+    with pytest.raises(KeyboardInterrupt):
+        client.await_result()
+    assert dispatcher.cancelled == []
+    assert listener.notes == [f"The job goes on; cancel it with: yarnflow cancel {JOB}"]
+    dispatcher.cancel_job(JOB)  # lets the poll of the test end
+
+
+def test_lost_cluster_is_named() -> None:
+    dispatcher = FakeDispatcher()
+    dispatcher.unreachable = True
+    client, _ = _client(dispatcher, timeout_ms=0)
+    with pytest.raises(RpcUnavailable):
+        client.await_result()
+    connection = FakeConnection(dispatcher)
+    connection.lost = ResourceError("the JobManager ended with signal 9")
+    with pytest.raises(ResourceError, match="signal 9"):
+        ClusterJobClient(connection, JOB, "x").await_result()
+
+
+def test_short_silence_is_survived() -> None:
+    dispatcher = FakeDispatcher()
+    calls = iter([RpcUnavailable("gone"), None, None, None])
+
+    def on_poll(version: int) -> None:
+        error = next(calls)
+        if error is not None:
+            raise error
+
+    dispatcher.on_poll = on_poll
+    client, listener = _client(dispatcher)
+    client.await_result()
+    assert listener.states[-1] is S.FINISHED
+
+
+# --- executor ----------------------------------------------------------------
+
+
+def test_executor_submits_graphs_with_the_programs_options_on_top() -> None:
+    dispatcher = FakeDispatcher()
+    executor = ClusterExecutor(
+        FakeConnection(dispatcher), {"parallelism.default": "2", "pipeline.name": "n"}, Listener(), job_key="k"
+    )
+    graph = JobGraph(JOB, "flights", ProgramKind.GRAPH, configuration={"parallelism.default": "4"})
+    executor.submit(graph)
+    submission = dispatcher.submissions[0]
+    assert submission.configuration == {"parallelism.default": "4", "pipeline.name": "n"}
+    assert submission.job_key == "k" and submission.job_id == JOB
+    assert job_graph_from_json(submission.job_graph_json) == graph
+
+
+def test_detached_program_does_not_wait() -> None:
+    executor = ClusterExecutor(FakeConnection(FakeDispatcher([S.RUNNING])), {}, Listener(), attached=False)
+    client = executor.submit(JobGraph(JOB, "flights", ProgramKind.GRAPH))
+    assert client.get_job_execution_result().net_runtime_ms == -1
+
+
+def test_command_fails_although_the_program_caught_the_error() -> None:
+    executor = ClusterExecutor(FakeConnection(FakeDispatcher([S.FAILED])), {}, Listener())
+    client = executor.submit(JobGraph(JOB, "flights", ProgramKind.GRAPH))
+    with pytest.raises(JobFailed):
+        client.get_job_execution_result()
+    with pytest.raises(JobFailed):
+        executor.await_all()
+    assert executor.any_failed
+
+
+def test_script_submission(tmp_path: object) -> None:
+    import pathlib
+
+    directory = pathlib.Path(str(tmp_path))
+    (directory / "helper.py").write_text("x = 1")
+    program = Program(
+        "/jobs/count.py", ("a", "-b"), ProgramKind.SCRIPT, compile("", "x", "exec"), b"print()"
+    )
+    submission = script_submission(
+        program, configuration={"a": "b"}, parallelism=3, files=[str(directory / "helper.py")]
+    )
+    assert is_job_id(submission.job_id)
+    assert submission.script_argv == ("count.py", "a", "-b")
+    assert submission.files == {"count.py": b"print()", "helper.py": b"x = 1"}
+    graph = job_graph_from_json(submission.job_graph_json)
+    assert graph.required_slots() == 3 and graph.vertices[0].name == "PySpark script"
+    with pytest.raises(ProgramNotFound, match="-pyfs"):
+        script_submission(program, configuration={}, parallelism=1, files=["/none.py"])

@@ -1,0 +1,99 @@
+"""Programs: found, checked, told apart, run."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from yarnflow.client.program import load_program, run_main
+from yarnflow.core.messages import ProgramKind
+from yarnflow.errors import JobFailed, ProgramFailed, ProgramNotFound, ProgramSyntaxError
+
+
+@pytest.fixture(autouse=True)
+def interpreter() -> Iterator[None]:
+    main, argv, path = sys.modules["__main__"], sys.argv, list(sys.path)
+    yield
+    sys.modules["__main__"], sys.argv, sys.path[:] = main, argv, path
+
+
+def _write(tmp_path: Path, text: str, name: str = "prog.py") -> str:
+    file = tmp_path / name
+    file.write_text(text)
+    return str(file)
+
+
+def test_missing_program(tmp_path: Path) -> None:
+    with pytest.raises(ProgramNotFound, match="does not exist"):
+        load_program(str(tmp_path / "none.py"))
+    with pytest.raises(ProgramNotFound, match="is a directory"):
+        load_program(str(tmp_path))
+
+
+def test_syntax_error_names_the_line(tmp_path: Path) -> None:
+    path = _write(tmp_path, "x = 1\nfor in x:\n")
+    with pytest.raises(ProgramSyntaxError, match=r"prog\.py, line 2: invalid syntax: for in x:"):
+        load_program(path)
+
+
+def test_file_that_is_no_text(tmp_path: Path) -> None:
+    path = tmp_path / "prog.py"
+    path.write_bytes(b"x = 1\0\n")
+    with pytest.raises(ProgramSyntaxError):
+        load_program(str(path))
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("import yarnflow.api as yf", ProgramKind.GRAPH),
+        ("def main():\n    from yarnflow.api import StreamExecutionEnvironment", ProgramKind.GRAPH),
+        ("from pyspark.sql import SparkSession", ProgramKind.SCRIPT),
+        ("import yarnflower", ProgramKind.SCRIPT),
+        ("# import yarnflow", ProgramKind.SCRIPT),
+        ("from helper import pipeline", ProgramKind.GRAPH),
+        ("from package import deep", ProgramKind.GRAPH),
+        ("import circular", ProgramKind.SCRIPT),
+    ],
+)
+def test_kind(tmp_path: Path, text: str, kind: ProgramKind) -> None:
+    _write(tmp_path, "import yarnflow", "helper.py")
+    _write(tmp_path, "import circular", "circular.py")
+    (tmp_path / "package").mkdir()
+    _write(tmp_path / "package", "", "__init__.py")
+    _write(tmp_path / "package", "from yarnflow.api import x", "deep.py")
+    assert load_program(_write(tmp_path, text)).kind is kind
+
+
+def test_runs_as_python_would(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _write(tmp_path, "NAME = 'beside'", "neighbour_module.py")
+    path = _write(
+        tmp_path,
+        "import sys, neighbour_module\n"
+        "if __name__ == '__main__':\n"
+        "    print(sys.argv[1:], sys.path[0], neighbour_module.NAME, __file__)\n"
+        "    assert sys.modules['__main__'].__dict__ is globals()\n",
+    )
+    run_main(load_program(path, ["-p", "--x=1"]))
+    assert capsys.readouterr().out == f"['-p', '--x=1'] {tmp_path} beside {path}\n"
+
+
+def test_failure_shows_the_users_frames_only(tmp_path: Path) -> None:
+    path = _write(tmp_path, "def f(x):\n    return 1 / x\n\ntry:\n    {}['k']\nexcept KeyError:\n    f(0)\n")
+    with pytest.raises(ProgramFailed, match="ZeroDivisionError: division by zero") as caught:
+        run_main(load_program(path))
+    text = caught.value.traceback_text
+    assert f'File "{path}", line 2, in f' in text and "return 1 / x" in text
+    assert "KeyError" in text  # what it happened during
+    assert "client/program.py" not in text
+
+
+def test_own_errors_and_exits_pass_unchanged(tmp_path: Path) -> None:
+    with pytest.raises(JobFailed):
+        run_main(load_program(_write(tmp_path, "from yarnflow.errors import JobFailed\nraise JobFailed('x')")))
+    with pytest.raises(SystemExit) as caught:
+        run_main(load_program(_write(tmp_path, "import sys; sys.exit(3)")))
+    assert caught.value.code == 3

@@ -1,0 +1,23 @@
+"""For all unit tests: a clean environment and repeatable random data.
+
+Nothing here starts a JVM or a cluster; that is what ``integration/`` is for.
+"""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from hypothesis import settings
+
+# a busy machine must not fail a test, and a failure must be found again
+settings.register_profile("yarnflow", deadline=None, derandomize=True)
+settings.load_profile("yarnflow")
+
+
+@pytest.fixture(autouse=True)
+def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Options in the developer's environment must not decide a test."""
+    for name in os.environ:
+        if name.startswith("YARNFLOW_"):
+            monkeypatch.delenv(name)

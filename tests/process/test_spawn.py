@@ -1,0 +1,134 @@
+"""Children die with their parents, whatever kills the parents."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from yarnflow.errors import ResourceError
+from yarnflow.process.spawn import ORPHANED_EXIT_STATUS, ProcessSpec, spawn, tail, wrap_command
+
+WAIT_S = 20.0
+
+
+def _await_end(pid: int) -> bool:
+    """Whether the process ends (it need not be our child)."""
+    try:
+        descriptor = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    try:
+        return bool(select.select([descriptor], [], [], WAIT_S)[0])
+    finally:
+        os.close(descriptor)
+
+
+@pytest.mark.parametrize("setpriv", [True, False])
+def test_killing_the_parent_kills_child_and_grandchild(tmp_path: Path, setpriv: bool) -> None:
+    script = tmp_path / "parent.py"
+    script.write_text(
+        textwrap.dedent(f"""
+            import os, subprocess, sys
+            from yarnflow.process import spawn as module
+            if not {setpriv}:
+                module._setpriv = lambda: None
+            if len(sys.argv) > 1:
+                child = module.spawn(module.ProcessSpec("sleeper", ("sleep", "600")))
+                print(os.getpid(), child.pid, flush=True)
+            else:
+                module.spawn(module.ProcessSpec("middle", (sys.executable, __file__, "middle")))
+            module.threading.Event().wait()
+            """)
+    )
+    parent = subprocess.Popen(
+        [sys.executable, str(script)],
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+    )
+    assert parent.stdout is not None
+    middle, sleeper = map(int, parent.stdout.readline().split())
+    parent.kill()
+    parent.wait(WAIT_S)
+    parent.stdout.close()
+    assert _await_end(middle)
+    assert _await_end(sleeper)
+
+
+@pytest.mark.parametrize("setpriv", [True, False])
+def test_wrapper_refuses_to_start_under_another_parent(setpriv: bool) -> None:
+    command = [part if part != str(os.getpid()) else "1" for part in wrap_command(["true"], setpriv=setpriv)]
+    assert subprocess.run(command, timeout=WAIT_S).returncode == ORPHANED_EXIT_STATUS
+
+
+@pytest.mark.parametrize("setpriv", [True, False])
+def test_wrapper_passes_arguments_unchanged(setpriv: bool) -> None:
+    arguments = ["a b", "$HOME", "'", "", "--pdeathsig"]
+    code = "import sys; print(sys.argv[1:])"
+    command = wrap_command([sys.executable, "-c", code, *arguments], setpriv=setpriv)
+    assert subprocess.check_output(command, timeout=WAIT_S).decode().strip() == str(arguments)
+
+
+def test_exit_status_and_listeners() -> None:
+    child = spawn(ProcessSpec("failing", ("sh", "-c", "read line; exit $line"), stdin_pipe=True))
+    seen: list[int] = []
+    child.on_exit(seen.append)
+    assert child.alive and child.exit_status is None
+    assert child.write_line("7")
+    assert child.wait(WAIT_S) == 7
+    child.on_exit(seen.append)  # too late for the watcher: called at once
+    child.on_exit(lambda status: seen.append(status * 2))
+    assert sorted(seen)[-2:] == [7, 14]
+    assert not child.write_line("8")
+
+
+def test_killed_child_reports_its_signal() -> None:
+    child = spawn(ProcessSpec("sleeper", ("sleep", "600")))
+    child.kill_group()
+    assert child.wait(WAIT_S) == -signal.SIGKILL
+    child.kill_group()  # of nobody
+
+
+def test_terminate_kills_what_ignores_term(tmp_path: Path) -> None:
+    child = spawn(
+        ProcessSpec(
+            "stubborn",
+            ("sh", "-c", "trap '' TERM; echo ready; while :; do sleep 600; done"),
+            log_file=tmp_path / "out",
+        )
+    )
+    while "ready" not in child.output_tail():
+        assert child.alive
+    assert child.terminate_group(grace_s=0.05) == -signal.SIGKILL
+
+
+def test_rest_of_the_group_ends_with_its_head(tmp_path: Path) -> None:
+    child = spawn(ProcessSpec("head", ("sh", "-c", "sleep 600 & echo $!"), log_file=tmp_path / "out"))
+    assert child.wait(WAIT_S) == 0
+    assert _await_end(int(child.output_tail()))
+
+
+def test_output_goes_to_the_log_file(tmp_path: Path) -> None:
+    child = spawn(
+        ProcessSpec("noisy", ("sh", "-c", "for i in 1 2 3; do echo $i; done; echo e >&2"), log_file=tmp_path / "l" / "x")
+    )
+    child.wait(WAIT_S)
+    assert child.output_tail(2) == "3\ne"
+    assert (tmp_path / "l" / "x").stat().st_mode & 0o077 == 0
+
+
+def test_unknown_program(tmp_path: Path) -> None:
+    child = spawn(ProcessSpec("nothing", ("/does/not/exist",), log_file=tmp_path / "log"))
+    assert child.wait(WAIT_S) == 127
+    with pytest.raises(ResourceError, match="cannot start process here"):
+        spawn(ProcessSpec("here", ("true",), cwd=tmp_path / "missing"))
+
+
+def test_tail_of_missing_file(tmp_path: Path) -> None:
+    assert tail(tmp_path / "none") == ""

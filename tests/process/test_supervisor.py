@@ -1,0 +1,264 @@
+"""Restart policy, driver pool, worker pool: with children that exist only here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from yarnflow.core.ids import DriverId, JobId
+from yarnflow.core.messages import DriverAssignment, Fence
+from yarnflow.errors import ResourceError
+from yarnflow.process.commands import ProcessCommands
+from yarnflow.process.pools import CANNOT_START_STATUS, DriverPool, WorkerPool
+from yarnflow.process.spawn import ProcessSpec
+from yarnflow.process.supervisor import NEVER, ON_EXIT, Child, RestartPolicy, Supervisor
+
+
+class FakeChild:
+    def __init__(self, spec: ProcessSpec, pid: int) -> None:
+        self._spec, self._pid = spec, pid
+        self.status: int | None = None
+        self.lines: list[str] = []
+        self.listeners: list[Callable[[int], None]] = []
+        self.reads = True
+
+    @property
+    def spec(self) -> ProcessSpec:
+        return self._spec
+
+    @property
+    def pid(self) -> int:
+        return self._pid
+
+    @property
+    def alive(self) -> bool:
+        return self.status is None
+
+    def on_exit(self, listener: Callable[[int], None]) -> None:
+        if self.status is not None:
+            listener(self.status)
+        else:
+            self.listeners.append(listener)
+
+    def wait(self, timeout_s: float | None = None) -> int | None:
+        return self.status
+
+    def write_line(self, line: str) -> bool:
+        self.lines.append(line)
+        return self.reads
+
+    def end(self, status: int) -> None:
+        if self.status is None:
+            self.status = status
+            for listener in self.listeners:
+                listener(status)
+
+    def terminate_group(self, grace_s: float = 5.0) -> int | None:
+        self.end(-15)
+        return self.status
+
+    def kill_group(self) -> None:
+        self.end(-9)
+
+    def output_tail(self, lines: int = 20) -> str:
+        return f"tail of {self.spec.name}"
+
+
+class World:
+    """Everything outside the supervisor."""
+
+    def __init__(self) -> None:
+        self.children: list[FakeChild] = []
+        self.scheduled: list[tuple[int, Callable[[], None]]] = []
+        self.time_ms = 0
+        self.broken = False
+        self.supervisor = Supervisor(self.launch, lambda delay, action: self.scheduled.append((delay, action)), self)
+
+    def launch(self, spec: ProcessSpec) -> FakeChild:
+        if self.broken:
+            raise ResourceError("no more processes")
+        child = FakeChild(spec, 1000 + len(self.children))
+        self.children.append(child)
+        return child
+
+    def now_ms(self) -> int:
+        return self.time_ms
+
+    def monotonic_ms(self) -> int:
+        return self.time_ms
+
+    def run_scheduled(self) -> int:
+        delay, action = self.scheduled.pop(0)
+        action()
+        return delay
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def _spec() -> ProcessSpec:
+    return ProcessSpec("worker", ("true",))
+
+
+def test_policy_doubles_up_to_its_maximum_and_starts_over() -> None:
+    policy = RestartPolicy(restart=True, initial_ms=100, max_ms=350, reset_after_ms=1000)
+    assert policy.next_delay_ms(None, 5) == 100
+    assert policy.next_delay_ms(100, 5) == 200
+    assert policy.next_delay_ms(200, 999) == 350
+    assert policy.next_delay_ms(350, 1000) == 100
+    assert NEVER.next_delay_ms(None, 5) is None
+
+
+def test_child_is_started_again_with_growing_delay(world: World) -> None:
+    ends: list[tuple[int, bool]] = []
+
+    def observe(child: Child, status: int, again: bool) -> None:
+        ends.append((status, again))
+
+    world.supervisor.start("w", _spec, ON_EXIT, observe)
+    world.children[0].end(-9)
+    assert world.run_scheduled() == 500
+    world.children[1].end(1)
+    assert world.run_scheduled() == 1000
+    world.time_ms = 60_000
+    world.children[2].end(1)
+    assert world.run_scheduled() == 500
+    assert ends == [(-9, True), (1, True), (1, True)]
+    assert world.supervisor.child("w") is world.children[3]
+
+
+def test_failed_restart_is_tried_again(world: World) -> None:
+    world.supervisor.start("w", _spec, ON_EXIT)
+    world.broken = True
+    world.children[0].end(1)
+    world.run_scheduled()
+    world.broken = False
+    assert world.run_scheduled() == 1000
+    assert world.supervisor.child("w") is world.children[1]
+
+
+def test_child_without_policy_is_forgotten(world: World) -> None:
+    world.supervisor.start("w", _spec)
+    world.children[0].end(0)
+    assert world.scheduled == []
+    assert world.supervisor.names() == []
+
+
+def test_ended_child_stays_ended(world: World) -> None:
+    world.supervisor.start("w", _spec, ON_EXIT)
+    world.supervisor.end("w")
+    assert world.children[0].status == -9
+    assert world.scheduled == []
+    world.supervisor.end("unknown")
+
+
+def test_child_ended_while_it_waits_for_its_restart(world: World) -> None:
+    world.supervisor.start("w", _spec, ON_EXIT)
+    world.children[0].end(1)
+    world.supervisor.end("w")
+    world.run_scheduled()
+    assert len(world.children) == 1
+
+
+def test_stop_ends_all_and_starts_nothing_any_more(world: World) -> None:
+    world.supervisor.start("a", _spec, ON_EXIT)
+    world.supervisor.start("b", _spec, ON_EXIT)
+    world.children[1].end(1)
+    world.supervisor.stop(1.0)
+    assert world.children[0].status == -15
+    world.run_scheduled()
+    assert len(world.children) == 2
+    assert world.supervisor.start("c", _spec) is None
+
+
+# --- drivers -----------------------------------------------------------------
+
+
+def _assignment(driver_id: str) -> DriverAssignment:
+    return DriverAssignment(JobId("a" * 32), DriverId(driver_id), "localhost:1", Fence("l", 1), "file:/c", "/w", "job")
+
+
+def _driver_pool(world: World) -> tuple[DriverPool, list[tuple[str, int, str]]]:
+    exits: list[tuple[str, int, str]] = []
+    commands = ProcessCommands(Path("/c"), Path("/c/conf.json"), Path("/c/secret"), "python")
+    pool = DriverPool(world.supervisor, commands, Path("/c/logs"), lambda *exit: exits.append(exit))
+    return pool, exits
+
+
+def test_spare_with_fitting_memory_takes_the_assignment(world: World) -> None:
+    pool, exits = _driver_pool(world)
+    pool.start_spare(1600)
+    pool.start_spare(1600)
+    assert len(world.children) == 1 and world.children[0].lines == []
+    pool.launch(_assignment("d1"), 1600)
+    assert json.loads(world.children[0].lines[0])["driver_id"] == "d1"
+    pool.launch(_assignment("d1"), 1600)  # asked twice
+    assert len(world.children) == 1
+    world.children[0].end(3)
+    assert exits == [("d1", 3, "tail of driver-1")]
+    assert pool.running() == []
+
+
+def test_spare_of_other_memory_is_left_alone(world: World) -> None:
+    pool, _ = _driver_pool(world)
+    pool.start_spare(1600)
+    pool.launch(_assignment("d1"), 2048)
+    assert world.children[0].lines == []
+    assert "2048" in world.children[1].spec.command
+    assert len(world.children[1].lines) == 1
+
+
+def test_dying_spare_is_replaced_by_a_new_driver(world: World) -> None:
+    pool, exits = _driver_pool(world)
+    pool.start_spare(1600)
+    world.children[0].reads = False
+    pool.launch(_assignment("d1"), 1600)
+    assert len(world.children[1].lines) == 1
+    world.children[0].end(1)
+    assert exits == []  # it never was driver d1
+    assert pool.running() == ["d1"]
+
+
+def test_driver_that_cannot_be_started_is_reported(world: World) -> None:
+    pool, exits = _driver_pool(world)
+    world.broken = True
+    pool.start_spare(1600)
+    pool.launch(_assignment("d1"), 1600)
+    assert exits == [("d1", CANNOT_START_STATUS, "no more processes")]
+
+
+def test_kill_driver(world: World) -> None:
+    pool, exits = _driver_pool(world)
+    pool.launch(_assignment("d1"), 1600)
+    pool.launch(_assignment("d2"), 1600)
+    pool.kill(DriverId("d1"))
+    pool.kill(DriverId("nobody"))
+    assert [exit[:2] for exit in exits] == [("d1", -9)]
+    assert pool.running() == ["d2"]
+
+
+# --- workers -----------------------------------------------------------------
+
+
+def test_dead_worker_is_replaced_under_new_ids_and_a_released_one_is_not(world: World) -> None:
+    exits: list[tuple[str, int]] = []
+    commands = ProcessCommands(Path("/c"), Path("/c/conf.json"), Path("/c/secret"), "python")
+    pool = WorkerPool(world.supervisor, commands, Path("/c/logs"), lambda *exit: exits.append(exit))
+    pool.request_workers(2)
+    first, second = pool.worker_ids()
+    world.children[0].end(-9)
+    assert exits == [(first, -9)]
+    world.run_scheduled()
+    assert first not in pool.worker_ids() and len(pool.worker_ids()) == 2
+    assert world.children[0].spec.command != world.children[2].spec.command
+    done: list[int] = []
+    world.children[1].on_exit(done.append)
+    pool.release_worker(second)
+    while not done:
+        pass
+    assert world.scheduled == []

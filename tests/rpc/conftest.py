@@ -1,0 +1,129 @@
+"""Servers and clients on the loopback interface."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from yarnflow.core.messages import Fence
+from yarnflow.rpc.client import RpcClient
+from yarnflow.rpc.gateways import ThriftGatewayFactory
+from yarnflow.rpc.methods import Service, methods_of
+from yarnflow.rpc.server import RpcServer
+
+SECRET = b"0123456789abcdef0123456789abcdef"
+FENCE = Fence("leader-1", 5)
+#: seconds after which a test that would hang fails instead
+PATIENCE_S = 30.0
+
+
+class Recorder:
+    """Implements every method of a service: records the arguments, answers what it was told."""
+
+    def __init__(self, service: str) -> None:
+        self.calls: list[tuple[str, tuple[Any, ...]]] = []
+        self.answers: dict[str, Any] = {}
+        for name in methods_of(service):
+            setattr(self, name, self._method(name))
+
+    def _method(self, name: str) -> Callable[..., Any]:
+        def method(*arguments: Any) -> Any:
+            self.calls.append((name, arguments))
+            answer = self.answers.get(name)
+            if isinstance(answer, BaseException):
+                raise answer
+            return answer(*arguments) if callable(answer) else answer
+
+        return method
+
+
+class Cluster:
+    """A server whose services are recorders, and what a test needs to call it."""
+
+    def __init__(self, **options: Any) -> None:
+        self.fence = FENCE
+        self.recorders = {
+            name: Recorder(name)
+            for name in ("Dispatcher", "ResourceManager", "JobMaster", "TaskExecutor", "Driver")
+        }
+        self.gone: list[str] = []
+        self.someone_gone = threading.Event()
+        services = {name: Service(name, recorder) for name, recorder in self.recorders.items()}
+        self.server = RpcServer(
+            "127.0.0.1", "0", services, SECRET, lambda: self.fence, self._disconnected, **options
+        )
+        self.server.start()
+        self._closers: list[Callable[[], None]] = [self.server.stop]
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.server.port}"
+
+    def factory(self, secret: bytes = SECRET, **options: Any) -> ThriftGatewayFactory:
+        factory = ThriftGatewayFactory(secret, fence=lambda: FENCE, **options)
+        self._closers.append(factory.close)
+        return factory
+
+    def client(self, **options: Any) -> RpcClient:
+        client = RpcClient(self.address, SECRET, fence=lambda: FENCE, **options)
+        self._closers.append(client.close)
+        return client
+
+    def raw(self) -> socket.socket:
+        """A connection that has sent nothing yet."""
+        connection = socket.create_connection(("127.0.0.1", self.server.port), timeout=PATIENCE_S)
+        self._closers.append(connection.close)
+        return connection
+
+    def close(self) -> None:
+        for closer in reversed(self._closers):
+            closer()
+
+    def _disconnected(self, identity: str) -> None:
+        self.gone.append(identity)
+        self.someone_gone.set()
+
+
+@pytest.fixture
+def make_cluster() -> Iterator[Callable[..., Cluster]]:
+    made: list[Cluster] = []
+
+    def make(**options: Any) -> Cluster:
+        made.append(Cluster(**options))
+        return made[-1]
+
+    yield make
+    for cluster in made:
+        cluster.close()
+
+
+@pytest.fixture
+def cluster(make_cluster: Callable[..., Cluster]) -> Cluster:
+    return make_cluster()
+
+
+def read(connection: socket.socket, size: int) -> bytes:
+    """Exactly ``size`` bytes (MSG_WAITALL does not wait on a socket with a timeout)."""
+    found = b""
+    while len(found) < size:
+        data = connection.recv(size - len(found))
+        assert data, f"the peer closed after {len(found)} of {size} bytes"
+        found += data
+    return found
+
+
+def read_all(connection: socket.socket) -> bytes:
+    """Everything until the peer closes."""
+    found = b""
+    while True:
+        try:
+            data = connection.recv(65536)
+        except ConnectionResetError:
+            return found
+        if not data:
+            return found
+        found += data

@@ -1,0 +1,66 @@
+"""IDL, gateway protocols and method table say the same."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from yarnflow.core import ports
+from yarnflow.rpc.gateways import driver_service
+from yarnflow.rpc.methods import methods_of
+
+ROOT = Path(__file__).resolve().parents[2]
+SERVICES = ("Dispatcher", "ResourceManager", "JobMaster", "TaskExecutor", "Driver")
+_METHOD = re.compile(
+    r"/\*\*(?P<doc>(?:(?!\*/).)*)\*/\s*[\w.<>]+ (?P<name>\w+)\((?P<args>[^)]*)\)\s*throws", re.S
+)
+
+
+def idl_of(service: str) -> dict[str, tuple[str, list[str]]]:
+    text = (ROOT / "thrift" / f"{service.lower()}.thrift").read_text()
+    body = text[text.index("service ") :]
+    return {
+        m["name"]: (m["doc"], [part.split()[-1] for part in m["args"].split(",")])
+        for m in _METHOD.finditer(body)
+    }
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_idl_has_exactly_the_methods_of_the_protocol(service: str) -> None:
+    specs = {spec.wire_name: spec for spec in methods_of(service).values()}
+    idl = idl_of(service)
+    assert list(idl) == list(specs)
+    for name, (_, arguments) in idl.items():
+        assert arguments == ["context", *specs[name].arg_names]
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_idl_says_of_every_method_whether_it_is_idempotent(service: str) -> None:
+    for spec in methods_of(service).values():
+        doc = idl_of(service)[spec.wire_name][0]
+        assert ("Idempotent" in doc) is not ("Not idempotent" in doc), spec.name
+        assert ("Idempotent" in doc) is spec.idempotent, spec.name
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_protocol_agrees_about_idempotence(service: str) -> None:
+    protocol = getattr(ports, f"{service}Gateway")
+    for spec in methods_of(service).values():
+        doc = getattr(protocol, spec.name).__doc__
+        if "dempotent" in doc:
+            assert ("Idempotent" in doc) is spec.idempotent, spec.name
+
+
+def test_only_the_await_call_is_a_long_poll() -> None:
+    polls = [spec.name for service in SERVICES for spec in methods_of(service).values() if spec.long_poll]
+    assert polls == ["await_job_change"]
+
+
+def test_incomplete_implementation_is_refused_at_once() -> None:
+    class Half:
+        def deploy(self) -> None: ...
+
+    with pytest.raises(TypeError, match="Half lacks cancel, shut_down, ping of service Driver"):
+        driver_service(Half())  # type: ignore[arg-type]

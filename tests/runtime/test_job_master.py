@@ -1,0 +1,372 @@
+"""Scenarios of one job, from submission to its end, without any process."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+
+import pytest
+
+from yarnflow.core.ids import AllocationId, DriverId, ExecutorId, JobId, TaskManagerId, VertexId
+from yarnflow.core.messages import (
+    DriverPhase,
+    DriverRegistration,
+    DriverReport,
+    ErrorInfo,
+    ExecutorExited,
+    Fence,
+    JobDetails,
+    JobSubmission,
+    LeaderInfo,
+    ProgramKind,
+    QueryProgress,
+    SlotOffer,
+)
+from yarnflow.core.restart import restart_strategy_from
+from yarnflow.core.states import ExecutionState, JobStatus, RestartLevel
+from yarnflow.errors import DriverLost
+from yarnflow.graph.job_graph import JobGraph, JobVertex
+from yarnflow.runtime.job_board import JobBoard
+from yarnflow.runtime.job_master import JobMaster, JobMasterServices, JobMasterSettings
+from yarnflow.testing.gateways import FakeDriverLauncher, FakeGateways, FakeSlotRequirements
+from yarnflow.testing.runtime import InlineEffects, InlineMailbox, ManualClock
+
+JOB = JobId("a" * 32)
+TM1, TM2 = TaskManagerId("tm-1"), TaskManagerId("tm-2")
+ADDRESS = {TM1: "host1:1", TM2: "host2:1"}
+USER_ERROR = ErrorInfo("USER_CODE", "ValueError: bad row", "Traceback …")
+
+
+class Bench:
+    """A JobMaster of two slots with fakes all around."""
+
+    def __init__(self, restart: str = "fixed-delay", kind: ProgramKind = ProgramKind.GRAPH, attempts: int = 2) -> None:
+        self.clock = ManualClock()
+        self.gateways = FakeGateways()
+        self.launcher = FakeDriverLauncher()
+        self.slots = FakeSlotRequirements()
+        self.board = JobBoard(self.clock, 10)
+        self.ended: list[JobId] = []
+        self.mailbox = InlineMailbox("job", self.clock)
+        ids = (f"{number:08x}{0:024x}" for number in itertools.count(1))
+        self.master = JobMaster(
+            JobSubmission(JOB, "flights", kind, "", {}),
+            JobGraph(
+                JOB,
+                "flights",
+                kind,
+                vertices=(
+                    JobVertex(VertexId("v1"), "source", (1,), 2, 128, "default"),
+                    JobVertex(VertexId("v2"), "window", (2,), 2, 128, "default"),
+                ),
+            ),
+            JobMasterSettings(
+                restart_strategy=restart_strategy_from(restart, fixed_delay_attempts=attempts),
+                slot_request_timeout_ms=10_000,
+                cancellation_timeout_ms=5_000,
+                driver_heartbeat_timeout_ms=3_000,
+                driver_registration_timeout_ms=20_000,
+                driver_memory_mib=1000,
+                checkpoint_dir="file:/checkpoints",
+                work_dir="/work-dir",
+                call_timeout_ms=1_000,
+            ),
+            JobMasterServices(
+                self.clock,
+                InlineEffects(),
+                self.gateways,
+                self.launcher,
+                self.slots,
+                self.board,
+                lambda: LeaderInfo(Fence("leader", 1), "jm:6123", "0", "default"),
+                lambda: next(ids),
+                lambda: 0.0,
+            ),
+            self.mailbox,
+            self.ended.append,
+        )
+        self.launcher.on_exit(self.master.driver_exited)
+        self._allocations = itertools.count(1)
+        self.attempt = 1
+
+    # --- what happens ---
+
+    def start(self) -> Bench:
+        self.master.start()
+        return self.run()
+
+    def run(self, ms: int = 0) -> Bench:
+        self.clock.advance(ms)
+        self.mailbox.run_pending()
+        return self
+
+    def offer(self, task_manager: TaskManagerId, count: int = 1) -> int:
+        offers = [
+            SlotOffer(AllocationId(f"alloc-{next(self._allocations)}"), index, task_manager, ADDRESS[task_manager])
+            for index in range(count)
+        ]
+        accepted = self.master.offer_slots(offers)
+        self.run()
+        return len(accepted)
+
+    def register(self) -> Bench:
+        self.master.register_driver(
+            DriverRegistration(JOB, self.driver_id, "driver:1", 42, "spark://x@y:1", f"app-{self.driver_id}")
+        )
+        return self.run()
+
+    def report(self, phase: DriverPhase, executors: str = "0", batch: int = -1, **more: object) -> Bench:
+        self.master.report(
+            DriverReport(
+                JOB,
+                self.driver_id,
+                self.attempt,
+                phase,
+                tuple(ExecutorId(executor) for executor in executors.split()),
+                (QueryProgress("q", batch_id=batch),),
+                **more,  # type: ignore[arg-type]
+            )
+        )
+        return self.run()
+
+    def running(self) -> Bench:
+        """A job that runs on two slots of one TaskManager."""
+        self.start()
+        self.offer(TM1, 2)
+        return self.register().report(DriverPhase.RUNNING)
+
+    # --- what is seen ---
+
+    @property
+    def driver_id(self) -> DriverId:
+        return self.launcher.assignments[-1].driver_id
+
+    @property
+    def details(self) -> JobDetails:
+        return self.board.get(JOB)
+
+    @property
+    def status(self) -> JobStatus:
+        return self.details.overview.status
+
+    def states(self) -> set[ExecutionState]:
+        return {execution.state for vertex in self.details.vertices for execution in vertex.executions}
+
+
+def test_a_job_runs_and_finishes() -> None:
+    """1. slots and driver are asked for at once  2. executors and deployment follow when both are there
+    3. RUNNING only when the driver says so  4. everything is given back."""
+    bench = Bench().start()
+    assert bench.slots.declared == {JOB: 2}
+    assert len(bench.launcher.assignments) == 1
+    assert bench.status is JobStatus.CREATED
+    assert bench.details.waiting_for == "slots: 0 of 2"
+
+    assert bench.offer(TM1) == 1
+    bench.register()
+    assert not bench.gateways.task_executors, "an executor was started before all slots were there"
+    assert bench.offer(TM2, 2) == 1, "a surplus slot was accepted"
+
+    started = [d for fake in bench.gateways.task_executors.values() for d in fake.started]
+    assert [(d.executor_id, d.cores) for d in started] == [("0", 1), ("1", 1)]
+    (deployment,) = bench.gateways.drivers["driver:1"].deployments
+    assert (deployment.attempt, deployment.executor_ids, deployment.total_cores) == (1, ("0", "1"), 2)
+    assert bench.status is JobStatus.CREATED
+
+    bench.report(DriverPhase.RUNNING, "0 1")
+    assert bench.status is JobStatus.RUNNING
+    assert bench.states() == {ExecutionState.RUNNING}
+
+    bench.report(DriverPhase.FINISHED, "0 1")
+    assert bench.status is JobStatus.FINISHED
+    assert bench.states() == {ExecutionState.FINISHED}
+    assert bench.slots.released == [JOB]
+    assert bench.ended == [JOB]
+    assert bench.gateways.drivers["driver:1"].shut_downs == 1
+
+
+def test_a_job_shorter_than_a_report_still_was_running() -> None:
+    bench = Bench().start()
+    bench.offer(TM1, 2)
+    bench.register().report(DriverPhase.FINISHED)
+    assert bench.status is JobStatus.FINISHED
+    assert "RUNNING" in bench.details.timestamps_ms
+
+
+def test_an_executor_is_replaced_without_a_restart() -> None:
+    """Two executors, one dies: the job stays RUNNING, a new executor with a new id serves the slot."""
+    bench = Bench().start()
+    bench.offer(TM1)
+    bench.offer(TM2)
+    bench.register().report(DriverPhase.RUNNING, "0 1")
+
+    bench.master.executor_exited(ExecutorExited(JOB, bench.driver_id, ExecutorId("0"), TM1, -9))
+    bench.run()
+    assert bench.status is JobStatus.RUNNING
+    assert bench.details.restarts == 0
+    assert bench.details.failures[-1].level is RestartLevel.TASKS
+
+    bench.run(1_000)
+    assert [d.executor_id for d in bench.gateways.task_executors[ADDRESS[TM1]].started] == ["0", "2"]
+    bench.report(DriverPhase.RUNNING, "1 2")
+    assert bench.states() == {ExecutionState.RUNNING}
+
+
+def test_a_job_without_any_executor_is_not_running() -> None:
+    bench = Bench().running()
+    bench.master.executor_exited(ExecutorExited(JOB, bench.driver_id, ExecutorId("0"), TM1, -9))
+    bench.run()
+    assert bench.status is JobStatus.RESTARTING
+    bench.run(1_000).report(DriverPhase.RUNNING, "1")
+    assert bench.status is JobStatus.RUNNING
+    assert bench.details.restarts == 0, "Spark reran the tasks; the restart strategy has nothing to count"
+
+
+def test_a_lost_task_manager_is_replaced_by_another_slot() -> None:
+    bench = Bench().running()
+    bench.master.task_manager_lost(TM1, "killed")
+    bench.run()
+    assert bench.status is JobStatus.RESTARTING
+    assert bench.details.overview.slots_allocated == 0
+    assert bench.offer(TM2, 2) == 2
+    assert [d.cores for d in bench.gateways.task_executors[ADDRESS[TM2]].started] == [2]
+    bench.report(DriverPhase.RUNNING, "1")
+    assert bench.status is JobStatus.RUNNING
+    assert bench.states() == {ExecutionState.RUNNING}
+
+
+def test_a_failed_query_starts_again_in_the_same_driver() -> None:
+    bench = Bench().running().report(DriverPhase.RUNNING, batch=0)
+    bench.report(DriverPhase.FAILED, error=USER_ERROR)
+    assert bench.status is JobStatus.RESTARTING
+    bench.run(1_000)
+    assert len(bench.launcher.assignments) == 1, "the driver was thrown away although it is good"
+    assert [d.attempt for d in bench.gateways.drivers["driver:1"].deployments] == [1, 2]
+    bench.attempt = 2
+    bench.report(DriverPhase.RUNNING)
+    assert bench.status is JobStatus.RUNNING
+    assert bench.details.restarts == 1
+
+
+def test_user_code_that_never_worked_fails_at_once() -> None:
+    bench = Bench().running()
+    bench.report(DriverPhase.FAILED, error=USER_ERROR)
+    assert bench.status is JobStatus.FAILED
+    assert bench.details.error == USER_ERROR
+    assert bench.ended == [JOB]
+
+
+def test_a_dead_driver_is_replaced_on_the_same_slots() -> None:
+    bench = Bench().running()
+    first = bench.driver_id
+    bench.launcher.end(first, -9)
+    bench.run()
+    assert bench.status is JobStatus.RESTARTING
+    assert bench.details.failures[-1].level is RestartLevel.DRIVER
+    bench.run(1_000)
+    assert bench.driver_id != first
+    assert bench.details.overview.slots_allocated == 2
+    bench.register()
+    started = bench.gateways.task_executors[ADDRESS[TM1]].started
+    assert [(d.executor_id, d.driver_id == first) for d in started] == [("0", True), ("1", False)]
+    bench.attempt = 2
+    bench.report(DriverPhase.RUNNING, "1")
+    assert bench.status is JobStatus.RUNNING
+
+
+def test_a_replaced_driver_is_told_to_end() -> None:
+    bench = Bench().running()
+    stale = DriverReport(JOB, bench.driver_id, 1, DriverPhase.RUNNING)
+    bench.launcher.end(bench.driver_id, -9)
+    bench.run(2_000)
+    with pytest.raises(DriverLost, match="was replaced"):
+        bench.master.report(stale)
+
+
+def test_a_silent_driver_is_given_up() -> None:
+    bench = Bench().running()
+    for _ in range(5):
+        bench.run(1_000)
+    assert bench.status is JobStatus.RESTARTING
+    assert "has not reported" in bench.details.failures[-1].error.message
+    assert bench.launcher.killed == [bench.launcher.assignments[0].driver_id]
+
+
+def test_the_restart_strategy_gives_up() -> None:
+    bench = Bench(attempts=1).running()
+    bench.launcher.end(bench.driver_id, 1, "boom")
+    bench.run().run(1_000)
+    bench.launcher.end(bench.driver_id, 1, "boom again")
+    bench.run()
+    assert bench.status is JobStatus.FAILED
+    assert bench.details.error is not None and "boom again" in bench.details.error.message
+    assert bench.slots.released == [JOB]
+
+
+def test_a_script_always_gets_a_new_driver() -> None:
+    bench = Bench(kind=ProgramKind.SCRIPT).running().report(DriverPhase.RUNNING, batch=0)
+    first = bench.driver_id
+    bench.report(DriverPhase.FAILED, error=USER_ERROR)
+    bench.run(1_000)
+    assert bench.driver_id != first
+
+
+def test_cancel_in_good_order() -> None:
+    bench = Bench().running()
+    bench.master.cancel()
+    bench.run()
+    assert bench.status is JobStatus.CANCELLING
+    assert bench.states() == {ExecutionState.CANCELING}
+    assert bench.gateways.drivers["driver:1"].cancels == 1
+    bench.report(DriverPhase.CANCELED)
+    assert bench.status is JobStatus.CANCELED
+    assert bench.ended == [JOB]
+
+
+@pytest.mark.parametrize(
+    "until",
+    [
+        pytest.param(lambda bench: bench.start(), id="waiting for everything"),
+        pytest.param(lambda bench: bench.start().register(), id="waiting for slots"),
+    ],
+)
+def test_cancel_before_it_ran(until: Callable[[Bench], object]) -> None:
+    bench = Bench()
+    until(bench)
+    bench.master.cancel()
+    bench.run()
+    assert bench.status is JobStatus.CANCELED
+    assert bench.launcher.killed == [bench.driver_id]
+
+
+def test_cancel_of_a_driver_that_does_not_answer() -> None:
+    bench = Bench().running()
+    bench.master.cancel()
+    bench.run()
+    driver = bench.driver_id
+    for _ in range(6):
+        bench.run(1_000)
+    assert bench.status is JobStatus.CANCELED
+    assert driver in bench.launcher.killed
+
+
+def test_slots_that_never_come() -> None:
+    bench = Bench("none").start()
+    bench.run(10_000)
+    assert bench.status is JobStatus.FAILED
+    assert bench.details.error is not None
+    assert "needs 2 slots and got 0" in bench.details.error.message
+
+
+def test_a_late_finish_of_a_canceled_job_is_canceled() -> None:
+    bench = Bench().running()
+    bench.master.cancel()
+    bench.run().report(DriverPhase.FINISHED)
+    assert bench.status is JobStatus.CANCELED
+
+
+def test_versions_rise_with_each_change() -> None:
+    bench = Bench().start()
+    before = bench.details.version
+    bench.offer(TM1)
+    assert bench.details.version > before

@@ -1,0 +1,104 @@
+"""Order, timers, calls and fatal errors of mailboxes."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from yarnflow.errors import InternalError, JobNotFound, RpcTimeout
+from yarnflow.process.clock import SystemClock
+from yarnflow.runtime.mailbox import Effects, Mailbox
+from yarnflow.testing.runtime import ManualClock
+
+
+def test_posts_run_in_order_and_timers_when_due() -> None:
+    clock = ManualClock()
+    mailbox = Mailbox("m", clock)
+    ran: list[str] = []
+    mailbox.schedule(100, lambda: ran.append("late"))
+    canceled = mailbox.schedule(50, lambda: ran.append("never"))
+    mailbox.post(lambda: ran.append("first"))
+    mailbox.post(lambda: ran.append("second"))
+    canceled.cancel()
+    assert mailbox.run_pending() == 2
+    clock.advance(99)
+    assert mailbox.run_pending() == 0
+    clock.advance(1)
+    assert mailbox.run_pending() == 1
+    assert ran == ["first", "second", "late"]
+
+
+def test_call_gives_result_and_error_to_the_caller() -> None:
+    mailbox = Mailbox("m", SystemClock())
+    mailbox.start()
+    try:
+        assert mailbox.call(lambda: 42, 5_000) == 42
+
+        def fail() -> None:
+            raise JobNotFound("no such job")
+
+        with pytest.raises(JobNotFound):
+            mailbox.call(fail, 5_000)
+        assert mailbox.call(lambda: 1, 5_000) == 1, "the mailbox died of a caller's error"
+    finally:
+        mailbox.stop()
+
+
+def test_call_to_a_busy_mailbox_times_out_and_is_not_run_later() -> None:
+    mailbox = Mailbox("busy", SystemClock())
+    mailbox.start()
+    release, ran = threading.Event(), []
+    try:
+        mailbox.post(lambda: release.wait(10) and None)
+        with pytest.raises(RpcTimeout, match="busy"):
+            mailbox.call(lambda: ran.append(1), 10)
+        release.set()
+        mailbox.call(lambda: None, 5_000)
+        assert ran == []
+    finally:
+        release.set()
+        mailbox.stop()
+
+
+def test_an_escaped_error_is_fatal() -> None:
+    seen: list[BaseException] = []
+    mailbox = Mailbox("m", ManualClock(), seen.append)
+    mailbox.post(lambda: (_ for _ in ()).throw(ZeroDivisionError()))
+    mailbox.run_pending()
+    assert isinstance(seen[0], ZeroDivisionError)
+
+
+def test_state_may_only_be_touched_in_the_mailbox() -> None:
+    mailbox = Mailbox("m", SystemClock())
+    mailbox.start()
+    try:
+        mailbox.call(mailbox.assert_mailbox_thread, 5_000)
+        with pytest.raises(InternalError):
+            mailbox.assert_mailbox_thread()
+    finally:
+        mailbox.stop()
+
+
+def test_no_effect_is_lost() -> None:
+    mailbox, effects = Mailbox("m", SystemClock()), Effects(2)
+    mailbox.start()
+    done = threading.Semaphore(0)
+    results: list[object] = []
+
+    def finished(result: object) -> None:
+        results.append(result)
+        done.release()
+
+    def bug() -> int:
+        raise KeyError("bug")
+
+    try:
+        effects.perform(mailbox, lambda: 1, finished, finished)
+        effects.perform(mailbox, bug, finished, finished)
+        assert done.acquire(timeout=10) and done.acquire(timeout=10)
+        assert 1 in results
+        assert any(isinstance(result, InternalError) for result in results)
+    finally:
+        effects.close()
+        mailbox.stop()

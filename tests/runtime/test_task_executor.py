@@ -1,0 +1,196 @@
+"""A TaskManager's endpoint: registration, slots, executors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from yarnflow.core.ids import AllocationId, DriverId, ExecutorId, JobId, TaskManagerId
+from yarnflow.core.messages import (
+    ExecutorDescriptor,
+    ExecutorExited,
+    Fence,
+    LeaderInfo,
+    SlotOffer,
+    SlotRequest,
+    TaskManagerRegistration,
+)
+from yarnflow.errors import ResourceError, RpcUnavailable, SlotUnavailable, TaskManagerNotFound, YarnflowError
+from yarnflow.runtime.registration import RegistrationBackoff
+from yarnflow.runtime.task_executor import TaskExecutor, TaskExecutorTimes
+from yarnflow.testing.gateways import FakeResourceManager
+from yarnflow.testing.runtime import InlineEffects, InlineMailbox, ManualClock
+
+JOB = JobId("a" * 32)
+LEADER = LeaderInfo(Fence("leader", 1), "jm:1", "0", "default")
+
+
+class Bench:
+    """A TaskExecutor of two slots; this object is its link, its processes and the JobMaster."""
+
+    def __init__(self) -> None:
+        self.clock = ManualClock()
+        self.mailbox = InlineMailbox("te", self.clock)
+        self.master = FakeResourceManager(LEADER)
+        self.accepts = True
+        self.offered: list[SlotOffer] = []
+        self.exits: list[ExecutorExited] = []
+        self.started: list[ExecutorDescriptor] = []
+        self.stopped: list[ExecutorId] = []
+        self.fatal: list[YarnflowError] = []
+        self.lookups = 0
+        self._exit: Callable[[JobId, ExecutorId, int, str], None] = lambda *_: None
+        self.executor = TaskExecutor(
+            2,
+            self.clock,
+            self.mailbox,
+            InlineEffects(),
+            self,  # type: ignore[arg-type]
+            self,  # type: ignore[arg-type]
+            TaskExecutorTimes(1_000, RegistrationBackoff(100, 1_000), 60_000, 1_000),
+            self.fatal.append,
+        )
+
+    # link and JobMaster
+    def resource_manager(self) -> FakeResourceManager:
+        return self.master
+
+    def job_master(self) -> Bench:
+        return self
+
+    def forget_leader(self) -> None:
+        self.lookups += 1
+
+    def offer_slots(self, job_id: JobId, offers: Sequence[SlotOffer]) -> Sequence[AllocationId]:
+        self.offered.extend(offers)
+        return [offer.allocation_id for offer in offers] if self.accepts else []
+
+    def executor_exited(self, report: ExecutorExited) -> None:
+        self.exits.append(report)
+
+    # processes; ``start`` is theirs
+    def start(self, descriptor: ExecutorDescriptor) -> int:
+        self.started.append(descriptor)
+        return 4242
+
+    def stop(self, executor_id: ExecutorId, job_id: JobId) -> None:
+        self.stopped.append(executor_id)
+
+    def stop_all(self) -> None: ...
+
+    def on_exit(self, listener: Callable[[JobId, ExecutorId, int, str], None]) -> None:
+        self._exit = listener
+
+    # driving
+    def begin(self) -> Bench:
+        self.executor.start(TaskManagerRegistration(TaskManagerId("tm-1"), "tm:1", "tm", 1, 2))
+        return self.run()
+
+    def run(self, ms: int = 0) -> Bench:
+        self.clock.advance(ms)
+        self.mailbox.run_pending()
+        return self
+
+    def give_slot(self, allocation: str = "a1", index: int = 0) -> Bench:
+        self.executor.request_slot(SlotRequest(JOB, AllocationId(allocation), index))
+        return self.run()
+
+    def start_executor(self, executor: str = "0", *allocations: str) -> None:
+        self.executor.start_executor(
+            ExecutorDescriptor(
+                JOB,
+                DriverId("d"),
+                ExecutorId(executor),
+                "spark://x@y:1",
+                "app",
+                1,
+                tuple(AllocationId(a) for a in allocations or ("a1",)),
+            )
+        )
+
+    def end_executor(self, executor: str, status: int) -> None:
+        self._exit(JOB, ExecutorId(executor), status, "last words")
+        self.run()
+
+
+def test_it_registers_and_sends_heartbeats() -> None:
+    bench = Bench().begin()
+    assert len(bench.master.registrations) == 1
+    assert len(bench.master.heartbeats) == 1
+    bench.run(1_000).run(1_000)
+    assert len(bench.master.heartbeats) == 3
+
+
+def test_it_tries_again_with_growing_delays() -> None:
+    bench = Bench()
+    bench.master.error = RpcUnavailable("nobody")
+    bench.begin()
+    for _ in range(5):
+        bench.run(100)
+    bench.master.error = None
+    bench.run(1_000)
+    assert len(bench.master.registrations) == 1
+    assert bench.lookups >= 3, "it never looked the leader up again"
+
+
+def test_it_gives_up_without_a_master() -> None:
+    bench = Bench()
+    bench.master.error = RpcUnavailable("nobody")
+    bench.begin()
+    for _ in range(70):
+        bench.run(1_000)
+    assert "jobmanager.rpc.address" in str(bench.fatal[0])
+
+
+def test_a_master_that_dropped_it_gets_it_back_with_slots_kept() -> None:
+    bench = Bench().begin().give_slot()
+    bench.master.error = TaskManagerNotFound("who?")
+    bench.run(1_000)
+    bench.master.error = None
+    bench.run(1_000)
+    assert len(bench.master.registrations) == 2
+    assert bench.master.heartbeats[-1].slots[0].allocation_id == "a1"
+
+
+def test_a_slot_is_offered_and_kept_when_accepted() -> None:
+    bench = Bench().begin().give_slot()
+    assert [(offer.allocation_id, offer.address) for offer in bench.offered] == [("a1", "tm:1")]
+    with pytest.raises(SlotUnavailable):
+        bench.give_slot("a2", 0)
+    bench.give_slot("a1", 0)  # the same request again is no error
+
+
+def test_a_slot_nobody_accepts_is_free_again() -> None:
+    bench = Bench().begin()
+    bench.accepts = False
+    bench.give_slot()
+    bench.accepts = True
+    bench.give_slot("a2", 0)
+
+
+def test_an_executor_needs_slots_of_its_job() -> None:
+    bench = Bench().begin()
+    with pytest.raises(ResourceError, match="does not hold"):
+        bench.start_executor()
+    bench.give_slot()
+    bench.start_executor()
+    bench.start_executor()
+    assert len(bench.started) == 1, "the same executor was started twice"
+
+
+def test_the_end_of_an_executor_is_reported() -> None:
+    bench = Bench().begin().give_slot()
+    bench.start_executor()
+    bench.end_executor("0", -9)
+    assert [(r.executor_id, r.exit_status, r.output_tail) for r in bench.exits] == [("0", -9, "last words")]
+    bench.end_executor("0", -9)
+    assert len(bench.exits) == 1
+
+
+def test_the_executor_of_a_freed_slot_is_ended() -> None:
+    bench = Bench().begin().give_slot("a1", 0).give_slot("a2", 1)
+    bench.start_executor("0", "a1")
+    bench.start_executor("1", "a2")
+    bench.executor.free_slot(AllocationId("a1"))
+    assert bench.stopped == ["0"]

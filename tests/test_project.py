@@ -1,0 +1,186 @@
+"""What holds for the project as a whole: docstrings, sizes, versions, declared dependencies."""
+
+from __future__ import annotations
+
+import ast
+import configparser
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import yarnflow
+from tests.package_modules import MODULES, ROOT
+from yarnflow.cli.info import program_plan
+from yarnflow.config.configuration import Configuration
+
+FOLDERS = (
+    "yarnflow", "tests", "integration", "scripts", "docs", "conf", "examples", "thrift", ".ci",
+)  # fmt: skip
+SKIPPED = {"__pycache__", ".pytest_cache", ".mypy_cache", ".hypothesis"}
+SCRIPTS = [path for path in sorted((ROOT / "scripts").iterdir()) if path.is_file()]
+#: a module with more lines than this holds more than one idea
+LINE_LIMIT = 800
+#: distribution → the module it is imported as, where the names differ
+IMPORT_NAMES = {"pyyaml": "yaml", "protobuf": "google"}
+#: needed by PySpark for what we ask of it, not imported by us
+INDIRECT = {"protobuf", "pandas"}
+#: come with a declared distribution: module → distribution
+BUNDLED = {"py4j": "pyspark"}
+
+
+def project_files() -> Iterator[Path]:
+    """Every file of the project that somebody wrote or generated on purpose."""
+    yield from (path for path in ROOT.iterdir() if path.is_file())
+    for folder in FOLDERS:
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.is_file() and not SKIPPED & set(path.parts):
+                yield path
+
+
+def test_every_module_says_what_it_is() -> None:
+    # an empty __init__.py only marks a folder
+    sources = {module: path.read_text(encoding="utf-8") for module, path in MODULES.items()}
+    assert not [
+        module
+        for module, source in sources.items()
+        if source.strip() and not ast.get_docstring(ast.parse(source))
+    ]
+
+
+def test_no_module_is_too_long() -> None:
+    assert not [
+        module for module, path in MODULES.items() if len(path.read_text().splitlines()) > LINE_LIMIT
+    ]
+
+
+def mentions(source: str) -> set[str]:
+    """Dotted names a module imports or, for what is started or loaded by name, spells out."""
+    found = set()
+    tree = ast.parse(source)
+    constants = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)]
+    words = {value for value in constants if isinstance(value, str)}
+    for word in words:
+        if "\n" not in word:
+            found |= set(re.findall(r"yarnflow(?:\.\w+)+", word))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
+        elif isinstance(node, ast.JoinedStr) and isinstance(prefix := node.values[0], ast.Constant):
+            # f"yarnflow.cli.{verb}", the verbs in a table of the same module
+            if isinstance(prefix.value, str) and re.fullmatch(r"yarnflow\.(\w+\.)+", prefix.value):
+                found |= {f"{prefix.value}{word}" for word in words}
+    return found
+
+
+def test_no_module_is_dead() -> None:
+    users = {module: path.read_text() for module, path in MODULES.items()}
+    scripts = {path.name: path.read_text() for path in SCRIPTS}
+    users |= {name: text for name, text in scripts.items() if "python" in text.partition("\n")[0]}
+    used = {name for user, source in users.items() for name in mentions(source) if name != user}
+    # ``testing`` is for users; packages, ``__main__`` and processes are reached by their names
+    dead = {
+        module
+        for module, path in MODULES.items()
+        if module not in used
+        and path.name not in ("__init__.py", "__main__.py")
+        and not module.startswith("yarnflow.testing.")
+        and not re.search(r"^if __name__ == ", path.read_text(), flags=re.MULTILINE)
+    }
+    assert not dead, f"imported by nothing: {', '.join(sorted(dead))}"
+
+
+def test_version_belongs_to_the_changelog() -> None:
+    headings = re.findall(r"^## \[(.+?)\]", (ROOT / "CHANGELOG.md").read_text(), flags=re.MULTILINE)
+    assert headings[:1] == ["Unreleased"]
+    assert headings[1:2] in ([], [yarnflow.__version__])
+
+
+def test_version_is_declared_once() -> None:
+    text = re.escape(yarnflow.__version__)
+    places = [
+        path.relative_to(ROOT).as_posix()
+        for path in [*MODULES.values(), ROOT / "setup.cfg", ROOT / "setup.py"]
+        if re.search(rf"version\w*\s*[:=].*{text}\b", path.read_text())
+    ]
+    assert places == ["yarnflow/__init__.py"]
+
+
+def test_no_file_names_a_path_of_one_machine() -> None:
+    own = [str(ROOT)] if len(ROOT.parts) > 2 else []
+    home = [f"{Path.home()}/"] if len(Path.home().parts) > 1 else []
+    paths = re.compile("|".join([r"(?<![\w.*])/(?:home|Users)/[a-z]\w*/", *map(re.escape, own + home)]))
+    found = []
+    for path in project_files():
+        try:
+            text = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            continue
+        found += [
+            f"{path.relative_to(ROOT)}:{number}"
+            for number, line in enumerate(text.splitlines(), 1)
+            if paths.search(line)
+        ]
+    assert not found
+
+
+def declared() -> dict[str, set[str]]:
+    """Distributions of setup.cfg: ``""`` → what is always installed, extra → its own."""
+    parser = configparser.ConfigParser()
+    parser.read(ROOT / "setup.cfg")
+    texts = {"": parser["options"]["install_requires"], **parser["options.extras_require"]}
+    return {
+        extra: {re.split(r"[<>=!~\[; ]", line)[0].lower() for line in text.split("\n") if line.strip("# ")}
+        for extra, text in texts.items()
+    }
+
+
+def test_every_library_is_declared_and_every_declared_one_is_needed() -> None:
+    imported = {
+        name.partition(".")[0] for path in MODULES.values() for name in mentions(path.read_text()) if name
+    }
+    required = declared()[""]
+    names = {IMPORT_NAMES.get(distribution, distribution): distribution for distribution in required}
+    foreign = imported - sys.stdlib_module_names - {"yarnflow", *BUNDLED} - set(names)
+    # an extra's library may be imported where its absence is handled
+    foreign -= {IMPORT_NAMES.get(name, name) for extra in declared().values() for name in extra}
+    assert not foreign, "imported but not in setup.cfg"
+    assert not {names[name] for name in names if name not in imported} - INDIRECT, "declared but not imported"
+
+
+def test_every_resource_is_packaged() -> None:
+    parser = configparser.ConfigParser()
+    parser.read(ROOT / "setup.cfg")
+    patterns = parser["options.package_data"]["*"].split()
+    resources = [
+        path
+        for path in (ROOT / "yarnflow").rglob("*")
+        if path.is_file() and path.suffix not in (".py", ".pyc")
+    ]
+    assert not [path.name for path in resources if not any(path.match(pattern) for pattern in patterns)]
+
+
+@pytest.mark.parametrize("path", [*SCRIPTS, ROOT / ".ci" / "run"], ids=lambda path: path.name)
+def test_scripts_can_be_run(path: Path) -> None:
+    assert path.stat().st_mode & 0o111, f"{path.name} is not executable"
+    assert path.read_text().startswith("#!"), f"{path.name} has no interpreter line"
+
+
+def test_program_of_the_readme_is_a_job(tmp_path: Path) -> None:
+    (source,) = re.findall(r"```python\n(.+?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
+    program = tmp_path / "words.py"
+    program.write_text(source)
+    assert '"name": "word count"' in program_plan(str(program), (), Configuration.empty())
+
+
+def test_links_between_documents_lead_somewhere() -> None:
+    broken = []
+    for document in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
+        for link in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", document.read_text()):
+            if "://" not in link and not (document.parent / link).exists():
+                broken.append(f"{document.relative_to(ROOT)}: {link}")
+    assert not broken

@@ -1,0 +1,24 @@
+// What a JobMaster may ask a driver.
+
+namespace py driver
+
+include "types.thrift"
+include "errors.thrift"
+
+service Driver {
+  /** Start (or start again) the job in this driver; returns at once.  Idempotent by attempt. */
+  void deploy(1: types.TCallContext context, 2: types.TDriverDeployment deployment)
+    throws (1: errors.TError error)
+
+  /** Stop the queries; the end is reported as phase CANCELED.  Idempotent. */
+  void cancel(1: types.TCallContext context)
+    throws (1: errors.TError error)
+
+  /** End the driver process in good order.  Idempotent. */
+  void shutDown(1: types.TCallContext context)
+    throws (1: errors.TError error)
+
+  /** Answer at all.  Idempotent. */
+  void ping(1: types.TCallContext context)
+    throws (1: errors.TError error)
+}

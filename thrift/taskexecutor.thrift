@@ -1,0 +1,28 @@
+// What a JobManager may ask a TaskManager.  Flink: `TaskExecutorGateway`.
+
+namespace py taskexecutor
+
+include "types.thrift"
+include "errors.thrift"
+
+service TaskExecutor {
+  /** Allocate a slot to a job; the TaskManager then offers it.  Idempotent. */
+  void requestSlot(1: types.TCallContext context, 2: types.TSlotRequest request)
+    throws (1: errors.TError error)
+
+  /** Take a slot back.  Idempotent. */
+  void freeSlot(1: types.TCallContext context, 2: string allocationId)
+    throws (1: errors.TError error)
+
+  /** Start one Spark executor for slots already allocated.  Idempotent by executor id. */
+  void startExecutor(1: types.TCallContext context, 2: types.TExecutorDescriptor descriptor)
+    throws (1: errors.TError error)
+
+  /** End an executor (TERM, then KILL).  Idempotent. */
+  void stopExecutor(1: types.TCallContext context, 2: string jobId, 3: string executorId)
+    throws (1: errors.TError error)
+
+  /** Answer at all.  Idempotent. */
+  void ping(1: types.TCallContext context)
+    throws (1: errors.TError error)
+}

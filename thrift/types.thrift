@@ -1,0 +1,400 @@
+// What processes say to each other: one struct per dataclass of `yarnflow/core/messages.py`,
+// same fields in the same order, camelCase names; `yarnflow/rpc/codec.py` converts by name.
+// Rules: field ids are never used again; a new field is `optional` and has a default in the
+// dataclass, so that processes of neighbouring versions understand each other.
+// Times are milliseconds since the epoch unless the name says otherwise; -1 = not yet.
+
+namespace py types
+
+// --- states -----------------------------------------------------------------
+
+/** State of a job. */
+enum TJobStatus {
+  INITIALIZING = 1,
+  CREATED = 2,
+  RUNNING = 3,
+  FAILING = 4,
+  FAILED = 5,
+  CANCELLING = 6,
+  CANCELED = 7,
+  FINISHED = 8,
+  RESTARTING = 9,
+  SUSPENDED = 10,
+  RECONCILING = 11,
+}
+
+/** State of one attempt of one subtask. */
+enum TExecutionState {
+  CREATED = 1,
+  SCHEDULED = 2,
+  DEPLOYING = 3,
+  INITIALIZING = 4,
+  RUNNING = 5,
+  FINISHED = 6,
+  CANCELING = 7,
+  CANCELED = 8,
+  FAILED = 9,
+  RECONCILING = 10,
+}
+
+/** How far up a failure had to go before the job went on. */
+enum TRestartLevel {
+  /** Spark reran tasks; the query never stopped */
+  TASKS = 1,
+  /** the query was started again in the same driver */
+  QUERY = 2,
+  /** a new driver process on the same TaskManagers */
+  DRIVER = 3,
+  /** another master adopted the job */
+  MASTER = 4,
+}
+
+/** The two kinds of program one runtime serves. */
+enum TProgramKind {
+  /** a JobGraph made by the DataStream API on the client */
+  GRAPH = 1,
+  /** an unmodified PySpark script whose main runs in the driver */
+  SCRIPT = 2,
+}
+
+/** How far a driver is with its job. */
+enum TDriverPhase {
+  /** session up, nothing deployed */
+  IDLE = 1,
+  /** compiling the graph, waiting for executors, starting queries */
+  DEPLOYING = 2,
+  /** every query of the job is active (or the script's main runs) */
+  RUNNING = 3,
+  FINISHED = 4,
+  FAILED = 5,
+  CANCELED = 6,
+}
+
+/** States no event leads out of, on any master. */
+const set<TJobStatus> GLOBALLY_TERMINAL_JOB_STATES = [TJobStatus.FINISHED, TJobStatus.CANCELED, TJobStatus.FAILED]
+
+/** States of an execution that no event leads out of. */
+const set<TExecutionState> TERMINAL_EXECUTION_STATES = [TExecutionState.FINISHED, TExecutionState.CANCELED, TExecutionState.FAILED]
+
+// --- every call ---------------------------------------------------------------
+
+/** Who the caller takes for leader.  Flink: `FencedRpcEndpoint`'s token. */
+struct TFence {
+  1: string leaderId,
+  /** rises with every leader; 0 = "whoever leads", allowed only for clients' calls */
+  2: i64 epoch,
+}
+
+/** First argument of every method. */
+struct TCallContext {
+  /** whom the caller takes for leader; checked before the handler sees the call */
+  1: TFence fence,
+  /** milliseconds the caller still waits, counted from the arrival of the frame; 0 = no limit */
+  2: i64 timeoutMs,
+  /** names the call in both logs */
+  3: string requestId,
+}
+
+// --- values -------------------------------------------------------------------
+
+/** An error that crosses a process boundary. */
+struct TErrorInfo {
+  /** a `YarnflowError.code` */
+  1: string code,
+  /** one line */
+  2: string message,
+  /** user traceback (never Java frames) or empty */
+  3: optional string details,
+}
+
+/** All a cluster needs to run a job. */
+struct TJobSubmission {
+  1: string jobId,
+  2: string name,
+  3: TProgramKind kind,
+  /** JobGraph JSON (`graph.codec`); a script has a graph of one vertex */
+  4: string jobGraphJson,
+  /** the job's own options, key → text, already validated by the client */
+  5: map<string, string> configuration,
+  /** empty: no key; else at most one live job has it */
+  6: optional string jobKey,
+  /** SCRIPT only: file name → content; the program is named first in `script_argv` */
+  7: optional map<string, binary> files,
+  /** SCRIPT only: program file name, then its arguments */
+  8: optional list<string> scriptArgv,
+}
+
+/** Answer to a submission. */
+struct TJobSubmitted {
+  1: string jobId,
+  /** the key belonged to a live job already, whose id this is */
+  2: optional bool attachedToExisting,
+}
+
+/** One line of `yarnflow list`.  Flink: `GET /jobs/overview`. */
+struct TJobOverview {
+  1: string jobId,
+  2: string name,
+  3: TJobStatus status,
+  /** milliseconds since the epoch; -1 = not yet */
+  4: i64 startTimeMs,
+  /** milliseconds since the epoch; -1 = not yet */
+  5: i64 endTimeMs,
+  6: optional string jobKey,
+  /** slots the job has / wants */
+  7: optional i64 slotsAllocated,
+  8: optional i64 slotsRequired,
+}
+
+/** One attempt of one subtask. */
+struct TExecutionInfo {
+  1: i64 subtaskIndex,
+  2: i64 attempt,
+  3: TExecutionState state,
+  4: optional string taskManagerId,
+  /** state name → time of entry */
+  5: optional map<string, i64> timestampsMs,
+}
+
+/** One vertex of the ExecutionGraph with its current executions. */
+struct TVertexInfo {
+  1: string vertexId,
+  2: string name,
+  3: i64 parallelism,
+  4: i64 maxParallelism,
+  5: string slotSharingGroup,
+  6: optional list<TExecutionInfo> executions,
+}
+
+/** What a streaming query last said of itself.  Spark: `StreamingQueryProgress`. */
+struct TQueryProgress {
+  1: string query,
+  /** last completed batch; -1 before the first */
+  2: optional i64 batchId,
+  /** milliseconds since the epoch */
+  3: optional i64 atMs,
+  /** milliseconds */
+  4: optional i64 batchDurationMs,
+  5: optional i64 inputRows,
+  /** rows of the last batch that left through the sink; -1 = Spark does not say */
+  6: optional i64 outputRows,
+  /** rows per second */
+  7: optional double inputRowsPerSecond,
+  /** rows per second */
+  8: optional double processedRowsPerSecond,
+  /** event time; -1 = no watermark */
+  9: optional i64 watermarkMs,
+  /** totals since the query first started in this driver */
+  10: optional i64 totalInputRows,
+  11: optional i64 totalOutputRows,
+  12: optional i64 stateRows,
+  /** bytes */
+  13: optional i64 stateBytes,
+}
+
+/** One entry of a job's exception history. */
+struct TFailureInfo {
+  /** milliseconds since the epoch */
+  1: i64 atMs,
+  2: TErrorInfo error,
+  /** where it happened: TaskManager, executor or driver id; empty if unknown */
+  3: optional string location,
+  4: optional TRestartLevel level,
+  /** the job went on after it */
+  5: optional bool recovered,
+}
+
+/** Everything about one job.  Flink: `GET /jobs/:id`. */
+struct TJobDetails {
+  1: TJobOverview overview,
+  /** rises with every change; for long polls */
+  2: i64 version,
+  /** status name → first time of entry */
+  3: optional map<string, i64> timestampsMs,
+  4: optional list<TVertexInfo> vertices,
+  5: optional list<TQueryProgress> queries,
+  6: optional list<TFailureInfo> failures,
+  /** restarts counted by the restart strategy */
+  7: optional i64 restarts,
+  /** why the job waits, empty when it does not */
+  8: optional string waitingFor,
+  /**
+   * milestones of the start, name → time (SUBMITTED, SLOTS, DRIVER_STARTED, JVM_UP, SESSION_UP,
+   * EXECUTORS_UP, QUERY_STARTED, FIRST_BATCH)
+   */
+  9: optional map<string, i64> milestonesMs,
+  /** root cause when FAILED */
+  10: optional TErrorInfo error,
+}
+
+/** Flink: `GET /overview`. */
+struct TClusterOverview {
+  1: i64 taskManagers,
+  2: i64 slotsTotal,
+  3: i64 slotsAvailable,
+  4: i64 jobsRunning,
+  5: i64 jobsFinished,
+  6: i64 jobsCanceled,
+  7: i64 jobsFailed,
+  8: string version,
+}
+
+/** Whom to talk to, and with which fence.  Flink: `LeaderInformation`. */
+struct TLeaderInfo {
+  1: TFence fence,
+  /** `host:port` of the leader's Thrift server */
+  2: string address,
+  3: string version,
+  4: string clusterId,
+}
+
+/** What a TaskManager brings.  Flink: `TaskExecutorRegistration`. */
+struct TTaskManagerRegistration {
+  1: string taskManagerId,
+  /** `host:port` of its Thrift server */
+  2: string address,
+  3: string host,
+  /** process id on its host */
+  4: i64 pid,
+  5: i64 slots,
+  /** the ResourceProvider's name for the worker (container id; empty for standalone) */
+  6: optional string workerId,
+  /** mebibytes */
+  7: optional i64 processMemoryMib,
+  /** mebibytes */
+  8: optional i64 executorHeapMib,
+  9: optional i64 cores,
+}
+
+/** One slot as its TaskManager sees it. */
+struct TSlotStatus {
+  1: i64 index,
+  /** empty when free */
+  2: optional string allocationId,
+  3: optional string jobId,
+}
+
+/** One executor process as its TaskManager sees it. */
+struct TExecutorStatus {
+  1: string executorId,
+  2: string jobId,
+  3: string driverId,
+  /** process id on its host */
+  4: i64 pid,
+  5: i64 cores,
+}
+
+/** Slot and executor report.  Flink: `TaskExecutorHeartbeatPayload`. */
+struct TTaskManagerHeartbeat {
+  1: string taskManagerId,
+  2: optional list<TSlotStatus> slots,
+  3: optional list<TExecutorStatus> executors,
+}
+
+/** The ResourceManager tells a TaskManager to give a slot to a job. */
+struct TSlotRequest {
+  1: string jobId,
+  2: string allocationId,
+  3: i64 slotIndex,
+}
+
+/** A TaskManager offers an allocated slot to the JobMaster. */
+struct TSlotOffer {
+  1: string allocationId,
+  2: i64 slotIndex,
+  3: string taskManagerId,
+  /** the TaskManager's Thrift address */
+  4: string address,
+}
+
+/** What a TaskManager starts for the slots a job was given: one Spark executor. */
+struct TExecutorDescriptor {
+  1: string jobId,
+  2: string driverId,
+  3: string executorId,
+  /** `spark://CoarseGrainedScheduler@host:port` */
+  4: string driverUrl,
+  /** Spark's application id */
+  5: string appId,
+  /** task threads = slots of this executor */
+  6: i64 cores,
+  7: optional list<string> allocationIds,
+  /** JVM options and environment the driver asks for (never secrets) */
+  8: optional list<string> javaOptions,
+  9: optional map<string, string> environment,
+  /** Spark's authentication secret of this job's driver; masked in logs */
+  10: optional string authSecret,
+}
+
+/** A TaskManager reports the end of an executor it started. */
+struct TExecutorExited {
+  1: string jobId,
+  2: string driverId,
+  3: string executorId,
+  4: string taskManagerId,
+  /** negative = killed by that signal */
+  5: i64 exitStatus,
+  /** last lines of its output */
+  6: optional string outputTail,
+}
+
+/** What a driver process is told on its standard input before it does anything for a job. */
+struct TDriverAssignment {
+  1: string jobId,
+  2: string driverId,
+  /** Thrift address and fence of the JobMaster */
+  3: string jobMasterAddress,
+  4: TFence fence,
+  /** checkpoint directory of the job (a URI) */
+  5: string checkpointDir,
+  /** scratch directory of this job's attempts on this machine */
+  6: string workDir,
+  7: optional string jobName,
+  /** the job's own options over the cluster's, key → text */
+  8: optional map<string, string> configuration,
+}
+
+/** A driver's SparkContext is up and executors may dial in. */
+struct TDriverRegistration {
+  1: string jobId,
+  2: string driverId,
+  /** Thrift address of the driver */
+  3: string address,
+  /** process id on its host */
+  4: i64 pid,
+  5: string driverUrl,
+  6: string appId,
+  7: optional list<string> javaOptions,
+  8: optional map<string, string> environment,
+  9: optional string authSecret,
+  /** milestone name → milliseconds since the epoch */
+  10: optional map<string, i64> milestonesMs,
+}
+
+/** Heartbeat, progress and terminal report of a driver in one. */
+struct TDriverReport {
+  1: string jobId,
+  2: string driverId,
+  /** the deployment this report is about; rises with each `deploy` call */
+  3: i64 attempt,
+  4: TDriverPhase phase,
+  /** executors registered with the SparkContext now */
+  5: optional list<string> executorIds,
+  6: optional list<TQueryProgress> queries,
+  /** milestone name → milliseconds since the epoch */
+  7: optional map<string, i64> milestonesMs,
+  /** FAILED only */
+  8: optional TErrorInfo error,
+  /** FAILED only: the SparkContext is gone as well; only a new driver helps */
+  9: optional bool driverUnusable,
+}
+
+/** JobMaster → driver: run the job now. */
+struct TDriverDeployment {
+  1: i64 attempt,
+  2: TJobSubmission submission,
+  /** executors that must have registered before queries start */
+  3: optional list<string> executorIds,
+  /** total task threads of those executors */
+  4: optional i64 totalCores,
+}

@@ -1,0 +1,94 @@
+"""``yarnflow info``: the plan of a program as JSON, without JVM or cluster; or a job's details."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+import click
+
+from yarnflow.cli.common import CONTEXT, cluster_options, existing_cluster, load_configuration, with_target
+from yarnflow.config.configuration import Configuration
+from yarnflow.core.ids import JobId, is_job_id
+from yarnflow.core.messages import ProgramKind
+from yarnflow.errors import NoExecuteCall
+
+
+@click.command("info", context_settings={**CONTEXT, "allow_interspersed_args": False})
+@click.option("-p", "--parallelism", type=click.IntRange(min=1), help="Default parallelism.")
+@click.option("-py", "--python", "python_program", metavar="FILE", help="The program, as Flink names it.")
+@cluster_options
+@click.argument("program", metavar="PROGRAM|JOB", required=False)
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def command(
+    parallelism: int | None,
+    python_program: str | None,
+    target: str | None,
+    jobmanager: str | None,
+    dynamic: tuple[str, ...],
+    conf_dir: Path | None,
+    verbose: bool,
+    program: str | None,
+    arguments: tuple[str, ...],
+) -> None:
+    """Show the plan of a program, or the details of a job.
+
+    Options after PROGRAM belong to the program.
+    """
+    if python_program is not None:
+        arguments = (*((program,) if program is not None else ()), *arguments)
+        program = python_program
+    if program is None:
+        raise click.UsageError("missing PROGRAM or JOB; usage: yarnflow info PROGRAM [ARGS...]")
+    configuration = with_target(load_configuration(conf_dir, dynamic), target, jobmanager)
+    if is_job_id(program):
+        with existing_cluster(configuration) as connection:
+            details = connection.gateway().job_details(JobId(program))
+        click.echo(json.dumps(_plain(asdict(details)), indent=2, ensure_ascii=False))
+        return
+    if parallelism is not None:
+        configuration = configuration.with_values({"parallelism.default": str(parallelism)}, source="-p")
+    click.echo(program_plan(program, arguments, configuration))
+
+
+def program_plan(path: str, arguments: tuple[str, ...], configuration: Configuration) -> str:
+    """Plan of a program up to its first ``execute``, as JSON text.
+
+    Raises
+    ------
+    NoExecuteCall
+        It ended without one.
+    """
+    from yarnflow.api.executor import GraphCollector, ProgramAborted, use_executor
+    from yarnflow.client.executor import script_submission
+    from yarnflow.client.program import load_program, run_main
+    from yarnflow.config.options import job
+    from yarnflow.graph.codec import job_graph_from_json
+    from yarnflow.graph.plan import plan_json
+
+    program = load_program(path, arguments)
+    if program.kind is ProgramKind.SCRIPT:
+        submission = script_submission(
+            program, configuration={}, parallelism=configuration.get(job.PARALLELISM_DEFAULT)
+        )
+        return plan_json(job_graph_from_json(submission.job_graph_json))
+    collector = GraphCollector()
+    try:
+        with use_executor(collector, configuration.to_dict()):
+            run_main(program)
+    except ProgramAborted:
+        pass
+    if not collector.graphs:
+        raise NoExecuteCall(f"{path} ended without calling execute(): there is no plan to show")
+    return plan_json(collector.graphs[0])
+
+
+def _plain(node: Any) -> Any:
+    if isinstance(node, dict):
+        return {key: _plain(value) for key, value in node.items()}
+    if isinstance(node, (list, tuple)):
+        return [_plain(value) for value in node]
+    return node.value if isinstance(node, Enum) else node

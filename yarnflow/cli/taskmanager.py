@@ -1,0 +1,18 @@
+"""``yarnflow taskmanager``: a TaskManager of a standalone cluster, in the foreground until it is stopped."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from yarnflow.cli.common import CONTEXT, common_options, load_configuration
+
+
+@click.command("taskmanager", context_settings=CONTEXT)
+@common_options
+def command(dynamic: tuple[str, ...], conf_dir: Path | None, verbose: bool) -> int:
+    """Run a TaskManager of a standalone cluster until it is stopped (TERM or Ctrl-C)."""
+    from yarnflow.entrypoint.supervisor import run_task_manager
+
+    return run_task_manager(load_configuration(conf_dir, dynamic), click.echo)

@@ -1,0 +1,334 @@
+"""What a user sees of a running job.
+
+On a terminal a table that is drawn again and again; anywhere else plain lines in Flink's
+wording, one per change.  All of it goes to standard error.  Shows what the JobManager reports
+and works nothing out but times since the submit.  Flink counterpart: the client's log and the
+dashboard's job page.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Final, Protocol, TextIO
+
+from yarnflow.core.ids import JobId
+from yarnflow.core.messages import ClusterOverview, FailureInfo, JobDetails, QueryProgress
+from yarnflow.core.states import JobStatus
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+#: milestones in the order in which they usually come
+MILESTONES: Final = (
+    "SUBMITTED",
+    "SLOTS",
+    "DRIVER_STARTED",
+    "JVM_UP",
+    "SESSION_UP",
+    "EXECUTORS_UP",
+    "QUERY_STARTED",
+    "FIRST_BATCH",
+)
+
+_COLOURS: Final = {
+    JobStatus.RUNNING: "green",
+    JobStatus.FINISHED: "green",
+    JobStatus.FAILING: "red",
+    JobStatus.FAILED: "red",
+    JobStatus.CANCELED: "yellow",
+}
+
+
+class View(Protocol):
+    """A listener that also knows whether it owns the terminal."""
+
+    @property
+    def live(self) -> bool:
+        """It draws on the terminal, so that nobody else may."""
+
+    def submitted(self, job_id: JobId, name: str, attached_to_existing: bool) -> None: ...
+
+    def changed(self, details: JobDetails, overview: ClusterOverview | None) -> None: ...
+
+    def note(self, text: str) -> None: ...
+
+    def close(self) -> None:
+        """The last word; nothing is shown afterwards."""
+
+
+def make_view(
+    live: bool | None = None, refresh_ms: int = 500, verbose: bool = False, stream: TextIO | None = None
+) -> View:
+    """The view that suits the terminal (or the lack of one).
+
+    Parameters
+    ----------
+    live : bool, optional
+        Draw; default: when standard error is a terminal that can.
+    verbose : bool
+        Show the start-up times at the end.
+    """
+    out = stream or sys.stderr
+    if live is None:
+        live = out.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+    return LiveView(out, refresh_ms, verbose) if live else PlainView(out, verbose)
+
+
+class _StateLines:
+    """Turns details into lines, each state and failure once."""
+
+    def __init__(self) -> None:
+        self._status: dict[JobId, JobStatus] = {}
+        self._failures: dict[JobId, int] = {}
+        self._waiting: dict[JobId, str] = {}
+
+    def lines(self, details: JobDetails) -> Iterator[str]:
+        overview = details.overview
+        title = f"Job {overview.name} ({overview.job_id})"
+        last = self._status.get(overview.job_id)
+        for failure in details.failures[self._failures.get(overview.job_id, 0) :]:
+            where = f" on {failure.location}" if failure.location else ""
+            yield f"{title}: failure{where} ({failure.level.value}): {failure.error.message}"
+        self._failures[overview.job_id] = len(details.failures)
+        for status in _states_since(details, last):
+            if last is not None:
+                yield f"{title} switched from state {last.value} to {status.value}."
+            last = status
+        self._status[overview.job_id] = last or overview.status
+        if details.waiting_for and details.waiting_for != self._waiting.get(overview.job_id):
+            yield f"{title} waits for {details.waiting_for}."
+        self._waiting[overview.job_id] = details.waiting_for
+
+
+def _states_since(details: JobDetails, last: JobStatus | None) -> list[JobStatus]:
+    """States entered after ``last``, including those no poll has seen; the present one is last."""
+    now = details.overview.status
+    if last is now:
+        return []
+    # times of entry, the earliest state first; equal times keep the life cycle's order
+    order = {status.value: index for index, status in enumerate(JobStatus)}
+    entered = sorted(
+        (
+            (at_ms, order[name], JobStatus(name))
+            for name, at_ms in details.timestamps_ms.items()
+            if name in order
+        ),
+        key=lambda entry: entry[:2],
+    )
+    since = details.timestamps_ms.get(last.value, -1) if last is not None else -2
+    between = [status for at_ms, _, status in entered if at_ms >= since >= 0 and status not in (last, now)]
+    if last is None:
+        between = [status for _, _, status in entered if status is not now]
+    return [*between, now]
+
+
+class PlainView:
+    """Lines for logs and pipes."""
+
+    def __init__(self, stream: TextIO, verbose: bool = False) -> None:
+        self._stream = stream
+        self._verbose = verbose
+        self._states = _StateLines()
+        self._last: dict[JobId, JobDetails] = {}
+
+    @property
+    def live(self) -> bool:
+        """It does not draw."""
+        return False
+
+    def submitted(self, job_id: JobId, name: str, attached_to_existing: bool) -> None:
+        """One line."""
+        self.note(submitted_line(job_id, name, attached_to_existing))
+
+    def changed(self, details: JobDetails, overview: ClusterOverview | None) -> None:
+        """A line for each new state and failure."""
+        self._last[details.overview.job_id] = details
+        for line in self._states.lines(details):
+            self.note(line)
+
+    def note(self, text: str) -> None:
+        """One line."""
+        print(text, file=self._stream, flush=True)
+
+    def close(self) -> None:
+        """Start-up times, if asked for."""
+        if self._verbose:
+            for details in self._last.values():
+                for line in start_up_lines(details):
+                    self.note(line)
+
+
+class LiveView:
+    """A table on the terminal; lines scroll above it."""
+
+    def __init__(self, stream: TextIO, refresh_ms: int = 500, verbose: bool = False) -> None:
+        # imported here: nobody else pays for it
+        from rich.console import Console
+        from rich.live import Live
+
+        self._verbose = verbose
+        self._states = _StateLines()
+        self._last: dict[JobId, JobDetails] = {}
+        self._overview: ClusterOverview | None = None
+        self._lock = threading.Lock()
+        self._console = Console(file=stream, highlight=False)
+        self._live = Live(
+            console=self._console,
+            refresh_per_second=max(1.0, 1000 / max(refresh_ms, 100)),
+            transient=False,
+            get_renderable=self._render,
+        )
+        self._started = False
+        self._closed = False
+
+    @property
+    def live(self) -> bool:
+        """It draws."""
+        return True
+
+    def submitted(self, job_id: JobId, name: str, attached_to_existing: bool) -> None:
+        """A line; from now on there is something to draw."""
+        self.note(submitted_line(job_id, name, attached_to_existing))
+        # not earlier: until then the program may use the terminal as it likes
+        if not self._started and not self._closed:
+            self._started = True
+            self._live.start()
+
+    def changed(self, details: JobDetails, overview: ClusterOverview | None) -> None:
+        """New content; states and failures scroll by as lines, too."""
+        with self._lock:
+            self._last[details.overview.job_id] = details
+            self._overview = overview or self._overview
+        for line in self._states.lines(details):
+            self.note(line)
+
+    def note(self, text: str) -> None:
+        """A line above the table."""
+        self._console.print(text, markup=False, soft_wrap=True)
+
+    def close(self) -> None:
+        """The last picture stays."""
+        if self._started and not self._closed:
+            self._live.stop()
+        self._closed = True
+        if self._verbose:
+            for details in self._last.values():
+                for line in start_up_lines(details):
+                    self.note(line)
+
+    def _render(self) -> RenderableType:
+        from rich.console import Group
+
+        with self._lock:
+            jobs, overview = list(self._last.values()), self._overview
+        return Group(*(part for details in jobs for part in render_job(details, overview)))
+
+
+def render_job(details: JobDetails, overview: ClusterOverview | None) -> list[RenderableType]:
+    """The picture of one job, for rich."""
+    from rich.table import Table
+    from rich.text import Text
+
+    job = details.overview
+    colour = _COLOURS.get(job.status, "cyan")
+    head = Text.assemble((job.name, "bold"), f"  {job.job_id}  ", (job.status.value, colour))
+    parts: list[RenderableType] = [head]
+    facts = [f"slots {job.slots_allocated}/{job.slots_required}", f"restarts {details.restarts}"]
+    if overview is not None:
+        free = f"{overview.slots_available}/{overview.slots_total}"
+        facts.insert(0, f"TaskManagers {overview.task_managers}, free slots {free}")
+    reached = [name for name in MILESTONES if name in details.milestones_ms]
+    if reached and job.status is not JobStatus.RUNNING and not job.status.terminal:
+        facts.append(f"reached {reached[-1]}")
+    if details.waiting_for:
+        facts.append(f"waits for {details.waiting_for}")
+    parts.append(Text("  " + "   ".join(facts)))
+    if details.queries:
+        table = Table(box=None, pad_edge=True, header_style="dim")
+        for name in ("query", "records in/s", "out/s", "in", "out", "batch", "watermark"):
+            table.add_column(name, justify="left" if name == "query" else "right")
+        for query in details.queries:
+            table.add_row(*query_cells(query))
+        parts.append(table)
+    if details.failures:
+        parts.append(Text("  last failure: " + failure_text(details.failures[-1]), style="red"))
+    return parts
+
+
+def query_cells(query: QueryProgress) -> tuple[str, ...]:
+    """Cells of one query: name, rates, totals, batch, watermark."""
+    batch_s = query.batch_duration_ms / 1000
+    out_rate = f"{query.output_rows / batch_s:,.0f}" if query.output_rows >= 0 and batch_s > 0 else "-"
+    return (
+        query.query,
+        f"{query.input_rows_per_second:,.0f}",
+        out_rate,
+        f"{query.total_input_rows:,}",
+        f"{query.total_output_rows:,}" if query.output_rows >= 0 or query.total_output_rows else "-",
+        f"{query.batch_id} ({batch_s:.1f} s)" if query.batch_id >= 0 else "-",
+        time_text(query.watermark_ms),
+    )
+
+
+def failure_text(failure: FailureInfo) -> str:
+    """One line."""
+    where = f"{failure.location}: " if failure.location else ""
+    return f"{where}{failure.error.message} ({'recovered' if failure.recovered else failure.level.value})"
+
+
+def time_text(at_ms: int) -> str:
+    """Event time in UTC, as Spark shows watermarks; ``-`` for none."""
+    if at_ms < 0:
+        return "-"
+    try:
+        return datetime.fromtimestamp(at_ms / 1000, timezone.utc).strftime("%Y-%m-%d %H:%M:%S")
+    except (OverflowError, ValueError):
+        return "end of input"
+
+
+def submitted_line(job_id: JobId, name: str, attached_to_existing: bool) -> str:
+    """Flink's line, with the name."""
+    if attached_to_existing:
+        return f"Job {name} has been submitted before; attached to the live job with JobID {job_id}."
+    return f"Job {name} has been submitted with JobID {job_id}."
+
+
+def start_up_lines(details: JobDetails) -> list[str]:
+    """When the start reached what, in seconds after the submit."""
+    times = details.milestones_ms
+    if not times:
+        return []
+    start_ms = times.get("SUBMITTED", min(times.values()))
+    ordered = sorted(times.items(), key=lambda entry: entry[1])
+    return [
+        f"Start-up of job {details.overview.name}:",
+        *(f"  {(at_ms - start_ms) / 1000:7.2f} s  {name}" for name, at_ms in ordered),
+    ]
+
+
+class OutputPump:
+    """Carries what drivers print to standard output through this process.
+
+    Needed while a view draws on the same terminal: written there by the drivers themselves, the
+    program's output and the picture would destroy each other.
+    """
+
+    def __init__(self) -> None:
+        self._read_fd, self.write_fd = os.pipe2(os.O_CLOEXEC)
+        self._thread = threading.Thread(target=self._run, name="driver-output", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Write what is left; the drivers have ended."""
+        os.close(self.write_fd)
+        self._thread.join(5.0)
+
+    def _run(self) -> None:
+        with os.fdopen(self._read_fd, "r", encoding="utf-8", errors="replace") as lines:
+            for line in lines:
+                sys.stdout.write(line)
+                sys.stdout.flush()

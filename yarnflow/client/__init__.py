@@ -1,0 +1,1 @@
+"""What a client does: load a program, find a cluster, submit, watch."""

@@ -1,0 +1,243 @@
+"""One submitted job, as its client sees it.
+
+Flink counterpart: ``JobClient``.  Waiting uses long polls of a background thread, so that an
+interrupt never breaks into the middle of a remote call.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from queue import Empty, SimpleQueue
+from typing import Final, TypeAlias
+
+from yarnflow.api.executor import JobExecutionResult
+from yarnflow.client.cluster import ClusterConnection, JobListener, SilentListener
+from yarnflow.core.ids import JobId
+from yarnflow.core.messages import ClusterOverview, JobDetails
+from yarnflow.core.states import JobStatus
+from yarnflow.errors import (
+    JobCanceled,
+    JobFailed,
+    RemoteError,
+    RpcError,
+    RpcTimeout,
+    RpcUnavailable,
+    YarnflowError,
+    error_from_code,
+)
+
+#: a long poll returns after this time at the latest
+POLL_MS: Final = 5_000
+_RETRY_S: Final = 0.2
+
+#: new details (with an overview if it could be had), or why there will be no more
+_Change: TypeAlias = "tuple[JobDetails, ClusterOverview | None] | YarnflowError"
+
+
+def job_error(details: JobDetails) -> YarnflowError | None:
+    """The error a job's end means to whoever waited for it; None when it FINISHED.
+
+    A user function's error keeps its class and traceback; so does every other error this
+    version knows, with the job named in front.
+    """
+    overview = details.overview
+    title = f"job {overview.name} ({overview.job_id})"
+    if overview.status is JobStatus.FINISHED:
+        return None
+    if overview.status is JobStatus.CANCELED:
+        return JobCanceled(f"{title} was canceled")
+    if details.error is None:
+        return JobFailed(
+            f"{title} ended {overview.status.value} without a reported cause; see the JobManager's log"
+        )
+    info = details.error
+    error = error_from_code(info.code, f"{title} failed: {info.message}", info.details)
+    if isinstance(error, RemoteError):
+        error = JobFailed(f"{title} failed: {info.message}")
+    if info.details and not hasattr(error, "traceback_text"):
+        error.add_note(info.details)
+    return error
+
+
+class ClusterJobClient:
+    """Status, cancellation and end of one job.
+
+    Parameters
+    ----------
+    connection : ClusterConnection
+        Where it runs.
+    job_id, name
+        Which job.
+    listener : JobListener
+        Told of every change while somebody waits.
+    attached : bool
+        Whether the program that submitted it is to wait for its end.
+    timeout_ms : int
+        How long an unreachable JobManager is tried again (``client.timeout``).
+    """
+
+    def __init__(
+        self,
+        connection: ClusterConnection,
+        job_id: JobId,
+        name: str,
+        listener: JobListener | None = None,
+        *,
+        attached: bool = True,
+        timeout_ms: int = 60_000,
+    ) -> None:
+        self._connection = connection
+        self._job_id = job_id
+        self._name = name
+        self._listener = listener or SilentListener()
+        self._attached = attached
+        self._timeout_ms = timeout_ms
+        self._last: JobDetails | None = None
+        self._interrupt: KeyboardInterrupt | None = None
+
+    @property
+    def job_id(self) -> JobId:
+        """Id of the job: 32 hexadecimal digits."""
+        return self._job_id
+
+    @property
+    def name(self) -> str:
+        """Name of the job."""
+        return self._name
+
+    @property
+    def ended(self) -> JobDetails | None:
+        """Last details when a wait has seen the end."""
+        last = self._last
+        return last if last is not None and last.overview.status.terminal else None
+
+    def details(self) -> JobDetails:
+        """Everything the JobManager knows about the job now."""
+        return self._connection.gateway().job_details(self._job_id)
+
+    def status(self) -> JobStatus:
+        """The job's state now."""
+        return self.details().overview.status
+
+    def get_job_status(self) -> JobStatus:
+        """PyFlink's name for :meth:`status`."""
+        return self.status()
+
+    def cancel(self) -> None:
+        """Begin to cancel; the end is seen by :meth:`await_result`."""
+        self._connection.gateway().cancel_job(self._job_id)
+
+    def get_job_execution_result(self) -> JobExecutionResult:
+        """Wait for the end as :meth:`await_result`; a detached program does not wait."""
+        if not self._attached:
+            return JobExecutionResult(self._job_id, -1)
+        details = self.await_result()
+        overview = details.overview
+        started_ms = details.timestamps_ms.get(JobStatus.RUNNING.value, overview.start_time_ms)
+        return JobExecutionResult(self._job_id, max(0, overview.end_time_ms - started_ms))
+
+    def await_result(self, timeout_s: float | None = None) -> JobDetails:
+        """Wait for the end of the job.
+
+        The first interrupt cancels a job of an owned cluster, and leaves any other running; the
+        second one, or the end of the canceled job, raises it.
+
+        Returns
+        -------
+        JobDetails
+            Of the FINISHED job.
+
+        Raises
+        ------
+        UserCodeError, JobFailed, JobCanceled
+            How else it ended; also any other error that was its cause.
+        RpcTimeout
+            ``timeout_s`` is over; the job goes on.
+        """
+        details = self.ended or self._wait(timeout_s)
+        if self._interrupt is not None:
+            raise self._interrupt
+        error = job_error(details)
+        if error is not None:
+            raise error
+        return details
+
+    def _wait(self, timeout_s: float | None) -> JobDetails:
+        changes: SimpleQueue[_Change] = SimpleQueue()
+        stop = threading.Event()
+        threading.Thread(
+            target=self._watch, args=(changes.put, stop), name="job-watcher", daemon=True
+        ).start()
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        try:
+            while True:
+                try:
+                    left_s = None if deadline is None else max(0.0, deadline - time.monotonic())
+                    change = changes.get(timeout=left_s)
+                    if isinstance(change, YarnflowError):
+                        raise change
+                    details, overview = change
+                    self._last = details
+                    self._listener.changed(details, overview)
+                    if details.overview.status.terminal:
+                        return details
+                except Empty:
+                    raise RpcTimeout(
+                        f"job {self._name} ({self._job_id}) did not end within {timeout_s} s"
+                    ) from None
+                except KeyboardInterrupt as interrupt:
+                    self._interrupted(interrupt)
+        finally:
+            stop.set()
+
+    def _interrupted(self, interrupt: KeyboardInterrupt) -> None:
+        if not self._connection.owned:
+            self._listener.note(f"The job goes on; cancel it with: yarnflow cancel {self._job_id}")
+            raise interrupt
+        if self._interrupt is not None:
+            raise interrupt
+        self._interrupt = interrupt
+        self._listener.note(f"Cancelling job {self._name} ({self._job_id}); interrupt again to kill it.")
+        # not in this thread: the next interrupt must not wait for an answer
+        threading.Thread(target=self._try_cancel, name="cancel", daemon=True).start()
+
+    def _try_cancel(self) -> None:
+        try:
+            self.cancel()
+        except YarnflowError as error:
+            self._listener.note(f"Could not cancel: {error}")
+
+    def _watch(self, put: Callable[[_Change], None], stop: threading.Event) -> None:
+        version = -1
+        unreachable_since: float | None = None
+        while not stop.is_set():
+            try:
+                gateway = self._connection.gateway()
+                details = gateway.await_job_change(self._job_id, version, POLL_MS)
+                unreachable_since = None
+            except (RpcUnavailable, RpcTimeout) as error:
+                failure = self._connection.failure()
+                now = time.monotonic()
+                unreachable_since = unreachable_since if unreachable_since is not None else now
+                if failure is not None or (now - unreachable_since) * 1000 >= self._timeout_ms:
+                    put(failure or error)
+                    return
+                stop.wait(_RETRY_S)
+                continue
+            except YarnflowError as error:
+                put(error)
+                return
+            if details.version == version:
+                continue
+            version = details.version
+            overview: ClusterOverview | None = None
+            if not details.overview.status.terminal:
+                try:
+                    overview = gateway.cluster_overview()
+                except RpcError:
+                    pass  # it only decorates the view
+            put((details, overview))
+            if details.overview.status.terminal:
+                return

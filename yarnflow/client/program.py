@@ -1,0 +1,159 @@
+"""The user's program: found, checked, told apart, run.
+
+A program that imports yarnflow (itself or through modules beside it) is a DataStream program
+whose main runs in this process and builds the job graph.  Any other is a PySpark script whose
+main runs in the driver.  Nothing of the program runs before its syntax was checked.
+
+Flink counterpart: ``PackagedProgram``; PyFlink's ``PythonDriver``.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import sys
+import traceback
+import types
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import yarnflow
+from yarnflow.core.messages import ProgramKind
+from yarnflow.errors import ProgramFailed, ProgramNotFound, ProgramSyntaxError, YarnflowError
+
+_PACKAGE_ROOT: Final = str(Path(yarnflow.__file__).parent) + "/"
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A program that may be run."""
+
+    #: as the user wrote it, for messages and tracebacks
+    path: str
+    arguments: tuple[str, ...]
+    kind: ProgramKind
+    code: types.CodeType = field(repr=False)
+    content: bytes = field(repr=False)
+
+    @property
+    def name(self) -> str:
+        """File name."""
+        return Path(self.path).name
+
+
+def load_program(path: str, arguments: Sequence[str] = ()) -> Program:
+    """Read and check a program; nothing of it is run.
+
+    Raises
+    ------
+    ProgramNotFound
+        No readable file there.
+    ProgramSyntaxError
+        Not valid Python; the message names the line.
+    """
+    file = Path(path)
+    try:
+        content = file.read_bytes()
+    except FileNotFoundError:
+        raise ProgramNotFound(f"program {path} does not exist (looked in {Path.cwd()})") from None
+    except IsADirectoryError:
+        raise ProgramNotFound(f"program {path} is a directory; name the Python file in it") from None
+    except OSError as error:
+        raise ProgramNotFound(f"program {path} cannot be read: {error.strerror}") from None
+    try:
+        tree = ast.parse(content, filename=path)
+        code = compile(tree, path, "exec", dont_inherit=True)
+    except SyntaxError as error:
+        text = (error.text or "").strip()
+        where = f"{path}, line {error.lineno}" if error.lineno else path
+        raise ProgramSyntaxError(f"{where}: {error.msg}" + (f": {text}" if text else "")) from None
+    except (ValueError, RecursionError) as error:
+        raise ProgramSyntaxError(f"{path}: {error}") from None
+    uses_api = _imports_yarnflow(tree, file.resolve().parent, {file.resolve()})
+    kind = ProgramKind.GRAPH if uses_api else ProgramKind.SCRIPT
+    return Program(path, tuple(arguments), kind, code, content)
+
+
+def _imported_names(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def _imports_yarnflow(tree: ast.AST, directory: Path, seen: set[Path]) -> bool:
+    for name in _imported_names(tree):
+        if name.split(".", 1)[0] == "yarnflow":
+            return True
+        relative = directory.joinpath(*name.split("."))
+        for candidate in (relative.with_suffix(".py"), relative / "__init__.py"):
+            if candidate in seen or not candidate.is_file():
+                continue
+            seen.add(candidate)
+            try:
+                module = ast.parse(candidate.read_bytes())
+            except (OSError, SyntaxError, ValueError):
+                continue  # importing it will say so
+            if _imports_yarnflow(module, directory, seen):
+                return True
+    return False
+
+
+def run_main(program: Program, search_path: Sequence[str] = ()) -> None:
+    """Run the program as ``python PROGRAM ARGS…`` would, in this process.
+
+    It stays ``sys.modules["__main__"]`` afterwards: its functions may still be pickled by jobs
+    that it started without waiting.
+
+    Parameters
+    ----------
+    search_path : sequence of str
+        Directories and archives that it may import from as well (``-pyfs``).
+
+    Raises
+    ------
+    ProgramFailed
+        It raised; the error carries the user's frames only.
+    YarnflowError
+        It raised one of these itself, unchanged.
+    SystemExit
+        It called ``sys.exit``.
+    """
+    module = types.ModuleType("__main__")
+    file = Path(program.path)
+    module.__file__ = str(file.absolute())
+    module.__dict__["__builtins__"] = builtins
+    sys.argv = [program.path, *program.arguments]
+    sys.path[:0] = [str(file.resolve().parent), *search_path]
+    sys.modules["__main__"] = module
+    try:
+        exec(program.code, module.__dict__)
+    except YarnflowError:
+        raise
+    except Exception as error:
+        summary = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
+        raise ProgramFailed(f"{program.path} failed: {summary}", user_traceback(error)) from None
+
+
+def user_traceback(error: BaseException) -> str:
+    """The traceback as Python prints it, without frames of yarnflow and of the interpreter."""
+    formatted = traceback.TracebackException.from_exception(error)
+    _only_user_frames(formatted)
+    return "".join(formatted.format())
+
+
+def _only_user_frames(formatted: traceback.TracebackException) -> None:
+    formatted.stack[:] = [frame for frame in formatted.stack if not _is_ours(frame.filename)]
+    for chained in (formatted.__cause__, formatted.__context__):
+        if chained is not None:
+            _only_user_frames(chained)
+    for part in getattr(formatted, "exceptions", None) or ():
+        _only_user_frames(part)
+
+
+def _is_ours(filename: str) -> bool:
+    return filename.startswith((_PACKAGE_ROOT, "<frozen "))

@@ -1,0 +1,225 @@
+"""A set of option values, each with where it came from.
+
+A :class:`Configuration` is immutable and valid: every key is declared (or passed through to
+Spark) and every value parses, so that a mistake is reported where it was made and not where
+the option is read.  Precedence, weakest first: ``yarnflow-conf.yaml``, environment, ``-D``.
+
+The environment variable of an option is ``YARNFLOW_CONF_`` and the key in capitals with every
+other character than letters and digits as ``_``: ``YARNFLOW_CONF_HEARTBEAT_INTERVAL``.
+
+Flink counterparts: ``Configuration``, ``GlobalConfiguration``.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple, TypeVar
+
+from yarnflow.config.conf_file import CONF_FILE_NAME, read_conf_file
+from yarnflow.config.option import AnyOption, ConfigOption
+from yarnflow.config.options import OPTIONS_BY_KEY, PASSED_THROUGH
+from yarnflow.errors import ConfigError, InvalidOption, UnknownOption
+
+T = TypeVar("T")
+
+ENVIRONMENT_PREFIX: Final = "YARNFLOW_CONF_"
+#: names the configuration directory and is no option
+_CONF_DIR_VARIABLE: Final = "YARNFLOW_CONF_DIR"
+HIDDEN: Final = "******"
+#: undeclared keys (spark.*) with one of these inside are not shown
+_SENSITIVE: Final = ("password", "secret", "token", "credential", "apikey", "access.key", "access-key")
+
+
+class Setting(NamedTuple):
+    """A value as the user wrote it."""
+
+    value: str
+    #: ``path:line``, the name of a variable, ``-D`` …
+    source: str
+
+
+def environment_variable(option: AnyOption) -> str:
+    """The environment variable that sets ``option``."""
+    return ENVIRONMENT_PREFIX + re.sub(r"[^A-Za-z0-9]", "_", option.key).upper()
+
+
+class Configuration:
+    """Option values; see the module's text.  Compare with ``==``; not changeable."""
+
+    __slots__ = ("_settings",)
+
+    def __init__(self, settings: Mapping[str, Setting] | None = None) -> None:
+        checked = dict(settings or {})
+        for key, setting in checked.items():
+            _check(key, setting)
+        self._settings: Final[dict[str, Setting]] = checked
+
+    # --- making -------------------------------------------------------------
+
+    @classmethod
+    def empty(cls) -> Configuration:
+        """Nothing but defaults."""
+        return cls()
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, str], source: str) -> Configuration:
+        """Values of one source, named in error messages.
+
+        Raises
+        ------
+        UnknownOption, InvalidOption
+            See :meth:`load`.
+        """
+        return cls({key: Setting(value, source) for key, value in values.items()})
+
+    @classmethod
+    def load(cls, conf_dir: Path | None, environ: Mapping[str, str], dynamic: Sequence[str]) -> Configuration:
+        """File, environment and command line, the last one strongest.
+
+        Parameters
+        ----------
+        conf_dir : Path or None
+            Directory with ``yarnflow-conf.yaml``; None = no file.
+        environ : mapping
+            Usually ``os.environ``; only ``YARNFLOW_CONF_*`` are looked at.
+        dynamic : sequence of str
+            ``key=value`` texts of ``-D``.
+
+        Raises
+        ------
+        UnknownOption
+            A key no option declares; the message has the nearest ones and the source.
+        InvalidOption
+            A value that does not parse; the message has key, value, expected form and source.
+        ConfigError
+            The file cannot be read.
+        """
+        settings: dict[str, Setting] = {}
+        if conf_dir is not None:
+            for key, value, source in read_conf_file(conf_dir / CONF_FILE_NAME):
+                settings[key] = Setting(value, source)
+        layers = [_from_environment(environ), _from_command_line(dynamic)]
+        return cls(_merged(settings, *layers))
+
+    def with_values(self, values: Mapping[str, str], source: str = "-D") -> Configuration:
+        """This configuration with stronger values over it.
+
+        Raises
+        ------
+        UnknownOption, InvalidOption
+            See :meth:`load`.
+        """
+        return Configuration(
+            _merged(self._settings, {key: Setting(value, source) for key, value in values.items()})
+        )
+
+    # --- reading ------------------------------------------------------------
+
+    def get(self, option: ConfigOption[T]) -> T:
+        """The value of an option, or its default."""
+        setting = self._find(option)
+        return option.default if setting is None else option.parse(setting.value)
+
+    def get_raw(self, key: str) -> str | None:
+        """The text set for exactly this key; None = not set."""
+        setting = self._settings.get(key)
+        return None if setting is None else setting.value
+
+    def is_set(self, option: AnyOption) -> bool:
+        """Whether somebody set the option, under any of its keys."""
+        return self._find(option) is not None
+
+    def source_of(self, option: AnyOption) -> str:
+        """Where the option was set, for error messages; ``default`` if nowhere."""
+        setting = self._find(option)
+        return "default" if setting is None else setting.source
+
+    def to_dict(self) -> dict[str, str]:
+        """All values that were set, secrets included: for other processes, not for people."""
+        return {key: setting.value for key, setting in self._settings.items()}
+
+    def masked(self) -> dict[str, str]:
+        """All values that were set, secrets hidden: for logs and people."""
+        return {key: HIDDEN if _is_secret(key) else value for key, value in self.to_dict().items()}
+
+    def spark_options(self) -> dict[str, str]:
+        """The values for ``SparkConf``."""
+        return {key: value for key, value in self.to_dict().items() if key.startswith(PASSED_THROUGH)}
+
+    def _find(self, option: AnyOption) -> Setting | None:
+        for key in (option.key, *option.deprecated_keys):
+            if key in self._settings:
+                return self._settings[key]
+        return None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Configuration) and self.to_dict() == other.to_dict()
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self.to_dict().items()))
+
+    def __repr__(self) -> str:
+        return f"Configuration({self.masked()!r})"
+
+
+def _merged(*layers: Mapping[str, Setting]) -> dict[str, Setting]:
+    """Later layers win, also when they use another key of the same option."""
+    merged: dict[str, Setting] = {}
+    for layer in layers:
+        for key in layer:
+            option = OPTIONS_BY_KEY.get(key)
+            for other in (option.key, *option.deprecated_keys) if option else ():
+                if other not in layer:
+                    merged.pop(other, None)
+        merged.update(layer)
+    return merged
+
+
+def _check(key: str, setting: Setting) -> None:
+    option = OPTIONS_BY_KEY.get(key)
+    if option is None:
+        if key.startswith(PASSED_THROUGH):
+            return
+        near = difflib.get_close_matches(key, OPTIONS_BY_KEY, n=2, cutoff=0.6)
+        hint = f"did you mean {' or '.join(near)}?" if near else "conf/OPTIONS.md lists all options"
+        raise UnknownOption(f"unknown option {key} ({setting.source}); {hint}")
+    try:
+        option.parse(setting.value)
+    except ValueError as error:
+        shown = HIDDEN if _is_secret(key) else repr(setting.value)
+        raise InvalidOption(f"{key} is {shown} ({setting.source}); expected {error}") from error
+
+
+def _is_secret(key: str) -> bool:
+    option = OPTIONS_BY_KEY.get(key)
+    if option is not None:
+        return option.secret
+    return any(word in key.lower() for word in _SENSITIVE)
+
+
+def _from_environment(environ: Mapping[str, str]) -> dict[str, Setting]:
+    by_variable = {environment_variable(option): option for option in OPTIONS_BY_KEY.values()}
+    settings: dict[str, Setting] = {}
+    for name in sorted(environ):
+        if not name.startswith(ENVIRONMENT_PREFIX) or name == _CONF_DIR_VARIABLE:
+            continue
+        option = by_variable.get(name)
+        if option is None:
+            near = difflib.get_close_matches(name, by_variable, n=1, cutoff=0.6)
+            hint = f"did you mean {near[0]}?" if near else "conf/OPTIONS.md lists all options"
+            raise UnknownOption(f"unknown option in environment variable {name}; {hint}")
+        settings[option.key] = Setting(environ[name], f"environment variable {name}")
+    return settings
+
+
+def _from_command_line(dynamic: Sequence[str]) -> dict[str, Setting]:
+    settings: dict[str, Setting] = {}
+    for item in dynamic:
+        key, equals, value = item.partition("=")
+        if not equals or not key.strip():
+            raise ConfigError(f"-D{item}: expected -Dkey=value")
+        settings[key.strip()] = Setting(value, "-D")
+    return settings

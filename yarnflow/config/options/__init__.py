@@ -1,0 +1,33 @@
+"""All options, each declared once as a constant of a module here.
+
+Nothing else in the code names a key as text.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from yarnflow.config.option import AnyOption, ConfigOption
+from yarnflow.config.options import client, cluster, job, memory, python, security
+
+#: section title → options in order of declaration; the order of the generated documents
+SECTIONS: Final[dict[str, tuple[AnyOption, ...]]] = {
+    title: tuple(value for value in vars(module).values() if isinstance(value, ConfigOption))
+    for title, module in (
+        ("Cluster", cluster),
+        ("Memory", memory),
+        ("Job", job),
+        ("Client", client),
+        ("Python and JVM", python),
+        ("Security", security),
+    )
+}
+ALL_OPTIONS: Final[tuple[AnyOption, ...]] = tuple(
+    option for options in SECTIONS.values() for option in options
+)
+#: key, deprecated ones included → option
+OPTIONS_BY_KEY: Final[dict[str, AnyOption]] = {
+    key: option for option in ALL_OPTIONS for key in (option.key, *option.deprecated_keys)
+}
+#: keys that begin so are handed on unchanged
+PASSED_THROUGH: Final = ("spark.",)

@@ -1,0 +1,160 @@
+"""Options of a cluster's processes: addresses, slots, heartbeats, time-outs."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from yarnflow.config import declare
+from yarnflow.config.option import ConfigOption, Scope
+
+_CLUSTER = Scope.CLUSTER
+_TASK_MANAGER = Scope.TASK_MANAGER
+
+CLUSTER_ID: Final[ConfigOption[str]] = declare.string(
+    "high-availability.cluster-id",
+    "default",
+    _CLUSTER,
+    "Name of the cluster. Clusters of different names on one machine share nothing; the directories a "
+    "cluster keeps its state in carry it.",
+)
+JOBMANAGER_RPC_ADDRESS: Final[ConfigOption[str]] = declare.string(
+    "jobmanager.rpc.address",
+    "localhost",
+    _CLUSTER,
+    "Host name or address under which clients, TaskManagers and drivers reach the JobManager.",
+)
+JOBMANAGER_RPC_PORT: Final[ConfigOption[str]] = declare.ports(
+    "jobmanager.rpc.port",
+    "6123",
+    _CLUSTER,
+    "Port of the JobManager's Thrift server. A range is tried in order; 0 takes any free port.",
+)
+JOBMANAGER_BIND_HOST: Final[ConfigOption[str]] = declare.string(
+    "jobmanager.bind-host",
+    "",
+    _CLUSTER,
+    "Local address the JobManager listens on; empty = the address in jobmanager.rpc.address.",
+)
+TASKMANAGER_HOST: Final[ConfigOption[str]] = declare.string(
+    "taskmanager.host",
+    "",
+    _TASK_MANAGER,
+    "Host name or address under which others reach this TaskManager; empty = found out from the machine.",
+)
+TASKMANAGER_RPC_PORT: Final[ConfigOption[str]] = declare.ports(
+    "taskmanager.rpc.port",
+    "0",
+    _TASK_MANAGER,
+    "Port of the TaskManager's Thrift server. A range is tried in order; 0 takes any free port.",
+)
+TASKMANAGER_BIND_HOST: Final[ConfigOption[str]] = declare.string(
+    "taskmanager.bind-host",
+    "",
+    _TASK_MANAGER,
+    "Local address the TaskManager listens on; empty = the address in taskmanager.host.",
+)
+TASKMANAGER_SLOTS: Final[ConfigOption[int]] = declare.integer(
+    "taskmanager.numberOfTaskSlots",
+    1,
+    _TASK_MANAGER,
+    "Slots of a TaskManager. One slot runs one subtask of every operator of a slot sharing group, on one "
+    "task thread of the job's Spark executor there. Slots share the TaskManager's memory.",
+    at_least=1,
+)
+MINICLUSTER_TASKMANAGERS: Final[ConfigOption[int]] = declare.integer(
+    "minicluster.number-of-taskmanagers",
+    1,
+    Scope.CLIENT,
+    "TaskManagers of the cluster that a submit with execution.target local starts for itself.",
+    at_least=1,
+)
+HEARTBEAT_INTERVAL_MS: Final[ConfigOption[int]] = declare.duration(
+    "heartbeat.interval",
+    "10 s",
+    _CLUSTER,
+    "Time between two heartbeats of a TaskManager.",
+)
+HEARTBEAT_TIMEOUT_MS: Final[ConfigOption[int]] = declare.duration(
+    "heartbeat.timeout",
+    "50 s",
+    _CLUSTER,
+    "Silence after which a TaskManager counts as lost. Must be longer than heartbeat.interval.",
+)
+HEARTBEAT_RPC_FAILURE_THRESHOLD: Final[ConfigOption[int]] = declare.integer(
+    "heartbeat.rpc-failure-threshold",
+    2,
+    _CLUSTER,
+    "Failed calls in a row after which a TaskManager counts as lost before its time-out; -1 = wait for the "
+    "time-out in any case.",
+    at_least=-1,
+)
+SLOT_REQUEST_TIMEOUT_MS: Final[ConfigOption[int]] = declare.duration(
+    "slot.request.timeout",
+    "5 min",
+    _CLUSTER,
+    "How long a job waits for all its slots before the attempt fails.",
+)
+SLOT_IDLE_TIMEOUT_MS: Final[ConfigOption[int]] = declare.duration(
+    "slot.idle.timeout",
+    "50 s",
+    _CLUSTER,
+    "How long a TaskManager that was requested for a job is kept without any job before it is given back.",
+)
+REGISTRATION_INITIAL_TIMEOUT_MS: Final[ConfigOption[int]] = declare.duration(
+    "cluster.registration.initial-timeout",
+    "100 ms",
+    _CLUSTER,
+    "Pause after the first attempt of a process to register; doubled after each further one.",
+)
+REGISTRATION_MAX_TIMEOUT_MS: Final[ConfigOption[int]] = declare.duration(
+    "cluster.registration.max-timeout",
+    "30 s",
+    _CLUSTER,
+    "Longest pause between two attempts to register.",
+)
+REGISTRATION_ERROR_DELAY_MS: Final[ConfigOption[int]] = declare.duration(
+    "cluster.registration.error-delay",
+    "10 s",
+    _CLUSTER,
+    "Pause after an attempt to register that the master answered with an error.",
+)
+TASKMANAGER_REGISTRATION_TIMEOUT_MS: Final[ConfigOption[int]] = declare.duration(
+    "taskmanager.registration.timeout",
+    "5 min",
+    _TASK_MANAGER,
+    "A TaskManager that cannot register for this long ends itself.",
+)
+RPC_ASK_TIMEOUT_MS: Final[ConfigOption[int]] = declare.duration(
+    "rpc.ask.timeout",
+    "10 s",
+    _CLUSTER,
+    "Deadline of a call between processes of the cluster.",
+    deprecated_keys=("akka.ask.timeout", "pekko.ask.timeout"),
+)
+RPC_FRAME_SIZE_BYTES: Final[ConfigOption[int]] = declare.size(
+    "rpc.framesize",
+    "64 mb",
+    _CLUSTER,
+    "Largest message two processes exchange. A job graph with large functions, or a packed script, must "
+    "fit.",
+)
+IO_TMP_DIRS: Final[ConfigOption[str]] = declare.string(
+    "io.tmp.dirs",
+    "",
+    _CLUSTER,
+    "Directory for scratch data (shuffle files, local state) and the cluster's runtime directory; empty = "
+    "the system's directory for temporary files.",
+)
+LOG_DIR: Final[ConfigOption[str]] = declare.string(
+    "yarnflow.log.dir",
+    "",
+    _CLUSTER,
+    "Directory for the log files of all processes; empty = below the cluster's runtime directory.",
+)
+JOBSTORE_MAX_CAPACITY: Final[ConfigOption[int]] = declare.integer(
+    "jobstore.max-capacity",
+    100,
+    _CLUSTER,
+    "Ended jobs the JobManager keeps in its list; the oldest are dropped first.",
+    at_least=1,
+)

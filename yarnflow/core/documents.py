@@ -1,0 +1,42 @@
+"""Text made from the state machines: ``docs/states.md``.
+
+``scripts/gen-docs`` writes it and a test compares it, so that the page cannot differ from
+the tables the runtime works with.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from yarnflow.core import execution, job
+
+_HEAD: Final = """\
+<!-- Written by scripts/gen-docs from the machines in yarnflow/core; do not edit. -->
+# States
+
+The states of jobs and executions are Flink's. What the tables do not hold is illegal: the event is refused
+and nothing changes. Each row is one line of a table in the code, with its reason.
+"""
+_JOB: Final = """
+## Job
+
+`yarnflow/core/job.py`. A job is RUNNING only while all its executions run; without slots it is CREATED or
+RESTARTING. SUSPENDED is terminal for one master only: the next leader goes on with the job.
+"""
+_EXECUTION: Final = """
+## Execution
+
+`yarnflow/core/execution.py`. An execution is one attempt of one subtask. A restart makes a new attempt, which
+begins in CREATED.
+"""
+
+
+def states_markdown() -> str:
+    """``docs/states.md``."""
+    parts = [_HEAD]
+    for text, diagram, table in (
+        (_JOB, job.MACHINE.mermaid(), job.MACHINE.markdown()),
+        (_EXECUTION, execution.MACHINE.mermaid(), execution.MACHINE.markdown()),
+    ):
+        parts.append(f"{text}\n```mermaid\n{diagram}\n```\n\n{table}\n")
+    return "".join(parts)

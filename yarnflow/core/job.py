@@ -1,0 +1,311 @@
+"""The life of a job as one master sees it.
+
+Decides which :class:`JobStatus` a job is in.  It never decides *whether* a job may restart
+(:mod:`yarnflow.core.restart`) nor when executions are all running
+(:mod:`yarnflow.core.execution_graph`): the shell asks those and posts what happened.
+
+A job is RUNNING only while all its executions really run.  Flink enters RUNNING before it
+has a slot, and stays there when its last TaskManager is gone; here CREATED and RESTARTING
+last until the executions report, so both can fail on their own.
+
+Not in the table: anything after a terminal state.  A late report about a job that is over is
+for the shell to drop, because no master may change a result that was published.
+
+Flink counterparts: ``JobStatus``, ``DefaultExecutionGraph.transitionState``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from yarnflow.core.fsm import Machine, Row, Timestamps, on, stamped, story_of
+from yarnflow.core.ids import JobId
+from yarnflow.core.messages import ErrorInfo
+from yarnflow.core.states import GLOBALLY_TERMINAL, JobStatus
+from yarnflow.errors import InvariantViolated
+
+S = JobStatus
+
+
+@dataclass(frozen=True, slots=True)
+class JobModel:
+    """A job's status and how it got there."""
+
+    job_id: JobId
+    state: JobStatus
+    #: time of the last entry of each state, in order of entry
+    timestamps: Timestamps[JobStatus]
+    #: why the job is FAILING, FAILED or RESTARTING; else None
+    error: ErrorInfo | None = None
+
+    @classmethod
+    def create(cls, job_id: JobId, at_ms: int) -> JobModel:
+        """A job that was just accepted."""
+        return cls(job_id, S.INITIALIZING, ((S.INITIALIZING, at_ms),))
+
+    def entered_ms(self, status: JobStatus) -> int:
+        """Time of the last entry of ``status``; -1 = never."""
+        return dict(self.timestamps).get(status, -1)
+
+    def timestamps_ms(self) -> dict[str, int]:
+        """Status name → time of the last entry, as REST and Thrift carry it."""
+        return {status.name: at_ms for status, at_ms in self.timestamps}
+
+
+# --- events -----------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class JobInitialized:
+    """The JobMaster has the graph and will ask for slots and a driver."""
+
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class InitializationFailed:
+    """The job graph or its options cannot be used."""
+
+    at_ms: int
+    error: ErrorInfo
+
+
+@dataclass(frozen=True, slots=True)
+class AdoptionBegan:
+    """A new master found the job's driver alive and waits for its report."""
+
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionsRunning:
+    """Every execution is RUNNING (or FINISHED)."""
+
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class RestartBegan:
+    """A failure the restart strategy allows to recover from."""
+
+    at_ms: int
+    error: ErrorInfo
+
+
+@dataclass(frozen=True, slots=True)
+class FailureUnrecoverable:
+    """A failure the restart strategy gives up on."""
+
+    at_ms: int
+    error: ErrorInfo
+
+
+@dataclass(frozen=True, slots=True)
+class CancelRequested:
+    """A user wants the job to end."""
+
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class CancellationFailed:
+    """Executions did not stop within ``task.cancellation.timeout`` nor by force."""
+
+    at_ms: int
+    error: ErrorInfo
+
+
+@dataclass(frozen=True, slots=True)
+class AllExecutionsTerminal:
+    """No execution is alive any more."""
+
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class AllExecutionsFinished:
+    """Every execution FINISHED."""
+
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class LeadershipRevoked:
+    """This master may not act for the job any more; the next leader will."""
+
+    at_ms: int
+
+
+JobEvent = (
+    JobInitialized
+    | InitializationFailed
+    | AdoptionBegan
+    | ExecutionsRunning
+    | RestartBegan
+    | FailureUnrecoverable
+    | CancelRequested
+    | CancellationFailed
+    | AllExecutionsTerminal
+    | AllExecutionsFinished
+    | LeadershipRevoked
+)
+
+
+# --- effects ----------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class StatusChanged:
+    """Persist, log and publish the new status."""
+
+    job_id: JobId
+    old: JobStatus
+    new: JobStatus
+    at_ms: int
+    error: ErrorInfo | None = None
+
+
+Result = tuple[JobModel, tuple[StatusChanged, ...]]
+JobRow = Row[JobModel, JobEvent, StatusChanged]
+
+# --- functions --------------------------------------------------------------
+
+
+def _enter(model: JobModel, status: JobStatus, at_ms: int, error: ErrorInfo | None) -> Result:
+    after = replace(model, state=status, timestamps=stamped(model.timestamps, status, at_ms), error=error)
+    return after, (StatusChanged(model.job_id, model.state, status, at_ms, error),)
+
+
+def _created(model: JobModel, event: JobInitialized) -> Result:
+    return _enter(model, S.CREATED, event.at_ms, None)
+
+
+def _reconciling(model: JobModel, event: AdoptionBegan) -> Result:
+    return _enter(model, S.RECONCILING, event.at_ms, None)
+
+
+def _running(model: JobModel, event: ExecutionsRunning) -> Result:
+    return _enter(model, S.RUNNING, event.at_ms, None)
+
+
+def _restarting(model: JobModel, event: RestartBegan) -> Result:
+    return _enter(model, S.RESTARTING, event.at_ms, event.error)
+
+
+def _still_restarting(model: JobModel, event: RestartBegan) -> Result:
+    return replace(model, error=event.error), ()
+
+
+def _failing(model: JobModel, event: FailureUnrecoverable) -> Result:
+    return _enter(model, S.FAILING, event.at_ms, event.error)
+
+
+def _failed(model: JobModel, event: InitializationFailed | CancellationFailed) -> Result:
+    return _enter(model, S.FAILED, event.at_ms, event.error)
+
+
+def _failed_at_last(model: JobModel, event: AllExecutionsTerminal) -> Result:
+    return _enter(model, S.FAILED, event.at_ms, model.error)
+
+
+def _cancelling(model: JobModel, event: CancelRequested) -> Result:
+    return _enter(model, S.CANCELLING, event.at_ms, None)
+
+
+def _canceled(model: JobModel, event: AllExecutionsTerminal | AllExecutionsFinished) -> Result:
+    return _enter(model, S.CANCELED, event.at_ms, None)
+
+
+def _finished(model: JobModel, event: AllExecutionsFinished) -> Result:
+    return _enter(model, S.FINISHED, event.at_ms, None)
+
+
+def _suspended(model: JobModel, event: LeadershipRevoked) -> Result:
+    return _enter(model, S.SUSPENDED, event.at_ms, model.error)
+
+
+def _unchanged(model: JobModel, event: object) -> Result:
+    return model, ()
+
+
+# --- the table --------------------------------------------------------------
+
+_LIVE: Final = tuple(status for status in S if not status.terminal)
+
+
+def _suspend_from(status: JobStatus) -> JobRow:
+    return on(
+        status,
+        LeadershipRevoked,
+        _suspended,
+        S.SUSPENDED,
+        note="over for this master only; the next leader goes on",
+    )
+
+
+_ROWS: Final[tuple[JobRow, ...]] = (
+    on(S.INITIALIZING, JobInitialized, _created, S.CREATED, note="graph and options are good"),
+    on(S.INITIALIZING, InitializationFailed, _failed, S.FAILED, note="nothing runs yet that must end"),
+    on(S.INITIALIZING, AdoptionBegan, _reconciling, S.RECONCILING, note="another master's driver is alive"),
+    on(S.INITIALIZING, CancelRequested, _cancelling, S.CANCELLING, note="cancelled before it began"),
+    on(S.CREATED, ExecutionsRunning, _running, S.RUNNING, note="slots, driver and executors are all there"),
+    # The next two are not in Flink's table: there a job is RUNNING while it still waits for slots, and a
+    # slot request that times out is a failure of a RUNNING job.  Here it is one of a CREATED job.
+    on(S.CREATED, RestartBegan, _restarting, S.RESTARTING, note="no slots in time, or the driver died early"),
+    on(S.CREATED, FailureUnrecoverable, _failing, S.FAILING, note="same; the restart strategy gives up"),
+    on(S.CREATED, CancelRequested, _cancelling, S.CANCELLING, note="user"),
+    on(S.RUNNING, RestartBegan, _restarting, S.RESTARTING, note="failure; the restart strategy allows it"),
+    on(S.RUNNING, FailureUnrecoverable, _failing, S.FAILING, note="failure; the restart strategy gives up"),
+    on(S.RUNNING, CancelRequested, _cancelling, S.CANCELLING, note="user"),
+    on(S.RUNNING, AllExecutionsFinished, _finished, S.FINISHED, note="all input read, all results written"),
+    on(S.RESTARTING, ExecutionsRunning, _running, S.RUNNING, note="all executions are back"),
+    on(
+        S.RESTARTING,
+        RestartBegan,
+        _still_restarting,
+        S.RESTARTING,
+        note="the attempt failed before it ran; the newest cause is shown",
+    ),
+    on(S.RESTARTING, FailureUnrecoverable, _failing, S.FAILING, note="the restart strategy gives up"),
+    on(S.RESTARTING, CancelRequested, _cancelling, S.CANCELLING, note="user"),
+    on(S.FAILING, AllExecutionsTerminal, _failed_at_last, S.FAILED, note="nothing is alive any more"),
+    on(S.FAILING, CancelRequested, _cancelling, S.CANCELLING, note="cancel overrides"),
+    # The first cause is the root cause; what breaks while the job is torn down is noise.
+    on(S.FAILING, FailureUnrecoverable, _unchanged, S.FAILING, note="the first cause is kept"),
+    on(S.FAILING, RestartBegan, _unchanged, S.FAILING, note="too late to restart"),
+    on(S.FAILING, ExecutionsRunning, _unchanged, S.FAILING, note="late report"),
+    on(S.CANCELLING, AllExecutionsTerminal, _canceled, S.CANCELED, note="nothing is alive any more"),
+    on(S.CANCELLING, AllExecutionsFinished, _canceled, S.CANCELED, note="finished while being cancelled"),
+    on(S.CANCELLING, CancellationFailed, _failed, S.FAILED, note="something could not be stopped"),
+    on(S.CANCELLING, CancelRequested, _unchanged, S.CANCELLING, note="asked twice"),
+    on(S.CANCELLING, FailureUnrecoverable, _unchanged, S.CANCELLING, note="a failure only helps to end"),
+    on(S.CANCELLING, RestartBegan, _unchanged, S.CANCELLING, note="a failure only helps to end"),
+    on(S.CANCELLING, ExecutionsRunning, _unchanged, S.CANCELLING, note="late report"),
+    on(S.RECONCILING, ExecutionsRunning, _running, S.RUNNING, note="adopted without a restart"),
+    on(S.RECONCILING, RestartBegan, _restarting, S.RESTARTING, note="no report of the driver, or a failure"),
+    on(S.RECONCILING, FailureUnrecoverable, _failing, S.FAILING, note="same; the restart strategy gives up"),
+    on(S.RECONCILING, CancelRequested, _cancelling, S.CANCELLING, note="user"),
+    *(_suspend_from(status) for status in _LIVE),
+)
+
+MACHINE: Final[Machine[JobModel, JobEvent, StatusChanged]] = Machine(
+    name="Job",
+    states=JobStatus,
+    initial=S.INITIALIZING,
+    terminal=GLOBALLY_TERMINAL | {S.SUSPENDED},
+    state_of=lambda model: model.state,
+    id_of=lambda model: model.job_id,
+    story=lambda model: story_of(model.timestamps),
+    rows=_ROWS,
+)
+
+
+def check_invariants(model: JobModel) -> None:
+    """Raise :class:`InvariantViolated` when the model contradicts itself."""
+    if not model.timestamps or model.timestamps[-1][0] is not model.state:
+        raise InvariantViolated(f"Job {model.job_id}: the last timestamp is not of state {model.state.name}")
+    if model.state in (S.FAILING, S.FAILED, S.RESTARTING) and model.error is None:
+        raise InvariantViolated(f"Job {model.job_id}: {model.state.name} without a cause")
+    if model.state in (S.RUNNING, S.FINISHED, S.CANCELED) and model.error is not None:
+        raise InvariantViolated(f"Job {model.job_id}: {model.state.name} with a cause of failure")

@@ -1,0 +1,152 @@
+"""How the memory of a TaskManager and of a driver is divided.
+
+Decides sizes from the options and refuses sizes that do not add up; it does not measure and
+does not start anything.
+
+TaskManager (one container or process tree)::
+
+    process ─┬ framework     the python TaskManager itself
+             ├ overhead      native memory of the JVM (threads, buffers, code): clamp(fraction × process)
+             ├ metaspace     -XX:MaxMetaspaceSize
+             ├ python        python workers and RocksDB: fraction × (process − overhead − metaspace)
+             ├ offheap       spark.memory.offHeap.size
+             └ executor heap -Xmx: what is left
+
+Flink counterparts: ``TaskExecutorProcessUtils``, ``ProcessMemoryUtils``; its managed memory,
+which holds RocksDB and Python there as well, is ``python`` here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from yarnflow.errors import InvalidMemory
+
+#: Spark refuses a heap below 1.5 × 300 MiB (its reserved memory), for executors and drivers alike
+MIN_SPARK_HEAP_MIB: Final = 450
+
+
+@dataclass(frozen=True, slots=True)
+class TaskManagerMemory:
+    """Sizes of one TaskManager; they sum up to ``process_mib``."""
+
+    process_mib: int
+    framework_mib: int
+    overhead_mib: int
+    metaspace_mib: int
+    python_mib: int
+    offheap_mib: int
+    executor_heap_mib: int
+
+
+@dataclass(frozen=True, slots=True)
+class DriverMemory:
+    """Sizes of one driver; they sum up to ``process_mib``."""
+
+    process_mib: int
+    #: the python process of the driver
+    python_mib: int
+    overhead_mib: int
+    metaspace_mib: int
+    heap_mib: int
+
+
+def task_manager_memory(
+    process_mib: int = 1728,
+    framework_mib: int = 128,
+    offheap_mib: int = 0,
+    managed_fraction: float = 0.4,
+    overhead_fraction: float = 0.1,
+    overhead_min_mib: int = 192,
+    overhead_max_mib: int = 1024,
+    metaspace_mib: int = 256,
+) -> TaskManagerMemory:
+    """Divide a TaskManager's memory.
+
+    Raises
+    ------
+    InvalidMemory
+        The parts leave less than Spark's smallest heap.
+    """
+    _check_overhead("taskmanager", overhead_fraction, overhead_min_mib, overhead_max_mib)
+    if not 0 <= managed_fraction < 1:
+        raise InvalidMemory(
+            f"taskmanager.memory.managed.fraction is {managed_fraction}; expected 0 or more and below 1"
+        )
+
+    def divide(process: int) -> TaskManagerMemory:
+        overhead = max(overhead_min_mib, min(overhead_max_mib, int(overhead_fraction * process)))
+        python = int(managed_fraction * max(0, process - overhead - metaspace_mib))
+        heap = process - framework_mib - overhead - metaspace_mib - python - offheap_mib
+        return TaskManagerMemory(process, framework_mib, overhead, metaspace_mib, python, offheap_mib, heap)
+
+    sizes = divide(process_mib)
+    if sizes.executor_heap_mib < MIN_SPARK_HEAP_MIB:
+        enough = _smallest(process_mib, lambda process: divide(process).executor_heap_mib)
+        raise InvalidMemory(
+            f"taskmanager.memory.process.size is {process_mib} MiB, of which framework {framework_mib}, "
+            f"overhead {sizes.overhead_mib}, metaspace {metaspace_mib}, python {sizes.python_mib} and "
+            f"off-heap {offheap_mib} leave {max(0, sizes.executor_heap_mib)} MiB for the executor's heap; Spark needs "
+            f"{MIN_SPARK_HEAP_MIB} MiB: set it to {enough}m or more, or shrink a part"
+        )
+    return sizes
+
+
+def driver_memory(
+    process_mib: int = 1600,
+    python_mib: int = 256,
+    overhead_fraction: float = 0.1,
+    overhead_min_mib: int = 192,
+    overhead_max_mib: int = 1024,
+    metaspace_mib: int = 256,
+) -> DriverMemory:
+    """Divide a driver's memory.
+
+    Raises
+    ------
+    InvalidMemory
+        The parts leave less than Spark's smallest heap.
+    """
+    _check_overhead("driver", overhead_fraction, overhead_min_mib, overhead_max_mib)
+
+    def divide(process: int) -> DriverMemory:
+        overhead = max(overhead_min_mib, min(overhead_max_mib, int(overhead_fraction * process)))
+        heap = process - python_mib - overhead - metaspace_mib
+        return DriverMemory(process, python_mib, overhead, metaspace_mib, heap)
+
+    sizes = divide(process_mib)
+    if sizes.heap_mib < MIN_SPARK_HEAP_MIB:
+        enough = _smallest(process_mib, lambda process: divide(process).heap_mib)
+        raise InvalidMemory(
+            f"driver.memory.process.size is {process_mib} MiB, of which python {python_mib}, overhead "
+            f"{sizes.overhead_mib} and metaspace {metaspace_mib} leave {max(0, sizes.heap_mib)} MiB for the "
+            f"driver's heap; Spark needs {MIN_SPARK_HEAP_MIB} MiB: set it to {enough}m or more, or shrink "
+            "a part"
+        )
+    return sizes
+
+
+def _check_overhead(who: str, fraction: float, low_mib: int, high_mib: int) -> None:
+    if low_mib > high_mib:
+        raise InvalidMemory(
+            f"{who}.memory.jvm-overhead.min is {low_mib} MiB and .max {high_mib} MiB; lower the first"
+        )
+    if not 0 <= fraction < 1:
+        raise InvalidMemory(
+            f"{who}.memory.jvm-overhead.fraction is {fraction}; expected 0 or more and below 1"
+        )
+
+
+def _smallest(process_mib: int, heap_of: Callable[[int], int]) -> int:
+    """The smallest process size above ``process_mib`` that leaves Spark's smallest heap."""
+    low = process_mib
+    high = max(1, process_mib)
+    # a larger process never has a smaller heap, so the bound can be searched for by halves
+    while heap_of(high) < MIN_SPARK_HEAP_MIB:
+        high *= 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if heap_of(middle) >= MIN_SPARK_HEAP_MIB else (middle, high)
+    return high

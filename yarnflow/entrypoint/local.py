@@ -1,0 +1,196 @@
+"""A cluster of its own for one command: JobManager, TaskManagers, a warm spare driver.
+
+Everything is started at once, before the user's program has built its graph, and nothing of it
+is needed until the program executes something.  All processes are children of this one and die
+with it, however it ends.  Flink counterpart: ``MiniCluster`` and the ``local`` target.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import threading
+from pathlib import Path
+from typing import Final
+
+from yarnflow.config.configuration import Configuration
+from yarnflow.config.options import client, cluster, job, memory, security
+from yarnflow.core.ports import DispatcherGateway, GatewayFactory
+from yarnflow.errors import YarnflowError
+from yarnflow.process.cluster import ClusterSupervisor
+from yarnflow.process.commands import ProcessCommands
+from yarnflow.process.dirs import (
+    ClusterDirectory,
+    create_cluster_directory,
+    temporary_directory,
+    write_json,
+)
+from yarnflow.process.secret import create_secret
+
+LOG: Final = logging.getLogger(__name__)
+
+#: how long the JobManager may take to serve
+START_TIMEOUT_S: Final = 60.0
+#: how long processes may take to end in good order; no job runs any more by then
+STOP_GRACE_S: Final = 2.0
+_HOST: Final = "localhost"
+
+
+class LocalCluster:
+    """The processes of a local cluster; made by :meth:`start`."""
+
+    def __init__(
+        self,
+        configuration: Configuration,
+        directory: ClusterDirectory,
+        supervisor: ClusterSupervisor,
+        secret: bytes,
+    ) -> None:
+        self._configuration = configuration
+        self._directory = directory
+        self._supervisor = supervisor
+        self._secret = secret
+        self._lock = threading.Lock()
+        self._factory: GatewayFactory | None = None
+        self._gateway: DispatcherGateway | None = None
+        self._stopped = False
+        self._kept = ""
+
+    @classmethod
+    def start(cls, configuration: Configuration, *, driver_stdout_fd: int | None = None) -> LocalCluster:
+        """Start all processes; returns at once, before any of them serves.
+
+        Parameters
+        ----------
+        configuration : Configuration
+            Options of the command; ports are replaced by free ones, and TaskManagers get enough
+            slots for ``parallelism.default`` when their number is not set.
+        driver_stdout_fd : int, optional
+            Where drivers write what the program prints; default: standard output of this process.
+
+        Raises
+        ------
+        YarnflowError
+            Directories, options or processes that cannot be.
+        """
+        directory = create_cluster_directory(
+            temporary_directory(configuration), "local", configuration.get(cluster.LOG_DIR)
+        )
+        try:
+            secret = create_secret(directory.secret_file).encode("ascii")
+            effective = local_configuration(configuration, directory.secret_file)
+            write_json(directory.conf_file, effective.to_dict())
+            commands = ProcessCommands(
+                cluster_dir=directory.path,
+                conf_file=directory.conf_file,
+                secret_file=directory.secret_file,
+            )
+            supervisor = ClusterSupervisor(
+                directory,
+                commands,
+                workers=True,
+                driver_stdout_inherited=True,
+                driver_stdout_fd=driver_stdout_fd,
+            )
+            started = cls(effective, directory, supervisor, secret)
+        except BaseException:
+            directory.remove(keep_evidence=False)
+            raise
+        atexit.register(started.stop, forced=True, failed=False)
+        try:
+            supervisor.start_job_manager()
+            # the driver's JVM is the slowest of all to come up, so it does not wait for the rest
+            supervisor.start_spare_driver(effective.get(memory.DRIVER_PROCESS_SIZE_MIB))
+            supervisor.start_workers(effective.get(cluster.MINICLUSTER_TASKMANAGERS))
+        except BaseException:
+            started.stop(forced=True, failed=False)
+            raise
+        return started
+
+    @property
+    def owned(self) -> bool:
+        """A local cluster lives as long as its command."""
+        return True
+
+    @property
+    def directory(self) -> Path:
+        """Runtime directory of the cluster."""
+        return self._directory.path
+
+    @property
+    def logs(self) -> Path:
+        """Directory of all log files."""
+        return self._directory.logs
+
+    def gateway(self) -> DispatcherGateway:
+        """The Dispatcher; waits until the JobManager serves."""
+        with self._lock:
+            if self._gateway is None:
+                address = self._supervisor.await_address(START_TIMEOUT_S)
+                # here and not above: the program may never execute anything
+                from yarnflow.rpc.gateways import ThriftGatewayFactory
+
+                self._factory = ThriftGatewayFactory(
+                    self._secret,
+                    "client",
+                    self._configuration.get(cluster.RPC_ASK_TIMEOUT_MS),
+                    self._configuration.get(cluster.RPC_FRAME_SIZE_BYTES),
+                )
+                self._gateway = self._factory.dispatcher(address)
+            return self._gateway
+
+    def failure(self) -> YarnflowError | None:
+        """Why the JobManager ended, when it did."""
+        return self._supervisor.failure
+
+    def stop(self, *, forced: bool = False, failed: bool = False) -> str:
+        """End all processes and delete the directory.  Idempotent.
+
+        Parameters
+        ----------
+        forced : bool
+            KILL at once.
+        failed : bool
+            Keep logs and checkpoints.
+
+        Returns
+        -------
+        str
+            Directory of the kept logs, or empty.
+        """
+        if self._stopped:
+            return self._kept
+        self._stopped = True
+        atexit.unregister(self.stop)
+        self._supervisor.stop(0.0 if forced else STOP_GRACE_S)
+        if self._factory is not None:
+            self._factory.close()
+        keep = failed or self._supervisor.failure is not None
+        self._directory.remove(keep_evidence=keep)
+        self._kept = str(self._directory.logs) if keep else ""
+        return self._kept
+
+
+def local_configuration(configuration: Configuration, secret_file: Path) -> Configuration:
+    """Options of the local cluster's processes: free ports, its own secret, enough slots."""
+    values = {
+        cluster.JOBMANAGER_RPC_ADDRESS.key: _HOST,
+        cluster.JOBMANAGER_RPC_PORT.key: "0",
+        cluster.JOBMANAGER_BIND_HOST.key: _HOST,
+        cluster.TASKMANAGER_HOST.key: _HOST,
+        cluster.TASKMANAGER_BIND_HOST.key: _HOST,
+        cluster.TASKMANAGER_RPC_PORT.key: "0",
+        security.CLUSTER_SECRET_FILE.key: str(secret_file),
+        # the JobManager asks its supervisor for TaskManagers only if they are the supervisor's
+        client.TARGET.key: "local",
+    }
+    if not configuration.is_set(cluster.TASKMANAGER_SLOTS):
+        task_managers = configuration.get(cluster.MINICLUSTER_TASKMANAGERS)
+        parallelism = configuration.get(job.PARALLELISM_DEFAULT)
+        values[cluster.TASKMANAGER_SLOTS.key] = str(-(-parallelism // task_managers))
+    return configuration.with_values(values, source="local cluster")
+
+
+def connect(configuration: Configuration, driver_stdout_fd: int | None = None) -> LocalCluster:
+    """Factory of the ``local`` target."""
+    return LocalCluster.start(configuration, driver_stdout_fd=driver_stdout_fd)

@@ -1,0 +1,266 @@
+"""Composition root of a TaskManager process.
+
+Serves the TaskExecutor, registers with the JobManager and starts Spark executors as its
+children, which end with it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+from yarnflow.config.configuration import Configuration
+from yarnflow.config.options import cluster as cluster_options
+from yarnflow.config.options import memory as memory_options
+from yarnflow.config.options import security as security_options
+from yarnflow.core.ids import TaskManagerId
+from yarnflow.core.memory import TaskManagerMemory, task_manager_memory
+from yarnflow.core.messages import Fence, LeaderInfo, TaskManagerRegistration
+from yarnflow.core.ports import JobMasterGateway, ResourceManagerGateway
+from yarnflow.entrypoint.executors import SparkExecutorProcesses
+from yarnflow.errors import ResourceError, YarnflowError
+from yarnflow.process.clock import SystemClock
+from yarnflow.process.dirs import open_cluster_directory, read_json
+from yarnflow.process.logs import set_up_logging
+from yarnflow.process.secret import read_secret
+from yarnflow.rpc.gateways import ThriftGatewayFactory, task_executor_service
+from yarnflow.rpc.server import RpcServer
+from yarnflow.runtime.mailbox import Effects, Mailbox
+from yarnflow.runtime.registration import RegistrationBackoff
+from yarnflow.runtime.task_executor import TaskExecutor, TaskExecutorTimes
+
+logger = logging.getLogger(__name__)
+
+
+class LeaderLink:
+    """Finds the leader and opens gateways with its fence; see ``runtime.task_executor.MasterLink``.
+
+    Without high availability there is one address: the one a JobManager of the same machine left
+    in the cluster directory, else ``jobmanager.rpc.address`` and ``jobmanager.rpc.port``.
+    """
+
+    def __init__(self, gateways: ThriftGatewayFactory, cluster_dir: Path, configuration: Configuration) -> None:
+        self._gateways = gateways
+        self._cluster_dir = cluster_dir
+        self._configuration = configuration
+        self._leader: LeaderInfo | None = None
+        #: whom slots and executors are given to; calls of any other master are refused
+        self.accepted_fence = Fence("", 0)
+
+    def resource_manager(self) -> ResourceManagerGateway:
+        """The leader's ResourceManager."""
+        leader = self._find()
+        return self._gateways.resource_manager(leader.address, leader.fence)
+
+    def job_master(self) -> JobMasterGateway:
+        """The leader's JobMasters."""
+        leader = self._find()
+        return self._gateways.job_master(leader.address, leader.fence)
+
+    def forget_leader(self) -> None:
+        """Look it up again before the next call."""
+        self._leader = None
+
+    def _find(self) -> LeaderInfo:
+        leader = self._leader
+        if leader is None:
+            leader = self._gateways.dispatcher(self._address()).leader()
+            if leader.fence.epoch < self.accepted_fence.epoch:
+                raise ResourceError(f"the master at {leader.address} is older than the last one; waiting for the new one")
+            self.accepted_fence = leader.fence
+            self._leader = leader
+        return leader
+
+    def _address(self) -> str:
+        published = read_json(self._cluster_dir / "jobmanager.json")
+        if published is not None:
+            return str(published["address"])
+        host = self._configuration.get(cluster_options.JOBMANAGER_RPC_ADDRESS)
+        port = self._configuration.get(cluster_options.JOBMANAGER_RPC_PORT)
+        if not port.isdigit() or int(port) == 0:
+            raise ResourceError(
+                f"jobmanager.rpc.port is {port!r}: a TaskManager needs the one port the JobManager serves at"
+            )
+        return f"{host}:{port}"
+
+
+def advertised_host(configuration: Configuration) -> str:
+    """Under which name others reach this machine.
+
+    A cluster whose JobManager is reached by a loopback name is all on one machine; anything else
+    needs a name that other machines can resolve.
+    """
+    configured = configuration.get(cluster_options.TASKMANAGER_HOST)
+    if configured:
+        return configured
+    master = configuration.get(cluster_options.JOBMANAGER_RPC_ADDRESS)
+    return "127.0.0.1" if master in ("localhost", "127.0.0.1", "::1") else socket.getfqdn()
+
+
+def memory_of(configuration: Configuration) -> TaskManagerMemory:
+    """How a TaskManager's memory is divided."""
+    get = configuration.get
+    return task_manager_memory(
+        process_mib=get(memory_options.TASKMANAGER_PROCESS_SIZE_MIB),
+        framework_mib=get(memory_options.TASKMANAGER_FRAMEWORK_MIB),
+        offheap_mib=get(memory_options.EXECUTOR_OFFHEAP_MIB),
+        managed_fraction=get(memory_options.MANAGED_FRACTION),
+        overhead_fraction=get(memory_options.TASKMANAGER_OVERHEAD_FRACTION),
+        overhead_min_mib=get(memory_options.TASKMANAGER_OVERHEAD_MIN_MIB),
+        overhead_max_mib=get(memory_options.TASKMANAGER_OVERHEAD_MAX_MIB),
+        metaspace_mib=get(memory_options.JVM_METASPACE_MIB),
+    )
+
+
+class TaskManager:
+    """All parts of one TaskManager, wired.
+
+    Parameters
+    ----------
+    configuration : Configuration
+        The cluster's.
+    cluster_dir : Path
+        Directory of this cluster on this machine.
+    task_manager_id, worker_id : str
+        Names of this process, for the JobManager and for the ResourceProvider.
+    secret : bytes
+        The cluster secret.
+    """
+
+    def __init__(
+        self,
+        configuration: Configuration,
+        cluster_dir: Path,
+        task_manager_id: str,
+        worker_id: str,
+        secret: bytes,
+    ) -> None:
+        self.ended = threading.Event()
+        self._failure: YarnflowError | None = None
+        self._task_manager_id = TaskManagerId(task_manager_id)
+        self._worker_id = worker_id
+        self._configuration = configuration
+        self._memory = memory_of(configuration)
+        clock = SystemClock()
+        timeout_ms = configuration.get(cluster_options.RPC_ASK_TIMEOUT_MS)
+        self._gateways = ThriftGatewayFactory(secret, identity=task_manager_id, timeout_ms=timeout_ms)
+        self._link = LeaderLink(self._gateways, cluster_dir, configuration)
+        self._mailbox = Mailbox("task-executor", clock, self._fatal)
+        self._effects = Effects()
+        self._processes = SparkExecutorProcesses(
+            configuration,
+            cluster_dir,
+            open_cluster_directory(cluster_dir, configuration.get(cluster_options.LOG_DIR)).logs,
+            task_manager_id,
+            advertised_host(configuration),
+            self._memory,
+        )
+        self._executor = TaskExecutor(
+            configuration.get(cluster_options.TASKMANAGER_SLOTS),
+            clock,
+            self._mailbox,
+            self._effects,
+            self._link,
+            self._processes,
+            TaskExecutorTimes(
+                heartbeat_interval_ms=configuration.get(cluster_options.HEARTBEAT_INTERVAL_MS),
+                registration_backoff=RegistrationBackoff(
+                    configuration.get(cluster_options.REGISTRATION_INITIAL_TIMEOUT_MS),
+                    configuration.get(cluster_options.REGISTRATION_MAX_TIMEOUT_MS),
+                ),
+                registration_timeout_ms=configuration.get(cluster_options.TASKMANAGER_REGISTRATION_TIMEOUT_MS),
+                call_timeout_ms=timeout_ms,
+            ),
+            self._fatal,
+        )
+        self._server = RpcServer(
+            host=configuration.get(cluster_options.TASKMANAGER_BIND_HOST),
+            port_range=configuration.get(cluster_options.TASKMANAGER_RPC_PORT),
+            services={"TaskExecutor": task_executor_service(self._executor)},
+            secret=secret,
+            fence=lambda: self._link.accepted_fence,
+            max_frame_bytes=configuration.get(cluster_options.RPC_FRAME_SIZE_BYTES),
+        )
+
+    def _registration(self) -> TaskManagerRegistration:
+        host = advertised_host(self._configuration)
+        return TaskManagerRegistration(
+            task_manager_id=self._task_manager_id,
+            address=f"{host}:{self._server.port}",
+            host=host,
+            pid=os.getpid(),
+            slots=self._configuration.get(cluster_options.TASKMANAGER_SLOTS),
+            worker_id=self._worker_id,
+            process_memory_mib=self._memory.process_mib,
+            executor_heap_mib=self._memory.executor_heap_mib,
+            cores=os.cpu_count() or 1,
+        )
+
+    def run(self) -> None:
+        """Serve until told to end.
+
+        Raises
+        ------
+        YarnflowError
+            No master accepted this TaskManager, or it broke.
+        """
+        self._server.start()
+        self._mailbox.start()
+        self._executor.start(self._registration())
+        self.ended.wait()
+        if self._failure is None:
+            self._leave()
+        self._processes.stop_all()
+        self._server.stop()
+        self._effects.close()
+        if self._failure is not None:
+            raise self._failure
+
+    def _leave(self) -> None:
+        """Tell the master, so that it need not find out."""
+        try:
+            self._link.resource_manager().disconnect_task_manager(self._task_manager_id, "it was stopped")
+        except YarnflowError as error:
+            logger.info("Left without telling the master: %s", error)
+
+    def _fatal(self, error: BaseException) -> None:
+        self._failure = (
+            error if isinstance(error, YarnflowError) else ResourceError(f"TaskManager broke: {error}; see its log")
+        )
+        self.ended.set()
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a TaskManager; returns the exit status."""
+    parser = argparse.ArgumentParser(prog="yarnflow.entrypoint.taskmanager")
+    parser.add_argument("--cluster-dir", type=Path, required=True)
+    parser.add_argument("--conf-json", type=Path, required=True)
+    parser.add_argument("--task-manager-id", required=True)
+    parser.add_argument("--worker-id", default="")
+    parsed = parser.parse_args(arguments)
+    set_up_logging(None)
+    configuration = Configuration.from_dict(json.loads(parsed.conf_json.read_text()), str(parsed.conf_json))
+    try:
+        secret = read_secret(Path(configuration.get(security_options.CLUSTER_SECRET_FILE))).encode("ascii")
+        task_manager = TaskManager(
+            configuration, parsed.cluster_dir, parsed.task_manager_id, parsed.worker_id, secret
+        )
+        signal.signal(signal.SIGTERM, lambda _signal, _frame: task_manager.ended.set())
+        task_manager.run()
+    except YarnflowError as error:
+        logger.error("%s", error)
+        print(f"error: {error}", file=sys.stderr)
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,452 @@
+"""Every error yarnflow raises on purpose, declared once.
+
+One class carries everything an outer layer needs to report it: a stable ``code`` for
+Thrift, logs and REST, the exit status of a command, the HTTP status of a response and
+whether trying the same call again can help.  The CLI prints ``str(error)`` as one line,
+so a message says what is wrong, where, and what to do next.
+
+::
+
+    YarnflowError
+     ├ ConfigError (ValueError)        UnknownOption, InvalidOption
+     ├ ProgramError                    ProgramNotFound, ProgramSyntaxError, NoExecuteCall,
+     │                                 ProgramFailed
+     ├ GraphError (ValueError)         UnknownField, InvalidExpression, UnserializableFunction,
+     │                                 ParallelismTooHigh, UnsupportedGraph, SchemaError
+     ├ JobError                        JobNotFound, DuplicateJob, JobFailed, JobCanceled,
+     │                                 UserCodeError, SourceNotFound
+     ├ ResourceError                   SlotUnavailable, TaskManagerNotFound, TaskManagerLost,
+     │                                 ExecutorLost, DriverLost, PortUnavailable, JavaUnavailable,
+     │                                 InvalidMemory
+     ├ HaError                         LeadershipLost, StaleEpoch
+     ├ StorageError (OSError)
+     ├ RpcError                        RpcTimeout (TimeoutError), RpcUnavailable (ConnectionError),
+     │                                 RpcProtocolError, AuthenticationFailed, RemoteError
+     └ InternalError                   InvalidTransition, InvariantViolated
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final
+
+
+class YarnflowError(Exception):
+    """Base of all errors raised on purpose.
+
+    Parameters
+    ----------
+    message : str
+        One line: what is wrong, where, and what to do next.
+    """
+
+    #: stable identifier, ``UPPER_SNAKE``; what travels over Thrift and REST
+    code: ClassVar[str] = "YARNFLOW"
+    #: exit status of a command that ends with this error
+    exit_code: ClassVar[int] = 1
+    #: HTTP status of a REST response that reports this error
+    http_status: ClassVar[int] = 500
+    #: the same call, unchanged, may succeed later
+    retryable: ClassVar[bool] = False
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class ConfigError(YarnflowError, ValueError):
+    """A configuration cannot be used.  Operator action: correct the named option."""
+
+    code = "CONFIG"
+    exit_code = 10
+    http_status = 400
+
+
+class UnknownOption(ConfigError):
+    """A key that no option declares.  Operator action: use the suggested key."""
+
+    code = "UNKNOWN_OPTION"
+    exit_code = 11
+
+
+class InvalidOption(ConfigError):
+    """A value that is not of the option's form.  Operator action: correct the value."""
+
+    code = "INVALID_OPTION"
+    exit_code = 12
+
+
+class ProgramError(YarnflowError):
+    """The user's program cannot be turned into a job."""
+
+    code = "PROGRAM"
+    exit_code = 20
+    http_status = 400
+
+
+class ProgramNotFound(ProgramError):
+    """The program file does not exist.  Operator action: check the path."""
+
+    code = "PROGRAM_NOT_FOUND"
+    exit_code = 21
+
+
+class ProgramSyntaxError(ProgramError):
+    """The program is not valid Python.  Operator action: correct the named line."""
+
+    code = "PROGRAM_SYNTAX"
+    exit_code = 22
+
+
+class NoExecuteCall(ProgramError):
+    """The program defined a pipeline but never called ``execute()``."""
+
+    code = "NO_EXECUTE_CALL"
+    exit_code = 23
+
+
+class ProgramFailed(ProgramError):
+    """The program's own ``main`` raised.  The user's traceback comes first.
+
+    Parameters
+    ----------
+    message : str
+        One line naming the exception.
+    traceback_text : str
+        The user's frames only, as Python prints them.
+    """
+
+    code = "PROGRAM_FAILED"
+    exit_code = 24
+
+    def __init__(self, message: str, traceback_text: str = "") -> None:
+        super().__init__(message)
+        self.traceback_text = traceback_text
+
+    def __reduce__(self) -> tuple[type[ProgramFailed], tuple[str, str]]:
+        return type(self), (self.message, self.traceback_text)
+
+
+class GraphError(YarnflowError, ValueError):
+    """A pipeline that cannot be a job graph.  Messages name the program's line."""
+
+    code = "GRAPH"
+    exit_code = 30
+    http_status = 400
+
+
+class UnknownField(GraphError):
+    """An expression or key names a field the stream does not have."""
+
+    code = "UNKNOWN_FIELD"
+    exit_code = 31
+
+
+class InvalidExpression(GraphError):
+    """An expression that is not valid Spark SQL."""
+
+    code = "INVALID_EXPRESSION"
+    exit_code = 32
+
+
+class UnserializableFunction(GraphError):
+    """A user function cloudpickle cannot carry to the workers."""
+
+    code = "UNSERIALIZABLE_FUNCTION"
+    exit_code = 33
+
+
+class ParallelismTooHigh(GraphError):
+    """An operator's parallelism is above its maximum parallelism."""
+
+    code = "PARALLELISM_TOO_HIGH"
+    exit_code = 34
+
+
+class UnsupportedGraph(GraphError):
+    """A combination of operators that has no honest counterpart on Spark."""
+
+    code = "UNSUPPORTED_GRAPH"
+    exit_code = 35
+
+
+class SchemaError(GraphError):
+    """A schema that cannot be read, or that does not fit its operator."""
+
+    code = "SCHEMA"
+    exit_code = 36
+
+
+class JobError(YarnflowError):
+    """Something about one job."""
+
+    code = "JOB"
+    exit_code = 40
+
+
+class JobNotFound(JobError):
+    """No job has this id.  Operator action: ``yarnflow list --all``."""
+
+    code = "JOB_NOT_FOUND"
+    exit_code = 41
+    http_status = 404
+
+
+class DuplicateJob(JobError):
+    """A live job has this job key already.  Operator action: cancel it or use another key."""
+
+    code = "DUPLICATE_JOB"
+    exit_code = 42
+    http_status = 409
+
+
+class JobFailed(JobError):
+    """The job ended FAILED.  The message is the root cause, user code first."""
+
+    code = "JOB_FAILED"
+    exit_code = 43
+
+
+class JobCanceled(JobError):
+    """The job ended CANCELED while somebody waited for it."""
+
+    code = "JOB_CANCELED"
+    exit_code = 44
+
+
+class UserCodeError(JobError):
+    """A user function raised.
+
+    Parameters
+    ----------
+    message : str
+        One line naming the exception and the function.
+    traceback_text : str
+        The user's traceback as Python prints it, without Java frames.
+    """
+
+    code = "USER_CODE"
+    exit_code = 45
+
+    def __init__(self, message: str, traceback_text: str = "") -> None:
+        super().__init__(message)
+        self.traceback_text = traceback_text
+
+    def __reduce__(self) -> tuple[type[UserCodeError], tuple[str, str]]:
+        return type(self), (self.message, self.traceback_text)
+
+
+class SourceNotFound(JobError):
+    """A source's path does not exist.  Operator action: check the path on the cluster."""
+
+    code = "SOURCE_NOT_FOUND"
+    exit_code = 46
+
+
+class ResourceError(YarnflowError):
+    """Slots, processes, ports, memory."""
+
+    code = "RESOURCE"
+    exit_code = 50
+    http_status = 503
+
+
+class SlotUnavailable(ResourceError):
+    """Not enough slots within ``slot.request.timeout``."""
+
+    code = "SLOT_UNAVAILABLE"
+    exit_code = 51
+    retryable = True
+
+
+class TaskManagerNotFound(ResourceError):
+    """No TaskManager has this id, or the ResourceManager has dropped it."""
+
+    code = "TASK_MANAGER_NOT_FOUND"
+    exit_code = 52
+    http_status = 404
+
+
+class TaskManagerLost(ResourceError):
+    """A TaskManager's heartbeat timed out or its process died."""
+
+    code = "TASK_MANAGER_LOST"
+    exit_code = 53
+    retryable = True
+
+
+class ExecutorLost(ResourceError):
+    """A job's Spark executor died."""
+
+    code = "EXECUTOR_LOST"
+    exit_code = 54
+    retryable = True
+
+
+class DriverLost(ResourceError):
+    """A job's driver process died or stopped answering."""
+
+    code = "DRIVER_LOST"
+    exit_code = 55
+    retryable = True
+
+
+class PortUnavailable(ResourceError):
+    """No port of the configured range is free."""
+
+    code = "PORT_UNAVAILABLE"
+    exit_code = 56
+
+
+class JavaUnavailable(ResourceError):
+    """No Java, or one too old for Spark.  Operator action: as the message says."""
+
+    code = "JAVA_UNAVAILABLE"
+    exit_code = 57
+
+
+class InvalidMemory(ResourceError, ValueError):
+    """Memory sizes that do not add up."""
+
+    code = "INVALID_MEMORY"
+    exit_code = 58
+
+
+class HaError(YarnflowError):
+    """Leadership."""
+
+    code = "HA"
+    exit_code = 60
+    http_status = 503
+
+
+class LeadershipLost(HaError):
+    """This master is not the leader (any more)."""
+
+    code = "LEADERSHIP_LOST"
+    exit_code = 61
+    retryable = True
+
+
+class StaleEpoch(HaError):
+    """A call carried the id of another leader.  The caller must look the leader up again."""
+
+    code = "STALE_EPOCH"
+    exit_code = 62
+    http_status = 409
+
+
+class StorageError(YarnflowError, OSError):
+    """A file system did not do what was asked."""
+
+    code = "STORAGE"
+    exit_code = 65
+    retryable = True
+
+
+class RpcError(YarnflowError):
+    """A remote call failed."""
+
+    code = "RPC"
+    exit_code = 70
+    http_status = 502
+
+
+class RpcTimeout(RpcError, TimeoutError):
+    """No answer before the call's deadline."""
+
+    code = "RPC_TIMEOUT"
+    exit_code = 71
+    http_status = 504
+    retryable = True
+
+
+class RpcUnavailable(RpcError, ConnectionError):
+    """Nobody answers at the address.  Operator action: check address and process."""
+
+    code = "RPC_UNAVAILABLE"
+    exit_code = 72
+    retryable = True
+
+
+class RpcProtocolError(RpcError):
+    """Bytes that are not a frame of this protocol."""
+
+    code = "RPC_PROTOCOL"
+    exit_code = 73
+    http_status = 400
+
+
+class AuthenticationFailed(RpcError):
+    """The peer does not know the cluster's secret."""
+
+    code = "AUTHENTICATION_FAILED"
+    exit_code = 74
+    http_status = 401
+
+
+class RemoteError(RpcError):
+    """The peer failed in a way this version has no class for."""
+
+    code = "REMOTE"
+    exit_code = 75
+
+
+class InternalError(YarnflowError):
+    """A bug in yarnflow; please report it with the message."""
+
+    code = "INTERNAL"
+    exit_code = 90
+
+
+class InvalidTransition(InternalError):
+    """A state machine received an event its state does not allow.
+
+    Parameters
+    ----------
+    message : str
+        Machine, id, state, event and the machine's story so far.
+    """
+
+    code = "INVALID_TRANSITION"
+    exit_code = 91
+
+
+class InvariantViolated(InternalError):
+    """A state machine's model contradicts itself."""
+
+    code = "INVARIANT_VIOLATED"
+    exit_code = 92
+
+
+def _tree(root: type[YarnflowError]) -> dict[str, type[YarnflowError]]:
+    found = {root.code: root}
+    for child in root.__subclasses__():
+        found.update(_tree(child))
+    return found
+
+
+#: code → class; the one registry for Thrift, REST and the CLI
+ERRORS_BY_CODE: Final[dict[str, type[YarnflowError]]] = _tree(YarnflowError)
+
+
+def error_from_code(code: str, message: str, details: str = "") -> YarnflowError:
+    """Rebuild an error that crossed a process boundary.
+
+    Parameters
+    ----------
+    code : str
+        The sender's ``code``; an unknown one becomes :class:`RemoteError`.
+    message : str
+        The one-line message.
+    details : str
+        User traceback for the classes that carry one, else ignored.
+    """
+    cls = ERRORS_BY_CODE.get(code)
+    if cls is None:
+        return RemoteError(f"{code}: {message}")
+    if issubclass(cls, (UserCodeError, ProgramFailed)):
+        return cls(message, details)
+    return cls(message)

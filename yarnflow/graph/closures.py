@@ -1,0 +1,188 @@
+"""User functions as bytes.
+
+Decides what travels by value: the program itself and the modules that lie beside it, since
+no worker has those files; installed packages travel by name.  Loading happens in drivers and
+workers only.  The only importer of cloudpickle.  Flink counterpart: ``ClosureCleaner`` and
+PyFlink's pickled user-defined functions.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+import types
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from yarnflow.errors import UnserializableFunction
+from yarnflow.graph.functions import Function
+from yarnflow.graph.operators import Closure
+
+_INSTALLED: Final = frozenset({"site-packages", "dist-packages"})
+#: how deep to look for what cannot travel: function → helper → its helper …
+_SEARCH_DEPTH: Final = 4
+
+
+def make_closure(function: Any, origin: str, program_dir: str | None = None) -> Closure:
+    """Pickle a user function.
+
+    Parameters
+    ----------
+    function : callable
+        Function, lambda, partial, or instance of a function class.
+    origin : str
+        ``file:line`` of its use.
+    program_dir : str, optional
+        Modules below it travel by value; default the directory of the running program.
+
+    Raises
+    ------
+    UnserializableFunction
+        Naming the variable and its type where they can be found.
+    """
+    import cloudpickle
+
+    name = function_name(function)
+    with _by_value(program_directory() if program_dir is None else program_dir):
+        try:
+            return Closure(cloudpickle.dumps(function), name, origin)
+        except Exception as exc:  # whatever a user object's __reduce__ raises
+            culprit = _culprit(function, cloudpickle.dumps, _SEARCH_DEPTH, set())
+            found = f": {culprit}" if culprit else ""
+            raise UnserializableFunction(
+                f"function '{name}' cannot be sent to the workers{found} ({_one_line(exc)}); "
+                "create such objects inside the function, or in open() of a function class"
+            ) from exc
+
+
+def load_closure(closure: Closure) -> Callable[..., Any]:
+    """The callable, ready for its first record: ``open()`` of a function class has run."""
+    import pickle
+
+    function = pickle.loads(closure.payload)
+    if isinstance(function, Function):
+        function.open()
+    loaded: Callable[..., Any] = function
+    return loaded
+
+
+def function_name(function: Any) -> str:
+    """A function's name for plans and messages: ``parse``, ``<lambda>``, ``MyMap``."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    name = getattr(function, "__qualname__", None) or type(function).__qualname__
+    # a function defined in a function is known by its own name
+    return str(name).rsplit("<locals>.", 1)[-1]
+
+
+# --- by value or by name --------------------------------------------------------------
+
+
+def program_directory() -> str:
+    """Where the running program lies; empty when Python runs no file, or an installed one."""
+    path = getattr(sys.modules.get("__main__"), "__file__", None)
+    if not path:
+        return ""
+    directory = os.path.dirname(os.path.realpath(path))
+    return "" if _INSTALLED & set(directory.split(os.sep)) else directory
+
+
+@contextmanager
+def _by_value(program_dir: str) -> Iterator[None]:
+    import cloudpickle
+
+    registered = []
+    for module in _modules_below(program_dir) if program_dir else ():
+        if module.__name__ not in cloudpickle.list_registry_pickle_by_value():
+            cloudpickle.register_pickle_by_value(module)
+            registered.append(module)
+    try:
+        yield
+    finally:
+        for module in registered:
+            cloudpickle.unregister_pickle_by_value(module)
+
+
+def _modules_below(program_dir: str) -> Iterator[types.ModuleType]:
+    root = os.path.realpath(program_dir) + os.sep
+    library = os.path.realpath(os.path.dirname(os.__file__)) + os.sep
+    for name, module in list(sys.modules.items()):
+        path = getattr(module, "__file__", None)
+        if not isinstance(module, types.ModuleType) or not path or name == "__main__" or module.__name__ != name:
+            continue
+        real = os.path.realpath(path)
+        # a virtual environment may lie beside the program, and so may yarnflow's own source
+        installed = real.startswith(library) or _INSTALLED & set(real.split(os.sep))
+        if real.startswith(root) and not installed and name.partition(".")[0] != "yarnflow":
+            yield module
+
+
+# --- what cannot travel ------------------------------------------------------------------
+
+
+def _culprit(function: Any, dumps: Callable[[Any], bytes], depth: int, seen: set[int]) -> str:
+    """``variable 'conn' of type sqlite3.Connection``, or empty if nothing single is at fault."""
+    seen.add(id(function))
+    for kind, name, value in _captured(function):
+        if id(value) in seen or _pickles(value, dumps):
+            continue
+        inner = _culprit(value, dumps, depth - 1, seen) if depth and _has_captures(value) else ""
+        return inner or f"it uses the {kind} '{name}' of type {_type_name(value)}"
+    return ""
+
+
+def _pickles(value: Any, dumps: Callable[[Any], bytes]) -> bool:
+    try:
+        dumps(value)
+    except Exception:
+        return False
+    return True
+
+
+def _has_captures(value: Any) -> bool:
+    if isinstance(value, (types.FunctionType, types.MethodType, functools.partial)):
+        return True
+    return type(value).__module__ == "__main__" and hasattr(value, "__dict__")
+
+
+def _captured(function: Any) -> Iterator[tuple[str, str, Any]]:
+    if isinstance(function, functools.partial):
+        yield "function", function_name(function.func), function.func
+        yield from (("argument", str(i), value) for i, value in enumerate(function.args))
+        yield from (("argument", name, value) for name, value in function.keywords.items())
+    elif isinstance(function, types.MethodType):
+        yield "object", type(function.__self__).__name__, function.__self__
+    elif isinstance(function, types.FunctionType):
+        code = function.__code__
+        for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=False):
+            try:
+                yield "variable", name, cell.cell_contents
+            except ValueError:  # not assigned yet
+                continue
+        for name in _global_names(code):
+            if name in function.__globals__:
+                yield "global variable", name, function.__globals__[name]
+        yield from (("default value", str(i), value) for i, value in enumerate(function.__defaults__ or ()))
+    else:
+        yield from (("attribute", name, value) for name, value in getattr(function, "__dict__", {}).items())
+        for method in vars(type(function)).values():
+            if isinstance(method, types.FunctionType):
+                yield from _captured(method)
+
+
+def _global_names(code: types.CodeType) -> Iterator[str]:
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):  # comprehensions, inner functions
+            yield from _global_names(constant)
+
+
+def _type_name(value: Any) -> str:
+    kind = type(value)
+    return kind.__qualname__ if kind.__module__ in ("builtins", "__main__") else f"{kind.__module__}.{kind.__qualname__}"
+
+
+def _one_line(exc: BaseException) -> str:
+    return (str(exc) or type(exc).__name__).splitlines()[0]

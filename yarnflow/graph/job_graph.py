@@ -1,0 +1,87 @@
+"""The job graph: operators chained into vertices, ready to run.
+
+Flink counterparts: ``StreamNode``, ``JobVertex``, ``JobEdge``, ``JobGraph``.  Pure values; JSON
+by :mod:`yarnflow.graph.codec`, made from a ``StreamGraph`` by :mod:`yarnflow.graph.chaining`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from yarnflow.core.ids import JobId, VertexId
+from yarnflow.core.messages import ProgramKind
+from yarnflow.graph.operators import Operator
+from yarnflow.graph.schema import Schema
+
+
+class ShipStrategy(Enum):
+    """How records travel along an edge."""
+
+    FORWARD = "FORWARD"
+    REBALANCE = "REBALANCE"
+    HASH = "HASH"
+
+
+@dataclass(frozen=True, slots=True)
+class StreamNode:
+    """One operator of the program."""
+
+    node_id: int
+    name: str
+    #: 32 hex digits, from the uid or from the position in the graph; stable across submits
+    operator_hash: str
+    operator: Operator
+    #: node ids of the inputs, in order
+    inputs: tuple[int, ...]
+    output_schema: Schema
+    parallelism: int
+    max_parallelism: int
+    slot_sharing_group: str
+    uid: str = ""
+    #: ``file:line`` of the call in the user's program
+    origin: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class JobVertex:
+    """Operators that run in one task."""
+
+    vertex_id: VertexId
+    name: str
+    #: node ids, upstream first
+    chain: tuple[int, ...]
+    parallelism: int
+    max_parallelism: int
+    slot_sharing_group: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobEdge:
+    """Records from one vertex to another."""
+
+    source: VertexId
+    target: VertexId
+    ship_strategy: ShipStrategy
+
+
+@dataclass(frozen=True, slots=True)
+class JobGraph:
+    """A whole job."""
+
+    job_id: JobId
+    name: str
+    kind: ProgramKind
+    nodes: tuple[StreamNode, ...] = ()
+    vertices: tuple[JobVertex, ...] = ()
+    edges: tuple[JobEdge, ...] = ()
+    #: options set in the program, key → text
+    configuration: dict[str, str] = field(default_factory=dict)
+
+    def required_slots(self) -> int:
+        """Slots the job wants: the largest parallelism of each sharing group, summed."""
+        widest: dict[str, int] = {}
+        for vertex in self.vertices:
+            group = vertex.slot_sharing_group
+            widest[group] = max(widest.get(group, 0), vertex.parallelism)
+        return sum(widest.values())

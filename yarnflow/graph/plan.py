@@ -1,0 +1,216 @@
+"""The plan of a job for people and tools: what ``yarnflow info`` prints.
+
+Decides how operators are described and says, without Spark, what each task compiles to and
+what each sink promises.  Flink counterpart: ``JsonPlanGenerator`` (``GET /jobs/:id/plan``).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from yarnflow.graph.job_graph import JobGraph, JobVertex, ShipStrategy, StreamNode
+from yarnflow.graph.operators import (
+    AssignTimestamps,
+    CollectionSource,
+    FileSink,
+    FileSource,
+    FilterExpression,
+    ForeachBatchSink,
+    Key,
+    KeyedReduce,
+    Operator,
+    PrintSink,
+    PythonOperator,
+    RateSource,
+    RunningAggregate,
+    SelectOperator,
+    SocketSource,
+    SqlOperator,
+    UnionOperator,
+    Window,
+    WindowAggregate,
+    WindowKind,
+    WindowProcess,
+)
+from yarnflow.graph.schema import KEY_FIELD
+from yarnflow.graph.stream_graph import is_sink
+
+_UNITS_MS = ((86_400_000, "day"), (3_600_000, "hour"), (60_000, "minute"), (1_000, "second"), (1, "millisecond"))
+
+
+def plan(graph: JobGraph) -> dict[str, Any]:
+    """The job as JSON-ready dicts and lists.
+
+    Returns
+    -------
+    dict
+        ``jid``, ``name``, ``type``, ``required_slots``, ``slot_sharing_groups`` (group →
+        slots), ``nodes`` (operators), ``vertices`` (tasks) and ``sinks``.
+    """
+    vertex_of = {node_id: vertex for vertex in graph.vertices for node_id in vertex.chain}
+    groups: dict[str, int] = {}
+    for vertex in graph.vertices:
+        groups[vertex.slot_sharing_group] = max(groups.get(vertex.slot_sharing_group, 0), vertex.parallelism)
+    return {
+        "jid": graph.job_id,
+        "name": graph.name,
+        "type": "STREAMING",
+        "required_slots": graph.required_slots(),
+        "slot_sharing_groups": groups,
+        "nodes": [_node_plan(graph, node, vertex_of) for node in graph.nodes],
+        "vertices": [_vertex_plan(graph, vertex) for vertex in graph.vertices],
+        "sinks": [
+            {"id": n.node_id, "name": n.name, "description": describe(n.operator), "guarantee": guarantee(n.operator)}
+            for n in graph.nodes
+            if is_sink(n.operator)
+        ],
+    }
+
+
+def plan_json(graph: JobGraph, indent: int | None = 2) -> str:
+    """:func:`plan` as text."""
+    return json.dumps(plan(graph), indent=indent, ensure_ascii=False)
+
+
+def _node_plan(graph: JobGraph, node: StreamNode, vertex_of: dict[int, JobVertex]) -> dict[str, Any]:
+    inputs = []
+    for number, input_id in enumerate(node.inputs):
+        strategy = ShipStrategy.FORWARD
+        source, target = vertex_of[input_id], vertex_of[node.node_id]
+        for edge in graph.edges:
+            if edge.source == source.vertex_id and edge.target == target.vertex_id:
+                strategy = edge.ship_strategy
+        inputs.append({"num": number, "id": input_id, "ship_strategy": strategy.value})
+    return {
+        "id": node.node_id,
+        "operator_id": node.operator_hash,
+        "operator": node.name,
+        "description": describe(node.operator),
+        "parallelism": node.parallelism,
+        "max_parallelism": node.max_parallelism,
+        "slot_sharing_group": node.slot_sharing_group,
+        "vertex": vertex_of[node.node_id].vertex_id,
+        "origin": node.origin,
+        "output": [{"name": f.name, "type": f.type} for f in node.output_schema.without(KEY_FIELD).fields],
+        "inputs": inputs,
+    }
+
+
+def _vertex_plan(graph: JobGraph, vertex: JobVertex) -> dict[str, Any]:
+    nodes = {node.node_id: node for node in graph.nodes}
+    return {
+        "id": vertex.vertex_id,
+        "name": vertex.name,
+        "parallelism": vertex.parallelism,
+        "max_parallelism": vertex.max_parallelism,
+        "slot_sharing_group": vertex.slot_sharing_group,
+        "operators": list(vertex.chain),
+        "compiles_to": compiles_to([nodes[node_id].operator for node_id in vertex.chain]),
+        "inputs": [
+            {"id": edge.source, "ship_strategy": edge.ship_strategy.value}
+            for edge in graph.edges
+            if edge.target == vertex.vertex_id
+        ],
+    }
+
+
+def compiles_to(operators: Sequence[Operator]) -> str:
+    """``native columns``, or how often records go to Python and back and for how many functions."""
+    functions = trips = 0
+    in_trip = False
+    for operator in operators:
+        if isinstance(operator, (KeyedReduce, WindowProcess)):
+            trips, functions, in_trip = trips + 1, functions + 1, False
+        elif isinstance(operator, PythonOperator):
+            trips, functions, in_trip = trips + (not in_trip), functions + 1, True
+        elif not (isinstance(operator, AssignTimestamps) and not operator.expression):
+            # a watermark set by the function before it does not end the round trip
+            in_trip = False
+    if not trips:
+        return "native columns"
+    how_often = "one Arrow round trip" if trips == 1 else f"{trips} Arrow round trips"
+    return f"{how_often} ({functions} function{'s' if functions > 1 else ''})"
+
+
+def guarantee(operator: Operator) -> str:
+    """What a sink promises after a failure."""
+    match operator:
+        case FileSink():
+            return "exactly-once"
+        case ForeachBatchSink():
+            return "exactly-once if the function is idempotent by batch id, else at-least-once"
+        case _:
+            return "at-least-once"
+
+
+def describe(operator: Operator) -> str:
+    """One line on what an operator does."""
+    match operator:
+        case CollectionSource(schema=schema):
+            return f"collection of {_names(schema.names)}"
+        case FileSource() as source:
+            way = "bounded" if source.bounded else "watched for new files"
+            return f"{source.format} files of {source.path}, {way}"
+        case SocketSource(host=host, port=port):
+            return f"lines from {host}:{port}"
+        case RateSource(rows_per_second=rate, count=count):
+            return f"{rate} rows per second" + ("" if count is None else f", {count} in all")
+        case SqlOperator(query=query):
+            return " ".join(query.split())
+        case SelectOperator(expressions=expressions):
+            return f"select {', '.join(expressions)}"
+        case FilterExpression(expression=expression):
+            return f"where {expression}"
+        case PythonOperator(kind=kind, closure=closure):
+            return f"Python {kind.value.lower().replace('_', ' ')} {closure.name} ({closure.origin})"
+        case AssignTimestamps(expression=expression, out_of_orderness_ms=late):
+            return f"event time {expression or 'by Python'}, {duration(late)} out of order at most"
+        case UnionOperator():
+            return "union"
+        case RunningAggregate(key=key, aggregates=aggregates):
+            return f"{', '.join(aggregates)} by {_key(key)}, running"
+        case KeyedReduce(key=key, closure=closure):
+            return f"Python reduce {closure.name} ({closure.origin}) by {_key(key)}, running"
+        case WindowAggregate(key=key, window=window, aggregates=aggregates):
+            return f"{', '.join(aggregates)} by {_key(key)}, {describe_window(window)}"
+        case WindowProcess(key=key, window=window, closure=closure, kind=kind):
+            function = f"Python {kind.value.lower()} {closure.name} ({closure.origin})"
+            return f"{function} by {_key(key)}, {describe_window(window)}"
+        case PrintSink():
+            return "standard output of the driver"
+        case FileSink(path=path, format=file_format):
+            return f"{file_format} files in {path}"
+        case ForeachBatchSink(closure=closure):
+            return f"Python {closure.name} ({closure.origin}) per batch"
+
+
+def describe_window(window: Window) -> str:
+    """``tumbling window of 1 hour``."""
+    match window.kind:
+        case WindowKind.TUMBLING:
+            text = f"tumbling window of {duration(window.size_ms)}"
+        case WindowKind.SLIDING:
+            text = f"sliding window of {duration(window.size_ms)} every {duration(window.slide_ms)}"
+        case WindowKind.SESSION:
+            text = f"session window with a gap of {duration(window.gap_ms)}"
+    return text + (f" from {duration(window.offset_ms)}" if window.offset_ms else "")
+
+
+def duration(duration_ms: int) -> str:
+    """``90000`` → ``90 seconds``: the largest unit that divides it."""
+    for unit_ms, unit in _UNITS_MS:
+        if duration_ms and duration_ms % unit_ms == 0:
+            count = duration_ms // unit_ms
+            return f"{count} {unit}{'s' if count != 1 else ''}"
+    return "0 seconds"
+
+
+def _key(key: Key) -> str:
+    shown = zip(key.expressions, key.names, strict=True)
+    return ", ".join(n if e == KEY_FIELD or e == n else f"{e} AS {n}" for e, n in shown)
+
+
+def _names(names: tuple[str, ...]) -> str:
+    return ", ".join(names) if names else "unknown fields"

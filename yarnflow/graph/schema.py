@@ -1,0 +1,61 @@
+"""Schemas of streams as the client knows them: names always, types where it can.
+
+A type is Spark DDL text (``bigint``, ``array<string>``); ``None`` means that only Spark can
+tell, which it does in the driver.  Names are compared as Spark compares them by default:
+without regard to case.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field of a record."""
+
+    name: str
+    #: Spark DDL type, lower case; None = resolved by Spark in the driver
+    type: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """The fields of a stream's records, in order.
+
+    ``scalar`` marks streams of single values (``map`` to ``str``): Python functions then get
+    the bare value of the only field, called ``value``, instead of a row.
+    """
+
+    fields: tuple[Field, ...]
+    scalar: bool = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Field names in order."""
+        return tuple(field.name for field in self.fields)
+
+    @property
+    def known(self) -> bool:
+        """Whether the client knows the names; a SQL query may hide them from it."""
+        return bool(self.fields)
+
+    def find(self, name: str) -> Field | None:
+        """The field of this name in any case, or None."""
+        wanted = name.lower()
+        return next((field for field in self.fields if field.name.lower() == wanted), None)
+
+    def without(self, name: str) -> Schema:
+        """This schema less one field."""
+        wanted = name.lower()
+        kept = tuple(field for field in self.fields if field.name.lower() != wanted)
+        return Schema(kept, self.scalar)
+
+
+#: what a PythonOperator(KEY) adds to its input
+KEY_FIELD: Final = "__key"
+#: what AssignTimestamps adds at run time; never part of a Schema
+EVENT_TIME_FIELD: Final = "__event_time"
+#: the only field of a scalar stream
+VALUE_FIELD: Final = "value"

@@ -1,0 +1,220 @@
+"""The program as the user wrote it: transformations, and the graph of operators they make.
+
+Decides, when a job is executed, what every call of the program means: its operator, its
+output fields, its parallelism and slot sharing group.  Errors name the line of the call.
+Never chains (:mod:`yarnflow.graph.chaining`).  Flink counterparts: ``Transformation``,
+``StreamGraphGenerator``, ``StreamGraph``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Final
+
+from yarnflow.errors import GraphError, ParallelismTooHigh, UnsupportedGraph
+from yarnflow.graph.job_graph import ShipStrategy
+from yarnflow.graph.operators import FileSink, ForeachBatchSink, Operator, PrintSink
+from yarnflow.graph.schema import Schema
+
+DEFAULT_SLOT_SHARING_GROUP: Final = "default"
+#: Flink's bounds of the number of key groups
+LOWER_BOUND_MAX_PARALLELISM: Final = 128
+UPPER_BOUND_MAX_PARALLELISM: Final = 32768
+
+#: what a call means, given the fields of its inputs; may raise any GraphError without its line
+Definition = Callable[[tuple[Schema, ...]], tuple[Operator, Schema]]
+
+
+class ChainingStrategy(Enum):
+    """Whether an operator may run in the task of its neighbours.  Flink: the same."""
+
+    #: with its input and its outputs
+    ALWAYS = "ALWAYS"
+    #: with its outputs only
+    HEAD = "HEAD"
+    NEVER = "NEVER"
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """An input of a transformation and how its records arrive."""
+
+    source: Transformation
+    #: FORWARD becomes REBALANCE where the parallelism differs
+    strategy: ShipStrategy = ShipStrategy.FORWARD
+
+
+@dataclass(eq=False, slots=True)
+class Transformation:
+    """One call of the program; setters of the API change it until the job is executed."""
+
+    name: str
+    #: name of the API call, for messages
+    call: str
+    #: ``file:line`` of the call
+    origin: str
+    define: Definition
+    inputs: tuple[Input, ...] = ()
+    #: None = the environment's
+    parallelism: int | None = None
+    #: None = the environment's
+    max_parallelism: int | None = None
+    #: more than one subtask is possible
+    parallel: bool = True
+    chaining: ChainingStrategy = ChainingStrategy.ALWAYS
+    #: None = inherit
+    slot_sharing_group: str | None = None
+    uid: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class GraphSettings:
+    """What holds for all operators of a job."""
+
+    job_name: str = "yarnflow job"
+    parallelism: int = 1
+    #: -1 = derived from each operator's parallelism
+    max_parallelism: int = -1
+    chaining: bool = True
+    #: options set in the program, key → text
+    configuration: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class GraphNode:
+    """One operator, resolved."""
+
+    node_id: int
+    name: str
+    call: str
+    origin: str
+    operator: Operator
+    schema: Schema
+    #: node id and strategy of each input, in order
+    inputs: tuple[tuple[int, ShipStrategy], ...]
+    parallelism: int
+    max_parallelism: int
+    slot_sharing_group: str
+    chaining: ChainingStrategy
+    uid: str
+
+
+class StreamGraph:
+    """Operators in topological order; grows by :meth:`add`."""
+
+    def __init__(self, settings: GraphSettings) -> None:
+        self.settings = settings
+        self.nodes: dict[int, GraphNode] = {}
+        self._ids: dict[Transformation, int] = {}
+
+    def add(self, transformation: Transformation) -> int:
+        """Resolve one transformation whose inputs were added before; gives its node id.
+
+        Raises
+        ------
+        GraphError
+            Of the class that fits, its message beginning with the line of the call.
+        """
+        with located(transformation.origin, transformation.call):
+            inputs = tuple(self.nodes[self._ids[i.source]] for i in transformation.inputs)
+            operator, schema = transformation.define(tuple(node.schema for node in inputs))
+            parallelism = self._parallelism(transformation)
+            node_id = len(self.nodes) + 1
+            self.nodes[node_id] = GraphNode(
+                node_id,
+                transformation.name,
+                transformation.call,
+                transformation.origin,
+                operator,
+                schema,
+                tuple(
+                    (node.node_id, _ship(i.strategy, node.parallelism, parallelism))
+                    for i, node in zip(transformation.inputs, inputs, strict=True)
+                ),
+                parallelism,
+                self._max_parallelism(transformation, parallelism),
+                transformation.slot_sharing_group or _inherited_group(inputs),
+                transformation.chaining,
+                transformation.uid,
+            )
+        self._ids[transformation] = node_id
+        return node_id
+
+    def outputs(self, node_id: int) -> Iterator[tuple[GraphNode, ShipStrategy]]:
+        """The nodes that read a node, with the strategy of that edge."""
+        for node in self.nodes.values():
+            for input_id, strategy in node.inputs:
+                if input_id == node_id:
+                    yield node, strategy
+
+    def _parallelism(self, transformation: Transformation) -> int:
+        if not transformation.parallel:
+            if transformation.parallelism not in (None, 1):
+                raise UnsupportedGraph(
+                    f"'{transformation.name}' always has one subtask; drop set_parallelism({transformation.parallelism})"
+                )
+            return 1
+        return transformation.parallelism or self.settings.parallelism
+
+    def _max_parallelism(self, transformation: Transformation, parallelism: int) -> int:
+        limit = transformation.max_parallelism or self.settings.max_parallelism
+        if limit == -1:
+            limit = default_max_parallelism(parallelism)
+        if parallelism > limit:
+            raise ParallelismTooHigh(
+                f"parallelism {parallelism} of '{transformation.name}' is above its maximum {limit}; "
+                "lower it or raise set_max_parallelism(…)"
+            )
+        return limit
+
+
+def build_stream_graph(transformations: Iterable[Transformation], settings: GraphSettings) -> StreamGraph:
+    """Resolve and validate a whole program, transformations in order of their calls.
+
+    Raises
+    ------
+    GraphError
+        The first thing wrong, with the line of its call.
+    """
+    from yarnflow.graph.validation import validate
+
+    graph = StreamGraph(settings)
+    for transformation in transformations:
+        graph.add(transformation)
+    validate(graph)
+    return graph
+
+
+@contextmanager
+def located(origin: str, call: str) -> Iterator[None]:
+    """Put the line and the name of the call before the message of a graph error."""
+    try:
+        yield
+    except GraphError as exc:
+        raise type(exc)(f"{origin}: {call}(): {exc.message}") from exc.__cause__
+
+
+def default_max_parallelism(parallelism: int) -> int:
+    """Flink's rule: one and a half times the parallelism, a power of two, 128 to 32768."""
+    wanted = parallelism + parallelism // 2
+    power = 1 << max(0, wanted - 1).bit_length()
+    return min(max(power, LOWER_BOUND_MAX_PARALLELISM), UPPER_BOUND_MAX_PARALLELISM)
+
+
+def is_sink(operator: Operator) -> bool:
+    """Whether records end here."""
+    return isinstance(operator, (PrintSink, FileSink, ForeachBatchSink))
+
+
+def _ship(asked: ShipStrategy, upstream: int, downstream: int) -> ShipStrategy:
+    if asked is ShipStrategy.FORWARD and upstream != downstream:
+        return ShipStrategy.REBALANCE
+    return asked
+
+
+def _inherited_group(inputs: tuple[GraphNode, ...]) -> str:
+    groups = {node.slot_sharing_group for node in inputs}
+    return groups.pop() if len(groups) == 1 else DEFAULT_SLOT_SHARING_GROUP

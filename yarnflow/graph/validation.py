@@ -1,0 +1,145 @@
+"""Combinations of operators that Spark cannot run, found before anything is submitted.
+
+Decides by the kinds of operators and their order alone.  Spark's rules behind it: one output
+mode per query, so running (update) and windowed (append) results do not mix; in append mode
+a window may follow a window as long as nothing in between hides the event time; a watermark
+is defined once on the way from a source to a sink.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NoReturn
+
+from yarnflow.errors import UnsupportedGraph
+from yarnflow.graph.expressions import is_stateful_query
+from yarnflow.graph.operators import (
+    AssignTimestamps,
+    KeyedReduce,
+    PythonOperator,
+    RunningAggregate,
+    SqlOperator,
+    WindowAggregate,
+    WindowProcess,
+)
+from yarnflow.graph.stream_graph import GraphNode, StreamGraph, is_sink
+
+
+@dataclass(frozen=True, slots=True)
+class _Story:
+    """What happened to a stream so far; each value is the ``line: call()`` that did it."""
+
+    timestamps: str = ""
+    #: event time is gone since
+    timestamps_lost: str = ""
+    running: str = ""
+    window: str = ""
+    #: no window can follow the last one since
+    window_closed: str = ""
+
+
+def validate(graph: StreamGraph) -> None:
+    """Refuse what cannot run.
+
+    Raises
+    ------
+    UnsupportedGraph
+        Naming the line of the operator that is one too many and the one it clashes with.
+    """
+    if not graph.nodes:
+        raise UnsupportedGraph("the program defines no operators; read a source and write it to a sink first")
+    _check_uids(graph)
+    read = {input_id for node in graph.nodes.values() for input_id, _ in node.inputs}
+    stories: dict[int, _Story] = {}
+    for node in graph.nodes.values():
+        if node.node_id not in read and not is_sink(node.operator):
+            _refuse(node, "its result goes nowhere; add a sink, for example print()")
+        story = _merged(node, [stories[input_id] for input_id, _ in node.inputs])
+        stories[node.node_id] = _advance(node, story)
+
+
+def _check_uids(graph: StreamGraph) -> None:
+    seen: dict[str, GraphNode] = {}
+    for node in graph.nodes.values():
+        if node.uid and node.uid in seen:
+            _refuse(node, f"uid '{node.uid}' is taken by '{seen[node.uid].name}' ({seen[node.uid].origin})")
+        seen[node.uid] = node
+
+
+def _merged(node: GraphNode, inputs: Sequence[_Story]) -> _Story:
+    if not inputs:
+        return _Story()
+    first = inputs[0]
+    running = next((s.running for s in inputs if s.running), "")
+    window = next((s.window for s in inputs if s.window), "")
+    if running and window:
+        _refuse(node, f"running results ({running}) and windowed results ({window}) cannot go into one stream")
+    without = next((s for s in inputs if not s.timestamps), None)
+    return replace(
+        first,
+        # windows need the event time of every record
+        timestamps=first.timestamps if without is None else "",
+        timestamps_lost=next((s.timestamps_lost for s in inputs if s.timestamps_lost), ""),
+        running=running,
+        window=window,
+        window_closed=next((s.window_closed for s in inputs if s.window_closed), ""),
+    )
+
+
+def _advance(node: GraphNode, story: _Story) -> _Story:
+    here = f"{node.origin}: {node.call}()"
+    match node.operator:
+        case AssignTimestamps():
+            if story.timestamps or story.timestamps_lost:
+                _refuse(node, f"event time is assigned already ({story.timestamps or story.timestamps_lost})")
+            if story.running or story.window:
+                _refuse(node, f"event time must be assigned before {story.running or story.window}")
+            return replace(story, timestamps=here)
+        case SqlOperator(query=query):
+            lost = here if story.timestamps else story.timestamps_lost
+            story = replace(story, timestamps="", timestamps_lost=lost)
+            if node.inputs and is_stateful_query(query):
+                _refuse_second(node, story)
+                return replace(story, running=here)
+            return story
+        case PythonOperator():
+            return replace(story, window_closed=story.window and (story.window_closed or here))
+        case RunningAggregate() | KeyedReduce():
+            _refuse_second(node, story)
+            return replace(story, running=here)
+        case WindowAggregate() | WindowProcess():
+            _check_window(node, story)
+            closed = here if isinstance(node.operator, WindowProcess) else story.window_closed
+            return replace(story, window=here, window_closed=closed)
+    return story
+
+
+def _check_window(node: GraphNode, story: _Story) -> None:
+    if story.running:
+        _refuse_second(node, story)
+    if story.timestamps_lost and not story.timestamps:
+        _refuse(node, f"a window needs event time, which {story.timestamps_lost} drops; assign it after that call")
+    if not story.timestamps:
+        _refuse(
+            node,
+            "a window needs event time; call assign_timestamps_and_watermarks(…) before key_by(…)"
+            + (" on every stream of the union" if len(node.inputs) > 1 else ""),
+        )
+    if story.window and story.window_closed:
+        _refuse(
+            node,
+            f"a second window (after {story.window}) is possible only when nothing but "
+            f"select() and filter(expression) lies between; {story.window_closed} hides the event time",
+        )
+
+
+def _refuse_second(node: GraphNode, story: _Story) -> None:
+    if story.running:
+        _refuse(node, f"keyed state after running results is not possible; they come from {story.running}")
+    if story.window:
+        _refuse(node, f"running results after a window are not possible ({story.window}); use a window here too")
+
+
+def _refuse(node: GraphNode, message: str) -> NoReturn:
+    raise UnsupportedGraph(f"{node.origin}: {node.call}(): {message}")

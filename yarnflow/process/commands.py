@@ -1,0 +1,64 @@
+"""Command lines of yarnflow's own processes, declared once for all who start them.
+
+The secret's path stands in the options file (``security.cluster-secret-file``) and the path of a
+process's log in the environment variable ``YARNFLOW_LOG_FILE`` (:mod:`yarnflow.process.logs`);
+drivers, which start before they know their job, get both as arguments as well.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessCommands:
+    """Builds the command lines of one cluster.
+
+    Attributes
+    ----------
+    cluster_dir, conf_file, secret_file : Path
+        Where the processes find their cluster.
+    python : str
+        Interpreter; empty = this one.
+    """
+
+    cluster_dir: Path
+    conf_file: Path
+    secret_file: Path
+    python: str = ""
+
+    def job_manager(self, channel_fd: int) -> tuple[str, ...]:
+        """JobManager; ``channel_fd`` is its end of the supervisor's channel."""
+        return (
+            *self._module("jobmanager"),
+            *("--cluster-dir", str(self.cluster_dir)),
+            *("--conf-json", str(self.conf_file)),
+            *("--channel-fd", str(channel_fd)),
+        )
+
+    def task_manager(self, task_manager_id: str, worker_id: str = "") -> tuple[str, ...]:
+        """TaskManager; ``worker_id`` is empty for standalone ones."""
+        worker = ("--worker-id", worker_id) if worker_id else ()
+        return (
+            *self._module("taskmanager"),
+            *("--cluster-dir", str(self.cluster_dir)),
+            *("--conf-json", str(self.conf_file)),
+            *("--task-manager-id", task_manager_id),
+            *worker,
+        )
+
+    def driver(self, memory_mib: int, log_file: Path) -> tuple[str, ...]:
+        """Driver; it reads its assignment from standard input."""
+        return (
+            *self._module("driver"),
+            *("--memory-mib", str(memory_mib)),
+            *("--secret-file", str(self.secret_file)),
+            *("--cluster-dir", str(self.cluster_dir)),
+            *("--log-file", str(log_file)),
+            *("--conf-json", str(self.conf_file)),
+        )
+
+    def _module(self, name: str) -> tuple[str, ...]:
+        return (self.python or sys.executable, "-m", f"yarnflow.entrypoint.{name}")

@@ -1,0 +1,259 @@
+"""Which processes are drivers and which are TaskManagers.
+
+:class:`DriverPool` gives assignments to driver processes, a warm spare first;
+:class:`WorkerPool` keeps TaskManagers running and replaces those that die.  Neither knows why a
+driver or worker is wanted: that is the JobMaster's and the ResourceManager's business.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from yarnflow.core.ids import DriverId
+from yarnflow.core.messages import DriverAssignment
+from yarnflow.errors import YarnflowError
+from yarnflow.process.channel import assignment_to_json
+from yarnflow.process.commands import ProcessCommands
+from yarnflow.process.logs import LOG_FILE_ENVIRONMENT
+from yarnflow.process.spawn import ProcessSpec
+from yarnflow.process.supervisor import NEVER, Child, RestartPolicy, Supervisor
+
+LOG: Final = logging.getLogger(__name__)
+
+#: exit status reported for a driver that could not even be started (as a shell does)
+CANNOT_START_STATUS: Final = 127
+
+
+@dataclass
+class _Driver:
+    name: str
+    child: Child
+    memory_mib: int
+    #: empty while it is a spare
+    driver_id: str = ""
+
+
+class DriverPool:
+    """Driver processes of one machine.
+
+    Parameters
+    ----------
+    supervisor : Supervisor
+        Owns the processes.
+    commands : ProcessCommands
+        Makes their command lines.
+    logs : Path
+        Directory of their log files.
+    on_exit : callable
+        ``(driver id, exit status, last lines of output)`` for every assigned driver that ends.
+    inherit_stdout, stdout_fd
+        Whether drivers write to this process's standard output (or the given descriptor), where
+        a user of a local cluster looks for what the program prints; else to their log.
+    """
+
+    def __init__(
+        self,
+        supervisor: Supervisor,
+        commands: ProcessCommands,
+        logs: Path,
+        on_exit: Callable[[DriverId, int, str], None],
+        *,
+        inherit_stdout: bool = False,
+        stdout_fd: int | None = None,
+    ) -> None:
+        self._supervisor = supervisor
+        self._commands = commands
+        self._logs = logs
+        self._on_exit = on_exit
+        self._inherit_stdout = inherit_stdout
+        self._stdout_fd = stdout_fd
+        self._lock = threading.RLock()
+        self._drivers: dict[str, _Driver] = {}
+        self._count = 0
+
+    def start_spare(self, memory_mib: int) -> None:
+        """Start a driver process that has not been told its job yet, unless one waits already."""
+        with self._lock:
+            if any(not driver.driver_id for driver in self._drivers.values()):
+                return
+            try:
+                self._start(memory_mib)
+            except YarnflowError as error:
+                # a spare is a convenience; whoever needs a driver will see the error
+                LOG.warning("No spare driver: %s", error)
+
+    def launch(self, assignment: DriverAssignment, memory_mib: int) -> None:
+        """Hand an assignment to the spare whose memory fits, else to a new process."""
+        failure = ""
+        with self._lock:
+            if any(driver.driver_id == assignment.driver_id for driver in self._drivers.values()):
+                return
+            line = assignment_to_json(assignment)
+            spare = self._spare(memory_mib)
+            if spare is not None:
+                # before the write: the driver may end at once, and its end must find the id
+                spare.driver_id = assignment.driver_id
+                if spare.child.write_line(line):
+                    LOG.info("Driver %s is the spare process %d.", assignment.driver_id, spare.child.pid)
+                    return
+                spare.driver_id = ""  # it died a moment ago
+                self._drivers.pop(spare.name, None)
+            try:
+                driver = self._start(memory_mib, assignment.driver_id)
+            except YarnflowError as error:
+                failure = str(error)
+            else:
+                if driver is not None:
+                    driver.child.write_line(line)  # if that fails its exit is reported
+        if failure:
+            self._on_exit(assignment.driver_id, CANNOT_START_STATUS, failure)
+
+    def kill(self, driver_id: DriverId) -> None:
+        """KILL a driver and what it started.  Unknown ids are ignored."""
+        with self._lock:
+            names = [driver.name for driver in self._drivers.values() if driver.driver_id == driver_id]
+        for name in names:
+            self._supervisor.end(name)
+
+    def running(self) -> list[str]:
+        """Ids of assigned drivers."""
+        with self._lock:
+            return [driver.driver_id for driver in self._drivers.values() if driver.driver_id]
+
+    def kill_all(self) -> None:
+        """KILL every driver, the spare as well."""
+        with self._lock:
+            names = list(self._drivers)
+        for name in names:
+            self._supervisor.end(name)
+
+    def _spare(self, memory_mib: int) -> _Driver | None:
+        for driver in self._drivers.values():
+            if not driver.driver_id and driver.memory_mib == memory_mib and driver.child.alive:
+                return driver
+        return None
+
+    def _start(self, memory_mib: int, driver_id: str = "") -> _Driver | None:
+        self._count += 1
+        name = f"driver-{self._count}"
+        log_file = self._logs / f"{name}.log"
+        spec = ProcessSpec(
+            name=name,
+            command=self._commands.driver(memory_mib, log_file),
+            log_file=self._logs / f"{name}.out",
+            inherit_stdout=self._inherit_stdout,
+            stdout_fd=self._stdout_fd,
+            environment={LOG_FILE_ENVIRONMENT: str(log_file)},
+            stdin_pipe=True,
+        )
+        child = self._supervisor.start(name, lambda: spec, NEVER, self._exited)
+        if child is None:
+            return None
+        driver = self._drivers[name] = _Driver(name, child, memory_mib, driver_id)
+        if not child.alive:
+            # its end came before it was listed
+            self._exited(child, child.wait() or 0, False)
+        return driver
+
+    def _exited(self, child: Child, exit_status: int, again: bool) -> None:
+        with self._lock:
+            driver = self._drivers.pop(child.spec.name, None)
+        if driver is not None and driver.driver_id:
+            self._on_exit(DriverId(driver.driver_id), exit_status, child.output_tail())
+
+
+class WorkerPool:
+    """TaskManager processes of one machine.
+
+    A worker that dies is replaced by a new one with new ids, under a back-off; one that was
+    released is not.
+
+    Parameters
+    ----------
+    on_exit : callable
+        ``(worker id, exit status)`` for every worker that ends.
+    worker_ids : bool
+        False for standalone TaskManagers, which no ResourceProvider knows.
+    name : str
+        First part of names, ids and log files; differs between supervisors of one machine.
+    """
+
+    def __init__(
+        self,
+        supervisor: Supervisor,
+        commands: ProcessCommands,
+        logs: Path,
+        on_exit: Callable[[str, int], None] | None = None,
+        *,
+        host: str = "localhost",
+        worker_ids: bool = True,
+        name: str = "taskmanager",
+    ) -> None:
+        self._supervisor = supervisor
+        self._commands = commands
+        self._logs = logs
+        self._on_exit = on_exit
+        self._host = host
+        self._worker_ids = worker_ids
+        self._name = name
+        self._policy = RestartPolicy(restart=True)
+        self._lock = threading.Lock()
+        self._count = 0
+        #: child's name → worker id of its present process
+        self._workers: dict[str, str] = {}
+
+    def request_workers(self, count: int) -> None:
+        """Start that many more TaskManagers."""
+        for _ in range(count):
+            with self._lock:
+                self._count += 1
+                name = f"{self._name}-{self._count}"
+            try:
+                self._supervisor.start(name, partial(self._spec, name), self._policy, self._exited)
+            except YarnflowError as error:
+                LOG.error("TaskManager not started: %s", error)
+
+    def release_worker(self, worker_id: str) -> None:
+        """End a TaskManager for good.  Unknown ids are ignored."""
+        with self._lock:
+            names = [name for name, worker in self._workers.items() if worker == worker_id]
+        for name in names:
+            threading.Thread(target=self._supervisor.end, args=(name, 5.0), daemon=True).start()
+
+    def stopping(self) -> None:
+        """No end is reported from now on."""
+        self._on_exit = None
+
+    def worker_ids(self) -> list[str]:
+        """Worker ids of the present processes."""
+        with self._lock:
+            return list(self._workers.values())
+
+    def _spec(self, name: str) -> ProcessSpec:
+        # a TaskManager's id is new for every process, or its dead predecessor would be heard of
+        worker_id = f"{name}-{secrets.token_hex(3)}"
+        with self._lock:
+            self._workers[name] = worker_id
+        log_file = self._logs / f"{name}.log"
+        return ProcessSpec(
+            name=name,
+            command=self._commands.task_manager(
+                f"{self._host}:{worker_id}", worker_id if self._worker_ids else ""
+            ),
+            log_file=self._logs / f"{name}.out",
+            environment={LOG_FILE_ENVIRONMENT: str(log_file)},
+        )
+
+    def _exited(self, child: Child, exit_status: int, again: bool) -> None:
+        with self._lock:
+            worker_id = self._workers.pop(child.spec.name, "")
+        on_exit = self._on_exit
+        if on_exit is not None and worker_id:
+            on_exit(worker_id, exit_status)

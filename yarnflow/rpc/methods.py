@@ -1,0 +1,149 @@
+"""What each service offers, read once from the gateway protocols of ``core.ports``.
+
+Signature and type hints of a protocol's method give the generated argument and result classes
+and all converters; nothing here is written per method.  Decides which methods may be tried
+again, which run on the I/O thread and which are long polls.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from types import MappingProxyType, ModuleType, NoneType
+from typing import Any, Final, get_type_hints
+
+from yarnflow.core import ports
+from yarnflow.rpc._gen.dispatcher import Dispatcher
+from yarnflow.rpc._gen.driver import Driver
+from yarnflow.rpc._gen.jobmaster import JobMaster
+from yarnflow.rpc._gen.resourcemanager import ResourceManager
+from yarnflow.rpc._gen.taskexecutor import TaskExecutor
+from yarnflow.rpc.codec import Convert, camel, converter
+
+DISPATCHER: Final = "Dispatcher"
+RESOURCE_MANAGER: Final = "ResourceManager"
+JOB_MASTER: Final = "JobMaster"
+TASK_EXECUTOR: Final = "TaskExecutor"
+DRIVER: Final = "Driver"
+
+_SERVICES: Final[Mapping[str, tuple[type, ModuleType]]] = {
+    DISPATCHER: (ports.DispatcherGateway, Dispatcher),
+    RESOURCE_MANAGER: (ports.ResourceManagerGateway, ResourceManager),
+    JOB_MASTER: (ports.JobMasterGateway, JobMaster),
+    TASK_EXECUTOR: (ports.TaskExecutorGateway, TaskExecutor),
+    DRIVER: (ports.DriverGateway, Driver),
+}
+
+#: may not be sent twice when the connection broke in between
+_NOT_IDEMPOTENT: Final = frozenset({(DISPATCHER, "shut_down_cluster")})
+#: run on the I/O thread: their handlers only post to a mailbox
+QUICK: Final = frozenset({"heartbeat", "report", "ping"})
+#: answer late on purpose; their ``timeout_ms`` argument comes on top of the call's own
+_LONG_POLLS: Final = frozenset({"await_job_change"})
+
+
+@dataclass(frozen=True, slots=True)
+class MethodSpec:
+    """One method of one service."""
+
+    service: str
+    #: as in ``core.ports``
+    name: str
+    #: as in the IDL
+    wire_name: str
+    args_class: Any
+    result_class: Any
+    #: one per argument after the context
+    arg_names: tuple[str, ...]
+    args_to_thrift: tuple[Convert | None, ...]
+    args_from_thrift: tuple[Convert | None, ...]
+    returns_nothing: bool
+    result_to_thrift: Convert | None
+    result_from_thrift: Convert | None
+    idempotent: bool
+    #: position of the poll's own ``timeout_ms`` among the arguments; -1 = no long poll
+    poll_timeout_index: int
+
+    @property
+    def call_name(self) -> str:
+        """``Service:method`` as Thrift's multiplexed protocol sends it."""
+        return f"{self.service}:{self.wire_name}"
+
+    @property
+    def long_poll(self) -> bool:
+        """The answer may come late on purpose."""
+        return self.poll_timeout_index >= 0
+
+
+@cache
+def methods_of(service: str) -> Mapping[str, MethodSpec]:
+    """Methods of a service, by their name in ``core.ports``."""
+    protocol, module = _SERVICES[service]
+    found = {
+        name: _describe(service, name, function, module)
+        for name, function in vars(protocol).items()
+        if not name.startswith("_") and inspect.isfunction(function)
+    }
+    return MappingProxyType(found)
+
+
+def _describe(service: str, name: str, function: Callable[..., Any], module: ModuleType) -> MethodSpec:
+    hints = get_type_hints(function)
+    arg_names = tuple(p for p in inspect.signature(function).parameters if p != "self")
+    arguments = [converter(hints[arg]) for arg in arg_names]
+    wire_name = camel(name)
+    nothing = hints["return"] is NoneType
+    result = converter(hints["return"])
+    return MethodSpec(
+        service=service,
+        name=name,
+        wire_name=wire_name,
+        args_class=getattr(module, f"{wire_name}_args"),
+        result_class=getattr(module, f"{wire_name}_result"),
+        arg_names=tuple(camel(arg) for arg in arg_names),
+        args_to_thrift=tuple(c.to_thrift for c in arguments),
+        args_from_thrift=tuple(c.from_thrift for c in arguments),
+        returns_nothing=nothing,
+        result_to_thrift=result.to_thrift,
+        result_from_thrift=result.from_thrift,
+        idempotent=(service, name) not in _NOT_IDEMPOTENT,
+        poll_timeout_index=arg_names.index("timeout_ms") if name in _LONG_POLLS else -1,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class BoundMethod:
+    """A method with the implementation that serves it."""
+
+    spec: MethodSpec
+    handler: Callable[..., Any]
+    #: runs on the I/O thread
+    quick: bool
+
+
+class Service:
+    """A gateway implementation as the server sees it.
+
+    Parameters
+    ----------
+    name : str
+        One of the service names of this module.
+    implementation : object
+        Has the methods of the service's protocol in ``core.ports``.
+    quick : frozenset of str
+        Methods that run on the I/O thread.  They must only post to a mailbox: while one runs,
+        no other call of any client is read.
+    """
+
+    def __init__(self, name: str, implementation: object, quick: frozenset[str] = QUICK) -> None:
+        self.name = name
+        specs = methods_of(name)
+        missing = [method for method in specs if not callable(getattr(implementation, method, None))]
+        if missing:
+            raise TypeError(f"{type(implementation).__name__} lacks {', '.join(missing)} of service {name}")
+        self.methods: Sequence[BoundMethod] = tuple(
+            BoundMethod(spec, getattr(implementation, method), method in quick)
+            for method, spec in specs.items()
+        )

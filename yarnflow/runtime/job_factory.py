@@ -1,0 +1,132 @@
+"""Turns a submission and its options into a JobMaster.
+
+The one place of ``runtime`` that reads a job's options.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from yarnflow.config.configuration import Configuration
+from yarnflow.config.options import cluster as cluster_options
+from yarnflow.config.options import job as job_options
+from yarnflow.config.options import memory as memory_options
+from yarnflow.core.ids import DriverId, JobId
+from yarnflow.core.messages import JobSubmission, LeaderInfo
+from yarnflow.core.ports import Clock, DriverLauncher, GatewayFactory
+from yarnflow.core.restart import RestartStrategy, restart_strategy_from
+from yarnflow.graph.codec import job_graph_from_json
+from yarnflow.runtime.job_board import JobBoard
+from yarnflow.runtime.job_master import (
+    JobMaster,
+    JobMasterServices,
+    JobMasterSettings,
+    SlotRequirements,
+)
+from yarnflow.runtime.mailbox import Effects, Mailbox
+
+
+class JobMasterFactory:
+    """Makes JobMasters and tells them of their drivers' ends.
+
+    Parameters
+    ----------
+    configuration : Configuration
+        The cluster's; a job's own options are laid over it.
+    cluster_dir : Path
+        Jobs without ``execution.checkpointing.dir`` keep their checkpoints below it.
+    """
+
+    def __init__(
+        self,
+        configuration: Configuration,
+        cluster_dir: Path,
+        clock: Clock,
+        effects: Effects,
+        gateways: GatewayFactory,
+        launcher: DriverLauncher,
+        slots: SlotRequirements,
+        board: JobBoard,
+        leader_info: Callable[[], LeaderInfo],
+        new_id: Callable[[], str],
+        jitter: Callable[[], float],
+        on_fatal: Callable[[BaseException], None],
+    ) -> None:
+        self._configuration = configuration
+        self._cluster_dir = cluster_dir
+        self._clock = clock
+        self._on_fatal = on_fatal
+        self._services = JobMasterServices(
+            clock, effects, gateways, launcher, slots, board, leader_info, new_id, jitter
+        )
+        #: replaced, never changed in place: driver exits arrive on another thread
+        self._live: dict[JobId, JobMaster] = {}
+
+    def create(self, submission: JobSubmission, on_ended: Callable[[JobId], None]) -> JobMaster:
+        """The JobMaster of a submission, not started.
+
+        Raises
+        ------
+        ConfigError, GraphError
+            The submission's options or graph cannot be used.
+        """
+        configuration = self._configuration.with_values(
+            submission.configuration, f"job {submission.name}"
+        )
+        graph = job_graph_from_json(submission.job_graph_json)
+
+        def ended(job_id: JobId) -> None:
+            self._live = {key: value for key, value in self._live.items() if key != job_id}
+            on_ended(job_id)
+
+        job_master = JobMaster(
+            submission,
+            graph,
+            self._settings(submission, configuration),
+            self._services,
+            Mailbox(f"job-{submission.job_id[:8]}", self._clock, self._on_fatal),
+            ended,
+        )
+        self._live = {**self._live, submission.job_id: job_master}
+        return job_master
+
+    def driver_exited(self, driver_id: DriverId, exit_status: int, output_tail: str) -> None:
+        """Tell every live job; the one whose driver it was reacts."""
+        for job_master in self._live.values():
+            job_master.driver_exited(driver_id, exit_status, output_tail)
+
+    def _settings(self, submission: JobSubmission, configuration: Configuration) -> JobMasterSettings:
+        checkpoints = configuration.get(job_options.CHECKPOINT_DIR) or (
+            self._cluster_dir / "checkpoints"
+        ).as_uri()
+        return JobMasterSettings(
+            restart_strategy=restart_strategy(configuration),
+            slot_request_timeout_ms=configuration.get(cluster_options.SLOT_REQUEST_TIMEOUT_MS),
+            cancellation_timeout_ms=configuration.get(job_options.TASK_CANCELLATION_TIMEOUT_MS),
+            driver_heartbeat_timeout_ms=configuration.get(job_options.DRIVER_HEARTBEAT_TIMEOUT_MS),
+            driver_registration_timeout_ms=configuration.get(cluster_options.TASKMANAGER_REGISTRATION_TIMEOUT_MS),
+            driver_memory_mib=configuration.get(memory_options.DRIVER_PROCESS_SIZE_MIB),
+            checkpoint_dir=f"{checkpoints.rstrip('/')}/{submission.job_id}",
+            work_dir=str(self._cluster_dir / "jobs" / submission.job_id),
+            call_timeout_ms=configuration.get(cluster_options.RPC_ASK_TIMEOUT_MS),
+        )
+
+
+def restart_strategy(configuration: Configuration) -> RestartStrategy:
+    """The restart strategy of ``restart-strategy.*``."""
+    get = configuration.get
+    return restart_strategy_from(
+        get(job_options.RESTART_STRATEGY),
+        fixed_delay_attempts=get(job_options.RESTART_FIXED_DELAY_ATTEMPTS),
+        fixed_delay_delay_ms=get(job_options.RESTART_FIXED_DELAY_DELAY_MS),
+        failure_rate_max_failures=get(job_options.RESTART_FAILURE_RATE_MAX_FAILURES),
+        failure_rate_interval_ms=get(job_options.RESTART_FAILURE_RATE_INTERVAL_MS),
+        failure_rate_delay_ms=get(job_options.RESTART_FAILURE_RATE_DELAY_MS),
+        exponential_initial_backoff_ms=get(job_options.RESTART_EXPONENTIAL_INITIAL_BACKOFF_MS),
+        exponential_multiplier=get(job_options.RESTART_EXPONENTIAL_MULTIPLIER),
+        exponential_max_backoff_ms=get(job_options.RESTART_EXPONENTIAL_MAX_BACKOFF_MS),
+        exponential_reset_threshold_ms=get(job_options.RESTART_EXPONENTIAL_RESET_THRESHOLD_MS),
+        exponential_jitter_factor=get(job_options.RESTART_EXPONENTIAL_JITTER_FACTOR),
+        exponential_attempts_before_reset=get(job_options.RESTART_EXPONENTIAL_ATTEMPTS),
+    )

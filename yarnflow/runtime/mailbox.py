@@ -1,0 +1,223 @@
+"""One thread and one queue per endpoint: the only place its state is touched.
+
+Callbacks of RPC, processes and timers only *post*; what they post runs here, one after the
+other.  Slow work (calls to other processes) goes to :class:`Effects`, whose results come back
+as posts, so that no result is lost and the mailbox never waits.
+
+Flink counterparts: the main thread of an ``RpcEndpoint`` and its ``MainThreadExecutor``.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from yarnflow.core.ports import Clock
+from yarnflow.errors import InternalError, RpcTimeout, YarnflowError
+
+T = TypeVar("T")
+Action = Callable[[], None]
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(order=True)
+class _Timer:
+    due_ms: int
+    order: int
+    action: Action = field(compare=False)
+    canceled: bool = field(default=False, compare=False)
+
+    def cancel(self) -> None:
+        """Do not run the action; harmless when it has run."""
+        self.canceled = True
+
+
+class TimerHandle:
+    """Cancels one scheduled action."""
+
+    def __init__(self, timer: _Timer) -> None:
+        self._timer = timer
+
+    def cancel(self) -> None:
+        """Do not run the action; harmless when it has run."""
+        self._timer.cancel()
+
+
+class Mailbox:
+    """Runs posted actions and timers in order, in one thread.
+
+    Parameters
+    ----------
+    name : str
+        Thread name, for logs.
+    clock : Clock
+        Its monotonic time decides when timers are due.
+    on_fatal : callable, optional
+        Called with an error that escaped an action; an endpoint in an unknown state must not go on.
+    """
+
+    def __init__(
+        self, name: str, clock: Clock, on_fatal: Callable[[BaseException], None] | None = None
+    ) -> None:
+        self._name = name
+        self._clock = clock
+        self._on_fatal = on_fatal
+        self._ready: deque[Action] = deque()
+        self._timers: list[_Timer] = []
+        self._order = itertools.count()
+        self._changed = threading.Condition()
+        self._stopping = False
+        self._owner: int | None = None
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Start the thread.  Without it, :meth:`run_pending` drives the mailbox (tests)."""
+        self._thread = threading.Thread(target=self._loop, name=self._name, daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Run nothing more; waits for the action under way unless called from it."""
+        with self._changed:
+            self._stopping = True
+            self._changed.notify_all()
+        if self._thread is not None and threading.current_thread() is not self._thread:
+            self._thread.join()
+
+    def post(self, action: Action) -> None:
+        """Run ``action`` later; from any thread, never blocks.  Dropped after :meth:`stop`."""
+        with self._changed:
+            if not self._stopping:
+                self._ready.append(action)
+                self._changed.notify()
+
+    def call(self, action: Callable[[], T], timeout_ms: int) -> T:
+        """Run ``action`` in the mailbox and give its result to the calling thread.
+
+        Raises
+        ------
+        RpcTimeout
+            The mailbox did not get to it in time.
+        YarnflowError
+            What ``action`` raised.
+        """
+        future: Future[T] = Future()
+
+        def run() -> None:
+            if future.set_running_or_notify_cancel():
+                try:
+                    future.set_result(action())
+                except YarnflowError as error:
+                    future.set_exception(error)
+
+        self.post(run)
+        try:
+            return future.result(timeout_ms / 1000)
+        except TimeoutError as error:
+            if isinstance(error, YarnflowError):
+                raise
+            future.cancel()
+            raise RpcTimeout(f"{self._name} did not answer within {timeout_ms} ms; try again") from None
+
+    def schedule(self, delay_ms: int, action: Action) -> TimerHandle:
+        """Run ``action`` after ``delay_ms``."""
+        timer = _Timer(self._clock.monotonic_ms() + max(delay_ms, 0), next(self._order), action)
+        with self._changed:
+            heapq.heappush(self._timers, timer)
+            self._changed.notify()
+        return TimerHandle(timer)
+
+    def assert_mailbox_thread(self) -> None:
+        """Fail loudly when endpoint state is touched from a foreign thread."""
+        if self._owner != threading.get_ident():
+            raise InternalError(f"{self._name}: state touched outside its mailbox thread; please report this")
+
+    def run_pending(self) -> int:
+        """Run everything that is due now in the calling thread; returns how many actions ran."""
+        self._owner = threading.get_ident()
+        count = 0
+        while (action := self._next(block=False)) is not None:
+            self._run(action)
+            count += 1
+        return count
+
+    def _loop(self) -> None:
+        self._owner = threading.get_ident()
+        while (action := self._next(block=True)) is not None:
+            self._run(action)
+
+    def _next(self, block: bool) -> Action | None:
+        with self._changed:
+            while not self._stopping:
+                now_ms = self._clock.monotonic_ms()
+                while self._timers and (self._timers[0].canceled or self._timers[0].due_ms <= now_ms):
+                    timer = heapq.heappop(self._timers)
+                    if not timer.canceled:
+                        self._ready.append(timer.action)
+                if self._ready:
+                    return self._ready.popleft()
+                if not block:
+                    return None
+                wait_s = (self._timers[0].due_ms - now_ms) / 1000 if self._timers else None
+                self._changed.wait(wait_s)
+            return None
+
+    def _run(self, action: Action) -> None:
+        try:
+            action()
+        except BaseException as error:
+            logger.exception("%s: fatal error", self._name)
+            if self._on_fatal is None:
+                raise
+            self._on_fatal(error)
+
+
+class Effects:
+    """Performs effects that may block, in a small pool; every end is posted to a mailbox.
+
+    Parameters
+    ----------
+    max_threads : int
+        Calls under way at once; further ones queue.
+    """
+
+    def __init__(self, max_threads: int = 16) -> None:
+        self._pool = ThreadPoolExecutor(max_threads, thread_name_prefix="effects")
+
+    def perform(
+        self,
+        mailbox: Mailbox,
+        effect: Callable[[], T],
+        on_success: Callable[[T], None],
+        on_failure: Callable[[YarnflowError], None],
+    ) -> None:
+        """Run ``effect`` in the pool, then exactly one of the two callbacks in ``mailbox``."""
+
+        def run() -> None:
+            try:
+                result = effect()
+            except YarnflowError as error:
+                failure: YarnflowError = error
+            except Exception as error:
+                logger.exception("effect failed")
+                failure = InternalError(f"{type(error).__name__}: {error}; please report this")
+            else:
+                mailbox.post(lambda: on_success(result))
+                return
+            mailbox.post(lambda: on_failure(failure))
+
+        try:
+            self._pool.submit(run)
+        except RuntimeError:  # the process is shutting down; nobody is left to tell
+            logger.debug("effect dropped at shutdown")
+
+    def close(self) -> None:
+        """Start nothing more."""
+        self._pool.shutdown(wait=False, cancel_futures=True)

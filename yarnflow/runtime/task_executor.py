@@ -1,0 +1,320 @@
+"""A TaskManager's endpoint: slots, executors, heartbeats.
+
+It gives slots to jobs when the ResourceManager says so, starts one Spark executor for the slots
+a job holds, and reports ends.  It never decides which job gets what.
+
+Flink counterpart: ``TaskExecutor``.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from yarnflow.core.ids import AllocationId, ExecutorId, JobId
+from yarnflow.core.messages import (
+    ExecutorDescriptor,
+    ExecutorExited,
+    ExecutorStatus,
+    LeaderInfo,
+    SlotOffer,
+    SlotRequest,
+    TaskManagerHeartbeat,
+    TaskManagerRegistration,
+)
+from yarnflow.core.ports import Clock, JobMasterGateway, ResourceManagerGateway
+from yarnflow.core.slot_table import TaskSlotTable
+from yarnflow.errors import ResourceError, StaleEpoch, TaskManagerNotFound, YarnflowError
+from yarnflow.runtime.mailbox import Effects, Mailbox, TimerHandle
+from yarnflow.runtime.registration import RegistrationBackoff
+
+logger = logging.getLogger(__name__)
+
+
+class ExecutorProcesses(Protocol):
+    """Starts and ends executor processes."""
+
+    def start(self, descriptor: ExecutorDescriptor) -> int:
+        """Start a process; returns its pid.
+
+        Raises
+        ------
+        ResourceError
+            It could not be started.
+        """
+
+    def stop(self, executor_id: ExecutorId, job_id: JobId) -> None:
+        """TERM, then KILL after a grace; the exit is reported like any other.  Idempotent."""
+
+    def stop_all(self) -> None:
+        """End all and wait."""
+
+    def on_exit(self, listener: Callable[[JobId, ExecutorId, int, str], None]) -> None:
+        """Call ``listener(job, executor, exit status, output tail)`` for each end, from any thread."""
+
+
+class MasterLink(Protocol):
+    """Gateways to whoever leads now, with the leader's fence; its methods may block."""
+
+    def resource_manager(self) -> ResourceManagerGateway:
+        """The leader's; looks the leader up when none is known."""
+
+    def job_master(self) -> JobMasterGateway:
+        """The leader's; looks the leader up when none is known."""
+
+    def forget_leader(self) -> None:
+        """Look the leader up again before the next call."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskExecutorTimes:
+    """Intervals in milliseconds."""
+
+    heartbeat_interval_ms: int
+    registration_backoff: RegistrationBackoff
+    #: give up and end the process after this long without a master
+    registration_timeout_ms: int
+    call_timeout_ms: int
+
+
+class TaskExecutor:
+    """Implements ``TaskExecutorGateway``.
+
+    Parameters
+    ----------
+    slots : int
+        How many slots it has.
+    clock, mailbox, effects
+        Its time, its thread and its pool for calls.
+    link : MasterLink
+        The way to the master.
+    processes : ExecutorProcesses
+        Starts executors.
+    times : TaskExecutorTimes
+        Intervals.
+    on_fatal : callable
+        Ends the process with the error.
+    """
+
+    def __init__(
+        self,
+        slots: int,
+        clock: Clock,
+        mailbox: Mailbox,
+        effects: Effects,
+        link: MasterLink,
+        processes: ExecutorProcesses,
+        times: TaskExecutorTimes,
+        on_fatal: Callable[[YarnflowError], None],
+    ) -> None:
+        #: what this TaskManager brings; known once its server has a port
+        self._registration: TaskManagerRegistration
+        self._clock = clock
+        self._mailbox = mailbox
+        self._effects = effects
+        self._link = link
+        self._processes = processes
+        self._times = times
+        self._on_fatal = on_fatal
+        self._slots = TaskSlotTable.of_size(slots)
+        self._executors: dict[tuple[JobId, ExecutorId], tuple[ExecutorDescriptor, int]] = {}
+        self._failures = 0
+        self._registered = False
+        self._give_up: TimerHandle | None = None
+        processes.on_exit(
+            lambda job_id, executor_id, status, tail: mailbox.post(
+                lambda: self._executor_exited(job_id, executor_id, status, tail)
+            )
+        )
+
+    def start(self, registration: TaskManagerRegistration) -> None:
+        """Begin to register, with what this TaskManager brings."""
+        self._registration = registration
+        self._mailbox.post(self._begin_registration)
+
+    # --- TaskExecutorGateway ---
+
+    def request_slot(self, request: SlotRequest) -> None:
+        """Allocate a slot and offer it to the job.
+
+        Raises
+        ------
+        ResourceError
+            The slot belongs to another allocation.
+        """
+        self._mailbox.call(lambda: self._allocate(request), self._times.call_timeout_ms)
+
+    def free_slot(self, allocation_id: AllocationId) -> None:
+        """Take a slot back and end the executor that served it."""
+        self._mailbox.call(lambda: self._free(allocation_id), self._times.call_timeout_ms)
+
+    def start_executor(self, descriptor: ExecutorDescriptor) -> None:
+        """Start an executor for slots the job holds here.
+
+        Raises
+        ------
+        ResourceError
+            The job does not hold those slots, or the process cannot be started.
+        """
+        self._mailbox.call(lambda: self._start_executor(descriptor), self._times.call_timeout_ms)
+
+    def stop_executor(self, job_id: JobId, executor_id: ExecutorId) -> None:
+        """End an executor."""
+        self._mailbox.post(lambda: self._processes.stop(executor_id, job_id))
+
+    def ping(self) -> None:
+        """Answer."""
+
+    # --- in the mailbox ---
+
+    def _allocate(self, request: SlotRequest) -> None:
+        self._mailbox.assert_mailbox_thread()
+        self._slots = self._slots.allocate(
+            request.slot_index, request.job_id, request.allocation_id, self._clock.now_ms()
+        )
+        self._offer(request)
+
+    def _offer(self, request: SlotRequest) -> None:
+        offer = SlotOffer(
+            allocation_id=request.allocation_id,
+            slot_index=request.slot_index,
+            task_manager_id=self._registration.task_manager_id,
+            address=self._registration.address,
+        )
+
+        def refused(error: YarnflowError) -> None:
+            logger.info("Slot %s was not accepted by job %s: %s", offer.slot_index, request.job_id, error)
+            self._free(request.allocation_id)
+
+        def answered(accepted: Sequence[AllocationId]) -> None:
+            if offer.allocation_id not in accepted:
+                self._free(request.allocation_id)
+            elif self._slots.find(offer.allocation_id) is not None:
+                self._slots = self._slots.activate(offer.allocation_id, self._clock.now_ms())
+
+        self._effects.perform(
+            self._mailbox,
+            lambda: self._link.job_master().offer_slots(request.job_id, [offer]),
+            answered,
+            refused,
+        )
+
+    def _free(self, allocation_id: AllocationId) -> None:
+        self._mailbox.assert_mailbox_thread()
+        self._slots = self._slots.free(allocation_id, self._clock.now_ms())
+        for (job_id, executor_id), (descriptor, _pid) in self._executors.items():
+            if not any(self._slots.find(held) for held in descriptor.allocation_ids):
+                self._processes.stop(executor_id, job_id)
+
+    def _start_executor(self, descriptor: ExecutorDescriptor) -> None:
+        self._mailbox.assert_mailbox_thread()
+        key = (descriptor.job_id, descriptor.executor_id)
+        if key in self._executors:
+            return
+        held = {slot.allocation_id for slot in self._slots.of_job(descriptor.job_id)}
+        missing = [allocation for allocation in descriptor.allocation_ids if allocation not in held]
+        if missing:
+            raise ResourceError(
+                f"TaskManager {self._registration.task_manager_id}: job {descriptor.job_id} does not hold "
+                f"slot {missing[0]}; request it first"
+            )
+        pid = self._processes.start(descriptor)
+        self._executors[key] = (descriptor, pid)
+        logger.info(
+            "Started executor %s (pid %d, %d task threads) for job %s.",
+            descriptor.executor_id, pid, descriptor.cores, descriptor.job_id,
+        )  # fmt: skip
+
+    def _executor_exited(self, job_id: JobId, executor_id: ExecutorId, status: int, tail: str) -> None:
+        known = self._executors.pop((job_id, executor_id), None)
+        if known is None:
+            return
+        logger.info("Executor %s of job %s ended with status %d.", executor_id, job_id, status)
+        report = ExecutorExited(
+            job_id=job_id,
+            driver_id=known[0].driver_id,
+            executor_id=executor_id,
+            task_manager_id=self._registration.task_manager_id,
+            exit_status=status,
+            output_tail=tail,
+        )
+        self._effects.perform(
+            self._mailbox,
+            lambda: self._link.job_master().executor_exited(report),
+            lambda _none: None,
+            lambda error: logger.warning("could not report the end of executor %s: %s", executor_id, error),
+        )
+
+    # --- registration and heartbeats ---
+
+    def _begin_registration(self) -> None:
+        self._registered = False
+        self._failures = 0
+        self._link.forget_leader()
+        if self._give_up is None:
+            self._give_up = self._mailbox.schedule(self._times.registration_timeout_ms, self._no_master)
+        self._register()
+
+    def _register(self) -> None:
+        self._effects.perform(
+            self._mailbox,
+            lambda: self._link.resource_manager().register_task_manager(self._registration),
+            self._registration_succeeded,
+            self._registration_failed,
+        )
+
+    def _registration_succeeded(self, leader: LeaderInfo) -> None:
+        self._registered = True
+        if self._give_up is not None:
+            self._give_up.cancel()
+            self._give_up = None
+        logger.info("Successful registration at resource manager %s.", leader.address)
+        self._heartbeat()
+
+    def _registration_failed(self, error: YarnflowError) -> None:
+        self._failures += 1
+        self._link.forget_leader()
+        delay_ms = self._times.registration_backoff.delay_ms(self._failures)
+        log = logger.warning if self._failures % 10 == 0 else logger.debug
+        log("Registration failed (%s); next attempt in %d ms.", error, delay_ms)
+        self._mailbox.schedule(delay_ms, self._register)
+
+    def _no_master(self) -> None:
+        if not self._registered:
+            self._on_fatal(
+                ResourceError(
+                    f"no JobManager accepted this TaskManager within {self._times.registration_timeout_ms} ms; "
+                    "check jobmanager.rpc.address and jobmanager.rpc.port"
+                )
+            )
+
+    def _heartbeat(self) -> None:
+        if not self._registered:
+            return
+        report = TaskManagerHeartbeat(
+            task_manager_id=self._registration.task_manager_id,
+            slots=self._slots.statuses(),
+            executors=tuple(
+                ExecutorStatus(executor_id, job_id, descriptor.driver_id, pid, descriptor.cores)
+                for (job_id, executor_id), (descriptor, pid) in self._executors.items()
+            ),
+        )
+        self._effects.perform(
+            self._mailbox,
+            lambda: self._link.resource_manager().heartbeat(report),
+            lambda _none: self._schedule_heartbeat(),
+            self._heartbeat_failed,
+        )
+
+    def _schedule_heartbeat(self) -> None:
+        self._mailbox.schedule(self._times.heartbeat_interval_ms, self._heartbeat)
+
+    def _heartbeat_failed(self, error: YarnflowError) -> None:
+        if isinstance(error, (TaskManagerNotFound, StaleEpoch)):
+            logger.info("The master does not know this TaskManager (any more): %s", error)
+        else:
+            logger.warning("Heartbeat failed: %s", error)
+        # the slots and executors stay: the data plane does not depend on the master
+        self._begin_registration()

@@ -1,0 +1,128 @@
+"""Small files and renames through Hadoop's ``FileSystem`` in the driver's JVM.
+
+One way to ``file:``, ``hdfs:`` and whatever else the cluster knows.  Decides that local files
+get no ``.crc`` beside them.  Never moves bulk data: Spark's tasks do that.
+Flink counterpart: ``org.apache.flink.core.fs.FileSystem``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from py4j.java_gateway import is_instance_of
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.sql import SparkSession
+
+from yarnflow.errors import StorageError
+
+
+class HadoopFiles:
+    """Files of the file system that a path names.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        The driver's session; its Hadoop configuration applies.
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._gateway: Any = spark.sparkContext._gateway
+        self._jvm: Any = spark.sparkContext._jvm
+        self._configuration: Any = spark.sparkContext._jsc.hadoopConfiguration()
+
+    def path(self, path: str) -> Any:
+        """The Java ``Path``."""
+        return self._jvm.org.apache.hadoop.fs.Path(path)
+
+    def system(self, path: str) -> Any:
+        """The Java ``FileSystem`` of a path, without checksum files."""
+        try:
+            system = self.path(path).getFileSystem(self._configuration)
+        except Py4JError as error:
+            raise StorageError(f"no file system for {path}: {_cause(error)}") from error
+        if is_instance_of(self._gateway, system, "org.apache.hadoop.fs.ChecksumFileSystem"):
+            return system.getRawFileSystem()
+        return system
+
+    def qualified(self, path: str) -> str:
+        """The path with scheme and authority."""
+        return str(self.system(path).makeQualified(self.path(path)).toString())
+
+    def exists(self, path: str) -> bool:
+        """Whether a file or directory is there."""
+        return bool(self._call(path, "exists"))
+
+    def is_file(self, path: str) -> bool:
+        """Whether the path is a file."""
+        return self.exists(path) and bool(self._call(path, "getFileStatus").isFile())
+
+    def matches(self, pattern: str) -> list[str]:
+        """Paths that match a glob; the path itself if it is none and exists."""
+        found = self._call(pattern, "globStatus")
+        return [str(status.getPath().toString()) for status in (found or ())]
+
+    def delete(self, path: str) -> None:
+        """Remove a file or tree; nothing if it is not there."""
+        self._call(path, "delete", True)
+
+    def make_directory(self, path: str) -> None:
+        """Make a directory and its parents."""
+        self._call(path, "mkdirs")
+
+    def files_below(self, path: str) -> list[tuple[str, int]]:
+        """Every file below a directory: path relative to it, size in bytes; hidden ones left out."""
+        if not self.exists(path):
+            return []
+        root = self.qualified(path).rstrip("/")
+        found = []
+        entries = self._call(path, "listFiles", True)
+        while entries.hasNext():
+            status = entries.next()
+            relative = str(status.getPath().toString())[len(root) + 1 :]
+            if not any(part[0] in "._" for part in relative.split("/")):
+                found.append((relative, int(status.getLen())))
+        return sorted(found)
+
+    def children(self, path: str) -> list[str]:
+        """Names of a directory's entries; empty if it is not there."""
+        if not self.exists(path):
+            return []
+        return sorted(str(status.getPath().getName()) for status in self._call(path, "listStatus"))
+
+    def rename(self, source: str, target: str) -> None:
+        """Move a file; raises StorageError when the file system refuses."""
+        if not self._call(source, "rename", self.path(target)):
+            raise StorageError(f"cannot rename {source} to {target}; check permissions and quota")
+
+    def read(self, path: str) -> bytes:
+        """A small file's content."""
+        stream = self._call(path, "open")
+        try:
+            return bytes(stream.readAllBytes())
+        finally:
+            stream.close()
+
+    def write(self, path: str, content: bytes) -> None:
+        """Write a small file so that it is there wholly or not at all."""
+        directory, _, name = path.rpartition("/")
+        temporary = f"{directory}/.{name}.tmp"
+        self.make_directory(directory)
+        stream = self._call(temporary, "create", True)
+        try:
+            stream.write(content)
+        finally:
+            stream.close()
+        if self.exists(path):
+            self.delete(path)
+        self.rename(temporary, path)
+
+    def _call(self, path: str, method: str, *arguments: Any) -> Any:
+        try:
+            return getattr(self.system(path), method)(self.path(path), *arguments)
+        except Py4JJavaError as error:
+            raise StorageError(f"{method} of {path} failed: {_cause(error)}") from error
+
+
+def _cause(error: Py4JError) -> str:
+    java = getattr(error, "java_exception", None)
+    return str(java.toString() if java is not None else error).splitlines()[0]

@@ -1,0 +1,198 @@
+"""What streaming queries say of themselves, collected for the driver's reports.
+
+One listener per session.  It is called by the JVM for every batch, so it fetches one JSON text
+per event instead of pyspark's objects, which take some hundred round trips each.  Never asks
+Spark for anything by itself.  Flink counterpart: ``TaskIOMetricGroup``.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from yarnflow.core.messages import QueryProgress
+
+logger = logging.getLogger(__name__)
+
+
+class ProgressCollector:
+    """The latest progress of each query, by name.  Thread-safe.
+
+    Parameters
+    ----------
+    on_change : callable, optional
+        Called after every batch, from Spark's listener thread; must return at once.
+    output_rows : callable, optional
+        Query name → rows its sinks wrote in the last batch, where Spark does not know.
+    """
+
+    def __init__(
+        self,
+        on_change: Callable[[], None] | None = None,
+        output_rows: Callable[[], Mapping[str, int]] | None = None,
+    ) -> None:
+        self._lock = threading.Lock()
+        self._on_change = on_change
+        self._output_rows = output_rows
+        self._queries: dict[str, QueryProgress] = {}
+        self._names: dict[str, str] = {}
+        #: (run id, batch id) seen last, per query: an idle query repeats its last batch
+        self._last_batch: dict[str, tuple[str, int]] = {}
+        #: query id → message of its failure
+        self._failures: dict[str, str] = {}
+
+    def use_output_rows(self, output_rows: Callable[[], Mapping[str, int]] | None) -> None:
+        """Ask this for rows written from now on."""
+        self._output_rows = output_rows
+
+    def started(self, query_id: str, name: str) -> None:
+        """A query started, maybe again."""
+        with self._lock:
+            self._names[query_id] = name or f"query-{query_id[:8]}"
+            self._failures.pop(query_id, None)
+            self._queries.setdefault(self._names[query_id], QueryProgress(self._names[query_id]))
+        self._changed()
+
+    def progressed(self, text: str) -> None:
+        """A batch ended, or nothing happened for a while; ``text`` is Spark's JSON."""
+        event = json.loads(text)
+        with self._lock:
+            name = event.get("name") or self._names.get(event["id"]) or f"query-{event['id'][:8]}"
+            before = self._queries.get(name, QueryProgress(name))
+            batch = (event["runId"], int(event["batchId"]))
+            repeated = self._last_batch.get(name) == batch
+            self._last_batch[name] = batch
+            outputs = self._output_rows() if self._output_rows is not None else {}
+            now = parse_progress(event, name, outputs.get(name, -1))
+            if repeated:
+                # idle: only the rates, the watermark and the state are news
+                now = replace(now, input_rows=before.input_rows, output_rows=before.output_rows,
+                              batch_duration_ms=before.batch_duration_ms)  # fmt: skip
+                counted_input = counted_output = 0
+            else:
+                counted_input, counted_output = now.input_rows, max(0, now.output_rows)
+            self._queries[name] = replace(
+                now,
+                total_input_rows=before.total_input_rows + counted_input,
+                total_output_rows=before.total_output_rows + counted_output,
+            )
+        self._changed()
+
+    def terminated(self, query_id: str, exception: str) -> None:
+        """A query ended; ``exception`` is empty if in good order."""
+        with self._lock:
+            if exception:
+                self._failures[query_id] = exception
+        self._changed()
+
+    def failures(self) -> dict[str, str]:
+        """Query id → text of the failure, of those that have not been started again."""
+        with self._lock:
+            return dict(self._failures)
+
+    def forget_failures(self) -> None:
+        """A new attempt begins."""
+        with self._lock:
+            self._failures.clear()
+
+    def snapshot(self) -> tuple[QueryProgress, ...]:
+        """All queries, in the order they first started."""
+        with self._lock:
+            return tuple(self._queries.values())
+
+    def _changed(self) -> None:
+        if self._on_change is not None:
+            self._on_change()
+
+
+def parse_progress(event: Mapping[str, Any], name: str, output_rows: int = -1) -> QueryProgress:
+    """Spark's ``StreamingQueryProgress`` JSON → our value, without totals.
+
+    Parameters
+    ----------
+    event : mapping
+        The parsed JSON; absent and NaN-like entries count as 0.
+    name : str
+        The query's name.
+    output_rows : int
+        What the sinks counted themselves; used when Spark's own number is -1.
+    """
+    durations = event.get("durationMs") or {}
+    states = event.get("stateOperators") or []
+    spark_rows = int((event.get("sink") or {}).get("numOutputRows", -1))
+    return QueryProgress(
+        query=name,
+        batch_id=int(event["batchId"]),
+        at_ms=_millis(event.get("timestamp", "")),
+        batch_duration_ms=int(event.get("batchDuration", durations.get("triggerExecution", 0))),
+        input_rows=int(event.get("numInputRows", 0)),
+        output_rows=output_rows if spark_rows < 0 else spark_rows,
+        input_rows_per_second=_number(event.get("inputRowsPerSecond")),
+        processed_rows_per_second=_number(event.get("processedRowsPerSecond")),
+        watermark_ms=_watermark((event.get("eventTime") or {}).get("watermark", "")),
+        state_rows=sum(int(s.get("numRowsTotal", 0)) for s in states),
+        state_bytes=sum(int(s.get("memoryUsedBytes", 0)) for s in states),
+    )
+
+
+def _number(value: Any) -> float:
+    number = float(value) if isinstance(value, (int, float)) else 0.0
+    return number if number == number and number not in (float("inf"), float("-inf")) else 0.0
+
+
+def _millis(text: str) -> int:
+    try:
+        return int(datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp() * 1000)
+    except ValueError:
+        return -1
+
+
+def _watermark(text: str) -> int:
+    # Spark starts every watermark at the epoch, which means that there is none yet
+    millis = _millis(text) if text else -1
+    return millis if millis > 0 else -1
+
+
+class _JavaListener:
+    """Implements Spark's listener interface for Python; its methods are called by the JVM."""
+
+    def __init__(self, collector: ProgressCollector) -> None:
+        self._collector = collector
+
+    def onQueryStarted(self, event: Any) -> None:
+        self._collector.started(str(event.id().toString()), event.name() or "")
+
+    def onQueryProgress(self, event: Any) -> None:
+        try:
+            self._collector.progressed(event.progress().json())
+        except Exception:  # an odd report must not end Spark's listener thread
+            logger.exception("Cannot read a progress report of Spark")
+
+    def onQueryIdle(self, event: Any) -> None:
+        pass
+
+    def onQueryTerminated(self, event: Any) -> None:
+        failure = event.exception()
+        self._collector.terminated(str(event.id().toString()), failure.get() if failure.isDefined() else "")
+
+    class Java:
+        implements = ["org.apache.spark.sql.streaming.PythonStreamingQueryListener"]
+
+
+def listen(spark: Any, collector: ProgressCollector) -> None:
+    """Have ``collector`` told of all queries of this session from now on."""
+    from pyspark import SparkContext
+    from pyspark.java_gateway import ensure_callback_server_started
+
+    gateway = SparkContext._gateway
+    assert gateway is not None, "listen() before the session"
+    ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
+    wrapper = gateway.jvm.org.apache.spark.sql.streaming.PythonStreamingQueryListenerWrapper(
+        _JavaListener(collector)
+    )
+    spark._jsparkSession.streams().addListener(wrapper)

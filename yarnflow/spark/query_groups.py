@@ -1,0 +1,166 @@
+"""Which sinks share one streaming query.
+
+Pure: decides over the graph alone, without Spark.  Walking up from a sink over operators
+that have one input and no state ends at a *cut*: a stateful operator, a union, a SQL query
+or a source.  Sinks with the same cut are fed by one query, so the source is read once.
+Never decides what runs inside.  Flink has one dataflow per job and needs no such thing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from yarnflow.errors import UnsupportedGraph
+from yarnflow.graph.job_graph import JobGraph, ShipStrategy, StreamNode
+from yarnflow.graph.operators import (
+    AssignTimestamps,
+    CollectionSource,
+    FileSink,
+    FileSource,
+    FilterExpression,
+    ForeachBatchSink,
+    KeyedReduce,
+    PrintSink,
+    PythonOperator,
+    RateSource,
+    RunningAggregate,
+    SelectOperator,
+    SocketSource,
+    SqlOperator,
+    WindowAggregate,
+    WindowProcess,
+)
+
+STATELESS = (SelectOperator, FilterExpression, PythonOperator, AssignTimestamps)
+SOURCES = (CollectionSource, FileSource, SocketSource, RateSource)
+SINKS = (PrintSink, FileSink, ForeachBatchSink)
+WINDOWED = (WindowAggregate, WindowProcess)
+UPDATING = (RunningAggregate, KeyedReduce)
+
+
+class GraphIndex:
+    """A graph with its nodes, vertices and edges looked up by id.
+
+    Parameters
+    ----------
+    graph : JobGraph
+        The job.
+    """
+
+    def __init__(self, graph: JobGraph) -> None:
+        self.graph = graph
+        self.nodes: Mapping[int, StreamNode] = {node.node_id: node for node in graph.nodes}
+        self._vertex_of = {node_id: v.vertex_id for v in graph.vertices for node_id in v.chain}
+        self._ships = {(edge.source, edge.target): edge.ship_strategy for edge in graph.edges}
+
+    def chained(self, upstream: int, downstream: int) -> bool:
+        """Whether both run in one task."""
+        if upstream not in self._vertex_of or downstream not in self._vertex_of:
+            return True
+        return self._vertex_of[upstream] == self._vertex_of[downstream]
+
+    def rebalanced(self, upstream: int, downstream: int) -> bool:
+        """Whether records are spread evenly between the two."""
+        pair = (self._vertex_of.get(upstream), self._vertex_of.get(downstream))
+        return self._ships.get(pair) is ShipStrategy.REBALANCE  # type: ignore[arg-type]
+
+    def upstream(self, node_id: int) -> Iterator[StreamNode]:
+        """The node and everything before it, each once, the node first."""
+        seen: set[int] = set()
+        waiting = [node_id]
+        while waiting:
+            current = waiting.pop()
+            if current not in seen:
+                seen.add(current)
+                yield self.nodes[current]
+                waiting.extend(self.nodes[current].inputs)
+
+    def path(self, sink_id: int) -> tuple[int, ...]:
+        """From the sink's cut down to the sink, both included."""
+        path = [sink_id]
+        while True:
+            node = self.nodes[path[-1]]
+            if len(path) > 1 and (not isinstance(node.operator, STATELESS) or len(node.inputs) != 1):
+                return tuple(reversed(path))
+            path.append(node.inputs[0])
+
+
+@dataclass(frozen=True, slots=True)
+class QueryGroup:
+    """One streaming query."""
+
+    #: stable across submits of the same program: from the cut's uid or position
+    name: str
+    cut: int
+    #: the last node all sinks have in common: compiled into the query's plan
+    base: int
+    #: sinks, in order of their ids
+    sinks: tuple[int, ...]
+    #: every source is bounded
+    bounded: bool
+    #: Spark's output mode, as far as the graph tells: ``append`` or ``update``
+    output_mode: str
+    #: event-time windows before the base
+    windowed: bool
+
+
+def query_groups(graph: JobGraph) -> tuple[QueryGroup, ...]:
+    """Divide a graph into queries.
+
+    Raises
+    ------
+    UnsupportedGraph
+        A combination of stateful operators Spark cannot run, or a graph without a sink.
+    """
+    index = GraphIndex(graph)
+    by_cut: dict[int, list[tuple[int, ...]]] = {}
+    for node in graph.nodes:
+        if isinstance(node.operator, SINKS):
+            path = index.path(node.node_id)
+            by_cut.setdefault(path[0], []).append(path)
+    if not by_cut:
+        raise UnsupportedGraph(f"job '{graph.name}' has no sink; add print(), sink_to() or foreach_batch()")
+    return tuple(_group(index, cut, paths) for cut, paths in by_cut.items())
+
+
+def _group(index: GraphIndex, cut: int, paths: list[tuple[int, ...]]) -> QueryGroup:
+    base = cut
+    for level in zip(*(path[:-1] for path in paths), strict=False):
+        if len(set(level)) > 1:
+            break
+        base = level[0]
+    before = list(index.upstream(base))
+    stateful = [n for n in before if isinstance(n.operator, WINDOWED + UPDATING)]
+    updating = [n for n in stateful if isinstance(n.operator, UPDATING)]
+    if updating and len(stateful) > 1:
+        others = ", ".join(f"'{n.name}' ({n.origin})" for n in stateful if n is not updating[0])
+        raise UnsupportedGraph(
+            f"'{updating[0].name}' ({updating[0].origin}) updates its results and cannot stand in one query with "
+            f"{others}; write one of them to files and read those in another job"
+        )
+    sources = [n.operator for n in before if isinstance(n.operator, SOURCES)]
+    node = index.nodes[cut]
+    return QueryGroup(
+        name=_safe_name(node.uid) or node.operator_hash,
+        cut=cut,
+        base=base,
+        sinks=tuple(sorted(path[-1] for path in paths)),
+        bounded=all(is_bounded(source) for source in sources),
+        output_mode="update" if updating else "append",
+        windowed=any(isinstance(n.operator, WINDOWED) for n in before),
+    )
+
+
+def is_bounded(source: object) -> bool:
+    """Whether a source ends by itself."""
+    if isinstance(source, FileSource):
+        return source.bounded
+    if isinstance(source, RateSource):
+        return source.count is not None
+    return isinstance(source, CollectionSource)
+
+
+def _safe_name(uid: str) -> str:
+    """A uid as part of a directory name: others keep their position's hash."""
+    return uid if uid and all(c.isalnum() or c in "-_." for c in uid) and uid[0] not in "._" else ""

@@ -1,0 +1,283 @@
+"""An unmodified PySpark script as a job.
+
+Decides how a script's ``main`` meets the driver's session and what its end means.  The session
+is there already: ``SparkSession.builder.getOrCreate()`` and ``SparkContext()`` return it whatever
+master or name the script asks for, and ``stop()`` ends the script's queries but not the session.
+Streaming queries that are still active when main returns are waited for.  Never restarts
+anything.  Flink counterpart: application mode's ``PackagedProgram``.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+import threading
+import types
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from yarnflow.errors import InvalidOption, ProgramFailed, ProgramNotFound, ProgramSyntaxError, UserCodeError, YarnflowError
+from yarnflow.spark.progress import ProgressCollector
+from yarnflow.spark.user_errors import map_spark_error, map_texts, user_traceback_of
+
+logger = logging.getLogger(__name__)
+
+_POLL_S: Final = 0.2
+#: how long main may take to end by itself after its queries were stopped
+_GRACE_S: Final = 2.0
+
+
+class ScriptProgram:
+    """Runs one script; see :class:`yarnflow.spark.program.Program`.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        The driver's session.
+    files : mapping of str to bytes
+        The submission's files; ``.py`` and ``.zip`` ones reach the workers as well.
+    argv : sequence of str
+        Name of the program among the files, then its arguments.
+    work_dir : Path
+        Where the files are written; becomes the first entry of ``sys.path``.
+    checkpoint_dir : str
+        For named queries that do not set a checkpoint location themselves.
+    progress : ProgressCollector
+        Knows which queries failed.
+    """
+
+    def __init__(
+        self,
+        spark: Any,
+        files: Mapping[str, bytes],
+        argv: Sequence[str],
+        work_dir: Path,
+        checkpoint_dir: str,
+        progress: ProgressCollector,
+    ) -> None:
+        if not argv or argv[0] not in files:
+            raise ProgramNotFound(f"program {argv[0] if argv else ''!r} is not among the submitted files")
+        self._spark = spark
+        self._files = dict(files)
+        self._argv = tuple(argv)
+        self._directory = work_dir / "program"
+        self._checkpoint_dir = checkpoint_dir
+        self._progress = progress
+        self._stopped = threading.Event()
+        self._lock = threading.Lock()
+        self._main_runs = False
+        self._main_ended = threading.Event()
+
+    @property
+    def path(self) -> Path:
+        """The program's file in this driver."""
+        return self._directory / self._argv[0]
+
+    def start(self) -> None:
+        """Write the files and check the program's syntax; main runs in :meth:`await_end`."""
+        root = self._directory.resolve()
+        for name, content in self._files.items():
+            target = (root / name).resolve()
+            if not target.is_relative_to(root):
+                raise InvalidOption(f"file name {name!r} of the submission leads out of the job's directory")
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(content)
+            if name != self._argv[0] and "/" not in name and name.endswith((".py", ".zip", ".egg")):
+                self._spark.sparkContext.addPyFile(str(target))
+        self._compile()
+        self._progress.forget_failures()
+        if self._checkpoint_dir and not self._spark.conf.get("spark.sql.streaming.checkpointLocation", None):
+            self._spark.conf.set("spark.sql.streaming.checkpointLocation", self._checkpoint_dir)
+
+    def await_end(self) -> None:
+        """Run main here, in the main thread, then wait for the queries it left active.
+
+        Raises
+        ------
+        ProgramFailed
+            Main raised or exited with a status other than 0; carries the user's traceback.
+        YarnflowError
+            A query failed.
+        """
+        code = self._compile()
+        with _program_environment(self._argv, self.path), _kept_session(self._spark, self._stop_queries):
+            try:
+                self._run_main(code)
+                self._await_queries()
+            except KeyboardInterrupt:
+                if not self._stopped.is_set():
+                    raise
+            except Exception:
+                # queries stopped under its feet make main raise what it likes
+                if not self._stopped.is_set():
+                    raise
+            finally:
+                self._stop_queries()
+
+    def stop(self) -> None:
+        """Stop queries and jobs; interrupt main if it does not end by itself."""
+        if self._stopped.is_set():
+            return
+        self._stopped.set()
+        self._stop_queries()
+        try:
+            self._spark.sparkContext.cancelAllJobs()
+        except Exception as error:
+            logger.info("Spark's jobs could not be canceled: %s", error)
+        if not self._main_ended.wait(_GRACE_S):
+            with self._lock:
+                if self._main_runs:
+                    # what Ctrl-C does in a terminal: ends sleeps and waits wherever main is
+                    signal.pthread_kill(_main_thread_ident(), signal.SIGINT)
+
+    def _compile(self) -> types.CodeType:
+        source = self._files[self._argv[0]]
+        try:
+            return compile(source, str(self.path), "exec", dont_inherit=True)
+        except SyntaxError as error:
+            place = f"{self._argv[0]}, line {error.lineno}"
+            raise ProgramSyntaxError(f"{place}: {error.msg}; correct the program and submit again") from error
+        except ValueError as error:
+            raise ProgramSyntaxError(f"{self._argv[0]} is not a Python program: {error}") from error
+
+    def _run_main(self, code: types.CodeType) -> None:
+        # stays in sys.modules: functions of running queries still look their globals up in it
+        module = types.ModuleType("__main__")
+        module.__file__ = str(self.path)
+        module.__builtins__ = __builtins__  # type: ignore[attr-defined]
+        sys.modules["__main__"] = module
+        if self._stopped.is_set():
+            return
+        with self._lock:
+            self._main_runs = True
+        try:
+            exec(code, module.__dict__)
+        except SystemExit as exit_request:
+            _check_exit(exit_request.code, self._argv[0])
+        except KeyboardInterrupt:
+            raise
+        except Exception as error:
+            raise self._main_failure(error) from error
+        finally:
+            with self._lock:
+                self._main_runs = False
+            self._main_ended.set()
+            _flush_output()
+
+    def _main_failure(self, error: Exception) -> YarnflowError:
+        if isinstance(error, YarnflowError):
+            return error
+        found = user_traceback_of(error, below=str(self.path))
+        if not _from_spark(error):
+            return ProgramFailed(found.summary, found.text)
+        mapped = map_spark_error(error)
+        if isinstance(mapped, UserCodeError) or not found.file:
+            return mapped
+        return type(mapped)(f"{mapped.message} (at {Path(found.file).name}:{found.line})")
+
+    def _await_queries(self) -> None:
+        while not self._stopped.is_set():
+            active = self._active_queries()
+            if not active:
+                break
+            for query in active:
+                try:
+                    query.awaitTermination(_POLL_S)
+                except Exception as error:
+                    if self._stopped.is_set():
+                        return
+                    raise map_spark_error(error) from error
+        if self._stopped.is_set():
+            return
+        # the failure of a query that nobody awaited arrives by the listener, a moment later
+        try:
+            self._spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty(5000)
+        except Exception as error:
+            logger.info("Spark's listener bus did not run empty: %s", error)
+        for query_id, text in self._progress.failures().items():
+            logger.info("Query %s failed: %s", query_id, text)
+            raise map_texts([text])
+
+    def _active_queries(self) -> list[Any]:
+        try:
+            return list(self._spark.streams.active)
+        except Exception as error:
+            raise map_spark_error(error) from error
+
+    def _stop_queries(self) -> None:
+        try:
+            for query in self._spark.streams.active:
+                query.stop()
+        except Exception as error:
+            logger.info("A query could not be stopped: %s", error)
+
+
+def _check_exit(code: object, program: str) -> None:
+    if code is None or code == 0:
+        return
+    if isinstance(code, int):
+        raise ProgramFailed(f"{program} exited with status {code}")
+    raise ProgramFailed(f"{program} exited: {code}")
+
+
+def _from_spark(error: BaseException) -> bool:
+    return type(error).__module__.startswith(("pyspark.", "py4j."))
+
+
+def _main_thread_ident() -> int:
+    ident = threading.main_thread().ident
+    assert ident is not None
+    return ident
+
+
+def _flush_output() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            pass
+
+
+@contextmanager
+def _program_environment(argv: Sequence[str], path: Path) -> Iterator[None]:
+    """What the Python interpreter sets for a program it runs."""
+    old_argv, old_path, old_main = sys.argv, list(sys.path), sys.modules["__main__"]
+    sys.argv = [str(path), *argv[1:]]
+    sys.path.insert(0, str(path.parent))
+    try:
+        yield
+    finally:
+        sys.argv, sys.path[:] = old_argv, old_path
+        sys.modules["__main__"] = old_main
+
+
+@contextmanager
+def _kept_session(spark: Any, stop_queries: Callable[[], None]) -> Iterator[None]:
+    """While a script runs there is one session, which it can neither replace nor stop."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    context = spark.sparkContext
+    originals = (SparkSession.stop, SparkContext.stop, SparkContext.__init__)
+    owner = os.getpid()
+
+    def stop(self: Any) -> None:
+        if os.getpid() == owner:
+            stop_queries()
+
+    def init(self: Any, *args: Any, **kwargs: Any) -> None:
+        # a second context is an error in Spark; a script that makes its own gets the driver's
+        self.__dict__.update(context.__dict__)
+
+    classes: tuple[Any, Any] = (SparkSession, SparkContext)
+    classes[0].stop = stop
+    classes[1].stop = stop
+    classes[1].__init__ = init
+    try:
+        yield
+    finally:
+        classes[0].stop, classes[1].stop, classes[1].__init__ = originals

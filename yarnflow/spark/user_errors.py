@@ -1,0 +1,244 @@
+"""From what Spark raises to one line a user can act on.
+
+Decides which of our errors an exception of Spark, py4j or of the user's code is, what its line
+says, and which frames of a traceback are the user's.  Java frames never get past this module.
+The text of a worker's traceback crosses two languages inside messages, so it is found by reading
+the messages of the whole chain of causes.
+
+Flink counterpart: ``ExceptionUtils`` and PyFlink's ``convert_py4j_exception``.
+"""
+
+from __future__ import annotations
+
+import re
+import traceback
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import yarnflow
+from yarnflow.errors import (
+    DriverLost,
+    ExecutorLost,
+    InvalidExpression,
+    JobFailed,
+    SourceNotFound,
+    UnsupportedGraph,
+    UserCodeError,
+    YarnflowError,
+)
+
+_TRACEBACK: Final = "Traceback (most recent call last):"
+_FRAME: Final = re.compile(r'^\s*(?:\| )?File "(?P<file>[^"]+)", line (?P<line>\d+)(?:, in (?P<function>.+))?$')
+_JAVA_FRAME: Final = re.compile(r"^\s*(at [\w.$/<>]+\(|\.\.\. \d+ more|Caused by: |Driver stacktrace:)")
+_EXCEPTION_LINE: Final = re.compile(r"^(?P<type>[A-Za-z_][\w.]*)(?:: ?(?P<message>.*))?$")
+_CONDITION: Final = re.compile(r"^\[(?P<name>[A-Z][A-Z0-9_.]+)\] ?")
+_SQLSTATE: Final = re.compile(r"\s*SQLSTATE: \w+\s*$")
+_MISSING_PATH: Final = re.compile(
+    r"(?:Path does not exist|Input path does not exist|File does not exist|File (?=\S+ does not exist)):? ?"
+    r"(?P<path>\S+?)\.?(?: does not exist|\s|$)"
+)
+_PACKAGE_DIR: Final = str(Path(yarnflow.__file__).parent) + "/"
+_FRAMEWORK_PATHS: Final = (
+    "/site-packages/pyspark/", "/dist-packages/pyspark/", "/pyspark.zip/", "/site-packages/py4j/", "-src.zip/py4j/",
+    "/site-packages/yarnflow/", "/dist-packages/yarnflow/", "/cloudpickle/", "<frozen ", _PACKAGE_DIR,
+)  # fmt: skip
+_EXECUTOR_LOSS: Final = ("ExecutorLostFailure", "ExecutorDeadException", "Executor heartbeat timed out")
+_UNSUPPORTED: Final = ("UNSUPPORTED_", "STREAMING_OUTPUT_MODE", "NOT_SUPPORTED", "STATE_STORE_", "INVALID_OBSERVED")
+_JVM_GONE: Final = ("Py4JNetworkError", "ConnectionRefusedError", "ConnectionResetError")
+
+
+@dataclass(frozen=True, slots=True)
+class UserTraceback:
+    """A Python traceback reduced to the user's part."""
+
+    #: class name without module, as people say it
+    type_name: str
+    #: first line of the message
+    message: str
+    #: innermost user frame, empty if none
+    file: str
+    line: int
+    function: str
+    #: as Python prints it, framework frames left out
+    text: str
+
+    @property
+    def summary(self) -> str:
+        """``ValueError: bad row (in function parse, job.py:12)``."""
+        head = f"{self.type_name}: {self.message}" if self.message else self.type_name
+        if not self.file:
+            return head
+        place = f"{Path(self.file).name}:{self.line}"
+        return f"{head} (in function {self.function}, {place})" if self.function else f"{head} ({place})"
+
+
+def is_framework_frame(file: str) -> bool:
+    """Whether a frame belongs to Spark, py4j or yarnflow and not to the user."""
+    return any(part in file for part in _FRAMEWORK_PATHS)
+
+
+def user_traceback_in(texts: Iterable[str]) -> UserTraceback | None:
+    """The last traceback with user frames in any of the texts, else the last one at all.
+
+    The last is the one nearest to the user: a worker's traceback stands inside the message of
+    the driver's, and an exception raised from another one stands behind it.
+    """
+    fallback: UserTraceback | None = None
+    for text in texts:
+        for block in reversed(text.split(_TRACEBACK)[1:]):
+            found = _parse_block(block.splitlines())
+            if found is None:
+                continue
+            if found.file:
+                return found
+            fallback = fallback or found
+    return fallback
+
+
+def user_traceback_of(error: BaseException, below: str = "") -> UserTraceback:
+    """The same for an exception of this process; ``below``: keep frames from this file on."""
+    summary = traceback.extract_tb(error.__traceback__)
+    frames = [f for f in summary if not is_framework_frame(f.filename)]
+    if below:
+        starts = [i for i, frame in enumerate(frames) if frame.filename == below]
+        frames = frames[starts[0] :] if starts else frames
+    name = type(error).__name__
+    message = _first_line(_plain_message(error))
+    last = frames[-1] if frames else None
+    if isinstance(error, SyntaxError) and error.filename and not is_framework_frame(error.filename):
+        message, place = error.msg, (error.filename, error.lineno or 0, "")
+    else:
+        place = (last.filename, last.lineno or 0, last.name) if last is not None else ("", 0, "")
+    text = "".join([_TRACEBACK + "\n", *traceback.format_list(frames), f"{name}: {message}\n"])
+    return UserTraceback(name, message, place[0], place[1], "" if place[2] == "<module>" else place[2], text)
+
+
+def map_spark_error(error: BaseException) -> YarnflowError:
+    """What to report for an exception that came out of Spark, py4j or a callback.
+
+    Never raises; what is already one of ours is returned unchanged.
+    """
+    if isinstance(error, YarnflowError):
+        return error
+    if type(error).__name__ in _JVM_GONE:
+        return DriverLost("the driver's JVM is gone; see the driver's log")
+    return map_texts(list(_messages(error)))
+
+
+def map_texts(messages: Sequence[str]) -> YarnflowError:
+    """The same from the messages of the chain of causes, outermost first."""
+    user = user_traceback_in(reversed(messages))
+    if user is not None and user.file:
+        return UserCodeError(user.summary, user.text)
+    for message in reversed(messages):
+        if "PATH_NOT_FOUND" in message or "Path does not exist" in message or "FileNotFoundException" in message:
+            match = _MISSING_PATH.search(message)
+            path = match.group("path") if match else _first_line(message)
+            return SourceNotFound(f"path {path.removeprefix('file:')} does not exist; check that every TaskManager can read it")
+    for message in messages:
+        if any(mark in message for mark in _EXECUTOR_LOSS):
+            return ExecutorLost("an executor was lost more often than spark.task.maxFailures allows; see the TaskManagers' logs")
+    for message in reversed(messages):
+        match = _CONDITION.match(_strip_type(message))
+        if match is not None:
+            line = _first_line(_strip_type(message))
+            if any(mark in match.group("name") for mark in _UNSUPPORTED):
+                return UnsupportedGraph(line)
+            if "SQLSTATE: 42" in message or "SQLSTATE: 22" in message:
+                # class 42: the text is wrong; class 22: a value is, which only this row's job can know
+                return InvalidExpression(line) if "SQLSTATE: 42" in message else JobFailed(line)
+    if user is not None:
+        return JobFailed(user.summary)
+    lines = [line for line in (_first_line(_strip_type(m)) for m in messages) if line]
+    return JobFailed(lines[-1] if lines else "Spark failed without a message; see the driver's log")
+
+
+def _parse_block(lines: Sequence[str]) -> UserTraceback | None:
+    """Frames and exception of one traceback, given the lines behind its heading."""
+    kept: list[str] = []
+    place = ("", 0, "")
+    keep = False
+    for index, line in enumerate(lines):
+        frame = _FRAME.match(line)
+        if frame is not None:
+            keep = not is_framework_frame(frame.group("file"))
+            if keep:
+                place = (frame.group("file"), int(frame.group("line")), frame.group("function") or "")
+                kept.append(line)
+            continue
+        if not line.strip() or line.startswith((" ", "\t")):
+            if keep and line.strip():
+                kept.append(line)
+            continue
+        match = _EXCEPTION_LINE.match(line)
+        if match is None:
+            return None
+        name, message = match.group("type").rsplit(".", 1)[-1], (match.group("message") or "").strip()
+        more = _message_rest(lines[index + 1 :])
+        function = "" if place[2] == "<module>" else place[2]
+        text = "\n".join([_TRACEBACK, *kept, line, *more]) + "\n"
+        return UserTraceback(name, _SQLSTATE.sub("", message), place[0], place[1], function, text)
+    return None
+
+
+def _message_rest(lines: Sequence[str]) -> list[str]:
+    rest: list[str] = []
+    for line in lines:
+        if not line.strip() or _JAVA_FRAME.match(line) or len(rest) == 20:
+            break
+        rest.append(line)
+    return rest
+
+
+def _messages(error: BaseException) -> Iterator[str]:
+    """The messages along the causes, in Python first and then in Java."""
+    seen: set[int] = set()
+    current: BaseException | None = error
+    while current is not None and id(current) not in seen:
+        seen.add(id(current))
+        java = getattr(current, "java_exception", None) or getattr(current, "_origin", None)
+        if java is not None:
+            yield from _java_messages(java)
+        elif current.__traceback__ is not None and not _is_spark_exception(current):
+            # raised in this process: by a foreachBatch function or a sink
+            yield "".join(traceback.format_exception(type(current), current, current.__traceback__, chain=False))
+        else:
+            yield _plain_message(current)
+        current = getattr(current, "_cause", None) or current.__cause__ or current.__context__
+
+
+def _java_messages(throwable: Any) -> Iterator[str]:
+    for _ in range(30):
+        if throwable is None:
+            return
+        try:
+            yield str(throwable.toString())
+            throwable = throwable.getCause()
+        except Exception:  # the JVM died while we asked
+            return
+
+
+def _is_spark_exception(error: BaseException) -> bool:
+    return type(error).__module__.startswith(("pyspark.", "py4j."))
+
+
+def _plain_message(error: BaseException) -> str:
+    # str() of pyspark's exceptions asks the JVM and appends a Java stack trace
+    description = getattr(error, "_desc", None)
+    return str(description) if description else str(error)
+
+
+_JAVA_TYPE: Final = re.compile(r"^(?:[a-z]\w*\.)+[A-Z][\w$]*(?:: |$)")
+
+
+def _strip_type(message: str) -> str:
+    return _JAVA_TYPE.sub("", message.strip())
+
+
+def _first_line(message: str) -> str:
+    for line in message.splitlines():
+        if line.strip():
+            return _SQLSTATE.sub("", line.strip().split(";\n")[0]).rstrip(" ;")
+    return ""
