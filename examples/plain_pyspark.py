@@ -28,4 +28,5 @@ query = (
     .start()
 )
 query.awaitTermination()
-spark.read.parquet(f"{arguments.output}/words").groupBy("word").count().orderBy(col("count").desc(), "word").show(10)
+counts = spark.read.parquet(f"{arguments.output}/words").groupBy("word").count()
+counts.orderBy(col("count").desc(), "word").show(10)

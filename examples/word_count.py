@@ -20,7 +20,9 @@ def words(line: str) -> Iterable[str]:
 
 
 parser = argparse.ArgumentParser(description="Counts words in text files.")
-parser.add_argument("--input", default=str(Path(__file__).with_name("words.txt")), help="text file or directory")
+parser.add_argument(
+    "--input", default=str(Path(__file__).with_name("words.txt")), help="text file or directory"
+)
 parser.add_argument("--output", help="directory for CSV files; default: print the counts")
 arguments = parser.parse_args()
 

@@ -34,8 +34,9 @@ def expected_windows() -> pd.DataFrame:
         pd.DataFrame(
             {
                 "flights": grouped.size(),
+                "departed": grouped["dep_delay"].count(),
                 "mean_dep_delay": grouped["dep_delay"].mean(),
-                "share_delayed": grouped["late"].mean(),
+                "share_late": grouped["late"].mean(),
             }
         )
         .sort_index()
@@ -60,7 +61,7 @@ def assert_every_window_once(directory: Path) -> None:
     surplus = merged[merged["_merge"] == "right_only"]
     assert missing.empty, f"{len(missing)} windows are missing:\n{missing.head()}"
     assert surplus.empty, f"{len(surplus)} windows should not be there:\n{surplus.head()}"
-    for column in ("flights", "mean_dep_delay", "share_delayed"):
+    for column in ("flights", "departed", "mean_dep_delay", "share_late"):
         pd.testing.assert_series_equal(
             merged[column].astype(float),
             merged[f"{column}_expected"].astype(float),

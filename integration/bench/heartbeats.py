@@ -1,13 +1,13 @@
-"""How many TaskManager heartbeats one server takes.
+"""How many TaskManager heartbeats one JobManager takes.
 
-One process serves the ResourceManager service on one I/O thread with a handler that only keeps
-the report; another opens the connections and keeps a heartbeat of four slots under way on each.
-Prints one line of JSON::
+One process is a whole JobManager (RPC server, ResourceManager, Dispatcher); another plays its
+TaskManagers: it registers them, each over a connection of its own, and keeps a heartbeat of four
+slots under way on each.  Prints one line of JSON::
 
-    python integration/bench/heartbeats.py --connections 1000 --seconds 5
+    scripts/bench heartbeats --connections 1000 --seconds 5
 
-``cpu_seconds_per_1000_heartbeats`` is the server's CPU alone; ``cpu_percent_at_interval`` is what
-that makes for the given number of TaskManagers at a heartbeat interval of 10 s.
+``cpu_seconds_per_1000_heartbeats`` is the JobManager's CPU alone; ``cpu_percent_at_interval`` is
+what that makes for the given number of TaskManagers at a heartbeat interval of 10 s.
 """
 
 from __future__ import annotations
@@ -19,68 +19,72 @@ import resource
 import select
 import socket
 import sys
+import tempfile
+import threading
 import time
 from collections.abc import Sequence
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
-from yarnflow.core.ids import AllocationId, DriverId, ExecutorId, JobId, TaskManagerId
-from yarnflow.core.messages import ExecutorStatus, Fence, SlotStatus, TaskManagerHeartbeat
+from yarnflow.config.configuration import Configuration
+from yarnflow.core.ids import TaskManagerId
+from yarnflow.core.messages import Fence, SlotStatus, TaskManagerHeartbeat, TaskManagerRegistration
+from yarnflow.entrypoint.jobmanager import JobManager
 from yarnflow.rpc import auth, framing
 from yarnflow.rpc._gen.types import ttypes
 from yarnflow.rpc.codec import to_thrift
-from yarnflow.rpc.gateways import resource_manager_service
 from yarnflow.rpc.methods import methods_of
-from yarnflow.rpc.server import RpcServer
+from yarnflow.testing.gateways import FakeDriverLauncher, FakeResourceProvider
 
 SECRET = b"bench" * 8
-FENCE = Fence("leader", 1)
 HEARTBEAT_INTERVAL_S = 10
 
 
-class LastReports:
-    """Cheapest possible ResourceManager: it only keeps what it was told."""
-
-    def __init__(self) -> None:
-        self.reports: dict[str, TaskManagerHeartbeat] = {}
-        self.count = 0
-
-    def heartbeat(self, report: TaskManagerHeartbeat) -> None:
-        self.reports[report.task_manager_id] = report
-        self.count += 1
-
-    def register_task_manager(self, registration: Any) -> Any:
-        raise NotImplementedError
-
-    def disconnect_task_manager(self, task_manager_id: TaskManagerId, reason: str) -> None: ...
-
-
-def serve(pipe: Connection) -> None:
-    """Server process: reports its port, then CPU seconds and heartbeats whenever it is asked."""
-    manager = LastReports()
-    services = {"ResourceManager": resource_manager_service(manager)}
-    server = RpcServer("127.0.0.1", "0", services, SECRET, lambda: FENCE)
-    server.start()
-    pipe.send(server.port)
+def serve(pipe: Connection, directory: str) -> None:
+    """JobManager process: reports port and fence, then CPU seconds and TaskManagers whenever asked."""
+    configuration = Configuration.from_dict({"jobmanager.rpc.port": "0"}, "bench")
+    manager = JobManager(
+        configuration, Path(directory), SECRET, FakeDriverLauncher(), FakeResourceProvider()
+    )
+    thread = threading.Thread(target=manager.run, daemon=True)
+    thread.start()
+    address_file = Path(directory) / "jobmanager.json"
+    while not address_file.exists():
+        thread.join(0.01)
+    leader = manager.leader_info()
+    pipe.send((int(leader.address.rsplit(":", 1)[1]), leader.fence))
     while pipe.recv() == "count":
         usage = resource.getrusage(resource.RUSAGE_SELF)
-        pipe.send((usage.ru_utime + usage.ru_stime, manager.count, len(manager.reports), usage.ru_maxrss))
-    server.stop()
+        known = manager.dispatcher.cluster_overview().task_managers
+        pipe.send((usage.ru_utime + usage.ru_stime, known, usage.ru_maxrss))
+    manager.ended.set()
 
 
-def heartbeat_frame(index: int, slots: int) -> bytes:
-    """One heartbeat call of a TaskManager whose slots all belong to one job."""
-    job, driver = JobId(f"{index:032x}"), DriverId(f"driver-{index}")
-    report = TaskManagerHeartbeat(
-        TaskManagerId(f"container_1700000000000_0001_01_{index:06d}"),
-        tuple(SlotStatus(slot, AllocationId(f"{index:028x}{slot:04x}"), job) for slot in range(slots)),
-        (ExecutorStatus(ExecutorId("1"), job, driver, 4711, slots),),
-    )
+def _call(fence: Fence, method: str, message: object, index: int) -> bytes:
     types: Any = ttypes
-    context = types.TCallContext(to_thrift(FENCE), 10_000, f"bench-{index}")
-    spec = methods_of("ResourceManager")["heartbeat"]
-    args = spec.args_class(context, to_thrift(report))
-    return framing.frame(framing.CALL, spec.call_name, 1, framing.encode(args))
+    context = types.TCallContext(to_thrift(fence), 10_000, f"bench-{index}")
+    spec = methods_of("ResourceManager")[method]
+    return framing.frame(
+        framing.CALL, spec.call_name, 1, framing.encode(spec.args_class(context, to_thrift(message)))
+    )
+
+
+def task_manager_id(index: int) -> TaskManagerId:
+    """A name as YARN gives them."""
+    return TaskManagerId(f"container_1700000000000_0001_01_{index:06d}")
+
+
+def registration_frame(fence: Fence, index: int, slots: int) -> bytes:
+    """The registration of one TaskManager."""
+    registration = TaskManagerRegistration(task_manager_id(index), "127.0.0.1:1", "127.0.0.1", 1, slots)
+    return _call(fence, "register_task_manager", registration, index)
+
+
+def heartbeat_frame(fence: Fence, index: int, slots: int) -> bytes:
+    """One heartbeat of a TaskManager."""
+    report = TaskManagerHeartbeat(task_manager_id(index), tuple(SlotStatus(slot) for slot in range(slots)))
+    return _call(fence, "heartbeat", report, index)
 
 
 def connect(port: int, identity: str) -> socket.socket:
@@ -131,20 +135,26 @@ def main(argv: Sequence[str]) -> int:
 
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
-    server = context.Process(target=serve, args=(theirs,), daemon=True)
+    scratch = tempfile.TemporaryDirectory()
+    server = context.Process(target=serve, args=(theirs, scratch.name), daemon=True)
     server.start()
     try:
-        port = ours.recv()
+        port, fence = ours.recv()
         began = time.monotonic()
         connections = [connect(port, f"tm-{index}") for index in range(options.connections)]
         connect_s = time.monotonic() - began
-        frames = [heartbeat_frame(index, options.slots) for index in range(options.connections)]
+        for index, connection in enumerate(connections):
+            connection.setblocking(True)
+            connection.sendall(registration_frame(fence, index, options.slots))
+            connection.recv(4096)
+            connection.setblocking(False)
+        frames = [heartbeat_frame(fence, index, options.slots) for index in range(options.connections)]
         ours.send("count")
-        cpu_before, count_before, _, _ = ours.recv()
+        cpu_before, _, _ = ours.recv()
         began = time.monotonic()
-        drive(connections, frames, options.seconds)
+        count = drive(connections, frames, options.seconds)
         ours.send("count")
-        cpu_after, count_after, known, rss_kib = ours.recv()
+        cpu_after, known, rss_kib = ours.recv()
         wall_s = time.monotonic() - began
         ours.send("stop")
         for connection in connections:
@@ -153,11 +163,13 @@ def main(argv: Sequence[str]) -> int:
     finally:
         if server.is_alive():
             server.kill()
-    count, cpu_s = count_after - count_before, cpu_after - cpu_before
+        scratch.cleanup()
+    cpu_s = cpu_after - cpu_before
     per_1000 = cpu_s / count * 1000
     print(
         json.dumps(
             {
+                "bench": "heartbeats",
                 "connections": options.connections,
                 "slots_per_task_manager": options.slots,
                 "task_managers_seen": known,

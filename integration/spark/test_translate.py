@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import socketserver
-import sys
 import threading
 from collections import Counter, defaultdict
 from collections.abc import Iterator
@@ -16,10 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-sys.path.insert(0, str(Path(__file__).parent))
-from translate_support import Graph, key, make_session, program, run, schema  # noqa: E402
-
-from yarnflow.errors import (  # noqa: E402
+from integration.spark.translate_support import Graph, key, make_session, program, run, schema
+from yarnflow.errors import (
     InvalidExpression,
     SchemaError,
     SourceNotFound,
@@ -27,9 +24,9 @@ from yarnflow.errors import (  # noqa: E402
     UserCodeError,
     YarnflowError,
 )
-from yarnflow.graph.closures import make_closure  # noqa: E402
-from yarnflow.graph.functions import MapFunction, ProcessWindowFunction, ReduceFunction  # noqa: E402
-from yarnflow.graph.operators import (  # noqa: E402
+from yarnflow.graph.closures import make_closure
+from yarnflow.graph.functions import MapFunction, ProcessWindowFunction, ReduceFunction
+from yarnflow.graph.operators import (
     AssignTimestamps,
     FileSource,
     FilterExpression,
@@ -48,11 +45,11 @@ from yarnflow.graph.operators import (  # noqa: E402
     WindowKind,
     WindowProcess,
 )
-from yarnflow.graph.rows import Row  # noqa: E402
-from yarnflow.graph.schema import Field, Schema  # noqa: E402
-from yarnflow.spark.query_groups import GraphIndex, query_groups  # noqa: E402
-from yarnflow.spark.sources import Sources  # noqa: E402
-from yarnflow.spark.translate import Translator  # noqa: E402
+from yarnflow.graph.rows import Row
+from yarnflow.graph.schema import Field, Schema
+from yarnflow.spark.query_groups import GraphIndex, query_groups
+from yarnflow.spark.sources import Sources
+from yarnflow.spark.translate import Translator
 
 HOUR_MS = 3_600_000
 EPOCH = dt.datetime(2013, 1, 1)
@@ -87,7 +84,9 @@ def test_word_count(spark: SparkSession, tmp_path: Path) -> None:
     lines = g.collection(["to be or", "not to be"], schema("string"))
     words = g.python(FLAT_MAP, lambda line: line.split(), schema("string"), lines)
     count = g.add(
-        RunningAggregate(Key(("value",), ("word",)), ("count(*) AS n",)), schema("word string, n bigint"), words
+        RunningAggregate(Key(("value",), ("word",)), ("count(*) AS n",)),
+        schema("word string, n bigint"),
+        words,
     )
     g.files(tmp_path / "out", count)
     run(spark, g, tmp_path)
@@ -111,8 +110,8 @@ def test_five_functions_are_one_map_in_arrow(spark: SparkSession, tmp_path: Path
     node = g.python(MAP, lambda r: Row(b=r.b + "!", a=r["a"]), schema("a bigint, b string"), node)
     g.files(tmp_path / "out", node)
     frame = Translator(spark, GraphIndex(g.job()), Sources(spark, str(tmp_path / "plan"))).frame(node)
-    assert frame._jdf.queryExecution().toString().count("PythonMapInArrow") <= frame._jdf.queryExecution().toString().count("MapInArrow")
-    assert frame._jdf.queryExecution().optimizedPlan().toString().count("MapInArrow") == 1
+    plan = frame._jdf.queryExecution().analyzed().toString()
+    assert sum(line.lstrip(" :+-~").startswith("MapInArrow ") for line in plan.splitlines()) == 1, plan
     run(spark, g, tmp_path)
     assert rows(tmp_path / "out") == sorted([(2, "2!")] * 2 + [(4, "4!")] * 4)
 
@@ -127,7 +126,8 @@ def test_types_go_through_python_unchanged(spark: SparkSession, tmp_path: Path) 
     )  # fmt: skip
     g = Graph()
     query = (
-        "select 1 i, 1.5D f, cast('2.50' as decimal(10,2)) d, date'2020-02-29' day, timestamp'2020-01-01 12:00:00' ts, "
+        "select 1 i, 1.5D f, cast('2.50' as decimal(10,2)) d, date'2020-02-29' day, "
+        "timestamp'2020-01-01 12:00:00' ts, "
         "cast('xy' as binary) b, array(timestamp'2020-01-01 12:00:00') a, map('k', 7) m, "
         "named_struct('x', 3, 't', timestamp'2020-01-01 12:00:00') s, cast(null as string) n"
     )
@@ -135,7 +135,18 @@ def test_types_go_through_python_unchanged(spark: SparkSession, tmp_path: Path) 
 
     def check(r: Any) -> Any:
         noon = dt.datetime(2020, 1, 1, 12)
-        expected = (1, 1.5, Decimal("2.50"), dt.date(2020, 2, 29), noon, b"xy", [noon], {"k": 7}, (3, noon), None)
+        expected = (
+            1,
+            1.5,
+            Decimal("2.50"),
+            dt.date(2020, 2, 29),
+            noon,
+            b"xy",
+            [noon],
+            {"k": 7},
+            (3, noon),
+            None,
+        )
         assert tuple(r) == expected, tuple(r)
         assert r.s.x == 3
         return r
@@ -154,7 +165,9 @@ def test_value_that_does_not_fit_its_type(spark: SparkSession, tmp_path: Path) -
     node = g.collection(["1", "x"], schema("string"))
     node = g.python(MAP, lambda v: (v, int(v) if v == "1" else v), schema("a string, b bigint"), node)
     g.files(tmp_path / "out", node)
-    with pytest.raises(YarnflowError, match=r"<lambda> \(job.py:7\): field 'b' is declared bigint, got 'x' \(str\)"):
+    with pytest.raises(
+        YarnflowError, match=r"<lambda> \(job.py:7\): field 'b' is declared bigint, got 'x' \(str\)"
+    ):
         run(spark, g, tmp_path)
 
 
@@ -173,7 +186,8 @@ def test_files_csv_json_text(spark: SparkSession, tmp_path: Path) -> None:
     g = Graph()
     inferred = Schema((Field("k"), Field("n")))
     source = g.add(
-        FileSource(str(tmp_path / "in"), "csv", inferred, {"header": "true", "inferSchema": "true"}, True, 1), inferred
+        FileSource(str(tmp_path / "in"), "csv", inferred, {"header": "true", "inferSchema": "true"}, True, 1),
+        inferred,
     )
     node = g.add(FilterExpression("n > 1"), inferred, source)
     node = g.add(SelectOperator(("upper(k) AS k", "n * 2 AS n")), inferred, node)
@@ -234,7 +248,9 @@ def test_socket(spark: SparkSession, tmp_path: Path) -> None:
     with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Lines) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         g = Graph()
-        g.files(tmp_path / "out", g.add(SocketSource("127.0.0.1", server.server_address[1]), schema("string")))
+        g.files(
+            tmp_path / "out", g.add(SocketSource("127.0.0.1", server.server_address[1]), schema("string"))
+        )
         made = program(spark, g, tmp_path)
         made.start()
         try:
@@ -251,7 +267,9 @@ def test_socket(spark: SparkSession, tmp_path: Path) -> None:
 def test_sql_over_streams_and_without(spark: SparkSession, tmp_path: Path) -> None:
     g = Graph()
     a = g.collection([("x", 1), ("y", 2)], schema("k string, n bigint"))
-    joined = g.add(SqlOperator("select k, sum(n) AS n from a group by k", ("a",)), schema("k string, n bigint"), a)
+    joined = g.add(
+        SqlOperator("select k, sum(n) AS n from a group by k", ("a",)), schema("k string, n bigint"), a
+    )
     g.files(tmp_path / "stream", joined)
     g.files(tmp_path / "batch", g.add(SqlOperator("select id from range(3)"), schema("id bigint")))
     run(spark, g, tmp_path)
@@ -306,7 +324,7 @@ def test_foreach_batch_failure_has_the_users_traceback(spark: SparkSession, tmp_
 
     g = Graph()
     g.each_batch(fails, g.collection([1], schema("bigint")))
-    with pytest.raises(UserCodeError, match="fails .*ValueError: no such table") as raised:
+    with pytest.raises(UserCodeError, match="ValueError: no such table .*fails") as raised:
         run(spark, g, tmp_path)
     assert 'raise ValueError("no such table")' in raised.value.traceback_text
 
@@ -329,7 +347,9 @@ def test_keyed_reduce_keeps_its_state_over_restarts(spark: SparkSession, tmp_pat
         g = Graph()
         fields = schema("k string, n bigint, ts timestamp")
         source = g.add(FileSource(str(tmp_path / "in"), "csv", fields), fields)
-        keyed = g.python(PythonKind.KEY, lambda r: r.k, Schema((*fields.fields, Field("__key", "string"))), source)
+        keyed = g.python(
+            PythonKind.KEY, lambda r: r.k, Schema((*fields.fields, Field("__key", "string"))), source
+        )
         reduce = KeyedReduce(Key(("__key",), ("k",)), make_closure(Last(), "job.py:8"))
         node = g.add(reduce, fields, keyed, new_vertex=True)
         node = g.python(MAP, lambda r: (r.k, r.n, r.ts), fields, node)
@@ -382,7 +402,9 @@ def test_window_aggregate(spark: SparkSession, tmp_path: Path, size: int, slide:
     node = g.add(WindowAggregate(key("k"), window, ("sum(n) AS total",)), output, event_source(g))
     g.files(tmp_path / "out", node)
     run(spark, g, tmp_path)
-    expected = sorted((k, s, s + dt.timedelta(minutes=size), sum(v)) for (k, s), v in sliding(size, slide).items())
+    expected = sorted(
+        (k, s, s + dt.timedelta(minutes=size), sum(v)) for (k, s), v in sliding(size, slide).items()
+    )
     assert sorted(plain(rows(tmp_path / "out"))) == expected
     run(spark, g, tmp_path)  # ended jobs stay ended: nothing twice
     assert len(rows(tmp_path / "out")) == len(expected)
@@ -391,7 +413,9 @@ def test_window_aggregate(spark: SparkSession, tmp_path: Path, size: int, slide:
 def test_session_window_then_tumbling_window(spark: SparkSession, tmp_path: Path) -> None:
     output = schema("k string, window_start timestamp, window_end timestamp, n bigint")
     g = Graph()
-    node = g.collection([("a", at(0)), ("a", at(5)), ("a", at(40)), ("b", at(3))], schema("k string, ts timestamp"))
+    node = g.collection(
+        [("a", at(0)), ("a", at(5)), ("a", at(40)), ("b", at(3))], schema("k string, ts timestamp")
+    )
     node = g.add(AssignTimestamps("ts", 0), schema("k string, ts timestamp"), node)
     session = Window(WindowKind.SESSION, gap_ms=600_000)
     node = g.add(WindowAggregate(key("k"), session, ("count(*) AS n",)), output, node)
@@ -427,7 +451,10 @@ def test_python_window_functions(spark: SparkSession, tmp_path: Path) -> None:
     median = g.python(FILTER, lambda r: r.median > 3, output, median)
     g.files(tmp_path / "median", median)
     reduce = WindowProcess(
-        the_key, window, WindowFunctionKind.REDUCE, make_closure(lambda a, b: (a.k, b.ts, a.n + b.n), "job.py:6")
+        the_key,
+        window,
+        WindowFunctionKind.REDUCE,
+        make_closure(lambda a, b: (a.k, b.ts, a.n + b.n), "job.py:6"),
     )
     g.files(tmp_path / "sum", g.add(reduce, EVENT_SCHEMA, node, new_vertex=True))
     run(spark, g, tmp_path)
@@ -477,7 +504,10 @@ def test_restart_between_batches_and_inside_a_commit(
 
     def graph() -> Graph:
         g = Graph()
-        source = g.add(FileSource(str(tmp_path / "in"), "csv", schema("n bigint, x string"), {}, True, 1), schema("bigint"))
+        source = g.add(
+            FileSource(str(tmp_path / "in"), "csv", schema("n bigint, x string"), {}, True, 1),
+            schema("bigint"),
+        )
         spread = g.add(SelectOperator(("n", "n % 2 AS half")), schema("n bigint, half bigint"), source)
         g.files(tmp_path / "out", spread, partition_by=("half",))
         return g

@@ -13,6 +13,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from yarnflow.config.configuration import Configuration
+from yarnflow.core.ids import JobId
 from yarnflow.core.messages import ProgramKind
 from yarnflow.graph.closures import make_closure
 from yarnflow.graph.job_graph import JobEdge, JobGraph, JobVertex, ShipStrategy, StreamNode
@@ -83,7 +84,17 @@ class Graph:
         name = type(operator).__name__
         self.nodes.append(
             StreamNode(
-                node_id, name, f"{node_id:032x}", operator, inputs, output, parallelism, 128, "default", uid, f"job.py:{node_id}"
+                node_id,
+                name,
+                f"{node_id:032x}",
+                operator,
+                inputs,
+                output,
+                parallelism,
+                128,
+                "default",
+                uid,
+                f"job.py:{node_id}",
             )
         )
         fresh = new_vertex or rebalance or len(inputs) != 1
@@ -134,8 +145,11 @@ class Graph:
         chains: dict[int, list[int]] = {}
         for node_id, vertex in self.vertex.items():
             chains.setdefault(vertex, []).append(node_id)
-        vertices = tuple(JobVertex(_vertex_id(v), f"v{v}", tuple(c), 2, 128, "default") for v, c in chains.items())
-        return JobGraph("0" * 32, "test", ProgramKind.GRAPH, tuple(self.nodes), vertices, tuple(self.edges))  # type: ignore[arg-type]
+        vertices = tuple(
+            JobVertex(_vertex_id(v), f"v{v}", tuple(c), 2, 128, "default") for v, c in chains.items()
+        )
+        nodes, edges = tuple(self.nodes), tuple(self.edges)
+        return JobGraph(JobId("0" * 32), "test", ProgramKind.GRAPH, nodes, vertices, edges)
 
 
 def _vertex_id(number: int) -> Any:

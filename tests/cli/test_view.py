@@ -34,6 +34,18 @@ def test_states_between_two_polls_are_not_lost() -> None:
     ]
 
 
+def test_states_entered_in_one_millisecond_are_said_once() -> None:
+    out = io.StringIO()
+    view = PlainView(out)
+    times = {"INITIALIZING": 1, "CREATED": 1}
+    view.changed(replace(details(JOB, 0, S.CREATED), timestamps_ms=times), None)
+    view.changed(replace(details(JOB, 1, S.RUNNING), timestamps_ms={**times, "RUNNING": 1}), None)
+    assert out.getvalue().splitlines() == [
+        f"{TITLE} switched from state INITIALIZING to CREATED.",
+        f"{TITLE} switched from state CREATED to RUNNING.",
+    ]
+
+
 def test_return_to_running() -> None:
     out = io.StringIO()
     view = PlainView(out)

@@ -76,10 +76,15 @@ def test_time_limit() -> None:
         client.await_result(0.05)
 
 
+def _interrupt() -> None:
+    """Ctrl-C: the kernel gives the signal to the main thread, whoever else runs."""
+    signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+
 def _interrupt_when_running(dispatcher: FakeDispatcher) -> None:
     def on_poll(version: int) -> None:
         if version == len(dispatcher.states):
-            signal.raise_signal(signal.SIGINT)
+            _interrupt()
 
     dispatcher.on_poll = on_poll
 
@@ -100,7 +105,7 @@ def test_second_interrupt_does_not_wait() -> None:
     refuse = threading.Event()
 
     def never_cancel(job_id: JobId) -> None:
-        signal.raise_signal(signal.SIGINT)  # the user, while the cluster does not answer
+        _interrupt()  # the user, while the cluster does not answer
         refuse.wait(10)
 
     dispatcher.cancel_job = never_cancel  # type: ignore[method-assign]

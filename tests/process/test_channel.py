@@ -30,7 +30,7 @@ class Owner:
         if memory_mib < 0:
             raise RuntimeError("a bug")
 
-    def kill(self, driver_id: DriverId) -> None:
+    def kill(self, driver_id: DriverId, grace_ms: int = 0) -> None:
         self.calls.put(("kill", driver_id))
 
     def request_workers(self, count: int) -> None:

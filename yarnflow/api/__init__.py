@@ -20,7 +20,7 @@ from yarnflow.api.connectors import (
     SocketSource,
     Source,
 )
-from yarnflow.api.datastream import DataStream, DataStreamSink
+from yarnflow.api.datastream import DataStream, DataStreamSink, KeyedStream, WindowedStream
 from yarnflow.api.environment import StreamExecutionEnvironment
 from yarnflow.api.executor import JobClient, JobExecutionResult
 from yarnflow.api.functions import (
@@ -34,7 +34,6 @@ from yarnflow.api.functions import (
     TimestampAssigner,
     TimeWindow,
 )
-from yarnflow.api.keyed import KeyedStream, WindowedStream
 from yarnflow.api.time import Duration, Time
 from yarnflow.api.watermark import WatermarkStrategy
 from yarnflow.api.windows import (

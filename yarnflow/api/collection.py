@@ -86,10 +86,12 @@ def _array(field: Field, column: list[object]) -> Any:
         for number, value in enumerate(column):
             if kind is not None and not _fits(value, kind, target):
                 raise SchemaError(
-                    f"row {number}: field '{field.name}'{shown} cannot hold {_short(value)} ({type(value).__name__})"
+                    f"row {number}: field '{field.name}'{shown} cannot hold {_short(value)} "
+                    f"({type(value).__name__})"
                 ) from exc
         raise SchemaError(
-            f"field '{field.name}'{shown}: {str(exc).splitlines()[0]}; add schema='name TYPE, …' if values are mixed"
+            f"field '{field.name}'{shown}: {str(exc).splitlines()[0]}; add schema='name TYPE, …' if values "
+            "are mixed"
         ) from exc
 
 

@@ -258,7 +258,9 @@ class FileSink(Sink):
             raise UnsupportedGraph("partition_by names all fields, so nothing would be left for the files")
         nested = [f.name for f in schema.fields if f.type and parse_type(f.type).children]
         if self._format == "csv" and nested:
-            raise SchemaError(f"csv cannot hold field '{nested[0]}' of type {_type(schema, nested[0])}; use json")
+            raise SchemaError(
+                f"csv cannot hold field '{nested[0]}' of type {_type(schema, nested[0])}; use json"
+            )
         return operators.FileSink(self._path, self._format, check_options(self._options), self._partition_by)
 
 

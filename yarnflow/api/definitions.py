@@ -52,7 +52,9 @@ def _closure(function: Any, origin: str) -> Any:
 
 def _known(schema: Schema) -> Schema:
     if not schema.known:
-        raise SchemaError("the fields of the stream are not known here; add schema='name TYPE, …' to the sql(…) before")
+        raise SchemaError(
+            "the fields of the stream are not known here; add schema='name TYPE, …' to the sql(…) before"
+        )
     return schema
 
 
@@ -169,13 +171,15 @@ def _check_same(first: Schema, other: Schema, number: int) -> None:
         return
     if [name.lower() for name in first.names] != [name.lower() for name in other.names]:
         raise SchemaError(
-            f"stream {number} has the fields {', '.join(other.names)}, the first has {', '.join(first.names)}; "
+            f"stream {number} has the fields {', '.join(other.names)}, the first has "
+            f"{', '.join(first.names)}; "
             "select(…) the same fields in the same order"
         )
     for mine, theirs in zip(first.fields, other.fields, strict=True):
         if mine.type and theirs.type and mine.type != theirs.type:
             raise SchemaError(
-                f"field '{mine.name}' is {mine.type} in the first stream and {theirs.type} in stream {number}; CAST one"
+                f"field '{mine.name}' is {mine.type} in the first stream and {theirs.type} in stream "
+                f"{number}; CAST one"
             )
 
 
@@ -278,7 +282,9 @@ def window_process(
     def define(inputs: Inputs) -> Resolved:
         resolved, _, _ = key.resolve(_known(inputs[0]))
         schema = element_schema(function, "process", output_type)
-        shipped = make_closure(ApplyAdapter(function) if apply else function, definition_origin(function, origin))
+        shipped = make_closure(
+            ApplyAdapter(function) if apply else function, definition_origin(function, origin)
+        )
         named = shipped if not apply else _renamed(shipped, function)
         return WindowProcess(resolved, window, WindowFunctionKind.PROCESS, named), schema
 

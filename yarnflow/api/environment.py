@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from yarnflow.api import definitions
 from yarnflow.api.connectors import FileSource, SocketSource, Source
-from yarnflow.api.datastream import DataStream, check_max_parallelism, check_parallelism
+from yarnflow.api.datastream import DataStream, Pipeline, check_max_parallelism, check_parallelism
 from yarnflow.api.executor import JobClient, JobExecutionResult, current_executor, surrounding_configuration
 from yarnflow.api.origin import call_origin
 from yarnflow.api.watermark import WatermarkStrategy
@@ -23,9 +23,9 @@ from yarnflow.config.option import ConfigOption
 from yarnflow.config.options import job
 from yarnflow.core.ids import JobId
 from yarnflow.errors import InvalidOption
-from yarnflow.graph.chaining import create_job_graph
+from yarnflow.graph.generator import generate_job_graph
 from yarnflow.graph.job_graph import JobGraph
-from yarnflow.graph.stream_graph import Definition, GraphSettings, Input, Transformation, build_stream_graph
+from yarnflow.graph.stream_graph import Definition, GraphSettings, Input, Transformation
 
 T = TypeVar("T")
 
@@ -35,12 +35,14 @@ class StreamExecutionEnvironment:
 
     def __init__(self, configuration: Mapping[str, str] | None = None) -> None:
         self._configuration: dict[str, str] = {}
-        self._transformations: list[Transformation] = []
+        self._pipeline = Pipeline()
         for key, value in (configuration or {}).items():
             self.set_config(key, value)
 
     @staticmethod
-    def get_execution_environment(configuration: Mapping[str, str] | None = None) -> StreamExecutionEnvironment:
+    def get_execution_environment(
+        configuration: Mapping[str, str] | None = None
+    ) -> StreamExecutionEnvironment:
         """A new environment with the options of the command that runs the program.
 
         Parameters
@@ -98,10 +100,6 @@ class StreamExecutionEnvironment:
 
     # --- sources ------------------------------------------------------------------------
 
-    def _add(self, transformation: Transformation) -> Transformation:
-        self._transformations.append(transformation)
-        return transformation
-
     def from_collection(
         self, collection: Iterable[object], schema: object | None = None, type_info: object | None = None
     ) -> DataStream:
@@ -157,12 +155,17 @@ class StreamExecutionEnvironment:
         inputs = tuple(Input(stream._transformation, stream._strategy) for stream in streams.values())
         define = definitions.sql(query, tuple(streams), schema)
         name = "SQL" if streams else "Source: SQL"
-        return DataStream(self, self._add(Transformation(name, "sql", call_origin(), define, inputs)))
+        return DataStream(
+            self._pipeline, self._pipeline.add(Transformation(name, "sql", call_origin(), define, inputs))
+        )
 
     def _source(
         self, name: str, call: str, define: Definition, parallel: bool = True
     ) -> DataStream:
-        return DataStream(self, self._add(Transformation(name, call, call_origin(), define, parallel=parallel)))
+        return DataStream(
+            self._pipeline,
+            self._pipeline.add(Transformation(name, call, call_origin(), define, parallel=parallel)),
+        )
 
     # --- execution ------------------------------------------------------------------------
 
@@ -184,7 +187,7 @@ class StreamExecutionEnvironment:
         """As :meth:`execute`, but return when the cluster has accepted the job."""
         executor = current_executor()
         graph = self._job_graph(job_name)
-        self._transformations.clear()
+        self._pipeline.transformations.clear()
         return executor.submit(graph)
 
     def get_execution_plan(self) -> str:
@@ -201,8 +204,7 @@ class StreamExecutionEnvironment:
             chaining=self._option(job.OPERATOR_CHAINING),
             configuration=dict(self._configuration),
         )
-        graph = build_stream_graph(self._transformations, settings)
-        return create_job_graph(graph, JobId(uuid.uuid4().hex))
+        return generate_job_graph(self._pipeline.transformations, settings, JobId(uuid.uuid4().hex))
 
 
 def _program_name() -> str:

@@ -103,7 +103,9 @@ def set_executor(executor: PipelineExecutor | None, configuration: Mapping[str, 
 
 
 @contextmanager
-def use_executor(executor: PipelineExecutor, configuration: Mapping[str, str] | None = None) -> Iterator[None]:
+def use_executor(
+    executor: PipelineExecutor, configuration: Mapping[str, str] | None = None
+) -> Iterator[None]:
     """:func:`set_executor` for a while."""
     before = _installed.executor, _installed.configuration
     set_executor(executor, configuration)

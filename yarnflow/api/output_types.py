@@ -15,7 +15,7 @@ from yarnflow.errors import SchemaError
 from yarnflow.graph.closures import function_name
 from yarnflow.graph.rows import Row
 from yarnflow.graph.schema import Schema
-from yarnflow.graph.types import element_hint, to_schema, type_of_hint
+from yarnflow.graph.types import DataType, element_hint, parse_type, to_schema, type_of_hint
 
 _MISSING: Final = object()
 
@@ -53,8 +53,8 @@ def key_type(function: Any, declared: object | None) -> str:
         schema = _checked(declared, "key_type")
         if schema.scalar and schema.fields[0].type is not None:
             return schema.fields[0].type
-        inner = ",".join(f"`{field.name}`:{field.type}" for field in schema.fields)
-        return f"struct<{inner}>"
+        children = tuple((field.name, parse_type(field.type or "void")) for field in schema.fields)
+        return DataType("struct", children=children).ddl()
     hint = _return_hint(function, "get_key")
     if hint is _MISSING:
         raise _no_type(function, "key_type", "its return type")

@@ -78,8 +78,11 @@ def to_ms(length: DurationLike, what: str, at_least_ms: int = 0) -> int:
             length_ms = duration_ms(length)
         except (ValueError, TypeError, AttributeError):
             raise GraphError(
-                f"{call_origin()}: {what} {length!r} is no length of time; write '1 hour' or Duration.of_hours(1)"
+                f"{call_origin()}: {what} {length!r} is no length of time; write '1 hour' or "
+                "Duration.of_hours(1)"
             ) from None
     if length_ms < at_least_ms:
-        raise GraphError(f"{call_origin()}: {what} of {length_ms} ms is too short; {at_least_ms} ms is the least")
+        raise GraphError(
+            f"{call_origin()}: {what} of {length_ms} ms is too short; {at_least_ms} ms is the least"
+        )
     return length_ms

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-
 from yarnflow.api.time import DurationLike, to_ms
 from yarnflow.graph.functions import TimestampAssigner
 
@@ -48,5 +47,3 @@ class WatermarkStrategy:
     def uses_python(self) -> bool:
         """Whether records must go to Python to tell their time."""
         return self.timestamp_assigner is not None and not isinstance(self.timestamp_assigner, str)
-
-

@@ -37,12 +37,16 @@ class SlidingEventTimeWindows(WindowAssigner):
     __slots__ = ()
 
     @staticmethod
-    def of(size: DurationLike, slide: DurationLike, offset: DurationLike = Duration(0)) -> SlidingEventTimeWindows:
+    def of(
+        size: DurationLike, slide: DurationLike, offset: DurationLike = Duration(0)
+    ) -> SlidingEventTimeWindows:
         """Windows of ``size``, one beginning every ``slide``, which is no longer than ``size``."""
         size_ms, slide_ms = to_ms(size, "window size", 1), to_ms(slide, "window slide", 1)
         offset_ms = to_ms(offset, "window offset")
         if slide_ms > size_ms:
-            raise GraphError(f"{call_origin()}: the window slide is longer than the window, so records would get lost")
+            raise GraphError(
+                f"{call_origin()}: the window slide is longer than the window, so records would get lost"
+            )
         if offset_ms >= slide_ms:
             raise GraphError(f"{call_origin()}: the window offset must be shorter than the slide")
         window = Window(WindowKind.SLIDING, size_ms=size_ms, slide_ms=slide_ms, offset_ms=offset_ms)

@@ -8,13 +8,16 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from yarnflow.client.cluster import ClusterConnection
-from yarnflow.config.configuration import Configuration
 from yarnflow.errors import InvalidOption
+
+if TYPE_CHECKING:
+    # `yarnflow --help` and `version` read no configuration and pay for none of it
+    from yarnflow.client.cluster import ClusterConnection
+    from yarnflow.config.configuration import Configuration
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -70,6 +73,8 @@ def load_configuration(conf_dir: Path | None, dynamic: Sequence[str]) -> Configu
     ConfigError
         As :meth:`yarnflow.config.configuration.Configuration.load`.
     """
+    from yarnflow.config.configuration import Configuration
+
     if conf_dir is None and os.environ.get(CONF_DIR_VARIABLE):
         conf_dir = Path(os.environ[CONF_DIR_VARIABLE])
     return Configuration.load(conf_dir, os.environ, dynamic)

@@ -29,7 +29,7 @@ from yarnflow.client.targets import find_target
 from yarnflow.config.configuration import Configuration
 from yarnflow.config.options import client, job
 from yarnflow.core.messages import ProgramKind
-from yarnflow.errors import InvalidOption, NoExecuteCall
+from yarnflow.errors import ConfigError, GraphError, InvalidOption, NoExecuteCall, ProgramError
 
 
 @click.command("submit", context_settings={**CONTEXT, "allow_interspersed_args": False})
@@ -108,7 +108,8 @@ def run_program(
     view = make_view(refresh_ms=configuration.get(client.VIEW_REFRESH_MS), verbose=verbose)
     pump = OutputPump() if view.live and target.owned else None
     connection: ClusterConnection | None = None
-    forced, failed = False, True
+    executor: ClusterExecutor | None = None
+    forced, failed = False, False
     try:
         connection = target.connect(configuration, pump.write_fd if pump is not None else None)
         executor = ClusterExecutor(
@@ -120,10 +121,16 @@ def run_program(
             timeout_ms=configuration.get(client.CLIENT_TIMEOUT_MS),
         )
         _execute(program, configuration, files, executor, attached)
-        failed = False
+    except (ConfigError, GraphError, ProgramError):
+        # said completely by its message, unless a job ran before
+        failed = executor is not None and bool(executor.clients)
+        raise
+    except Exception:
+        failed = True
+        raise
     except KeyboardInterrupt as interrupt:
         # nobody waits for the logs of what he ended himself
-        forced, failed = True, False
+        forced = True
         exit_on_signal(143 if isinstance(interrupt, Terminated) else 130)
         raise
     finally:

@@ -83,6 +83,7 @@ class _StateLines:
 
     def __init__(self) -> None:
         self._status: dict[JobId, JobStatus] = {}
+        self._seen: dict[JobId, set[JobStatus]] = {}
         self._failures: dict[JobId, int] = {}
         self._waiting: dict[JobId, str] = {}
 
@@ -94,36 +95,26 @@ class _StateLines:
             where = f" on {failure.location}" if failure.location else ""
             yield f"{title}: failure{where} ({failure.level.value}): {failure.error.message}"
         self._failures[overview.job_id] = len(details.failures)
-        for status in _states_since(details, last):
+        seen = self._seen.setdefault(overview.job_id, set())
+        for status in _states_since(details, seen) if overview.status is not last else ():
             if last is not None:
                 yield f"{title} switched from state {last.value} to {status.value}."
+            seen.add(status)
             last = status
-        self._status[overview.job_id] = last or overview.status
+        self._status[overview.job_id] = overview.status
         if details.waiting_for and details.waiting_for != self._waiting.get(overview.job_id):
             yield f"{title} waits for {details.waiting_for}."
         self._waiting[overview.job_id] = details.waiting_for
 
 
-def _states_since(details: JobDetails, last: JobStatus | None) -> list[JobStatus]:
-    """States entered after ``last``, including those no poll has seen; the present one is last."""
+def _states_since(details: JobDetails, seen: set[JobStatus]) -> list[JobStatus]:
+    """States entered that were not shown yet, though no poll has seen them; the present one last."""
     now = details.overview.status
-    if last is now:
-        return []
-    # times of entry, the earliest state first; equal times keep the life cycle's order
+    # times of first entry; equal times keep the order of the life cycle
     order = {status.value: index for index, status in enumerate(JobStatus)}
-    entered = sorted(
-        (
-            (at_ms, order[name], JobStatus(name))
-            for name, at_ms in details.timestamps_ms.items()
-            if name in order
-        ),
-        key=lambda entry: entry[:2],
-    )
-    since = details.timestamps_ms.get(last.value, -1) if last is not None else -2
-    between = [status for at_ms, _, status in entered if at_ms >= since >= 0 and status not in (last, now)]
-    if last is None:
-        between = [status for _, _, status in entered if status is not now]
-    return [*between, now]
+    entered = sorted((at_ms, order[name], name) for name, at_ms in details.timestamps_ms.items() if name in order)
+    missed = [JobStatus(name) for _, _, name in entered]
+    return [*(status for status in missed if status is not now and status not in seen), now]
 
 
 class PlainView:

@@ -6,10 +6,13 @@ interrupt never breaks into the middle of a remote call.
 
 from __future__ import annotations
 
+import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from queue import Empty, SimpleQueue
+from types import FrameType
 from typing import Final, TypeAlias
 
 from yarnflow.api.executor import JobExecutionResult
@@ -32,8 +35,8 @@ from yarnflow.errors import (
 POLL_MS: Final = 5_000
 _RETRY_S: Final = 0.2
 
-#: new details (with an overview if it could be had), or why there will be no more
-_Change: TypeAlias = "tuple[JobDetails, ClusterOverview | None] | YarnflowError"
+#: new details (with an overview if it could be had), why there will be no more, or an interrupt
+_Change: TypeAlias = "tuple[JobDetails, ClusterOverview | None] | YarnflowError | KeyboardInterrupt"
 
 
 def job_error(details: JobDetails) -> YarnflowError | None:
@@ -167,15 +170,24 @@ class ClusterJobClient:
     def _wait(self, timeout_s: float | None) -> JobDetails:
         changes: SimpleQueue[_Change] = SimpleQueue()
         stop = threading.Event()
-        threading.Thread(
+        watcher = threading.Thread(
             target=self._watch, args=(changes.put, stop), name="job-watcher", daemon=True
-        ).start()
+        )
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         try:
-            while True:
-                try:
+            with _interrupts_to(changes.put):
+                watcher.start()
+                while True:
                     left_s = None if deadline is None else max(0.0, deadline - time.monotonic())
-                    change = changes.get(timeout=left_s)
+                    try:
+                        change = changes.get(timeout=left_s)
+                    except Empty:
+                        raise RpcTimeout(
+                            f"job {self._name} ({self._job_id}) did not end within {timeout_s} s"
+                        ) from None
+                    if isinstance(change, KeyboardInterrupt):
+                        self._interrupted(change)
+                        continue
                     if isinstance(change, YarnflowError):
                         raise change
                     details, overview = change
@@ -183,12 +195,6 @@ class ClusterJobClient:
                     self._listener.changed(details, overview)
                     if details.overview.status.terminal:
                         return details
-                except Empty:
-                    raise RpcTimeout(
-                        f"job {self._name} ({self._job_id}) did not end within {timeout_s} s"
-                    ) from None
-                except KeyboardInterrupt as interrupt:
-                    self._interrupted(interrupt)
         finally:
             stop.set()
 
@@ -241,3 +247,33 @@ class ClusterJobClient:
             put((details, overview))
             if details.overview.status.terminal:
                 return
+
+
+@contextmanager
+def _interrupts_to(put: Callable[[KeyboardInterrupt], None]) -> Iterator[None]:
+    """Deliver interrupts as messages instead of exceptions that may come anywhere.
+
+    Signals whose handler raises :class:`KeyboardInterrupt` are caught; others keep their handler.
+    Outside the main thread nothing is changed: interrupts never come there.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def on_signal(number: int, frame: FrameType | None) -> None:
+        handler = before[signal.Signals(number)]
+        try:
+            if callable(handler):
+                handler(number, frame)
+        except KeyboardInterrupt as interrupt:
+            put(interrupt)
+
+    caught = [number for number, handler in before.items() if callable(handler)]
+    for number in caught:
+        signal.signal(number, on_signal)
+    try:
+        yield
+    finally:
+        for number in caught:
+            signal.signal(number, before[number])

@@ -88,8 +88,8 @@ def task_manager_memory(
         raise InvalidMemory(
             f"taskmanager.memory.process.size is {process_mib} MiB, of which framework {framework_mib}, "
             f"overhead {sizes.overhead_mib}, metaspace {metaspace_mib}, python {sizes.python_mib} and "
-            f"off-heap {offheap_mib} leave {max(0, sizes.executor_heap_mib)} MiB for the executor's heap; Spark needs "
-            f"{MIN_SPARK_HEAP_MIB} MiB: set it to {enough}m or more, or shrink a part"
+            f"off-heap {offheap_mib} leave {max(0, sizes.executor_heap_mib)} MiB for the executor's heap; "
+            f"Spark needs {MIN_SPARK_HEAP_MIB} MiB: set it to {enough}m or more, or shrink a part"
         )
     return sizes
 

@@ -77,7 +77,8 @@ class JobManager:
         clock = SystemClock()
         self._fence = Fence(leader_id=secrets.token_hex(16), epoch=1)
         timeout_ms = configuration.get(cluster_options.RPC_ASK_TIMEOUT_MS)
-        self._gateways = ThriftGatewayFactory(secret, identity="jobmanager", timeout_ms=timeout_ms)
+        max_frame_bytes = configuration.get(cluster_options.RPC_FRAME_SIZE_BYTES)
+        self._gateways = ThriftGatewayFactory(secret, "jobmanager", timeout_ms, max_frame_bytes)
         self._gateways.fence = lambda: self._fence
         self._effects = Effects()
         self._dispatcher_mailbox = Mailbox("dispatcher", clock, self._fatal)
@@ -138,7 +139,7 @@ class JobManager:
             secret=secret,
             fence=lambda: self._fence,
             on_disconnect=self.resource_manager.connection_closed,
-            max_frame_bytes=configuration.get(cluster_options.RPC_FRAME_SIZE_BYTES),
+            max_frame_bytes=max_frame_bytes,
         )
 
     def leader_info(self) -> LeaderInfo:

@@ -151,7 +151,8 @@ class TaskManager:
         self._memory = memory_of(configuration)
         clock = SystemClock()
         timeout_ms = configuration.get(cluster_options.RPC_ASK_TIMEOUT_MS)
-        self._gateways = ThriftGatewayFactory(secret, identity=task_manager_id, timeout_ms=timeout_ms)
+        max_frame_bytes = configuration.get(cluster_options.RPC_FRAME_SIZE_BYTES)
+        self._gateways = ThriftGatewayFactory(secret, task_manager_id, timeout_ms, max_frame_bytes)
         self._link = LeaderLink(self._gateways, cluster_dir, configuration)
         self._mailbox = Mailbox("task-executor", clock, self._fatal)
         self._effects = Effects()
@@ -187,7 +188,7 @@ class TaskManager:
             services={"TaskExecutor": task_executor_service(self._executor)},
             secret=secret,
             fence=lambda: self._link.accepted_fence,
-            max_frame_bytes=configuration.get(cluster_options.RPC_FRAME_SIZE_BYTES),
+            max_frame_bytes=max_frame_bytes,
         )
 
     def _registration(self) -> TaskManagerRegistration:

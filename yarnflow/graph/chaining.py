@@ -72,7 +72,9 @@ def _operator_hashes(graph: StreamGraph, heads: dict[int, int]) -> dict[int, str
         if node.uid:
             hashes[node.node_id] = _digest("uid", node.uid)
             continue
-        chained = sum(heads[output.node_id] == heads[node.node_id] for output, _ in graph.outputs(node.node_id))
+        chained = sum(
+            heads[output.node_id] == heads[node.node_id] for output, _ in graph.outputs(node.node_id)
+        )
         inputs = (hashes[input_id] for input_id, _ in node.inputs)
         hashes[node.node_id] = _digest("position", str(position), str(chained), *inputs)
     return hashes
@@ -117,7 +119,9 @@ def _vertex(
 def _chain_name(graph: StreamGraph, heads: dict[int, int], node_id: int) -> str:
     """``Source: a -> Map``, ``Map -> (Filter -> Sink: x, Sink: y)``."""
     name = graph.nodes[node_id].name
-    chained = [output.node_id for output, _ in graph.outputs(node_id) if heads[output.node_id] == heads[node_id]]
+    chained = [
+        output.node_id for output, _ in graph.outputs(node_id) if heads[output.node_id] == heads[node_id]
+    ]
     if not chained:
         return name
     names = [_chain_name(graph, heads, output) for output in chained]

@@ -1,7 +1,7 @@
 """User functions as bytes.
 
-Decides what travels by value: the program itself and the modules that lie beside it, since
-no worker has those files; installed packages travel by name.  Loading happens in drivers and
+Decides what travels by value: the program itself, the modules beside it and those of
+``-pyfs``, since no worker has those files; installed packages travel by name.  Loading happens in drivers and
 workers only.  The only importer of cloudpickle.  Flink counterpart: ``ClosureCleaner`` and
 PyFlink's pickled user-defined functions.
 """
@@ -9,11 +9,11 @@ PyFlink's pickled user-defined functions.
 from __future__ import annotations
 
 import functools
-import os
 import sys
 import types
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Final
 
 from yarnflow.errors import UnserializableFunction
@@ -25,7 +25,7 @@ _INSTALLED: Final = frozenset({"site-packages", "dist-packages"})
 _SEARCH_DEPTH: Final = 4
 
 
-def make_closure(function: Any, origin: str, program_dir: str | None = None) -> Closure:
+def make_closure(function: Any, origin: str) -> Closure:
     """Pickle a user function.
 
     Parameters
@@ -33,9 +33,7 @@ def make_closure(function: Any, origin: str, program_dir: str | None = None) -> 
     function : callable
         Function, lambda, partial, or instance of a function class.
     origin : str
-        ``file:line`` of its use.
-    program_dir : str, optional
-        Modules below it travel by value; default the directory of the running program.
+        ``file:line`` of its definition or use.
 
     Raises
     ------
@@ -45,7 +43,7 @@ def make_closure(function: Any, origin: str, program_dir: str | None = None) -> 
     import cloudpickle
 
     name = function_name(function)
-    with _by_value(program_directory() if program_dir is None else program_dir):
+    with _by_value():
         try:
             return Closure(cloudpickle.dumps(function), name, origin)
         except Exception as exc:  # whatever a user object's __reduce__ raises
@@ -80,24 +78,14 @@ def function_name(function: Any) -> str:
 # --- by value or by name --------------------------------------------------------------
 
 
-def program_directory() -> str:
-    """Where the running program lies; empty when Python runs no file, or an installed one."""
-    path = getattr(sys.modules.get("__main__"), "__file__", None)
-    if not path:
-        return ""
-    directory = os.path.dirname(os.path.realpath(path))
-    return "" if _INSTALLED & set(directory.split(os.sep)) else directory
-
-
 @contextmanager
-def _by_value(program_dir: str) -> Iterator[None]:
+def _by_value() -> Iterator[None]:
     import cloudpickle
 
-    registered = []
-    for module in _modules_below(program_dir) if program_dir else ():
-        if module.__name__ not in cloudpickle.list_registry_pickle_by_value():
-            cloudpickle.register_pickle_by_value(module)
-            registered.append(module)
+    before = cloudpickle.list_registry_pickle_by_value()
+    registered = [module for module in _uninstalled_modules() if module.__name__ not in before]
+    for module in registered:
+        cloudpickle.register_pickle_by_value(module)
     try:
         yield
     finally:
@@ -105,18 +93,23 @@ def _by_value(program_dir: str) -> Iterator[None]:
             cloudpickle.unregister_pickle_by_value(module)
 
 
-def _modules_below(program_dir: str) -> Iterator[types.ModuleType]:
-    root = os.path.realpath(program_dir) + os.sep
-    library = os.path.realpath(os.path.dirname(os.__file__)) + os.sep
+def _uninstalled_modules() -> Iterator[types.ModuleType]:
+    """Modules of files that no package manager put there; ``__main__`` needs no registration."""
     for name, module in list(sys.modules.items()):
         path = getattr(module, "__file__", None)
-        if not isinstance(module, types.ModuleType) or not path or name == "__main__" or module.__name__ != name:
+        if not path or not isinstance(module, types.ModuleType) or module.__name__ != name:
             continue
-        real = os.path.realpath(path)
-        # a virtual environment may lie beside the program, and so may yarnflow's own source
-        installed = real.startswith(library) or _INSTALLED & set(real.split(os.sep))
-        if real.startswith(root) and not installed and name.partition(".")[0] != "yarnflow":
+        if name != "__main__" and name.partition(".")[0] != "yarnflow" and not _is_installed(path):
             yield module
+
+
+@functools.cache
+def _is_installed(path: str) -> bool:
+    library = Path(functools.__file__).parent
+    for form in (Path(path), Path(path).resolve()):
+        if _INSTALLED & set(form.parts) or form.is_relative_to(library):
+            return True
+    return False
 
 
 # --- what cannot travel ------------------------------------------------------------------
@@ -181,7 +174,8 @@ def _global_names(code: types.CodeType) -> Iterator[str]:
 
 def _type_name(value: Any) -> str:
     kind = type(value)
-    return kind.__qualname__ if kind.__module__ in ("builtins", "__main__") else f"{kind.__module__}.{kind.__qualname__}"
+    plain = kind.__module__ in ("builtins", "__main__")
+    return kind.__qualname__ if plain else f"{kind.__module__}.{kind.__qualname__}"
 
 
 def _one_line(exc: BaseException) -> str:

@@ -8,7 +8,6 @@ as ``"type"``; bytes are base64.  Loading checks every value against its hint.
 from __future__ import annotations
 
 import base64
-import binascii
 import dataclasses
 import enum
 import functools
@@ -81,13 +80,16 @@ def _load(plain: Any, hint: Any, where: str) -> Any:
     if origin in (typing.Union, types.UnionType):
         return _load_choice(plain, arguments, where)
     if origin is tuple:
-        return tuple(_load(item, arguments[0], f"{where}[{i}]") for i, item in enumerate(_expect(plain, list, where)))
+        return tuple(
+            _load(item, arguments[0], f"{where}[{i}]") for i, item in enumerate(_expect(plain, list, where))
+        )
     if origin is dict:
-        return {key: _load(item, arguments[1], f"{where}.{key}") for key, item in _expect(plain, dict, where).items()}
+        items = _expect(plain, dict, where).items()
+        return {key: _load(item, arguments[1], f"{where}.{key}") for key, item in items}
     if hint is bytes:
         try:
             return base64.b64decode(_expect(plain, str, where), validate=True)
-        except binascii.Error as exc:
+        except ValueError as exc:
             raise GraphError(f"{where}: not base64") from exc
     if isinstance(hint, type) and issubclass(hint, enum.Enum):
         try:
@@ -147,8 +149,3 @@ def _is_choice(hint: Any) -> bool:
 def _field_hints(cls: Any) -> dict[str, Any]:
     hints = typing.get_type_hints(cls)
     return {field.name: hints[field.name] for field in dataclasses.fields(cls)}
-
-
-#: short names
-to_json = job_graph_to_json
-from_json = job_graph_from_json

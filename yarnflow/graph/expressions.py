@@ -22,11 +22,12 @@ if TYPE_CHECKING:
 
 #: aggregates of Spark that the parser takes for ordinary functions
 _MORE_AGGREGATES: Final = frozenset(
-    "any bit_and bit_or bit_xor bool_and bool_or collect_list collect_set corr count_min_sketch covar_pop "
-    "covar_samp every first_value grouping histogram_numeric hll_sketch_agg hll_union_agg kurtosis last_value "
-    "listagg max_by min_by percentile percentile_approx regr_avgx regr_avgy regr_count regr_intercept regr_r2 "
-    "regr_slope regr_sxx regr_sxy regr_syy skewness some std string_agg try_avg try_sum var_pop var_samp "
-    "variance bitmap_construct_agg bitmap_or_agg mode median".split()
+    "any bit_and bit_or bit_xor bool_and bool_or collect_list collect_set corr count_min_sketch "
+    "covar_pop covar_samp every first_value grouping histogram_numeric hll_sketch_agg "
+    "hll_union_agg kurtosis last_value listagg max_by min_by percentile percentile_approx "
+    "regr_avgx regr_avgy regr_count regr_intercept regr_r2 regr_slope regr_sxx regr_sxy "
+    "regr_syy skewness some std string_agg try_avg try_sum var_pop var_samp variance "
+    "bitmap_construct_agg bitmap_or_agg mode median".split()
 )
 #: inferred types that are the same in Spark; the parser's decimals and small integers are not
 _CERTAIN_TYPES: Final = frozenset(
@@ -142,7 +143,9 @@ def _nested_type(field: Field, parts: Sequence[str]) -> str | None:
         if kind.name != "struct":
             if kind.name in ("array", "map", "variant"):
                 return None
-            raise UnknownField(f"no field '{'.'.join(parts)}': '{'.'.join(parts[:depth])}' is {kind.ddl()}, no struct")
+            raise UnknownField(
+                f"no field '{'.'.join(parts)}': '{'.'.join(parts[:depth])}' is {kind.ddl()}, no struct"
+            )
         inner = {name.lower(): child for name, child in kind.children}
         if part.lower() not in inner:
             names = Schema(tuple(Field(name) for name, _ in kind.children))
@@ -172,7 +175,8 @@ def _refuse_aggregates(projection: Projection) -> None:
     if found:
         name = found[0].sql(dialect="spark")
         raise InvalidExpression(
-            f"'{name}' is an aggregate; aggregates need key_by(…), then aggregate(…) with or without window(…)"
+            f"'{name}' is an aggregate; aggregates need key_by(…), then aggregate(…) with or without "
+            "window(…)"
         )
 
 
@@ -180,7 +184,9 @@ def _refuse_windows(projection: Projection) -> None:
     from sqlglot import exp
 
     if projection.tree.find(exp.Window):
-        raise InvalidExpression(f"'{projection.text}': OVER is not possible on a stream; use key_by(…).window(…)")
+        raise InvalidExpression(
+            f"'{projection.text}': OVER is not possible on a stream; use key_by(…).window(…)"
+        )
 
 
 # --- names and types -----------------------------------------------------------------------
@@ -299,7 +305,9 @@ def _struct_star(projection: Projection, schema: Schema) -> Iterator[Field]:
     known = _nested_type(field, parts) if field is not None else None
     kind = parse_type(known) if known is not None else None
     if kind is None or kind.name != "struct":
-        raise SchemaError(f"'{projection.text}': the fields of '{'.'.join(parts)}' are not known; name them one by one")
+        raise SchemaError(
+            f"'{projection.text}': the fields of '{'.'.join(parts)}' are not known; name them one by one"
+        )
     return (Field(name, child.ddl()) for name, child in kind.children)
 
 
@@ -341,8 +349,8 @@ def key_fields(columns: Sequence[str], schema: Schema) -> tuple[Field, ...]:
 
 
 def _single_name(projection: Projection) -> tuple[str, ...]:
-    names = _output_names(projection)
-    if len(names) != 1 or names == ("*",):
+    names = () if projection.tree.is_star else _output_names(projection)
+    if len(names) != 1:
         raise InvalidExpression(f"'{projection.text}' is no single value")
     return names
 
@@ -400,7 +408,9 @@ def _refuse_unaggregated(projection: Projection, key_names: set[str]) -> None:
     for column in projection.tree.find_all(exp.Column):
         name = column.parts[0].name
         if name.lower() not in key_names and not _inside(column, aggregated):
-            raise InvalidExpression(f"'{projection.text}': '{name}' is neither aggregated nor part of the key")
+            raise InvalidExpression(
+                f"'{projection.text}': '{name}' is neither aggregated nor part of the key"
+            )
 
 
 def _inside(node: exp.Expr, test: Callable[[exp.Expr], bool]) -> bool:
@@ -464,7 +474,8 @@ def _resolved_query(tree: Any, views: Mapping[str, Schema]) -> Schema:
             text = projection.sql(dialect="spark")
             raise SchemaError(f"'{text}' needs a name; write '{text} AS name'")
     columns: dict[str, object] = {
-        view: {field.name: field.type or "string" for field in schema.fields} for view, schema in views.items()
+        view: {field.name: field.type or "string" for field in schema.fields}
+        for view, schema in views.items()
     }
     try:
         resolved = qualify(tree.copy(), schema=columns, dialect="spark", quote_identifiers=False)
@@ -479,15 +490,16 @@ def _resolved_query(tree: Any, views: Mapping[str, Schema]) -> Schema:
     except (SqlglotError, ValueError, KeyError, AttributeError):
         return Schema(())
     starred = any(p.is_star for p in tree.selects)
-    # resolving lowers the case of names: written ones are taken as written, starred ones as the views have them
+    # resolving lowers the case of names: written ones are taken as written, starred ones as in the views
     original = {f.name.lower(): f for schema in views.values() for f in schema.fields}
     shown = [p.alias_or_name for p in (resolved if starred else tree).selects]
     fields = []
     for name, projection in zip(shown, resolved.selects, strict=True):
         bare = projection.this if isinstance(projection, exp.Alias) else projection
         source = original.get(bare.name.lower()) if isinstance(bare, exp.Column) else None
-        spelled = source.name if starred and source is not None and source.name.lower() == name.lower() else name
-        fields.append(Field(spelled, source.type if source is not None and len(views) == 1 else None))
+        if starred and source is not None and source.name.lower() == name.lower():
+            name = source.name
+        fields.append(Field(name, source.type if source is not None and len(views) == 1 else None))
     if not fields or any(not field.name or field.name == "*" for field in fields):
         return Schema(())
     return checked_schema(tuple(fields))

@@ -140,7 +140,9 @@ class ApplyAdapter:
 
     function: Callable[..., Iterable[Any]]
 
-    def __call__(self, key: Any, context: ProcessWindowFunction.Context, elements: Iterable[Any]) -> Iterable[Any]:
+    def __call__(
+        self, key: Any, context: ProcessWindowFunction.Context, elements: Iterable[Any]
+    ) -> Iterable[Any]:
         return self.function(key, context.window(), elements)
 
 

@@ -37,7 +37,9 @@ from yarnflow.graph.operators import (
 from yarnflow.graph.schema import KEY_FIELD
 from yarnflow.graph.stream_graph import is_sink
 
-_UNITS_MS = ((86_400_000, "day"), (3_600_000, "hour"), (60_000, "minute"), (1_000, "second"), (1, "millisecond"))
+_UNITS_MS = (
+    (86_400_000, "day"), (3_600_000, "hour"), (60_000, "minute"), (1_000, "second"), (1, "millisecond")
+)
 
 
 def plan(graph: JobGraph) -> dict[str, Any]:
@@ -62,7 +64,12 @@ def plan(graph: JobGraph) -> dict[str, Any]:
         "nodes": [_node_plan(graph, node, vertex_of) for node in graph.nodes],
         "vertices": [_vertex_plan(graph, vertex) for vertex in graph.vertices],
         "sinks": [
-            {"id": n.node_id, "name": n.name, "description": describe(n.operator), "guarantee": guarantee(n.operator)}
+            {
+                "id": n.node_id,
+                "name": n.name,
+                "description": describe(n.operator),
+                "guarantee": guarantee(n.operator),
+            }
             for n in graph.nodes
             if is_sink(n.operator)
         ],
@@ -118,6 +125,8 @@ def _vertex_plan(graph: JobGraph, vertex: JobVertex) -> dict[str, Any]:
 
 def compiles_to(operators: Sequence[Operator]) -> str:
     """``native columns``, or how often records go to Python and back and for how many functions."""
+    if not operators:
+        return "the script's own queries"
     functions = trips = 0
     in_trip = False
     for operator in operators:

@@ -34,7 +34,9 @@ class Row(tuple[Any, ...]):
                 raise TypeError("Row takes either positional or named values, not both")
             return row_class(tuple(named))._make(named.values())
         if cls._fields and len(values) != len(cls._fields):
-            raise TypeError(f"Row of {', '.join(cls._fields)} takes {len(cls._fields)} values, got {len(values)}")
+            raise TypeError(
+                f"Row of {', '.join(cls._fields)} takes {len(cls._fields)} values, got {len(values)}"
+            )
         return tuple.__new__(cls, values)
 
     @classmethod
@@ -44,8 +46,10 @@ class Row(tuple[Any, ...]):
 
     @overload
     def __getitem__(self, key: SupportsIndex | str) -> Any: ...
+
     @overload
     def __getitem__(self, key: slice) -> tuple[Any, ...]: ...
+
     def __getitem__(self, key: SupportsIndex | str | slice) -> Any:
         if isinstance(key, str):
             try:

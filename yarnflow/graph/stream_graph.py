@@ -2,13 +2,14 @@
 
 Decides, when a job is executed, what every call of the program means: its operator, its
 output fields, its parallelism and slot sharing group.  Errors name the line of the call.
-Never chains (:mod:`yarnflow.graph.chaining`).  Flink counterparts: ``Transformation``,
+Never looks at the whole (:mod:`yarnflow.graph.validation`) nor chains
+(:mod:`yarnflow.graph.chaining`).  Flink counterparts: ``Transformation``,
 ``StreamGraphGenerator``, ``StreamGraph``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
@@ -154,7 +155,8 @@ class StreamGraph:
         if not transformation.parallel:
             if transformation.parallelism not in (None, 1):
                 raise UnsupportedGraph(
-                    f"'{transformation.name}' always has one subtask; drop set_parallelism({transformation.parallelism})"
+                    f"'{transformation.name}' always has one subtask; drop "
+                    f"set_parallelism({transformation.parallelism})"
                 )
             return 1
         return transformation.parallelism or self.settings.parallelism
@@ -169,23 +171,6 @@ class StreamGraph:
                 "lower it or raise set_max_parallelism(…)"
             )
         return limit
-
-
-def build_stream_graph(transformations: Iterable[Transformation], settings: GraphSettings) -> StreamGraph:
-    """Resolve and validate a whole program, transformations in order of their calls.
-
-    Raises
-    ------
-    GraphError
-        The first thing wrong, with the line of its call.
-    """
-    from yarnflow.graph.validation import validate
-
-    graph = StreamGraph(settings)
-    for transformation in transformations:
-        graph.add(transformation)
-    validate(graph)
-    return graph
 
 
 @contextmanager

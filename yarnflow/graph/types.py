@@ -214,7 +214,9 @@ class _Parser:
             numbers = (*numbers, *(10, 0)[len(numbers) :])
         allowed = {"decimal": 2, "varchar": 1, "char": 1}.get(name, 0)
         if len(numbers) != allowed:
-            raise SchemaError(f"schema '{self.text.strip()}': '{word}' takes {allowed} numbers, got {len(numbers)}")
+            raise SchemaError(
+                f"schema '{self.text.strip()}': '{word}' takes {allowed} numbers, got {len(numbers)}"
+            )
         return DataType(name, numbers)
 
     def numbers(self) -> tuple[int, ...]:

@@ -74,7 +74,9 @@ def _merged(node: GraphNode, inputs: Sequence[_Story]) -> _Story:
     running = next((s.running for s in inputs if s.running), "")
     window = next((s.window for s in inputs if s.window), "")
     if running and window:
-        _refuse(node, f"running results ({running}) and windowed results ({window}) cannot go into one stream")
+        _refuse(
+            node, f"running results ({running}) and windowed results ({window}) cannot go into one stream"
+        )
     without = next((s for s in inputs if not s.timestamps), None)
     return replace(
         first,
@@ -119,7 +121,9 @@ def _check_window(node: GraphNode, story: _Story) -> None:
     if story.running:
         _refuse_second(node, story)
     if story.timestamps_lost and not story.timestamps:
-        _refuse(node, f"a window needs event time, which {story.timestamps_lost} drops; assign it after that call")
+        _refuse(
+            node, f"a window needs event time, which {story.timestamps_lost} drops; assign it after that call"
+        )
     if not story.timestamps:
         _refuse(
             node,
@@ -138,7 +142,9 @@ def _refuse_second(node: GraphNode, story: _Story) -> None:
     if story.running:
         _refuse(node, f"keyed state after running results is not possible; they come from {story.running}")
     if story.window:
-        _refuse(node, f"running results after a window are not possible ({story.window}); use a window here too")
+        _refuse(
+            node, f"running results after a window are not possible ({story.window}); use a window here too"
+        )
 
 
 def _refuse(node: GraphNode, message: str) -> NoReturn:

@@ -3,7 +3,7 @@
 JobManager → supervisor::
 
     {"op": "launch_driver", "assignment": {…}, "memory_mib": 1600}
-    {"op": "kill_driver", "driver_id": "…"}
+    {"op": "kill_driver", "driver_id": "…", "grace_ms": …}
     {"op": "request_workers", "count": 2}
     {"op": "release_worker", "worker_id": "…"}
 
@@ -22,11 +22,11 @@ import logging
 import socket
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
 from typing import Any, Final, Protocol
 
-from yarnflow.core.ids import DriverId, JobId
-from yarnflow.core.messages import DriverAssignment, Fence
+from yarnflow.core.ids import DriverId
+from yarnflow.core.json_codec import from_json, to_json
+from yarnflow.core.messages import DriverAssignment
 from yarnflow.core.ports import DriverExitListener
 
 LOG: Final = logging.getLogger(__name__)
@@ -36,31 +36,18 @@ WorkerExitListener = Callable[[str, int], None]
 
 def assignment_to_json(assignment: DriverAssignment) -> str:
     """One line of JSON, as a driver reads it from its standard input."""
-    return json.dumps(asdict(assignment), separators=(",", ":"))
+    return to_json(assignment)
 
 
 def assignment_from_json(text: str) -> DriverAssignment:
-    """Inverse of :func:`assignment_to_json`; unknown fields are ignored.
+    """Inverse of :func:`assignment_to_json`.
 
     Raises
     ------
-    ValueError
+    RpcProtocolError
         Not an assignment.
     """
-    content = json.loads(text)
-    try:
-        return DriverAssignment(
-            job_id=JobId(content["job_id"]),
-            driver_id=DriverId(content["driver_id"]),
-            job_master_address=content["job_master_address"],
-            fence=Fence(leader_id=content["fence"]["leader_id"], epoch=int(content["fence"]["epoch"])),
-            checkpoint_dir=content["checkpoint_dir"],
-            work_dir=content["work_dir"],
-            job_name=content.get("job_name", ""),
-            configuration=dict(content.get("configuration", {})),
-        )
-    except (KeyError, TypeError) as error:
-        raise ValueError(f"not a driver assignment: {error!r}") from error
+    return from_json(DriverAssignment, text)
 
 
 class LineChannel:
@@ -145,11 +132,17 @@ class ChannelDriverLauncher:
 
     def launch(self, assignment: DriverAssignment, memory_mib: int) -> None:
         """Ask for a driver.  Returns at once."""
-        self._send({"op": "launch_driver", "assignment": asdict(assignment), "memory_mib": memory_mib})
+        self._send(
+            {
+                "op": "launch_driver",
+                "assignment": json.loads(assignment_to_json(assignment)),
+                "memory_mib": memory_mib,
+            }
+        )
 
-    def kill(self, driver_id: DriverId) -> None:
-        """End a driver now.  Unknown ids are ignored."""
-        self._send({"op": "kill_driver", "driver_id": driver_id})
+    def kill(self, driver_id: DriverId, grace_ms: int = 0) -> None:
+        """End a driver by force if it is still there after ``grace_ms``.  Unknown ids are ignored."""
+        self._send({"op": "kill_driver", "driver_id": driver_id, "grace_ms": grace_ms})
 
     def on_exit(self, listener: DriverExitListener) -> None:
         """Register before the link is started, so that no end is missed."""
@@ -263,7 +256,7 @@ class DriverOwner(Protocol):
 
     def launch(self, assignment: DriverAssignment, memory_mib: int) -> None: ...
 
-    def kill(self, driver_id: DriverId) -> None: ...
+    def kill(self, driver_id: DriverId, grace_ms: int = 0) -> None: ...
 
 
 class WorkerOwner(Protocol):
@@ -317,7 +310,7 @@ class JobManagerLink:
             assignment = assignment_from_json(json.dumps(message["assignment"]))
             self._drivers.launch(assignment, int(message["memory_mib"]))
         elif op == "kill_driver":
-            self._drivers.kill(DriverId(message["driver_id"]))
+            self._drivers.kill(DriverId(message["driver_id"]), int(message.get("grace_ms", 0)))
         elif op == "request_workers":
             self._workers.request_workers(int(message["count"]))
         elif op == "release_worker":

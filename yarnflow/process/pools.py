@@ -115,8 +115,16 @@ class DriverPool:
         if failure:
             self._on_exit(assignment.driver_id, CANNOT_START_STATUS, failure)
 
-    def kill(self, driver_id: DriverId) -> None:
-        """KILL a driver and what it started.  Unknown ids are ignored."""
+    def kill(self, driver_id: DriverId, grace_ms: int = 0) -> None:
+        """KILL a driver and what it started, if it is there after ``grace_ms``; returns at once.
+
+        Unknown ids are ignored.
+        """
+        if grace_ms > 0:
+            later = threading.Timer(grace_ms / 1000, self.kill, (driver_id,))
+            later.daemon = True
+            later.start()
+            return
         with self._lock:
             names = [driver.name for driver in self._drivers.values() if driver.driver_id == driver_id]
         for name in names:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -104,16 +104,18 @@ class DriverSettings:
     report_min_pause_ms: int = 100
     #: how long the executors of a deployment may take to register
     executor_timeout_ms: int = 120_000
+    #: how long the main thread may take to leave after ``shut_down``
+    leave_timeout_ms: int = 10_000
     registration_backoff: RegistrationBackoff = RegistrationBackoff(100, 5_000)
 
 
 class Milestones:
     """Name → first time it was reached.  Thread-safe."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, reached_ms: Mapping[str, int] | None = None) -> None:
         self._clock = clock
         self._lock = threading.Lock()
-        self._times: dict[str, int] = {}
+        self._times: dict[str, int] = dict(reached_ms or {})
 
     def reached(self, name: str) -> None:
         """Note the time, unless it was reached before."""
@@ -140,10 +142,10 @@ class Driver:
     clock : Clock
     milestones : Milestones
         Those of the process's start are in it already.
-    address : str
-        Where this object is served.
     pid : int
         Of this process.
+    halt : callable, optional
+        Ends the process at once; called when the main thread does not leave in time.
     settings : DriverSettings, optional
     """
 
@@ -154,8 +156,8 @@ class Driver:
         job_master: JobMasterGateway,
         clock: Clock,
         milestones: Milestones,
-        address: str,
         pid: int,
+        halt: Callable[[], None] | None = None,
         settings: DriverSettings | None = None,
     ) -> None:
         self._assignment = assignment
@@ -163,8 +165,8 @@ class Driver:
         self._job_master = job_master
         self._clock = clock
         self._milestones = milestones
-        self._address = address
         self._pid = pid
+        self._halt = halt
         self._settings = settings or DriverSettings()
         self._changed = threading.Condition()
         # all below are guarded by _changed
@@ -181,6 +183,7 @@ class Driver:
         #: what was last reported successfully
         self._reported: tuple[int, DriverPhase] | None = None
         self._first_batch_seen = False
+        self._left = threading.Event()
 
     # --- DriverGateway, any thread ---
 
@@ -213,19 +216,27 @@ class Driver:
     def shut_down(self) -> None:
         """Leave: :meth:`run` returns soon."""
         with self._changed:
+            first = not self._ending
             self._ending = True
             program = self._program
             self._changed.notify_all()
         if program is not None:
             self._stop(program)
+        if first and self._halt is not None:
+            threading.Thread(target=self._leave_in_time, name="driver-halt", daemon=True).start()
 
     def ping(self) -> None:
         """Answer."""
 
     # --- main thread ---
 
-    def run(self) -> int:
+    def run(self, address: str) -> int:
         """Open the session, register, and serve deployments until told to leave.
+
+        Parameters
+        ----------
+        address : str
+            Where this object is served.
 
         Returns
         -------
@@ -243,7 +254,7 @@ class Driver:
         self._milestones.reached("SESSION_UP")
         self._backend.on_progress(self._batch_ended)
         try:
-            if self._register(attachment):
+            if self._register(attachment, address):
                 reporter.start()
                 while (deployment := self._await_deployment()) is not None:
                     self._run_deployment(deployment)
@@ -252,13 +263,20 @@ class Driver:
                 self._ending = True
                 self._changed.notify_all()
             self._backend.close()
+            self._left.set()
         return 0
 
-    def _register(self, attachment: Attachment) -> bool:
+    def _leave_in_time(self) -> None:
+        """A main thread that is stuck in user code must not keep the process."""
+        if not self._left.wait(self._settings.leave_timeout_ms / 1000) and self._halt is not None:
+            logger.warning("The program did not end in time, leaving without it.")
+            self._halt()
+
+    def _register(self, attachment: Attachment, address: str) -> bool:
         registration = DriverRegistration(
             job_id=self._assignment.job_id,
             driver_id=self._assignment.driver_id,
-            address=self._address,
+            address=address,
             pid=self._pid,
             driver_url=attachment.driver_url,
             app_id=attachment.app_id,

@@ -15,7 +15,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from yarnflow.graph.rows import input_records, record_values, row_class
-from yarnflow.graph.schema import Schema
+from yarnflow.graph.schema import Field, Schema
 
 Converter = Callable[[Any], Any]
 
@@ -76,7 +76,7 @@ def to_arrow_value(kind: pa.DataType) -> Converter | None:
         fields = _struct_fields(kind)
         names = tuple(f.name for f in fields)
         schema = _schema_of(names)
-        inner = [to_arrow_value(f.type) for f in fields]
+        inner = [_nested(f.type) for f in fields]
 
         def struct(value: Any) -> Any:
             if value is None:
@@ -86,7 +86,7 @@ def to_arrow_value(kind: pa.DataType) -> Converter | None:
 
         return struct
     if pa.types.is_map(kind):
-        key, item = to_arrow_value(kind.key_type), to_arrow_value(kind.item_type)
+        key, item = _nested(kind.key_type), _nested(kind.item_type)
 
         def mapping(value: Any) -> Any:
             if value is None:
@@ -96,7 +96,7 @@ def to_arrow_value(kind: pa.DataType) -> Converter | None:
 
         return mapping
     if pa.types.is_list(kind):
-        element = to_arrow_value(kind.value_type)
+        element = _nested(kind.value_type)
 
         def array(value: Any) -> Any:
             if value is None:
@@ -109,9 +109,11 @@ def to_arrow_value(kind: pa.DataType) -> Converter | None:
     return None
 
 
-def _schema_of(names: tuple[str, ...]) -> Schema:
-    from yarnflow.graph.schema import Field
+def _nested(kind: pa.DataType) -> Converter | None:
+    return _whole if pa.types.is_integer(kind) else to_arrow_value(kind)
 
+
+def _schema_of(names: tuple[str, ...]) -> Schema:
     return Schema(tuple(Field(name) for name in names))
 
 
@@ -154,7 +156,9 @@ class ColumnBuilder:
         Column → Spark type text, for messages.
     """
 
-    def __init__(self, output: pa.Schema, schema: Schema, function: str, type_names: Mapping[str, str]) -> None:
+    def __init__(
+        self, output: pa.Schema, schema: Schema, function: str, type_names: Mapping[str, str]
+    ) -> None:
         self._output = output
         self._schema = schema
         self._function = function
@@ -188,7 +192,7 @@ class ColumnBuilder:
         naive = naive_type(kind)
         convert = to_arrow_value(naive)
         try:
-            array = pa.array(values if convert is None else [convert(v) for v in values], naive)
+            array = _array(values if convert is None else [convert(v) for v in values], naive)
         except (pa.ArrowException, TypeError, ValueError, OverflowError, AttributeError) as error:
             raise self._misfit(name, naive, convert, values, error) from None
         return array if naive == kind else array.cast(kind)
@@ -199,13 +203,31 @@ class ColumnBuilder:
         declared = self._type_names.get(name, str(kind))
         for value in values:
             try:
-                pa.array([value if convert is None else convert(value)], kind)
+                _array([value if convert is None else convert(value)], kind)
             except (pa.ArrowException, TypeError, ValueError, OverflowError, AttributeError) as why:
                 return TypeError(
                     f"{self._function}: field '{name}' is declared {declared}, got {_short(value)} "
                     f"({type(value).__name__}): {why}"
                 )
         return TypeError(f"{self._function}: field '{name}' is declared {declared}: {error}")
+
+
+def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    if not pa.types.is_integer(kind):
+        return pa.array(values, kind)
+    # pa.array would cut 1.5 to 1 without a word; a checked cast does not
+    found = pa.array(values)
+    if not (
+        pa.types.is_integer(found.type) or pa.types.is_floating(found.type) or pa.types.is_null(found.type)
+    ):
+        raise TypeError(f"expected an int, got {found.type}")
+    return found if found.type == kind else found.cast(kind)
+
+
+def _whole(value: Any) -> Any:
+    if isinstance(value, float) and not value.is_integer():
+        raise TypeError(f"expected an int, got {value!r}")
+    return value
 
 
 def _short(value: Any) -> str:

@@ -150,9 +150,15 @@ class _QueryRun:
         self._writers: dict[int, BatchSink] = {}
         self._query: StreamingQuery | None = None
         self._batch: _BatchThread | None = None
-        self._failure: BaseException | None = None
+        self._failure: Exception | None = None
+        self._lock = threading.Lock()
+        self._stopping = False
         self._seconds = max(
-            (rate_seconds(n.operator) for n in index.upstream(group.base) if isinstance(n.operator, RateSource)),
+            (
+                rate_seconds(n.operator)
+                for n in index.upstream(group.base)
+                if isinstance(n.operator, RateSource)
+            ),
             default=0,
         )
         self._phase = _Phase.PACED if group.bounded and self._seconds else _Phase.INPUT
@@ -167,7 +173,14 @@ class _QueryRun:
         return base
 
     def start(self) -> None:
-        """Begin the current phase."""
+        """Begin the current phase, unless told to stop."""
+        with self._lock:
+            if not self._stopping:
+                self._start()
+
+    def _start(self) -> None:
+        # a batch cut off at the end of the last phase is done again in this one
+        self._failure = None
         if not self._frame.isStreaming:
             self._batch = _BatchThread(self)
             self._batch.start()
@@ -195,12 +208,14 @@ class _QueryRun:
         if self._batch is not None:
             return self._batch.ended(timeout_seconds)
         assert self._query is not None, "advance() before start()"
+        ended, failure = False, None
         try:
-            ended = self._query.awaitTermination(cast(int, max(timeout_seconds, 0.01)))
-        except Exception:
-            if self._failure is not None:
-                raise self._failure from None
-            raise
+            ended = bool(self._query.awaitTermination(cast(int, max(timeout_seconds, 0.01))))
+        except Exception as error:
+            failure = self._failure or error
+        if failure is not None:
+            # outside the handler: Spark's text of it must not become its context
+            raise failure
         if self._phase is _Phase.PACED and not ended and self._paced_out():
             self._query.stop()
             ended = True
@@ -210,7 +225,7 @@ class _QueryRun:
         if self._phase is _Phase.ENDED:
             return True
         self.start()
-        return False
+        return self._stopping
 
     def _next_phase(self) -> _Phase:
         if self._phase is _Phase.PACED:
@@ -224,18 +239,21 @@ class _QueryRun:
         progress = self._query.lastProgress if self._query is not None else None
         if progress is None:
             return False
-        ends = [json.loads(source["endOffset"]) if isinstance(source["endOffset"], str) else source["endOffset"]
-                for source in json.loads(progress.json)["sources"] if source["description"].startswith("Rate")]
+        ends = [
+            json.loads(source["endOffset"]) if isinstance(source["endOffset"], str) else source["endOffset"]
+            for source in json.loads(progress.json)["sources"]
+            if source["description"].startswith("Rate")
+        ]
         return bool(ends) and all(end is not None and int(end) >= self._seconds for end in ends)
 
     def on_batch(self, frame: DataFrame, batch_id: int) -> None:
         """What Spark calls for every micro-batch."""
         try:
             self._write(frame, batch_id)
-        except BaseException as error:
-            # Spark would hand it back as text
+        except Exception as error:
+            # Spark would hand it back as text, and overflows its stack on texts with long Java traces
             self._failure = error
-            raise
+            raise RuntimeError(f"batch {batch_id} of query {self.name}: {type(error).__name__}") from None
 
     def _write(self, frame: DataFrame, batch_id: int) -> None:
         sinks = self._group.sinks
@@ -274,7 +292,9 @@ class _QueryRun:
             writer.finish()
 
     def stop(self) -> None:
-        """Stop what runs."""
+        """Stop what runs; nothing starts any more."""
+        with self._lock:
+            self._stopping = True
         if self._query is not None:
             self._query.stop()
         if self._batch is not None:
@@ -319,7 +339,9 @@ class _BatchThread:
 def _aggregates(frame: DataFrame) -> bool:
     """Whether a streaming SQL query aggregates, so that its results change."""
     plan = str(frame._jdf.queryExecution().analyzed().toString())
-    return frame.isStreaming and any(line.lstrip(" :+-").startswith("Aggregate ") for line in plan.splitlines())
+    return frame.isStreaming and any(
+        line.lstrip(" :+-~").startswith("Aggregate ") for line in plan.splitlines()
+    )
 
 
 def _mapped(error: Exception) -> YarnflowError:

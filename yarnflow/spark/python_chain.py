@@ -171,7 +171,11 @@ class _Run:
         if isinstance(head, WindowHead):
             function = worker_function(head.closure)
             return functools.partial(
-                _window_records, head=head, function=function, beside=self.beside, shaped=bool(self.spec.stages)
+                _window_records,
+                head=head,
+                function=function,
+                beside=self.beside,
+                shaped=bool(self.spec.stages),
             )
         if isinstance(head, PickledHead):
             shape = None if head.output.scalar else Shape(head.output, _called(head.closure)).row
@@ -283,7 +287,8 @@ class _Run:
         kept = batch if len(rows) == batch.num_rows else batch.take(pa.array(rows, pa.int64()))
         hidden = {n: a for n, a in self._hidden(beside).items() if n in self.set_here}
         arrays = [
-            hidden[f.name] if f.name in hidden else _as_type(kept.column(f.name), f.type) for f in self.spec.output
+            hidden[f.name] if f.name in hidden else _as_type(kept.column(f.name), f.type)
+            for f in self.spec.output
         ]
         yield pa.RecordBatch.from_arrays(arrays, schema=self.spec.output)
 

@@ -27,7 +27,6 @@ from yarnflow.graph.operators import (
     RunningAggregate,
     SelectOperator,
     SocketSource,
-    SqlOperator,
     WindowAggregate,
     WindowProcess,
 )
@@ -136,7 +135,8 @@ def _group(index: GraphIndex, cut: int, paths: list[tuple[int, ...]]) -> QueryGr
     if updating and len(stateful) > 1:
         others = ", ".join(f"'{n.name}' ({n.origin})" for n in stateful if n is not updating[0])
         raise UnsupportedGraph(
-            f"'{updating[0].name}' ({updating[0].origin}) updates its results and cannot stand in one query with "
+            f"'{updating[0].name}' ({updating[0].origin}) updates its results "
+            f"and cannot stand in one query with "
             f"{others}; write one of them to files and read those in another job"
         )
     sources = [n.operator for n in before if isinstance(n.operator, SOURCES)]

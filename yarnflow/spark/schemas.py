@@ -55,13 +55,15 @@ def spark_field(field: Field, where: str) -> StructField:
     """
     if field.type is None:
         raise SchemaError(
-            f"field '{field.name}' of {where} has no type; declare it with output_type, e.g. output_type='{field.name} string'"
+            f"field '{field.name}' of {where} has no type; "
+            f"declare it with output_type, e.g. output_type='{field.name} string'"
         )
     try:
         parsed = StructType.fromDDL(f"{quoted(field.name)} {field.type}")
     except PySparkException as error:
         raise SchemaError(
-            f"type '{field.type}' of field '{field.name}' of {where} is not a Spark type: {str(error).splitlines()[0]}"
+            f"type '{field.type}' of field '{field.name}' of {where} is not a Spark type: "
+            f"{str(error).splitlines()[0]}"
         ) from error
     return cast(StructType, parsed).fields[0]
 

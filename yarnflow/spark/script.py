@@ -20,7 +20,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from yarnflow.errors import InvalidOption, ProgramFailed, ProgramNotFound, ProgramSyntaxError, UserCodeError, YarnflowError
+from yarnflow.errors import (
+    InvalidOption,
+    ProgramFailed,
+    ProgramNotFound,
+    ProgramSyntaxError,
+    UserCodeError,
+    YarnflowError,
+)
 from yarnflow.spark.progress import ProgressCollector
 from yarnflow.spark.user_errors import map_spark_error, map_texts, user_traceback_of
 

@@ -10,6 +10,7 @@ Flink counterpart: the part of ``JobMaster`` that TaskExecutors register with.
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Mapping
@@ -18,6 +19,8 @@ from typing import Any, Final
 
 from yarnflow.errors import InvalidOption
 from yarnflow.spark.spark_home import module_options, spark_home
+
+logger = logging.getLogger(__name__)
 
 _ROCKSDB_PROVIDER: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 _HASHMAP_PROVIDER: Final = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
@@ -210,6 +213,13 @@ class DriverSession:
         except Exception:  # the JVM itself is gone
             return True
 
+    def drain_events(self, timeout_ms: int) -> None:
+        """Wait until what Spark posted so far has reached its listeners, at most that long."""
+        try:
+            self._jvm_context.listenerBus().waitUntilEmpty(timeout_ms)
+        except Exception as error:  # too slow, or the JVM is gone: its events are then lost anyway
+            logger.info("Spark's listener bus did not run empty: %s", type(error).__name__)
+
     def stop(self) -> None:
         """Stop session, context and Master.  Idempotent; errors of a dying JVM are ignored."""
         for step in (self.spark.stop, self._master_rpc_env.shutdown):
@@ -267,6 +277,39 @@ def open_session(gateway: Any, settings: SessionSettings) -> DriverSession:
     conf.setMaster(master.url)
     context = SparkContext(conf=conf, gateway=gateway)
     return DriverSession(SparkSession(context), master.rpc_env, options)
+
+
+def warm_up(gateway: Any) -> None:
+    """Have a spare driver's JVM load and compile what every session needs, by a throw-away one.
+
+    Takes some seconds, so only a driver that waits for its job does it.  Errors are ignored:
+    whatever is wrong will be seen by the real session.
+    """
+    from pyspark import SparkConf, SparkContext
+    from pyspark.sql import SparkSession
+
+    try:
+        SparkContext._ensure_initialized(gateway=gateway)
+        conf = SparkConf(loadDefaults=False, _jvm=gateway.jvm)
+        for key, value in {
+            "spark.app.name": "spare",
+            "spark.ui.enabled": "false",
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.authenticate": "true",
+            "spark.authenticate.secret": "spare",
+        }.items():
+            conf.set(key, value)
+        master = MasterEndpoint(gateway, "127.0.0.1", "spare")
+        conf.setMaster(master.url)
+        context = SparkContext(conf=conf, gateway=gateway)
+        spark = SparkSession(context)
+        spark.range(1).groupBy("id").count()._jdf.queryExecution().executedPlan()
+        spark.stop()
+        master.rpc_env.shutdown()
+        logger.info("This spare driver is warm.")
+    except Exception as error:
+        logger.warning("Warming up failed: %s", type(error).__name__)
 
 
 def _text(flag: bool) -> str:

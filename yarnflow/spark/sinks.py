@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import sys
-import traceback
 from pathlib import PurePosixPath
 from typing import Any, Final, Protocol, TextIO
 
@@ -26,6 +25,7 @@ from yarnflow.graph.job_graph import StreamNode
 from yarnflow.graph.operators import Closure, FileSink, ForeachBatchSink, PrintSink
 from yarnflow.spark.hadoop_files import HadoopFiles
 from yarnflow.spark.schemas import quoted
+from yarnflow.spark.user_errors import user_traceback_of
 
 STAGING: Final = ".yarnflow-staging"
 _UNKNOWN_ROWS: Final = -1
@@ -188,7 +188,9 @@ class FileWriter:
         jvm: Any = self._spark.sparkContext._jvm
         hadoop = self._spark.sparkContext._jsc.hadoopConfiguration()
         parquet = jvm.org.apache.parquet.hadoop
-        reader = parquet.ParquetFileReader.open(parquet.util.HadoopInputFile.fromPath(self._files.path(path), hadoop))
+        reader = parquet.ParquetFileReader.open(
+            parquet.util.HadoopInputFile.fromPath(self._files.path(path), hadoop)
+        )
         try:
             return int(reader.getRecordCount()) == 0
         finally:
@@ -237,20 +239,11 @@ class ForeachBatchWriter:
         except PySparkException:
             raise
         except Exception as error:
+            found = user_traceback_of(error)
             raise UserCodeError(
-                f"{self._closure.name} ({self._closure.origin}) failed in batch {batch_id}: "
-                f"{type(error).__name__}: {error}",
-                _user_traceback(error),
+                f"{found.summary} (batch {batch_id}, {self._closure.origin})", found.text
             ) from error
         return _UNKNOWN_ROWS
 
     def finish(self) -> None:
         """Nothing to do."""
-
-
-def _user_traceback(error: BaseException) -> str:
-    """From the first frame that is not this module's."""
-    frames = error.__traceback__
-    while frames is not None and frames.tb_frame.f_code.co_filename == __file__:
-        frames = frames.tb_next
-    return "".join(traceback.format_exception(type(error), error, frames))

@@ -4,9 +4,6 @@ Decides where a bounded collection's rows lie (a Parquet file below the checkpoi
 written once, so that a restarted job reads the very same rows) and checks that a file source's
 path exists before anything runs.  Never starts a query.  Flink counterparts: ``FileSource``,
 ``DataGeneratorSource``, ``socketTextStream``.
-
-The socket source is at-most-once: a server cannot be asked again for lines it has sent.  After
-a restart reading goes on with what it sends from then on.
 """
 
 from __future__ import annotations
@@ -27,6 +24,7 @@ from yarnflow.graph.operators import CollectionSource, FileSource, RateSource, S
 from yarnflow.graph.schema import Schema
 from yarnflow.spark.hadoop_files import HadoopFiles
 from yarnflow.spark.schemas import from_arrow, is_typed, to_arrow, to_struct_type
+from yarnflow.spark.socket_source import FORMAT, SocketDataSource
 
 _ONE_FILE_GLOB = "[{}]"
 
@@ -81,7 +79,9 @@ class Sources:
             try:
                 table = table.rename_columns(arrow.names).cast(arrow)
             except (pa.ArrowException, ValueError) as error:
-                raise SchemaError(f"the collection at {node.origin} does not fit {struct.simpleString()}: {error}") from error
+                raise SchemaError(
+                    f"the collection at {node.origin} does not fit {struct.simpleString()}: {error}"
+                ) from error
             buffer = io.BytesIO()
             pq.write_table(table, buffer)
             self._files.write(path, buffer.getvalue())
@@ -91,7 +91,8 @@ class Sources:
         path = source.path
         if not self._files.matches(path):
             raise SourceNotFound(
-                f"source path {self._files.qualified(path)} does not exist; check it on the cluster (a path without a "
+                f"source path {self._files.qualified(path)} does not exist; "
+                f"check it on the cluster (a path without a "
                 "scheme is looked up in the cluster's default file system)"
             )
         struct = self._file_schema(source)
@@ -113,13 +114,18 @@ class Sources:
             found = self._spark.read.format(source.format).options(**source.options).load(source.path).schema
         except PySparkException as error:
             raise SchemaError(
-                f"the schema of {where} cannot be found out from its files ({str(error).splitlines()[0]}); declare it"
+                f"the schema of {where} cannot be found out from its files "
+                f"({str(error).splitlines()[0]}); declare it"
             ) from error
         return _picked(found, source.schema, where)
 
     def _socket(self, source: SocketSource) -> DataFrame:
+        self._spark.dataSource.register(SocketDataSource)
         return (
-            self._spark.readStream.format("socket").option("host", source.host).option("port", source.port).load()
+            self._spark.readStream.format(FORMAT)
+            .option("host", source.host)
+            .option("port", source.port)
+            .load()
         )
 
     def _rate(self, source: RateSource) -> DataFrame:
@@ -141,7 +147,9 @@ def _picked(found: StructType, declared: Schema, where: str) -> StructType:
         elif field.name.lower() in by_name:
             picked = picked.add(by_name[field.name.lower()])
         else:
-            raise SchemaError(f"{where} has no field '{field.name}'; it has {', '.join(f.name for f in found.fields)}")
+            raise SchemaError(
+                f"{where} has no field '{field.name}'; it has {', '.join(f.name for f in found.fields)}"
+            )
     return picked
 
 

@@ -86,7 +86,9 @@ class ReduceProcessor(StatefulProcessor):
         Key columns before the record's.
     """
 
-    def __init__(self, closure: Closure, names: tuple[str, ...], scalar: bool, arrow: pa.Schema, skip: int) -> None:
+    def __init__(
+        self, closure: Closure, names: tuple[str, ...], scalar: bool, arrow: pa.Schema, skip: int
+    ) -> None:
         self._closure = closure
         self._names = names
         self._scalar = scalar
@@ -103,7 +105,9 @@ class ReduceProcessor(StatefulProcessor):
             where = f"{self._closure.name} ({self._closure.origin})"
             self._function = named(self._function, Shape(Schema(tuple(map(Field, self._names))), where).row)
 
-    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803
+    def handleInputRows(
+        self, key: Any, rows: Iterator[Row], timerValues: Any
+    ) -> Iterator[Row]:  # noqa: N802, N803
         """Spark calls this once per key and micro-batch."""
         records: Iterator[Any] = map(self._record, rows)
         if self._state.exists():
@@ -145,7 +149,9 @@ def spark_value_reader(kind: pa.DataType) -> Callable[[Any], Any]:
         element = spark_value_reader(kind.value_type)
         return lambda value: None if value is None else [element(v) for v in value]
     if pa.types.is_struct(kind):
-        readers = [(kind.field(i).name, spark_value_reader(kind.field(i).type)) for i in range(kind.num_fields)]
+        readers = [
+            (kind.field(i).name, spark_value_reader(kind.field(i).type)) for i in range(kind.num_fields)
+        ]
         make = row_class(tuple(name for name, _ in readers))._make
         return lambda value: None if value is None else make(read(value[name]) for name, read in readers)
     if pa.types.is_map(kind):

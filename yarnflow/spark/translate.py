@@ -88,7 +88,9 @@ class Sentinels:
             staging = f"{directory}/.staging"
             self._files.delete(staging)
             columns = [
-                (F.expr(SENTINEL_TIME) if f.name == EVENT_TIME_FIELD else F.lit(None).cast(f.dataType)).alias(f.name)
+                (F.expr(SENTINEL_TIME) if f.name == EVENT_TIME_FIELD else F.lit(None).cast(f.dataType)).alias(
+                    f.name
+                )
                 for f in struct.fields
             ]
             self._spark.range(1, numPartitions=1).select(*columns).write.parquet(staging)
@@ -190,10 +192,13 @@ class Translator:
         kind = frame.select(F.expr(operator.expression)).schema.fields[0].dataType
         if kind.typeName() not in _TIMESTAMP_TYPES:
             raise InvalidExpression(
-                f"'{node.name}' ({node.origin}): event time '{operator.expression}' is {kind.simpleString()}, not a "
+                f"'{node.name}' ({node.origin}): event time '{operator.expression}' "
+                f"is {kind.simpleString()}, not a "
                 "timestamp; convert it, e.g. with timestamp_millis(…) or to_timestamp(…)"
             )
-        missing = F.raise_error(F.lit(f"record without event time: '{operator.expression}' is null ({node.origin})"))
+        missing = F.raise_error(
+            F.lit(f"record without event time: '{operator.expression}' is null ({node.origin})")
+        )
         time = F.coalesce(F.expr(operator.expression).cast(TimestampType()), missing.cast(TimestampType()))
         return frame.withColumn(EVENT_TIME_FIELD, time)
 
@@ -220,14 +225,16 @@ class Translator:
         before = list(self._index.upstream(node.node_id))
         frame = self._input(node)
         delay_ms = max(
-            (n.operator.out_of_orderness_ms for n in before if isinstance(n.operator, AssignTimestamps)), default=0
+            (n.operator.out_of_orderness_ms for n in before if isinstance(n.operator, AssignTimestamps)),
+            default=0,
         )
         earlier = [n for n in before[1:] if isinstance(n.operator, WINDOWED)]
         result = with_watermark(node, frame, delay_ms, self._with_sentinel)
         if earlier and result is not frame:
             raise UnsupportedGraph(
-                f"'{node.name}' ({node.origin}) cannot follow the window '{earlier[0].name}' ({earlier[0].origin}) with "
-                "Python functions between them: Spark loses the watermark there; use expressions and built-in aggregates"
+                f"'{node.name}' ({node.origin}) cannot follow the window "
+                f"'{earlier[0].name}' ({earlier[0].origin}) with Python functions between them: "
+                "Spark loses the watermark there; use expressions and built-in aggregates"
             )
         return result
 
@@ -271,10 +278,14 @@ class Translator:
         operator = head.operator
         if isinstance(operator, KeyedReduce):
             before = self._input(head)
-            record = StructType([f for f in nullable(before.schema).fields if f.name in visible_columns(before)])
+            record = StructType(
+                [f for f in nullable(before.schema).fields if f.name in visible_columns(before)]
+            )
             output = from_struct_type(record, scalar)
             frame = keyed_reduce(operator, before, scalar)
-            return _map_in_arrow(frame, functions, output, record, False, PickledHead(operator.closure, output))
+            return _map_in_arrow(
+                frame, functions, output, record, False, PickledHead(operator.closure, output)
+            )
         assert isinstance(operator, WindowProcess)
         before = self._windowed_input(head)
         record = StructType([f for f in nullable(before.schema).fields if f.name in visible_columns(before)])
@@ -292,7 +303,9 @@ class Translator:
 def _runs_in_python(node: StreamNode) -> bool:
     """Python functions, and the marker that says how late their timestamps may be."""
     operator = node.operator
-    return isinstance(operator, PythonOperator) or (isinstance(operator, AssignTimestamps) and not operator.expression)
+    return isinstance(operator, PythonOperator) or (
+        isinstance(operator, AssignTimestamps) and not operator.expression
+    )
 
 
 def _map_in_arrow(

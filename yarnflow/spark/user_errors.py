@@ -240,5 +240,5 @@ def _strip_type(message: str) -> str:
 def _first_line(message: str) -> str:
     for line in message.splitlines():
         if line.strip():
-            return _SQLSTATE.sub("", line.strip().split(";\n")[0]).rstrip(" ;")
+            return _SQLSTATE.sub("", line.strip().rstrip(" ;")).rstrip(" ;")
     return ""

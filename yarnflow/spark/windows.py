@@ -34,10 +34,14 @@ WithSentinel = Callable[[StreamNode, DataFrame], DataFrame]
 
 def key_columns(key: Key) -> list[Column]:
     """The key's expressions under their output names."""
-    return [F.expr(expression).alias(name) for expression, name in zip(key.expressions, key.names, strict=True)]
+    return [
+        F.expr(expression).alias(name) for expression, name in zip(key.expressions, key.names, strict=True)
+    ]
 
 
-def with_watermark(node: StreamNode, frame: DataFrame, delay_ms: int, with_sentinel: WithSentinel) -> DataFrame:
+def with_watermark(
+    node: StreamNode, frame: DataFrame, delay_ms: int, with_sentinel: WithSentinel
+) -> DataFrame:
     """The window's input with a watermark on its event time.
 
     Raises
@@ -47,7 +51,8 @@ def with_watermark(node: StreamNode, frame: DataFrame, delay_ms: int, with_senti
     """
     if EVENT_TIME_FIELD not in frame.columns:
         raise UnsupportedGraph(
-            f"'{node.name}' ({node.origin}) needs event time; call assign_timestamps_and_watermarks() before it"
+            f"'{node.name}' ({node.origin}) needs event time; "
+            f"call assign_timestamps_and_watermarks() before it"
         )
     if not frame.isStreaming or _WATERMARK_METADATA in frame.schema[EVENT_TIME_FIELD].metadata:
         return frame
@@ -69,7 +74,8 @@ def _window_column(window: Window) -> Column:
 def _grouped_by(node: StreamNode, key: Key, window: Window) -> list[Column]:
     if not key.expressions and window.kind is WindowKind.SESSION:
         raise UnsupportedGraph(
-            f"'{node.name}' ({node.origin}): session windows over all records do not exist on Spark; key the stream"
+            f"'{node.name}' ({node.origin}): session windows over all records "
+            f"do not exist on Spark; key the stream"
         )
     return [*key_columns(key), _window_column(window)]
 
@@ -92,7 +98,9 @@ def aggregated(node: StreamNode, operator: WindowAggregate, frame: DataFrame) ->
     )
 
 
-def collected(node: StreamNode, operator: WindowProcess, frame: DataFrame) -> tuple[DataFrame, tuple[str, ...]]:
+def collected(
+    node: StreamNode, operator: WindowProcess, frame: DataFrame
+) -> tuple[DataFrame, tuple[str, ...]]:
     """One row per key and window with all its records, for a Python window function.
 
     Returns

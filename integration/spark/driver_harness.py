@@ -1,0 +1,229 @@
+"""A JobMaster and executors for tests of a real driver process."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from yarnflow.core.ids import AllocationId, DriverId, ExecutorId, JobId, VertexId
+from yarnflow.core.json_codec import to_json
+from yarnflow.core.messages import (
+    DriverAssignment,
+    DriverDeployment,
+    DriverPhase,
+    DriverRegistration,
+    DriverReport,
+    ExecutorDescriptor,
+    ExecutorExited,
+    Fence,
+    JobSubmission,
+    ProgramKind,
+    SlotOffer,
+)
+from yarnflow.core.ports import DriverGateway
+from yarnflow.errors import DriverLost
+from yarnflow.graph.codec import job_graph_to_json
+from yarnflow.graph.job_graph import JobGraph, JobVertex
+from yarnflow.process.spawn import wrap_command
+from yarnflow.rpc.gateways import ThriftGatewayFactory, job_master_service
+from yarnflow.rpc.server import RpcServer
+from yarnflow.spark.class_data_sharing import Role, default_cache_dir, jvm_flags
+from yarnflow.spark.executor_command import ExecutorSettings, executor_command
+from yarnflow.spark.java import find_java
+
+FENCE = Fence("leader", 1)
+JOB_ID = JobId("5" * 32)
+
+
+class RecordingJobMaster:
+    """A JobMaster that remembers what the driver said."""
+
+    def __init__(self) -> None:
+        self.changed = threading.Condition()
+        self.registration: DriverRegistration | None = None
+        self.reports: list[DriverReport] = []
+        self.dismiss = False
+
+    def offer_slots(self, job_id: JobId, offers: Sequence[SlotOffer]) -> Sequence[AllocationId]:
+        return ()
+
+    def executor_exited(self, report: ExecutorExited) -> None:
+        pass
+
+    def register_driver(self, registration: DriverRegistration) -> None:
+        with self.changed:
+            self.registration = registration
+            self.changed.notify_all()
+
+    def report(self, report: DriverReport) -> None:
+        if self.dismiss:
+            raise DriverLost("replaced")
+        with self.changed:
+            self.reports.append(report)
+            self.changed.notify_all()
+
+    def await_phase(self, attempt: int, *phases: DriverPhase, timeout_s: float = 60.0) -> DriverReport:
+        with self.changed:
+            found = self.changed.wait_for(lambda: self._find(attempt, phases), timeout_s)
+            assert found, f"no {phases} of attempt {attempt}: {self.reports[-1:]}"
+            report = self._find(attempt, phases)
+            assert report is not None
+            return report
+
+    def _find(self, attempt: int, phases: tuple[DriverPhase, ...]) -> DriverReport | None:
+        return next((r for r in self.reports if r.attempt == attempt and r.phase in phases), None)
+
+
+class DriverProcess:
+    """A driver process with its JobMaster; ends everything on exit."""
+
+    def __init__(self, directory: Path, configuration: dict[str, str] | None = None) -> None:
+        self.directory = directory
+        self.configuration = {"heartbeat.interval": "1 s", **(configuration or {})}
+        self.secret = secrets.token_hex(32)
+        self.job_master = RecordingJobMaster()
+        self._executors: list[subprocess.Popen[bytes]] = []
+        self._server = RpcServer(
+            "127.0.0.1", "0", {"JobMaster": job_master_service(self.job_master)}, self.secret.encode(), lambda: FENCE
+        )
+        self._gateways = ThriftGatewayFactory(self.secret.encode(), identity="job-master", fence=lambda: FENCE)
+
+    def __enter__(self) -> DriverProcess:
+        self._server.start()
+        secret_file = self.directory / "secret"
+        secret_file.write_text(self.secret)
+        secret_file.chmod(0o600)
+        conf = self.directory / "conf.json"
+        conf.write_text(json.dumps(self.configuration))
+        self.log = self.directory / "driver.log"
+        self.output = self.directory / "driver.out"
+        self.started = time.monotonic()
+        with open(self.output, "wb") as out:
+            self.process = subprocess.Popen(
+                wrap_command(
+                    [
+                        *(sys.executable, "-m", "yarnflow.entrypoint.driver", "--memory-mib", "1600"),
+                        *("--secret-file", str(secret_file), "--cluster-dir", str(self.directory)),
+                        *("--log-file", str(self.log), "--conf-json", str(conf)),
+                    ]
+                ),
+                stdin=subprocess.PIPE,
+                stdout=out,
+                stderr=out,
+                env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+            )
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for executor in self._executors:
+            executor.kill()
+            executor.wait()
+        self.process.kill()
+        self.process.wait()
+        if self.process.stdin is not None:
+            try:
+                self.process.stdin.close()
+            except BrokenPipeError:
+                pass
+        self._gateways.close()
+        self._server.stop()
+
+    def assign(self) -> None:
+        assignment = DriverAssignment(
+            job_id=JOB_ID,
+            driver_id=DriverId("driver-1"),
+            job_master_address=f"127.0.0.1:{self._server.port}",
+            fence=FENCE,
+            checkpoint_dir=f"file:{self.directory}/checkpoints",
+            work_dir=str(self.directory / "work"),
+            job_name="test job",
+        )
+        assert self.process.stdin is not None
+        self.process.stdin.write(to_json(assignment).encode() + b"\n")
+        self.process.stdin.flush()
+
+    def await_registration(self, timeout_s: float = 60.0) -> DriverRegistration:
+        master = self.job_master
+        with master.changed:
+            assert master.changed.wait_for(lambda: master.registration is not None, timeout_s), self.log_text()
+        assert master.registration is not None
+        return master.registration
+
+    @property
+    def gateway(self) -> DriverGateway:
+        return self._gateways.driver(self.await_registration().address)
+
+    def start_executor(self, number: int, cores: int = 2) -> subprocess.Popen[bytes]:
+        registration = self.await_registration()
+        descriptor = ExecutorDescriptor(
+            job_id=registration.job_id,
+            driver_id=registration.driver_id,
+            executor_id=ExecutorId(str(number)),
+            driver_url=registration.driver_url,
+            app_id=registration.app_id,
+            cores=cores,
+            java_options=registration.java_options,
+            environment=registration.environment,
+            auth_secret=registration.auth_secret,
+        )
+        java = find_java()
+        command = executor_command(
+            descriptor,
+            ExecutorSettings(
+                java,
+                "127.0.0.1",
+                600,
+                class_data_sharing=tuple(jvm_flags(Role.EXECUTOR, java, default_cache_dir())),
+                local_dirs=(str(self.directory),),
+            ),
+        )
+        with open(self.directory / f"executor-{number}.log", "wb") as log:
+            process = subprocess.Popen(
+                wrap_command(list(command.command)),
+                env=command.environment,
+                cwd=self.directory,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+        self._executors.append(process)
+        return process
+
+    def script(self, attempt: int, source: str, *, executors: int = 1, argv: tuple[str, ...] = (), **files: bytes) -> None:
+        graph = JobGraph(
+            JOB_ID, "job", ProgramKind.SCRIPT, vertices=(JobVertex(VertexId("a" * 32), "script", (), 2, 128, "default"),)
+        )
+        submission = JobSubmission(
+            job_id=JOB_ID,
+            name="job",
+            kind=ProgramKind.SCRIPT,
+            job_graph_json=job_graph_to_json(graph),
+            configuration={},
+            files={"job.py": source.encode(), **{f"{k}.py": v for k, v in files.items()}},
+            script_argv=("job.py", *argv),
+        )
+        ids = tuple(ExecutorId(str(i)) for i in range(executors))
+        self.gateway.deploy(DriverDeployment(attempt, submission, ids, 2 * executors))
+
+    def log_text(self) -> str:
+        return self.log.read_text(errors="replace") if self.log.exists() else ""
+
+    def output_text(self) -> str:
+        return self.output.read_text(errors="replace")
+
+
+def poll_until(condition: Callable[[], Any], timeout_s: float = 30.0) -> Any:
+    """The one place that polls."""
+    deadline = time.monotonic() + timeout_s
+    while not (found := condition()):
+        assert time.monotonic() < deadline, "did not become true in time"
+        time.sleep(0.05)
+    return found

@@ -1,0 +1,102 @@
+"""Functions as bytes."""
+
+import functools
+import os
+import subprocess
+import sys
+import threading
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import yarnflow
+from yarnflow.errors import UnserializableFunction
+from yarnflow.graph.closures import function_name, load_closure, make_closure
+from yarnflow.graph.functions import MapFunction, ProcessWindowFunction, TimestampAdapter, window_context
+
+#: the package may not be installed where tests run
+PYTHONPATH = {**os.environ, "PYTHONPATH": str(Path(yarnflow.__file__).parents[1])}
+
+
+def test_round_trip_with_captured_values() -> None:
+    factor = 3
+    closure = make_closure(lambda x: x * factor, "job.py:7")
+    assert (closure.name, closure.origin) == ("<lambda>", "job.py:7")
+    assert load_closure(closure)(2) == 6
+
+
+class Prefix(MapFunction):
+    def __init__(self) -> None:
+        self.prefix = ""
+
+    def open(self) -> None:
+        self.prefix = ">"
+
+    def map(self, value: str) -> str:
+        return self.prefix + value
+
+
+def test_function_classes_are_opened_where_they_are_loaded() -> None:
+    function = Prefix()
+    assert load_closure(make_closure(function, "job.py:1"))("a") == ">a"
+    assert function.prefix == ""
+
+
+def test_window_functions_and_adapters_are_callable() -> None:
+    class Length(ProcessWindowFunction):
+        def process(self, key: Any, context: Any, elements: Any) -> Any:
+            yield key, context.window().end - context.window().start, len(list(elements))
+
+    loaded = load_closure(make_closure(Length(), ""))
+    assert list(loaded("k", window_context(1_000, 4_000), [1, 2])) == [("k", 3_000, 2)]
+    assert load_closure(make_closure(TimestampAdapter(lambda value, at: value + at), ""))(5) == 4
+
+
+def test_names() -> None:
+    assert function_name(functools.partial(str.split, sep=",")) == "str.split"
+    assert function_name(Prefix()) == "Prefix"
+
+
+def test_the_variable_at_fault_is_named() -> None:
+    lock = threading.Lock()
+    with pytest.raises(UnserializableFunction) as caught:
+        make_closure(lambda x: (lock, x), "job.py:1")
+    assert "function '<lambda>' cannot be sent" in str(caught.value)
+    assert "variable 'lock' of type _thread.lock" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_fault_deeper_down_is_named() -> None:
+    connection = threading.Lock()
+
+    def helper(x: int) -> Any:
+        return connection, x
+
+    with pytest.raises(UnserializableFunction, match="variable 'connection' of type _thread.lock"):
+        make_closure(functools.partial(lambda f, x: f(x), helper), "job.py:1")
+
+
+def test_program_modules_beside_it_and_shipped_archives_travel_by_value(tmp_path: Path) -> None:
+    (tmp_path / "helpers").mkdir()
+    (tmp_path / "helpers" / "__init__.py").write_text("")
+    (tmp_path / "helpers" / "text.py").write_text("SIGN = '!'\ndef shout(s):\n    return s.upper() + SIGN\n")
+    (tmp_path / "job.py").write_text(
+        "import sys\nsys.path.append('shipped.zip')\n"
+        "from zipped import mark\nfrom helpers.text import shout\n"
+        "from yarnflow.graph.closures import make_closure\n"
+        "def own(s):\n    return shout(s) + mark()\n"
+        "sys.stdout.buffer.write(make_closure(own, '').payload)\n"
+        "import cloudpickle\nassert not cloudpickle.list_registry_pickle_by_value()\n"
+    )
+    with zipfile.ZipFile(tmp_path / "shipped.zip", "w") as archive:
+        archive.writestr("zipped.py", "def mark():\n    return '?'\n")
+    program = [sys.executable, "job.py"]
+    payload = subprocess.run(program, cwd=tmp_path, env=PYTHONPATH, capture_output=True, check=True).stdout
+    # a process that has neither file
+    load = "import sys, pickle; print(pickle.loads(sys.stdin.buffer.read())('a'))"
+    run = subprocess.run(
+        [sys.executable, "-c", load], env=PYTHONPATH, input=payload, capture_output=True, check=True
+    )
+    assert run.stdout == b"A!?\n"

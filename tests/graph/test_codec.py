@@ -1,0 +1,109 @@
+"""JobGraph ↔ JSON for every operator class."""
+
+import dataclasses
+import json
+import typing
+
+import pytest
+
+from yarnflow.core.ids import JobId, VertexId
+from yarnflow.core.messages import ProgramKind
+from yarnflow.errors import GraphError
+from yarnflow.graph import operators as o
+from yarnflow.graph.codec import job_graph_from_json, job_graph_to_json
+from yarnflow.graph.job_graph import JobEdge, JobGraph, JobVertex, ShipStrategy, StreamNode
+from yarnflow.graph.schema import Field, Schema
+
+SCHEMA = Schema((Field("a", "int"), Field("ü", None)))
+CLOSURE = o.Closure(b"\x00\xff", "f", "job.py:3")
+KEY = o.Key(("upper(a)",), ("a",))
+WINDOW = o.Window(o.WindowKind.SLIDING, size_ms=2, slide_ms=1)
+OPERATORS: list[o.Operator] = [
+    o.CollectionSource(SCHEMA, b"arrow"),
+    o.FileSource("/x", "csv", SCHEMA, {"header": "true"}, False, 3),
+    o.SocketSource("h", 1),
+    o.RateSource(5),
+    o.RateSource(5, 10),
+    o.SqlOperator("SELECT 1", ("v",)),
+    o.SelectOperator(("a", "b")),
+    o.FilterExpression("a > 1"),
+    o.PythonOperator(o.PythonKind.FLAT_MAP, CLOSURE),
+    o.AssignTimestamps("", 5),
+    o.UnionOperator(),
+    o.RunningAggregate(KEY, ("sum(x) AS x",)),
+    o.KeyedReduce(KEY, CLOSURE),
+    o.WindowAggregate(KEY, WINDOW, ("count(*) AS n",)),
+    o.WindowProcess(KEY, WINDOW, o.WindowFunctionKind.PROCESS, CLOSURE),
+    o.PrintSink("x"),
+    o.FileSink("/y", "parquet", {}, ("a",)),
+    o.ForeachBatchSink(CLOSURE),
+]
+
+
+def graph(*operators: o.Operator) -> JobGraph:
+    nodes = tuple(
+        StreamNode(
+            i, f"n{i}", "0" * 32, op, (i - 1,) if i else (), SCHEMA, 2, 128, "default", "uid", "job.py:1"
+        )
+        for i, op in enumerate(operators)
+    )
+    vertex = JobVertex(VertexId("f" * 32), "v", tuple(range(len(nodes))), 2, 128, "default")
+    edge = JobEdge(vertex.vertex_id, vertex.vertex_id, ShipStrategy.HASH)
+    return JobGraph(JobId("a" * 32), "job", ProgramKind.GRAPH, nodes, (vertex,), (edge,), {"k": "v"})
+
+
+def test_every_operator_class_is_tried() -> None:
+    assert {type(operator) for operator in OPERATORS} == set(typing.get_args(o.Operator))
+
+
+@pytest.mark.parametrize("operator", OPERATORS, ids=lambda operator: type(operator).__name__)
+def test_round_trip(operator: o.Operator) -> None:
+    before = graph(operator)
+    assert job_graph_from_json(job_graph_to_json(before)) == before
+
+
+def test_round_trip_of_a_whole_graph_and_of_an_empty_one() -> None:
+    assert job_graph_from_json(job_graph_to_json(graph(*OPERATORS))) == graph(*OPERATORS)
+    script = JobGraph(JobId("a" * 32), "s", ProgramKind.SCRIPT)
+    assert job_graph_from_json(job_graph_to_json(script)) == script
+
+
+def test_fields_left_out_take_their_defaults() -> None:
+    document = json.loads(job_graph_to_json(graph(o.RateSource(5))))
+    del document["job_graph"]["configuration"], document["job_graph"]["nodes"][0]["uid"]
+    read = job_graph_from_json(json.dumps(document))
+    assert read.configuration == {} and read.nodes[0].uid == ""
+
+
+def _edited(**changes: object) -> str:
+    document = json.loads(job_graph_to_json(graph(o.RateSource(5))))
+    document["job_graph"]["nodes"][0].update(changes)
+    return json.dumps(document)
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("{", "not JSON"),
+        ("[]", "version None"),
+        ('{"version": 99}', "version 99"),
+        ('{"version": 1}', "job_graph: expected dict"),
+        (_edited(parallelism="2"), "job_graph.nodes[0].parallelism: expected int, found str"),
+        (_edited(parallelism=True), "expected int, found bool"),
+        (_edited(nope=1), "no field 'nope'"),
+        (_edited(operator={"type": "Nope"}), "unknown type 'Nope'"),
+        (_edited(operator={"type": "RateSource"}), "rows_per_second"),
+        (
+            _edited(operator={"type": "CollectionSource", "schema": {"fields": []}, "arrow_ipc": "é"}),
+            "base64",
+        ),
+    ],
+)
+def test_what_is_no_job_graph(text: str, part: str) -> None:
+    with pytest.raises(GraphError) as caught:
+        job_graph_from_json(text)
+    assert part in str(caught.value)
+
+
+def test_payloads_are_not_shown() -> None:
+    assert all("\\x00" not in repr(operator) for operator in OPERATORS if dataclasses.is_dataclass(operator))

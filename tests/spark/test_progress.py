@@ -1,0 +1,72 @@
+"""Spark's progress JSON → reports."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from yarnflow.spark.progress import ProgressCollector
+
+
+def event(batch: int, rows: int, **changes: Any) -> str:
+    values: dict[str, Any] = {
+        "id": "11111111-aaaa", "runId": "r1", "name": "words", "timestamp": "2013-01-01T00:00:10.000Z",
+        "batchId": batch, "batchDuration": 120, "numInputRows": rows, "inputRowsPerSecond": 10.5,
+        "processedRowsPerSecond": "Infinity", "durationMs": {"triggerExecution": 120},
+        "eventTime": {"watermark": "2013-01-01T00:00:00.000Z"},
+        "stateOperators": [{"numRowsTotal": 5, "memoryUsedBytes": 100}, {"numRowsTotal": 2, "memoryUsedBytes": 10}],
+        "sink": {"description": "x", "numOutputRows": -1},
+    }  # fmt: skip
+    return json.dumps({**values, **changes})
+
+
+def test_one_batch() -> None:
+    collector = ProgressCollector()
+    collector.progressed(event(0, 40))
+    (query,) = collector.snapshot()
+    assert (query.query, query.batch_id, query.input_rows, query.output_rows) == ("words", 0, 40, -1)
+    assert query.watermark_ms == 1356998400000
+    assert query.at_ms == 1356998410000
+    assert (query.state_rows, query.state_bytes) == (7, 110)
+    assert (query.input_rows_per_second, query.processed_rows_per_second) == (10.5, 0.0)
+
+
+def test_totals_add_batches_and_an_idle_query_adds_nothing() -> None:
+    collector = ProgressCollector(output_rows=lambda: {"words": 3})
+    collector.progressed(event(0, 40))
+    collector.progressed(event(1, 2))
+    collector.progressed(event(1, 0))
+    (query,) = collector.snapshot()
+    assert (query.total_input_rows, query.total_output_rows) == (42, 6)
+    assert query.input_rows == 2
+
+
+def test_totals_go_on_when_the_query_starts_again() -> None:
+    collector = ProgressCollector()
+    collector.progressed(event(3, 40))
+    collector.progressed(event(3, 5, runId="r2"))
+    assert collector.snapshot()[0].total_input_rows == 45
+
+
+def test_the_epoch_is_no_watermark() -> None:
+    collector = ProgressCollector()
+    collector.progressed(event(0, 1, eventTime={"watermark": "1970-01-01T00:00:00.000Z"}))
+    assert collector.snapshot()[0].watermark_ms == -1
+
+
+def test_queries_without_a_name_get_one() -> None:
+    collector = ProgressCollector()
+    collector.started("22222222-bbbb", "")
+    collector.progressed(event(0, 1, id="22222222-bbbb", name=None))
+    assert [q.query for q in collector.snapshot()] == ["query-22222222"]
+
+
+def test_a_failure_is_forgotten_when_the_query_starts_again() -> None:
+    calls: list[int] = []
+    collector = ProgressCollector(on_change=lambda: calls.append(1))
+    collector.started("q", "words")
+    collector.terminated("q", "boom")
+    assert collector.failures() == {"q": "boom"}
+    collector.started("q", "words")
+    assert collector.failures() == {}
+    assert len(calls) == 3

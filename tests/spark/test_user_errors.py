@@ -1,0 +1,105 @@
+"""One line a user can act on, whatever Spark wraps around it."""
+
+from __future__ import annotations
+
+import pytest
+
+from yarnflow.errors import (
+    ExecutorLost,
+    InvalidExpression,
+    JobFailed,
+    SourceNotFound,
+    UnsupportedGraph,
+    UserCodeError,
+)
+from yarnflow.spark.user_errors import map_spark_error, map_texts, user_traceback_in, user_traceback_of
+
+WORKER = '''Job aborted due to stage failure: Task 0 in stage 1.0 failed 4 times, most recent failure: Lost task 0.3 in stage 1.0 (TID 3) (127.0.0.1 executor 0): org.apache.spark.api.python.PythonException: Traceback (most recent call last):
+  File "/v/lib/python3.11/site-packages/pyspark/worker.py", line 3000, in main
+    process()
+    ^^^^^^^^^
+  File "/home/me/job.py", line 12, in parse
+    raise ValueError("bad row")
+ValueError: bad row
+
+\tat org.apache.spark.api.python.BasePythonRunner$ReaderIterator.handlePythonException(PythonRunner.scala:600)
+\tat java.base/java.lang.Thread.run(Thread.java:840)
+
+Driver stacktrace:'''
+
+
+def test_worker_error_names_function_and_line() -> None:
+    error = map_texts(["[STREAM_FAILED] Query [id = x] terminated with exception: boom SQLSTATE: XXKST", WORKER])
+    assert isinstance(error, UserCodeError)
+    assert error.message == "ValueError: bad row (in function parse, job.py:12)"
+    assert error.traceback_text == (
+        'Traceback (most recent call last):\n  File "/home/me/job.py", line 12, in parse\n'
+        '    raise ValueError("bad row")\nValueError: bad row\n'
+    )
+
+
+def test_the_worker_s_traceback_wins_over_the_callback_s_around_it() -> None:
+    outer = (
+        'Traceback (most recent call last):\n  File "/home/me/job.py", line 3, in write\n    frame.count()\n'
+        f"pyspark.errors.exceptions.captured.PythonException: {WORKER}"
+    )
+    found = user_traceback_in([outer])
+    assert found is not None and found.line == 12
+
+
+def test_exception_raised_from_another_is_the_one_reported() -> None:
+    text = (
+        'Traceback (most recent call last):\n  File "/u/job.py", line 3, in f\n    g()\nKeyError: 1\n\n'
+        "The above exception was the direct cause of the following exception:\n\n"
+        'Traceback (most recent call last):\n  File "/u/job.py", line 5, in f\n    raise\nmy.pkg.BadThing: no\n'
+    )
+    found = user_traceback_in([text])
+    assert found is not None and found.summary == "BadThing: no (in function f, job.py:5)"
+
+
+def test_an_error_inside_spark_s_worker_is_still_one_line() -> None:
+    text = (
+        'Traceback (most recent call last):\n  File "/v/site-packages/pyspark/worker.py", line 1, in main\n    f()\n'
+        "pyspark.errors.exceptions.base.PySparkTypeError: [WRONG] Return type should be X\n"
+    )
+    error = map_texts([text])
+    assert isinstance(error, JobFailed)
+    assert error.message == "PySparkTypeError: [WRONG] Return type should be X"
+
+
+@pytest.mark.parametrize(
+    ("messages", "kind", "part"),
+    [
+        (["[PATH_NOT_FOUND] Path does not exist: file:/data/in. SQLSTATE: 42K03"], SourceNotFound, "path /data/in does not"),
+        (
+            ["org.apache.spark.sql.AnalysisException: [UNRESOLVED_COLUMN.WITH_SUGGESTION] A column `idd` cannot be resolved. SQLSTATE: 42703;\n'Project"],
+            InvalidExpression,
+            "A column `idd` cannot be resolved.",
+        ),
+        (["[UNSUPPORTED_STREAMING_OPERATOR] no. SQLSTATE: 42KDE"], UnsupportedGraph, "no."),
+        (["Job aborted: ExecutorLostFailure (executor 1 exited)"], ExecutorLost, "an executor was lost"),
+        (["org.apache.spark.SparkException: outer", "java.io.IOException: disk full\n\tat x"], JobFailed, "disk full"),
+        ([], JobFailed, "without a message"),
+    ],
+)  # fmt: skip
+def test_kinds(messages: list[str], kind: type[Exception], part: str) -> None:
+    error = map_texts(messages)
+    assert type(error) is kind
+    assert part in error.message
+    assert "\n" not in error.message and "SQLSTATE" not in error.message
+
+
+def test_errors_of_ours_pass_unchanged() -> None:
+    error = SourceNotFound("x")
+    assert map_spark_error(error) is error
+
+
+def test_an_error_of_this_process_keeps_user_frames_only() -> None:
+    scope: dict[str, object] = {}
+    exec(compile("def main():\n    raise KeyError('k')\n", "/u/job.py", "exec"), scope)
+    try:
+        scope["main"]()  # type: ignore[operator]
+    except KeyError as error:
+        found = user_traceback_of(error, below="/u/job.py")
+    assert found.summary == "KeyError: 'k' (in function main, job.py:2)"
+    assert "test_user_errors" not in found.text

@@ -1,0 +1,256 @@
+"""Spark behind the protocol a driver sees.
+
+Joins ``spark`` (session, programs, progress) with what ``runtime.driver`` asks for, and decides
+which of the job's options become which of Spark's settings.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import logging
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from yarnflow.config.configuration import Configuration
+from yarnflow.config.options import cluster as cluster_options
+from yarnflow.config.options import job as job_options
+from yarnflow.config.options import memory as memory_options
+from yarnflow.config.options import python as python_options
+from yarnflow.core.memory import DriverMemory, driver_memory, task_manager_memory
+from yarnflow.core.messages import DriverAssignment, DriverDeployment, ProgramKind, QueryProgress
+from yarnflow.errors import DriverLost, YarnflowError
+from yarnflow.graph.codec import job_graph_from_json
+from yarnflow.graph.job_graph import JobGraph
+from yarnflow.runtime.driver import Attachment, Milestones, RunningProgram
+from yarnflow.spark.graph_program import GraphProgram
+from yarnflow.spark.jvm import GatewayJvm
+from yarnflow.spark.progress import ProgressCollector, listen
+from yarnflow.spark.script import ScriptProgram
+from yarnflow.spark.session import DriverSession, SessionSettings, open_session
+from yarnflow.spark.user_errors import map_spark_error
+
+logger = logging.getLogger(__name__)
+
+#: Spark limits the *address space* of a Python worker; libraries alone take half of this
+_SMALLEST_WORKER_LIMIT_MIB: Final = 1024
+_DRAIN_TIMEOUT_MS: Final = 5000
+_SHUFFLE_PARTITIONS: Final = "spark.sql.shuffle.partitions"
+
+
+def spark_secret(cluster_secret: bytes, job_id: str) -> str:
+    """The secret between one job's driver and its executors; tells nothing about the cluster's."""
+    return hmac.new(cluster_secret, f"spark:{job_id}".encode(), hashlib.sha256).hexdigest()
+
+
+def memory_of_driver(configuration: Configuration, process_mib: int) -> DriverMemory:
+    """How a driver of this size divides its memory."""
+    get = configuration.get
+    return driver_memory(
+        process_mib=process_mib,
+        python_mib=get(memory_options.DRIVER_PYTHON_MIB),
+        overhead_fraction=get(memory_options.DRIVER_OVERHEAD_FRACTION),
+        overhead_min_mib=get(memory_options.DRIVER_OVERHEAD_MIN_MIB),
+        overhead_max_mib=get(memory_options.DRIVER_OVERHEAD_MAX_MIB),
+        metaspace_mib=get(memory_options.DRIVER_METASPACE_MIB),
+    )
+
+
+def session_settings(
+    configuration: Configuration, assignment: DriverAssignment, host: str, auth_secret: str
+) -> SessionSettings:
+    """What the job's options mean for its session."""
+    get = configuration.get
+    memory = task_manager_memory(
+        process_mib=get(memory_options.TASKMANAGER_PROCESS_SIZE_MIB),
+        framework_mib=get(memory_options.TASKMANAGER_FRAMEWORK_MIB),
+        offheap_mib=get(memory_options.EXECUTOR_OFFHEAP_MIB),
+        managed_fraction=get(memory_options.MANAGED_FRACTION),
+        overhead_fraction=get(memory_options.TASKMANAGER_OVERHEAD_FRACTION),
+        overhead_min_mib=get(memory_options.TASKMANAGER_OVERHEAD_MIN_MIB),
+        overhead_max_mib=get(memory_options.TASKMANAGER_OVERHEAD_MAX_MIB),
+        metaspace_mib=get(memory_options.JVM_METASPACE_MIB),
+    )
+    slots = get(cluster_options.TASKMANAGER_SLOTS)
+    limited = memory.python_mib // slots >= _SMALLEST_WORKER_LIMIT_MIB
+    options = configuration.spark_options()
+    if memory.offheap_mib:
+        options = {
+            "spark.memory.offHeap.enabled": "true",
+            "spark.memory.offHeap.size": f"{memory.offheap_mib}m",
+            **options,
+        }
+    return SessionSettings(
+        app_name=assignment.job_name or get(job_options.PIPELINE_NAME) or f"job {assignment.job_id}",
+        host=host,
+        auth_secret=auth_secret,
+        parallelism=get(job_options.PARALLELISM_DEFAULT),
+        python_memory_mib=memory.python_mib if limited else 0,
+        executor_heap_mib=memory.executor_heap_mib,
+        state_backend=get(job_options.STATE_BACKEND),
+        state_changelog=get(job_options.STATE_CHANGELOG),
+        python_executable=get(python_options.PYTHON_EXECUTABLE),
+        local_dir=assignment.work_dir,
+        user_options=options,
+    )
+
+
+class SparkBackend:
+    """:class:`yarnflow.runtime.driver.DriverBackend` over one gateway JVM.
+
+    Parameters
+    ----------
+    jvm : GatewayJvm
+        Launched already.
+    configuration : Configuration
+        The cluster's; the assignment's options go over it.
+    host : str
+        Address executors reach this driver at.
+    cluster_secret : bytes
+    milestones : Milestones
+    """
+
+    def __init__(
+        self, jvm: GatewayJvm, configuration: Configuration, host: str, cluster_secret: bytes, milestones: Milestones
+    ) -> None:
+        self._jvm = jvm
+        self._configuration = configuration
+        self._host = host
+        self._cluster_secret = cluster_secret
+        self._milestones = milestones
+        self._session: DriverSession | None = None
+        self._listener: Callable[[], None] | None = None
+        self._progress = ProgressCollector(on_change=self._progressed)
+        self._closed = threading.Event()
+
+    def open(self, assignment: DriverAssignment) -> Attachment:
+        """Bring the session up; see :class:`~yarnflow.runtime.driver.DriverBackend`."""
+        self._configuration = self._configuration.with_values(assignment.configuration, "job")
+        secret = spark_secret(self._cluster_secret, assignment.job_id)
+        Path(assignment.work_dir).mkdir(mode=0o700, parents=True, exist_ok=True)
+        settings = session_settings(self._configuration, assignment, self._host, secret)
+        try:
+            gateway = self._jvm.connect()
+            self._milestones.reached("JVM_UP")
+            self._session = open_session(gateway, settings)
+            listen(self._session.spark, self._progress)
+            attachment = self._session.attachment()
+        except Exception as error:
+            raise _mapped(error) from error
+        return Attachment(
+            driver_url=attachment.driver_url,
+            app_id=attachment.app_id,
+            java_options=attachment.java_options,
+            environment=attachment.environment,
+            auth_secret=secret,
+        )
+
+    def executor_ids(self) -> tuple[str, ...]:
+        """Executors registered now."""
+        if self._session is None or self._closed.is_set() or not self._jvm.alive:
+            return ()
+        try:
+            return self._session.executor_ids()
+        except Exception as error:
+            logger.info("Executors could not be asked for: %s", type(error).__name__)
+            return ()
+
+    def program(self, assignment: DriverAssignment, deployment: DriverDeployment) -> RunningProgram:
+        """Translate the deployment's graph, or make ready its script."""
+        session = self._session
+        if session is None:
+            raise DriverLost("the driver's session is not up")
+        submission = deployment.submission
+        graph = job_graph_from_json(submission.job_graph_json)
+        configuration = self._configuration.with_values(submission.configuration, "job")
+        try:
+            if not configuration.get_raw(_SHUFFLE_PARTITIONS):
+                session.spark.conf.set(_SHUFFLE_PARTITIONS, str(_widest(graph)))
+            self._progress.forget_failures()
+            program: RunningProgram
+            if submission.kind is ProgramKind.SCRIPT:
+                self._progress.use_output_rows(None)
+                program = ScriptProgram(
+                    session.spark,
+                    submission.files,
+                    submission.script_argv,
+                    Path(assignment.work_dir),
+                    assignment.checkpoint_dir,
+                    self._progress,
+                )
+            else:
+                graph_program = GraphProgram(session.spark, graph, configuration, assignment.checkpoint_dir)
+                self._progress.use_output_rows(graph_program.output_rows)
+                program = graph_program
+        except Exception as error:
+            raise _mapped(error) from error
+        return _Watched(program, session, self._jvm)
+
+    def progress(self) -> tuple[QueryProgress, ...]:
+        """What the queries last said."""
+        return self._progress.snapshot()
+
+    def on_progress(self, listener: Callable[[], None]) -> None:
+        """Call ``listener`` after each batch."""
+        self._listener = listener
+
+    def usable(self) -> bool:
+        """JVM and SparkContext are there."""
+        return self._session is not None and self._jvm.alive and not self._session.stopped
+
+    def close(self) -> None:
+        """Stop session and JVM."""
+        if self._closed.is_set():
+            return
+        self._closed.set()
+        if self._session is not None and self._jvm.alive:
+            self._session.stop()
+        self._jvm.stop()
+
+    def _progressed(self) -> None:
+        if self._listener is not None:
+            self._listener()
+
+
+class _Watched:
+    """A program whose errors are ours and whose last progress has arrived when it ends."""
+
+    def __init__(self, program: RunningProgram, session: DriverSession, jvm: GatewayJvm) -> None:
+        self._program = program
+        self._session = session
+        self._jvm = jvm
+
+    def start(self) -> None:
+        try:
+            self._program.start()
+        except Exception as error:
+            raise self._mapped(error) from error
+
+    def await_end(self) -> None:
+        try:
+            self._program.await_end()
+        except Exception as error:
+            raise self._mapped(error) from error
+        finally:
+            self._session.drain_events(_DRAIN_TIMEOUT_MS)
+
+    def stop(self) -> None:
+        self._program.stop()
+
+    def _mapped(self, error: Exception) -> YarnflowError:
+        if not self._jvm.alive:
+            # whatever py4j makes of it
+            return DriverLost("the driver's JVM ended; see the driver's log")
+        return _mapped(error)
+
+
+def _widest(graph: JobGraph) -> int:
+    return max((vertex.parallelism for vertex in graph.vertices), default=1)
+
+
+def _mapped(error: Exception) -> YarnflowError:
+    if not isinstance(error, YarnflowError):
+        logger.error("Spark failed", exc_info=error)
+    return map_spark_error(error)
