@@ -92,9 +92,13 @@ class DriverProcess:
         self.job_master = RecordingJobMaster()
         self._executors: list[subprocess.Popen[bytes]] = []
         self._server = RpcServer(
-            "127.0.0.1", "0", {"JobMaster": job_master_service(self.job_master)}, self.secret.encode(), lambda: FENCE
+            "127.0.0.1",
+            "0",
+            {"JobMaster": job_master_service(self.job_master)},
+            self.secret.encode(),
+            lambda: FENCE,
         )
-        self._gateways = ThriftGatewayFactory(self.secret.encode(), identity="job-master", fence=lambda: FENCE)
+        self._gateways = ThriftGatewayFactory(self.secret.encode(), identity="jm", fence=lambda: FENCE)
 
     def __enter__(self) -> DriverProcess:
         self._server.start()
@@ -153,7 +157,8 @@ class DriverProcess:
     def await_registration(self, timeout_s: float = 60.0) -> DriverRegistration:
         master = self.job_master
         with master.changed:
-            assert master.changed.wait_for(lambda: master.registration is not None, timeout_s), self.log_text()
+            registered = master.changed.wait_for(lambda: master.registration is not None, timeout_s)
+        assert registered, self.log_text() + self.output_text()
         assert master.registration is not None
         return master.registration
 
@@ -197,10 +202,10 @@ class DriverProcess:
         self._executors.append(process)
         return process
 
-    def script(self, attempt: int, source: str, *, executors: int = 1, argv: tuple[str, ...] = (), **files: bytes) -> None:
-        graph = JobGraph(
-            JOB_ID, "job", ProgramKind.SCRIPT, vertices=(JobVertex(VertexId("a" * 32), "script", (), 2, 128, "default"),)
-        )
+    def script(self, attempt: int, source: str, argv: tuple[str, ...] = (), **files: bytes) -> None:
+        """Deploy a program for the one executor."""
+        vertex = JobVertex(VertexId("a" * 32), "script", (), 2, 128, "default")
+        graph = JobGraph(JOB_ID, "job", ProgramKind.SCRIPT, vertices=(vertex,))
         submission = JobSubmission(
             job_id=JOB_ID,
             name="job",
@@ -210,8 +215,7 @@ class DriverProcess:
             files={"job.py": source.encode(), **{f"{k}.py": v for k, v in files.items()}},
             script_argv=("job.py", *argv),
         )
-        ids = tuple(ExecutorId(str(i)) for i in range(executors))
-        self.gateway.deploy(DriverDeployment(attempt, submission, ids, 2 * executors))
+        self.gateway.deploy(DriverDeployment(attempt, submission, (ExecutorId("0"),), 2))
 
     def log_text(self) -> str:
         return self.log.read_text(errors="replace") if self.log.exists() else ""

@@ -16,7 +16,8 @@ WORDS = """
 import sys
 from pyspark.sql import SparkSession, functions as F
 from helper import shout
-spark = SparkSession.builder.master("local[7]").appName("mine").config("spark.sql.shuffle.partitions", "3").getOrCreate()
+builder = SparkSession.builder.master("local[7]").appName("mine")
+spark = builder.config("spark.sql.shuffle.partitions", "3").getOrCreate()
 print("partitions", spark.conf.get("spark.sql.shuffle.partitions"), "args", sys.argv[1:])
 print("sum", spark.range(100).repartition(4).agg(F.sum("id")).first()[0])
 print("shout", [r[0] for r in spark.range(2).select(F.udf(shout, "string")("id")).collect()])
@@ -75,7 +76,8 @@ def test_script_runs_unmodified_and_finishes(driver: DriverProcess) -> None:
         assert line in output
     # nothing but what the program printed
     assert len(output.splitlines()) == 4, output
-    assert {"DRIVER_STARTED", "JVM_UP", "SESSION_UP", "EXECUTORS_UP", "QUERY_STARTED"} <= set(report.milestones_ms)
+    steps = {"DRIVER_STARTED", "JVM_UP", "SESSION_UP", "EXECUTORS_UP", "QUERY_STARTED"}
+    assert steps <= set(report.milestones_ms)
     assert "0" in report.executor_ids
 
 
@@ -100,8 +102,11 @@ def test_failure_of_user_code_is_one_line_with_the_users_traceback(driver: Drive
         (7, "def f(:", "PROGRAM_SYNTAX", "job.py, line 3"),
     ],
 )
-def test_other_failures_are_one_line(driver: DriverProcess, attempt: int, line: str, code: str, message: str) -> None:
-    driver.script(attempt, f"from pyspark.sql import SparkSession\nspark = SparkSession.builder.getOrCreate()\n{line}\n")
+def test_other_failures_are_one_line(
+    driver: DriverProcess, attempt: int, line: str, code: str, message: str
+) -> None:
+    head = "from pyspark.sql import SparkSession\nspark = SparkSession.builder.getOrCreate()\n"
+    driver.script(attempt, f"{head}{line}\n")
     report = driver.job_master.await_phase(attempt, DriverPhase.FAILED, DriverPhase.FINISHED)
     assert report.error is not None
     assert report.error.code == code, report.error
@@ -112,9 +117,8 @@ def test_other_failures_are_one_line(driver: DriverProcess, attempt: int, line: 
 def test_streaming_queries_are_adopted_reported_and_canceled(driver: DriverProcess) -> None:
     driver.script(8, STREAM)
     driver.job_master.await_phase(8, DriverPhase.RUNNING)
-    poll_until(
-        lambda: any(q.query == "rates" and q.total_input_rows > 20 for r in driver.job_master.reports for q in r.queries)
-    )
+    reports = driver.job_master.reports
+    poll_until(lambda: any(q.query == "rates" and q.total_input_rows > 20 for r in reports for q in r.queries))
     assert "FIRST_BATCH" in driver.job_master.reports[-1].milestones_ms
     driver.gateway.cancel()
     driver.job_master.await_phase(8, DriverPhase.CANCELED)
@@ -135,10 +139,11 @@ def test_executor_that_dies_is_replaced_without_a_failure(driver: DriverProcess)
     old.wait()
     driver.start_executor(1)
     before = len(driver.job_master.reports)
-    poll_until(lambda: any(r.executor_ids == ("1",) and r.queries for r in driver.job_master.reports[before:]))
-    batch = max(q.batch_id for q in driver.job_master.reports[-1].queries)
-    poll_until(lambda: max(q.batch_id for q in driver.job_master.reports[-1].queries) > batch + 1)
-    assert driver.job_master.reports[-1].phase is DriverPhase.RUNNING
+    reports = driver.job_master.reports
+    poll_until(lambda: any(r.executor_ids == ("1",) and r.queries for r in reports[before:]))
+    batch = max(q.batch_id for q in reports[-1].queries)
+    poll_until(lambda: max(q.batch_id for q in reports[-1].queries) > batch + 1)
+    assert reports[-1].phase is DriverPhase.RUNNING
     driver.gateway.cancel()
     driver.job_master.await_phase(10, DriverPhase.CANCELED)
 
@@ -152,8 +157,8 @@ def test_shut_down_ends_the_process_and_its_executors(driver: DriverProcess) -> 
 
 def test_spare_ends_with_its_owner(tmp_path: Path) -> None:
     with DriverProcess(tmp_path) as spare:
-        poll_until(lambda: Path(f"/proc/{spare.process.pid}/task/{spare.process.pid}/children").read_text().split())
-        jvm = int(Path(f"/proc/{spare.process.pid}/task/{spare.process.pid}/children").read_text().split()[0])
+        children = Path(f"/proc/{spare.process.pid}/task/{spare.process.pid}/children")
+        jvm = int(poll_until(lambda: children.read_text().split())[0])
         spare.process.send_signal(signal.SIGKILL)
         spare.process.wait()
         poll_until(lambda: not _alive(jvm))

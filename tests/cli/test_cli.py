@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.client.fakes import FakeConnection, FakeDispatcher
 
+from tests.client.fakes import FakeConnection, FakeDispatcher
 from yarnflow.cli.main import main
 from yarnflow.client import targets
 from yarnflow.core.messages import ErrorInfo
@@ -49,7 +49,9 @@ def dispatcher(monkeypatch: pytest.MonkeyPatch) -> FakeDispatcher:
     fake = FakeDispatcher()
     connections: list[FakeConnection] = []
 
-    def connect(target: targets.Target, configuration: object, driver_stdout_fd: int | None = None) -> FakeConnection:
+    def connect(
+        target: targets.Target, configuration: object, driver_stdout_fd: int | None = None
+    ) -> FakeConnection:
         connections.append(FakeConnection(fake, target.owned))
         return connections[-1]
 
@@ -144,7 +146,9 @@ def test_flink_habits(verb: list[str], program: Path, dispatcher: FakeDispatcher
     assert main([*verb, str(program)]) == 0
 
 
-def test_failed_job(program: Path, dispatcher: FakeDispatcher, capsys: pytest.CaptureFixture[str]) -> None:
+def test_failed_job(
+    program: Path, dispatcher: FakeDispatcher, capsys: pytest.CaptureFixture[str]
+) -> None:
     dispatcher.states = [S.RUNNING, S.FAILED]
     dispatcher.error = ErrorInfo("USER_CODE", "ValueError: 'x' in map()", "Traceback:\n  File prog.py")
     assert main(["submit", str(program)]) == 45
@@ -179,7 +183,9 @@ def test_interrupt_in_the_program(tmp_path: Path, dispatcher: FakeDispatcher) ->
     path = tmp_path / "prog.py"
     path.write_text("import yarnflow\nraise KeyboardInterrupt")
     assert main(["submit", str(path)]) == 130
-    path.write_text("import yarnflow, os, signal\nos.kill(os.getpid(), signal.SIGTERM)\nimport time; time.sleep(30)")
+    path.write_text(
+        "import yarnflow, os, signal, time\nos.kill(os.getpid(), signal.SIGTERM)\ntime.sleep(30)"
+    )
     assert main(["submit", str(path)]) == 143
     assert [c.stops for c in dispatcher.connections] == [[(True, False)]] * 2  # type: ignore[attr-defined]
 
@@ -194,7 +200,9 @@ def test_programs_own_exit_status(tmp_path: Path, dispatcher: FakeDispatcher) ->
     assert main(["submit", str(path)]) == 23
 
 
-def test_internal_error(program: Path, dispatcher: FakeDispatcher, capsys: pytest.CaptureFixture[str]) -> None:
+def test_internal_error(
+    program: Path, dispatcher: FakeDispatcher, capsys: pytest.CaptureFixture[str]
+) -> None:
     dispatcher.raise_on_submit = TypeError("a bug")  # type: ignore[assignment]
     program.write_text("print(1)")
     assert main(["submit", str(program)]) == 90

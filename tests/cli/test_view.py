@@ -6,8 +6,8 @@ import io
 from dataclasses import replace
 
 import pytest
-from tests.client.fakes import details
 
+from tests.client.fakes import details
 from yarnflow.cli.view import LiveView, OutputPump, PlainView, make_view, query_cells, time_text
 from yarnflow.core.ids import JobId
 from yarnflow.core.messages import ClusterOverview, ErrorInfo, FailureInfo, QueryProgress
@@ -52,7 +52,8 @@ def test_return_to_running() -> None:
     for version, status in enumerate([S.RUNNING, S.RESTARTING, S.RUNNING]):
         # times are of the first entry only
         times = {"RUNNING": 5, "RESTARTING": 9}
-        view.changed(replace(details(JOB, version, status), timestamps_ms=times if version else {"RUNNING": 5}), None)
+        times = times if version else {"RUNNING": 5}
+        view.changed(replace(details(JOB, version, status), timestamps_ms=times), None)
     assert out.getvalue().splitlines() == [
         f"{TITLE} switched from state RUNNING to RESTARTING.",
         f"{TITLE} switched from state RESTARTING to RUNNING.",
@@ -78,7 +79,11 @@ def test_start_up_times() -> None:
     milestones = {"SUBMITTED": 1000, "JVM_UP": 2500, "SLOTS": 1100}
     view.changed(replace(details(JOB, 0, S.RUNNING), milestones_ms=milestones), None)
     view.close()
-    assert out.getvalue().splitlines()[1:] == ["     0.00 s  SUBMITTED", "     0.10 s  SLOTS", "     1.50 s  JVM_UP"]
+    assert out.getvalue().splitlines()[1:] == [
+        "     0.00 s  SUBMITTED",
+        "     0.10 s  SLOTS",
+        "     1.50 s  JVM_UP",
+    ]
 
 
 def test_no_table_where_nobody_can_see_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,9 +103,7 @@ def test_table_shows_what_the_job_manager_reports() -> None:
     out = io.StringIO()
     view = LiveView(out)
     view.submitted(JOB, "flights", False)
-    query = QueryProgress(
-        "sink-1", 7, 0, 500, 1000, 200, 2000.0, 2000.0, 1_700_000_000_000, total_input_rows=8000, total_output_rows=1600
-    )
+    query = QueryProgress("sink-1", 7, 0, 500, 1000, 200, 2000.0, 2000.0, 1_700_000_000_000, 8000, 1600)
     failure = FailureInfo(1, ErrorInfo("X", "executor 1 ended"), "tm-1", recovered=True)
     state = replace(details(JOB, 1, S.RUNNING), queries=(query,), failures=(failure,), restarts=1)
     view.changed(state, ClusterOverview(2, 4, 3, 1, 0, 0, 0, "x"))

@@ -6,8 +6,8 @@ import signal
 import threading
 
 import pytest
-from tests.client.fakes import FakeConnection, FakeDispatcher, Listener
 
+from tests.client.fakes import FakeConnection, FakeDispatcher, Listener
 from yarnflow.client.executor import ClusterExecutor, script_submission
 from yarnflow.client.job_client import ClusterJobClient
 from yarnflow.client.program import Program
@@ -31,9 +31,12 @@ JOB = JobId("ab" * 16)
 S = JobStatus
 
 
-def _client(dispatcher: FakeDispatcher, owned: bool = True, **more: int) -> tuple[ClusterJobClient, Listener]:
+def _client(
+    dispatcher: FakeDispatcher, owned: bool = True, timeout_ms: int = 60_000
+) -> tuple[ClusterJobClient, Listener]:
     listener = Listener()
-    return ClusterJobClient(FakeConnection(dispatcher, owned), JOB, "flights", listener, **more), listener
+    connection = FakeConnection(dispatcher, owned)
+    return ClusterJobClient(connection, JOB, "flights", listener, timeout_ms=timeout_ms), listener
 
 
 def test_finished() -> None:
@@ -48,7 +51,7 @@ def test_finished() -> None:
     ("info", "expected", "text"),
     [
         (None, JobFailed, "without a reported cause"),
-        (ErrorInfo("USER_CODE", "ZeroDivisionError", "Traceback x"), UserCodeError, "failed: ZeroDivisionError"),
+        (ErrorInfo("USER_CODE", "ZeroDivision", "Traceback x"), UserCodeError, "failed: ZeroDivision"),
         (ErrorInfo("SOURCE_NOT_FOUND", "no /data"), SourceNotFound, "failed: no /data"),
         (ErrorInfo("FROM_THE_FUTURE", "what"), JobFailed, "failed: what"),
     ],
@@ -161,7 +164,10 @@ def test_short_silence_is_survived() -> None:
 def test_executor_submits_graphs_with_the_programs_options_on_top() -> None:
     dispatcher = FakeDispatcher()
     executor = ClusterExecutor(
-        FakeConnection(dispatcher), {"parallelism.default": "2", "pipeline.name": "n"}, Listener(), job_key="k"
+        FakeConnection(dispatcher),
+        {"parallelism.default": "2", "pipeline.name": "n"},
+        Listener(),
+        job_key="k",
     )
     graph = JobGraph(JOB, "flights", ProgramKind.GRAPH, configuration={"parallelism.default": "4"})
     executor.submit(graph)

@@ -93,7 +93,8 @@ def test_failure_shows_the_users_frames_only(tmp_path: Path) -> None:
 
 def test_own_errors_and_exits_pass_unchanged(tmp_path: Path) -> None:
     with pytest.raises(JobFailed):
-        run_main(load_program(_write(tmp_path, "from yarnflow.errors import JobFailed\nraise JobFailed('x')")))
+        text = "from yarnflow.errors import JobFailed\nraise JobFailed('x')"
+        run_main(load_program(_write(tmp_path, text)))
     with pytest.raises(SystemExit) as caught:
         run_main(load_program(_write(tmp_path, "import sys; sys.exit(3)")))
     assert caught.value.code == 3

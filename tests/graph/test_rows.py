@@ -5,7 +5,7 @@ import pickle
 
 import pytest
 
-from yarnflow.graph.rows import Row, input_records, record_values, row_class
+from yarnflow.graph.rows import Row, input_records, record_reader, row_class
 from yarnflow.graph.schema import Field, Schema
 
 WORDS = Schema((Field("word", "string"), Field("count", "bigint")))
@@ -63,18 +63,18 @@ class Word:
     ],
 )
 def test_every_form_of_record(record: object) -> None:
-    assert record_values(record, WORDS) == ("a", 1)
+    assert record_reader(WORDS)(record) == ("a", 1)
 
 
 def test_a_scalar_stream_takes_anything_and_mappings_may_lack_fields() -> None:
-    assert record_values(("a", 1), SCALAR) == (("a", 1),)
-    assert record_values({"word": "a"}, WORDS) == ("a", None)
+    assert record_reader(SCALAR)(("a", 1)) == (("a", 1),)
+    assert record_reader(WORDS)({"word": "a"}) == ("a", None)
 
 
 @pytest.mark.parametrize("record", ["ab", None, 1, ("a",), {"wrod": "a"}, Row(a=1, b=2), Word])
 def test_records_that_do_not_fit(record: object) -> None:
     with pytest.raises(TypeError, match="fields are word, count"):
-        record_values(record, WORDS)
+        record_reader(WORDS)(record)
 
 
 def test_input_records() -> None:

@@ -17,7 +17,7 @@ from yarnflow.process.channel import (
 )
 
 ASSIGNMENT = DriverAssignment(
-    JobId("a" * 32), DriverId("d-1"), "localhost:1", Fence("leader", 3), "file:/c", "/w", "a \"job\"\n", {"k": "v"}
+    JobId("a" * 32), DriverId("d-1"), "localhost:1", Fence("l", 3), "file:/c", "/w", "a\n\"job\"", {"k": "v"}
 )
 
 
@@ -85,7 +85,8 @@ def test_lines_that_are_no_messages_are_ignored() -> None:
     ours, theirs = socket.socketpair()
     owner = Owner()
     link = JobManagerLink(ours, owner, NoResourceProvider())
-    theirs.sendall(b'nonsense\n[1]\n{"op":"dance"}\n{"op":"kill_driver"}\n{"op":"kill_driver","driver_id":"x"}\n')
+    theirs.sendall(b'nonsense\n[1]\n{"op":"dance"}\n{"op":"kill_driver"}\n')
+    theirs.sendall(b'{"op":"kill_driver","driver_id":"x"}\n')
     link.start()
     assert owner.calls.get(timeout=10) == ("kill", "x")
     link.close()

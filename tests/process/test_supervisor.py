@@ -75,7 +75,9 @@ class World:
         self.scheduled: list[tuple[int, Callable[[], None]]] = []
         self.time_ms = 0
         self.broken = False
-        self.supervisor = Supervisor(self.launch, lambda delay, action: self.scheduled.append((delay, action)), self)
+        self.supervisor = Supervisor(
+            self.launch, lambda delay, action: self.scheduled.append((delay, action)), self
+        )
 
     def launch(self, spec: ProcessSpec) -> FakeChild:
         if self.broken:
@@ -180,7 +182,7 @@ def test_stop_ends_all_and_starts_nothing_any_more(world: World) -> None:
 
 
 def _assignment(driver_id: str) -> DriverAssignment:
-    return DriverAssignment(JobId("a" * 32), DriverId(driver_id), "localhost:1", Fence("l", 1), "file:/c", "/w", "job")
+    return DriverAssignment(JobId("a" * 32), DriverId(driver_id), "localhost:1", Fence("l", 1), "file:/c", "/w")
 
 
 def _driver_pool(world: World) -> tuple[DriverPool, list[tuple[str, int, str]]]:

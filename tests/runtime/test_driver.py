@@ -180,7 +180,7 @@ class Harness:
             settings=DriverSettings(
                 report_interval_ms=20,
                 report_min_pause_ms=1,
-                executor_timeout_ms=50,
+                executor_timeout_ms=5,
                 leave_timeout_ms=10_000,
                 registration_backoff=RegistrationBackoff(1, 5),
             ),
@@ -278,10 +278,11 @@ def test_the_same_deployment_twice_runs_once(harness: Harness) -> None:
     assert len(harness.backend.programs) == 2
 
 
-def test_a_failure_carries_code_line_and_traceback_and_the_driver_takes_the_next_attempt(harness: Harness) -> None:
+def test_a_failure_carries_line_and_traceback_and_the_next_attempt_is_taken(harness: Harness) -> None:
     harness.start()
     harness.deploy(1)
-    harness.backend.await_program(1).end(UserCodeError("ValueError: bad row (in function f, job.py:3)", "Traceback…"))
+    error = UserCodeError("ValueError: bad row (in function f, job.py:3)", "Traceback…")
+    harness.backend.await_program(1).end(error)
     report = harness.job_master.await_phase(1, DriverPhase.FAILED)
     assert report.error is not None
     assert (report.error.code, report.error.details) == ("USER_CODE", "Traceback…")

@@ -63,7 +63,8 @@ def test_the_secret_is_in_the_environment_only() -> None:
 
 
 def test_workers_get_the_interpreter_and_find_yarnflow() -> None:
-    env = executor_command(descriptor(), settings(python_path=("/user",)), {"PYTHONPATH": "/old:/user", "A": "b"}).environment
+    inherited = {"PYTHONPATH": "/old:/user", "A": "b"}
+    env = executor_command(descriptor(), settings(python_path=("/user",)), inherited).environment
     assert env["PYSPARK_PYTHON"] == "/py"
     first, root, old = env["PYTHONPATH"].split(":")
     assert (first, old) == ("/user", "/old")
@@ -72,7 +73,8 @@ def test_workers_get_the_interpreter_and_find_yarnflow() -> None:
 
 
 def test_what_belongs_to_another_spark_is_not_inherited() -> None:
-    env = executor_command(descriptor(), settings(), {"PYSPARK_GATEWAY_SECRET": "x", "SPARK_REMOTE": "y"}).environment
+    inherited = {"PYSPARK_GATEWAY_SECRET": "x", "SPARK_REMOTE": "y"}
+    env = executor_command(descriptor(), settings(), inherited).environment
     assert "PYSPARK_GATEWAY_SECRET" not in env and "SPARK_REMOTE" not in env
 
 
@@ -99,7 +101,7 @@ def test_options_in_class_reads_lengths_and_not_looks() -> None:
 
     opens = b"--add-opens=java.base/java.lang=ALL-UNNAMED"
     assert len(opens) == ord("+")  # whose length byte looks like text
-    content = b"\xca\xfe" + constant(opens) + constant(b"-Dx.y=true") + constant(b"hello") + constant(b"-Lno;")
+    content = b"\xca\xfe" + b"".join(map(constant, (opens, b"-Dx.y=true", b"hello", b"-Lno;")))
     assert options_in_class(content) == (opens.decode(), "-Dx.y=true")
 
 
@@ -114,4 +116,5 @@ def test_gateway_command_and_environment() -> None:
 
 @pytest.mark.parametrize(("heap_mib", "serial"), [(600, True), (8000, False)])
 def test_small_heaps_are_collected_by_one_thread(heap_mib: int, serial: bool) -> None:
-    assert ("-XX:+UseSerialGC" in executor_command(descriptor(), settings(heap_mib=heap_mib), {}).command) is serial
+    command = executor_command(descriptor(), settings(heap_mib=heap_mib), {}).command
+    assert ("-XX:+UseSerialGC" in command) is serial

@@ -14,7 +14,10 @@ def event(batch: int, rows: int, **changes: Any) -> str:
         "batchId": batch, "batchDuration": 120, "numInputRows": rows, "inputRowsPerSecond": 10.5,
         "processedRowsPerSecond": "Infinity", "durationMs": {"triggerExecution": 120},
         "eventTime": {"watermark": "2013-01-01T00:00:00.000Z"},
-        "stateOperators": [{"numRowsTotal": 5, "memoryUsedBytes": 100}, {"numRowsTotal": 2, "memoryUsedBytes": 10}],
+        "stateOperators": [
+            {"numRowsTotal": 5, "memoryUsedBytes": 100},
+            {"numRowsTotal": 2, "memoryUsedBytes": 10},
+        ],
         "sink": {"description": "x", "numOutputRows": -1},
     }  # fmt: skip
     return json.dumps({**values, **changes})

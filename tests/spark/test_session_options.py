@@ -9,7 +9,8 @@ from yarnflow.spark.session import PROTECTED_OPTIONS, SessionSettings, executor_
 
 
 def settings(**changes: object) -> SessionSettings:
-    values: dict[str, object] = {"app_name": "job", "host": "127.0.0.1", "auth_secret": "s3cret", "parallelism": 3}
+    values: dict[str, object] = {"app_name": "job", "host": "127.0.0.1", "parallelism": 3}
+    values["auth_secret"] = "s3cret"
     return SessionSettings(**{**values, **changes})  # type: ignore[arg-type]
 
 
@@ -57,7 +58,8 @@ def test_executors_are_started_with_network_options_but_no_secret() -> None:
             "spark.executor.extraJavaOptions": "-Da=b -XX:+UseG1GC",
         }
     )
-    assert {"-Dspark.authenticate=true", "-Dspark.network.timeout=60s", "-Dspark.driver.port=4711"} <= set(options)
+    expected = {"-Dspark.authenticate=true", "-Dspark.network.timeout=60s", "-Dspark.driver.port=4711"}
+    assert expected <= set(options)
     assert options[-2:] == ("-Da=b", "-XX:+UseG1GC")
     assert not any("s3cret" in option or "shuffle" in option for option in options)
 

@@ -14,7 +14,9 @@ from yarnflow.errors import (
 )
 from yarnflow.spark.user_errors import map_spark_error, map_texts, user_traceback_in, user_traceback_of
 
-WORKER = '''Job aborted due to stage failure: Task 0 in stage 1.0 failed 4 times, most recent failure: Lost task 0.3 in stage 1.0 (TID 3) (127.0.0.1 executor 0): org.apache.spark.api.python.PythonException: Traceback (most recent call last):
+WORKER = '''Job aborted due to stage failure: Task 0 in stage 1.0 failed 4 times, most recent failure: \
+Lost task 0.3 in stage 1.0 (TID 3) (127.0.0.1 executor 0): \
+org.apache.spark.api.python.PythonException: Traceback (most recent call last):
   File "/v/lib/python3.11/site-packages/pyspark/worker.py", line 3000, in main
     process()
     ^^^^^^^^^
@@ -29,7 +31,7 @@ Driver stacktrace:'''
 
 
 def test_worker_error_names_function_and_line() -> None:
-    error = map_texts(["[STREAM_FAILED] Query [id = x] terminated with exception: boom SQLSTATE: XXKST", WORKER])
+    error = map_texts(["[STREAM_FAILED] Query [id = x] terminated: boom SQLSTATE: XXKST", WORKER])
     assert isinstance(error, UserCodeError)
     assert error.message == "ValueError: bad row (in function parse, job.py:12)"
     assert error.traceback_text == (
@@ -51,7 +53,8 @@ def test_exception_raised_from_another_is_the_one_reported() -> None:
     text = (
         'Traceback (most recent call last):\n  File "/u/job.py", line 3, in f\n    g()\nKeyError: 1\n\n'
         "The above exception was the direct cause of the following exception:\n\n"
-        'Traceback (most recent call last):\n  File "/u/job.py", line 5, in f\n    raise\nmy.pkg.BadThing: no\n'
+        'Traceback (most recent call last):\n  File "/u/job.py", line 5, in f\n    raise\n'
+        "my.pkg.BadThing: no\n"
     )
     found = user_traceback_in([text])
     assert found is not None and found.summary == "BadThing: no (in function f, job.py:5)"
@@ -59,7 +62,8 @@ def test_exception_raised_from_another_is_the_one_reported() -> None:
 
 def test_an_error_inside_spark_s_worker_is_still_one_line() -> None:
     text = (
-        'Traceback (most recent call last):\n  File "/v/site-packages/pyspark/worker.py", line 1, in main\n    f()\n'
+        'Traceback (most recent call last):\n  File "/v/site-packages/pyspark/worker.py", line 1, in main\n'
+        "    f()\n"
         "pyspark.errors.exceptions.base.PySparkTypeError: [WRONG] Return type should be X\n"
     )
     error = map_texts([text])
@@ -70,15 +74,22 @@ def test_an_error_inside_spark_s_worker_is_still_one_line() -> None:
 @pytest.mark.parametrize(
     ("messages", "kind", "part"),
     [
-        (["[PATH_NOT_FOUND] Path does not exist: file:/data/in. SQLSTATE: 42K03"], SourceNotFound, "path /data/in does not"),
         (
-            ["org.apache.spark.sql.AnalysisException: [UNRESOLVED_COLUMN.WITH_SUGGESTION] A column `idd` cannot be resolved. SQLSTATE: 42703;\n'Project"],
+            ["[PATH_NOT_FOUND] Path does not exist: file:/data/in. SQLSTATE: 42K03"],
+            SourceNotFound,
+            "path /data/in does not",
+        ),
+        (
+            [
+                "org.apache.spark.sql.AnalysisException: [UNRESOLVED_COLUMN.WITH_SUGGESTION] "
+                "A column `idd` cannot be resolved. SQLSTATE: 42703;\n'Project"
+            ],
             InvalidExpression,
             "A column `idd` cannot be resolved.",
         ),
         (["[UNSUPPORTED_STREAMING_OPERATOR] no. SQLSTATE: 42KDE"], UnsupportedGraph, "no."),
-        (["Job aborted: ExecutorLostFailure (executor 1 exited)"], ExecutorLost, "an executor was lost"),
-        (["org.apache.spark.SparkException: outer", "java.io.IOException: disk full\n\tat x"], JobFailed, "disk full"),
+        (["Job aborted: ExecutorLostFailure (executor 1 exited)"], ExecutorLost, "executors were lost"),
+        (["org.apache.spark.X: outer", "java.io.IOException: disk full\n\tat x"], JobFailed, "disk full"),
         ([], JobFailed, "without a message"),
     ],
 )  # fmt: skip

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from yarnflow.errors import SchemaError
-from yarnflow.graph.rows import Row, record_values
+from yarnflow.graph.rows import Row, record_reader
 from yarnflow.graph.schema import VALUE_FIELD, Field, Schema
 from yarnflow.graph.types import DataType, checked_schema, parse_type
 
@@ -32,10 +32,11 @@ def encode_rows(rows: Sequence[object], schema: Schema | None) -> tuple[Schema, 
     import pyarrow as pa
 
     names = schema if schema is not None else _schema_of_rows(rows)
+    read = record_reader(names)
     columns: list[list[object]] = [[] for _ in names.fields]
     for number, row in enumerate(rows):
         try:
-            values = record_values(row, names)
+            values = read(row)
         except TypeError as exc:
             wanted = ", ".join(names.names)
             raise SchemaError(f"row {number} is {_short(row)}, which has not the fields {wanted}") from exc
@@ -111,7 +112,7 @@ def _plain(value: Any, kind: DataType) -> Any:
         return None
     if kind.name == "struct":
         schema = Schema(tuple(Field(name) for name, _ in kind.children))
-        values = record_values(value, schema)
+        values = record_reader(schema)(value)
         return {name: _plain(v, child) for (name, child), v in zip(kind.children, values, strict=True)}
     if kind.name == "array":
         return [_plain(item, kind.children[0][1]) for item in value]

@@ -112,7 +112,8 @@ def _states_since(details: JobDetails, seen: set[JobStatus]) -> list[JobStatus]:
     now = details.overview.status
     # times of first entry; equal times keep the order of the life cycle
     order = {status.value: index for index, status in enumerate(JobStatus)}
-    entered = sorted((at_ms, order[name], name) for name, at_ms in details.timestamps_ms.items() if name in order)
+    times = details.timestamps_ms.items()
+    entered = sorted((at_ms, order[name], name) for name, at_ms in times if name in order)
     missed = [JobStatus(name) for _, _, name in entered]
     return [*(status for status in missed if status is not now and status not in seen), now]
 

@@ -59,7 +59,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         java = find_java()
         cache_dir = parsed.cache_dir or default_cache_dir()
-        made = build_archives(java, cache_dir, lambda flags: train(java, list(DRIVER_JVM_FLAGS), flags, wrap_command))
+        made = build_archives(
+            java, cache_dir, lambda flags: train(java, list(DRIVER_JVM_FLAGS), flags, wrap_command)
+        )
     except YarnflowError as error:
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code

@@ -140,7 +140,9 @@ def _serve(
 
     backend = SparkBackend(jvm, configuration, host, secret, milestones)
     gateways = ThriftGatewayFactory(
-        secret, identity=assignment.driver_id, timeout_ms=configuration.get(cluster_options.RPC_ASK_TIMEOUT_MS)
+        secret,
+        identity=assignment.driver_id,
+        timeout_ms=configuration.get(cluster_options.RPC_ASK_TIMEOUT_MS),
     )
     fence = assignment.fence
     job_master = gateways.job_master(assignment.job_master_address, fence)
@@ -172,7 +174,8 @@ def _serve(
     finally:
         server.stop()
         gateways.close()
-    if configuration.get(python_options.CLASS_DATA_SHARING) != "off" and not archives_exist(java, default_cache_dir()):
+    sharing = configuration.get(python_options.CLASS_DATA_SHARING) != "off"
+    if sharing and not archives_exist(java, default_cache_dir()):
         start_in_background()
     return status
 

@@ -113,7 +113,12 @@ class SparkBackend:
     """
 
     def __init__(
-        self, jvm: GatewayJvm, configuration: Configuration, host: str, cluster_secret: bytes, milestones: Milestones
+        self,
+        jvm: GatewayJvm,
+        configuration: Configuration,
+        host: str,
+        cluster_secret: bytes,
+        milestones: Milestones,
     ) -> None:
         self._jvm = jvm
         self._configuration = configuration

@@ -114,7 +114,8 @@ def run_task_manager(configuration: Configuration, say: Say) -> int:
 
 
 def _open(configuration: Configuration) -> ClusterDirectory:
-    directory = open_cluster_directory(standalone_directory(configuration), configuration.get(cluster.LOG_DIR))
+    path = standalone_directory(configuration)
+    directory = open_cluster_directory(path, configuration.get(cluster.LOG_DIR))
     set_up_logging(directory.logs / f"supervisor-{os.getpid()}.log")
     return directory
 

@@ -1,16 +1,16 @@
 """Records as Python functions see them.
 
 Decides how a record of several fields looks to a user function (:class:`Row`) and how what
-a function returned becomes the values of the output fields (:func:`record_values`).  Never
+a function returned becomes the values of the output fields (:func:`record_reader`).  Never
 converts types: that is Arrow's work.  Flink counterpart: PyFlink's ``Row``.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping
+from collections import namedtuple
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
-from operator import itemgetter
 from typing import Any, ClassVar, SupportsIndex, cast, overload
 
 from yarnflow.graph.schema import Schema
@@ -85,6 +85,8 @@ def row_class(names: tuple[str, ...]) -> type[Row]:
     names : tuple of str
         Field names in order.  Names that are no identifiers work by ``row["name"]``.
     """
+    # namedtuple's own descriptors read the tuple without a detour over Row.__getitem__
+    fields = namedtuple("fields", names, rename=True)  # type: ignore[misc]
     members: dict[str, object] = {
         "__slots__": (),
         "_fields": names,
@@ -93,7 +95,7 @@ def row_class(names: tuple[str, ...]) -> type[Row]:
     for position, name in enumerate(names):
         # ``count`` and ``index`` win over tuple's methods; Row's own names do not give way
         if name.isidentifier() and not name.startswith("_") and name != "as_dict":
-            members[name] = property(itemgetter(position))
+            members[name] = vars(fields)[fields._fields[position]]
     return cast("type[Row]", type("Row", (Row,), members))
 
 
@@ -101,20 +103,31 @@ def _restore(names: tuple[str, ...], values: tuple[object, ...]) -> Row:
     return row_class(names)._make(values) if names else Row(*values)
 
 
-def record_values(record: object, schema: Schema) -> tuple[object, ...]:
-    """The output fields' values of what a user function returned, in schema order.
+RecordReader = Callable[[object], tuple[object, ...]]
+
+
+def record_reader(schema: Schema) -> RecordReader:
+    """A function from what a user function returned to the output fields' values, in schema order.
 
     A scalar stream takes the value as it is.  Others take a tuple, Row, list, NamedTuple,
-    mapping or dataclass instance.
-
-    Raises
-    ------
-    TypeError
-        The record does not have the stream's form; the message says which was expected.
+    mapping or dataclass instance.  The function raises TypeError when the record does not have
+    the stream's form; the message says which was expected.
     """
     if schema.scalar:
-        return (record,)
+        return lambda record: (record,)
     names = schema.names
+    count, own_class = len(names), row_class(names)
+
+    def read(record: object) -> tuple[object, ...]:
+        kind = type(record)
+        if kind is own_class or (kind is tuple and len(record) == count):  # type: ignore[arg-type]
+            return record  # type: ignore[return-value]
+        return _other_form(record, names)
+
+    return read
+
+
+def _other_form(record: object, names: tuple[str, ...]) -> tuple[object, ...]:
     if isinstance(record, Row) and record._fields and record._fields != names:
         if set(record._fields) == set(names):
             return tuple(record[name] for name in names)

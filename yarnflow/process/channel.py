@@ -103,6 +103,7 @@ class LineChannel:
                     self._handle(line)
         except (OSError, ValueError):
             pass  # closed by either side
+        self._connection.close()
         if self._on_close is not None:
             self._on_close()
 

@@ -8,13 +8,12 @@ function, field and value.  Flink counterpart: PyFlink's coders.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
 
-from yarnflow.graph.rows import input_records, record_values, row_class
+from yarnflow.graph.rows import input_records, record_reader, row_class
 from yarnflow.graph.schema import Field, Schema
 
 Converter = Callable[[Any], Any]
@@ -75,13 +74,13 @@ def to_arrow_value(kind: pa.DataType) -> Converter | None:
     if pa.types.is_struct(kind):
         fields = _struct_fields(kind)
         names = tuple(f.name for f in fields)
-        schema = _schema_of(names)
+        read = record_reader(_schema_of(names))
         inner = [_nested(f.type) for f in fields]
 
         def struct(value: Any) -> Any:
             if value is None:
                 return None
-            values = record_values(value, schema)
+            values = read(value)
             return {n: v if c is None else c(v) for n, v, c in zip(names, values, inner, strict=True)}
 
         return struct
@@ -164,11 +163,12 @@ class ColumnBuilder:
         self._function = function
         self._type_names = type_names
         self._width = len(schema.fields)
+        self._read = record_reader(schema)
 
     def values(self, record: Any) -> tuple[Any, ...]:
         """One record's values in field order."""
         try:
-            return record_values(record, self._schema)
+            return self._read(record)
         except TypeError as error:
             raise TypeError(f"{self._function}: {error}, got {_short(record)}") from None
 
@@ -235,16 +235,19 @@ def _short(value: Any) -> str:
     return text if len(text) <= 120 else text[:117] + "..."
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Shape:
-    """Makes rows of what one function returned, for the next function of the chain."""
+def row_maker(schema: Schema, function: str) -> Callable[[Any], Any]:
+    """A function from what one function returned to a row with names, for the next function.
 
-    schema: Schema
-    function: str
+    ``function`` is the one that returned it, for messages.
+    """
+    read, own_class, new = record_reader(schema), row_class(schema.names), tuple.__new__
 
-    def row(self, record: Any) -> Any:
-        """The record as a row with the stream's field names."""
+    def row(record: Any) -> Any:
+        if type(record) is own_class:
+            return record
         try:
-            return row_class(self.schema.names)._make(record_values(record, self.schema))
+            return new(own_class, read(record))
         except TypeError as error:
-            raise TypeError(f"{self.function}: {error}, got {_short(record)}") from None
+            raise TypeError(f"{function}: {error}, got {_short(record)}") from None
+
+    return row

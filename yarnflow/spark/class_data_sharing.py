@@ -44,13 +44,15 @@ def default_cache_dir(environ: Mapping[str, str] | None = None) -> Path:
     env = os.environ if environ is None else environ
     base = env.get("XDG_CACHE_HOME", "")
     # the specification has relative paths ignored
-    root = Path(base) if base and Path(base).is_absolute() else Path(env.get("HOME") or Path.home()) / ".cache"
+    home = Path(env.get("HOME") or Path.home())
+    root = Path(base) if base and Path(base).is_absolute() else home / ".cache"
     return root / "yarnflow" / "cds"
 
 
 def archive_path(role: Role, java: JavaRuntime, cache_dir: Path) -> Path:
     """Where the archive of this Java and this class path lies, or would lie."""
-    key = hashlib.sha256(f"{_FORMAT}:{java.program}:{java.version}:{class_path_fingerprint()}".encode()).hexdigest()
+    parts = f"{_FORMAT}:{java.program}:{java.version}:{class_path_fingerprint()}"
+    key = hashlib.sha256(parts.encode()).hexdigest()
     return cache_dir / f"{role.value}-java{java.feature}-{key[:16]}.jsa"
 
 
@@ -103,7 +105,7 @@ def build_archives(
             train({role: [f"-XX:ArchiveClassesAtExit={path}"] for role, path in made.items()})
             for role, path in made.items():
                 if not _usable(path):
-                    raise YarnflowError(f"no class-data archive of the {role.value} was written to {path.parent}")
+                    raise YarnflowError(f"no class-data archive of the {role.value} was written")
             for role, path in made.items():
                 os.replace(path, archive_path(role, java, cache_dir))
         finally:

@@ -25,7 +25,9 @@ EXECUTOR_MAIN: Final = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
 #: heaps below this are collected soonest, and with the least memory beside them, by one thread
 _SERIAL_GC_BELOW_MIB: Final = 1792
 #: variables of the TaskManager that must not reach user code
-_NOT_INHERITED: Final = ("PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET", "SPARK_CONNECT_MODE", "SPARK_REMOTE")
+_NOT_INHERITED: Final = (
+    "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET", "SPARK_CONNECT_MODE", "SPARK_REMOTE",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +108,8 @@ def executor_command(
         "--resourceProfileId",
         "0",
     ]
-    return ExecutorCommand(tuple(command), _environment(descriptor, settings, os.environ if environ is None else environ))
+    inherited = os.environ if environ is None else environ
+    return ExecutorCommand(tuple(command), _environment(descriptor, settings, inherited))
 
 
 def _java_options(asked: Sequence[str]) -> list[str]:

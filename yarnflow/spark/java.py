@@ -75,12 +75,12 @@ def find_java(environ: Mapping[str, str] | None = None) -> JavaRuntime:
     if too_old:
         found = too_old[0]
         raise JavaUnavailable(
-            f"Java {found.version or 'of unknown version'} at {found.program} (from {found.origin}) is too old, "
-            f"Java {MINIMUM_JAVA} or newer is needed; {_HOW_TO_GET}"
+            f"Java {found.version or 'of unknown version'} at {found.program} (from {found.origin}) is too "
+            f"old, Java {MINIMUM_JAVA} or newer is needed; {_HOW_TO_GET}"
         )
     java_home = env.get("JAVA_HOME", "")
-    hint = f"JAVA_HOME={java_home} has no bin/java and " if java_home else "no Java found: JAVA_HOME is not set, "
-    raise JavaUnavailable(f"{hint}PATH has no java; {_HOW_TO_GET}")
+    hint = f"JAVA_HOME={java_home} has no bin/java" if java_home else "JAVA_HOME is not set"
+    raise JavaUnavailable(f"no Java found: {hint}, PATH has no java; {_HOW_TO_GET}")
 
 
 def _candidates(env: Mapping[str, str]) -> Iterator[tuple[str, Path]]:

@@ -175,9 +175,9 @@ class GatewayJvm:
         while not self._connection_file.exists():
             status = self._process.poll()
             if status is not None:
-                raise DriverLost(f"the driver's JVM ended with status {status} before it was up; see the driver's log")
+                raise DriverLost(f"the driver's JVM ended with status {status} before it was up; see its log")
             if time.monotonic() > deadline:
-                raise DriverLost(f"the driver's JVM did not come up within {timeout_s:.0f} s; see the driver's log")
+                raise DriverLost(f"the driver's JVM did not come up within {timeout_s:.0f} s; see its log")
             time.sleep(_POLL_S)
         content = self._connection_file.read_bytes()
         shutil.rmtree(self._connection_file.parent, ignore_errors=True)

@@ -27,7 +27,7 @@ from yarnflow.graph.rows import row_class
 from yarnflow.graph.schema import EVENT_TIME_FIELD, KEY_FIELD, Schema
 from yarnflow.spark.arrow_values import (
     ColumnBuilder,
-    Shape,
+    row_maker,
     column_values,
     microseconds,
     records,
@@ -178,7 +178,7 @@ class _Run:
                 shaped=bool(self.spec.stages),
             )
         if isinstance(head, PickledHead):
-            shape = None if head.output.scalar else Shape(head.output, _called(head.closure)).row
+            shape = None if head.output.scalar else row_maker(head.output, _called(head.closure))
 
             def unpickled(batch: pa.RecordBatch) -> Iterator[Any]:
                 # made by our own KeyedReduce one operator before, never from outside
@@ -223,7 +223,7 @@ class _Run:
             leaves = bool(changing) and n == changing[-1] and n == len(stages) - 1
             shaped = stage.kind in _CHANGES_RECORDS and not stage.output.scalar and not leaves
             if shaped:
-                names[f"s{n}"] = Shape(stage.output, _called(stage.closure)).row
+                names[f"s{n}"] = row_maker(stage.output, _called(stage.closure))
             if stage.kind is PythonKind.MAP:
                 line(f"v = s{n}(f{n}(v))" if shaped else f"v = f{n}(v)")
             elif stage.kind is PythonKind.FILTER:
@@ -318,7 +318,7 @@ def _window_records(
         key_values = map(row_class(head.key_names)._make, zip(*keys, strict=True))
     else:
         key_values = itertools.repeat(None)
-    rows = None if head.output.scalar else Shape(head.output, _called(head.closure)).row
+    rows = None if head.output.scalar else row_maker(head.output, _called(head.closure))
     if head.kind is WindowFunctionKind.REDUCE and rows is not None:
         function = named(function, rows)
     shape = rows if shaped else None

@@ -23,6 +23,7 @@ from yarnflow.spark.spark_home import module_options, spark_home
 logger = logging.getLogger(__name__)
 
 _ROCKSDB_PROVIDER: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+_ROCKSDB_OPTIONS: Final = "spark.sql.streaming.stateStore.rocksdb"
 _HASHMAP_PROVIDER: Final = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
 
 #: what the attachment of executors depends on → what to set instead
@@ -108,7 +109,7 @@ def spark_options(settings: SessionSettings) -> dict[str, str]:
         "spark.sql.streaming.stateStore.providerClass": (
             _ROCKSDB_PROVIDER if settings.state_backend == "rocksdb" else _HASHMAP_PROVIDER
         ),
-        "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": _text(settings.state_changelog),
+        f"{_ROCKSDB_OPTIONS}.changelogCheckpointing.enabled": _text(settings.state_changelog),
         # idle triggers would otherwise rewrite checkpoint files for nothing
         "spark.sql.streaming.noDataProgressEventInterval": "10000",
         "spark.sql.streaming.metricsEnabled": "false",
@@ -116,6 +117,7 @@ def spark_options(settings: SessionSettings) -> dict[str, str]:
         "spark.scheduler.minRegisteredResourcesRatio": "0",
         "spark.scheduler.maxRegisteredResourcesWaitingTime": "0s",
         "spark.task.maxFailures": "4",
+        "spark.python.daemon.module": "yarnflow.spark.worker_daemon",
         # dead executors are seen by their closed connection; this is for stopped ones
         "spark.executor.heartbeatInterval": "5s",
         "spark.network.timeout": "60s",

@@ -24,7 +24,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from yarnflow.graph.operators import Closure, KeyedReduce, RunningAggregate
 from yarnflow.graph.rows import row_class
 from yarnflow.graph.schema import Field, Schema
-from yarnflow.spark.arrow_values import Shape
+from yarnflow.spark.arrow_values import row_maker
 from yarnflow.spark.python_chain import PICKLED_COLUMN, named, worker_function
 from yarnflow.spark.schemas import quoted, to_arrow, visible_columns
 from yarnflow.spark.windows import key_columns
@@ -103,7 +103,7 @@ class ReduceProcessor(StatefulProcessor):
         self._make = row_class(self._names)._make
         if not self._scalar:
             where = f"{self._closure.name} ({self._closure.origin})"
-            self._function = named(self._function, Shape(Schema(tuple(map(Field, self._names))), where).row)
+            self._function = named(self._function, row_maker(Schema(tuple(map(Field, self._names))), where))
 
     def handleInputRows(
         self, key: Any, rows: Iterator[Row], timerValues: Any

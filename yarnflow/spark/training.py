@@ -123,8 +123,8 @@ def _run_queries(spark: Any, directory: Path) -> None:
         stream.mapInArrow(parse, schema)
         .withWatermark("ts", "5 minutes")
         .groupBy("k", F.window("ts", "1 hour"))
-        .agg(F.count("*").alias("n"), F.sum("v").alias("s"), F.collect_list(F.struct("ts", "v")).alias("items"))
-        .select("k", F.col("window.start").alias("start"), "n", "s", F.size("items").alias("m"))
+        .agg(F.count("*").alias("n"), F.sum("v").alias("s"), F.collect_list(F.struct("ts", "v")).alias("all"))
+        .select("k", F.col("window.start").alias("start"), "n", "s", F.size("all").alias("m"))
     )
     query = (
         windows.writeStream.foreachBatch(write)
@@ -137,4 +137,5 @@ def _run_queries(spark: Any, directory: Path) -> None:
         raise ResourceError(f"the training job did not end within {_QUERY_TIMEOUT_S:.0f} s")
     spark.read.parquet(str(sink)).createOrReplaceTempView("out")
     spark.sql("SELECT k, sum(n) AS n FROM out GROUP BY k ORDER BY n DESC").toPandas()
-    spark.createDataFrame([(1, "a")], "i int, s string").join(spark.range(10), F.col("i") == F.col("id")).collect()
+    pairs = spark.createDataFrame([(1, "a")], "i int, s string")
+    pairs.join(spark.range(10), F.col("i") == F.col("id")).collect()

@@ -30,7 +30,7 @@ from yarnflow.errors import (
 )
 
 _TRACEBACK: Final = "Traceback (most recent call last):"
-_FRAME: Final = re.compile(r'^\s*(?:\| )?File "(?P<file>[^"]+)", line (?P<line>\d+)(?:, in (?P<function>.+))?$')
+_FRAME: Final = re.compile(r'^\s*File "(?P<file>[^"]+)", line (?P<line>\d+)(?:, in (?P<function>.+))?$')
 _JAVA_FRAME: Final = re.compile(r"^\s*(at [\w.$/<>]+\(|\.\.\. \d+ more|Caused by: |Driver stacktrace:)")
 _EXCEPTION_LINE: Final = re.compile(r"^(?P<type>[A-Za-z_][\w.]*)(?:: ?(?P<message>.*))?$")
 _CONDITION: Final = re.compile(r"^\[(?P<name>[A-Z][A-Z0-9_.]+)\] ?")
@@ -41,11 +41,13 @@ _MISSING_PATH: Final = re.compile(
 )
 _PACKAGE_DIR: Final = str(Path(yarnflow.__file__).parent) + "/"
 _FRAMEWORK_PATHS: Final = (
-    "/site-packages/pyspark/", "/dist-packages/pyspark/", "/pyspark.zip/", "/site-packages/py4j/", "-src.zip/py4j/",
+    "/site-packages/pyspark/", "/dist-packages/pyspark/", "/pyspark.zip/", "/site-packages/py4j/",
+    "-src.zip/py4j/",
     "/site-packages/yarnflow/", "/dist-packages/yarnflow/", "/cloudpickle/", "<frozen ", _PACKAGE_DIR,
 )  # fmt: skip
 _EXECUTOR_LOSS: Final = ("ExecutorLostFailure", "ExecutorDeadException", "Executor heartbeat timed out")
-_UNSUPPORTED: Final = ("UNSUPPORTED_", "STREAMING_OUTPUT_MODE", "NOT_SUPPORTED", "STATE_STORE_", "INVALID_OBSERVED")
+_UNSUPPORTED: Final = ("UNSUPPORTED_", "STREAMING_OUTPUT_MODE", "NOT_SUPPORTED", "STATE_STORE_")
+_MISSING: Final = ("PATH_NOT_FOUND", "Path does not exist", "FileNotFoundException")
 _JVM_GONE: Final = ("Py4JNetworkError", "ConnectionRefusedError", "ConnectionResetError")
 
 
@@ -133,13 +135,16 @@ def map_texts(messages: Sequence[str]) -> YarnflowError:
     if user is not None and user.file:
         return UserCodeError(user.summary, user.text)
     for message in reversed(messages):
-        if "PATH_NOT_FOUND" in message or "Path does not exist" in message or "FileNotFoundException" in message:
+        if any(mark in message for mark in _MISSING):
             match = _MISSING_PATH.search(message)
             path = match.group("path") if match else _first_line(message)
-            return SourceNotFound(f"path {path.removeprefix('file:')} does not exist; check that every TaskManager can read it")
+            path = path.removeprefix("file:")
+            return SourceNotFound(f"path {path} does not exist; check that every TaskManager can read it")
     for message in messages:
         if any(mark in message for mark in _EXECUTOR_LOSS):
-            return ExecutorLost("an executor was lost more often than spark.task.maxFailures allows; see the TaskManagers' logs")
+            return ExecutorLost(
+                "executors were lost more often than spark.task.maxFailures allows; see the TaskManagers' logs"
+            )
     for message in reversed(messages):
         match = _CONDITION.match(_strip_type(message))
         if match is not None:
@@ -203,7 +208,7 @@ def _messages(error: BaseException) -> Iterator[str]:
             yield from _java_messages(java)
         elif current.__traceback__ is not None and not _is_spark_exception(current):
             # raised in this process: by a foreachBatch function or a sink
-            yield "".join(traceback.format_exception(type(current), current, current.__traceback__, chain=False))
+            yield "".join(traceback.format_exception(current, chain=False))
         else:
             yield _plain_message(current)
         current = getattr(current, "_cause", None) or current.__cause__ or current.__context__
