@@ -118,7 +118,8 @@ def test_streaming_queries_are_adopted_reported_and_canceled(driver: DriverProce
     driver.script(8, STREAM)
     driver.job_master.await_phase(8, DriverPhase.RUNNING)
     reports = driver.job_master.reports
-    poll_until(lambda: any(q.query == "rates" and q.total_input_rows > 20 for r in reports for q in r.queries))
+    poll_until(lambda: any(q.total_input_rows > 20 for r in reports for q in r.queries))
+    assert {q.query for q in reports[-1].queries} == {"rates"}
     assert "FIRST_BATCH" in driver.job_master.reports[-1].milestones_ms
     driver.gateway.cancel()
     driver.job_master.await_phase(8, DriverPhase.CANCELED)

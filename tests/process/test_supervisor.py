@@ -182,7 +182,8 @@ def test_stop_ends_all_and_starts_nothing_any_more(world: World) -> None:
 
 
 def _assignment(driver_id: str) -> DriverAssignment:
-    return DriverAssignment(JobId("a" * 32), DriverId(driver_id), "localhost:1", Fence("l", 1), "file:/c", "/w")
+    job = JobId("a" * 32)
+    return DriverAssignment(job, DriverId(driver_id), "localhost:1", Fence("l", 1), "file:/c", "/w")
 
 
 def _driver_pool(world: World) -> tuple[DriverPool, list[tuple[str, int, str]]]:

@@ -118,3 +118,8 @@ def test_gateway_command_and_environment() -> None:
 def test_small_heaps_are_collected_by_one_thread(heap_mib: int, serial: bool) -> None:
     command = executor_command(descriptor(), settings(heap_mib=heap_mib), {}).command
     assert ("-XX:+UseSerialGC" in command) is serial
+
+
+def test_the_user_s_collector_replaces_ours() -> None:
+    command = executor_command(descriptor(java_options=("-XX:+UseG1GC",)), settings(), {}).command
+    assert [part for part in command if part.endswith("GC")] == ["-XX:+UseG1GC"]

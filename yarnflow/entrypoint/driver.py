@@ -32,7 +32,7 @@ from yarnflow.process.secret import read_secret
 from yarnflow.process.spawn import wrap_command
 from yarnflow.spark.class_data_sharing import Role, archives_exist, default_cache_dir, jvm_flags
 from yarnflow.spark.java import JavaRuntime, find_java
-from yarnflow.spark.jvm import DRIVER_JVM_FLAGS, GatewayJvm, gateway_command
+from yarnflow.spark.jvm import DRIVER_JVM_FLAGS, GatewayJvm, gateway_command, has_collector
 
 logger = logging.getLogger(__name__)
 
@@ -72,12 +72,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def driver_jvm_flags(java: JavaRuntime, configuration: Configuration) -> list[str]:
     """JVM options of a driver."""
-    flags = list(DRIVER_JVM_FLAGS)
+    own = (configuration.get_raw("spark.driver.extraJavaOptions") or "").split()
+    flags = [flag for flag in DRIVER_JVM_FLAGS if not (has_collector([flag]) and has_collector(own))]
     flags.append(f"-XX:MaxMetaspaceSize={configuration.get(memory_options.DRIVER_METASPACE_MIB)}m")
     if configuration.get(python_options.CLASS_DATA_SHARING) != "off":
         flags += jvm_flags(Role.DRIVER, java, default_cache_dir())
     # the user's come last, as the JVM takes the last of two
-    return flags + (configuration.get_raw("spark.driver.extraJavaOptions") or "").split()
+    return flags + own
 
 
 def own_host(job_manager_host: str) -> str:
@@ -132,7 +133,7 @@ def _serve(
     jvm.connect()
     milestones.reached("JVM_UP")
     if not reader.arrived:
-        warm_up(jvm.connect())
+        warm_up(jvm.connect(), lambda: reader.arrived)
     text = reader.wait()
     assignment = from_json(DriverAssignment, text)
     logger.info("This is driver %s of job %s.", assignment.driver_id, assignment.job_id)

@@ -17,7 +17,7 @@ from typing import Final
 
 from yarnflow.core.messages import ExecutorDescriptor
 from yarnflow.spark.java import JavaRuntime
-from yarnflow.spark.jvm import common_flags
+from yarnflow.spark.jvm import common_flags, has_collector
 from yarnflow.spark.spark_home import class_path, module_options, spark_home
 
 EXECUTOR_MAIN: Final = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
@@ -77,12 +77,13 @@ def executor_command(
         Environment to start from; this process's by default.
     """
     options = _java_options(descriptor.java_options)
+    small = settings.heap_mib < _SERIAL_GC_BELOW_MIB
     command = [
         str(settings.java.program),
         f"-Xmx{settings.heap_mib}m",
         f"-XX:MaxMetaspaceSize={settings.metaspace_mib}m",
         *([f"-XX:MaxDirectMemorySize={settings.direct_memory_mib}m"] if settings.direct_memory_mib else []),
-        *(["-XX:+UseSerialGC"] if settings.heap_mib < _SERIAL_GC_BELOW_MIB else []),
+        *(["-XX:+UseSerialGC"] if small and not has_collector(options) else []),
         # an executor without memory must end, so that Spark runs its tasks elsewhere
         "-XX:+ExitOnOutOfMemoryError",
         *common_flags(),

@@ -75,6 +75,11 @@ def common_flags() -> list[str]:
     ]
 
 
+def has_collector(options: Sequence[str]) -> bool:
+    """Whether the options choose a garbage collector; a JVM that is told two does not start."""
+    return any(option.startswith("-XX:+Use") and option.endswith("GC") for option in options)
+
+
 def gateway_environment(environ: Mapping[str, str], host: str, connection_file: Path) -> dict[str, str]:
     """The environment of the gateway JVM."""
     env = dict(environ)

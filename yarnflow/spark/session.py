@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -281,37 +281,44 @@ def open_session(gateway: Any, settings: SessionSettings) -> DriverSession:
     return DriverSession(SparkSession(context), master.rpc_env, options)
 
 
-def warm_up(gateway: Any) -> None:
+def warm_up(gateway: Any, wanted: Callable[[], bool]) -> None:
     """Have a spare driver's JVM load and compile what every session needs, by a throw-away one.
 
-    Takes some seconds, so only a driver that waits for its job does it.  Errors are ignored:
-    whatever is wrong will be seen by the real session.
+    Takes some seconds, so only a driver that waits for its job does it, and between its steps it
+    looks whether the job has come.  Errors are ignored: the real session will meet them again.
+
+    Parameters
+    ----------
+    gateway : py4j gateway
+    wanted : callable
+        The job has come: stop warming up.
     """
     from pyspark import SparkConf, SparkContext
     from pyspark.sql import SparkSession
 
+    rpc_env: Any = None
+    context: SparkContext | None = None
     try:
         SparkContext._ensure_initialized(gateway=gateway)
-        conf = SparkConf(loadDefaults=False, _jvm=gateway.jvm)
-        for key, value in {
-            "spark.app.name": "spare",
-            "spark.ui.enabled": "false",
-            "spark.driver.host": "127.0.0.1",
-            "spark.driver.bindAddress": "127.0.0.1",
-            "spark.authenticate": "true",
-            "spark.authenticate.secret": "spare",
-        }.items():
-            conf.set(key, value)
         master = MasterEndpoint(gateway, "127.0.0.1", "spare")
-        conf.setMaster(master.url)
-        context = SparkContext(conf=conf, gateway=gateway)
-        spark = SparkSession(context)
-        spark.range(1).groupBy("id").count()._jdf.queryExecution().executedPlan()
-        spark.stop()
-        master.rpc_env.shutdown()
-        logger.info("This spare driver is warm.")
+        rpc_env = master.rpc_env
+        if not wanted():
+            conf = SparkConf(loadDefaults=False, _jvm=gateway.jvm)
+            for key, value in spark_options(SessionSettings("spare", "127.0.0.1", "spare")).items():
+                conf.set(key, value)
+            conf.setMaster(master.url)
+            context = SparkContext(conf=conf, gateway=gateway)
+        if context is not None and not wanted():
+            counted = SparkSession(context).range(1).groupBy("id").count()
+            counted._jdf.queryExecution().executedPlan()
+            logger.info("This spare driver is warm.")
     except Exception as error:
         logger.warning("Warming up failed: %s", type(error).__name__)
+    finally:
+        if context is not None:
+            SparkSession(context).stop()
+        if rpc_env is not None:
+            rpc_env.shutdown()
 
 
 def _text(flag: bool) -> str:

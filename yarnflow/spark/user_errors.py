@@ -143,7 +143,7 @@ def map_texts(messages: Sequence[str]) -> YarnflowError:
     for message in messages:
         if any(mark in message for mark in _EXECUTOR_LOSS):
             return ExecutorLost(
-                "executors were lost more often than spark.task.maxFailures allows; see the TaskManagers' logs"
+                "executors were lost more often than spark.task.maxFailures allows; see TaskManagers' logs"
             )
     for message in reversed(messages):
         match = _CONDITION.match(_strip_type(message))
