@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import struct
@@ -31,7 +32,7 @@ def _expect(done: Started, error: type[errors.YarnflowError], *parts: str) -> No
     assert len(lines) == 1, done.stderr
     for part in parts:
         assert part in lines[0]
-    assert "yarnflow/" not in done.stderr.replace("yarnflow/api", ""), "a traceback of ours was shown"
+    assert "Traceback" not in done.stderr, "a traceback of ours was shown"
 
 
 def test_missing_program(yarnflow: Commands) -> None:
@@ -39,11 +40,17 @@ def test_missing_program(yarnflow: Commands) -> None:
 
 
 def test_syntax_error(yarnflow: Commands, tmp_path: Path) -> None:
-    _expect(yarnflow.run("submit", _program(tmp_path, "env.execute(")), errors.ProgramSyntaxError, "program.py:")
+    _expect(
+        yarnflow.run("submit", _program(tmp_path, "env.execute(")),
+        errors.ProgramSyntaxError,
+        "program.py, line 5",
+    )
 
 
 def test_unknown_option(yarnflow: Commands, tmp_path: Path) -> None:
-    done = yarnflow.run("submit", "-Dparalellism.default=2", _program(tmp_path, "numbers.print(); env.execute()"))
+    done = yarnflow.run(
+        "submit", "-Dparalellism.default=2", _program(tmp_path, "numbers.print(); env.execute()")
+    )
     _expect(done, errors.UnknownOption, "parallelism.default")
 
 
@@ -95,13 +102,16 @@ def test_source_path_that_is_not_there(yarnflow: Commands, tmp_path: Path) -> No
         tmp_path,
         "from yarnflow.api import FileSource\n"
         "env.from_source(FileSource('/no/such/place', 'csv', 'a INT')).print()\nenv.execute()\n",
+        HEADER.rsplit("numbers", 1)[0],
     )
     _expect(yarnflow.run("submit", program), errors.SourceNotFound, "/no/such/place")
 
 
 def test_script_that_raises(yarnflow: Commands, tmp_path: Path) -> None:
     program = _program(
-        tmp_path, "from pyspark.sql import SparkSession\nSparkSession.builder.getOrCreate()\nraise KeyError('x')\n", ""
+        tmp_path,
+        "from pyspark.sql import SparkSession\nSparkSession.builder.getOrCreate()\nraise KeyError('x')\n",
+        "",
     )
     done = yarnflow.run("submit", program)
     assert done.process.returncode == errors.ProgramFailed.exit_code
@@ -121,10 +131,7 @@ def test_java_is_missing(yarnflow: Commands, tmp_path: Path) -> None:
 def test_no_free_port(yarnflow: Commands, tmp_path: Path) -> None:
     with socket.create_server(("0.0.0.0", 0)) as taken:
         port = taken.getsockname()[1]
-        done = yarnflow.start(
-            "jobmanager", f"-Djobmanager.rpc.port={port}", environment={"XDG_RUNTIME_DIR": str(tmp_path)}
-        )
-        done.wait(60)
+        done = yarnflow.run("jobmanager", f"-Djobmanager.rpc.port={port}", f"-Dio.tmp.dirs={tmp_path}")
         assert done.process.returncode == errors.PortUnavailable.exit_code, done.stderr
         assert str(port) in done.stderr
 
@@ -140,17 +147,15 @@ def test_no_free_port(yarnflow: Commands, tmp_path: Path) -> None:
 def test_malformed_frame_does_not_hurt_the_job_manager(
     yarnflow: Commands, tmp_path: Path, garbage: bytes
 ) -> None:
-    runtime = {"XDG_RUNTIME_DIR": str(tmp_path)}
-    master = yarnflow.start("jobmanager", "-Djobmanager.rpc.port=0", environment=runtime)
+    directory = f"-Dio.tmp.dirs={tmp_path}"
+    master = yarnflow.start("jobmanager", "-Djobmanager.rpc.port=0", directory)
     published = wait_until(lambda: list(tmp_path.rglob("jobmanager.json")), "the JobManager's address")
-    import json
-
     host, port = json.loads(published[0].read_text())["address"].rsplit(":", 1)
     with socket.create_connection((host, int(port)), 10) as connection:
         connection.sendall(garbage)
         connection.shutdown(socket.SHUT_WR)
         while connection.recv(4096):
             pass
-    listing = yarnflow.start("list", "-m", f"{host}:{port}", environment=runtime)
+    listing = yarnflow.start("list", "-m", f"{host}:{port}", directory)
     assert listing.wait(60) == 0, listing.stderr
     assert master.process.poll() is None

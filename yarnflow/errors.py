@@ -432,6 +432,19 @@ def _tree(root: type[YarnflowError]) -> dict[str, type[YarnflowError]]:
 ERRORS_BY_CODE: Final[dict[str, type[YarnflowError]]] = _tree(YarnflowError)
 
 
+def error_from_exit(exit_status: int, output: str) -> YarnflowError | None:
+    """The error one of our own processes ended with, from its exit status and last output.
+
+    Such a process prints ``error: …`` and exits with the error's ``exit_code``; None when this
+    one did not end that way.
+    """
+    lines = [line for line in output.splitlines() if line.startswith("error: ")]
+    for cls in ERRORS_BY_CODE.values():
+        if lines and cls.exit_code == exit_status:
+            return error_from_code(cls.code, lines[-1].removeprefix("error: "))
+    return None
+
+
 def error_from_code(code: str, message: str, details: str = "") -> YarnflowError:
     """Rebuild an error that crossed a process boundary.
 

@@ -44,9 +44,7 @@ HEARTBEAT_INTERVAL_S = 10
 def serve(pipe: Connection, directory: str) -> None:
     """JobManager process: reports port and fence, then CPU seconds and TaskManagers whenever asked."""
     configuration = Configuration.from_dict({"jobmanager.rpc.port": "0"}, "bench")
-    manager = JobManager(
-        configuration, Path(directory), SECRET, FakeDriverLauncher(), FakeResourceProvider()
-    )
+    manager = JobManager(configuration, Path(directory), SECRET, FakeDriverLauncher(), FakeResourceProvider())
     thread = threading.Thread(target=manager.run, daemon=True)
     thread.start()
     address_file = Path(directory) / "jobmanager.json"

@@ -23,7 +23,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 BIN = Path(sys.executable).parent
 
-SCRIPT = '''
+SCRIPT = """
 import sys
 from pyspark.sql import SparkSession, functions as F
 sys.path.insert(0, {root!r})
@@ -40,7 +40,7 @@ windows = windows.toDF("origin", "carrier", "window", "flights", "departed", "me
 query = (windows.writeStream.format("parquet").option("path", {output!r})
          .option("checkpointLocation", {output!r} + "-checkpoint").trigger(availableNow=True).start())
 query.awaitTermination()
-'''
+"""
 
 
 def first_result_s(output: Path, process: subprocess.Popen[Any], start: float) -> float:
@@ -58,12 +58,18 @@ def run(command: list[str], output: Path, log: Path, environment: dict[str, str]
     """One submit; times in seconds since the command was typed."""
     start, start_ms = time.monotonic(), int(time.time() * 1000)
     with log.open("wb") as file:
-        process = subprocess.Popen(command, stdout=file, stderr=file, cwd=ROOT, env={**os.environ, **environment})
+        process = subprocess.Popen(
+            command, stdout=file, stderr=file, cwd=ROOT, env={**os.environ, **environment}
+        )
         first = first_result_s(output, process, start)
         status = process.wait()
     if status != 0:
         raise SystemExit(f"{' '.join(command)} ended with status {status}:\n{log.read_text()[-2000:]}")
-    return {"first_result_s": round(first, 2), "end_s": round(time.monotonic() - start, 2), "start_ms": start_ms}
+    return {
+        "first_result_s": round(first, 2),
+        "end_s": round(time.monotonic() - start, 2),
+        "start_ms": start_ms,
+    }
 
 
 def breakdown(log: Path, start_ms: int) -> dict[str, float]:
@@ -92,7 +98,10 @@ def main() -> None:
             result = run(command, output, log, {})
             result["milestones_s"] = breakdown(log, result["start_ms"])
             results["yarnflow"].append(result)
-            for name, master in (("spark_local", "local[2]"), ("spark_local_cluster", "local-cluster[1,2,1024]")):
+            for name, master in (
+                ("spark_local", "local[2]"),
+                ("spark_local_cluster", "local-cluster[1,2,1024]"),
+            ):
                 output, log = directory / f"{name}-{number}", directory / f"{name}-{number}.log"
                 script = directory / f"{name}-{number}.py"
                 script.write_text(
@@ -105,7 +114,9 @@ def main() -> None:
                     )
                 )
                 spark = [str(BIN / "spark-submit"), "--master", master, "--conf", "spark.ui.enabled=false"]
-                results[name].append(run([*spark, str(script)], output, log, {"PYSPARK_PYTHON": sys.executable}))
+                results[name].append(
+                    run([*spark, str(script)], output, log, {"PYSPARK_PYTHON": sys.executable})
+                )
     median = {name: statistics.median(r["first_result_s"] for r in runs) for name, runs in results.items()}
     print(
         json.dumps(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from yarnflow.core.ids import AllocationId, JobId, TaskManagerId
+from yarnflow.core.ids import AllocationId, DriverId, JobId, TaskManagerId
 from yarnflow.core.messages import (
     DriverPhase,
     DriverRegistration,
@@ -21,7 +21,6 @@ from yarnflow.core.messages import (
     ProgramKind,
     SlotOffer,
 )
-from yarnflow.core.ids import DriverId
 from yarnflow.core.states import JobStatus
 from yarnflow.errors import JobError, JobNotFound
 from yarnflow.process.clock import SystemClock

@@ -40,7 +40,9 @@ USER_ERROR = ErrorInfo("USER_CODE", "ValueError: bad row", "Traceback …")
 class Bench:
     """A JobMaster of two slots with fakes all around."""
 
-    def __init__(self, restart: str = "fixed-delay", kind: ProgramKind = ProgramKind.GRAPH, attempts: int = 2) -> None:
+    def __init__(
+        self, restart: str = "fixed-delay", kind: ProgramKind = ProgramKind.GRAPH, attempts: int = 2
+    ) -> None:
         self.clock = ManualClock()
         self.gateways = FakeGateways()
         self.launcher = FakeDriverLauncher()
@@ -102,7 +104,9 @@ class Bench:
 
     def offer(self, task_manager: TaskManagerId, count: int = 1) -> int:
         offers = [
-            SlotOffer(AllocationId(f"alloc-{next(self._allocations)}"), index, task_manager, ADDRESS[task_manager])
+            SlotOffer(
+                AllocationId(f"alloc-{next(self._allocations)}"), index, task_manager, ADDRESS[task_manager]
+            )
             for index in range(count)
         ]
         accepted = self.master.offer_slots(offers)

@@ -7,7 +7,13 @@ import itertools
 import pytest
 
 from yarnflow.core.ids import JobId, TaskManagerId
-from yarnflow.core.messages import Fence, LeaderInfo, SlotStatus, TaskManagerHeartbeat, TaskManagerRegistration
+from yarnflow.core.messages import (
+    Fence,
+    LeaderInfo,
+    SlotStatus,
+    TaskManagerHeartbeat,
+    TaskManagerRegistration,
+)
 from yarnflow.errors import RpcUnavailable, TaskManagerNotFound
 from yarnflow.runtime.resource_manager import ResourceManager, ResourceManagerSettings
 from yarnflow.testing.gateways import FakeGateways, FakeResourceProvider

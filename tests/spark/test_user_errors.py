@@ -114,3 +114,10 @@ def test_an_error_of_this_process_keeps_user_frames_only() -> None:
         found = user_traceback_of(error, below="/u/job.py")
     assert found.summary == "KeyError: 'k' (in function main, job.py:2)"
     assert "test_user_errors" not in found.text
+
+
+def test_a_traceback_with_user_frames_is_preferred_to_a_later_one_without() -> None:
+    user = 'Traceback (most recent call last):\n  File "/u/job.py", line 3, in f\n    g()\nKeyError: 1\n'
+    spark = 'Traceback (most recent call last):\n  File "/v/site-packages/pyspark/x.py", line 1, in y\nE\n'
+    found = user_traceback_in([spark, user + spark])
+    assert found is not None and found.summary == "KeyError: 1 (in function f, job.py:3)"

@@ -27,6 +27,7 @@ VERBS: Final[dict[str, tuple[str, str]]] = {
     "cancel": ("cancel", "Cancel a job."),
     "jobmanager": ("jobmanager", "Run the JobManager of a standalone cluster."),
     "taskmanager": ("taskmanager", "Run a TaskManager of a standalone cluster."),
+    "prepare": ("prepare", "Make jobs start faster on this machine, once."),
     "version": ("version", "Show versions."),
 }
 #: habits of Flink's users

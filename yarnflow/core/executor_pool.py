@@ -88,9 +88,7 @@ class ExecutorPool:
         seen = set(executor_ids)
         return replace(
             self,
-            records=tuple(
-                replace(record, registered=record.executor_id in seen) for record in self.records
-            ),
+            records=tuple(replace(record, registered=record.executor_id in seen) for record in self.records),
         )
 
     @property

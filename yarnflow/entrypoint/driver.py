@@ -30,7 +30,7 @@ from yarnflow.errors import YarnflowError
 from yarnflow.process.logs import set_up_logging
 from yarnflow.process.secret import read_secret
 from yarnflow.process.spawn import wrap_command
-from yarnflow.spark.class_data_sharing import Role, archives_exist, default_cache_dir, jvm_flags
+from yarnflow.spark.class_data_sharing import Role, default_cache_dir, jvm_flags
 from yarnflow.spark.java import JavaRuntime, find_java
 from yarnflow.spark.jvm import DRIVER_JVM_FLAGS, GatewayJvm, gateway_command, has_collector
 
@@ -120,7 +120,6 @@ def _serve(
     # slow imports, while the JVM comes up
     from yarnflow.core.json_codec import from_json
     from yarnflow.core.messages import DriverAssignment
-    from yarnflow.entrypoint.cds import start_in_background
     from yarnflow.entrypoint.driver_backend import SparkBackend
     from yarnflow.process.clock import SystemClock
     from yarnflow.rpc.gateways import ThriftGatewayFactory, driver_service
@@ -144,6 +143,7 @@ def _serve(
         secret,
         identity=assignment.driver_id,
         timeout_ms=configuration.get(cluster_options.RPC_ASK_TIMEOUT_MS),
+        max_frame_bytes=configuration.get(cluster_options.RPC_FRAME_SIZE_BYTES),
     )
     fence = assignment.fence
     job_master = gateways.job_master(assignment.job_master_address, fence)
@@ -175,9 +175,6 @@ def _serve(
     finally:
         server.stop()
         gateways.close()
-    sharing = configuration.get(python_options.CLASS_DATA_SHARING) != "off"
-    if sharing and not archives_exist(java, default_cache_dir()):
-        start_in_background()
     return status
 
 

@@ -75,7 +75,8 @@ class SparkExecutorProcesses:
             ProcessSpec(
                 name=f"executor-{descriptor.executor_id}",
                 command=command.command,
-                log_file=self._logs / f"{self._name}-{descriptor.job_id[:8]}-executor-{descriptor.executor_id}.log",
+                log_file=self._logs
+                / f"{self._name}-{descriptor.job_id[:8]}-executor-{descriptor.executor_id}.log",
                 environment=command.environment,
                 cwd=self._scratch,
             )

@@ -92,7 +92,9 @@ class JobManager:
                 pending_slot_timeout_ms=timeout_ms,
                 slots_per_worker=configuration.get(cluster_options.TASKMANAGER_SLOTS),
                 workers_expected=(
-                    configuration.get(cluster_options.MINICLUSTER_TASKMANAGERS) if provider.replaces_workers else 0
+                    configuration.get(cluster_options.MINICLUSTER_TASKMANAGERS)
+                    if provider.replaces_workers
+                    else 0
                 ),
             ),
             clock,

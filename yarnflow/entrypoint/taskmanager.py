@@ -47,7 +47,9 @@ class LeaderLink:
     in the cluster directory, else ``jobmanager.rpc.address`` and ``jobmanager.rpc.port``.
     """
 
-    def __init__(self, gateways: ThriftGatewayFactory, cluster_dir: Path, configuration: Configuration) -> None:
+    def __init__(
+        self, gateways: ThriftGatewayFactory, cluster_dir: Path, configuration: Configuration
+    ) -> None:
         self._gateways = gateways
         self._cluster_dir = cluster_dir
         self._configuration = configuration
@@ -74,7 +76,9 @@ class LeaderLink:
         if leader is None:
             leader = self._gateways.dispatcher(self._address()).leader()
             if leader.fence.epoch < self.accepted_fence.epoch:
-                raise ResourceError(f"the master at {leader.address} is older than the last one; waiting for the new one")
+                raise ResourceError(
+                    f"the master at {leader.address} is older than the last one; waiting for the new one"
+                )
             self.accepted_fence = leader.fence
             self._leader = leader
         return leader
@@ -177,7 +181,9 @@ class TaskManager:
                     configuration.get(cluster_options.REGISTRATION_INITIAL_TIMEOUT_MS),
                     configuration.get(cluster_options.REGISTRATION_MAX_TIMEOUT_MS),
                 ),
-                registration_timeout_ms=configuration.get(cluster_options.TASKMANAGER_REGISTRATION_TIMEOUT_MS),
+                registration_timeout_ms=configuration.get(
+                    cluster_options.TASKMANAGER_REGISTRATION_TIMEOUT_MS
+                ),
                 call_timeout_ms=timeout_ms,
             ),
             self._fatal,
@@ -234,7 +240,9 @@ class TaskManager:
 
     def _fatal(self, error: BaseException) -> None:
         self._failure = (
-            error if isinstance(error, YarnflowError) else ResourceError(f"TaskManager broke: {error}; see its log")
+            error
+            if isinstance(error, YarnflowError)
+            else ResourceError(f"TaskManager broke: {error}; see its log")
         )
         self.ended.set()
 

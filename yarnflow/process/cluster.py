@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Final
 
 from yarnflow.core.ids import DriverId
-from yarnflow.errors import ResourceError, YarnflowError
+from yarnflow.errors import ResourceError, YarnflowError, error_from_exit
 from yarnflow.process.channel import JobManagerLink, NoResourceProvider
 from yarnflow.process.commands import ProcessCommands
 from yarnflow.process.dirs import ClusterDirectory, read_json
@@ -157,8 +157,9 @@ class ClusterSupervisor:
     def _job_manager_exited(self, child: Child, exit_status: int, again: bool) -> None:
         if self._stopping:
             return
-        last = child.output_tail(3).replace("\n", " | ")
-        failure = ResourceError(
+        output = child.output_tail(3)
+        last = output.replace("\n", " | ")
+        failure = error_from_exit(exit_status, output) or ResourceError(
             f"the JobManager ended with {describe_exit(exit_status)}"
             + (f": {last}" if last else "")
             + f"; see {self._directory.logs}"

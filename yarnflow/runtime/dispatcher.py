@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from yarnflow import __version__
-from yarnflow.core.ids import JobId, TaskManagerId, is_job_id
+from yarnflow.core.ids import AllocationId, JobId, TaskManagerId, is_job_id
 from yarnflow.core.messages import (
     ClusterOverview,
     DriverRegistration,
@@ -25,7 +25,6 @@ from yarnflow.core.messages import (
     LeaderInfo,
     SlotOffer,
 )
-from yarnflow.core.ids import AllocationId
 from yarnflow.core.states import JobStatus
 from yarnflow.errors import JobError, JobNotFound
 from yarnflow.runtime.job_board import JobBoard

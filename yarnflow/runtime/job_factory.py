@@ -71,9 +71,7 @@ class JobMasterFactory:
         ConfigError, GraphError
             The submission's options or graph cannot be used.
         """
-        configuration = self._configuration.with_values(
-            submission.configuration, f"job {submission.name}"
-        )
+        configuration = self._configuration.with_values(submission.configuration, f"job {submission.name}")
         graph = job_graph_from_json(submission.job_graph_json)
 
         def ended(job_id: JobId) -> None:
@@ -97,15 +95,17 @@ class JobMasterFactory:
             job_master.driver_exited(driver_id, exit_status, output_tail)
 
     def _settings(self, submission: JobSubmission, configuration: Configuration) -> JobMasterSettings:
-        checkpoints = configuration.get(job_options.CHECKPOINT_DIR) or (
-            self._cluster_dir / "checkpoints"
-        ).as_uri()
+        checkpoints = (
+            configuration.get(job_options.CHECKPOINT_DIR) or (self._cluster_dir / "checkpoints").as_uri()
+        )
         return JobMasterSettings(
             restart_strategy=restart_strategy(configuration),
             slot_request_timeout_ms=configuration.get(cluster_options.SLOT_REQUEST_TIMEOUT_MS),
             cancellation_timeout_ms=configuration.get(job_options.TASK_CANCELLATION_TIMEOUT_MS),
             driver_heartbeat_timeout_ms=configuration.get(job_options.DRIVER_HEARTBEAT_TIMEOUT_MS),
-            driver_registration_timeout_ms=configuration.get(cluster_options.TASKMANAGER_REGISTRATION_TIMEOUT_MS),
+            driver_registration_timeout_ms=configuration.get(
+                cluster_options.TASKMANAGER_REGISTRATION_TIMEOUT_MS
+            ),
             driver_memory_mib=configuration.get(memory_options.DRIVER_PROCESS_SIZE_MIB),
             checkpoint_dir=f"{checkpoints.rstrip('/')}/{submission.job_id}",
             work_dir=str(self._cluster_dir / "jobs" / submission.job_id),

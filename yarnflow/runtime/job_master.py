@@ -16,7 +16,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from yarnflow.core import execution as ex
 from yarnflow.core import job as jb
@@ -47,9 +47,11 @@ from yarnflow.errors import (
     DriverLost,
     ExecutorLost,
     InternalError,
+    RpcError,
     SlotUnavailable,
     TaskManagerLost,
     YarnflowError,
+    error_from_exit,
 )
 from yarnflow.graph.job_graph import JobGraph
 from yarnflow.runtime.job_board import JobBoard
@@ -57,6 +59,9 @@ from yarnflow.runtime.job_history import JobHistory
 from yarnflow.runtime.mailbox import Effects, Mailbox, TimerHandle
 
 logger = logging.getLogger(__name__)
+
+#: so many executors that never came up are no accident; the restart strategy decides
+MAX_STILLBORN_EXECUTORS: Final = 3
 
 
 class SlotRequirements(Protocol):
@@ -164,6 +169,8 @@ class JobMaster:
         self._restart_timer: TimerHandle | None = None
         self._slot_timer: TimerHandle | None = None
         self._has_committed = False
+        #: executors in a row that ended before their driver saw them
+        self._stillborn = 0
         self._history = JobHistory(submission, graph.required_slots(), now_ms)
         self._ended = False
 
@@ -171,6 +178,7 @@ class JobMaster:
 
     def start(self) -> None:
         """Begin: ask for slots and a driver at the same time."""
+        self._publish()  # whoever gets the answer to the submission may ask for the job at once
         self._mailbox.start()
         self._mailbox.post(self._start)
 
@@ -275,8 +283,8 @@ class JobMaster:
         self._fail(
             SlotUnavailable(
                 f"job {self._submission.name} needs {want} slots and got {have} within "
-                f"{self._settings.slot_request_timeout_ms // 1000} s; start TaskManagers, lower the parallelism "
-                "or raise slot.request.timeout"
+                f"{self._settings.slot_request_timeout_ms // 1000} s; start TaskManagers, "
+                "lower the parallelism or raise slot.request.timeout"
             ),
             "",
             RestartLevel.DRIVER,
@@ -304,9 +312,7 @@ class JobMaster:
             return
         now_ms = self._now_ms()
         if self._pool.is_complete:
-            self._executions = self._executions.assign_slots(
-                self._pool.task_manager_ids, now_ms
-            )
+            self._executions = self._executions.assign_slots(self._pool.task_manager_ids, now_ms)
         driver = self._driver
         if driver is not None and driver.registration is not None:
             # the first deployment waits for all slots; later ones take what there is (default scheduler)
@@ -333,7 +339,10 @@ class JobMaster:
         gateway = self._services.gateways.task_executor(record.address)
 
         def failed(error: YarnflowError) -> None:
-            self._executor_gone(record.executor_id, f"could not be started: {error}")
+            if error.retryable or isinstance(error, RpcError):
+                self._executor_gone(record.executor_id, f"could not be started: {error}")
+            else:
+                self._fail(error, record.task_manager_id, RestartLevel.DRIVER)
 
         self._effect(lambda: gateway.start_executor(descriptor), failed)
 
@@ -341,9 +350,7 @@ class JobMaster:
         driver = self._driver
         if driver is None or driver.driver_id != report.driver_id:
             return
-        ended_by = f"signal {-report.exit_status}" if report.exit_status < 0 else f"status {report.exit_status}"
-        last_line = report.output_tail.strip().splitlines()[-1:] if report.exit_status > 0 else []
-        self._executor_gone(report.executor_id, ": ".join([f"ended by {ended_by}", *last_line]))
+        self._executor_gone(report.executor_id, _ended_by(report.exit_status, report.output_tail))
 
     def _executor_gone(self, executor_id: ExecutorId, reason: str) -> None:
         self._executors, record = self._executors.exited(executor_id)
@@ -355,6 +362,15 @@ class JobMaster:
             f"executor {executor_id} of job {self._submission.name} on {record.task_manager_id} {reason}; "
             "another one is started"
         )
+        self._stillborn = 0 if record.registered else self._stillborn + 1
+        if self._stillborn >= MAX_STILLBORN_EXECUTORS:
+            self._stillborn = 0
+            message = (
+                f"{MAX_STILLBORN_EXECUTORS} executors in a row ended before they registered, "
+                f"the last one on {record.task_manager_id} {reason}"
+            )
+            self._fail(ExecutorLost(message), record.task_manager_id, RestartLevel.DRIVER)
+            return
         self._lost(record.task_manager_id, error)
         self._mailbox.schedule(self._settings.executor_replacement_delay_ms, self._advance)
 
@@ -487,11 +503,10 @@ class JobMaster:
             self._driver = None
             self._all_stopped()
             return
-        ended_by = f"signal {-exit_status}" if exit_status < 0 else f"status {exit_status}"
-        tail = output_tail.strip().splitlines()[-1:] if exit_status > 0 else []
-        self._fail(
-            DriverLost(": ".join([f"driver {driver_id} ended by {ended_by}", *tail])), driver_id, RestartLevel.DRIVER
-        )
+        error = error_from_exit(exit_status, output_tail)
+        if error is None:
+            error = DriverLost(f"driver {driver_id} {_ended_by(exit_status, output_tail)}")
+        self._fail(error, driver_id, RestartLevel.DRIVER)
 
     def _driver_must_have_registered(self, driver: _Driver) -> None:
         if self._driver is driver and driver.registration is None and not self._job.state.terminal:
@@ -594,7 +609,8 @@ class JobMaster:
         gateway = self._services.gateways.driver(driver.registration.address)
         self._effect(gateway.cancel, lambda error: self._force_cancel(f"the driver did not answer: {error}"))
         self._mailbox.schedule(
-            self._settings.cancellation_timeout_ms, lambda: self._force_cancel("task.cancellation.timeout is over")
+            self._settings.cancellation_timeout_ms,
+            lambda: self._force_cancel("task.cancellation.timeout is over"),
         )
         self._publish()
 
@@ -679,6 +695,13 @@ class JobMaster:
         return "queries to start"
 
 
+def _ended_by(exit_status: int, output_tail: str) -> str:
+    if exit_status < 0:
+        return f"ended by signal {-exit_status}"
+    last_line = output_tail.strip().splitlines()[-1:] if exit_status else []
+    return ": ".join([f"ended by status {exit_status}", *last_line])
+
+
 def _info(error: YarnflowError) -> ErrorInfo:
     return ErrorInfo(error.code, error.message, getattr(error, "traceback_text", ""))
 
@@ -692,5 +715,3 @@ def _may_pass(error: ErrorInfo) -> bool:
 
     cls = ERRORS_BY_CODE.get(error.code)
     return cls is not None and cls.retryable
-
-

@@ -221,9 +221,7 @@ class ResourceManager:
         def failed(error: YarnflowError) -> None:
             logger.warning("TaskManager %s did not give a slot: %s", effect.task_manager_id, error)
             retry_ms = 1_000
-            self._manager = self._manager.request_failed(
-                effect.allocation_id, self._clock.now_ms(), retry_ms
-            )
+            self._manager = self._manager.request_failed(effect.allocation_id, self._clock.now_ms(), retry_ms)
             self._mailbox.schedule(retry_ms, self._match)
 
         self._effects.perform(self._mailbox, lambda: gateway.request_slot(request), confirmed, failed)

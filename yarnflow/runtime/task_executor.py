@@ -285,8 +285,8 @@ class TaskExecutor:
         if not self._registered:
             self._on_fatal(
                 ResourceError(
-                    f"no JobManager accepted this TaskManager within {self._times.registration_timeout_ms} ms; "
-                    "check jobmanager.rpc.address and jobmanager.rpc.port"
+                    "no JobManager accepted this TaskManager within "
+                    f"{self._times.registration_timeout_ms} ms; check jobmanager.rpc.address and jobmanager.rpc.port"
                 )
             )
 

@@ -27,10 +27,10 @@ from yarnflow.graph.rows import row_class
 from yarnflow.graph.schema import EVENT_TIME_FIELD, KEY_FIELD, Schema
 from yarnflow.spark.arrow_values import (
     ColumnBuilder,
-    row_maker,
     column_values,
     microseconds,
     records,
+    row_maker,
     timestamps,
 )
 
