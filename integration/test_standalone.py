@@ -1,0 +1,114 @@
+"""A standalone cluster by its scripts, used by several commands as an operator would."""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from integration.conftest import ROOT, Commands, Started, wait_until
+from integration.processes import EXECUTOR, TASK_MANAGER, kill_one, processes
+from yarnflow import errors
+
+ENDLESS = """
+from yarnflow.api import *
+env = StreamExecutionEnvironment.get_execution_environment()
+rows = env.from_source(RateSource(rows_per_second=20))
+rows.key_by("value % 3 AS part").count().sink_to(FileSink.for_path({output!r}).format("parquet").build())
+env.execute("endless")
+"""
+
+
+@dataclass
+class Cluster:
+    """A started cluster and the options every command needs to reach it."""
+
+    commands: Commands
+    options: list[str]
+
+    def run(self, verb: str, *arguments: str | Path) -> Started:
+        """Run a verb against the cluster to its end."""
+        return self.commands.run(verb, *self.options, *arguments)
+
+    def submit_endless(self, directory: Path, name: str, *options: str) -> tuple[str, Path]:
+        """Submit a job that never ends; returns its id and output directory."""
+        output = directory / f"{name}-out"
+        program = directory / f"{name}.py"
+        program.write_text(ENDLESS.format(output=str(output)))
+        done = self.run("submit", "-d", *options, program)
+        assert done.process.returncode == 0, done.stderr
+        found = re.search(r"[0-9a-f]{32}", done.stdout + done.stderr)
+        assert found
+        return found[0], output
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+@pytest.fixture
+def cluster(yarnflow: Commands, tmp_path: Path) -> Iterator[Cluster]:
+    """JobManager and two TaskManagers of one slot."""
+    port = _free_port()
+    settings = [f"-Djobmanager.rpc.port={port}", f"-Dio.tmp.dirs={tmp_path}"]
+    environment = {"YARNFLOW_PID_DIR": str(tmp_path / "pids")}
+    start = yarnflow.start_command([ROOT / "scripts" / "start-cluster.sh", "2", *settings], environment)
+    assert start.wait(120) == 0, start.stdout + start.stderr
+    yield Cluster(yarnflow, ["--target", "remote", *settings])
+    stop = yarnflow.start_command([ROOT / "scripts" / "stop-cluster.sh"], environment)
+    assert stop.wait(60) == 0, stop.stdout + stop.stderr
+    assert not processes(yarnflow.mark, "yarnflow.entrypoint"), "stop-cluster.sh left processes"
+
+
+def _running(cluster: Cluster, job_id: str) -> bool:
+    return re.search(rf"{job_id}.*RUNNING|RUNNING.*{job_id}", cluster.run("list").stdout) is not None
+
+
+def test_submit_list_info_cancel(cluster: Cluster, tmp_path: Path) -> None:
+    job_id, output = cluster.submit_endless(tmp_path, "one", "-p", "2", "--job-key", "daily")
+    wait_until(lambda: _running(cluster, job_id), "the job to run", 90)
+    wait_until(lambda: list(output.glob("part-*.parquet")), "its first result")
+
+    again = cluster.run("submit", "-d", "--job-key", "daily", tmp_path / "one.py")
+    assert again.process.returncode == 0
+    assert job_id in again.stdout + again.stderr, "a second submit of a live key did not name the live job"
+
+    info = cluster.run("info", job_id)
+    assert info.process.returncode == 0
+    assert "RUNNING" in info.stdout and "endless" in info.stdout
+
+    assert cluster.run("cancel", job_id).process.returncode == 0
+    assert "CANCELED" in cluster.run("list", "--all").stdout
+    assert not processes(cluster.commands.mark, EXECUTOR), "executors of a canceled job are left"
+    assert cluster.run("cancel", job_id).process.returncode == errors.JobError.exit_code
+    assert cluster.run("info", "f" * 32).process.returncode == errors.JobNotFound.exit_code
+
+
+def test_two_jobs_share_the_cluster_and_a_lost_task_manager_hurts_neither(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    jobs = [cluster.submit_endless(tmp_path, name) for name in ("one", "two")]
+    for job_id, output in jobs:
+        wait_until(lambda job_id=job_id: _running(cluster, job_id), f"job {job_id} to run", 120)
+        wait_until(lambda output=output: list(output.glob("part-*.parquet")), "its first result")
+    kill_one(cluster.commands.mark, TASK_MANAGER)
+    for job_id, output in jobs:
+        before = len(list(output.glob("part-*.parquet")))
+        wait_until(
+            lambda output=output, n=before: len(list(output.glob("part-*.parquet"))) > n + 1, "more", 120
+        )
+        assert _running(cluster, job_id)
+        assert cluster.run("cancel", job_id).process.returncode == 0
+
+
+def test_a_client_without_the_secret_is_refused(cluster: Cluster, tmp_path: Path) -> None:
+    other = tmp_path / "other-secret"
+    other.write_text("0" * 64 + "\n")
+    other.chmod(0o600)
+    done = cluster.run("list", f"-Dsecurity.cluster-secret-file={other}")
+    assert done.process.returncode == errors.AuthenticationFailed.exit_code, done.stderr
