@@ -187,7 +187,7 @@ class JobError(YarnflowError):
 
 
 class JobNotFound(JobError):
-    """No job has this id.  Operator action: ``yarnflow list --all``."""
+    """No job has this id.  Operator action: look it up with ``yarnflow list --all``."""
 
     code = "JOB_NOT_FOUND"
     exit_code = 41
@@ -246,7 +246,7 @@ class SourceNotFound(JobError):
 
 
 class ResourceError(YarnflowError):
-    """Slots, processes, ports, memory."""
+    """Slots, processes, ports or memory that cannot be had."""
 
     code = "RESOURCE"
     exit_code = 50
@@ -315,7 +315,7 @@ class InvalidMemory(ResourceError, ValueError):
 
 
 class HaError(YarnflowError):
-    """Leadership."""
+    """Something about who leads the cluster."""
 
     code = "HA"
     exit_code = 60

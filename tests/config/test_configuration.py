@@ -42,17 +42,32 @@ def test_file_below_environment_below_command_line(tmp_path: Path) -> None:
     )
     environ = {
         "YARNFLOW_CONF_HEARTBEAT_INTERVAL": "3 s",
-        "YARNFLOW_CONF_HEARTBEAT_TIMEOUT": "4 s",
+        "YARNFLOW_CONF_HEARTBEAT_TIMEOUT": "40 s",
         "YARNFLOW_CONF_DIR": "/etc/yarnflow",
         "PATH": "/bin",
     }
     conf = Configuration.load(conf_dir, environ, ["heartbeat.interval=5 s"])
     assert conf.get(JOBMANAGER_RPC_ADDRESS) == "from-file"
-    assert conf.get(HEARTBEAT_TIMEOUT_MS) == 4000
+    assert conf.get(HEARTBEAT_TIMEOUT_MS) == 40_000
     assert conf.get(HEARTBEAT_INTERVAL_MS) == 5000
     assert conf.source_of(JOBMANAGER_RPC_ADDRESS) == f"{tmp_path}/yarnflow-conf.yaml:3"
     assert conf.source_of(HEARTBEAT_TIMEOUT_MS) == "environment variable YARNFLOW_CONF_HEARTBEAT_TIMEOUT"
     assert conf.source_of(HEARTBEAT_INTERVAL_MS) == "-D"
+
+
+@pytest.mark.parametrize(
+    ("dynamic", "shorter", "longer"),
+    [
+        ("heartbeat.interval=50 s", "heartbeat.interval (50 s, -D)", "heartbeat.timeout (50 s, default)"),
+        ("heartbeat.timeout=9 s", "heartbeat.interval (10 s, default)", "heartbeat.timeout (9 s, -D)"),
+        ("driver.heartbeat.timeout=1 s", "driver.report.interval (1 s, default)", "driver.heartbeat.timeout (1 s, -D)"),
+    ],
+)  # fmt: skip
+def test_a_heartbeat_must_come_before_its_time_out(dynamic: str, shorter: str, longer: str) -> None:
+    with pytest.raises(InvalidOption) as caught:
+        Configuration.load(None, {}, [dynamic])
+    assert str(caught.value) == f"{shorter} must be shorter than {longer}; change one of them"
+    assert Configuration.load(None, {}, ["heartbeat.timeout=10001 ms"])
 
 
 def test_with_values_leaves_the_first_as_it_was() -> None:

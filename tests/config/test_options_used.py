@@ -12,11 +12,6 @@ from yarnflow.config.options import ALL_OPTIONS, client, cluster, job, memory, p
 PACKAGE = Path(__file__).resolve().parents[2] / "yarnflow"
 MODULES: tuple[ModuleType, ...] = (client, cluster, job, memory, python, security)
 
-#: options that are declared before their reader exists; remove a name as soon as it has one
-NOT_READ_YET: frozenset[str] = frozenset(
-    {"JOBMANAGER_PROCESS_SIZE_MIB", "REGISTRATION_ERROR_DELAY_MS", "SLOT_IDLE_TIMEOUT_MS"}
-)
-
 
 def constants() -> dict[str, str]:
     """Name of the constant → key."""
@@ -47,9 +42,5 @@ def test_constants_are_all_options() -> None:
 
 
 def test_every_option_is_read_somewhere() -> None:
-    unread = set(constants()) - names_read() - NOT_READ_YET
+    unread = set(constants()) - names_read()
     assert sorted(unread) == [], "declared, but nothing outside yarnflow/config reads them"
-
-
-def test_the_exceptions_have_no_reader() -> None:
-    assert sorted(NOT_READ_YET & names_read()) == [], "remove these from NOT_READ_YET"

@@ -8,15 +8,18 @@ from pathlib import Path
 
 import pytest
 
+from yarnflow.config.configuration import Configuration
+from yarnflow.config.log_file import read_log_file
 from yarnflow.errors import ConfigError, InvalidOption
 from yarnflow.process.dirs import (
     base_directory,
     create_cluster_directory,
     read_json,
+    remove_old_evidence,
     remove_stale,
     write_json,
 )
-from yarnflow.process.logs import FlinkFormatter, set_up_logging
+from yarnflow.process.logs import FlinkFormatter, keep_log_file, log_settings, set_up_logging
 from yarnflow.process.secret import create_secret, ensure_secret, read_secret
 
 
@@ -86,6 +89,26 @@ def test_evidence_of_a_failed_job_stays(tmp_path: Path) -> None:
     assert remove_stale(base_directory(str(tmp_path)), "local") == []
 
 
+def test_evidence_of_the_five_newest_failures_stays(tmp_path: Path) -> None:
+    base = base_directory(str(tmp_path))
+    failed = []
+    for age in (3, 6, 1, 7, 2, 5, 4):
+        directory = create_cluster_directory(str(tmp_path), "local")
+        (directory.logs / "driver-1.log").write_text(str(age))
+        directory.remove(keep_evidence=True)
+        os.utime(directory.path / "keep", (1000 - age, 1000 - age))
+        failed.append((age, directory.path))
+    other = base / "localish-1"
+    other.mkdir()
+    create_cluster_directory(str(tmp_path), "remote").remove(keep_evidence=False)
+    running = create_cluster_directory(str(tmp_path), "local")
+    assert sorted(age for age, path in failed if path.exists()) == [1, 2, 3, 4, 5]
+    assert running.path.exists() and other.exists()
+    assert remove_old_evidence(base, "local") == []
+    assert remove_old_evidence(base, "local", keep=4) == [path for age, path in failed if age == 5]
+    running.remove(keep_evidence=False)
+
+
 def test_only_directories_of_dead_owners_are_stale(tmp_path: Path) -> None:
     base = base_directory(str(tmp_path))
     living = create_cluster_directory(str(tmp_path), "local")
@@ -129,3 +152,52 @@ def test_log_lines_look_like_flinks() -> None:
 def test_bad_logging_settings(tmp_path: Path) -> None:
     with pytest.raises(InvalidOption, match="log.yaml"):
         set_up_logging(tmp_path / "log", {"version": 1, "handlers": {"h": {"class": "no.such.Handler"}}})
+
+
+LOG_FILE = """\
+version: 1
+handlers:
+  file: {class: logging.FileHandler, filename: '${log.file}', delay: true}
+root: {level: ERROR, handlers: [file]}
+"""
+
+
+def test_processes_log_by_a_copy_of_the_log_file(tmp_path: Path) -> None:
+    mine, copy = tmp_path / "log.yaml", tmp_path / "cluster" / "log.yaml"
+    copy.parent.mkdir()
+    mine.write_text(LOG_FILE)
+    configuration = Configuration.from_dict({"yarnflow.log.config-file": str(mine)}, "test")
+    values = keep_log_file(configuration, copy)
+    mine.write_text("changed while the cluster runs")
+    settings = log_settings(configuration.with_values(values))
+    assert values == {"yarnflow.log.config-file": str(copy)}
+    assert settings is not None and settings["root"] == {"level": "ERROR", "handlers": ["file"]}
+
+
+def test_without_a_log_file_nothing_is_copied(tmp_path: Path) -> None:
+    assert keep_log_file(Configuration.empty(), tmp_path / "log.yaml") == {}
+    assert log_settings(Configuration.empty()) is None and not list(tmp_path.iterdir())
+
+
+def test_a_wrong_log_file_is_told_by_whoever_starts_the_cluster(tmp_path: Path) -> None:
+    mine = tmp_path / "log.yaml"
+    mine.write_text(LOG_FILE.replace("ERROR", "EROR"))
+    configuration = Configuration.from_dict({"yarnflow.log.config-file": str(mine)}, "test")
+    with pytest.raises(ConfigError, match=f"{mine}:4: root: 'EROR' is no level"):
+        keep_log_file(configuration, tmp_path / "copy.yaml")
+
+
+def test_settings_replace_ours(tmp_path: Path) -> None:
+    root = logging.getLogger()
+    before = root.handlers[:], root.level
+    (tmp_path / "log.yaml").write_text(LOG_FILE)
+    try:
+        set_up_logging(tmp_path / "x.log", read_log_file(tmp_path / "log.yaml"))
+        logging.getLogger("yarnflow.test").warning("not shown")
+        logging.getLogger("yarnflow.test").error("shown")
+        for handler in root.handlers:
+            handler.close()
+    finally:
+        root.handlers[:], root.level = before
+        root.setLevel(root.level)  # drops what loggers remember of the level
+    assert (tmp_path / "x.log").read_text() == "shown\n"

@@ -24,11 +24,12 @@ from yarnflow.core.messages import (
 )
 from yarnflow.core.restart import restart_strategy_from
 from yarnflow.core.states import ExecutionState, JobStatus, RestartLevel
-from yarnflow.errors import DriverLost
+from yarnflow.errors import DriverLost, JavaUnavailable, SlotUnavailable
 from yarnflow.graph.job_graph import JobGraph, JobVertex
 from yarnflow.runtime.job_board import JobBoard
-from yarnflow.runtime.job_master import JobMaster, JobMasterServices, JobMasterSettings
-from yarnflow.testing.gateways import FakeDriverLauncher, FakeGateways, FakeSlotRequirements
+from yarnflow.runtime.job_master import JobMaster
+from yarnflow.runtime.job_services import JobMasterServices, JobMasterSettings
+from yarnflow.testing.gateways import FakeDriverLauncher, FakeGateways, FakeSlotRequirements, FakeTaskExecutor
 from yarnflow.testing.runtime import InlineEffects, InlineMailbox, ManualClock
 
 JOB = JobId("a" * 32)
@@ -374,3 +375,95 @@ def test_versions_rise_with_each_change() -> None:
     before = bench.details.version
     bench.offer(TM1)
     assert bench.details.version > before
+
+
+def test_cancel_before_anything_began() -> None:
+    """The cancellation overtakes the start; an illegal event would end the whole JobManager."""
+    bench = Bench()
+    bench.master.cancel()
+    bench.start()
+    assert bench.status is JobStatus.CANCELED
+
+
+def test_cancel_during_the_restart_delay() -> None:
+    bench = Bench().running().report(DriverPhase.RUNNING, batch=0)
+    bench.report(DriverPhase.FAILED, error=USER_ERROR)
+    bench.master.cancel()
+    bench.run()
+    assert bench.status is JobStatus.CANCELED, "it waits for a driver that has nothing to cancel"
+
+
+def test_one_lost_slot() -> None:
+    bench = Bench().start()
+    bench.offer(TM1)
+    bench.offer(TM2)
+    bench.register().report(DriverPhase.RUNNING, "0 1")
+    bench.master.slot_lost(AllocationId("alloc-2"), "freed")
+    bench.run()
+    assert bench.gateways.task_executors[ADDRESS[TM2]].stopped == ["1"]
+    assert bench.details.overview.slots_allocated == 1
+    assert bench.status is JobStatus.RUNNING, "the other executor goes on"
+    bench.offer(TM1)
+    bench.report(DriverPhase.RUNNING, "0 2")
+    assert bench.states() == {ExecutionState.RUNNING}
+
+
+def test_an_executor_its_driver_does_not_see_any_more_is_replaced() -> None:
+    bench = Bench().running()
+    bench.report(DriverPhase.RUNNING, "")
+    assert bench.status is JobStatus.RESTARTING, "no executor, and shown RUNNING"
+    for _ in range(11):
+        bench.run(1_000).report(DriverPhase.RUNNING, "")
+    bench.run(1_000)
+    fake = bench.gateways.task_executors[ADDRESS[TM1]]
+    assert fake.stopped == ["0"]
+    assert [d.executor_id for d in fake.started] == ["0", "1"]
+
+
+def test_executors_that_never_come_up_fail_the_job() -> None:
+    bench = Bench("none").start()
+    bench.offer(TM1, 2)
+    bench.register()
+    for executor in "012":
+        bench.master.executor_exited(
+            ExecutorExited(JOB, bench.driver_id, ExecutorId(executor), TM1, 1, "error: no such option")
+        )
+        bench.run().run(1_000)
+    assert bench.status is JobStatus.FAILED
+    assert bench.details.error is not None
+    assert "3 executors in a row" in bench.details.error.message
+    assert "no such option" in bench.details.error.message
+
+
+def test_executors_that_did_come_up_are_never_stillborn() -> None:
+    bench = Bench("none").running()
+    for number in range(5):
+        bench.report(DriverPhase.RUNNING, "")  # the driver notices first
+        bench.master.executor_exited(ExecutorExited(JOB, bench.driver_id, ExecutorId(str(number)), TM1, -9))
+        bench.run().run(1_000)
+        bench.report(DriverPhase.RUNNING, str(number + 1))
+    assert bench.status is JobStatus.RUNNING
+
+
+def test_a_task_manager_that_can_never_start_executors_fails_the_job() -> None:
+    bench = Bench().start()
+    fake = bench.gateways.task_executors.setdefault(ADDRESS[TM1], FakeTaskExecutor())
+    fake.error = JavaUnavailable("no Java found")
+    bench.offer(TM1, 2)
+    bench.register()
+    assert bench.status is JobStatus.FAILED
+    assert bench.details.error is not None and bench.details.error.code == "JAVA_UNAVAILABLE"
+
+
+def test_a_slot_whose_old_executor_is_still_ending_is_tried_again() -> None:
+    bench = Bench("none").start()
+    bench.offer(TM1, 2)
+    fake = bench.gateways.task_executors.setdefault(ADDRESS[TM1], FakeTaskExecutor())
+    fake.error = SlotUnavailable("executor 7 still has the slot")
+    bench.register()
+    for _ in range(5):
+        bench.run(1_000)
+    fake.error = None
+    bench.run(1_000)
+    assert [d.executor_id for d in fake.started] == ["0"]
+    assert bench.status is JobStatus.CREATED

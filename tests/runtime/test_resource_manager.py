@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from yarnflow.core.ids import JobId, TaskManagerId
+from yarnflow.core.ids import AllocationId, JobId, TaskManagerId
 from yarnflow.core.messages import (
     Fence,
     LeaderInfo,
@@ -31,6 +31,8 @@ class Bench:
         self.gateways = FakeGateways()
         self.provider = FakeResourceProvider(replaces_workers)
         self.lost: list[tuple[str, str]] = []
+        self.slots_lost: list[tuple[JobId, AllocationId]] = []
+        self.refused: list[str] = []
         self.mailbox = InlineMailbox("rm", self.clock)
         ids = (f"{number:032x}" for number in itertools.count(1))
         self.manager = ResourceManager(
@@ -49,6 +51,12 @@ class Bench:
 
     def task_manager_lost(self, task_manager_id: TaskManagerId, reason: str) -> None:
         self.lost.append((task_manager_id, reason))
+
+    def slot_lost(self, job_id: JobId, allocation_id: AllocationId, reason: str) -> None:
+        self.slots_lost.append((job_id, allocation_id))
+
+    def slots_unfulfillable(self, job_id: JobId, message: str) -> None:
+        self.refused.append(message)
 
     def run(self, ms: int = 0) -> None:
         self.clock.advance(ms)
@@ -154,3 +162,46 @@ def test_a_slot_nobody_knows_is_freed() -> None:
     bench.manager.heartbeat(TaskManagerHeartbeat(TaskManagerId("tm-1"), (SlotStatus(0, "old", JOB),)))
     bench.run()
     assert bench.gateways.task_executors["tm-1:1"].freed == ["old"]
+
+
+def test_one_lost_slot_is_the_loss_of_one_slot() -> None:
+    bench = Bench()
+    bench.manager.declare_requirements(JOB, 2)
+    bench.register("tm-1")
+    first, second = (r.allocation_id for r in bench.gateways.task_executors["tm-1:1"].requests)
+    for _ in range(2):  # one report may have been written before the allocation
+        bench.manager.heartbeat(
+            TaskManagerHeartbeat(TaskManagerId("tm-1"), (SlotStatus(0, first, JOB), SlotStatus(1)))
+        )
+        bench.run()
+    assert bench.slots_lost == [(JOB, second)]
+    assert bench.lost == []
+    assert len(bench.gateways.task_executors["tm-1:1"].requests) == 3, "no other slot was asked for"
+
+
+def test_a_replaced_worker_is_waited_for_whichever_sign_comes_first() -> None:
+    bench = Bench(replaces_workers=True, workers_expected=1)
+    bench.manager.declare_requirements(JOB, 2)
+    bench.register("tm-1", worker="w1")
+    bench.manager.disconnect_task_manager(TaskManagerId("tm-1"), "stopped")
+    bench.run()
+    bench.provider.end("w1", 0)
+    bench.run(1_000)
+    assert bench.provider.requested == 0
+    bench.register("tm-2", worker="w2")
+    assert bench.provider.requested == 0
+
+
+def test_slots_that_can_never_be_had_are_said_at_once() -> None:
+    bench = Bench()
+    bench.provider.max_workers = 2
+    bench.register("tm-1", worker="w1")
+    bench.manager.declare_requirements(JOB, 5)
+    bench.run()
+    assert bench.provider.requested == 1, "more workers than there can be were asked for"
+    assert bench.refused == []
+    bench.register("tm-2", worker="w2")
+    assert bench.refused == [
+        "needs 5 slots and this cluster can have no more than 4; lower the parallelism or raise "
+        "taskmanager.numberOfTaskSlots"
+    ]

@@ -40,6 +40,7 @@ class Bench:
         self.stopped: list[ExecutorId] = []
         self.fatal: list[YarnflowError] = []
         self.lookups = 0
+        self.exit_error: YarnflowError | None = None
         self._exit: Callable[[JobId, ExecutorId, int, str], None] = lambda *_: None
         self.executor = TaskExecutor(
             2,
@@ -67,6 +68,8 @@ class Bench:
         return [offer.allocation_id for offer in offers] if self.accepts else []
 
     def executor_exited(self, report: ExecutorExited) -> None:
+        if self.exit_error is not None:
+            raise self.exit_error
         self.exits.append(report)
 
     # processes; ``start`` is theirs
@@ -194,3 +197,21 @@ def test_the_executor_of_a_freed_slot_is_ended() -> None:
     bench.start_executor("1", "a2")
     bench.executor.free_slot(AllocationId("a1"))
     assert bench.stopped == ["0"]
+
+
+def test_the_end_of_an_executor_is_reported_until_the_master_knows() -> None:
+    bench = Bench().begin().give_slot()
+    bench.start_executor()
+    bench.exit_error = RpcUnavailable("nobody")
+    bench.end_executor("0", -9)
+    assert bench.exits == []
+    bench.exit_error = None
+    bench.run(1_000)
+    assert [r.executor_id for r in bench.exits] == ["0"]
+
+
+def test_two_executors_never_share_a_slot() -> None:
+    bench = Bench().begin().give_slot()
+    bench.start_executor("0", "a1")
+    with pytest.raises(SlotUnavailable, match="executor 0 still has"):
+        bench.start_executor("1", "a1")

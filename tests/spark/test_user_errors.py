@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from yarnflow.errors import (
@@ -12,7 +14,14 @@ from yarnflow.errors import (
     UnsupportedGraph,
     UserCodeError,
 )
-from yarnflow.spark.user_errors import map_spark_error, map_texts, user_traceback_in, user_traceback_of
+from yarnflow.spark import python_chain
+from yarnflow.spark.user_errors import (
+    is_framework_frame,
+    map_spark_error,
+    map_texts,
+    user_traceback_in,
+    user_traceback_of,
+)
 
 WORKER = '''Job aborted due to stage failure: Task 0 in stage 1.0 failed 4 times, most recent failure: \
 Lost task 0.3 in stage 1.0 (TID 3) (127.0.0.1 executor 0): \
@@ -20,7 +29,7 @@ org.apache.spark.api.python.PythonException: Traceback (most recent call last):
   File "/v/lib/python3.11/site-packages/pyspark/worker.py", line 3000, in main
     process()
     ^^^^^^^^^
-  File "/home/me/job.py", line 12, in parse
+  File "/u/job.py", line 12, in parse
     raise ValueError("bad row")
 ValueError: bad row
 
@@ -35,14 +44,14 @@ def test_worker_error_names_function_and_line() -> None:
     assert isinstance(error, UserCodeError)
     assert error.message == "ValueError: bad row (in function parse, job.py:12)"
     assert error.traceback_text == (
-        'Traceback (most recent call last):\n  File "/home/me/job.py", line 12, in parse\n'
+        'Traceback (most recent call last):\n  File "/u/job.py", line 12, in parse\n'
         '    raise ValueError("bad row")\nValueError: bad row\n'
     )
 
 
 def test_the_worker_s_traceback_wins_over_the_callback_s_around_it() -> None:
     outer = (
-        'Traceback (most recent call last):\n  File "/home/me/job.py", line 3, in write\n    frame.count()\n'
+        'Traceback (most recent call last):\n  File "/u/job.py", line 3, in write\n    frame.count()\n'
         f"pyspark.errors.exceptions.captured.PythonException: {WORKER}"
     )
     found = user_traceback_in([outer])
@@ -69,6 +78,75 @@ def test_an_error_inside_spark_s_worker_is_still_one_line() -> None:
     error = map_texts([text])
     assert isinstance(error, JobFailed)
     assert error.message == "PySparkTypeError: [WRONG] Return type should be X"
+
+
+CHAINED = """An exception was thrown from the Python worker. Please see the stack trace below.
+Traceback (most recent call last):
+  File "/v/lib/python3.11/site-packages/pyspark/worker.py", line 3421, in process
+    serializer.dump_stream(out_iter, outfile)
+  File "/v/lib/python3.11/site-packages/yarnflow/spark/python_chain.py", line 270, in batches
+    rows.extend(run(items))
+  File "<yarnflow chain>", line 4, in loop0
+  File "/u/job.py", line 9, in parse
+    return int(text)
+           ^^^^^^^^^
+ValueError: invalid literal for int() with base 10: 'x'{end}"""
+
+
+@pytest.mark.parametrize("end", [" SQLSTATE: 38000", "\nSQLSTATE: 38000", "\n SQLSTATE: 38000\n\tat org.x.Y(Z.scala)", ""])
+def test_made_up_frames_and_spark_s_error_class_are_not_shown(end: str) -> None:
+    error = map_texts([f"[STREAM_FAILED] x SQLSTATE: XXKST: {CHAINED.format(end=end)}"])
+    assert isinstance(error, UserCodeError)
+    assert error.message == "ValueError: invalid literal for int() with base 10: 'x' (in function parse, job.py:9)"
+    assert error.traceback_text == (
+        'Traceback (most recent call last):\n  File "/u/job.py", line 9, in parse\n    return int(text)\n'
+        "           ^^^^^^^^^\nValueError: invalid literal for int() with base 10: 'x'\n"
+    )
+
+
+def test_an_error_of_several_lines_loses_the_error_class_only() -> None:
+    text = (
+        'Traceback (most recent call last):\n  File "/u/job.py", line 3, in f\n    g()\n'
+        "ValueError: first\nsecond SQLSTATE: 38000\n\n\tat java.lang.Thread.run(Thread.java:840)\n"
+    )
+    error = map_texts([text])
+    assert isinstance(error, UserCodeError) and error.traceback_text.endswith("ValueError: first\nsecond\n")
+
+
+def test_the_made_up_frame_is_called_as_the_chain_calls_it() -> None:
+    source = Path(python_chain.__file__).read_text(encoding="utf-8")
+    assert '"<yarnflow chain>"' in source and is_framework_frame("<yarnflow chain>")
+
+
+def raised_in(source: str) -> Exception:
+    """What ``main`` of a user's program raises."""
+    scope: dict[str, object] = {}
+    exec(compile(source, "/u/job.py", "exec"), scope)
+    try:
+        scope["main"]()  # type: ignore[operator]
+    except Exception as error:
+        return error
+    raise AssertionError("main did not raise")
+
+
+@pytest.mark.parametrize(
+    ("how", "line"),
+    [
+        # without "from" the first error counts: it is the deepest cause
+        ("", 3),
+        (" from error", 3),
+        # the program says that the first one is not to be told
+        (" from None", 5),
+    ],
+)
+def test_a_suppressed_error_is_not_reported(how: str, line: int) -> None:
+    error = map_spark_error(
+        raised_in(
+            "def main():\n    try:\n        {}['k']\n    except KeyError as error:\n"
+            f"        raise ValueError('no k'){how}\n"
+        )
+    )
+    assert isinstance(error, UserCodeError) and f"job.py:{line})" in error.message
 
 
 @pytest.mark.parametrize(

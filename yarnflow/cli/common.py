@@ -47,7 +47,7 @@ def common_options(function: F) -> F:
         click.option(
             "--conf-dir",
             type=click.Path(path_type=Path),
-            help=f"Directory of yarnflow-conf.yaml; default: {CONF_DIR_VARIABLE}.",
+            help=f"Directory of yarnflow-conf.yaml and log.yaml; default: {CONF_DIR_VARIABLE}.",
         ),
         click.option("-D", "dynamic", multiple=True, metavar="KEY=VALUE", help="Set an option.  Repeatable."),
     ):
@@ -66,7 +66,7 @@ def cluster_options(function: F) -> F:
 
 
 def load_configuration(conf_dir: Path | None, dynamic: Sequence[str]) -> Configuration:
-    """File, environment and ``-D``, the last one strongest.
+    """File, environment and ``-D``, the last one strongest; with the directory's ``log.yaml``.
 
     Raises
     ------
@@ -74,10 +74,18 @@ def load_configuration(conf_dir: Path | None, dynamic: Sequence[str]) -> Configu
         As :meth:`yarnflow.config.configuration.Configuration.load`.
     """
     from yarnflow.config.configuration import Configuration
+    from yarnflow.config.log_file import LOG_FILE_NAME
+    from yarnflow.config.options import cluster
 
     if conf_dir is None and os.environ.get(CONF_DIR_VARIABLE):
         conf_dir = Path(os.environ[CONF_DIR_VARIABLE])
-    return Configuration.load(conf_dir, os.environ, dynamic)
+    configuration = Configuration.load(conf_dir, os.environ, dynamic)
+    if conf_dir is None or configuration.is_set(cluster.LOG_CONFIG_FILE):
+        return configuration
+    log_file = conf_dir.absolute() / LOG_FILE_NAME
+    if not log_file.exists():
+        return configuration
+    return configuration.with_values({cluster.LOG_CONFIG_FILE.key: str(log_file)}, source=str(conf_dir))
 
 
 def with_target(configuration: Configuration, target: str | None, jobmanager: str | None) -> Configuration:

@@ -8,7 +8,7 @@ from typing import Final
 
 import click
 
-from yarnflow.errors import YarnflowError
+from yarnflow.errors import InternalError, YarnflowError
 
 INTERNAL_STATUS: Final = 90
 
@@ -28,5 +28,8 @@ def report_error(error: Exception, verbose: bool) -> int:
         click.echo(details.rstrip("\n"), err=True)
     if verbose:
         traceback.print_exception(error)
-    click.echo(f"error: {' '.join(str(error).split())}", err=True)
+    text = " ".join(str(error).split())
+    if isinstance(error, InternalError):
+        text += "; this is a bug in yarnflow, please report it with this line and the logs"
+    click.echo(f"error: {text}", err=True)
     return error.exit_code

@@ -23,9 +23,9 @@ from yarnflow.cli.common import (
 )
 from yarnflow.cli.view import OutputPump, make_view
 from yarnflow.client.cluster import ClusterConnection
-from yarnflow.client.executor import ClusterExecutor, script_submission
+from yarnflow.client.executor import ClusterExecutor, script_submission, shipped_options
 from yarnflow.client.program import Program, load_program, run_main
-from yarnflow.client.targets import find_target
+from yarnflow.client.targets import find_target, refuse_cluster_options
 from yarnflow.config.configuration import Configuration
 from yarnflow.config.options import client, job
 from yarnflow.core.messages import ProgramKind
@@ -104,6 +104,8 @@ def run_program(
             f"a {target.name} cluster ends with its command, so its jobs cannot be detached; "
             "leave -d out, or submit to a standalone cluster with -m host:port"
         )
+    if not target.owned:
+        refuse_cluster_options(configuration)
     terminate_as_interrupt()
     view = make_view(refresh_ms=configuration.get(client.VIEW_REFRESH_MS), verbose=verbose)
     pump = OutputPump() if view.live and target.owned else None
@@ -114,7 +116,7 @@ def run_program(
         connection = target.connect(configuration, pump.write_fd if pump is not None else None)
         executor = ClusterExecutor(
             connection,
-            configuration.to_dict(),
+            shipped_options(configuration),
             view,
             attached=attached,
             job_key=configuration.get(job.JOB_KEY),
@@ -152,16 +154,16 @@ def _execute(
     attached: bool,
 ) -> None:
     if program.kind is ProgramKind.SCRIPT:
-        executor.submit_job(
-            script_submission(
-                program,
-                configuration=configuration.to_dict(),
-                parallelism=configuration.get(job.PARALLELISM_DEFAULT),
-                name=configuration.get(job.PIPELINE_NAME),
-                job_key=configuration.get(job.JOB_KEY),
-                files=files,
-            )
+        parallelism = configuration.get(job.PARALLELISM_DEFAULT)
+        submission = script_submission(
+            program,
+            configuration=shipped_options(configuration),
+            parallelism=parallelism,
+            name=configuration.get(job.PIPELINE_NAME),
+            job_key=configuration.get(job.JOB_KEY),
+            files=files,
         )
+        executor.submit_job(submission, parallelism)
     else:
         _run_main(program, configuration, files, executor)
     if attached:

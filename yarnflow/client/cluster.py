@@ -20,6 +20,20 @@ class ClusterConnection(Protocol):
     def owned(self) -> bool:
         """The cluster lives only as long as this process: an interrupt cancels its jobs."""
 
+    def provide(self, required_slots: int) -> None:
+        """See that there are TaskManagers for a job that is about to be submitted.
+
+        Parameters
+        ----------
+        required_slots : int
+            Slots the job wants.
+
+        Raises
+        ------
+        YarnflowError
+            They cannot be started.
+        """
+
     def gateway(self) -> DispatcherGateway:
         """The Dispatcher; waits until a cluster that is starting serves.
 

@@ -13,8 +13,11 @@ from pathlib import Path
 from typing import Final
 
 from yarnflow.client.cluster import ClusterConnection, JobListener
-from yarnflow.client.job_client import ClusterJobClient, job_error
+from yarnflow.client.job_client import ClusterJobClient
 from yarnflow.client.program import Program
+from yarnflow.config.configuration import Configuration
+from yarnflow.config.option import Scope
+from yarnflow.config.options import OPTIONS_BY_KEY, PASSED_THROUGH
 from yarnflow.core.ids import JobId, VertexId
 from yarnflow.core.messages import JobSubmission, ProgramKind
 from yarnflow.errors import ProgramNotFound, YarnflowError
@@ -101,6 +104,19 @@ def graph_submission(
     )
 
 
+def shipped_options(configuration: Configuration) -> dict[str, str]:
+    """The options that go with a job: its own and Spark's.
+
+    Those of the client end here, and those of the cluster are what its own processes were started
+    with; a client's idea of them must not reach a driver.
+    """
+    return {
+        key: value
+        for key, value in configuration.to_dict().items()
+        if key.startswith(PASSED_THROUGH) or (OPTIONS_BY_KEY[key].scope is Scope.JOB)
+    }
+
+
 class ClusterExecutor:
     """Submits what the program executes and keeps track of it.
 
@@ -109,7 +125,7 @@ class ClusterExecutor:
     connection : ClusterConnection
         Where jobs go.
     configuration : mapping
-        Options of the command, key → text.
+        Options that go with every job, key → text; see :func:`shipped_options`.
     listener : JobListener
         Shows the jobs' lives.
     attached : bool
@@ -141,11 +157,13 @@ class ClusterExecutor:
     def submit(self, job_graph: JobGraph) -> ClusterJobClient:
         """Hand a job graph over; returns when the cluster has accepted it."""
         return self.submit_job(
-            graph_submission(job_graph, configuration=self._configuration, job_key=self._job_key)
+            graph_submission(job_graph, configuration=self._configuration, job_key=self._job_key),
+            job_graph.required_slots(),
         )
 
-    def submit_job(self, submission: JobSubmission) -> ClusterJobClient:
+    def submit_job(self, submission: JobSubmission, required_slots: int) -> ClusterJobClient:
         """Hand any job over; returns when the cluster has accepted it."""
+        self._connection.provide(required_slots)
         answer = self._connection.gateway().submit_job(submission)
         client = ClusterJobClient(
             self._connection,
@@ -172,9 +190,3 @@ class ClusterExecutor:
                 first = first or error
         if first is not None:
             raise first
-
-    @property
-    def any_failed(self) -> bool:
-        """A job ended in another state than FINISHED, as far as was waited for."""
-        ends = [client.ended for client in self.clients]
-        return any(end is not None and job_error(end) is not None for end in ends)

@@ -21,7 +21,7 @@ from typing import Final
 
 import yarnflow
 from yarnflow.core.messages import ProgramKind
-from yarnflow.errors import ProgramFailed, ProgramNotFound, ProgramSyntaxError, YarnflowError
+from yarnflow.errors import NoExecuteCall, ProgramFailed, ProgramNotFound, ProgramSyntaxError, YarnflowError
 
 _PACKAGE_ROOT: Final = str(Path(yarnflow.__file__).parent) + "/"
 
@@ -52,6 +52,8 @@ def load_program(path: str, arguments: Sequence[str] = ()) -> Program:
         No readable file there.
     ProgramSyntaxError
         Not valid Python; the message names the line.
+    NoExecuteCall
+        There is nothing in it.
     """
     file = Path(path)
     try:
@@ -71,6 +73,8 @@ def load_program(path: str, arguments: Sequence[str] = ()) -> Program:
         raise ProgramSyntaxError(f"{where}: {error.msg}" + (f": {text}" if text else "")) from None
     except (ValueError, RecursionError) as error:
         raise ProgramSyntaxError(f"{path}: {error}") from None
+    if not tree.body:
+        raise NoExecuteCall(f"program {path} has no statements: there is nothing to run")
     uses_api = _imports_yarnflow(tree, file.resolve().parent, {file.resolve()})
     kind = ProgramKind.GRAPH if uses_api else ProgramKind.SCRIPT
     return Program(path, tuple(arguments), kind, code, content)

@@ -14,7 +14,8 @@ from typing import Final, cast
 
 from yarnflow.client.cluster import ClusterConnection
 from yarnflow.config.configuration import Configuration
-from yarnflow.config.options import client, cluster, security
+from yarnflow.config.option import AnyOption, Scope
+from yarnflow.config.options import ALL_OPTIONS, client, cluster, security
 from yarnflow.core.ports import DispatcherGateway, GatewayFactory
 from yarnflow.errors import ConfigError, InvalidOption, RpcUnavailable, YarnflowError
 
@@ -97,6 +98,9 @@ class RemoteCluster:
         """It stays when the command ends."""
         return False
 
+    def provide(self, required_slots: int) -> None:
+        """Its TaskManagers are started by whoever runs it."""
+
     def gateway(self) -> DispatcherGateway:
         """The Dispatcher of the leader there."""
         if self._gateway is None:
@@ -119,6 +123,44 @@ class RemoteCluster:
         """Close the connections."""
         self._factory.close()
         return ""
+
+
+#: options of a cluster that its clients read as well
+_READ_BY_CLIENTS: Final[frozenset[AnyOption]] = frozenset(
+    {
+        cluster.CLUSTER_ID,
+        cluster.JOBMANAGER_RPC_ADDRESS,
+        cluster.JOBMANAGER_RPC_PORT,
+        cluster.RPC_ASK_TIMEOUT_MS,
+        cluster.RPC_FRAME_SIZE_BYTES,
+        cluster.IO_TMP_DIRS,
+        cluster.LOG_CONFIG_FILE,
+        security.CLUSTER_SECRET_FILE,
+    }
+)
+
+
+def refuse_cluster_options(configuration: Configuration) -> None:
+    """Refuse ``-D`` options that only a cluster's own processes read, for one that runs already.
+
+    Those of ``yarnflow-conf.yaml`` are passed over: the file is for everybody.
+
+    Raises
+    ------
+    InvalidOption
+        The message names the first of them.
+    """
+    for option in ALL_OPTIONS:
+        if (
+            option.scope in (Scope.CLUSTER, Scope.TASK_MANAGER)
+            and option not in _READ_BY_CLIENTS
+            and configuration.source_of(option) == "-D"
+        ):
+            owner = "TaskManagers" if option.scope is Scope.TASK_MANAGER else "JobManager and TaskManagers"
+            raise InvalidOption(
+                f"-D {option.key}: an option of the cluster, which runs already and does not take it from a "
+                f"job; set it in yarnflow-conf.yaml of its {owner} and start them again"
+            )
 
 
 def connect_remote(configuration: Configuration) -> RemoteCluster:

@@ -17,7 +17,6 @@ import yaml
 from yarnflow.errors import ConfigError, InvalidOption
 
 CONF_FILE_NAME: Final = "yarnflow-conf.yaml"
-LOG_FILE_NAME: Final = "log.yaml"
 
 
 class Entry(NamedTuple):
@@ -63,24 +62,6 @@ def read_conf_file(path: Path) -> list[Entry]:
             )
         found[entry.key] = entry
     return list(found.values())
-
-
-def read_log_file(path: Path) -> dict[str, object]:
-    """The content of ``log.yaml``, for :func:`logging.config.dictConfig`.
-
-    Raises
-    ------
-    ConfigError
-        The file cannot be read, or is not a YAML mapping.
-    """
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        one_line = " ".join(str(error).split())
-        raise ConfigError(f"cannot read {path}: {one_line}; correct or remove it") from error
-    if not isinstance(content, dict):
-        raise ConfigError(f"{path}: expected lines of the form 'key: value'; correct or remove it")
-    return content
 
 
 def _flatten(node: yaml.MappingNode, prefix: str, path: Path) -> Iterator[Entry]:

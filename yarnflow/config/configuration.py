@@ -20,7 +20,7 @@ from typing import Final, NamedTuple, TypeVar
 
 from yarnflow.config.conf_file import CONF_FILE_NAME, read_conf_file
 from yarnflow.config.option import AnyOption, ConfigOption
-from yarnflow.config.options import OPTIONS_BY_KEY, PASSED_THROUGH
+from yarnflow.config.options import OPTIONS_BY_KEY, PASSED_THROUGH, cluster, job
 from yarnflow.errors import ConfigError, InvalidOption, UnknownOption
 
 T = TypeVar("T")
@@ -29,6 +29,11 @@ ENVIRONMENT_PREFIX: Final = "YARNFLOW_CONF_"
 #: names the configuration directory and is no option
 _CONF_DIR_VARIABLE: Final = "YARNFLOW_CONF_DIR"
 HIDDEN: Final = "******"
+#: durations of which the first must be shorter than the second
+_ORDERED: Final = (
+    (cluster.HEARTBEAT_INTERVAL_MS, cluster.HEARTBEAT_TIMEOUT_MS),
+    (job.DRIVER_REPORT_INTERVAL_MS, job.DRIVER_HEARTBEAT_TIMEOUT_MS),
+)
 #: undeclared keys (spark.*) with one of these inside are not shown
 _SENSITIVE: Final = ("password", "secret", "token", "credential", "apikey", "access.key", "access-key")
 
@@ -94,6 +99,7 @@ class Configuration:
             A key no option declares; the message has the nearest ones and the source.
         InvalidOption
             A value that does not parse; the message has key, value, expected form and source.
+            Or an interval of heartbeats that is not shorter than their time-out.
         ConfigError
             The file cannot be read.
         """
@@ -102,7 +108,10 @@ class Configuration:
             for key, value, source in read_conf_file(conf_dir / CONF_FILE_NAME):
                 settings[key] = Setting(value, source)
         layers = [_from_environment(environ), _from_command_line(dynamic)]
-        return cls(_merged(settings, *layers))
+        loaded = cls(_merged(settings, *layers))
+        for shorter, longer in _ORDERED:
+            loaded._check_order(shorter, longer)
+        return loaded
 
     def with_values(self, values: Mapping[str, str], source: str = "-D") -> Configuration:
         """This configuration with stronger values over it.
@@ -148,6 +157,14 @@ class Configuration:
     def spark_options(self) -> dict[str, str]:
         """The values for ``SparkConf``."""
         return {key: value for key, value in self.to_dict().items() if key.startswith(PASSED_THROUGH)}
+
+    def _check_order(self, shorter: ConfigOption[int], longer: ConfigOption[int]) -> None:
+        if self.get(shorter) >= self.get(longer):
+            texts = [
+                f"{option.key} ({setting.value if setting else option.default_text}, {self.source_of(option)})"
+                for option, setting in ((shorter, self._find(shorter)), (longer, self._find(longer)))
+            ]
+            raise InvalidOption(f"{texts[0]} must be shorter than {texts[1]}; change one of them")
 
     def _find(self, option: AnyOption) -> Setting | None:
         for key in (option.key, *option.deprecated_keys):

@@ -1,6 +1,7 @@
-"""Texts made from the option declarations: ``conf/OPTIONS.md`` and ``conf/yarnflow-conf.yaml``.
+"""Texts made from declarations: options, errors and the logging configuration.
 
-``scripts/gen-docs`` writes them and a test compares them, so that no option stays
+``scripts/gen-docs`` writes ``conf/OPTIONS.md``, ``conf/yarnflow-conf.yaml``, ``conf/log.yaml`` and
+``docs/exit-codes.md`` from them and a test compares them, so that no option or error stays
 undocumented and no documented one is gone.
 
 Flink counterpart: ``ConfigOptionsDocGenerator``.
@@ -8,12 +9,17 @@ Flink counterpart: ``ConfigOptionsDocGenerator``.
 
 from __future__ import annotations
 
+import inspect
 import textwrap
 from typing import Final
 
+import yaml
+
 from yarnflow.config.configuration import environment_variable
+from yarnflow.config.log_file import DEFAULT_LOGGING
 from yarnflow.config.option import AnyOption
 from yarnflow.config.options import SECTIONS
+from yarnflow.errors import ERRORS_BY_CODE, YarnflowError
 
 _GENERATED: Final = "Written by scripts/gen-docs from yarnflow/config/options; do not edit."
 _OPTIONS_HEAD: Final = """\
@@ -40,6 +46,31 @@ _YAML_HEAD: Final = """\
 # All options stand here with their defaults; remove the '#' before a key to set it.
 # OPTIONS.md beside this file says more about forms, precedence and scope.
 """
+_LOG_HEAD: Final = """\
+# Logging of all yarnflow processes: a dictionary for Python's logging.config.dictConfig.
+# Written by scripts/gen-docs from yarnflow/config/log_file.py; do not edit.
+# A copy in your configuration directory is yours to edit.  ${log.file} stands for the process's own file
+# below yarnflow.log.dir; FlinkFormatter writes lines as Flink does.
+"""
+_EXIT_HEAD: Final = """\
+<!-- Written by scripts/gen-docs from yarnflow/errors.py; do not edit. -->
+# Exit status
+
+A command that ends with an error prints one line, `error: …`, to standard error and exits with the number of
+the error's class. The code is the class's name in logs and between processes. Retryable means: the same
+command, unchanged, may succeed later.
+
+| Exit status | Code | Meaning | What to do | Retryable |
+|---|---|---|---|---|
+"""
+#: statuses that no error class has
+_OTHER_STATUSES: Final = {
+    0: "The job FINISHED, or was accepted when detached; the command did what it was asked.",
+    2: "The command line is wrong: an unknown verb or flag, a missing argument.",
+    130: "Interrupted (Ctrl-C).",
+    143: "Terminated (TERM).",
+}
+_ACTION: Final = "Operator action:"
 
 
 def options_markdown() -> str:
@@ -78,3 +109,25 @@ def conf_yaml() -> str:
             value = option.default_text or '""'
             parts.append(f"#{option.key}: {value}")
     return "\n".join(parts) + "\n"
+
+
+def log_yaml() -> str:
+    """``conf/log.yaml``: the default, to be copied and edited."""
+    return _LOG_HEAD + yaml.safe_dump(DEFAULT_LOGGING, sort_keys=False)
+
+
+def exit_codes_markdown() -> str:
+    """``docs/exit-codes.md``: every error class and every other way a command ends."""
+    rows = [(status, f"| {status} | | {meaning} | | |") for status, meaning in _OTHER_STATUSES.items()]
+    rows += [(cls.exit_code, _error_row(cls)) for cls in ERRORS_BY_CODE.values()]
+    return _EXIT_HEAD + "".join(f"{row}\n" for _, row in sorted(rows))
+
+
+def _error_row(cls: type[YarnflowError]) -> str:
+    paragraph = inspect.cleandoc(cls.__doc__ or "").partition("\n\n")[0]
+    said, _, action = " ".join(paragraph.split()).replace("``", "`").partition(_ACTION)
+    action = action.strip()
+    return (
+        f"| {cls.exit_code} | `{cls.code}` | {said.strip()} | {action[:1].upper()}{action[1:]} "
+        f"| {'yes' if cls.retryable else 'no'} |"
+    )

@@ -4,12 +4,12 @@ One executor serves all slots that a TaskManager gave the job at one time; slots
 get an executor of their own.  Executor ids are numbers that rise over all drivers of the job,
 because Spark refuses an id it has seen.
 
-Not here: starting processes (``runtime.job_master``), slots themselves (``core.slots``).
+Not here: starting processes (``runtime.executor_fleet``), slots themselves (``core.slots``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from yarnflow.core.ids import AllocationId, ExecutorId, TaskManagerId
@@ -25,8 +25,15 @@ class ExecutorRecord:
     #: the TaskManager's Thrift address
     address: str
     allocation_ids: tuple[AllocationId, ...]
-    #: the driver has seen it
-    registered: bool = False
+    #: since when the driver does not see it; -1 = it does
+    missing_since_ms: int
+    #: the driver has seen it at some time
+    ever_registered: bool = False
+
+    @property
+    def registered(self) -> bool:
+        """The driver sees it now: it can run tasks."""
+        return self.missing_since_ms < 0
 
     @property
     def cores(self) -> int:
@@ -36,12 +43,14 @@ class ExecutorRecord:
 
 @dataclass(frozen=True, slots=True)
 class ExecutorPool:
-    """The executors of a job's current driver."""
+    """The executors of a job's current driver; every method returns new values."""
 
     records: tuple[ExecutorRecord, ...] = ()
     next_number: int = 0
 
-    def start_missing(self, slots: Sequence[SlotOffer]) -> tuple[ExecutorPool, tuple[ExecutorRecord, ...]]:
+    def start_missing(
+        self, slots: Sequence[SlotOffer], at_ms: int
+    ) -> tuple[ExecutorPool, tuple[ExecutorRecord, ...]]:
         """Plan an executor for each TaskManager with slots that no executor serves.
 
         Returns
@@ -60,6 +69,7 @@ class ExecutorPool:
                 task_manager_id=task_manager_id,
                 address=offers[0].address,
                 allocation_ids=tuple(offer.allocation_id for offer in offers),
+                missing_since_ms=at_ms,
             )
             for index, (task_manager_id, offers) in enumerate(sorted(uncovered.items()))
         )
@@ -68,27 +78,52 @@ class ExecutorPool:
             started,
         )
 
-    def exited(self, executor_id: ExecutorId) -> tuple[ExecutorPool, ExecutorRecord | None]:
-        """Forget an executor; the record is None when it was not (any longer) known."""
-        gone = next((record for record in self.records if record.executor_id == executor_id), None)
-        kept = tuple(record for record in self.records if record.executor_id != executor_id)
-        return replace(self, records=kept), gone
+    def find(self, executor_id: ExecutorId) -> ExecutorRecord | None:
+        """The record of an executor, if it is (still) known."""
+        return next((record for record in self.records if record.executor_id == executor_id), None)
+
+    def serving(self, allocation_id: AllocationId) -> ExecutorRecord | None:
+        """The executor that serves a slot."""
+        return next((record for record in self.records if allocation_id in record.allocation_ids), None)
+
+    def without(self, executor_id: ExecutorId) -> ExecutorPool:
+        """Forget an executor.  Unknown ids are ignored."""
+        return self._keep(lambda record: record.executor_id != executor_id)
 
     def task_manager_lost(self, task_manager_id: TaskManagerId) -> ExecutorPool:
         """Forget the executors of a TaskManager."""
-        kept = tuple(record for record in self.records if record.task_manager_id != task_manager_id)
-        return replace(self, records=kept)
+        return self._keep(lambda record: record.task_manager_id != task_manager_id)
 
     def driver_lost(self) -> tuple[ExecutorPool, tuple[ExecutorRecord, ...]]:
         """Forget all executors: they end with their driver."""
         return replace(self, records=()), self.records
 
-    def seen_by_driver(self, executor_ids: Iterable[ExecutorId]) -> ExecutorPool:
+    def seen_by_driver(self, executor_ids: Iterable[ExecutorId], at_ms: int) -> ExecutorPool:
         """Note which executors the driver has now."""
         seen = set(executor_ids)
-        return replace(
-            self,
-            records=tuple(replace(record, registered=record.executor_id in seen) for record in self.records),
+
+        def noted(record: ExecutorRecord) -> ExecutorRecord:
+            if record.executor_id in seen:
+                return replace(record, missing_since_ms=-1, ever_registered=True)
+            return replace(record, missing_since_ms=at_ms) if record.registered else record
+
+        return replace(self, records=tuple(noted(record) for record in self.records))
+
+    def overdue(self, at_ms: int, missing_ms: int, starting_ms: int) -> tuple[ExecutorRecord, ...]:
+        """Executors the driver has missed for too long although nobody reported their end.
+
+        Parameters
+        ----------
+        at_ms : int
+            Now.
+        missing_ms, starting_ms : int
+            Patience with one that was there already, and with one that has never come.
+        """
+        return tuple(
+            record
+            for record in self.records
+            if not record.registered
+            and at_ms - record.missing_since_ms >= (missing_ms if record.ever_registered else starting_ms)
         )
 
     @property
@@ -110,3 +145,6 @@ class ExecutorPool:
     def total_cores(self) -> int:
         """Task threads of all executors asked for."""
         return sum(record.cores for record in self.records)
+
+    def _keep(self, kept: Callable[[ExecutorRecord], bool]) -> ExecutorPool:
+        return replace(self, records=tuple(record for record in self.records if kept(record)))

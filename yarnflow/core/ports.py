@@ -183,6 +183,10 @@ class ResourceProvider(Protocol):
     def replaces_workers(self) -> bool:
         """A worker that ends is replaced without being asked for."""
 
+    @property
+    def max_workers(self) -> int | None:
+        """No more workers than this can ever be had; None = no bound is known."""
+
     def request_workers(self, count: int) -> None:
         """Ask for ``count`` more TaskManagers.  Returns at once."""
 

@@ -27,7 +27,7 @@ from yarnflow.config.options import memory as memory_options
 from yarnflow.config.options import python as python_options
 from yarnflow.core.memory import driver_memory
 from yarnflow.errors import YarnflowError
-from yarnflow.process.logs import set_up_logging
+from yarnflow.process.logs import log_settings, set_up_logging
 from yarnflow.process.secret import read_secret
 from yarnflow.process.spawn import wrap_command
 from yarnflow.spark.class_data_sharing import Role, default_cache_dir, jvm_flags
@@ -50,12 +50,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--log-file", type=Path, required=True)
     parser.add_argument("--conf-json", type=Path)
     parsed = parser.parse_args(arguments)
-    set_up_logging(parsed.log_file)
     # Ctrl-C at a terminal is its owner's business, until a script's main wants it
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         values = json.loads(parsed.conf_json.read_text()) if parsed.conf_json else {}
         configuration = Configuration.from_dict(values, str(parsed.conf_json))
+        set_up_logging(parsed.log_file, log_settings(configuration))
         secret = read_secret(parsed.secret_file).encode("ascii")
         host = own_host(configuration.get(cluster_options.JOBMANAGER_RPC_ADDRESS))
         java = find_java()

@@ -19,7 +19,7 @@ from yarnflow.config.options import cluster as cluster_options
 from yarnflow.config.options import job as job_options
 from yarnflow.config.options import memory as memory_options
 from yarnflow.config.options import python as python_options
-from yarnflow.core.memory import DriverMemory, driver_memory, task_manager_memory
+from yarnflow.core.memory import task_manager_memory
 from yarnflow.core.messages import DriverAssignment, DriverDeployment, ProgramKind, QueryProgress
 from yarnflow.errors import DriverLost, YarnflowError
 from yarnflow.graph.codec import job_graph_from_json
@@ -43,19 +43,6 @@ _SHUFFLE_PARTITIONS: Final = "spark.sql.shuffle.partitions"
 def spark_secret(cluster_secret: bytes, job_id: str) -> str:
     """The secret between one job's driver and its executors; tells nothing about the cluster's."""
     return hmac.new(cluster_secret, f"spark:{job_id}".encode(), hashlib.sha256).hexdigest()
-
-
-def memory_of_driver(configuration: Configuration, process_mib: int) -> DriverMemory:
-    """How a driver of this size divides its memory."""
-    get = configuration.get
-    return driver_memory(
-        process_mib=process_mib,
-        python_mib=get(memory_options.DRIVER_PYTHON_MIB),
-        overhead_fraction=get(memory_options.DRIVER_OVERHEAD_FRACTION),
-        overhead_min_mib=get(memory_options.DRIVER_OVERHEAD_MIN_MIB),
-        overhead_max_mib=get(memory_options.DRIVER_OVERHEAD_MAX_MIB),
-        metaspace_mib=get(memory_options.DRIVER_METASPACE_MIB),
-    )
 
 
 def session_settings(

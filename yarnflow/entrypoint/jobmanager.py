@@ -29,7 +29,7 @@ from yarnflow.errors import YarnflowError
 from yarnflow.process.channel import NoResourceProvider, SupervisorLink
 from yarnflow.process.clock import SystemClock
 from yarnflow.process.dirs import write_json
-from yarnflow.process.logs import set_up_logging
+from yarnflow.process.logs import log_settings, set_up_logging
 from yarnflow.process.secret import read_secret
 from yarnflow.rpc.gateways import (
     ThriftGatewayFactory,
@@ -37,6 +37,7 @@ from yarnflow.rpc.gateways import (
     job_master_service,
     resource_manager_service,
 )
+from yarnflow.rpc.listen import bind_host
 from yarnflow.rpc.server import RpcServer
 from yarnflow.runtime.dispatcher import Dispatcher
 from yarnflow.runtime.job_board import JobBoard
@@ -91,11 +92,8 @@ class JobManager:
                 call_timeout_ms=timeout_ms,
                 pending_slot_timeout_ms=timeout_ms,
                 slots_per_worker=configuration.get(cluster_options.TASKMANAGER_SLOTS),
-                workers_expected=(
-                    configuration.get(cluster_options.MINICLUSTER_TASKMANAGERS)
-                    if provider.replaces_workers
-                    else 0
-                ),
+                # whoever replaces workers by himself has started all of them, or is about to
+                workers_expected=(provider.max_workers or 0) if provider.replaces_workers else 0,
             ),
             clock,
             self._resource_mailbox,
@@ -131,7 +129,10 @@ class JobManager:
             timeout_ms,
         )
         self._server = RpcServer(
-            host=configuration.get(cluster_options.JOBMANAGER_BIND_HOST),
+            host=bind_host(
+                configuration.get(cluster_options.JOBMANAGER_BIND_HOST),
+                configuration.get(cluster_options.JOBMANAGER_RPC_ADDRESS),
+            ),
             port_range=configuration.get(cluster_options.JOBMANAGER_RPC_PORT),
             services={
                 "Dispatcher": dispatcher_service(self.dispatcher),
@@ -196,14 +197,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--cluster-dir", type=Path, required=True)
     parser.add_argument("--conf-json", type=Path, required=True)
     parser.add_argument("--channel-fd", type=int, required=True)
+    parser.add_argument("--workers", type=int, default=0)
     parsed = parser.parse_args(arguments)
-    set_up_logging(None)
-    configuration = Configuration.from_dict(json.loads(parsed.conf_json.read_text()), str(parsed.conf_json))
     try:
+        values = json.loads(parsed.conf_json.read_text())
+        configuration = Configuration.from_dict(values, str(parsed.conf_json))
+        set_up_logging(None, log_settings(configuration))
         secret = read_secret(Path(configuration.get(security_options.CLUSTER_SECRET_FILE))).encode("ascii")
-        link = SupervisorLink.from_fd(parsed.channel_fd)
-        local = configuration.get_raw("execution.target") == "local"
-        provider: ResourceProvider = link.resource_provider if local else NoResourceProvider()
+        link = SupervisorLink.from_fd(parsed.channel_fd, max_workers=parsed.workers)
+        provider: ResourceProvider = link.resource_provider if parsed.workers else NoResourceProvider()
         job_manager = JobManager(configuration, parsed.cluster_dir, secret, link.driver_launcher, provider)
         signal.signal(signal.SIGTERM, lambda _signal, _frame: job_manager.ended.set())
         link.start()

@@ -1,7 +1,8 @@
 """A cluster of its own for one command: JobManager, TaskManagers, a warm spare driver.
 
-Everything is started at once, before the user's program has built its graph, and nothing of it
-is needed until the program executes something.  All processes are children of this one and die
+JobManager and driver are started at once, before the user's program has built its graph: the
+driver's JVM takes longest to come up.  TaskManagers are there in a moment, so they wait for the
+first job, which tells how many slots they need.  All processes are children of this one and die
 with it, however it ends.  Flink counterpart: ``MiniCluster`` and the ``local`` target.
 """
 
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from yarnflow.config.configuration import Configuration
-from yarnflow.config.options import client, cluster, job, memory, security
+from yarnflow.config.options import cluster, memory, security
 from yarnflow.core.ports import DispatcherGateway, GatewayFactory
 from yarnflow.errors import YarnflowError
 from yarnflow.process.cluster import ClusterSupervisor
@@ -25,6 +26,7 @@ from yarnflow.process.dirs import (
     temporary_directory,
     write_json,
 )
+from yarnflow.process.logs import keep_log_file
 from yarnflow.process.secret import create_secret
 
 LOG: Final = logging.getLogger(__name__)
@@ -53,18 +55,18 @@ class LocalCluster:
         self._lock = threading.Lock()
         self._factory: GatewayFactory | None = None
         self._gateway: DispatcherGateway | None = None
+        self._provided = False
         self._stopped = False
         self._kept = ""
 
     @classmethod
     def start(cls, configuration: Configuration, *, driver_stdout_fd: int | None = None) -> LocalCluster:
-        """Start all processes; returns at once, before any of them serves.
+        """Start all processes but the TaskManagers; returns at once, before any of them serves.
 
         Parameters
         ----------
         configuration : Configuration
-            Options of the command; ports are replaced by free ones, and TaskManagers get enough
-            slots for ``parallelism.default`` when their number is not set.
+            Options of the command; ports are replaced by free ones.
         driver_stdout_fd : int, optional
             Where drivers write what the program prints; default: standard output of this process.
 
@@ -79,6 +81,9 @@ class LocalCluster:
         try:
             secret = create_secret(directory.secret_file).encode("ascii")
             effective = local_configuration(configuration, directory.secret_file)
+            effective = effective.with_values(
+                keep_log_file(configuration, directory.log_settings_file), source="local cluster"
+            )
             write_json(directory.conf_file, effective.to_dict())
             commands = ProcessCommands(
                 cluster_dir=directory.path,
@@ -88,7 +93,7 @@ class LocalCluster:
             supervisor = ClusterSupervisor(
                 directory,
                 commands,
-                workers=True,
+                workers=configuration.get(cluster.MINICLUSTER_TASKMANAGERS),
                 driver_stdout_inherited=True,
                 driver_stdout_fd=driver_stdout_fd,
             )
@@ -101,7 +106,6 @@ class LocalCluster:
             supervisor.start_job_manager()
             # the driver's JVM is the slowest of all to come up, so it does not wait for the rest
             supervisor.start_spare_driver(effective.get(memory.DRIVER_PROCESS_SIZE_MIB))
-            supervisor.start_workers(effective.get(cluster.MINICLUSTER_TASKMANAGERS))
         except BaseException:
             started.stop(forced=True, failed=False)
             raise
@@ -139,6 +143,23 @@ class LocalCluster:
                 self._gateway = self._factory.dispatcher(address)
             return self._gateway
 
+    def provide(self, required_slots: int) -> None:
+        """Start the TaskManagers for the first job; later jobs take what there is.
+
+        Parameters
+        ----------
+        required_slots : int
+            Shared among the TaskManagers, unless ``taskmanager.numberOfTaskSlots`` is set.
+        """
+        with self._lock:
+            if self._provided:
+                return
+            self._provided = True
+            write_json(
+                self._directory.conf_file, with_slots(self._configuration, required_slots).to_dict()
+            )
+            self._supervisor.start_workers()
+
     def failure(self) -> YarnflowError | None:
         """Why the JobManager ended, when it did."""
         return self._supervisor.failure
@@ -172,7 +193,7 @@ class LocalCluster:
 
 
 def local_configuration(configuration: Configuration, secret_file: Path) -> Configuration:
-    """Options of the local cluster's processes: free ports, its own secret, enough slots."""
+    """Options of the local cluster's processes: free ports, its own secret."""
     values = {
         cluster.JOBMANAGER_RPC_ADDRESS.key: _HOST,
         cluster.JOBMANAGER_RPC_PORT.key: "0",
@@ -181,14 +202,17 @@ def local_configuration(configuration: Configuration, secret_file: Path) -> Conf
         cluster.TASKMANAGER_BIND_HOST.key: _HOST,
         cluster.TASKMANAGER_RPC_PORT.key: "0",
         security.CLUSTER_SECRET_FILE.key: str(secret_file),
-        # the JobManager asks its supervisor for TaskManagers only if they are the supervisor's
-        client.TARGET.key: "local",
     }
-    if not configuration.is_set(cluster.TASKMANAGER_SLOTS):
-        task_managers = configuration.get(cluster.MINICLUSTER_TASKMANAGERS)
-        parallelism = configuration.get(job.PARALLELISM_DEFAULT)
-        values[cluster.TASKMANAGER_SLOTS.key] = str(-(-parallelism // task_managers))
     return configuration.with_values(values, source="local cluster")
+
+
+def with_slots(configuration: Configuration, required_slots: int) -> Configuration:
+    """Enough slots for ``required_slots``, unless their number is set."""
+    if configuration.is_set(cluster.TASKMANAGER_SLOTS):
+        return configuration
+    task_managers = configuration.get(cluster.MINICLUSTER_TASKMANAGERS)
+    slots = max(1, -(-required_slots // task_managers))
+    return configuration.with_values({cluster.TASKMANAGER_SLOTS.key: str(slots)}, source="local cluster")
 
 
 def connect(configuration: Configuration, driver_stdout_fd: int | None = None) -> LocalCluster:

@@ -20,7 +20,7 @@ from types import FrameType
 from typing import Final
 
 from yarnflow.config.configuration import Configuration
-from yarnflow.config.options import client, cluster, security
+from yarnflow.config.options import cluster, security
 from yarnflow.errors import ResourceError
 from yarnflow.process.cluster import ClusterSupervisor
 from yarnflow.process.commands import ProcessCommands
@@ -31,7 +31,7 @@ from yarnflow.process.dirs import (
     standalone_secret_file,
     write_json,
 )
-from yarnflow.process.logs import set_up_logging
+from yarnflow.process.logs import keep_log_file, log_settings, set_up_logging
 from yarnflow.process.pools import WorkerPool
 from yarnflow.process.secret import ensure_secret, read_secret
 from yarnflow.process.supervisor import Supervisor
@@ -66,7 +66,7 @@ def run_job_manager(configuration: Configuration, say: Say) -> int:
         path = standalone_secret_file(configuration)
         ensure_secret(path)
         commands = _commands(configuration, directory, path, "jobmanager")
-        supervisor = ClusterSupervisor(directory, commands, workers=False, on_failure=lambda _: stop.set())
+        supervisor = ClusterSupervisor(directory, commands, workers=0, on_failure=lambda _: stop.set())
         try:
             supervisor.start_job_manager()
             address = supervisor.await_address(START_TIMEOUT_S)
@@ -109,6 +109,7 @@ def run_task_manager(configuration: Configuration, say: Say) -> int:
         workers.stopping()
         supervisor.stop(STOP_GRACE_S)
         commands.conf_file.unlink(missing_ok=True)
+        _log_settings_file(commands.conf_file).unlink(missing_ok=True)
     say("TaskManager stopped.")
     return 0
 
@@ -116,8 +117,12 @@ def run_task_manager(configuration: Configuration, say: Say) -> int:
 def _open(configuration: Configuration) -> ClusterDirectory:
     path = standalone_directory(configuration)
     directory = open_cluster_directory(path, configuration.get(cluster.LOG_DIR))
-    set_up_logging(directory.logs / f"supervisor-{os.getpid()}.log")
+    set_up_logging(directory.logs / f"supervisor-{os.getpid()}.log", log_settings(configuration))
     return directory
+
+
+def _log_settings_file(conf_file: Path) -> Path:
+    return conf_file.with_suffix(".log.yaml")
 
 
 def _commands(
@@ -125,8 +130,10 @@ def _commands(
 ) -> ProcessCommands:
     conf_file = directory.path / f"conf-{name}.json"
     effective = configuration.with_values(
-        # TaskManagers of a standalone cluster are started by hand
-        {security.CLUSTER_SECRET_FILE.key: str(secret), client.TARGET.key: "remote"},
+        {
+            security.CLUSTER_SECRET_FILE.key: str(secret),
+            **keep_log_file(configuration, _log_settings_file(conf_file)),
+        },
         source="supervisor",
     )
     write_json(conf_file, effective.to_dict())

@@ -21,17 +21,19 @@ from yarnflow.config.configuration import Configuration
 from yarnflow.config.options import cluster as cluster_options
 from yarnflow.config.options import memory as memory_options
 from yarnflow.config.options import security as security_options
+from yarnflow.core.hosts import is_loopback
 from yarnflow.core.ids import TaskManagerId
 from yarnflow.core.memory import TaskManagerMemory, task_manager_memory
 from yarnflow.core.messages import Fence, LeaderInfo, TaskManagerRegistration
 from yarnflow.core.ports import JobMasterGateway, ResourceManagerGateway
 from yarnflow.entrypoint.executors import SparkExecutorProcesses
-from yarnflow.errors import ResourceError, YarnflowError
+from yarnflow.errors import ResourceError, RpcError, YarnflowError
 from yarnflow.process.clock import SystemClock
 from yarnflow.process.dirs import open_cluster_directory, read_json
-from yarnflow.process.logs import set_up_logging
+from yarnflow.process.logs import log_settings, set_up_logging
 from yarnflow.process.secret import read_secret
 from yarnflow.rpc.gateways import ThriftGatewayFactory, task_executor_service
+from yarnflow.rpc.listen import bind_host
 from yarnflow.rpc.server import RpcServer
 from yarnflow.runtime.mailbox import Effects, Mailbox
 from yarnflow.runtime.registration import RegistrationBackoff
@@ -43,8 +45,9 @@ logger = logging.getLogger(__name__)
 class LeaderLink:
     """Finds the leader and opens gateways with its fence; see ``runtime.task_executor.MasterLink``.
 
-    Without high availability there is one address: the one a JobManager of the same machine left
-    in the cluster directory, else ``jobmanager.rpc.address`` and ``jobmanager.rpc.port``.
+    Without high availability there are two places to look: what a JobManager of the same machine
+    left in the cluster directory, and ``jobmanager.rpc.address`` with ``jobmanager.rpc.port``.  The
+    first may be a leftover: it counts only while its process lives and answers.
     """
 
     def __init__(
@@ -74,7 +77,7 @@ class LeaderLink:
     def _find(self) -> LeaderInfo:
         leader = self._leader
         if leader is None:
-            leader = self._gateways.dispatcher(self._address()).leader()
+            leader = self._ask()
             if leader.fence.epoch < self.accepted_fence.epoch:
                 raise ResourceError(
                     f"the master at {leader.address} is older than the last one; waiting for the new one"
@@ -83,17 +86,48 @@ class LeaderLink:
             self._leader = leader
         return leader
 
-    def _address(self) -> str:
-        published = read_json(self._cluster_dir / "jobmanager.json")
+    def _ask(self) -> LeaderInfo:
+        published = self._published_address()
         if published is not None:
-            return str(published["address"])
+            try:
+                return self._gateways.dispatcher(published).leader()
+            except RpcError as error:
+                if not self._one_port():
+                    raise
+                logger.info("Looking for the JobManager elsewhere: %s", error)
+        return self._gateways.dispatcher(self._configured_address()).leader()
+
+    def _published_address(self) -> str | None:
+        published = read_json(self._cluster_dir / "jobmanager.json")
+        if published is None or not published.get("address"):
+            return None
+        return str(published["address"]) if process_exists(int(published.get("pid", 0))) else None
+
+    def _one_port(self) -> bool:
+        port = self._configuration.get(cluster_options.JOBMANAGER_RPC_PORT)
+        return port.isdigit() and int(port) != 0
+
+    def _configured_address(self) -> str:
         host = self._configuration.get(cluster_options.JOBMANAGER_RPC_ADDRESS)
         port = self._configuration.get(cluster_options.JOBMANAGER_RPC_PORT)
-        if not port.isdigit() or int(port) == 0:
+        if not self._one_port():
             raise ResourceError(
                 f"jobmanager.rpc.port is {port!r}: a TaskManager needs the one port the JobManager serves at"
             )
         return f"{host}:{port}"
+
+
+def process_exists(pid: int) -> bool:
+    """Whether a process of that number lives on this machine."""
+    if pid <= 0:
+        return False
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True  # somebody else's
+    return True
 
 
 def advertised_host(configuration: Configuration) -> str:
@@ -106,7 +140,7 @@ def advertised_host(configuration: Configuration) -> str:
     if configured:
         return configured
     master = configuration.get(cluster_options.JOBMANAGER_RPC_ADDRESS)
-    return "127.0.0.1" if master in ("localhost", "127.0.0.1", "::1") else socket.getfqdn()
+    return "127.0.0.1" if is_loopback(master) else socket.getfqdn()
 
 
 def memory_of(configuration: Configuration) -> TaskManagerMemory:
@@ -189,7 +223,9 @@ class TaskManager:
             self._fatal,
         )
         self._server = RpcServer(
-            host=configuration.get(cluster_options.TASKMANAGER_BIND_HOST),
+            host=bind_host(
+                configuration.get(cluster_options.TASKMANAGER_BIND_HOST), advertised_host(configuration)
+            ),
             port_range=configuration.get(cluster_options.TASKMANAGER_RPC_PORT),
             services={"TaskExecutor": task_executor_service(self._executor)},
             secret=secret,
@@ -255,9 +291,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--task-manager-id", required=True)
     parser.add_argument("--worker-id", default="")
     parsed = parser.parse_args(arguments)
-    set_up_logging(None)
-    configuration = Configuration.from_dict(json.loads(parsed.conf_json.read_text()), str(parsed.conf_json))
     try:
+        values = json.loads(parsed.conf_json.read_text())
+        configuration = Configuration.from_dict(values, str(parsed.conf_json))
+        set_up_logging(None, log_settings(configuration))
         secret = read_secret(Path(configuration.get(security_options.CLUSTER_SECRET_FILE))).encode("ascii")
         task_manager = TaskManager(
             configuration, parsed.cluster_dir, parsed.task_manager_id, parsed.worker_id, secret

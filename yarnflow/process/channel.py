@@ -158,11 +158,25 @@ class ChannelDriverLauncher:
 
 
 class ChannelResourceProvider:
-    """:class:`yarnflow.core.ports.ResourceProvider` whose workers the supervisor starts."""
+    """:class:`yarnflow.core.ports.ResourceProvider` whose workers the supervisor starts.
 
-    def __init__(self, send: Callable[[Mapping[str, Any]], bool]) -> None:
+    Parameters
+    ----------
+    max_workers : int or None
+        The most the supervisor will ever run; None = as many as are asked for.
+    """
+
+    def __init__(
+        self, send: Callable[[Mapping[str, Any]], bool], max_workers: int | None = None
+    ) -> None:
         self._send = send
+        self._max_workers = max_workers
         self._listeners: list[WorkerExitListener] = []
+
+    @property
+    def max_workers(self) -> int | None:
+        """The most TaskManagers there will ever be."""
+        return self._max_workers
 
     @property
     def replaces_workers(self) -> bool:
@@ -191,6 +205,11 @@ class NoResourceProvider:
     """Standalone: TaskManagers come when somebody starts them."""
 
     @property
+    def max_workers(self) -> int | None:
+        """Whoever starts them may start any number."""
+        return None
+
+    @property
     def replaces_workers(self) -> bool:
         """Nobody does, as far as the JobManager knows."""
         return False
@@ -217,19 +236,29 @@ class SupervisorLink:
         See :meth:`from_fd`.
     on_close : callable, optional
         The supervisor is gone.  (The kernel kills this process then anyway.)
+    max_workers : int, optional
+        The most TaskManagers the supervisor will run.
     """
 
-    def __init__(self, connection: socket.socket, on_close: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self,
+        connection: socket.socket,
+        on_close: Callable[[], None] | None = None,
+        *,
+        max_workers: int | None = None,
+    ) -> None:
         self._channel = LineChannel(connection, self._on_message, on_close)
         self.driver_launcher = ChannelDriverLauncher(self._channel.send)
-        self.resource_provider = ChannelResourceProvider(self._channel.send)
+        self.resource_provider = ChannelResourceProvider(self._channel.send, max_workers)
 
     @classmethod
-    def from_fd(cls, fd: int, on_close: Callable[[], None] | None = None) -> SupervisorLink:
+    def from_fd(
+        cls, fd: int, on_close: Callable[[], None] | None = None, *, max_workers: int | None = None
+    ) -> SupervisorLink:
         """Take over the inherited descriptor of ``--channel-fd``."""
         connection = socket.socket(fileno=fd)
         connection.set_inheritable(False)
-        return cls(connection, on_close)
+        return cls(connection, on_close, max_workers=max_workers)
 
     def start(self) -> None:
         """Begin to deliver events, from a thread of the link."""

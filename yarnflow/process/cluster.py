@@ -37,8 +37,8 @@ class ClusterSupervisor:
         The conf file and the secret stand in it already.
     commands : ProcessCommands
         Command lines.
-    workers : bool
-        TaskManagers are this supervisor's as well (local); else they come from elsewhere.
+    workers : int
+        TaskManagers this supervisor runs at most (local); 0 = they come from elsewhere.
     on_failure : callable, optional
         Told once, from another thread, when the JobManager ended without being asked to.
     driver_stdout_inherited, driver_stdout_fd
@@ -50,7 +50,7 @@ class ClusterSupervisor:
         directory: ClusterDirectory,
         commands: ProcessCommands,
         *,
-        workers: bool,
+        workers: int,
         on_failure: Callable[[YarnflowError], None] | None = None,
         driver_stdout_inherited: bool = False,
         driver_stdout_fd: int | None = None,
@@ -62,6 +62,7 @@ class ClusterSupervisor:
         self._supervisor = supervisor or Supervisor()
         self._lock = threading.Lock()
         self._link: JobManagerLink | None = None
+        self._max_workers = workers
         self._stopping = False
         self._changed = threading.Condition()
         self.failure: YarnflowError | None = None
@@ -74,7 +75,9 @@ class ClusterSupervisor:
             stdout_fd=driver_stdout_fd,
         )
         self.workers = (
-            WorkerPool(self._supervisor, commands, directory.logs, self._worker_exited) if workers else None
+            WorkerPool(self._supervisor, commands, directory.logs, self._worker_exited, limit=workers)
+            if workers
+            else None
         )
 
     def start_job_manager(self) -> None:
@@ -90,7 +93,7 @@ class ClusterSupervisor:
                 JOB_MANAGER,
                 lambda: ProcessSpec(
                     name=JOB_MANAGER,
-                    command=self._commands.job_manager(fd),
+                    command=self._commands.job_manager(fd, self._max_workers),
                     log_file=self._directory.logs / f"{JOB_MANAGER}.out",
                     environment={LOG_FILE_ENVIRONMENT: str(log_file)},
                     pass_fds=(fd,),
@@ -106,11 +109,11 @@ class ClusterSupervisor:
         """Start a warm spare driver."""
         self.drivers.start_spare(memory_mib)
 
-    def start_workers(self, count: int) -> None:
-        """Start TaskManagers (local clusters only)."""
+    def start_workers(self) -> None:
+        """Start all TaskManagers (local clusters only)."""
         if self.workers is None:
             raise ValueError("TaskManagers of this cluster are not its supervisor's")
-        self.workers.request_workers(count)
+        self.workers.request_workers(self._max_workers)
 
     def await_address(self, timeout_s: float) -> str:
         """Address of the JobManager as soon as it serves.

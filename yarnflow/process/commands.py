@@ -29,13 +29,22 @@ class ProcessCommands:
     secret_file: Path
     python: str = ""
 
-    def job_manager(self, channel_fd: int) -> tuple[str, ...]:
-        """JobManager; ``channel_fd`` is its end of the supervisor's channel."""
+    def job_manager(self, channel_fd: int, workers: int = 0) -> tuple[str, ...]:
+        """JobManager.
+
+        Parameters
+        ----------
+        channel_fd : int
+            Its end of the supervisor's channel.
+        workers : int
+            TaskManagers the supervisor runs for it; 0 = they come from elsewhere.
+        """
         return (
             *self._module("jobmanager"),
             *("--cluster-dir", str(self.cluster_dir)),
             *("--conf-json", str(self.conf_file)),
             *("--channel-fd", str(channel_fd)),
+            *("--workers", str(workers)),
         )
 
     def task_manager(self, task_manager_id: str, worker_id: str = "") -> tuple[str, ...]:

@@ -3,7 +3,8 @@
 One directory per cluster, mode 0700, holding ``secret``, ``conf.json``, ``jobmanager.json`` and
 ``logs/``; the runtime may put checkpoints and scratch space below it, so it lies in
 ``io.tmp.dirs`` and not on the small memory file system of ``XDG_RUNTIME_DIR``.  A local
-cluster's directory goes with it, except what is needed to understand a failed job.  The owner
+cluster's directory goes with it, except what is needed to understand a failed job; of those
+directories only the newest few are kept.  The owner
 holds a lock on it, so that what a killed owner left can be told from what is in use.
 """
 
@@ -22,11 +23,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from yarnflow.config.configuration import Configuration
+from yarnflow.config.log_file import LOG_FILE_NAME
 from yarnflow.config.options import cluster, security
 from yarnflow.errors import ConfigError
 
 _LOCK: Final = "owner.lock"
 _KEEP: Final = "keep"
+#: directories of failed jobs that are kept when the next cluster of their name starts
+KEPT_DIRECTORIES: Final = 5
 #: what stays of a local cluster whose job failed
 KEPT_NAMES: Final = frozenset({"logs", "checkpoints", _KEEP})
 
@@ -72,6 +76,11 @@ class ClusterDirectory:
         return self.path / "conf.json"
 
     @property
+    def log_settings_file(self) -> Path:
+        """Copy of the ``log.yaml`` the cluster was started with, if there was one."""
+        return self.path / LOG_FILE_NAME
+
+    @property
     def jobmanager_file(self) -> Path:
         """Where the serving JobManager writes its address."""
         return self.path / "jobmanager.json"
@@ -99,6 +108,7 @@ def create_cluster_directory(tmp_dir: str, name: str, log_dir: str = "") -> Clus
     """
     base = base_directory(tmp_dir)
     remove_stale(base, name)
+    remove_old_evidence(base, name)
     random = secrets.token_hex(4)
     path = base / f"{name}-{random}"
     hidden = base / f".{random}"
@@ -150,6 +160,20 @@ def remove_stale(base: Path, name: str) -> list[Path]:
         finally:
             os.close(lock)
     return removed
+
+
+def remove_old_evidence(base: Path, name: str, keep: int = KEPT_DIRECTORIES) -> list[Path]:
+    """Delete what stayed of failed jobs of clusters called ``name``, but the newest; return it."""
+    kept: list[tuple[int, Path]] = []
+    for path in base.glob(f"{name}-*"):
+        try:
+            kept.append(((path / _KEEP).stat().st_mtime_ns, path))
+        except OSError:
+            continue  # in use, or removed by another process this very moment
+    old = [path for _, path in sorted(kept, reverse=True)[keep:]]
+    for path in old:
+        shutil.rmtree(path, ignore_errors=True)
+    return old
 
 
 def temporary_directory(configuration: Configuration) -> str:

@@ -1,7 +1,8 @@
 """Logging of one process: lines as Flink writes them, to a file; the terminal stays quiet.
 
-The set-up is a :func:`logging.config.dictConfig` dictionary (``conf/log.yaml``) in which
-``${log.file}`` stands for the process's own file.
+The set-up is that of :mod:`yarnflow.config.log_file`.  Whoever starts a cluster keeps a copy of the
+``log.yaml`` he was given in the cluster's directory and names it in the options of the processes,
+so that all of them, and those that are started later, log by the same file.
 """
 
 from __future__ import annotations
@@ -14,33 +15,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from yarnflow.errors import InvalidOption
+from yarnflow.config.configuration import Configuration
+from yarnflow.config.log_file import DEFAULT_LOGGING, LOG_FILE_VARIABLE, read_log_file
+from yarnflow.config.options import cluster
+from yarnflow.errors import ConfigError, InvalidOption
 
-LOG_FILE_VARIABLE: Final = "${log.file}"
 #: environment variable by which a supervisor names its child's log file
 LOG_FILE_ENVIRONMENT: Final = "YARNFLOW_LOG_FILE"
-
-DEFAULT_LOGGING: Final[dict[str, Any]] = {
-    "version": 1,
-    "disable_existing_loggers": False,
-    "formatters": {"flink": {"()": "yarnflow.process.logs.FlinkFormatter"}},
-    "handlers": {
-        "file": {
-            "class": "logging.handlers.RotatingFileHandler",
-            "filename": LOG_FILE_VARIABLE,
-            "maxBytes": 100 * 1024 * 1024,
-            "backupCount": 10,
-            "encoding": "utf-8",
-            "delay": True,
-            "formatter": "flink",
-        }
-    },
-    "root": {"level": "INFO", "handlers": ["file"]},
-    "loggers": {
-        "py4j": {"level": "WARNING"},
-        "thrift": {"level": "WARNING"},
-    },
-}
 
 
 class FlinkFormatter(logging.Formatter):
@@ -59,6 +40,45 @@ class FlinkFormatter(logging.Formatter):
             record.levelname = name
 
 
+def log_settings(configuration: Configuration) -> dict[str, Any] | None:
+    """Content of the ``log.yaml`` that the options name; None = ours.
+
+    Raises
+    ------
+    ConfigError
+        It cannot be used; the message has file and line.
+    """
+    name = configuration.get(cluster.LOG_CONFIG_FILE)
+    return read_log_file(Path(name).expanduser()) if name else None
+
+
+def keep_log_file(configuration: Configuration, copy: Path) -> dict[str, str]:
+    """Copy the ``log.yaml`` that the options name, for the processes of a cluster.
+
+    Parameters
+    ----------
+    copy : Path
+        Where it goes; not written when the options name none.
+
+    Returns
+    -------
+    dict
+        Options by which the processes find the copy.
+
+    Raises
+    ------
+    ConfigError
+        It cannot be used; the message has file and line.
+    """
+    if log_settings(configuration) is None:
+        return {}
+    try:
+        copy.write_bytes(Path(configuration.get(cluster.LOG_CONFIG_FILE)).expanduser().read_bytes())
+    except OSError as error:
+        raise ConfigError(f"cannot write {copy}: {error.strerror}") from error
+    return {cluster.LOG_CONFIG_FILE.key: str(copy)}
+
+
 def set_up_logging(log_file: Path | None, settings: Mapping[str, Any] | None = None) -> None:
     """Set up logging of this process.
 
@@ -68,7 +88,7 @@ def set_up_logging(log_file: Path | None, settings: Mapping[str, Any] | None = N
         Where lines go; None = the file ``YARNFLOW_LOG_FILE`` names, else standard error with
         warnings only (clients).
     settings : mapping, optional
-        Content of ``log.yaml``; default :data:`DEFAULT_LOGGING`.
+        Content of ``log.yaml``, from :func:`log_settings`; default: ours.
 
     Raises
     ------

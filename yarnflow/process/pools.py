@@ -191,6 +191,8 @@ class WorkerPool:
         False for standalone TaskManagers, which no ResourceProvider knows.
     name : str
         First part of names, ids and log files; differs between supervisors of one machine.
+    limit : int, optional
+        Never more TaskManagers than this.
     """
 
     def __init__(
@@ -203,6 +205,7 @@ class WorkerPool:
         host: str = "localhost",
         worker_ids: bool = True,
         name: str = "taskmanager",
+        limit: int | None = None,
     ) -> None:
         self._supervisor = supervisor
         self._commands = commands
@@ -211,6 +214,7 @@ class WorkerPool:
         self._host = host
         self._worker_ids = worker_ids
         self._name = name
+        self._limit = limit
         self._policy = RestartPolicy(restart=True)
         self._lock = threading.Lock()
         self._count = 0
@@ -218,9 +222,12 @@ class WorkerPool:
         self._workers: dict[str, str] = {}
 
     def request_workers(self, count: int) -> None:
-        """Start that many more TaskManagers."""
+        """Start that many more TaskManagers, up to the limit."""
         for _ in range(count):
             with self._lock:
+                if self._limit is not None and self._count >= self._limit:
+                    LOG.warning("No more than %d TaskManagers are run here.", self._limit)
+                    return
                 self._count += 1
                 name = f"{self._name}-{self._count}"
             try:

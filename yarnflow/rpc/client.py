@@ -191,6 +191,23 @@ class RpcClient:
         with map_thrift_errors(self.address, spec.call_name, limit_ms):
             return _result(spec, *self._exchange(spec, body, deadline), self.address)
 
+    @property
+    def has_connections(self) -> bool:
+        """Whether any connection is open, in use or idle."""
+        with self._lock:
+            return bool(self._open)
+
+    def drop_ended(self) -> bool:
+        """Close the idle connections whose other end is closed; whether any connection is left."""
+        with self._lock:
+            ended = [connection for connection in self._idle if not connection.is_alive()]
+            self._idle = [connection for connection in self._idle if connection not in ended]
+            self._open.difference_update(ended)
+            left = bool(self._open)
+        for connection in ended:
+            connection.close()
+        return left
+
     def close(self) -> None:
         """Close every connection; calls under way end with :class:`RpcUnavailable`.  Idempotent."""
         with self._lock:
@@ -292,7 +309,11 @@ class _Connection:
     def __init__(self, host: str, port: int, max_frame_bytes: int, deadline: float) -> None:
         self._socket = socket.create_connection((host, port), timeout=_remaining(deadline))
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        # an idle connection to a machine that vanished ends after two minutes, and not never
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 60)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 15)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 4)
         self._max_frame_bytes = max_frame_bytes
         self._sequence = 0
 

@@ -8,8 +8,10 @@ how bytes travel (:mod:`~yarnflow.rpc.client`).
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
-from typing import Any, cast
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final, Protocol, cast
 
 from yarnflow.core.ids import AllocationId, ExecutorId, JobId, TaskManagerId
 from yarnflow.core.messages import (
@@ -39,7 +41,7 @@ from yarnflow.core.ports import (
 )
 from yarnflow.errors import RpcUnavailable, StaleEpoch
 from yarnflow.rpc import framing
-from yarnflow.rpc.client import DEFAULT_TIMEOUT_MS, NO_FENCE, RpcClient
+from yarnflow.rpc.client import DEFAULT_TIMEOUT_MS, NO_FENCE, RpcClient, split_address
 from yarnflow.rpc.methods import (
     DISPATCHER,
     DRIVER,
@@ -47,11 +49,15 @@ from yarnflow.rpc.methods import (
     QUICK,
     RESOURCE_MANAGER,
     TASK_EXECUTOR,
+    MethodSpec,
     Service,
     methods_of,
 )
 
 FenceSupplier = Callable[[], Fence]
+
+#: clients a factory has before it first looks which of them nobody needs any more
+_FIRST_SWEEP: Final = 16
 
 
 def dispatcher_service(gateway: DispatcherGateway, quick: frozenset[str] = QUICK) -> Service:
@@ -79,10 +85,16 @@ def driver_service(gateway: DriverGateway, quick: frozenset[str] = QUICK) -> Ser
     return Service(DRIVER, gateway, quick)
 
 
+class Caller(Protocol):
+    """Calls one address; see :class:`~yarnflow.rpc.client.RpcClient`."""
+
+    def call(self, spec: MethodSpec, arguments: Sequence[object], fence: Fence | None = None) -> Any: ...
+
+
 class _Gateway:
     """A service at an address, called with a fence."""
 
-    def __init__(self, service: str, client: RpcClient, fence: FenceSupplier) -> None:
+    def __init__(self, service: str, client: Caller, fence: FenceSupplier) -> None:
         self._methods = methods_of(service)
         self._client = client
         self._fence = fence
@@ -94,7 +106,7 @@ class _Gateway:
 class ThriftResourceManagerGateway(_Gateway):
     """:class:`yarnflow.core.ports.ResourceManagerGateway` of another process."""
 
-    def __init__(self, client: RpcClient, fence: FenceSupplier) -> None:
+    def __init__(self, client: Caller, fence: FenceSupplier) -> None:
         super().__init__(RESOURCE_MANAGER, client, fence)
 
     def register_task_manager(self, registration: TaskManagerRegistration) -> LeaderInfo:
@@ -110,7 +122,7 @@ class ThriftResourceManagerGateway(_Gateway):
 class ThriftJobMasterGateway(_Gateway):
     """:class:`yarnflow.core.ports.JobMasterGateway` of another process."""
 
-    def __init__(self, client: RpcClient, fence: FenceSupplier) -> None:
+    def __init__(self, client: Caller, fence: FenceSupplier) -> None:
         super().__init__(JOB_MASTER, client, fence)
 
     def offer_slots(self, job_id: JobId, offers: Sequence[SlotOffer]) -> Sequence[AllocationId]:
@@ -129,7 +141,7 @@ class ThriftJobMasterGateway(_Gateway):
 class ThriftTaskExecutorGateway(_Gateway):
     """:class:`yarnflow.core.ports.TaskExecutorGateway` of another process."""
 
-    def __init__(self, client: RpcClient, fence: FenceSupplier) -> None:
+    def __init__(self, client: Caller, fence: FenceSupplier) -> None:
         super().__init__(TASK_EXECUTOR, client, fence)
 
     def request_slot(self, request: SlotRequest) -> None:
@@ -151,7 +163,7 @@ class ThriftTaskExecutorGateway(_Gateway):
 class ThriftDriverGateway(_Gateway):
     """:class:`yarnflow.core.ports.DriverGateway` of another process."""
 
-    def __init__(self, client: RpcClient, fence: FenceSupplier) -> None:
+    def __init__(self, client: Caller, fence: FenceSupplier) -> None:
         super().__init__(DRIVER, client, fence)
 
     def deploy(self, deployment: DriverDeployment) -> None:
@@ -170,7 +182,7 @@ class ThriftDriverGateway(_Gateway):
 class ThriftDispatcherGateway:
     """:class:`yarnflow.core.ports.DispatcherGateway` of another process."""
 
-    def __init__(self, client: RpcClient) -> None:
+    def __init__(self, client: Caller) -> None:
         self._methods = methods_of(DISPATCHER)
         self._client = client
         self._known: Fence | None = None
@@ -210,8 +222,34 @@ class ThriftDispatcherGateway:
             return self._client.call(spec, arguments, fence=self.leader().fence)
 
 
+@dataclass(slots=True)
+class _Entry:
+    """The client of one address."""
+
+    client: RpcClient
+    #: calls under way
+    users: int = 0
+
+
+class _Shared:
+    """Calls an address with the client the factory has for it at that time."""
+
+    def __init__(self, factory: ThriftGatewayFactory, address: str) -> None:
+        split_address(address)  # a bad one is the maker's mistake, not that of a call
+        self._factory = factory
+        self._address = address
+
+    def call(self, spec: MethodSpec, arguments: Sequence[object], fence: Fence | None = None) -> Any:
+        with self._factory.borrow(self._address) as client:
+            return client.call(spec, arguments, fence=fence)
+
+
 class ThriftGatewayFactory:
     """:class:`yarnflow.core.ports.GatewayFactory` over Thrift; one client per address.
+
+    Drivers and TaskManagers come and go, so a client is kept only as long as it has a connection:
+    it goes with the call that found nobody there, and one whose process has closed its end goes
+    when the number of clients has grown.  A gateway stays usable; it gets a new client.
 
     Parameters
     ----------
@@ -244,56 +282,86 @@ class ThriftGatewayFactory:
         self._max_frame_bytes = max_frame_bytes
         self.fence: FenceSupplier = fence or (lambda: NO_FENCE)
         self._lock = threading.Lock()
-        self._clients: dict[str, RpcClient] = {}
+        self._clients: dict[str, _Entry] = {}
+        self._sweep_at = _FIRST_SWEEP
         self._closed = False
 
     def task_executor(self, address: str) -> TaskExecutorGateway:
         """Gateway to a TaskManager, with this factory's fence at the time of each call."""
-        return ThriftTaskExecutorGateway(self._client(address), lambda: self.fence())
+        return ThriftTaskExecutorGateway(_Shared(self, address), lambda: self.fence())
 
     def driver(self, address: str) -> DriverGateway:
         """Gateway to a driver, with this factory's fence at the time of each call."""
-        return ThriftDriverGateway(self._client(address), lambda: self.fence())
+        return ThriftDriverGateway(_Shared(self, address), lambda: self.fence())
 
     def resource_manager(self, address: str, fence: Fence) -> ResourceManagerGateway:
         """Gateway to the ResourceManager of one leader."""
-        return ThriftResourceManagerGateway(self._client(address), lambda: fence)
+        return ThriftResourceManagerGateway(_Shared(self, address), lambda: fence)
 
     def job_master(self, address: str, fence: Fence) -> JobMasterGateway:
         """Gateway to the JobMasters of one leader."""
-        return ThriftJobMasterGateway(self._client(address), lambda: fence)
+        return ThriftJobMasterGateway(_Shared(self, address), lambda: fence)
 
     def dispatcher(self, address: str) -> DispatcherGateway:
         """Gateway to whoever leads at an address."""
-        return ThriftDispatcherGateway(self._client(address))
+        return ThriftDispatcherGateway(_Shared(self, address))
 
-    def forget(self, address: str) -> None:
-        """Close the connections to a process that is gone.  Idempotent."""
+    @property
+    def addresses(self) -> list[str]:
+        """Where there are connections to."""
         with self._lock:
-            client = self._clients.pop(address, None)
-        if client is not None:
-            client.close()
+            return list(self._clients)
+
+    @contextmanager
+    def borrow(self, address: str) -> Iterator[RpcClient]:
+        """The client of an address, which stays open at least for the time of the block.
+
+        Raises
+        ------
+        RpcUnavailable
+            The factory is closed.
+        """
+        with self._lock:
+            if self._closed:
+                raise RpcUnavailable(f"cannot call {address}: this process is shutting down")
+            entry = self._clients.get(address)
+            if entry is None:
+                self._sweep()
+                entry = self._clients[address] = _Entry(self._make(address))
+            entry.users += 1
+        try:
+            yield entry.client
+        finally:
+            with self._lock:
+                entry.users -= 1
+                if not self._closed and not entry.users and not entry.client.has_connections:
+                    del self._clients[address]
 
     def close(self) -> None:
         """Close every connection.  Idempotent; no gateway can be opened afterwards."""
         with self._lock:
             self._closed = True
-            clients, self._clients = list(self._clients.values()), {}
-        for client in clients:
-            client.close()
+            entries, self._clients = list(self._clients.values()), {}
+        for entry in entries:
+            entry.client.close()
 
-    def _client(self, address: str) -> RpcClient:
-        with self._lock:
-            if self._closed:
-                raise RpcUnavailable(f"cannot call {address}: this process is shutting down")
-            client = self._clients.get(address)
-            if client is None:
-                client = RpcClient(
-                    address,
-                    self._secret,
-                    self._identity,
-                    timeout_ms=self._timeout_ms,
-                    max_frame_bytes=self._max_frame_bytes,
-                )
-                self._clients[address] = client
-            return client
+    def _make(self, address: str) -> RpcClient:
+        return RpcClient(
+            address,
+            self._secret,
+            self._identity,
+            timeout_ms=self._timeout_ms,
+            max_frame_bytes=self._max_frame_bytes,
+        )
+
+    def _sweep(self) -> None:
+        """Let go of clients whose connections were closed from the other end."""
+        if len(self._clients) < self._sweep_at:
+            return
+        self._clients = {
+            address: entry
+            for address, entry in self._clients.items()
+            if entry.users or entry.client.drop_ended()
+        }
+        # so that the cost of all sweeps stays a small multiple of that of all connections
+        self._sweep_at = max(_FIRST_SWEEP, 2 * len(self._clients))

@@ -11,6 +11,7 @@ import re
 import socket
 from typing import Final
 
+from yarnflow.core.hosts import is_loopback
 from yarnflow.errors import PortUnavailable
 
 _RANGE: Final = re.compile(r"\s*(\d{1,5})\s*(?:-\s*(\d{1,5})\s*)?")
@@ -34,6 +35,21 @@ def parse_port_range(text: str) -> range:
             f"{text!r} is no port or port range; write 0 (any free port), 6123 or 50100-50200, at most 65535"
         )
     return range(first, last + 1)
+
+
+def bind_host(configured: str, advertised: str) -> str:
+    """Where a server listens: as configured, else only where it says it can be reached.
+
+    Parameters
+    ----------
+    configured : str
+        The option; ``0.0.0.0`` = every interface, empty = not set.
+    advertised : str
+        The host others are told.  A loopback name means 127.0.0.1: ``localhost`` may be ``::1``
+        here and 127.0.0.1 for whoever calls.
+    """
+    host = configured or advertised
+    return "127.0.0.1" if is_loopback(host) and host.lower().endswith("localhost") else host
 
 
 def bind(host: str, port_range: str) -> socket.socket:

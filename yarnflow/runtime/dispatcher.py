@@ -52,6 +52,8 @@ class JobEndpoint(Protocol):
 
     def task_manager_lost(self, task_manager_id: TaskManagerId, reason: str) -> None: ...
 
+    def slot_lost(self, allocation_id: AllocationId, reason: str) -> None: ...
+
     def slots_unfulfillable(self, message: str) -> None: ...
 
 
@@ -195,6 +197,12 @@ class Dispatcher:
         """Tell every job; each knows whether it had slots there."""
         for endpoint in self._live.values():
             endpoint.task_manager_lost(task_manager_id, reason)
+
+    def slot_lost(self, job_id: JobId, allocation_id: AllocationId, reason: str) -> None:
+        """One slot is not the job's any more; its TaskManager lives."""
+        endpoint = self._live.get(job_id)
+        if endpoint is not None:
+            endpoint.slot_lost(allocation_id, reason)
 
     def slots_unfulfillable(self, job_id: JobId, message: str) -> None:
         """The job's slots can never be had; tell it."""

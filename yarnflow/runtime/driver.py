@@ -47,13 +47,13 @@ _DISMISSED = (DriverLost, JobNotFound, AuthenticationFailed)
 
 
 class RunningProgram(Protocol):
-    """One run of the job; ``yarnflow.spark.program.Program``."""
+    """One run of the job.  Made, started and awaited by the main thread."""
 
     def start(self) -> None:
-        """Compile and start."""
+        """Compile and start.  A script only gets ready here; its main is run by ``await_end``."""
 
     def await_end(self) -> None:
-        """Block until the end; raises :class:`YarnflowError` when it failed."""
+        """Block until the end, by :meth:`stop` as well; raises :class:`YarnflowError` when it failed."""
 
     def stop(self) -> None:
         """Stop it; any thread, idempotent."""

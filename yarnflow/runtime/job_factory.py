@@ -18,12 +18,8 @@ from yarnflow.core.ports import Clock, DriverLauncher, GatewayFactory
 from yarnflow.core.restart import RestartStrategy, restart_strategy_from
 from yarnflow.graph.codec import job_graph_from_json
 from yarnflow.runtime.job_board import JobBoard
-from yarnflow.runtime.job_master import (
-    JobMaster,
-    JobMasterServices,
-    JobMasterSettings,
-    SlotRequirements,
-)
+from yarnflow.runtime.job_master import JobMaster
+from yarnflow.runtime.job_services import JobMasterServices, JobMasterSettings, SlotRequirements
 from yarnflow.runtime.mailbox import Effects, Mailbox
 
 

@@ -1,12 +1,13 @@
-"""Runs one job: slots, executors, driver, restarts, cancellation.
+"""Runs one job: decides about slots, executors, driver, restarts and cancellation.
 
-It owns the job's state machines and turns what happened into effects on TaskManagers and on
-the driver.  It never touches records, and never blocks: calls to others are effects whose ends
-come back as posts.
+It owns the job's state machines and turns what happened into effects on TaskManagers
+(:mod:`~yarnflow.runtime.executor_fleet`) and on the driver (:mod:`~yarnflow.runtime.driver_link`).
+It never touches records, and never blocks: calls to others are effects whose ends come back as
+posts.
 
-How far up a failure goes (DESIGN's restart levels): Spark reruns tasks on other executors while
-one is left (``TASKS``); the query is started again in the same driver (``QUERY``); a new driver
-on the same slots (``DRIVER``).  The restart strategy counts the last two.
+How far up a failure goes: Spark reruns tasks on other executors (``TASKS``); the query is started
+again in the same driver (``QUERY``); a new driver on the same slots (``DRIVER``).  The restart
+strategy counts the last two.
 
 Flink counterparts: ``JobMaster``, ``DefaultScheduler``.
 """
@@ -15,31 +16,25 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
 from yarnflow.core import execution as ex
 from yarnflow.core import job as jb
 from yarnflow.core.execution_graph import ExecutionGraph, in_state, not_terminal, on_task_manager
-from yarnflow.core.executor_pool import ExecutorPool, ExecutorRecord
 from yarnflow.core.ids import AllocationId, DriverId, ExecutorId, JobId, TaskManagerId
 from yarnflow.core.messages import (
-    DriverAssignment,
     DriverDeployment,
     DriverPhase,
     DriverRegistration,
     DriverReport,
     ErrorInfo,
-    ExecutorDescriptor,
     ExecutorExited,
     FailureInfo,
     JobSubmission,
-    LeaderInfo,
     ProgramKind,
     SlotOffer,
 )
-from yarnflow.core.ports import Clock, DriverLauncher, GatewayFactory
-from yarnflow.core.restart import RestartState, RestartStrategy
+from yarnflow.core.restart import RestartState
 from yarnflow.core.slot_pool import SlotPool
 from yarnflow.core.states import ExecutionState, JobStatus, RestartLevel
 from yarnflow.errors import (
@@ -47,78 +42,22 @@ from yarnflow.errors import (
     DriverLost,
     ExecutorLost,
     InternalError,
-    RpcError,
     SlotUnavailable,
     TaskManagerLost,
     YarnflowError,
     error_from_exit,
 )
 from yarnflow.graph.job_graph import JobGraph
-from yarnflow.runtime.job_board import JobBoard
+from yarnflow.runtime.driver_link import DriverLink
+from yarnflow.runtime.executor_fleet import MAX_STILLBORN, ExecutorFleet
 from yarnflow.runtime.job_history import JobHistory
-from yarnflow.runtime.mailbox import Effects, Mailbox, TimerHandle
+from yarnflow.runtime.job_services import JobMasterServices, JobMasterSettings
+from yarnflow.runtime.mailbox import Mailbox, TimerHandle
 
 logger = logging.getLogger(__name__)
 
-#: so many executors that never came up are no accident; the restart strategy decides
-MAX_STILLBORN_EXECUTORS: Final = 3
-
-
-class SlotRequirements(Protocol):
-    """The ResourceManager as a JobMaster sees it; every method only posts."""
-
-    def declare_requirements(self, job_id: JobId, slots: int) -> None:
-        """From now on the job wants ``slots`` slots in all."""
-
-    def release_slots(self, job_id: JobId) -> None:
-        """The job is over; take all its slots back."""
-
-
-@dataclass(frozen=True, slots=True)
-class JobMasterServices:
-    """What all JobMasters of a process share."""
-
-    clock: Clock
-    effects: Effects
-    gateways: GatewayFactory
-    launcher: DriverLauncher
-    slots: SlotRequirements
-    board: JobBoard
-    leader_info: Callable[[], LeaderInfo]
-    new_id: Callable[[], str]
-    #: uniform in [-1, 1]
-    jitter: Callable[[], float]
-
-
-@dataclass(frozen=True, slots=True)
-class JobMasterSettings:
-    """One job's options, read once."""
-
-    restart_strategy: RestartStrategy
-    slot_request_timeout_ms: int
-    cancellation_timeout_ms: int
-    driver_heartbeat_timeout_ms: int
-    driver_registration_timeout_ms: int
-    driver_memory_mib: int
-    checkpoint_dir: str
-    work_dir: str
-    call_timeout_ms: int
-    #: how long a driver may take to leave in good order
-    shut_down_grace_ms: int = 5_000
-    #: before a lost executor is replaced; a crash loop must not spin
-    executor_replacement_delay_ms: int = 200
-
-
-@dataclass(slots=True)
-class _Driver:
-    """The current driver process."""
-
-    driver_id: DriverId
-    launched_ms: int
-    registration: DriverRegistration | None = None
-    last_seen_ms: int = 0
-    #: attempt it was told to run; 0 = none yet
-    deployed_attempt: int = 0
+#: states in which the job wants executors and a deployment
+_ACTIVE: Final = (JobStatus.CREATED, JobStatus.RUNNING, JobStatus.RESTARTING)
 
 
 class JobMaster:
@@ -160,17 +99,17 @@ class JobMaster:
             ),
             now_ms,
         )
-        self._pool = SlotPool(self._job_id, graph.required_slots())
-        self._executors = ExecutorPool()
-        self._driver: _Driver | None = None
+        self._slots = SlotPool(self._job_id, graph.required_slots())
+        self._fleet = ExecutorFleet(
+            self._job_id, services, settings, mailbox, self._executor_gone, self._executors_refused
+        )
+        self._driver = DriverLink(submission, services, settings, mailbox, self._driver_lost)
         #: rises with each deployment, over all drivers
         self._attempt = 1
-        self._restart_state: RestartState = RestartState()
+        self._restart_state = RestartState()
         self._restart_timer: TimerHandle | None = None
         self._slot_timer: TimerHandle | None = None
         self._has_committed = False
-        #: executors in a row that ended before their driver saw them
-        self._stillborn = 0
         self._history = JobHistory(submission, graph.required_slots(), now_ms)
         self._ended = False
 
@@ -216,8 +155,7 @@ class JobMaster:
         DriverLost
             It is not this job's current driver, and must end.
         """
-        driver = self._driver
-        if driver is None or driver.driver_id != report.driver_id:
+        if not self._driver.is_current(report.driver_id):
             raise DriverLost(f"driver {report.driver_id} was replaced; it must end")
         self._mailbox.post(lambda: self._report(report))
 
@@ -229,44 +167,33 @@ class JobMaster:
         """A TaskManager is gone with everything on it."""
         self._mailbox.post(lambda: self._task_manager_lost(task_manager_id, reason))
 
+    def slot_lost(self, allocation_id: AllocationId, reason: str) -> None:
+        """One slot is not the job's any more; its TaskManager lives."""
+        self._mailbox.post(lambda: self._slot_lost(allocation_id, reason))
+
     def slots_unfulfillable(self, message: str) -> None:
-        """The cluster says it can never give the slots."""
-        self._mailbox.post(lambda: self._fail(SlotUnavailable(message), "", RestartLevel.DRIVER, final=True))
+        """The cluster can never give the slots."""
+        error = SlotUnavailable(f"job {self._submission.name} {message}")
+        self._mailbox.post(lambda: self._fail(error, "", RestartLevel.DRIVER, final=True))
 
     # --- start ---
 
     def _start(self) -> None:
         self._mailbox.assert_mailbox_thread()
+        if self._job.state is not JobStatus.INITIALIZING:
+            return  # canceled before it began
         now_ms = self._now_ms()
         self._history.milestone("SUBMITTED", now_ms)
         self._step_job(jb.JobInitialized(now_ms))
         self._executions = self._executions.scheduled(now_ms)
-        self._services.slots.declare_requirements(self._job_id, self._pool.required)
+        self._services.slots.declare_requirements(self._job_id, self._slots.required)
         self._await_slots()
         self._launch_driver()
         self._publish()
 
     def _launch_driver(self) -> None:
-        now_ms = self._now_ms()
-        driver = _Driver(DriverId(f"driver-{self._services.new_id()[:12]}"), now_ms, last_seen_ms=now_ms)
-        self._driver = driver
-        leader = self._services.leader_info()
-        assignment = DriverAssignment(
-            job_id=self._job_id,
-            driver_id=driver.driver_id,
-            job_master_address=leader.address,
-            fence=leader.fence,
-            checkpoint_dir=self._settings.checkpoint_dir,
-            work_dir=self._settings.work_dir,
-            job_name=self._submission.name,
-            configuration=self._submission.configuration,
-        )
-        self._history.milestone("DRIVER_REQUESTED", now_ms)
-        self._services.launcher.launch(assignment, self._settings.driver_memory_mib)
-        self._mailbox.schedule(
-            self._settings.driver_registration_timeout_ms, lambda: self._driver_must_have_registered(driver)
-        )
-        self._watch_driver(driver)
+        self._history.milestone("DRIVER_REQUESTED", self._now_ms())
+        self._driver.launch()
 
     def _await_slots(self) -> None:
         if self._slot_timer is not None:
@@ -274,10 +201,10 @@ class JobMaster:
         self._slot_timer = self._mailbox.schedule(self._settings.slot_request_timeout_ms, self._slots_overdue)
 
     def _slots_overdue(self) -> None:
-        if self._pool.is_complete or self._job.state.terminal:
+        if self._slots.is_complete or self._job.state.terminal:
             return
-        have, want = len(self._pool.slots), self._pool.required
-        if have and self._executors.any_registered:
+        have, want = len(self._slots.slots), self._slots.required
+        if have and self._fleet.pool.any_registered:
             self._await_slots()  # Spark goes on with what there is
             return
         self._fail(
@@ -296,8 +223,8 @@ class JobMaster:
         self._mailbox.assert_mailbox_thread()
         if self._job.state.terminal or self._ended:
             return ()
-        self._pool, accepted = self._pool.offer(offers)
-        if self._pool.is_complete:
+        self._slots, accepted = self._slots.offer(offers)
+        if self._slots.is_complete:
             if self._slot_timer is not None:
                 self._slot_timer.cancel()
                 self._slot_timer = None
@@ -307,79 +234,73 @@ class JobMaster:
 
     def _advance(self) -> None:
         """Do whatever has become possible: executors on new slots, then the deployment."""
-        if self._job.state not in (JobStatus.CREATED, JobStatus.RUNNING, JobStatus.RESTARTING):
-            self._publish()
-            return
-        now_ms = self._now_ms()
-        if self._pool.is_complete:
-            self._executions = self._executions.assign_slots(self._pool.task_manager_ids, now_ms)
-        driver = self._driver
-        if driver is not None and driver.registration is not None:
+        if self._job.state in _ACTIVE:
+            if self._slots.is_complete:
+                self._executions = self._executions.assign_slots(self._slots.task_manager_ids, self._now_ms())
+            registration = self._driver.registration
             # the first deployment waits for all slots; later ones take what there is (default scheduler)
-            if self._pool.is_complete or driver.deployed_attempt:
-                self._executors, started = self._executors.start_missing(self._pool.slots)
-                for record in started:
-                    self._start_executor(record, driver.registration)
-            self._deploy_if_due(driver)
+            if registration is not None and (self._slots.is_complete or self._driver.deployed_attempt):
+                self._fleet.start_missing(self._slots.slots, registration)
+                self._deploy_if_due()
         self._publish()
 
-    def _start_executor(self, record: ExecutorRecord, registration: DriverRegistration) -> None:
-        descriptor = ExecutorDescriptor(
-            job_id=self._job_id,
-            driver_id=registration.driver_id,
-            executor_id=record.executor_id,
-            driver_url=registration.driver_url,
-            app_id=registration.app_id,
-            cores=record.cores,
-            allocation_ids=record.allocation_ids,
-            java_options=registration.java_options,
-            environment=registration.environment,
-            auth_secret=registration.auth_secret,
+    def _deploy_if_due(self) -> None:
+        pool = self._fleet.pool
+        if (
+            self._driver.deployed_attempt == self._attempt
+            or self._restart_timer is not None
+            or not pool.records
+        ):
+            return
+        self._driver.deploy(
+            DriverDeployment(
+                attempt=self._attempt,
+                submission=self._submission,
+                executor_ids=pool.executor_ids,
+                total_cores=pool.total_cores,
+            )
         )
-        gateway = self._services.gateways.task_executor(record.address)
-
-        def failed(error: YarnflowError) -> None:
-            if error.retryable or isinstance(error, RpcError):
-                self._executor_gone(record.executor_id, f"could not be started: {error}")
-            else:
-                self._fail(error, record.task_manager_id, RestartLevel.DRIVER)
-
-        self._effect(lambda: gateway.start_executor(descriptor), failed)
 
     def _executor_exited(self, report: ExecutorExited) -> None:
-        driver = self._driver
-        if driver is None or driver.driver_id != report.driver_id:
-            return
-        self._executor_gone(report.executor_id, _ended_by(report.exit_status, report.output_tail))
+        if self._driver.is_current(report.driver_id):
+            self._executor_gone(report.executor_id, _ended_by(report.exit_status, report.output_tail))
 
     def _executor_gone(self, executor_id: ExecutorId, reason: str) -> None:
-        self._executors, record = self._executors.exited(executor_id)
-        if record is None or self._job.state not in (
-            JobStatus.CREATED, JobStatus.RUNNING, JobStatus.RESTARTING,
-        ):  # fmt: skip
+        record = self._fleet.forget(executor_id)
+        if record is None or self._job.state not in _ACTIVE:
             return
-        error = ExecutorLost(
-            f"executor {executor_id} of job {self._submission.name} on {record.task_manager_id} {reason}; "
-            "another one is started"
+        where = record.task_manager_id
+        if self._fleet.given_up:
+            message = f"{MAX_STILLBORN} executors in a row ended before they registered, the last one on {where} {reason}"
+            self._fail(ExecutorLost(message), where, RestartLevel.DRIVER)
+            return
+        name = self._submission.name
+        self._lost(
+            where,
+            ExecutorLost(f"executor {executor_id} of job {name} on {where} {reason}; another one is started"),
         )
-        self._stillborn = 0 if record.registered else self._stillborn + 1
-        if self._stillborn >= MAX_STILLBORN_EXECUTORS:
-            self._stillborn = 0
-            message = (
-                f"{MAX_STILLBORN_EXECUTORS} executors in a row ended before they registered, "
-                f"the last one on {record.task_manager_id} {reason}"
-            )
-            self._fail(ExecutorLost(message), record.task_manager_id, RestartLevel.DRIVER)
-            return
-        self._lost(record.task_manager_id, error)
         self._mailbox.schedule(self._settings.executor_replacement_delay_ms, self._advance)
 
+    def _executors_refused(self, error: YarnflowError, task_manager_id: TaskManagerId) -> None:
+        self._fail(error, task_manager_id, RestartLevel.DRIVER)
+
     def _task_manager_lost(self, task_manager_id: TaskManagerId, reason: str) -> None:
-        self._pool, dropped = self._pool.task_manager_lost(task_manager_id)
+        self._slots, dropped = self._slots.task_manager_lost(task_manager_id)
         if not dropped or self._job.state.terminal:
             return
-        self._executors = self._executors.task_manager_lost(task_manager_id)
+        self._fleet.task_manager_lost(task_manager_id)
         self._lost(task_manager_id, TaskManagerLost(f"TaskManager {task_manager_id} is lost: {reason}"))
+        self._await_slots()
+        self._advance()
+
+    def _slot_lost(self, allocation_id: AllocationId, reason: str) -> None:
+        self._slots, dropped = self._slots.release([allocation_id])
+        if not dropped or self._job.state.terminal:
+            return
+        self._fleet.slot_lost(allocation_id)
+        (slot,) = dropped
+        where = slot.task_manager_id
+        self._lost(where, SlotUnavailable(f"slot {slot.slot_index} of {where} is lost: {reason}"))
         self._await_slots()
         self._advance()
 
@@ -389,80 +310,58 @@ class JobMaster:
         info = _info(error)
         logger.warning("%s", error)
         self._history.failure(FailureInfo(now_ms, info, task_manager_id, RestartLevel.TASKS, recovered=True))
-        lost = on_task_manager(task_manager_id)
-        self._executions = self._executions.apply(ex.Failed(now_ms, info), lost)
-        self._executions = self._executions.new_attempts(now_ms, in_state(ExecutionState.FAILED))
-        self._executions = self._executions.scheduled(now_ms)
-        if self._job.state is JobStatus.RUNNING and not self._executors.any_registered:
-            self._step_job(jb.RestartBegan(now_ms, info))
+        if self._job.state in _ACTIVE:
+            lost = on_task_manager(task_manager_id)
+            self._executions = self._executions.apply(ex.Failed(now_ms, info), lost)
+            self._executions = self._executions.new_attempts(now_ms, in_state(ExecutionState.FAILED))
+            self._executions = self._executions.scheduled(now_ms)
+        self._check_still_running(info)
         self._publish()
+
+    def _check_still_running(self, reason: ErrorInfo) -> None:
+        """A job whose query has no executor is not RUNNING, whatever its driver says."""
+        if self._job.state is JobStatus.RUNNING and not self._fleet.pool.any_registered:
+            self._step_job(jb.RestartBegan(self._now_ms(), reason))
 
     # --- driver ---
 
     def _register_driver(self, registration: DriverRegistration) -> None:
         self._mailbox.assert_mailbox_thread()
-        driver = self._driver
-        if driver is None or driver.driver_id != registration.driver_id or self._ended:
-            raise DriverLost(f"driver {registration.driver_id} was replaced; it must end")
-        driver.registration = registration
-        driver.last_seen_ms = self._now_ms()
+        self._driver.register(registration)
         self._history.milestones(registration.milestones_ms)
         self._history.milestone("DRIVER_REGISTERED", self._now_ms())
         self._advance()
 
-    def _deploy_if_due(self, driver: _Driver) -> None:
-        registration = driver.registration
-        if (
-            registration is None
-            or driver.deployed_attempt == self._attempt
-            or self._restart_timer is not None
-            or not self._executors.records
-            or not (self._pool.is_complete or driver.deployed_attempt)
-        ):
-            return
-        driver.deployed_attempt = self._attempt
-        deployment = DriverDeployment(
-            attempt=self._attempt,
-            submission=self._submission,
-            executor_ids=self._executors.executor_ids,
-            total_cores=self._executors.total_cores,
-        )
-        gateway = self._services.gateways.driver(registration.address)
-
-        def failed(error: YarnflowError) -> None:
-            if self._driver is driver and driver.deployed_attempt == deployment.attempt:
-                self._fail(DriverLost(f"driver {driver.driver_id} did not take the job: {error}"),
-                           driver.driver_id, RestartLevel.DRIVER)  # fmt: skip
-
-        self._effect(lambda: gateway.deploy(deployment), failed)
-
     def _report(self, report: DriverReport) -> None:
         self._mailbox.assert_mailbox_thread()
-        driver = self._driver
-        if driver is None or driver.driver_id != report.driver_id or self._ended:
+        if not self._driver.is_current(report.driver_id) or self._ended:
             return
-        driver.last_seen_ms = self._now_ms()
+        self._driver.seen()
         self._history.milestones(report.milestones_ms)
         self._history.progress(report.queries)
-        self._executors = self._executors.seen_by_driver(report.executor_ids)
+        for record in self._fleet.seen_by_driver(report.executor_ids):
+            self._fleet.stop(record)
+            self._executor_gone(record.executor_id, "is not seen by its driver")
         if any(query.batch_id >= 0 for query in report.queries):
             self._has_committed = True
         if report.phase is DriverPhase.FAILED and report.attempt in (0, self._attempt):
             self._driver_failed(report)
-        elif report.attempt != self._attempt:
-            pass  # about a deployment that is over
-        elif report.phase is DriverPhase.RUNNING:
-            self._confirm_running()
-        elif report.phase is DriverPhase.FINISHED:
-            self._finish()
-        elif report.phase is DriverPhase.CANCELED and self._job.state is JobStatus.CANCELLING:
-            self._all_stopped()
+        elif report.attempt == self._attempt:
+            self._take_phase(report.phase)
         self._publish()
+
+    def _take_phase(self, phase: DriverPhase) -> None:
+        if phase is DriverPhase.RUNNING:
+            self._confirm_running()
+        elif phase is DriverPhase.FINISHED:
+            self._finish()
+        elif phase is DriverPhase.CANCELED and self._job.state is JobStatus.CANCELLING:
+            self._all_stopped()
 
     def _confirm_running(self) -> None:
         """The queries are active: executions whose executor is there are running."""
         now_ms = self._now_ms()
-        present = {record.task_manager_id for record in self._executors.records if record.registered}
+        present = {record.task_manager_id for record in self._fleet.pool.records if record.registered}
 
         def there(execution: ex.Execution) -> bool:
             return execution.task_manager_id in present
@@ -473,13 +372,12 @@ class JobMaster:
         self._executions = self._executions.apply(
             ex.SwitchedToRunning(now_ms), lambda e: e.state is ExecutionState.INITIALIZING and there(e)
         )
-        if self._job.state in (JobStatus.CREATED, JobStatus.RESTARTING) and self._executors.any_registered:
+        if present and self._job.state in (JobStatus.CREATED, JobStatus.RESTARTING):
             self._step_job(jb.ExecutionsRunning(now_ms))
+        self._check_still_running(_info(ExecutorLost("no executor is registered with the driver")))
 
     def _finish(self) -> None:
-        if self._job.state not in (
-            JobStatus.CREATED, JobStatus.RUNNING, JobStatus.RESTARTING, JobStatus.CANCELLING,
-        ):  # fmt: skip
+        if self._job.state not in (*_ACTIVE, JobStatus.CANCELLING):
             return
         now_ms = self._now_ms()
         if self._job.state in (JobStatus.CREATED, JobStatus.RESTARTING):  # shorter than a report interval
@@ -496,41 +394,16 @@ class JobMaster:
         self._fail_with(error, report.driver_id, RestartLevel.DRIVER if new_driver else RestartLevel.QUERY)
 
     def _driver_exited(self, driver_id: DriverId, exit_status: int, output_tail: str) -> None:
-        driver = self._driver
-        if driver is None or driver.driver_id != driver_id or self._ended:
+        if not self._driver.is_current(driver_id) or self._ended:
             return
-        if self._job.state in (JobStatus.CANCELLING, JobStatus.FAILING):
-            self._driver = None
-            self._all_stopped()
-            return
+        self._driver.gone()
         error = error_from_exit(exit_status, output_tail)
         if error is None:
             error = DriverLost(f"driver {driver_id} {_ended_by(exit_status, output_tail)}")
+        self._driver_lost(error, driver_id)
+
+    def _driver_lost(self, error: YarnflowError, driver_id: DriverId) -> None:
         self._fail(error, driver_id, RestartLevel.DRIVER)
-
-    def _driver_must_have_registered(self, driver: _Driver) -> None:
-        if self._driver is driver and driver.registration is None and not self._job.state.terminal:
-            limit_s = self._settings.driver_registration_timeout_ms // 1000
-            self._fail(
-                DriverLost(f"driver {driver.driver_id} did not register within {limit_s} s; see its log"),
-                driver.driver_id,
-                RestartLevel.DRIVER,
-            )
-
-    def _watch_driver(self, driver: _Driver) -> None:
-        """Check the driver's heartbeat for as long as it is the current one."""
-        if self._driver is not driver or self._ended:
-            return
-        silent_ms = self._now_ms() - driver.last_seen_ms
-        limit_ms = self._settings.driver_heartbeat_timeout_ms
-        if driver.registration is not None and silent_ms > limit_ms:
-            self._fail(
-                DriverLost(f"driver {driver.driver_id} has not reported for {silent_ms // 1000} s"),
-                driver.driver_id,
-                RestartLevel.DRIVER,
-            )
-            return
-        self._mailbox.schedule(max(limit_ms // 5, 100), lambda: self._watch_driver(driver))
 
     # --- failure and restart ---
 
@@ -556,15 +429,14 @@ class JobMaster:
         self._executions = self._executions.apply(ex.CancelCompleted(now_ms))
         if not restart:
             self._step_job(jb.FailureUnrecoverable(now_ms, error))
-            self._stop_driver()
             self._all_stopped()
             return
         self._step_job(jb.RestartBegan(now_ms, error))
         self._executions = self._executions.new_attempts(now_ms).scheduled(now_ms)
-        self._history.restarted()
+        if decision.counted:
+            self._history.restarted()
         self._attempt += 1
-        if self._restart_timer is not None:
-            self._restart_timer.cancel()
+        self._cancel_restart()
         if level is RestartLevel.DRIVER:
             self._drop_driver()
         logger.info("Job %s restarts in %d ms (%s).", self._submission.name, decision.delay_ms, level.value)
@@ -575,20 +447,21 @@ class JobMaster:
         self._restart_timer = None
         if self._job.state is not JobStatus.RESTARTING:
             return
-        if not self._pool.is_complete:
+        if not self._slots.is_complete:
             self._await_slots()
-        if self._driver is None:
+        if not self._driver.exists:
             self._launch_driver()
         self._advance()
 
+    def _cancel_restart(self) -> None:
+        if self._restart_timer is not None:
+            self._restart_timer.cancel()
+            self._restart_timer = None
+
     def _drop_driver(self) -> None:
         """End the current driver for good; its executors end with it."""
-        driver, self._driver = self._driver, None
-        self._executors, orphans = self._executors.driver_lost()
-        if driver is not None:
-            self._services.launcher.kill(driver.driver_id)
-        for record in orphans:
-            self._stop_executor(record)
+        self._driver.drop()
+        self._fleet.driver_lost()
 
     # --- cancel and end ---
 
@@ -598,16 +471,12 @@ class JobMaster:
         now_ms = self._now_ms()
         self._step_job(jb.CancelRequested(now_ms))
         self._executions = self._executions.apply(ex.CancelRequested(now_ms))
-        if self._restart_timer is not None:
-            self._restart_timer.cancel()
-            self._restart_timer = None
-        driver = self._driver
-        if driver is None or driver.registration is None or not driver.deployed_attempt:
+        self._cancel_restart()
+        if self._driver.deployed_attempt != self._attempt:  # nothing of this attempt runs
             self._drop_driver()
             self._all_stopped()
             return
-        gateway = self._services.gateways.driver(driver.registration.address)
-        self._effect(gateway.cancel, lambda error: self._force_cancel(f"the driver did not answer: {error}"))
+        self._driver.cancel(lambda error: self._force_cancel(f"the driver did not answer: {error}"))
         self._mailbox.schedule(
             self._settings.cancellation_timeout_ms,
             lambda: self._force_cancel("task.cancellation.timeout is over"),
@@ -625,7 +494,7 @@ class JobMaster:
         if self._ended:
             return
         now_ms = self._now_ms()
-        self._executions = self._executions.apply(ex.CancelRequested(now_ms), not_terminal)
+        self._executions = self._executions.apply(ex.CancelRequested(now_ms))
         self._executions = self._executions.apply(ex.CancelCompleted(now_ms))
         self._step_job(jb.AllExecutionsTerminal(now_ms))
         self._end()
@@ -634,50 +503,32 @@ class JobMaster:
         """Give everything back, then tell the Dispatcher."""
         self._ended = True
         self._publish()
-        self._stop_driver()
-        for record in self._executors.records:
-            self._stop_executor(record)
+        self._driver.dismiss()
+        self._fleet.driver_lost()
         self._services.slots.release_slots(self._job_id)
         self._on_ended(self._job_id)
-
-    def _stop_driver(self) -> None:
-        """Ask the driver to leave; it is killed when it does not."""
-        driver, self._driver = self._driver, None
-        if driver is None:
-            return
-        launcher, driver_id = self._services.launcher, driver.driver_id
-        if driver.registration is None:
-            launcher.kill(driver_id)
-            return
-        gateway = self._services.gateways.driver(driver.registration.address)
-        self._effect(gateway.shut_down, lambda _error: launcher.kill(driver_id))
-        launcher.kill(driver_id, self._settings.shut_down_grace_ms)
-
-    def _stop_executor(self, record: ExecutorRecord) -> None:
-        gateway = self._services.gateways.task_executor(record.address)
-        self._effect(lambda: gateway.stop_executor(self._job_id, record.executor_id), lambda _error: None)
 
     # --- small things ---
 
     def _now_ms(self) -> int:
         return self._services.clock.now_ms()
 
-    def _effect(self, call: Callable[[], None], on_failure: Callable[[YarnflowError], None]) -> None:
-        self._services.effects.perform(self._mailbox, call, lambda _none: None, on_failure)
-
     def _step_job(self, event: jb.JobEvent) -> None:
         self._job, changes = jb.MACHINE.step(self._job, event)
         for change in changes:
             logger.info(
                 "Job %s (%s) switched from state %s to %s.",
-                self._submission.name, self._job_id, change.old.value, change.new.value,
-            )  # fmt: skip
+                self._submission.name,
+                self._job_id,
+                change.old.value,
+                change.new.value,
+            )
             self._history.status(change.new, change.at_ms)
         self._publish()
 
     def _publish(self) -> None:
         self._services.board.publish(
-            self._history.details(self._job, self._executions, len(self._pool.slots), self._waiting_for())
+            self._history.details(self._job, self._executions, len(self._slots.slots), self._waiting_for())
         )
 
     def _waiting_for(self) -> str:
@@ -685,13 +536,14 @@ class JobMaster:
             return ""
         if self._restart_timer is not None:
             return "restart delay"
-        if not self._pool.is_complete:
-            return f"slots: {len(self._pool.slots)} of {self._pool.required}"
-        if self._driver is None or self._driver.registration is None:
+        if not self._slots.is_complete:
+            return f"slots: {len(self._slots.slots)} of {self._slots.required}"
+        if self._driver.registration is None:
             return "driver"
-        if not self._executors.all_registered:
-            seen = sum(record.registered for record in self._executors.records)
-            return f"executors: {seen} of {len(self._executors.records)}"
+        pool = self._fleet.pool
+        if not pool.all_registered:
+            seen = sum(record.registered for record in pool.records)
+            return f"executors: {seen} of {len(pool.records)}"
         return "queries to start"
 
 
@@ -712,6 +564,5 @@ def _may_pass(error: ErrorInfo) -> bool:
     User code or a query that fails before anything was ever committed fails the same way again;
     restarting it for ever would only hide the error from its author.
     """
-
     cls = ERRORS_BY_CODE.get(error.code)
     return cls is not None and cls.retryable

@@ -116,6 +116,10 @@ class Mailbox:
                     future.set_result(action())
                 except YarnflowError as error:
                     future.set_exception(error)
+                except BaseException as error:
+                    bug = f"{self._name}: {type(error).__name__}: {error}; please report this"
+                    future.set_exception(InternalError(bug))
+                    raise
 
         self.post(run)
         try:
@@ -174,6 +178,8 @@ class Mailbox:
             action()
         except BaseException as error:
             logger.exception("%s: fatal error", self._name)
+            with self._changed:
+                self._stopping = True  # nothing may build on a state nobody knows
             if self._on_fatal is None:
                 raise
             self._on_fatal(error)

@@ -13,7 +13,7 @@ Flink counterparts: ``ResourceManager``, ``SlotManager``, ``HeartbeatManager``.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -32,6 +32,10 @@ class JobNotices(Protocol):
     """The Dispatcher as the ResourceManager sees it."""
 
     def task_manager_lost(self, task_manager_id: TaskManagerId, reason: str) -> None: ...
+
+    def slot_lost(self, job_id: JobId, allocation_id: AllocationId, reason: str) -> None: ...
+
+    def slots_unfulfillable(self, job_id: JobId, message: str) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +97,7 @@ class ResourceManager:
         self._monitor = HeartbeatMonitor(settings.heartbeat_timeout_ms, settings.rpc_failure_threshold)
         #: workers asked for that have not registered
         self._workers_pending = settings.workers_expected
-        #: worker ids of registered TaskManagers whose process has not ended
+        #: worker ids that have registered, kept so that an end reported late is not taken for another
         self._workers: set[str] = set()
         provider.on_worker_exit(
             lambda worker_id, status: mailbox.post(lambda: self._worker_exited(worker_id, status))
@@ -155,7 +159,7 @@ class ResourceManager:
         known = task_manager_id in self._registrations
         self._registrations[task_manager_id] = registration
         self._manager = self._manager.register_task_manager(
-            task_manager_id, registration.address, registration.slots, self._clock.now_ms()
+            task_manager_id, registration.address, registration.slots, self._clock.monotonic_ms()
         )
         self._monitor = self._monitor.monitor(task_manager_id, self._clock.monotonic_ms())
         if not known:
@@ -174,7 +178,7 @@ class ResourceManager:
         self._monitor = self._monitor.received(report.task_manager_id, self._clock.monotonic_ms())
         before = self._manager
         self._manager, effects = self._manager.reported(
-            report.task_manager_id, report.slots, self._clock.now_ms()
+            report.task_manager_id, report.slots, self._clock.monotonic_ms()
         )
         self._perform(effects)
         if self._manager is not before:
@@ -185,18 +189,43 @@ class ResourceManager:
         self._match()
 
     def _release(self, job_id: JobId) -> None:
-        self._manager, effects = self._manager.free_job(job_id, self._clock.now_ms())
+        self._manager, effects = self._manager.free_job(job_id, self._clock.monotonic_ms())
         self._perform(effects)
         self._match()
 
     def _match(self) -> None:
-        self._manager, requests = self._manager.match(self._clock.now_ms(), self._allocation_ids())
+        self._manager, requests = self._manager.match(self._clock.monotonic_ms(), self._allocation_ids())
         self._perform(requests)
-        missing = sum(self._manager.missing().values())
-        workers = -(-missing // self._settings.slots_per_worker)
-        if workers > self._workers_pending:
-            self._provider.request_workers(workers - self._workers_pending)
-            self._workers_pending = workers
+        self._request_workers()
+
+    def _request_workers(self) -> None:
+        """Ask for the TaskManagers that missing slots need; tell jobs that can never be served."""
+        missing = self._manager.missing()
+        slots_per_worker = max(
+            (len(manager.slots) for manager in self._manager.task_managers.values()),
+            default=self._settings.slots_per_worker,
+        )
+        workers = -(-sum(missing.values()) // slots_per_worker) - self._workers_pending
+        limit = self._provider.max_workers
+        if limit is not None:
+            present = len(self._registrations) + self._workers_pending
+            workers = min(workers, limit - present)
+            if len(self._registrations) >= limit:
+                self._refuse_what_never_fits(missing)
+        if workers > 0:
+            self._provider.request_workers(workers)
+            self._workers_pending += workers
+
+    def _refuse_what_never_fits(self, missing: Mapping[JobId, int]) -> None:
+        total = self._manager.slots_total
+        for job_id in missing:
+            wanted = self._manager.requirements[job_id]
+            if wanted > total:
+                self._notices().slots_unfulfillable(
+                    job_id,
+                    f"needs {wanted} slots and this cluster can have no more than {total}; lower the "
+                    "parallelism or raise taskmanager.numberOfTaskSlots",
+                )
 
     def _allocation_ids(self) -> Iterator[AllocationId]:
         while True:
@@ -209,19 +238,21 @@ class ResourceManager:
             elif isinstance(effect, FreeSlot):
                 self._free_slot(effect)
             elif isinstance(effect, AllocationLost):
-                self._notices().task_manager_lost(effect.task_manager_id, effect.reason)
+                self._notices().slot_lost(effect.job_id, effect.allocation_id, effect.reason)
 
     def _request_slot(self, effect: RequestSlot) -> None:
         gateway = self._gateways.task_executor(effect.address)
         request = SlotRequest(effect.job_id, effect.allocation_id, effect.slot_index)
 
         def confirmed(_none: None) -> None:
-            self._manager = self._manager.request_confirmed(effect.allocation_id, self._clock.now_ms())
+            self._manager = self._manager.request_confirmed(effect.allocation_id, self._clock.monotonic_ms())
 
         def failed(error: YarnflowError) -> None:
             logger.warning("TaskManager %s did not give a slot: %s", effect.task_manager_id, error)
             retry_ms = 1_000
-            self._manager = self._manager.request_failed(effect.allocation_id, self._clock.now_ms(), retry_ms)
+            self._manager = self._manager.request_failed(
+                effect.allocation_id, self._clock.monotonic_ms(), retry_ms
+            )
             self._mailbox.schedule(retry_ms, self._match)
 
         self._effects.perform(self._mailbox, lambda: gateway.request_slot(request), confirmed, failed)
@@ -243,7 +274,7 @@ class ResourceManager:
             timeout_s = self._settings.heartbeat_timeout_ms / 1000
             self._lost(TaskManagerId(task_manager_id), f"no heartbeat for {timeout_s:g} s")
         self._manager, effects = self._manager.expire_pending(
-            self._clock.now_ms(), self._settings.pending_slot_timeout_ms
+            self._clock.monotonic_ms(), self._settings.pending_slot_timeout_ms
         )
         self._perform(effects)
         if effects:
@@ -267,12 +298,8 @@ class ResourceManager:
         self._effects.perform(self._mailbox, gateway.ping, lambda _none: None, failed)
 
     def _worker_exited(self, worker_id: str, exit_status: int) -> None:
-        had_registered = worker_id in self._workers
-        self._workers.discard(worker_id)
-        if had_registered and self._provider.replaces_workers:
-            self._workers_pending += 1
-        elif not had_registered and not self._provider.replaces_workers:
-            self._workers_pending = max(self._workers_pending - 1, 0)
+        if worker_id not in self._workers and not self._provider.replaces_workers:
+            self._workers_pending = max(self._workers_pending - 1, 0)  # it ended before it registered
         for registration in list(self._registrations.values()):
             if registration.worker_id == worker_id:
                 self._lost(registration.task_manager_id, f"its process ended with status {exit_status}")
@@ -284,6 +311,8 @@ class ResourceManager:
         if registration is None:
             return
         logger.warning("TaskManager %s is lost: %s", task_manager_id, reason)
+        if registration.worker_id and self._provider.replaces_workers:
+            self._workers_pending += 1  # the one that comes in its place
         self._monitor = self._monitor.unmonitor(task_manager_id)
         self._manager, _lost_allocations = self._manager.unregister_task_manager(task_manager_id, reason)
         self._notices().task_manager_lost(task_manager_id, reason)

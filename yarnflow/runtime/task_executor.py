@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from yarnflow.core.ids import AllocationId, ExecutorId, JobId
 from yarnflow.core.messages import (
@@ -26,11 +26,20 @@ from yarnflow.core.messages import (
 )
 from yarnflow.core.ports import Clock, JobMasterGateway, ResourceManagerGateway
 from yarnflow.core.slot_table import TaskSlotTable
-from yarnflow.errors import ResourceError, StaleEpoch, TaskManagerNotFound, YarnflowError
+from yarnflow.errors import (
+    JobNotFound,
+    ResourceError,
+    SlotUnavailable,
+    StaleEpoch,
+    TaskManagerNotFound,
+    YarnflowError,
+)
 from yarnflow.runtime.mailbox import Effects, Mailbox, TimerHandle
 from yarnflow.runtime.registration import RegistrationBackoff
 
 logger = logging.getLogger(__name__)
+
+EXIT_REPORT_RETRY_MS: Final = 1_000
 
 
 class ExecutorProcesses(Protocol):
@@ -216,10 +225,17 @@ class TaskExecutor:
         held = {slot.allocation_id for slot in self._slots.of_job(descriptor.job_id)}
         missing = [allocation for allocation in descriptor.allocation_ids if allocation not in held]
         if missing:
-            raise ResourceError(
+            raise SlotUnavailable(
                 f"TaskManager {self._registration.task_manager_id}: job {descriptor.job_id} does not hold "
                 f"slot {missing[0]}; request it first"
             )
+        for other, _pid in self._executors.values():
+            taken = set(other.allocation_ids).intersection(descriptor.allocation_ids)
+            if other.job_id == descriptor.job_id and other.driver_id == descriptor.driver_id and taken:
+                raise SlotUnavailable(
+                    f"TaskManager {self._registration.task_manager_id}: executor {other.executor_id} still has the "
+                    f"slot of executor {descriptor.executor_id}; try again when it has ended"
+                )
         pid = self._processes.start(descriptor)
         self._executors[key] = (descriptor, pid)
         logger.info(
@@ -240,11 +256,21 @@ class TaskExecutor:
             exit_status=status,
             output_tail=tail,
         )
+        self._report_exit(report)
+
+    def _report_exit(self, report: ExecutorExited) -> None:
+        """Tell the JobMaster, again and again until it knows: it waits for no other sign."""
+
+        def failed(error: YarnflowError) -> None:
+            if not isinstance(error, JobNotFound):
+                logger.warning("The end of executor %s is not reported yet: %s", report.executor_id, error)
+                self._mailbox.schedule(EXIT_REPORT_RETRY_MS, lambda: self._report_exit(report))
+
         self._effects.perform(
             self._mailbox,
             lambda: self._link.job_master().executor_exited(report),
             lambda _none: None,
-            lambda error: logger.warning("could not report the end of executor %s: %s", executor_id, error),
+            failed,
         )
 
     # --- registration and heartbeats ---

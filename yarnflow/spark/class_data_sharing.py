@@ -1,8 +1,8 @@
 """Archives of loaded classes, which take most of the waiting out of a JVM's start.
 
 Decides where the archives lie, whether they fit this machine's Java and Spark, and how they are
-made: by one tiny streaming job, once per machine, in the background.  A JVM that is given an
-archive it cannot use ignores it, so nothing here can make a start fail.
+made: by one tiny streaming job, once per machine, when asked to (``yarnflow prepare``).  A JVM
+that is given an archive it cannot use ignores it, so nothing here can make a start fail.
 
 Flink has no counterpart; its start-up is not dominated by class loading.
 """

@@ -39,7 +39,7 @@ _GRACE_S: Final = 2.0
 
 
 class ScriptProgram:
-    """Runs one script; see :class:`yarnflow.spark.program.Program`.
+    """Runs one script; what a driver runs is a ``yarnflow.runtime.driver.RunningProgram``.
 
     Parameters
     ----------

@@ -35,6 +35,7 @@ _JAVA_FRAME: Final = re.compile(r"^\s*(at [\w.$/<>]+\(|\.\.\. \d+ more|Caused by
 _EXCEPTION_LINE: Final = re.compile(r"^(?P<type>[A-Za-z_][\w.]*)(?:: ?(?P<message>.*))?$")
 _CONDITION: Final = re.compile(r"^\[(?P<name>[A-Z][A-Z0-9_.]+)\] ?")
 _SQLSTATE: Final = re.compile(r"\s*SQLSTATE: \w+\s*$")
+_SQLSTATE_LINE: Final = re.compile(r"^\s*SQLSTATE: \w+\s*$")
 _MISSING_PATH: Final = re.compile(
     r"(?:Path does not exist|Input path does not exist|File does not exist|File (?=\S+ does not exist)):? ?"
     r"(?P<path>\S+?)\.?(?: does not exist|\s|$)"
@@ -44,6 +45,8 @@ _FRAMEWORK_PATHS: Final = (
     "/site-packages/pyspark/", "/dist-packages/pyspark/", "/pyspark.zip/", "/site-packages/py4j/",
     "-src.zip/py4j/",
     "/site-packages/yarnflow/", "/dist-packages/yarnflow/", "/cloudpickle/", "<frozen ", _PACKAGE_DIR,
+    # what python_chain makes of a chain's functions
+    "<yarnflow chain>",
 )  # fmt: skip
 _EXECUTOR_LOSS: Final = ("ExecutorLostFailure", "ExecutorDeadException", "Executor heartbeat timed out")
 _UNSUPPORTED: Final = ("UNSUPPORTED_", "STREAMING_OUTPUT_MODE", "NOT_SUPPORTED", "STATE_STORE_")
@@ -183,7 +186,10 @@ def _parse_block(lines: Sequence[str]) -> UserTraceback | None:
         name, message = match.group("type").rsplit(".", 1)[-1], (match.group("message") or "").strip()
         more = _message_rest(lines[index + 1 :])
         function = "" if place[2] == "<module>" else place[2]
-        text = "\n".join([_TRACEBACK, *kept, line, *more]) + "\n"
+        said = [line, *more]
+        # Spark appends its error class to the message it found in the worker
+        said[-1] = _SQLSTATE.sub("", said[-1])
+        text = "\n".join([_TRACEBACK, *kept, *said]) + "\n"
         return UserTraceback(name, _SQLSTATE.sub("", message), place[0], place[1], function, text)
     return None
 
@@ -191,7 +197,7 @@ def _parse_block(lines: Sequence[str]) -> UserTraceback | None:
 def _message_rest(lines: Sequence[str]) -> list[str]:
     rest: list[str] = []
     for line in lines:
-        if not line.strip() or _JAVA_FRAME.match(line) or len(rest) == 20:
+        if not line.strip() or _JAVA_FRAME.match(line) or _SQLSTATE_LINE.match(line) or len(rest) == 20:
             break
         rest.append(line)
     return rest
@@ -211,7 +217,8 @@ def _messages(error: BaseException) -> Iterator[str]:
             yield "".join(traceback.format_exception(current, chain=False))
         else:
             yield _plain_message(current)
-        current = getattr(current, "_cause", None) or current.__cause__ or current.__context__
+        context = None if current.__suppress_context__ else current.__context__
+        current = getattr(current, "_cause", None) or current.__cause__ or context
 
 
 def _java_messages(throwable: Any) -> Iterator[str]:

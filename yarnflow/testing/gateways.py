@@ -193,6 +193,7 @@ class FakeResourceProvider:
     """Counts requested workers."""
 
     replaces_workers: bool = False
+    max_workers: int | None = None
     requested: int = 0
     released: list[str] = field(default_factory=list)
     _listeners: list[Callable[[str, int], None]] = field(default_factory=list)

@@ -33,7 +33,8 @@ JOBMANAGER_BIND_HOST: Final[ConfigOption[str]] = declare.string(
     "jobmanager.bind-host",
     "",
     _CLUSTER,
-    "Local address the JobManager listens on; empty = the address in jobmanager.rpc.address.",
+    "Local address the JobManager listens on; empty = the one jobmanager.rpc.address means, 0.0.0.0 = every "
+    "interface.",
 )
 TASKMANAGER_HOST: Final[ConfigOption[str]] = declare.string(
     "taskmanager.host",
@@ -51,7 +52,8 @@ TASKMANAGER_BIND_HOST: Final[ConfigOption[str]] = declare.string(
     "taskmanager.bind-host",
     "",
     _TASK_MANAGER,
-    "Local address the TaskManager listens on; empty = the address in taskmanager.host.",
+    "Local address the TaskManager listens on; empty = the one taskmanager.host means, 0.0.0.0 = every "
+    "interface.",
 )
 TASKMANAGER_SLOTS: Final[ConfigOption[int]] = declare.integer(
     "taskmanager.numberOfTaskSlots",
@@ -94,12 +96,6 @@ SLOT_REQUEST_TIMEOUT_MS: Final[ConfigOption[int]] = declare.duration(
     _CLUSTER,
     "How long a job waits for all its slots before the attempt fails.",
 )
-SLOT_IDLE_TIMEOUT_MS: Final[ConfigOption[int]] = declare.duration(
-    "slot.idle.timeout",
-    "50 s",
-    _CLUSTER,
-    "How long a TaskManager that was requested for a job is kept without any job before it is given back.",
-)
 REGISTRATION_INITIAL_TIMEOUT_MS: Final[ConfigOption[int]] = declare.duration(
     "cluster.registration.initial-timeout",
     "100 ms",
@@ -111,12 +107,6 @@ REGISTRATION_MAX_TIMEOUT_MS: Final[ConfigOption[int]] = declare.duration(
     "30 s",
     _CLUSTER,
     "Longest pause between two attempts to register.",
-)
-REGISTRATION_ERROR_DELAY_MS: Final[ConfigOption[int]] = declare.duration(
-    "cluster.registration.error-delay",
-    "10 s",
-    _CLUSTER,
-    "Pause after an attempt to register that the master answered with an error.",
 )
 TASKMANAGER_REGISTRATION_TIMEOUT_MS: Final[ConfigOption[int]] = declare.duration(
     "taskmanager.registration.timeout",
@@ -150,6 +140,13 @@ LOG_DIR: Final[ConfigOption[str]] = declare.string(
     "",
     _CLUSTER,
     "Directory for the log files of all processes; empty = below the cluster's runtime directory.",
+)
+LOG_CONFIG_FILE: Final[ConfigOption[str]] = declare.string(
+    "yarnflow.log.config-file",
+    "",
+    _CLUSTER,
+    "File with the logging configuration of all processes, in the form of log.yaml; empty = log.yaml of the "
+    "configuration directory, else the one yarnflow ships.",
 )
 JOBSTORE_MAX_CAPACITY: Final[ConfigOption[int]] = declare.integer(
     "jobstore.max-capacity",

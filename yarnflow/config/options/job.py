@@ -25,8 +25,7 @@ MAX_PARALLELISM: Final[ConfigOption[int]] = declare.integer(
     "pipeline.max-parallelism",
     -1,
     _JOB,
-    "Upper bound of a job's parallelism for all its life, because keyed state is divided into so many "
-    "parts; -1 = 128.",
+    "Upper bound of the parallelism of a job's operators; a higher one is refused. -1 = 128.",
     at_least=-1,
     at_most=32768,
 )

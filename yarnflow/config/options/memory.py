@@ -63,31 +63,25 @@ DRIVER_PROCESS_SIZE_MIB: Final[ConfigOption[int]] = declare.memory(
 DRIVER_PYTHON_MIB: Final[ConfigOption[int]] = declare.memory(
     "driver.memory.python.size",
     "256m",
-    Scope.JOB,
+    Scope.CLUSTER,
     "Part for the driver's Python process, in which a script's main and the functions of sinks run.",
 )
 DRIVER_METASPACE_MIB: Final[ConfigOption[int]] = declare.memory(
     "driver.memory.jvm-metaspace.size",
     "256m",
-    Scope.JOB,
+    Scope.CLUSTER,
     "Part for the classes of the driver's JVM (-XX:MaxMetaspaceSize).",
 )
 DRIVER_OVERHEAD_FRACTION: Final[ConfigOption[float]] = declare.decimal(
     "driver.memory.jvm-overhead.fraction",
     0.1,
-    Scope.JOB,
+    Scope.CLUSTER,
     "Share of the driver's process size for native memory of its JVM.",
     below=1.0,
 )
 DRIVER_OVERHEAD_MIN_MIB: Final[ConfigOption[int]] = declare.memory(
-    "driver.memory.jvm-overhead.min", "192m", Scope.JOB, "Smallest size of that share."
+    "driver.memory.jvm-overhead.min", "192m", Scope.CLUSTER, "Smallest size of that share."
 )
 DRIVER_OVERHEAD_MAX_MIB: Final[ConfigOption[int]] = declare.memory(
-    "driver.memory.jvm-overhead.max", "1g", Scope.JOB, "Largest size of that share."
-)
-JOBMANAGER_PROCESS_SIZE_MIB: Final[ConfigOption[int]] = declare.memory(
-    "jobmanager.memory.process.size",
-    "512m",
-    Scope.CLUSTER,
-    "Memory of the JobManager's process; the drivers beside it come on top.",
+    "driver.memory.jvm-overhead.max", "1g", Scope.CLUSTER, "Largest size of that share."
 )
