@@ -462,7 +462,7 @@ def test_a_slot_whose_old_executor_is_still_ending_is_tried_again() -> None:
     fake.error = SlotUnavailable("executor 7 still has the slot")
     bench.register()
     for _ in range(5):
-        bench.run(1_000)
+        bench.run(1_000).report(DriverPhase.DEPLOYING, "")
     fake.error = None
     bench.run(1_000)
     assert [d.executor_id for d in fake.started] == ["0"]

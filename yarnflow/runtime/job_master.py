@@ -271,7 +271,10 @@ class JobMaster:
             return
         where = record.task_manager_id
         if self._fleet.given_up:
-            message = f"{MAX_STILLBORN} executors in a row ended before they registered, the last one on {where} {reason}"
+            message = (
+                f"{MAX_STILLBORN} executors in a row ended before they registered, "
+                f"the last one on {where} {reason}"
+            )
             self._fail(ExecutorLost(message), where, RestartLevel.DRIVER)
             return
         name = self._submission.name

@@ -233,8 +233,8 @@ class TaskExecutor:
             taken = set(other.allocation_ids).intersection(descriptor.allocation_ids)
             if other.job_id == descriptor.job_id and other.driver_id == descriptor.driver_id and taken:
                 raise SlotUnavailable(
-                    f"TaskManager {self._registration.task_manager_id}: executor {other.executor_id} still has the "
-                    f"slot of executor {descriptor.executor_id}; try again when it has ended"
+                    f"TaskManager {self._registration.task_manager_id}: executor {other.executor_id} "
+                    f"still has the slot of executor {descriptor.executor_id}; try again when it has ended"
                 )
         pid = self._processes.start(descriptor)
         self._executors[key] = (descriptor, pid)
@@ -312,7 +312,8 @@ class TaskExecutor:
             self._on_fatal(
                 ResourceError(
                     "no JobManager accepted this TaskManager within "
-                    f"{self._times.registration_timeout_ms} ms; check jobmanager.rpc.address and jobmanager.rpc.port"
+                    f"{self._times.registration_timeout_ms} ms; "
+                    "check jobmanager.rpc.address and jobmanager.rpc.port"
                 )
             )
 
