@@ -322,8 +322,6 @@ struct TExecutorDescriptor {
   /** JVM options and environment the driver asks for (never secrets) */
   8: optional list<string> javaOptions,
   9: optional map<string, string> environment,
-  /** Spark's authentication secret of this job's driver; masked in logs */
-  10: optional string authSecret,
 }
 
 /** A TaskManager reports the end of an executor it started. */
@@ -366,9 +364,8 @@ struct TDriverRegistration {
   6: string appId,
   7: optional list<string> javaOptions,
   8: optional map<string, string> environment,
-  9: optional string authSecret,
   /** milestone name → milliseconds since the epoch */
-  10: optional map<string, i64> milestonesMs,
+  9: optional map<string, i64> milestonesMs,
 }
 
 /** Heartbeat, progress and terminal report of a driver in one. */

@@ -38,6 +38,7 @@ from yarnflow.rpc.server import RpcServer
 from yarnflow.spark.class_data_sharing import Role, default_cache_dir, jvm_flags
 from yarnflow.spark.executor_command import ExecutorSettings, executor_command
 from yarnflow.spark.java import find_java
+from yarnflow.spark.job_secret import spark_secret
 
 FENCE = Fence("leader", 1)
 JOB_ID = JobId("5" * 32)
@@ -99,6 +100,11 @@ class DriverProcess:
             lambda: FENCE,
         )
         self._gateways = ThriftGatewayFactory(self.secret.encode(), identity="jm", fence=lambda: FENCE)
+
+    @property
+    def spark_secret(self) -> str:
+        """What a TaskManager derives as well."""
+        return spark_secret(self.secret.encode(), JOB_ID)
 
     def __enter__(self) -> DriverProcess:
         self._server.start()
@@ -177,7 +183,6 @@ class DriverProcess:
             cores=cores,
             java_options=registration.java_options,
             environment=registration.environment,
-            auth_secret=registration.auth_secret,
         )
         java = find_java()
         command = executor_command(
@@ -189,6 +194,7 @@ class DriverProcess:
                 class_data_sharing=tuple(jvm_flags(Role.EXECUTOR, java, default_cache_dir())),
                 local_dirs=(str(self.directory),),
             ),
+            self.spark_secret,
         )
         with open(self.directory / f"executor-{number}.log", "wb") as log:
             process = subprocess.Popen(

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from integration.spark.driver_harness import DriverProcess, poll_until
+from yarnflow.core.json_codec import to_json
 from yarnflow.core.messages import DriverPhase
 
 WORDS = """
@@ -60,11 +61,11 @@ def test_registration_says_what_executors_need_and_tells_no_secret(driver: Drive
     registration = driver.await_registration()
     assert registration.driver_url.startswith("spark://CoarseGrainedScheduler@127.0.0.1:")
     assert "-Dspark.authenticate=true" in registration.java_options
-    assert len(registration.auth_secret) == 64
-    assert not any(registration.auth_secret in option for option in registration.java_options)
+    for secret in (driver.spark_secret, driver.secret):
+        assert secret not in to_json(registration)
     jvms = Path(f"/proc/{driver.process.pid}/task/{driver.process.pid}/children").read_text().split()
     for pid in jvms:
-        assert registration.auth_secret.encode() not in Path(f"/proc/{pid}/cmdline").read_bytes()
+        assert driver.spark_secret.encode() not in Path(f"/proc/{pid}/cmdline").read_bytes()
 
 
 def test_script_runs_unmodified_and_finishes(driver: DriverProcess) -> None:
@@ -132,9 +133,22 @@ def test_cancel_interrupts_a_main_that_only_sleeps(driver: DriverProcess) -> Non
     driver.job_master.await_phase(9, DriverPhase.CANCELED, timeout_s=20)
 
 
+def test_attempt_that_replaces_another_does_not_lose_its_queries_to_the_stop(driver: DriverProcess) -> None:
+    driver.script(20, STREAM)
+    driver.job_master.await_phase(20, DriverPhase.RUNNING)
+    driver.script(21, STREAM.replace("rates", "newer"))
+    driver.job_master.await_phase(21, DriverPhase.RUNNING)
+    before = len(driver.job_master.reports)
+    reports = driver.job_master.reports
+    poll_until(lambda: any(q.query == "newer" and q.batch_id > 8 for r in reports[before:] for q in r.queries))
+    assert reports[-1].phase is DriverPhase.RUNNING
+    driver.gateway.cancel()
+    driver.job_master.await_phase(21, DriverPhase.CANCELED)
+
+
 def test_executor_that_dies_is_replaced_without_a_failure(driver: DriverProcess) -> None:
-    driver.script(10, STREAM)
-    driver.job_master.await_phase(10, DriverPhase.RUNNING)
+    driver.script(30, STREAM)
+    driver.job_master.await_phase(30, DriverPhase.RUNNING)
     old = next(p for p in driver._executors if p.poll() is None)
     old.kill()
     old.wait()
@@ -146,7 +160,7 @@ def test_executor_that_dies_is_replaced_without_a_failure(driver: DriverProcess)
     poll_until(lambda: max(q.batch_id for q in reports[-1].queries) > batch + 1)
     assert reports[-1].phase is DriverPhase.RUNNING
     driver.gateway.cancel()
-    driver.job_master.await_phase(10, DriverPhase.CANCELED)
+    driver.job_master.await_phase(30, DriverPhase.CANCELED)
 
 
 def test_shut_down_ends_the_process_and_its_executors(driver: DriverProcess) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +19,7 @@ from yarnflow.config.options.cluster import LOG_CONFIG_FILE
 from yarnflow.core.messages import ErrorInfo
 from yarnflow.core.states import JobStatus
 from yarnflow.entrypoint import cds
-from yarnflow.errors import DuplicateJob, JavaUnavailable
+from yarnflow.errors import DuplicateJob, InvalidTransition, JavaUnavailable
 
 S = JobStatus
 
@@ -88,6 +90,15 @@ def _errors(capsys: pytest.CaptureFixture[str]) -> list[str]:
         (["submit", "-D", "paralelism.default=2", "{program}"], 11, "parallelism.default"),
         (["submit", "-Dparallelism.default=x", "{program}"], 12, "parallelism.default"),
         (["submit", "-Dparallelism.default", "{program}"], 10, "expected -Dkey=value"),
+        (["submit", "-D", "=x", "{program}"], 10, "-D=x: expected -Dkey=value"),
+        (["submit", "{directory}"], 21, "is a directory"),
+        (["submit", "{nothing}"], 23, "has no statements"),
+        (["info", "{nothing}"], 23, "has no statements"),
+        (["submit", "{unreadable}"], 21, "cannot be read: Permission denied"),
+        (["submit", "elsewhere.py"], 21, "elsewhere.py does not exist (looked in "),
+        (["submit", "{late}"], 24, "RuntimeError: after the job"),
+        (["submit", "-t", "remote", "-Dtaskmanager.memory.process.size=2g", "{program}"], 12, "TaskManagers"),
+        (["submit", "-m", "h:1", "-D", "heartbeat.timeout=60s", "{script}"], 12, "-D heartbeat.timeout"),
         (["submit", "-m", "nowhere", "{program}"], 12, "expected host:port"),
         (["submit", "-d", "{program}"], 12, "cannot be detached"),
         (["submit", "-pyfs", "/none.py", "{script}"], 21, "/none.py"),
@@ -110,6 +121,7 @@ def test_bad_input(
     program: Path,
     dispatcher: FakeDispatcher,
     capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     files = {
         "program": PROGRAM,
@@ -118,10 +130,23 @@ def test_bad_input(
         "broken": "def",
         "raising": "import yarnflow\nraise ValueError('bad luck')",
         "bug": "import yarnflow\n1/0",
+        "nothing": "# nothing but a comment\n",
+        "unreadable": "print(1)",
+        "late": PROGRAM + "raise RuntimeError('after the job')",
     }
     for name, content in files.items():
         (tmp_path / f"{name}.py").write_text(content)
-    filled = [argument.format(**{name: tmp_path / f"{name}.py" for name in files}) for argument in arguments]
+    paths = {name: tmp_path / f"{name}.py" for name in files}
+    read_bytes = Path.read_bytes
+
+    def read(path: Path) -> bytes:
+        # file modes are nothing to the super-user that tests may run as
+        if path.name == "unreadable.py":
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        return read_bytes(path)
+
+    monkeypatch.setattr(Path, "read_bytes", read)
+    filled = [argument.format(directory=tmp_path, **paths) for argument in arguments]
     assert main(filled) == status
     (line,) = _errors(capsys)
     assert text in line
@@ -212,6 +237,43 @@ def test_internal_error(
     assert _errors(capsys) == [
         "error: internal error: TypeError: a bug; run again with --verbose and report what it prints"
     ]
+
+
+def test_bug_that_has_a_class_is_to_be_reported(
+    program: Path, dispatcher: FakeDispatcher, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dispatcher.raise_on_submit = InvalidTransition("job x: RUNNING does not allow started")
+    assert main(["submit", str(program)]) == 91
+    assert _errors(capsys) == [
+        "error: job x: RUNNING does not allow started; "
+        "this is a bug in yarnflow, please report it with this line and the logs"
+    ]
+
+
+def test_program_of_another_directory(
+    tmp_path: Path,
+    dispatcher: FakeDispatcher,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "here").mkdir()
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there" / "beside_it.py").write_text("WORD = 'beside'")
+    (tmp_path / "there" / "prog.py").write_text("from beside_it import WORD\nprint(WORD)\n" + PROGRAM)
+    monkeypatch.chdir(tmp_path / "here")
+    assert main(["submit", "../there/prog.py"]) == 0
+    assert capsys.readouterr().out.splitlines()[0] == "beside"
+
+
+def test_clusters_options_of_the_file_are_no_mistake_of_the_command(
+    tmp_path: Path, program: Path, dispatcher: FakeDispatcher
+) -> None:
+    (tmp_path / "yarnflow-conf.yaml").write_text("heartbeat.timeout: 60 s\n")
+    assert main(["submit", "-t", "remote", "--conf-dir", str(tmp_path), "-p", "2", str(program)]) == 0
+    assert dispatcher.submissions[0].configuration == {"parallelism.default": "2"}
+    address = ("-Djobmanager.rpc.address=h", "-Djobmanager.rpc.port=1", "-Drpc.ask.timeout=3s")
+    assert main(["submit", "-t", "remote", *address, str(program)]) == 0
+    assert main(["submit", "-Dtaskmanager.memory.process.size=2g", str(program)]) == 0
 
 
 def test_info_prints_the_plan(program: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -96,10 +96,15 @@ class FakeConnection:
         self._owned = owned
         self.lost: YarnflowError | None = None
         self.stops: list[tuple[bool, bool]] = []
+        #: (slots asked for, jobs submitted by then)
+        self.provided: list[tuple[int, int]] = []
 
     @property
     def owned(self) -> bool:
         return self._owned
+
+    def provide(self, required_slots: int) -> None:
+        self.provided.append((required_slots, len(self.dispatcher.submissions)))
 
     def gateway(self) -> FakeDispatcher:
         return self.dispatcher

@@ -53,7 +53,7 @@ def test_file_that_is_no_text(tmp_path: Path) -> None:
         ("def main():\n    from yarnflow.api import StreamExecutionEnvironment", ProgramKind.GRAPH),
         ("from pyspark.sql import SparkSession", ProgramKind.SCRIPT),
         ("import yarnflower", ProgramKind.SCRIPT),
-        ("# import yarnflow", ProgramKind.SCRIPT),
+        ("# import yarnflow\npass", ProgramKind.SCRIPT),
         ("from helper import pipeline", ProgramKind.GRAPH),
         ("from package import deep", ProgramKind.GRAPH),
         ("import circular", ProgramKind.SCRIPT),

@@ -60,7 +60,11 @@ def test_file_below_environment_below_command_line(tmp_path: Path) -> None:
     [
         ("heartbeat.interval=50 s", "heartbeat.interval (50 s, -D)", "heartbeat.timeout (50 s, default)"),
         ("heartbeat.timeout=9 s", "heartbeat.interval (10 s, default)", "heartbeat.timeout (9 s, -D)"),
-        ("driver.heartbeat.timeout=1 s", "driver.report.interval (1 s, default)", "driver.heartbeat.timeout (1 s, -D)"),
+        (
+            "driver.heartbeat.timeout=1 s",
+            "driver.report.interval (1 s, default)",
+            "driver.heartbeat.timeout (1 s, -D)",
+        ),
     ],
 )  # fmt: skip
 def test_a_heartbeat_must_come_before_its_time_out(dynamic: str, shorter: str, longer: str) -> None:

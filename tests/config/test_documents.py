@@ -80,7 +80,7 @@ root:
         (FILE, "", "log.yaml: expected lines of the form"),
         ("version: 1", "version: 2", "log.yaml:1: expected version: 1"),
         ("handlers:\n", "handler:\n", "log.yaml:4: unknown key handler; did you mean handlers?"),
-        ("logging.FileHandler", "logging.FileHandel", "log.yaml:6: handler file: cannot import logging.FileHandel"),
+        ("logging.FileHandler", "logging.No", "log.yaml:6: handler file: cannot import logging.No"),
         ("    class: logging.FileHandler\n", "", "log.yaml:5: handler file has no class"),
         ("formatter: short", "formatter: long", "log.yaml:8: handler file: there is no formatter long"),
         ("level: INFO", "level: LOUD", "log.yaml:10: root: 'LOUD' is no level"),
@@ -115,8 +115,7 @@ def test_no_two_errors_share_an_exit_status_or_a_code() -> None:
 
 def test_the_table_of_exit_statuses_has_meaning_and_action() -> None:
     rows = exit_codes_markdown().splitlines()
-    assert (
-        "| 41 | `JOB_NOT_FOUND` | No job has this id. | Look it up with `yarnflow list --all`. | no |" in rows
-        and "| 0 | | The job FINISHED, or was accepted when detached; the command did what it was asked. | | |" in rows
-    )
+    not_found = "| 41 | `JOB_NOT_FOUND` | No job has this id. | Look it up with `yarnflow list --all`. | no |"
+    assert not_found in rows
+    assert any(row.startswith("| 0 | | The job FINISHED") for row in rows)
     assert any(row.startswith("| 71 | `RPC_TIMEOUT` |") and row.endswith("| yes |") for row in rows)

@@ -8,7 +8,15 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from yarnflow.core.memory import DriverMemory, TaskManagerMemory, driver_memory, task_manager_memory
+from yarnflow.config.configuration import Configuration
+from yarnflow.core.memory import (
+    DriverMemory,
+    TaskManagerMemory,
+    driver_memory,
+    driver_memory_of,
+    task_manager_memory,
+    task_manager_memory_of,
+)
 from yarnflow.errors import InvalidMemory
 
 
@@ -71,3 +79,20 @@ def test_a_size_that_is_enough_is_found_from_nothing() -> None:
 def test_shares_and_bounds_must_make_sense(values: dict[str, float], said: str) -> None:
     with pytest.raises(InvalidMemory, match=said):
         task_manager_memory(**values)  # type: ignore[arg-type]
+
+
+def test_sizes_of_the_options() -> None:
+    assert task_manager_memory_of(Configuration.empty()) == task_manager_memory()
+    assert driver_memory_of(Configuration.empty(), 1600) == driver_memory()
+    values = {
+        "taskmanager.memory.process.size": "4g",
+        "taskmanager.memory.framework.size": "200m",
+        "taskmanager.memory.task.off-heap.size": "100m",
+        "taskmanager.memory.managed.fraction": "0.3",
+        "taskmanager.memory.jvm-overhead.fraction": "0.2",
+        "taskmanager.memory.jvm-overhead.min": "10m",
+        "taskmanager.memory.jvm-overhead.max": "800m",
+        "taskmanager.memory.jvm-metaspace.size": "300m",
+    }
+    expected = task_manager_memory(4096, 200, 100, 0.3, 0.2, 10, 800, 300)
+    assert task_manager_memory_of(Configuration.from_dict(values, "test")) == expected

@@ -81,6 +81,15 @@ def test_requests_and_events() -> None:
     manager.close()
 
 
+def test_job_manager_knows_how_many_workers_there_can_be() -> None:
+    ours, theirs = socket.socketpair()
+    link = SupervisorLink.from_fd(theirs.detach(), max_workers=3)
+    assert link.resource_provider.max_workers == 3
+    link.close()
+    ours.close()
+    assert NoResourceProvider().max_workers is None
+
+
 def test_lines_that_are_no_messages_are_ignored() -> None:
     ours, theirs = socket.socketpair()
     owner = Owner()

@@ -190,11 +190,13 @@ def test_a_wrong_log_file_is_told_by_whoever_starts_the_cluster(tmp_path: Path) 
 def test_settings_replace_ours(tmp_path: Path) -> None:
     root = logging.getLogger()
     before = root.handlers[:], root.level
+    imported_before = logging.getLogger("yarnflow.imported.before")
     (tmp_path / "log.yaml").write_text(LOG_FILE)
     try:
         set_up_logging(tmp_path / "x.log", read_log_file(tmp_path / "log.yaml"))
         logging.getLogger("yarnflow.test").warning("not shown")
         logging.getLogger("yarnflow.test").error("shown")
+        assert not imported_before.disabled
         for handler in root.handlers:
             handler.close()
     finally:

@@ -11,7 +11,9 @@ import pytest
 from yarnflow.core.ids import DriverId, JobId
 from yarnflow.core.messages import DriverAssignment, Fence
 from yarnflow.errors import ResourceError
+from yarnflow.process.cluster import ClusterSupervisor
 from yarnflow.process.commands import ProcessCommands
+from yarnflow.process.dirs import open_cluster_directory
 from yarnflow.process.pools import CANNOT_START_STATUS, DriverPool, WorkerPool
 from yarnflow.process.spawn import ProcessSpec
 from yarnflow.process.supervisor import NEVER, ON_EXIT, Child, RestartPolicy, Supervisor
@@ -265,3 +267,54 @@ def test_dead_worker_is_replaced_under_new_ids_and_a_released_one_is_not(world: 
     while not done:
         pass
     assert world.scheduled == []
+
+
+def _worker_pool(world: World, limit: int | None = None) -> WorkerPool:
+    commands = ProcessCommands(Path("/c"), Path("/c/conf.json"), Path("/c/secret"), "python")
+    return WorkerPool(world.supervisor, commands, Path("/c/logs"), limit=limit)
+
+
+def test_never_more_workers_than_the_limit(world: World) -> None:
+    pool = _worker_pool(world, limit=2)
+    pool.request_workers(1)
+    pool.request_workers(15)
+    pool.request_workers(1)
+    assert len(world.children) == len(pool.worker_ids()) == 2
+    world.children[0].end(-9)
+    world.run_scheduled()
+    assert len(pool.worker_ids()) == 2  # a replacement is not one more
+
+
+def test_worker_that_could_not_be_started_is_none(world: World) -> None:
+    world.broken = True
+    pool = _worker_pool(world)
+    pool.request_workers(1)
+    assert pool.worker_ids() == []
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_job_manager_is_told_whether_workers_are_its_supervisors(
+    world: World, workers: int, tmp_path: Path
+) -> None:
+    directory = open_cluster_directory(tmp_path / "c")
+    commands = ProcessCommands(directory.path, directory.conf_file, directory.secret_file, "python")
+    cluster = ClusterSupervisor(directory, commands, workers=workers, supervisor=world.supervisor)
+    cluster.start_job_manager()
+    command = world.children[0].spec.command
+    assert command[command.index("--workers") + 1] == str(workers)
+    if workers:
+        cluster.start_workers()
+        assert len(world.children) == 1 + workers
+    cluster.stop(0.0)
+    directory.remove(keep_evidence=False)
+
+
+def test_cluster_without_a_single_worker_is_an_error(world: World, tmp_path: Path) -> None:
+    directory = open_cluster_directory(tmp_path / "c")
+    commands = ProcessCommands(directory.path, directory.conf_file, directory.secret_file, "python")
+    cluster = ClusterSupervisor(directory, commands, workers=1, supervisor=world.supervisor)
+    world.broken = True
+    with pytest.raises(ResourceError, match="no TaskManager could be started"):
+        cluster.start_workers()
+    cluster.stop(0.0)
+    directory.remove(keep_evidence=False)

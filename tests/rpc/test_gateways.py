@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from typing import Any, get_type_hints
 
 import pytest
@@ -126,7 +127,7 @@ def test_factory_shares_connections_and_reads_its_fence_at_each_call(cluster: Cl
     factory.fence = lambda: Fence("leader-1", 4)
     with pytest.raises(StaleEpoch):
         tasks.ping()
-    factory.forget(cluster.address)
+    factory.close()
     assert cluster.someone_gone.wait(30)
     assert cluster.gone == ["jm"]
 
@@ -136,10 +137,50 @@ def test_closed_factory_opens_nothing(cluster: Cluster) -> None:
     gateway = factory.driver(cluster.address)
     gateway.ping()
     factory.close()
-    with pytest.raises(RpcUnavailable, match="was closed"):
+    with pytest.raises(RpcUnavailable, match="shutting down"):
         gateway.ping()
     with pytest.raises(RpcUnavailable, match="shutting down"):
-        factory.dispatcher(cluster.address)
+        factory.dispatcher(cluster.address).leader()
+
+
+def test_nobody_there_leaves_nothing_behind(cluster: Cluster) -> None:
+    factory = cluster.factory()
+    gateway = factory.driver(cluster.address)
+    gateway.ping()
+    assert factory.addresses == [cluster.address]
+    cluster.server.stop()
+    with pytest.raises(RpcUnavailable):
+        gateway.ping()
+    assert factory.addresses == []
+
+
+def test_clients_of_processes_that_ended_go(make_cluster: Callable[..., Cluster]) -> None:
+    alive = make_cluster()
+    factory = alive.factory()
+    lasting = factory.task_executor(alive.address)
+    lasting.ping()
+    drivers = []
+    for _ in range(40):
+        ended = make_cluster()
+        drivers.append(factory.driver(ended.address))
+        drivers[-1].ping()
+        ended.server.stop()
+    assert alive.address in factory.addresses
+    assert len(factory.addresses) <= 17
+    lasting.ping()
+    with pytest.raises(RpcUnavailable, match="nobody listens"):
+        drivers[0].ping()
+
+
+def test_client_in_use_is_not_let_go(make_cluster: Callable[..., Cluster]) -> None:
+    factory = make_cluster().factory()
+    clusters = [make_cluster() for _ in range(18)]
+    with factory.borrow(clusters[0].address) as client:  # a call that has not connected yet
+        for other in clusters[1:]:
+            factory.driver(other.address).ping()
+        client.call(methods_of("Driver")["ping"], (), fence=FENCE)
+    assert clusters[0].recorders["Driver"].calls == [("ping", ())]
+    assert len(factory.addresses) == 18
 
 
 def test_unknown_job_is_one_line(cluster: Cluster) -> None:

@@ -87,7 +87,7 @@ class FakeBackend:
     def open(self, assignment: DriverAssignment) -> Attachment:
         if self.open_error is not None:
             raise self.open_error
-        return Attachment("spark://x", "app-1", ("-Da=b",), {"E": "1"}, "secret")
+        return Attachment("spark://x", "app-1", ("-Da=b",), {"E": "1"})
 
     def executor_ids(self) -> tuple[str, ...]:
         return self.executors
@@ -217,7 +217,8 @@ def test_registers_with_what_executors_need(harness: Harness) -> None:
     harness.start()
     harness.job_master.wait(lambda: bool(harness.job_master.registrations))
     registration = harness.job_master.registrations[0]
-    assert (registration.address, registration.pid, registration.auth_secret) == ("host:99", 42, "secret")
+    assert (registration.address, registration.pid) == ("host:99", 42)
+    assert (registration.driver_url, registration.java_options) == ("spark://x", ("-Da=b",))
     assert registration.milestones_ms["DRIVER_STARTED"] == 7
     assert "SESSION_UP" in registration.milestones_ms
 
@@ -367,6 +368,28 @@ def test_a_newer_attempt_replaces_a_running_one(harness: Harness) -> None:
     harness.job_master.await_phase(2, DriverPhase.RUNNING)
     ended = {DriverPhase.FINISHED, DriverPhase.FAILED, DriverPhase.CANCELED}
     assert not any(r.attempt == 1 and r.phase in ended for r in harness.job_master.reports)
+
+
+def test_a_newer_attempt_waits_until_the_older_one_is_stopped(harness: Harness) -> None:
+    """await_end of the old attempt returns while its stop is still at work."""
+    may_stop = threading.Event()
+    harness.start()
+    harness.deploy(1)
+    first = harness.backend.await_program(1)
+
+    def slow_stop() -> None:
+        first.end()
+        assert may_stop.wait(LIMIT_S)
+        first.stopped.set()
+
+    first.stop = slow_stop  # type: ignore[method-assign]
+    harness.deploy(2)
+    assert first._end.wait(LIMIT_S)
+    with harness.backend.made:
+        assert not harness.backend.made.wait_for(lambda: len(harness.backend.programs) > 1, 0.2)
+    may_stop.set()
+    harness.backend.await_program(2)
+    assert first.stopped.is_set()
 
 
 def test_an_unreachable_job_master_stops_nothing_and_hears_the_end_later(harness: Harness) -> None:

@@ -27,7 +27,6 @@ def descriptor(**changes: object) -> ExecutorDescriptor:
         "cores": 2,
         "java_options": ("--add-opens=java.base/java.nio=ALL-UNNAMED", "-Dspark.driver.port=1"),
         "environment": {"FROM_DRIVER": "yes"},
-        "auth_secret": SECRET,
     }
     return ExecutorDescriptor(**{**values, **changes})  # type: ignore[arg-type]
 
@@ -38,7 +37,7 @@ def settings(**changes: object) -> ExecutorSettings:
 
 
 def test_the_executor_dials_the_driver_with_its_cores() -> None:
-    command = executor_command(descriptor(), settings(), {}).command
+    command = executor_command(descriptor(), settings(), SECRET, {}).command
     main = command.index("org.apache.spark.executor.CoarseGrainedExecutorBackend")
     arguments = dict(zip(command[main + 1 :: 2], command[main + 2 :: 2]))
     assert arguments == {
@@ -56,7 +55,7 @@ def test_the_executor_dials_the_driver_with_its_cores() -> None:
 
 
 def test_the_secret_is_in_the_environment_only() -> None:
-    made = executor_command(descriptor(), settings(), {})
+    made = executor_command(descriptor(), settings(), SECRET, {})
     assert made.environment["_SPARK_AUTH_SECRET"] == SECRET
     assert not any(SECRET in part for part in made.command)
     assert SECRET not in repr(made)
@@ -64,7 +63,7 @@ def test_the_secret_is_in_the_environment_only() -> None:
 
 def test_workers_get_the_interpreter_and_find_yarnflow() -> None:
     inherited = {"PYTHONPATH": "/old:/user", "A": "b"}
-    env = executor_command(descriptor(), settings(python_path=("/user",)), inherited).environment
+    env = executor_command(descriptor(), settings(python_path=("/user",)), SECRET, inherited).environment
     assert env["PYSPARK_PYTHON"] == "/py"
     first, root, old = env["PYTHONPATH"].split(":")
     assert (first, old) == ("/user", "/old")
@@ -74,17 +73,18 @@ def test_workers_get_the_interpreter_and_find_yarnflow() -> None:
 
 def test_what_belongs_to_another_spark_is_not_inherited() -> None:
     inherited = {"PYSPARK_GATEWAY_SECRET": "x", "SPARK_REMOTE": "y"}
-    env = executor_command(descriptor(), settings(), inherited).environment
+    env = executor_command(descriptor(), settings(), SECRET, inherited).environment
     assert "PYSPARK_GATEWAY_SECRET" not in env and "SPARK_REMOTE" not in env
 
 
 def test_module_options_stand_in_when_the_driver_sent_none() -> None:
-    command = executor_command(descriptor(java_options=()), settings(), {}).command
+    command = executor_command(descriptor(java_options=()), settings(), SECRET, {}).command
     assert set(module_options()) <= set(command)
 
 
-def test_a_loopback_cluster_binds_to_loopback_only() -> None:
-    command = executor_command(descriptor(), settings(host="127.0.0.1"), {}).command
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+def test_a_loopback_cluster_binds_to_loopback_only(host: str) -> None:
+    command = executor_command(descriptor(), settings(host=host), SECRET, {}).command
     assert command[command.index("--bind-address") + 1] == "127.0.0.1"
 
 
@@ -116,10 +116,10 @@ def test_gateway_command_and_environment() -> None:
 
 @pytest.mark.parametrize(("heap_mib", "serial"), [(600, True), (8000, False)])
 def test_small_heaps_are_collected_by_one_thread(heap_mib: int, serial: bool) -> None:
-    command = executor_command(descriptor(), settings(heap_mib=heap_mib), {}).command
+    command = executor_command(descriptor(), settings(heap_mib=heap_mib), SECRET, {}).command
     assert ("-XX:+UseSerialGC" in command) is serial
 
 
 def test_the_user_s_collector_replaces_ours() -> None:
-    command = executor_command(descriptor(java_options=("-XX:+UseG1GC",)), settings(), {}).command
+    command = executor_command(descriptor(java_options=("-XX:+UseG1GC",)), settings(), SECRET, {}).command
     assert [part for part in command if part.endswith("GC")] == ["-XX:+UseG1GC"]

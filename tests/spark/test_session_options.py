@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
 from yarnflow.errors import InvalidOption
+from yarnflow.spark import session
 from yarnflow.spark.session import PROTECTED_OPTIONS, SessionSettings, executor_java_options, spark_options
 
 
@@ -43,6 +47,7 @@ def test_no_limit_for_python_workers_unless_asked_for() -> None:
 
 def test_a_remote_driver_binds_to_every_interface() -> None:
     assert spark_options(settings())["spark.driver.bindAddress"] == "127.0.0.1"
+    assert spark_options(settings(host="localhost"))["spark.driver.bindAddress"] == "127.0.0.1"
     assert spark_options(settings(host="master1"))["spark.driver.bindAddress"] == "0.0.0.0"
 
 
@@ -66,3 +71,20 @@ def test_executors_are_started_with_network_options_but_no_secret() -> None:
 
 def test_secrets_are_not_in_reprs() -> None:
     assert "s3cret" not in repr(settings())
+
+
+def test_a_spare_s_master_has_a_secret_nobody_knows(monkeypatch: pytest.MonkeyPatch) -> None:
+    from pyspark import SparkContext
+
+    told: list[str] = []
+
+    def master(gateway: Any, host: str, auth_secret: str) -> Any:
+        told.append(auth_secret)
+        return SimpleNamespace(rpc_env=None)
+
+    monkeypatch.setattr(session, "MasterEndpoint", master)
+    monkeypatch.setattr(SparkContext, "_ensure_initialized", lambda gateway: None)
+    for _ in range(2):
+        session.warm_up(None, lambda: True)
+    assert len(set(told)) == 2
+    assert all(len(secret) == 64 for secret in told)

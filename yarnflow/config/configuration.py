@@ -160,11 +160,13 @@ class Configuration:
 
     def _check_order(self, shorter: ConfigOption[int], longer: ConfigOption[int]) -> None:
         if self.get(shorter) >= self.get(longer):
-            texts = [
-                f"{option.key} ({setting.value if setting else option.default_text}, {self.source_of(option)})"
-                for option, setting in ((shorter, self._find(shorter)), (longer, self._find(longer)))
-            ]
-            raise InvalidOption(f"{texts[0]} must be shorter than {texts[1]}; change one of them")
+            raise InvalidOption(
+                f"{self._told(shorter)} must be shorter than {self._told(longer)}; change one of them"
+            )
+
+    def _told(self, option: AnyOption) -> str:
+        setting = self._find(option)
+        return f"{option.key} ({setting.value if setting else option.default_text}, {self.source_of(option)})"
 
     def _find(self, option: AnyOption) -> Setting | None:
         for key in (option.key, *option.deprecated_keys):

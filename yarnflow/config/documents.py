@@ -113,7 +113,7 @@ def conf_yaml() -> str:
 
 def log_yaml() -> str:
     """``conf/log.yaml``: the default, to be copied and edited."""
-    return _LOG_HEAD + yaml.safe_dump(DEFAULT_LOGGING, sort_keys=False)
+    return _LOG_HEAD + str(yaml.safe_dump(DEFAULT_LOGGING, sort_keys=False))
 
 
 def exit_codes_markdown() -> str:

@@ -48,7 +48,12 @@ DEFAULT_LOGGING: Final[dict[str, Any]] = {
 }
 
 #: section → what one of its entries is called
-_SECTIONS: Final = {"formatters": "formatter", "filters": "filter", "handlers": "handler", "loggers": "logger"}
+_SECTIONS: Final = {
+    "formatters": "formatter",
+    "filters": "filter",
+    "handlers": "handler",
+    "loggers": "logger",
+}
 _KEYS: Final = ("version", "disable_existing_loggers", *_SECTIONS, "root")
 
 
@@ -113,7 +118,8 @@ def _entry_problems(
         if key in entry and (reason := _unresolvable(entry[key])):
             yield (*place, key), f"{name}: {reason}"
     if "level" in entry and not _is_level(entry["level"]):
-        yield (*place, "level"), f"{name}: {entry['level']!r} is no level; expected DEBUG, INFO, WARNING or ERROR"
+        levels = "DEBUG, INFO, WARNING or ERROR"
+        yield (*place, "level"), f"{name}: {entry['level']!r} is no level; expected {levels}"
     if "formatter" in entry and entry["formatter"] not in content.get("formatters", {}):
         yield (*place, "formatter"), f"{name}: there is no formatter {entry['formatter']}"
     for section in ("handlers", "filters"):

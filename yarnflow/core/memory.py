@@ -22,6 +22,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from yarnflow.config.configuration import Configuration
+from yarnflow.config.options import memory as options
 from yarnflow.errors import InvalidMemory
 
 #: Spark refuses a heap below 1.5 × 300 MiB (its reserved memory), for executors and drivers alike
@@ -126,6 +128,34 @@ def driver_memory(
             "a part"
         )
     return sizes
+
+
+def task_manager_memory_of(configuration: Configuration) -> TaskManagerMemory:
+    """How the options divide a TaskManager's memory; errors as :func:`task_manager_memory`."""
+    get = configuration.get
+    return task_manager_memory(
+        process_mib=get(options.TASKMANAGER_PROCESS_SIZE_MIB),
+        framework_mib=get(options.TASKMANAGER_FRAMEWORK_MIB),
+        offheap_mib=get(options.EXECUTOR_OFFHEAP_MIB),
+        managed_fraction=get(options.MANAGED_FRACTION),
+        overhead_fraction=get(options.TASKMANAGER_OVERHEAD_FRACTION),
+        overhead_min_mib=get(options.TASKMANAGER_OVERHEAD_MIN_MIB),
+        overhead_max_mib=get(options.TASKMANAGER_OVERHEAD_MAX_MIB),
+        metaspace_mib=get(options.JVM_METASPACE_MIB),
+    )
+
+
+def driver_memory_of(configuration: Configuration, process_mib: int) -> DriverMemory:
+    """How the options divide a driver of this size; errors as :func:`driver_memory`."""
+    get = configuration.get
+    return driver_memory(
+        process_mib=process_mib,
+        python_mib=get(options.DRIVER_PYTHON_MIB),
+        overhead_fraction=get(options.DRIVER_OVERHEAD_FRACTION),
+        overhead_min_mib=get(options.DRIVER_OVERHEAD_MIN_MIB),
+        overhead_max_mib=get(options.DRIVER_OVERHEAD_MAX_MIB),
+        metaspace_mib=get(options.DRIVER_METASPACE_MIB),
+    )
 
 
 def _check_overhead(who: str, fraction: float, low_mib: int, high_mib: int) -> None:

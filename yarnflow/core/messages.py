@@ -285,8 +285,6 @@ class ExecutorDescriptor:
     #: JVM options and environment the driver asks for (never secrets)
     java_options: tuple[str, ...] = ()
     environment: dict[str, str] = field(default_factory=dict)
-    #: Spark's authentication secret of this job's driver; masked in logs
-    auth_secret: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,7 +335,6 @@ class DriverRegistration:
     app_id: str
     java_options: tuple[str, ...] = ()
     environment: dict[str, str] = field(default_factory=dict)
-    auth_secret: str = field(default="", repr=False)
     milestones_ms: dict[str, int] = field(default_factory=dict)
 
 

@@ -25,7 +25,8 @@ from yarnflow.config.options import cluster as cluster_options
 from yarnflow.config.options import job as job_options
 from yarnflow.config.options import memory as memory_options
 from yarnflow.config.options import python as python_options
-from yarnflow.core.memory import driver_memory
+from yarnflow.core.hosts import is_loopback
+from yarnflow.core.memory import driver_memory_of
 from yarnflow.errors import YarnflowError
 from yarnflow.process.logs import log_settings, set_up_logging
 from yarnflow.process.secret import read_secret
@@ -86,21 +87,13 @@ def own_host(job_manager_host: str) -> str:
 
     A loopback name stands for itself as a number, so that Spark need not look names up.
     """
-    return "127.0.0.1" if job_manager_host in ("", "localhost", "127.0.0.1", "::1") else job_manager_host
+    return "127.0.0.1" if not job_manager_host or is_loopback(job_manager_host) else job_manager_host
 
 
 def _launch(
     java: JavaRuntime, configuration: Configuration, memory_mib: int, host: str, log_file: Path
 ) -> GatewayJvm:
-    get = configuration.get
-    memory = driver_memory(
-        process_mib=memory_mib,
-        python_mib=get(memory_options.DRIVER_PYTHON_MIB),
-        overhead_fraction=get(memory_options.DRIVER_OVERHEAD_FRACTION),
-        overhead_min_mib=get(memory_options.DRIVER_OVERHEAD_MIN_MIB),
-        overhead_max_mib=get(memory_options.DRIVER_OVERHEAD_MAX_MIB),
-        metaspace_mib=get(memory_options.DRIVER_METASPACE_MIB),
-    )
+    memory = driver_memory_of(configuration, memory_mib)
     command = gateway_command(java, memory.heap_mib, driver_jvm_flags(java, configuration))
     # by the main thread, which lives as long as the process: the JVM dies with the thread that forked it
     return GatewayJvm.launch(command, host=host, log_file=log_file, wrap=wrap_command)
@@ -161,7 +154,7 @@ def _serve(
         ),
     )
     server = RpcServer(
-        host="127.0.0.1" if host == "127.0.0.1" else configuration.get(cluster_options.JOBMANAGER_BIND_HOST),
+        host=host if is_loopback(host) else configuration.get(cluster_options.JOBMANAGER_BIND_HOST),
         port_range="0",
         services={"Driver": driver_service(driver)},
         secret=secret,

@@ -6,8 +6,6 @@ which of the job's options become which of Spark's settings.
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import logging
 import threading
 from collections.abc import Callable
@@ -17,15 +15,15 @@ from typing import Final
 from yarnflow.config.configuration import Configuration
 from yarnflow.config.options import cluster as cluster_options
 from yarnflow.config.options import job as job_options
-from yarnflow.config.options import memory as memory_options
 from yarnflow.config.options import python as python_options
-from yarnflow.core.memory import task_manager_memory
+from yarnflow.core.memory import task_manager_memory_of
 from yarnflow.core.messages import DriverAssignment, DriverDeployment, ProgramKind, QueryProgress
 from yarnflow.errors import DriverLost, YarnflowError
 from yarnflow.graph.codec import job_graph_from_json
 from yarnflow.graph.job_graph import JobGraph
 from yarnflow.runtime.driver import Attachment, Milestones, RunningProgram
 from yarnflow.spark.graph_program import GraphProgram
+from yarnflow.spark.job_secret import spark_secret
 from yarnflow.spark.jvm import GatewayJvm
 from yarnflow.spark.progress import ProgressCollector, listen
 from yarnflow.spark.script import ScriptProgram
@@ -40,26 +38,12 @@ _DRAIN_TIMEOUT_MS: Final = 5000
 _SHUFFLE_PARTITIONS: Final = "spark.sql.shuffle.partitions"
 
 
-def spark_secret(cluster_secret: bytes, job_id: str) -> str:
-    """The secret between one job's driver and its executors; tells nothing about the cluster's."""
-    return hmac.new(cluster_secret, f"spark:{job_id}".encode(), hashlib.sha256).hexdigest()
-
-
 def session_settings(
     configuration: Configuration, assignment: DriverAssignment, host: str, auth_secret: str
 ) -> SessionSettings:
     """What the job's options mean for its session."""
     get = configuration.get
-    memory = task_manager_memory(
-        process_mib=get(memory_options.TASKMANAGER_PROCESS_SIZE_MIB),
-        framework_mib=get(memory_options.TASKMANAGER_FRAMEWORK_MIB),
-        offheap_mib=get(memory_options.EXECUTOR_OFFHEAP_MIB),
-        managed_fraction=get(memory_options.MANAGED_FRACTION),
-        overhead_fraction=get(memory_options.TASKMANAGER_OVERHEAD_FRACTION),
-        overhead_min_mib=get(memory_options.TASKMANAGER_OVERHEAD_MIN_MIB),
-        overhead_max_mib=get(memory_options.TASKMANAGER_OVERHEAD_MAX_MIB),
-        metaspace_mib=get(memory_options.JVM_METASPACE_MIB),
-    )
+    memory = task_manager_memory_of(configuration)
     slots = get(cluster_options.TASKMANAGER_SLOTS)
     limited = memory.python_mib // slots >= _SMALLEST_WORKER_LIMIT_MIB
     options = configuration.spark_options()
@@ -136,7 +120,6 @@ class SparkBackend:
             app_id=attachment.app_id,
             java_options=attachment.java_options,
             environment=attachment.environment,
-            auth_secret=secret,
         )
 
     def executor_ids(self) -> tuple[str, ...]:

@@ -15,10 +15,12 @@ from yarnflow.config.options import python as python_options
 from yarnflow.core.ids import ExecutorId, JobId
 from yarnflow.core.memory import TaskManagerMemory
 from yarnflow.core.messages import ExecutorDescriptor
+from yarnflow.errors import ResourceError
 from yarnflow.process.spawn import ChildProcess, ProcessSpec, spawn
 from yarnflow.spark.class_data_sharing import Role, default_cache_dir, jvm_flags
 from yarnflow.spark.executor_command import ExecutorSettings, executor_command
 from yarnflow.spark.java import find_java
+from yarnflow.spark.job_secret import spark_secret
 
 _STOP_GRACE_S = 5.0
 
@@ -40,6 +42,8 @@ class SparkExecutorProcesses:
         Name under which others reach this machine.
     memory : TaskManagerMemory
         How large the executors may be.
+    secret : bytes
+        The cluster's; the jobs' own are derived from it.
     """
 
     def __init__(
@@ -50,6 +54,7 @@ class SparkExecutorProcesses:
         task_manager_id: str,
         host: str,
         memory: TaskManagerMemory,
+        secret: bytes,
     ) -> None:
         self._configuration = configuration
         self._logs = logs
@@ -57,6 +62,7 @@ class SparkExecutorProcesses:
         self._scratch = cluster_dir / "executors" / self._name
         self._host = host
         self._memory = memory
+        self._secret = secret
         self._lock = threading.Lock()
         self._children: dict[tuple[JobId, ExecutorId], ChildProcess] = {}
         self._listeners: list[Callable[[JobId, ExecutorId, int, str], None]] = []
@@ -69,8 +75,15 @@ class SparkExecutorProcesses:
         JavaUnavailable, ResourceError
             There is no usable Java, or the process cannot be started.
         """
-        self._scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
-        command = executor_command(descriptor, self._settings())
+        secret = spark_secret(self._secret, descriptor.job_id)
+        try:
+            self._scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
+            command = executor_command(descriptor, self._settings(), secret)
+        except OSError as error:
+            raise ResourceError(
+                f"executor {descriptor.executor_id} of job {descriptor.job_id} cannot be started: {error}; "
+                "free or repair that file system"
+            ) from error
         child = spawn(
             ProcessSpec(
                 name=f"executor-{descriptor.executor_id}",

@@ -19,11 +19,10 @@ from pathlib import Path
 
 from yarnflow.config.configuration import Configuration
 from yarnflow.config.options import cluster as cluster_options
-from yarnflow.config.options import memory as memory_options
 from yarnflow.config.options import security as security_options
 from yarnflow.core.hosts import is_loopback
 from yarnflow.core.ids import TaskManagerId
-from yarnflow.core.memory import TaskManagerMemory, task_manager_memory
+from yarnflow.core.memory import task_manager_memory_of
 from yarnflow.core.messages import Fence, LeaderInfo, TaskManagerRegistration
 from yarnflow.core.ports import JobMasterGateway, ResourceManagerGateway
 from yarnflow.entrypoint.executors import SparkExecutorProcesses
@@ -143,21 +142,6 @@ def advertised_host(configuration: Configuration) -> str:
     return "127.0.0.1" if is_loopback(master) else socket.getfqdn()
 
 
-def memory_of(configuration: Configuration) -> TaskManagerMemory:
-    """How a TaskManager's memory is divided."""
-    get = configuration.get
-    return task_manager_memory(
-        process_mib=get(memory_options.TASKMANAGER_PROCESS_SIZE_MIB),
-        framework_mib=get(memory_options.TASKMANAGER_FRAMEWORK_MIB),
-        offheap_mib=get(memory_options.EXECUTOR_OFFHEAP_MIB),
-        managed_fraction=get(memory_options.MANAGED_FRACTION),
-        overhead_fraction=get(memory_options.TASKMANAGER_OVERHEAD_FRACTION),
-        overhead_min_mib=get(memory_options.TASKMANAGER_OVERHEAD_MIN_MIB),
-        overhead_max_mib=get(memory_options.TASKMANAGER_OVERHEAD_MAX_MIB),
-        metaspace_mib=get(memory_options.JVM_METASPACE_MIB),
-    )
-
-
 class TaskManager:
     """All parts of one TaskManager, wired.
 
@@ -186,7 +170,7 @@ class TaskManager:
         self._task_manager_id = TaskManagerId(task_manager_id)
         self._worker_id = worker_id
         self._configuration = configuration
-        self._memory = memory_of(configuration)
+        self._memory = task_manager_memory_of(configuration)
         clock = SystemClock()
         timeout_ms = configuration.get(cluster_options.RPC_ASK_TIMEOUT_MS)
         max_frame_bytes = configuration.get(cluster_options.RPC_FRAME_SIZE_BYTES)
@@ -201,6 +185,7 @@ class TaskManager:
             task_manager_id,
             advertised_host(configuration),
             self._memory,
+            secret,
         )
         self._executor = TaskExecutor(
             configuration.get(cluster_options.TASKMANAGER_SLOTS),

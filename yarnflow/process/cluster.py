@@ -110,10 +110,18 @@ class ClusterSupervisor:
         self.drivers.start_spare(memory_mib)
 
     def start_workers(self) -> None:
-        """Start all TaskManagers (local clusters only)."""
+        """Start all TaskManagers (local clusters only).
+
+        Raises
+        ------
+        ResourceError
+            Not one could be started.
+        """
         if self.workers is None:
             raise ValueError("TaskManagers of this cluster are not its supervisor's")
         self.workers.request_workers(self._max_workers)
+        if not self.workers.worker_ids() and not self._stopping:
+            raise ResourceError(f"no TaskManager could be started; see {self._directory.logs}")
 
     def await_address(self, timeout_s: float) -> str:
         """Address of the JobManager as soon as it serves.

@@ -103,8 +103,10 @@ def set_up_logging(log_file: Path | None, settings: Mapping[str, Any] | None = N
         logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
         return
     log_file.parent.mkdir(parents=True, exist_ok=True)
+    # modules are imported before: unless a log.yaml asks for it, their loggers must not fall silent
+    chosen = {"disable_existing_loggers": False, **(settings or DEFAULT_LOGGING)}
     try:
-        logging.config.dictConfig(_substitute(dict(settings or DEFAULT_LOGGING), str(log_file)))
+        logging.config.dictConfig(_substitute(chosen, str(log_file)))
     except (ValueError, TypeError, AttributeError, ImportError) as error:
         cause = error.__cause__ or error
         raise InvalidOption(f"log.yaml is not a valid logging configuration: {error} ({cause})") from error

@@ -234,6 +234,8 @@ class WorkerPool:
                 self._supervisor.start(name, partial(self._spec, name), self._policy, self._exited)
             except YarnflowError as error:
                 LOG.error("TaskManager not started: %s", error)
+                with self._lock:
+                    self._workers.pop(name, None)
 
     def release_worker(self, worker_id: str) -> None:
         """End a TaskManager for good.  Unknown ids are ignored."""

@@ -7,6 +7,7 @@ Flink counterpart: ``NetUtils.getPortRangeFromString`` and the port ranges of
 from __future__ import annotations
 
 import errno
+import logging
 import re
 import socket
 from typing import Final
@@ -14,9 +15,13 @@ from typing import Final
 from yarnflow.core.hosts import is_loopback
 from yarnflow.errors import PortUnavailable
 
+_LOG: Final = logging.getLogger(__name__)
 _RANGE: Final = re.compile(r"\s*(\d{1,5})\s*(?:-\s*(\d{1,5})\s*)?")
 #: the system's queue of connections nobody accepted yet: every TaskManager dials a new leader at once
 _BACKLOG: Final = 4096
+_WHAT_NOW: Final = (
+    "set jobmanager.bind-host or taskmanager.bind-host to an address of this machine, or 0.0.0.0"
+)
 
 
 def parse_port_range(text: str) -> range:
@@ -72,7 +77,12 @@ def bind(host: str, port_range: str) -> socket.socket:
     try:
         family, _, _, _, address = socket.getaddrinfo(where, None, type=socket.SOCK_STREAM)[0]
     except OSError as exc:
-        raise PortUnavailable(f"cannot bind to {where}: {exc.strerror}; set a host of this machine") from exc
+        raise PortUnavailable(f"cannot bind to {where}: {exc.strerror}; {_WHAT_NOW}") from exc
+    if is_loopback(str(address[0])) and not is_loopback(where):
+        # /etc/hosts of many systems has the machine's own name there
+        _LOG.warning(
+            "Only this machine reaches %s, which means %s here; else %s.", where, address[0], _WHAT_NOW
+        )
     reason = ""
     for port in ports:
         listener = socket.socket(family, socket.SOCK_STREAM)
@@ -85,7 +95,7 @@ def bind(host: str, port_range: str) -> socket.socket:
             listener.close()
             if exc.errno not in (errno.EADDRINUSE, errno.EACCES):
                 raise PortUnavailable(
-                    f"cannot bind to {where}:{port}: {exc.strerror}; set a host of this machine"
+                    f"cannot bind to {where}:{port}: {exc.strerror}; {_WHAT_NOW}"
                 ) from exc
             reason = exc.strerror or str(exc)
             continue

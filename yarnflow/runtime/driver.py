@@ -56,7 +56,7 @@ class RunningProgram(Protocol):
         """Block until the end, by :meth:`stop` as well; raises :class:`YarnflowError` when it failed."""
 
     def stop(self) -> None:
-        """Stop it; any thread, idempotent."""
+        """Stop it and return when nothing of it runs any more; any thread, idempotent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,6 @@ class Attachment:
     app_id: str
     java_options: tuple[str, ...] = ()
     environment: dict[str, str] = field(default_factory=dict)
-    auth_secret: str = field(default="", repr=False)
 
 
 class DriverBackend(Protocol):
@@ -175,6 +174,8 @@ class Driver:
         self._error: ErrorInfo | None = None
         self._unusable = False
         self._program: RunningProgram | None = None
+        #: threads that stop ``_program``
+        self._stops: list[threading.Thread] = []
         self._next: DriverDeployment | None = None
         self._cancel_requested = False
         self._ending = False
@@ -194,10 +195,8 @@ class Driver:
             if deployment.attempt <= newest or self._ending:
                 return
             self._next = deployment
-            superseded = self._program
+            self._stop_program()
             self._changed.notify_all()
-        if superseded is not None:
-            self._stop(superseded)
 
     def cancel(self) -> None:
         """Stop the running deployment; its end is reported as CANCELED."""
@@ -205,23 +204,19 @@ class Driver:
             if self._phase in (DriverPhase.FINISHED, DriverPhase.FAILED, DriverPhase.CANCELED):
                 return
             self._cancel_requested = True
-            program = self._program
-            if program is None and self._phase is DriverPhase.IDLE and self._next is None:
+            self._stop_program()
+            if self._program is None and self._phase is DriverPhase.IDLE and self._next is None:
                 self._phase = DriverPhase.CANCELED
                 self._report_due = True
             self._changed.notify_all()
-        if program is not None:
-            self._stop(program)
 
     def shut_down(self) -> None:
         """Leave: :meth:`run` returns soon."""
         with self._changed:
             first = not self._ending
             self._ending = True
-            program = self._program
+            self._stop_program()
             self._changed.notify_all()
-        if program is not None:
-            self._stop(program)
         if first and self._halt is not None:
             threading.Thread(target=self._leave_in_time, name="driver-halt", daemon=True).start()
 
@@ -282,7 +277,6 @@ class Driver:
             app_id=attachment.app_id,
             java_options=attachment.java_options,
             environment=attachment.environment,
-            auth_secret=attachment.auth_secret,
             milestones_ms=self._milestones.snapshot(),
         )
         failures = 0
@@ -344,6 +338,10 @@ class Driver:
         finally:
             with self._changed:
                 self._program = None
+                stops, self._stops = self._stops, []
+            # a stop that is late would hit the next attempt, and that must not run beside this one
+            for stop in stops:
+                stop.join()
         self._ended(error)
 
     def _ended(self, error: YarnflowError | None) -> None:
@@ -390,9 +388,16 @@ class Driver:
         with self._changed:
             return self._cancel_requested or self._ending or self._next is not None
 
-    def _stop(self, program: RunningProgram) -> None:
+    def _stop_program(self) -> None:
+        """Stop what runs, if anything does; with ``_changed`` held, so that its end waits for the stop."""
+        if self._program is None:
+            return
         # not in the caller's thread: queries take their time to stop, calls must be answered at once
-        threading.Thread(target=self._stop_logged, args=(program,), name="driver-stop", daemon=True).start()
+        stop = threading.Thread(
+            target=self._stop_logged, args=(self._program,), name="driver-stop", daemon=True
+        )
+        self._stops.append(stop)
+        stop.start()
 
     def _stop_logged(self, program: RunningProgram) -> None:
         try:

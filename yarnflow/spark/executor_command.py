@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from yarnflow.core.hosts import bind_address
 from yarnflow.core.messages import ExecutorDescriptor
 from yarnflow.spark.java import JavaRuntime
 from yarnflow.spark.jvm import common_flags, has_collector
@@ -64,6 +65,7 @@ class ExecutorCommand:
 def executor_command(
     descriptor: ExecutorDescriptor,
     settings: ExecutorSettings,
+    auth_secret: str,
     environ: Mapping[str, str] | None = None,
 ) -> ExecutorCommand:
     """Command line and environment of one executor.
@@ -73,6 +75,8 @@ def executor_command(
     descriptor : ExecutorDescriptor
         From the JobMaster: whom to dial, as whom, with how many task threads.
     settings : ExecutorSettings
+    auth_secret : str
+        Of the job, from ``job_secret.spark_secret``; goes into the environment only.
     environ : mapping, optional
         Environment to start from; this process's by default.
     """
@@ -101,7 +105,7 @@ def executor_command(
         "--hostname",
         settings.host,
         "--bind-address",
-        "127.0.0.1" if settings.host == "127.0.0.1" else "0.0.0.0",
+        bind_address(settings.host),
         "--cores",
         str(descriptor.cores),
         "--app-id",
@@ -110,7 +114,7 @@ def executor_command(
         "0",
     ]
     inherited = os.environ if environ is None else environ
-    return ExecutorCommand(tuple(command), _environment(descriptor, settings, inherited))
+    return ExecutorCommand(tuple(command), _environment(descriptor, settings, auth_secret, inherited))
 
 
 def _java_options(asked: Sequence[str]) -> list[str]:
@@ -119,7 +123,7 @@ def _java_options(asked: Sequence[str]) -> list[str]:
 
 
 def _environment(
-    descriptor: ExecutorDescriptor, settings: ExecutorSettings, environ: Mapping[str, str]
+    descriptor: ExecutorDescriptor, settings: ExecutorSettings, auth_secret: str, environ: Mapping[str, str]
 ) -> dict[str, str]:
     python = settings.python_executable or sys.executable
     env = {key: value for key, value in environ.items() if key not in _NOT_INHERITED}
@@ -137,8 +141,7 @@ def _environment(
     if settings.local_dirs:
         env["SPARK_LOCAL_DIRS"] = ",".join(settings.local_dirs)
     env.update(descriptor.environment)
-    if descriptor.auth_secret:
-        env["_SPARK_AUTH_SECRET"] = descriptor.auth_secret
+    env["_SPARK_AUTH_SECRET"] = auth_secret
     return env
 
 

@@ -9,6 +9,7 @@ more, so that every window fires.  Never decides about restarts.  Flink counterp
 from __future__ import annotations
 
 import json
+import logging
 import threading
 import uuid
 from enum import Enum
@@ -31,8 +32,14 @@ from yarnflow.spark.stateful import use_rocksdb
 from yarnflow.spark.translate import Sentinels, Translator
 from yarnflow.spark.user_errors import map_spark_error
 
+logger = logging.getLogger(__name__)
+
 #: how long one look at a query waits for its end
 _POLL_SECONDS: Final = 0.2
+
+
+class _Stopped(Exception):
+    """The attempt was told to stop; nothing more is written."""
 
 
 class _Phase(Enum):
@@ -68,10 +75,11 @@ class GraphProgram:
         self._graph = graph
         self._directory = checkpoint_dir.rstrip("/")
         self._stopped = threading.Event()
+        self._stop_lock = threading.Lock()
         self._runs: list[_QueryRun] = []
 
     def start(self) -> None:
-        """Translate the whole graph, then start every query.
+        """Translate the whole graph, then start every query; none after :meth:`stop`.
 
         Raises
         ------
@@ -88,13 +96,15 @@ class GraphProgram:
             ]
             self._runs = runs
             for run in runs:
-                run.start()
+                # a stop that came before there were runs is known to nobody else
+                if not self._stopped.is_set():
+                    run.start()
         except Exception as error:
             self.stop()
             raise _mapped(error) from error
 
     def await_end(self) -> None:
-        """Block until every query ended; returns early after :meth:`stop`.
+        """Block until every query ended, by itself or by :meth:`stop`.
 
         Raises
         ------
@@ -108,17 +118,20 @@ class GraphProgram:
             if not self._stopped.is_set():
                 for run in self._runs:
                     run.finish()
-        except Exception as error:
-            if self._stopped.is_set():
                 return
-            self.stop()
-            raise _mapped(error) from error
+        except Exception as error:
+            if not self._stopped.is_set():
+                self.stop()
+                raise _mapped(error) from error
+        # whoever comes next must not meet a query that is still on its way out
+        self.stop()
 
     def stop(self) -> None:
-        """Stop every query, in the middle of a batch if need be; may be called from any thread."""
+        """Stop every query, in the middle of a batch if need be, and wait until they ended; any thread."""
         self._stopped.set()
-        for run in self._runs:
-            run.stop()
+        with self._stop_lock:
+            for run in self._runs:
+                run.stop()
 
     def output_rows(self) -> dict[str, int]:
         """Query name → rows its sinks wrote in the last batch; -1 where that is not known."""
@@ -213,6 +226,9 @@ class _QueryRun:
             ended = bool(self._query.awaitTermination(cast(int, max(timeout_seconds, 0.01))))
         except Exception as error:
             failure = self._failure or error
+        if self._stopping:
+            # a query that was stopped has not read its input to the end: no sentinel
+            return True
         if failure is not None:
             # outside the handler: Spark's text of it must not become its context
             raise failure
@@ -258,15 +274,20 @@ class _QueryRun:
     def _write(self, frame: DataFrame, batch_id: int) -> None:
         sinks = self._group.sinks
         if len(sinks) == 1:
-            self.output_rows = self._writer(sinks[0]).write(frame, batch_id)
+            self.output_rows = self._write_sink(sinks[0], frame, batch_id)
             return
         frame.persist()
         try:
             tails = Translator(self._spark, self._index, None, frames={self._group.base: frame})
-            rows = [self._writer(sink).write(tails.sink_input(sink), batch_id) for sink in sinks]
+            rows = [self._write_sink(sink, tails.sink_input(sink), batch_id) for sink in sinks]
             self.output_rows = -1 if -1 in rows else sum(rows)
         finally:
             frame.unpersist()
+
+    def _write_sink(self, sink: int, frame: DataFrame, batch_id: int) -> int:
+        if self._stopping:
+            raise _Stopped
+        return self._writer(sink).write(frame, batch_id)
 
     def _writer(self, sink: int) -> BatchSink:
         if sink not in self._writers:
@@ -283,8 +304,19 @@ class _QueryRun:
         return str(json.loads(self._files.read(path))["id"])
 
     def run_batch(self) -> None:
-        """Write a frame that does not stream, as batch 0."""
+        """Write a frame that does not stream, as batch 0, unless that was done before.
+
+        Spark commits no such batch, and :meth:`finish` removes what the sinks remember of it.
+        """
+        done = f"{self._directory}/done"
+        if self._files.exists(done):
+            logger.info("Query %s was done before.", self.name)
+            for sink in self._group.sinks:
+                # the crash may have come before they tidied up
+                self._writer(sink)
+            return
         self._write(self._frame, 0)
+        self._files.write(done, b"")
 
     def finish(self) -> None:
         """Let the sinks tidy up."""
@@ -292,7 +324,7 @@ class _QueryRun:
             writer.finish()
 
     def stop(self) -> None:
-        """Stop what runs; nothing starts any more."""
+        """Stop what runs and wait until it ended; nothing starts any more."""
         with self._lock:
             self._stopping = True
         if self._query is not None:
@@ -325,8 +357,14 @@ class _BatchThread:
         return True
 
     def cancel(self) -> None:
-        """Cancel its Spark jobs."""
-        self._context.cancelJobsWithTag(self._tag)
+        """Cancel its Spark jobs until it ends."""
+        while self._thread.is_alive():
+            try:
+                self._context.cancelJobsWithTag(self._tag)
+            except Exception as error:  # a JVM that is gone ends the thread as well
+                logger.info("Spark's jobs could not be canceled: %s", type(error).__name__)
+            # it may have been between two jobs
+            self._thread.join(_POLL_SECONDS)
 
     def _main(self) -> None:
         self._context.addJobTag(self._tag)

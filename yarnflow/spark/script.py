@@ -124,6 +124,8 @@ class ScriptProgram:
                     raise
             finally:
                 self._stop_queries()
+                # of threads that main left behind
+                self._cancel_jobs()
 
     def stop(self) -> None:
         """Stop queries and jobs; interrupt main if it does not end by itself."""
@@ -131,10 +133,7 @@ class ScriptProgram:
             return
         self._stopped.set()
         self._stop_queries()
-        try:
-            self._spark.sparkContext.cancelAllJobs()
-        except Exception as error:
-            logger.info("Spark's jobs could not be canceled: %s", error)
+        self._cancel_jobs()
         if not self._main_ended.wait(_GRACE_S):
             with self._lock:
                 if self._main_runs:
@@ -158,11 +157,13 @@ class ScriptProgram:
         module.__builtins__ = __builtins__  # type: ignore[attr-defined]
         sys.modules["__main__"] = module
         if self._stopped.is_set():
+            self._main_ended.set()
             return
-        with self._lock:
-            self._main_runs = True
         try:
-            exec(code, module.__dict__)
+            with _interruptible():
+                with self._lock:
+                    self._main_runs = True
+                exec(code, module.__dict__)
         except SystemExit as exit_request:
             _check_exit(exit_request.code, self._argv[0])
         except KeyboardInterrupt:
@@ -222,6 +223,12 @@ class ScriptProgram:
         except Exception as error:
             logger.info("A query could not be stopped: %s", error)
 
+    def _cancel_jobs(self) -> None:
+        try:
+            self._spark.sparkContext.cancelAllJobs()
+        except Exception as error:
+            logger.info("Spark's jobs could not be canceled: %s", error)
+
 
 def _check_exit(code: object, program: str) -> None:
     if code is None or code == 0:
@@ -247,6 +254,16 @@ def _flush_output() -> None:
             stream.flush()
         except (OSError, ValueError):
             pass
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """SIGINT raises KeyboardInterrupt, as in any program, whatever the driver does with it otherwise."""
+    old = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_DFL if old is None else old)
 
 
 @contextmanager

@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import logging
 import os
+import secrets
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from yarnflow.core.hosts import bind_address
 from yarnflow.errors import InvalidOption
 from yarnflow.spark.spark_home import module_options, spark_home
 
@@ -138,7 +140,7 @@ def spark_options(settings: SessionSettings) -> dict[str, str]:
             "spark.authenticate": "true",
             "spark.authenticate.secret": settings.auth_secret,
             "spark.driver.host": settings.host,
-            "spark.driver.bindAddress": "127.0.0.1" if settings.host == "127.0.0.1" else "0.0.0.0",
+            "spark.driver.bindAddress": bind_address(settings.host),
             "spark.shuffle.service.enabled": "false",
             "spark.dynamicAllocation.enabled": "false",
         }
@@ -237,11 +239,10 @@ class MasterEndpoint:
     def __init__(self, gateway: Any, host: str, auth_secret: str) -> None:
         jvm = gateway.jvm
         conf = jvm.org.apache.spark.SparkConf(False)
-        bind = "127.0.0.1" if host == "127.0.0.1" else "0.0.0.0"
         for key, value in {
             "spark.authenticate": "true",
             "spark.authenticate.secret": auth_secret,
-            "spark.driver.bindAddress": bind,
+            "spark.driver.bindAddress": bind_address(host),
             "spark.ui.enabled": "false",
             "spark.master.rest.enabled": "false",
             "spark.ui.prometheus.enabled": "false",
@@ -300,11 +301,13 @@ def warm_up(gateway: Any, wanted: Callable[[], bool]) -> None:
     context: SparkContext | None = None
     try:
         SparkContext._ensure_initialized(gateway=gateway)
-        master = MasterEndpoint(gateway, "127.0.0.1", "spare")
+        # everyone on this machine can reach the port
+        secret = secrets.token_hex(32)
+        master = MasterEndpoint(gateway, "127.0.0.1", secret)
         rpc_env = master.rpc_env
         if not wanted():
             conf = SparkConf(loadDefaults=False, _jvm=gateway.jvm)
-            for key, value in spark_options(SessionSettings("spare", "127.0.0.1", "spare")).items():
+            for key, value in spark_options(SessionSettings("spare", "127.0.0.1", secret)).items():
                 conf.set(key, value)
             conf.setMaster(master.url)
             context = SparkContext(conf=conf, gateway=gateway)

@@ -80,12 +80,12 @@ def _start_executor(
         cores=2,
         java_options=attachment.java_options,
         environment=attachment.environment,
-        auth_secret=session.spark.sparkContext.getConf().get("spark.authenticate.secret"),
     )
     settings = ExecutorSettings(
         java, "127.0.0.1", _HEAP_MIB, class_data_sharing=tuple(flags), local_dirs=(str(directory),)
     )
-    command = executor_command(descriptor, settings)
+    secret = session.spark.sparkContext.getConf().get("spark.authenticate.secret")
+    command = executor_command(descriptor, settings, secret)
     with open(directory / "executor.log", "ab") as log:
         return subprocess.Popen(
             wrap(list(command.command)),

@@ -2572,7 +2572,6 @@ class TExecutorDescriptor(object):
      - allocationIds
      - javaOptions: JVM options and environment the driver asks for (never secrets)
      - environment
-     - authSecret: Spark's authentication secret of this job's driver; masked in logs
 
     """
 
@@ -2586,11 +2585,10 @@ class TExecutorDescriptor(object):
         'allocationIds',
         'javaOptions',
         'environment',
-        'authSecret',
     )
 
 
-    def __init__(self, jobId=None, driverId=None, executorId=None, driverUrl=None, appId=None, cores=None, allocationIds=None, javaOptions=None, environment=None, authSecret=None,):
+    def __init__(self, jobId=None, driverId=None, executorId=None, driverUrl=None, appId=None, cores=None, allocationIds=None, javaOptions=None, environment=None,):
         self.jobId = jobId
         self.driverId = driverId
         self.executorId = executorId
@@ -2600,7 +2598,6 @@ class TExecutorDescriptor(object):
         self.allocationIds = allocationIds
         self.javaOptions = javaOptions
         self.environment = environment
-        self.authSecret = authSecret
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -2672,11 +2669,6 @@ class TExecutorDescriptor(object):
                     iprot.readMapEnd()
                 else:
                     iprot.skip(ftype)
-            elif fid == 10:
-                if ftype == TType.STRING:
-                    self.authSecret = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                else:
-                    iprot.skip(ftype)
             else:
                 iprot.skip(ftype)
             iprot.readFieldEnd()
@@ -2732,10 +2724,6 @@ class TExecutorDescriptor(object):
                 oprot.writeString(kiter115.encode('utf-8') if sys.version_info[0] == 2 else kiter115)
                 oprot.writeString(viter116.encode('utf-8') if sys.version_info[0] == 2 else viter116)
             oprot.writeMapEnd()
-            oprot.writeFieldEnd()
-        if self.authSecret is not None:
-            oprot.writeFieldBegin('authSecret', TType.STRING, 10)
-            oprot.writeString(self.authSecret.encode('utf-8') if sys.version_info[0] == 2 else self.authSecret)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -3070,7 +3058,6 @@ class TDriverRegistration(object):
      - appId
      - javaOptions
      - environment
-     - authSecret
      - milestonesMs: milestone name → milliseconds since the epoch
 
     """
@@ -3084,12 +3071,11 @@ class TDriverRegistration(object):
         'appId',
         'javaOptions',
         'environment',
-        'authSecret',
         'milestonesMs',
     )
 
 
-    def __init__(self, jobId=None, driverId=None, address=None, pid=None, driverUrl=None, appId=None, javaOptions=None, environment=None, authSecret=None, milestonesMs=None,):
+    def __init__(self, jobId=None, driverId=None, address=None, pid=None, driverUrl=None, appId=None, javaOptions=None, environment=None, milestonesMs=None,):
         self.jobId = jobId
         self.driverId = driverId
         self.address = address
@@ -3098,7 +3084,6 @@ class TDriverRegistration(object):
         self.appId = appId
         self.javaOptions = javaOptions
         self.environment = environment
-        self.authSecret = authSecret
         self.milestonesMs = milestonesMs
 
     def read(self, iprot):
@@ -3162,11 +3147,6 @@ class TDriverRegistration(object):
                 else:
                     iprot.skip(ftype)
             elif fid == 9:
-                if ftype == TType.STRING:
-                    self.authSecret = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                else:
-                    iprot.skip(ftype)
-            elif fid == 10:
                 if ftype == TType.MAP:
                     self.milestonesMs = {}
                     (_ktype140, _vtype141, _size139) = iprot.readMapBegin()
@@ -3226,12 +3206,8 @@ class TDriverRegistration(object):
                 oprot.writeString(viter148.encode('utf-8') if sys.version_info[0] == 2 else viter148)
             oprot.writeMapEnd()
             oprot.writeFieldEnd()
-        if self.authSecret is not None:
-            oprot.writeFieldBegin('authSecret', TType.STRING, 9)
-            oprot.writeString(self.authSecret.encode('utf-8') if sys.version_info[0] == 2 else self.authSecret)
-            oprot.writeFieldEnd()
         if self.milestonesMs is not None:
-            oprot.writeFieldBegin('milestonesMs', TType.MAP, 10)
+            oprot.writeFieldBegin('milestonesMs', TType.MAP, 9)
             oprot.writeMapBegin(TType.STRING, TType.I64, len(self.milestonesMs))
             for kiter149, viter150 in self.milestonesMs.items():
                 oprot.writeString(kiter149.encode('utf-8') if sys.version_info[0] == 2 else kiter149)
@@ -3762,7 +3738,6 @@ TExecutorDescriptor.thrift_spec = (
     (7, TType.LIST, 'allocationIds', (TType.STRING, 'UTF8', False), None, ),  # 7
     (8, TType.LIST, 'javaOptions', (TType.STRING, 'UTF8', False), None, ),  # 8
     (9, TType.MAP, 'environment', (TType.STRING, 'UTF8', TType.STRING, 'UTF8', False), None, ),  # 9
-    (10, TType.STRING, 'authSecret', 'UTF8', None, ),  # 10
 )
 all_structs.append(TExecutorExited)
 TExecutorExited.thrift_spec = (
@@ -3797,8 +3772,7 @@ TDriverRegistration.thrift_spec = (
     (6, TType.STRING, 'appId', 'UTF8', None, ),  # 6
     (7, TType.LIST, 'javaOptions', (TType.STRING, 'UTF8', False), None, ),  # 7
     (8, TType.MAP, 'environment', (TType.STRING, 'UTF8', TType.STRING, 'UTF8', False), None, ),  # 8
-    (9, TType.STRING, 'authSecret', 'UTF8', None, ),  # 9
-    (10, TType.MAP, 'milestonesMs', (TType.STRING, 'UTF8', TType.I64, None, False), None, ),  # 10
+    (9, TType.MAP, 'milestonesMs', (TType.STRING, 'UTF8', TType.I64, None, False), None, ),  # 9
 )
 all_structs.append(TDriverReport)
 TDriverReport.thrift_spec = (

@@ -1,0 +1,132 @@
+"""Where a TaskManager looks for its master, and where it listens."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from yarnflow.config.configuration import Configuration
+from yarnflow.core.messages import Fence, LeaderInfo
+from yarnflow.entrypoint import jobmanager, taskmanager
+from yarnflow.entrypoint.taskmanager import LeaderLink, TaskManager, advertised_host
+from yarnflow.errors import AuthenticationFailed, ResourceError, RpcError, RpcUnavailable
+from yarnflow.process.channel import NoResourceProvider
+from yarnflow.process.dirs import write_json
+
+SECRET = b"0123456789abcdef0123456789abcdef"
+
+
+class Network:
+    """A gateway factory where some addresses have a master."""
+
+    def __init__(self, *serving: str) -> None:
+        self.serving = set(serving)
+        self.error: RpcError = RpcUnavailable("nobody listens")
+        self.asked: list[str] = []
+        self._address = ""
+
+    def dispatcher(self, address: str) -> Network:
+        self._address = address
+        return self
+
+    def leader(self) -> LeaderInfo:
+        self.asked.append(self._address)
+        if self._address not in self.serving:
+            raise self.error
+        return LeaderInfo(Fence("l", 1), self._address, "0", "default")
+
+    def resource_manager(self, address: str, fence: Fence) -> str:
+        return address
+
+
+def _link(network: Network, directory: Path, port: str = "6123") -> LeaderLink:
+    configuration = Configuration.from_dict(
+        {"jobmanager.rpc.address": "master", "jobmanager.rpc.port": port}, "test"
+    )
+    return LeaderLink(network, directory, configuration)  # type: ignore[arg-type]
+
+
+def _publish(directory: Path, pid: int) -> None:
+    write_json(directory / "jobmanager.json", {"address": "here:1", "pid": pid})
+
+
+def _dead_pid() -> int:
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    return process.pid
+
+
+def test_published_address_of_a_living_master(tmp_path: Path) -> None:
+    _publish(tmp_path, os.getpid())
+    network = Network("here:1", "master:6123")
+    assert str(_link(network, tmp_path).resource_manager()) == "here:1"
+    assert network.asked == ["here:1"]
+
+
+def test_leftover_of_a_dead_master_is_not_even_tried(tmp_path: Path) -> None:
+    _publish(tmp_path, _dead_pid())
+    network = Network("here:1", "master:6123")
+    assert str(_link(network, tmp_path).resource_manager()) == "master:6123"
+    assert network.asked == ["master:6123"]
+
+
+@pytest.mark.parametrize("error", [RpcUnavailable("nobody"), AuthenticationFailed("another cluster")])
+def test_leftover_whose_number_another_process_got(tmp_path: Path, error: RpcError) -> None:
+    _publish(tmp_path, os.getpid())
+    network = Network("master:6123")
+    network.error = error
+    assert str(_link(network, tmp_path).resource_manager()) == "master:6123"
+
+
+def test_without_a_configured_port_the_published_one_is_the_only_one(tmp_path: Path) -> None:
+    network = Network()
+    with pytest.raises(ResourceError, match="jobmanager.rpc.port"):
+        _link(network, tmp_path, "0").resource_manager()
+    _publish(tmp_path, os.getpid())
+    with pytest.raises(RpcUnavailable):
+        _link(network, tmp_path, "0").resource_manager()
+
+
+@pytest.mark.parametrize("master", ["localhost", "127.0.0.1", "127.0.1.1", "::1"])
+def test_cluster_on_one_machine_is_reached_by_loopback(master: str) -> None:
+    assert advertised_host(Configuration.from_dict({"jobmanager.rpc.address": master}, "test")) == "127.0.0.1"
+
+
+class FakeServer:
+    hosts: list[str] = []
+    port = 1
+
+    def __init__(self, **options: object) -> None:
+        FakeServer.hosts.append(str(options["host"]))
+
+
+class NoDrivers:
+    def launch(self, *_: object) -> None: ...
+
+    def kill(self, *_: object) -> None: ...
+
+    def on_exit(self, *_: object) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, ["127.0.0.1", "127.0.0.1"]),
+        ({"jobmanager.rpc.address": "jm.example.com", "taskmanager.host": "tm"}, ["jm.example.com", "tm"]),
+        ({"jobmanager.bind-host": "0.0.0.0", "taskmanager.bind-host": "10.0.0.1"}, ["0.0.0.0", "10.0.0.1"]),
+    ],
+)
+def test_servers_listen_where_they_are_reached(
+    options: dict[str, str], expected: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FakeServer, "hosts", [])
+    monkeypatch.setattr(jobmanager, "RpcServer", FakeServer)
+    monkeypatch.setattr(taskmanager, "RpcServer", FakeServer)
+    configuration = Configuration.from_dict(options, "test")
+    jobmanager.JobManager(configuration, tmp_path, SECRET, NoDrivers(), NoResourceProvider())
+    TaskManager(configuration, tmp_path, "tm-1", "", SECRET)
+    assert FakeServer.hosts == expected
