@@ -133,7 +133,7 @@ def test_cancel_interrupts_a_main_that_only_sleeps(driver: DriverProcess) -> Non
     driver.job_master.await_phase(9, DriverPhase.CANCELED, timeout_s=20)
 
 
-def test_attempt_that_replaces_another_does_not_lose_its_queries_to_the_stop(driver: DriverProcess) -> None:
+def test_attempt_that_replaces_another_keeps_its_queries(driver: DriverProcess) -> None:
     driver.script(20, STREAM)
     driver.job_master.await_phase(20, DriverPhase.RUNNING)
     driver.script(21, STREAM.replace("rates", "newer"))

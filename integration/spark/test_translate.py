@@ -554,7 +554,7 @@ def test_batch_done_again_after_its_files_were_moved(spark: SparkSession, tmp_pa
     assert rows(tmp_path / "out") == [(n,) for n in range(5)]
 
 
-def test_bounded_query_stopped_in_the_middle_goes_on_where_it_was(spark: SparkSession, tmp_path: Path) -> None:
+def test_bounded_query_stopped_in_the_middle_is_resumed(spark: SparkSession, tmp_path: Path) -> None:
     """
     1. four files, an hour each, one per batch; stopped after the first: no end of input
     2. run again: every window once

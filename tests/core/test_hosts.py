@@ -23,7 +23,7 @@ def test_loopback(host: str, bound: str) -> None:
     assert bind_address(host) == bound
 
 
-@pytest.mark.parametrize("host", ["worker7", "10.0.0.1", "localhost.example.org", "0.0.0.0", "127.0.0.1.example"])
+@pytest.mark.parametrize("host", ["worker7", "10.0.0.1", "localhost.example.org", "0.0.0.0", "127.0.0.1.org"])
 def test_reached_from_elsewhere(host: str) -> None:
     assert not is_loopback(host)
     assert bind_address(host) == "0.0.0.0"

@@ -10,7 +10,7 @@ import pytest
 
 from yarnflow.config.configuration import Configuration
 from yarnflow.entrypoint import local
-from yarnflow.entrypoint.local import LocalCluster, with_slots
+from yarnflow.entrypoint.local import LocalCluster, local_configuration, with_slots
 from yarnflow.process.dirs import ClusterDirectory
 
 
@@ -73,3 +73,11 @@ def test_slots_the_user_chose_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_graph_without_vertices_still_has_a_slot() -> None:
     slots = with_slots(Configuration.empty(), 0).get_raw("taskmanager.numberOfTaskSlots")
     assert slots == "1"
+
+
+def test_restarts_end_some_time_unless_the_user_wants_otherwise() -> None:
+    key = "restart-strategy.exponential-delay.attempts-before-reset-backoff"
+    preset = local_configuration(Configuration.empty(), Path("secret"))
+    assert preset.to_dict()[key] == "5"
+    chosen = local_configuration(Configuration.from_dict({key: "7"}, "test"), Path("secret"))
+    assert chosen.to_dict()[key] == "7"

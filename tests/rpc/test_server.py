@@ -377,6 +377,8 @@ def test_call_whose_time_is_up_in_the_queue_is_not_started(make_cluster: MakeClu
     assert started.wait(PATIENCE_S)
     with pytest.raises(RpcTimeout, match="did not answer Driver:shutDown within 30 ms"):
         client.call(methods_of("Driver")["shut_down"], (), timeout_ms=30)
+    # the server counts from the call's arrival, so its 30 ms may end later than the client's
+    release.wait(0.5)
     release.set()
     blocker.join(PATIENCE_S)
     client.call(CANCEL, ())

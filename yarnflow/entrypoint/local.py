@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from yarnflow.config.configuration import Configuration
-from yarnflow.config.options import cluster, memory, security
+from yarnflow.config.options import cluster, job, memory, security
 from yarnflow.core.ports import DispatcherGateway, GatewayFactory
 from yarnflow.errors import YarnflowError
 from yarnflow.process.cluster import ClusterSupervisor
@@ -35,6 +35,8 @@ LOG: Final = logging.getLogger(__name__)
 START_TIMEOUT_S: Final = 60.0
 #: how long processes may take to end in good order; no job runs any more by then
 STOP_GRACE_S: Final = 2.0
+#: restarts in a row before a job of a local cluster fails, unless an option says otherwise
+LOCAL_RESTARTS: Final = 5
 _HOST: Final = "localhost"
 
 
@@ -193,7 +195,11 @@ class LocalCluster:
 
 
 def local_configuration(configuration: Configuration, secret_file: Path) -> Configuration:
-    """Options of the local cluster's processes: free ports, its own secret."""
+    """Options of the local cluster's processes: free ports, its own secret, an end to restarts.
+
+    Somebody waits for the command, so a job that cannot work must end although Flink's default
+    would start it again for ever.
+    """
     values = {
         cluster.JOBMANAGER_RPC_ADDRESS.key: _HOST,
         cluster.JOBMANAGER_RPC_PORT.key: "0",
@@ -203,6 +209,8 @@ def local_configuration(configuration: Configuration, secret_file: Path) -> Conf
         cluster.TASKMANAGER_RPC_PORT.key: "0",
         security.CLUSTER_SECRET_FILE.key: str(secret_file),
     }
+    if not configuration.is_set(job.RESTART_EXPONENTIAL_ATTEMPTS):
+        values[job.RESTART_EXPONENTIAL_ATTEMPTS.key] = str(LOCAL_RESTARTS)
     return configuration.with_values(values, source="local cluster")
 
 
