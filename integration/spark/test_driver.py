@@ -138,9 +138,8 @@ def test_attempt_that_replaces_another_keeps_its_queries(driver: DriverProcess) 
     driver.job_master.await_phase(20, DriverPhase.RUNNING)
     driver.script(21, STREAM.replace("rates", "newer"))
     driver.job_master.await_phase(21, DriverPhase.RUNNING)
-    before = len(driver.job_master.reports)
     reports = driver.job_master.reports
-    poll_until(lambda: any(q.query == "newer" and q.batch_id > 8 for r in reports[before:] for q in r.queries))
+    poll_until(lambda: any(q.query == "newer" and q.batch_id > 8 for q in reports[-1].queries))
     assert reports[-1].phase is DriverPhase.RUNNING
     driver.gateway.cancel()
     driver.job_master.await_phase(21, DriverPhase.CANCELED)
