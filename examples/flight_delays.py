@@ -86,3 +86,4 @@ event_time = api.WatermarkStrategy.for_bounded_out_of_orderness("1 hour").with_t
 )
 env.execute("flight_delays")
 print_worst(arguments.output)
+print(f"Every hour stands in {arguments.output}")

@@ -10,6 +10,7 @@ from yarnflow.errors import (
     ExecutorLost,
     InvalidExpression,
     JobFailed,
+    SchemaError,
     SourceNotFound,
     UnsupportedGraph,
     UserCodeError,
@@ -169,6 +170,16 @@ def test_a_suppressed_error_is_not_reported(how: str, line: int) -> None:
             "A column `idd` cannot be resolved.",
         ),
         (["[UNSUPPORTED_STREAMING_OPERATOR] no. SQLSTATE: 42KDE"], UnsupportedGraph, "no."),
+        (
+            [
+                "[FAILED_READ_FILE.NO_HINT] Encountered error while reading file file:///data/in/a.csv.  "
+                "SQLSTATE: KD001",
+                "[MALFORMED_RECORD_IN_PARSING.WITHOUT_SUGGESTION] Malformed records are detected in record "
+                "parsing: [bob,null].\nParse Mode: FAILFAST. To process … SQLSTATE: 22023",
+            ],
+            SchemaError,
+            "a record of /data/in/a.csv does not fit the source's schema: [bob,null]; correct",
+        ),
         (["Job aborted: ExecutorLostFailure (executor 1 exited)"], ExecutorLost, "executors were lost"),
         (["org.apache.spark.X: outer", "java.io.IOException: disk full\n\tat x"], JobFailed, "disk full"),
         ([], JobFailed, "without a message"),

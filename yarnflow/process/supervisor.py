@@ -219,7 +219,7 @@ class Supervisor:
             if delay_ms is None:
                 self._entries.pop(name, None)
             entry.delay_ms = delay_ms
-            log = LOG.info if self._stopping else LOG.warning
+            log = LOG.info if self._stopping or status == 0 else LOG.warning
             again = "" if delay_ms is None else f"; it is started again in {delay_ms} ms"
             how = describe_exit(status) + again
             log("Process %s (pid %d) ended with %s.", child.spec.name, child.pid, how)

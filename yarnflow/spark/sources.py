@@ -99,7 +99,7 @@ class Sources:
         if self._files.is_file(path):
             # Spark watches directories and globs only: a glob that matches this one file
             path = path[:-1] + _ONE_FILE_GLOB.format(path[-1])
-        reader = self._spark.readStream.format(source.format).options(**source.options).schema(struct)
+        reader = self._spark.readStream.format(source.format).options(**_strict(source)).schema(struct)
         if source.max_files_per_trigger:
             reader = reader.option("maxFilesPerTrigger", source.max_files_per_trigger)
         return reader.load(path)
@@ -156,3 +156,13 @@ def _picked(found: StructType, declared: Schema, where: str) -> StructType:
 def rate_seconds(source: RateSource) -> int:
     """Seconds after which a counted rate source has made all its rows."""
     return 0 if source.count is None else math.ceil(source.count / source.rows_per_second)
+
+
+def _strict(source: FileSource) -> dict[str, str]:
+    """The reader's options; a record that does not fit fails the job, as with Flink's formats.
+
+    Spark's own default makes nulls of it without a word; ``mode`` PERMISSIVE asks for that.
+    """
+    if source.format not in ("csv", "json") or any(key.lower() == "mode" for key in source.options):
+        return source.options
+    return {"mode": "FAILFAST", **source.options}

@@ -23,6 +23,7 @@ from yarnflow.errors import (
     ExecutorLost,
     InvalidExpression,
     JobFailed,
+    SchemaError,
     SourceNotFound,
     UnsupportedGraph,
     UserCodeError,
@@ -40,6 +41,8 @@ _MISSING_PATH: Final = re.compile(
     r"(?:Path does not exist|Input path does not exist|File does not exist|File (?=\S+ does not exist)):? ?"
     r"(?P<path>\S+?)\.?(?: does not exist|\s|$)"
 )
+_MALFORMED: Final = re.compile(r"Malformed records are detected in record parsing: (?P<record>.*?)\.?$", re.M)
+_READ_FILE: Final = re.compile(r"reading file \w*:?/*(?P<file>/\S+?)\.? ")
 _PACKAGE_DIR: Final = str(Path(yarnflow.__file__).parent) + "/"
 _FRAMEWORK_PATHS: Final = (
     "/site-packages/pyspark/", "/dist-packages/pyspark/", "/pyspark.zip/", "/site-packages/py4j/",
@@ -149,6 +152,10 @@ def map_texts(messages: Sequence[str]) -> YarnflowError:
                 "executors were lost more often than spark.task.maxFailures allows; see TaskManagers' logs"
             )
     for message in reversed(messages):
+        record = _MALFORMED.search(message)
+        if record is not None:
+            return _malformed(record.group("record"), messages)
+    for message in reversed(messages):
         match = _CONDITION.match(_strip_type(message))
         if match is not None:
             line = _first_line(_strip_type(message))
@@ -161,6 +168,16 @@ def map_texts(messages: Sequence[str]) -> YarnflowError:
         return JobFailed(user.summary)
     lines = [line for line in (_first_line(_strip_type(m)) for m in messages) if line]
     return JobFailed(lines[-1] if lines else "Spark failed without a message; see the driver's log")
+
+
+def _malformed(record: str, messages: Sequence[str]) -> SchemaError:
+    file = next(
+        (found.group("file") for found in map(_READ_FILE.search, messages) if found), "a source's files"
+    )
+    return SchemaError(
+        f"a record of {file} does not fit the source's schema: {record}; correct the file or the schema, "
+        "or set the source's option mode to DROPMALFORMED or PERMISSIVE"
+    )
 
 
 def _parse_block(lines: Sequence[str]) -> UserTraceback | None:
