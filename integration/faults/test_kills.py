@@ -9,7 +9,6 @@ from __future__ import annotations
 import signal
 from pathlib import Path
 
-import psutil
 import pytest
 
 from integration.conftest import ROOT, Commands, Started, wait_until
@@ -96,5 +95,6 @@ def test_command_ended_by_a_signal_leaves_nothing(
     started.process.send_signal(number)
     status = started.wait(60)
     assert status == {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGKILL: -9}[number]
-    wait_until(lambda: not processes(yarnflow.mark, DRIVER), "the drivers to be gone", 20)
-    assert not [p for p in processes(yarnflow.mark, EXECUTOR) if p.status() != psutil.STATUS_ZOMBIE]
+    # each dies with its parent, one after the other
+    for what in (DRIVER, TASK_MANAGER, EXECUTOR):
+        wait_until(lambda what=what: not processes(yarnflow.mark, what), f"every {what} to be gone", 20)
