@@ -38,4 +38,20 @@ service Dispatcher {
   /** Cancel everything and end the JobManager process.  Not idempotent. */
   void shutDownCluster(1: types.TCallContext context)
     throws (1: errors.TError error)
+
+  /** Begin a checkpoint or a savepoint; its end is seen by `awaitCheckpoint`.  Idempotent by request id. */
+  void triggerCheckpoint(1: types.TCallContext context, 2: string jobId, 3: types.TCheckpointRequest request)
+    throws (1: errors.TError error)
+
+  /** What a request led to as soon as it has ended, or so far after the time.  Idempotent. */
+  types.TCheckpointInfo awaitCheckpoint(1: types.TCallContext context, 2: string jobId, 3: string requestId, 4: i64 timeoutMs)
+    throws (1: errors.TError error)
+
+  /** A job's checkpoints, of ended jobs as well.  Idempotent. */
+  types.TJobCheckpoints jobCheckpoints(1: types.TCallContext context, 2: string jobId)
+    throws (1: errors.TError error)
+
+  /** For drills: break something the job needs, for real.  Not idempotent. */
+  types.TFaultInjected injectFault(1: types.TCallContext context, 2: types.TFaultRequest request)
+    throws (1: errors.TError error)
 }

@@ -14,11 +14,19 @@ service Driver {
   void cancel(1: types.TCallContext context)
     throws (1: errors.TError error)
 
+  /** Take a checkpoint or savepoint; the outcome comes with the reports.  Idempotent by id. */
+  void takeCheckpoint(1: types.TCallContext context, 2: types.TCheckpointOrder order)
+    throws (1: errors.TError error)
+
   /** End the driver process in good order.  Idempotent. */
   void shutDown(1: types.TCallContext context)
     throws (1: errors.TError error)
 
   /** Answer at all.  Idempotent. */
   void ping(1: types.TCallContext context)
+    throws (1: errors.TError error)
+
+  /** For drills: the driver kills its own process (KILL) as soon as it has answered.  Not idempotent. */
+  void halt(1: types.TCallContext context)
     throws (1: errors.TError error)
 }

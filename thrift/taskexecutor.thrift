@@ -25,4 +25,8 @@ service TaskExecutor {
   /** Answer at all.  Idempotent. */
   void ping(1: types.TCallContext context)
     throws (1: errors.TError error)
+
+  /** For drills: the TaskManager kills its own process (KILL) as soon as it has answered.  Not idempotent. */
+  void halt(1: types.TCallContext context)
+    throws (1: errors.TError error)
 }

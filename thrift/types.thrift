@@ -107,6 +107,190 @@ struct TErrorInfo {
   3: optional string details,
 }
 
+// --- checkpoints -----------------------------------------------------------
+
+enum TCheckpointKind {
+  CHECKPOINT = 0,
+  SAVEPOINT = 1,
+}
+
+enum TCheckpointStatus {
+  IN_PROGRESS = 0,
+  COMPLETED = 1,
+  FAILED = 2,
+}
+
+enum TCheckpointTrigger {
+  INTERVAL = 0,
+  RETENTION = 1,
+  REQUESTED = 2,
+  SAVEPOINT = 3,
+  STOP = 4,
+}
+
+enum TAfterSavepoint {
+  CONTINUE = 0,
+  STOP = 1,
+  DRAIN = 2,
+}
+
+enum TClaimMode {
+  NO_CLAIM = 0,
+  CLAIM = 1,
+}
+
+/** What a drill breaks. */
+enum TFaultKind {
+  /** the leader's JobManager process is killed */
+  LEADER = 0,
+  /** the job's driver is killed */
+  DRIVER = 1,
+  /** a TaskManager the job uses is killed */
+  TASK_MANAGER = 2,
+  /** the leader's whole master is killed, with its supervisor and its drivers */
+  APPLICATION = 3,
+  /** the leader's ZooKeeper session is ended */
+  ZOOKEEPER = 4,
+}
+
+/** Where one source of a query stands.  Spark: `SourceProgress`. */
+struct TSourceProgress {
+  1: string description,
+  /** JSON as Spark writes it */
+  2: optional string startOffset,
+  3: optional string endOffset,
+  4: optional string latestOffset,
+  5: optional i64 inputRows,
+}
+
+/** State of one stateful operator of a query.  Spark: `StateOperatorProgress`. */
+struct TStateOperatorProgress {
+  1: string name,
+  2: optional i64 rows,
+  /** bytes of memory in use */
+  3: optional i64 bytes,
+  4: optional i64 rowsUpdated,
+  5: optional i64 rowsRemoved,
+  6: optional i64 partitions,
+}
+
+/** One query as of one committed batch. */
+struct TQueryPosition {
+  1: string query,
+  /** committed; -1 = nothing was committed yet */
+  2: i64 batchId,
+  /** Spark's checkpoint directory of the query (a URI) */
+  3: optional string directory,
+  /** milliseconds since the epoch */
+  4: optional i64 committedMs,
+  /** event time; -1 = no watermark */
+  5: optional i64 watermarkMs,
+  6: optional list<TSourceProgress> sources,
+  7: optional list<TStateOperatorProgress> operators,
+}
+
+/** One checkpoint or savepoint.  Flink: an entry of `GET /jobs/:id/checkpoints`. */
+struct TCheckpointInfo {
+  1: i64 checkpointId,
+  2: TCheckpointKind kind,
+  3: TCheckpointStatus status,
+  4: TCheckpointTrigger trigger,
+  /** milliseconds since the epoch */
+  5: i64 triggerMs,
+  /** milliseconds since the epoch; -1 = in progress */
+  6: optional i64 endMs,
+  /** milliseconds until the batches it consists of were committed */
+  7: optional i64 commitWaitMs,
+  /** milliseconds for which no batch could begin */
+  8: optional i64 pauseMs,
+  /** milliseconds */
+  9: optional i64 copyMs,
+  /** milliseconds */
+  10: optional i64 persistMs,
+  11: optional list<TQueryPosition> positions,
+  /** directory with `_metadata` (a URI) */
+  12: optional string externalPath,
+  /** bytes */
+  13: optional i64 copiedBytes,
+  14: optional bool discarded,
+  15: optional string failure,
+  16: optional string requestId,
+}
+
+/** What a job started from. */
+struct TRestoredState {
+  1: string path,
+  2: TCheckpointKind kind,
+  3: i64 checkpointId,
+  /** milliseconds since the epoch */
+  4: i64 restoredMs,
+  5: optional string claimMode,
+}
+
+/** All that is known of a job's checkpoints.  Flink: `GET /jobs/:id/checkpoints`. */
+struct TJobCheckpoints {
+  1: string jobId,
+  2: optional i64 completed,
+  3: optional i64 failed,
+  /** newest first */
+  4: optional list<TCheckpointInfo> history,
+  5: optional TRestoredState restored,
+  /** milliseconds */
+  6: optional i64 intervalMs,
+  /** milliseconds */
+  7: optional i64 minPauseMs,
+  /** milliseconds */
+  8: optional i64 timeoutMs,
+  9: optional i64 tolerableFailures,
+  10: optional i64 retained,
+  11: optional string retention,
+  12: optional string directory,
+}
+
+/** A user wants a checkpoint or a savepoint now. */
+struct TCheckpointRequest {
+  /** chosen by the client, so that asking again is no second checkpoint */
+  1: string requestId,
+  2: TCheckpointKind kind,
+  /** parent directory of a savepoint (a URI) */
+  3: optional string targetDir,
+  4: optional TAfterSavepoint after,
+}
+
+/** JobMaster → driver: say at which committed batches the queries stand, and copy them. */
+struct TCheckpointOrder {
+  1: i64 checkpointId,
+  2: TCheckpointKind kind,
+  3: optional TAfterSavepoint after,
+  /** the savepoint's own directory (a URI) */
+  4: optional string target,
+}
+
+/** Driver → JobMaster: what became of an order; repeated in every report. */
+struct TCheckpointOutcome {
+  1: i64 checkpointId,
+  /** why it failed; empty = done */
+  2: optional string failure,
+  3: optional list<TQueryPosition> positions,
+  /** milliseconds */
+  4: optional i64 commitWaitMs,
+  /** milliseconds */
+  5: optional i64 pauseMs,
+  /** milliseconds */
+  6: optional i64 copyMs,
+  /** bytes */
+  7: optional i64 copiedBytes,
+}
+
+/** From which state a submission starts.  Flink: `SavepointRestoreSettings`. */
+struct TRestoreSettings {
+  /** a savepoint's or checkpoint's directory (a URI) */
+  1: optional string path,
+  2: optional TClaimMode claimMode,
+  /** the newest retained checkpoint of the job key */
+  3: optional bool latest,
+}
+
 /** All a cluster needs to run a job. */
 struct TJobSubmission {
   1: string jobId,
@@ -122,6 +306,8 @@ struct TJobSubmission {
   7: optional map<string, binary> files,
   /** SCRIPT only: program file name, then its arguments */
   8: optional list<string> scriptArgv,
+  /** state to start from */
+  9: optional TRestoreSettings restore,
 }
 
 /** Answer to a submission. */
@@ -190,6 +376,12 @@ struct TQueryProgress {
   12: optional i64 stateRows,
   /** bytes */
   13: optional i64 stateBytes,
+  /** milliseconds, by Spark's names of the parts of a batch */
+  14: optional map<string, i64> durationsMs,
+  15: optional list<TSourceProgress> sources,
+  16: optional list<TStateOperatorProgress> operators,
+  /** Spark's checkpoint directory of the query (a URI) */
+  17: optional string directory,
 }
 
 /** One entry of a job's exception history. */
@@ -246,24 +438,24 @@ struct TLeaderInfo {
   2: string address,
   3: string version,
   4: string clusterId,
+  /** `http://host:port` of the leader's web page */
+  5: optional string webAddress,
 }
 
-/** What a TaskManager brings.  Flink: `TaskExecutorRegistration`. */
-struct TTaskManagerRegistration {
-  1: string taskManagerId,
-  /** `host:port` of its Thrift server */
-  2: string address,
-  3: string host,
-  /** process id on its host */
-  4: i64 pid,
-  5: i64 slots,
-  /** the ResourceProvider's name for the worker (container id; empty for standalone) */
-  6: optional string workerId,
-  /** mebibytes */
-  7: optional i64 processMemoryMib,
-  /** mebibytes */
-  8: optional i64 executorHeapMib,
-  9: optional i64 cores,
+/** A drill: break something a job needs. */
+struct TFaultRequest {
+  1: TFaultKind kind,
+  2: string jobId,
+  /** only say what would be done; refuse what cannot be */
+  3: optional bool checkOnly,
+}
+
+/** What a drill broke, or would break. */
+struct TFaultInjected {
+  /** one line: process, id and host */
+  1: string victim,
+  /** when it happens, by the leader's clock */
+  2: i64 atMs,
 }
 
 /** One slot as its TaskManager sees it. */
@@ -282,6 +474,27 @@ struct TExecutorStatus {
   /** process id on its host */
   4: i64 pid,
   5: i64 cores,
+}
+
+/** What a TaskManager brings.  Flink: `TaskExecutorRegistration`. */
+struct TTaskManagerRegistration {
+  1: string taskManagerId,
+  /** `host:port` of its Thrift server */
+  2: string address,
+  3: string host,
+  /** process id on its host */
+  4: i64 pid,
+  5: i64 slots,
+  /** the ResourceProvider's name for the worker (container id; empty for standalone) */
+  6: optional string workerId,
+  /** mebibytes */
+  7: optional i64 processMemoryMib,
+  /** mebibytes */
+  8: optional i64 executorHeapMib,
+  9: optional i64 cores,
+  /** what it holds already, given by an earlier leader */
+  10: optional list<TSlotStatus> allocations,
+  11: optional list<TExecutorStatus> executors,
 }
 
 /** Slot and executor report.  Flink: `TaskExecutorHeartbeatPayload`. */
@@ -305,6 +518,8 @@ struct TSlotOffer {
   3: string taskManagerId,
   /** the TaskManager's Thrift address */
   4: string address,
+  /** the executor that serves the slot already */
+  5: optional TExecutorStatus executor,
 }
 
 /** What a TaskManager starts for the slots a job was given: one Spark executor. */
@@ -366,6 +581,8 @@ struct TDriverRegistration {
   8: optional map<string, string> environment,
   /** milestone name → milliseconds since the epoch */
   9: optional map<string, i64> milestonesMs,
+  /** deployment it runs already, under an earlier leader */
+  10: optional i64 attempt,
 }
 
 /** Heartbeat, progress and terminal report of a driver in one. */
@@ -384,6 +601,7 @@ struct TDriverReport {
   8: optional TErrorInfo error,
   /** FAILED only: the SparkContext is gone as well; only a new driver helps */
   9: optional bool driverUnusable,
+  10: optional list<TCheckpointOutcome> checkpoints,
 }
 
 /** JobMaster → driver: run the job now. */
@@ -394,4 +612,6 @@ struct TDriverDeployment {
   3: optional list<string> executorIds,
   /** total task threads of those executors */
   4: optional i64 totalCores,
+  /** state to begin with where the job has none */
+  5: optional TRestoreSettings restore,
 }

@@ -14,12 +14,16 @@ so a message says what is wrong, where, and what to do next.
      ├ GraphError (ValueError)         UnknownField, InvalidExpression, UnserializableFunction,
      │                                 ParallelismTooHigh, UnsupportedGraph, SchemaError
      ├ JobError                        JobNotFound, DuplicateJob, JobFailed, JobCanceled,
-     │                                 UserCodeError, SourceNotFound
+     │                                 UserCodeError, SourceNotFound, DrillFailed
      ├ ResourceError                   SlotUnavailable, TaskManagerNotFound, TaskManagerLost,
      │                                 ExecutorLost, DriverLost, PortUnavailable, JavaUnavailable,
      │                                 InvalidMemory
-     ├ HaError                         LeadershipLost, StaleEpoch
-     ├ StorageError (OSError)
+     ├ HaError                         LeadershipLost, StaleEpoch, ZooKeeperUnavailable, LeaseLost
+     ├ CheckpointError                 CheckpointFailed, SavepointNotFound, SavepointInvalid,
+     │                                 StateIncompatible
+     ├ StorageError (OSError)          FileMissing, StorageUnavailable, StorageDenied
+     ├ YarnError                       YarnUnavailable, ApplicationNotFound, ApplicationFailed,
+     │                                 QueueUnavailable, RequestTooLarge, EnvironmentUnusable
      ├ RpcError                        RpcTimeout (TimeoutError), RpcUnavailable (ConnectionError),
      │                                 RpcProtocolError, AuthenticationFailed, RemoteError
      └ InternalError                   InvalidTransition, InvariantViolated
@@ -245,6 +249,13 @@ class SourceNotFound(JobError):
     exit_code = 46
 
 
+class DrillFailed(JobError):
+    """A job did not recover from a drill in time.  Operator action: as the timeline says."""
+
+    code = "DRILL_FAILED"
+    exit_code = 47
+
+
 class ResourceError(YarnflowError):
     """Slots, processes, ports or memory that cannot be had."""
 
@@ -314,6 +325,13 @@ class InvalidMemory(ResourceError, ValueError):
     exit_code = 58
 
 
+class TaskManagerDismissed(ResourceError):
+    """The master does not want this TaskManager any more; it must end."""
+
+    code = "TASK_MANAGER_DISMISSED"
+    exit_code = 59
+
+
 class HaError(YarnflowError):
     """Something about who leads the cluster."""
 
@@ -338,12 +356,144 @@ class StaleEpoch(HaError):
     http_status = 409
 
 
+class ZooKeeperUnavailable(HaError):
+    """No ZooKeeper server of the quorum answers, or the session was lost."""
+
+    code = "ZOOKEEPER_UNAVAILABLE"
+    exit_code = 63
+    retryable = True
+
+
+class LeaseLost(HaError):
+    """This driver may not write the job's checkpoint directory (any more)."""
+
+    code = "LEASE_LOST"
+    exit_code = 64
+    retryable = True
+
+
+class CheckpointError(YarnflowError):
+    """A checkpoint or savepoint could not be taken, or cannot be used."""
+
+    code = "CHECKPOINT"
+    exit_code = 93
+    http_status = 409
+
+
+class CheckpointFailed(CheckpointError):
+    """A checkpoint or savepoint was begun and did not complete."""
+
+    code = "CHECKPOINT_FAILED"
+    exit_code = 94
+    retryable = True
+
+
+class SavepointNotFound(CheckpointError):
+    """There is no savepoint or checkpoint at a path."""
+
+    code = "SAVEPOINT_NOT_FOUND"
+    exit_code = 95
+    http_status = 404
+
+
+class SavepointInvalid(CheckpointError):
+    """Files of a savepoint are missing, damaged or of a newer format."""
+
+    code = "SAVEPOINT_INVALID"
+    exit_code = 96
+
+
+class StateIncompatible(CheckpointError):
+    """The program does not fit the state it was to start from."""
+
+    code = "STATE_INCOMPATIBLE"
+    exit_code = 97
+
+
 class StorageError(YarnflowError, OSError):
     """A file system did not do what was asked."""
 
     code = "STORAGE"
     exit_code = 65
     retryable = True
+
+
+class FileMissing(StorageError):
+    """A file that should be there is not."""
+
+    code = "FILE_MISSING"
+    exit_code = 66
+    http_status = 404
+
+
+class StorageUnavailable(StorageError):
+    """The file system does not answer, or is read-only (safe mode)."""
+
+    code = "STORAGE_UNAVAILABLE"
+    exit_code = 67
+    http_status = 503
+
+
+class StorageDenied(StorageError):
+    """The user may not do this there.  Operator action: permissions, or another directory."""
+
+    code = "STORAGE_DENIED"
+    exit_code = 68
+    retryable = False
+    http_status = 403
+
+
+class YarnError(YarnflowError):
+    """YARN did not do what was asked."""
+
+    code = "YARN"
+    exit_code = 80
+    http_status = 502
+
+
+class YarnUnavailable(YarnError):
+    """The ResourceManager does not answer, or YARN is not configured here."""
+
+    code = "YARN_UNAVAILABLE"
+    exit_code = 81
+    http_status = 503
+    retryable = True
+
+
+class ApplicationNotFound(YarnError):
+    """No application has this id, or it is not one of yarnflow."""
+
+    code = "APPLICATION_NOT_FOUND"
+    exit_code = 82
+    http_status = 404
+
+
+class ApplicationFailed(YarnError):
+    """The application ended without its job having said why; the message has YARN's diagnostics."""
+
+    code = "APPLICATION_FAILED"
+    exit_code = 83
+
+
+class QueueUnavailable(YarnError):
+    """The queue does not exist, is stopped, or the user may not submit to it."""
+
+    code = "QUEUE_UNAVAILABLE"
+    exit_code = 84
+
+
+class RequestTooLarge(YarnError):
+    """A container larger than YARN's maximum; it could never be had."""
+
+    code = "REQUEST_TOO_LARGE"
+    exit_code = 85
+
+
+class EnvironmentUnusable(YarnError):
+    """The Python environment for the containers is missing something."""
+
+    code = "ENVIRONMENT_UNUSABLE"
+    exit_code = 86
 
 
 class RpcError(YarnflowError):

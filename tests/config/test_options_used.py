@@ -7,10 +7,10 @@ from pathlib import Path
 from types import ModuleType
 
 from yarnflow.config.option import ConfigOption
-from yarnflow.config.options import ALL_OPTIONS, client, cluster, job, memory, python, security
+from yarnflow.config.options import ALL_OPTIONS, client, cluster, ha, job, memory, python, security, yarn
 
 PACKAGE = Path(__file__).resolve().parents[2] / "yarnflow"
-MODULES: tuple[ModuleType, ...] = (client, cluster, job, memory, python, security)
+MODULES: tuple[ModuleType, ...] = (client, cluster, ha, job, memory, python, security, yarn)
 
 
 def constants() -> dict[str, str]:

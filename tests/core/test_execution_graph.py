@@ -51,9 +51,14 @@ def test_one_slot_holds_the_same_subtask_of_each_vertex_of_a_group() -> None:
     assert made.counts()[S.DEPLOYING] == 7
 
 
-def test_too_few_slots_are_refused() -> None:
-    with pytest.raises(InvariantViolated, match="4 slots for a job that needs 5"):
-        graph().scheduled(2).assign_slots([A, A, B, B], 3)
+def test_what_gets_no_slot_stays_scheduled_until_there_is_one() -> None:
+    made = graph().scheduled(2).assign_slots([A, A, B], 3)
+    assert (made.counts()[S.DEPLOYING], made.counts()[S.SCHEDULED]) == (5, 2)
+    assert places(made)["map", 3] == places(made)["out", 0] == ""
+    assert not made.apply(ex.SwitchedToRunning(4), in_state(S.DEPLOYING)).all_running
+    made = made.assign_slots([A, A, B, B, B], 5)
+    assert (made.counts()[S.DEPLOYING], made.counts()[S.SCHEDULED]) == (7, 0)
+    assert places(made)["map", 3] == places(made)["out", 0] == B
 
 
 def test_a_lost_task_manager_gets_new_attempts_on_what_is_left() -> None:

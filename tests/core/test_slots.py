@@ -19,6 +19,7 @@ from yarnflow.core.slots import (
     SlotState,
     check_invariants,
 )
+from yarnflow.core.workers import Demand
 from yarnflow.errors import TaskManagerNotFound
 
 A, B = TaskManagerId("tm-a"), TaskManagerId("tm-b")
@@ -120,14 +121,21 @@ def test_a_request_without_answer_expires_and_is_taken_back() -> None:
     assert manager.missing() == {J: 1}
 
 
-def test_idle_task_managers_are_those_without_jobs_while_nobody_lacks_slots() -> None:
+def test_demand_names_the_task_managers_no_job_needs_and_how_many_more_they_need() -> None:
     manager, _ = cluster(a=2, b=1).declare_requirements(J, 1).match(0, ids())
-    assert manager.idle(50, 50) == (B,)
-    assert manager.idle(49, 50) == ()
-    assert manager.declare_requirements(K, 9).idle(50, 50) == ()
+    assert manager.demand(1) == Demand(0, {B: 0})
+    assert manager.declare_requirements(K, 9).demand(1) == Demand(4, {})  # 7 slots beyond the 2 free ones
+    assert SlotManager().declare_requirements(K, 9).demand(4) == Demand(3, {})
     manager, _ = manager.free_job(J, 60)
-    assert manager.idle(100, 50) == (B,)
-    assert set(manager.idle(110, 50)) == {A, B}
+    assert manager.demand(1) == Demand(0, {A: 60, B: 0})
+
+
+def test_free_slots_that_may_not_be_given_away_yet_count_for_those_who_lack_some() -> None:
+    manager, effects = cluster(a=2, b=1).declare_requirements(J, 2).match(0, ids())
+    for effect in effects:
+        manager = manager.request_failed(effect.allocation_id, 5)
+    assert manager.demand(1) == Demand(0, {B: 0})
+    assert manager.declare_requirements(K, 3).demand(1) == Demand(1, {})
 
 
 # --- reports ----------------------------------------------------------------
@@ -163,6 +171,41 @@ def test_an_allocated_slot_is_lost_after_two_contradicting_reports_in_a_row() ->
     assert effects[0].allocation_id == "alloc-1"
     _, again = manager.match(7, ids())
     assert len(again) == 1
+
+
+# --- slots given by an earlier leader ---
+
+
+def held(*jobs: tuple[int, JobId]) -> tuple[SlotStatus, ...]:
+    return tuple(SlotStatus(index, f"old-{index}", job_id) for index, job_id in jobs)
+
+
+def test_slots_of_an_earlier_leader_are_their_jobs_from_the_first_moment() -> None:
+    manager = SlotManager().declare_requirements(J, 2)
+    manager = manager.register_task_manager(A, "a:1", 3, 5, held((0, J), (2, J)))
+    assert states(manager, A) == ["ALLOCATED", "FREE", "ALLOCATED"]
+    assert manager.missing() == {} and manager.match(6, ids())[1] == ()
+    manager, effects = manager.reported(A, held((0, J), (2, J)), 7)
+    assert effects == (), "a known allocation is freed"
+    assert manager.expire_unclaimed(10**9, 20)[1] == ()
+
+
+def test_slots_of_a_job_nobody_knows_are_kept_for_a_while() -> None:
+    manager = SlotManager().register_task_manager(A, "a:1", 2, 0, held((0, J), (1, K)))
+    manager = manager.declare_requirements(K, 1)
+    check_invariants(manager)
+    assert manager.expire_unclaimed(19, 20) == (manager, ())
+    assert manager.reported(A, held((0, J), (1, K)), 19)[1] == ()
+    manager, effects = manager.expire_unclaimed(20, 20)
+    assert effects == (FreeSlot(A, "a:1", AllocationId("old-0")),)
+    assert states(manager, A) == ["FREE", "ALLOCATED"]
+
+
+def test_an_allocation_is_adopted_once() -> None:
+    manager = SlotManager().register_task_manager(A, "a:1", 1, 0, held((0, J)))
+    manager = manager.register_task_manager(B, "b:1", 1, 0, held((0, J)))
+    check_invariants(manager)
+    assert states(manager, B) == ["FREE"]
 
 
 def test_a_report_of_an_unknown_task_manager_makes_it_register_again() -> None:

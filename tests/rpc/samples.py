@@ -10,12 +10,13 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from hypothesis import strategies as st
 
-from yarnflow.core import messages
+from yarnflow.core import checkpoint_messages, messages
 
 MESSAGE_CLASSES = [
     cls
-    for cls in vars(messages).values()
-    if isinstance(cls, type) and is_dataclass(cls) and cls.__module__ == messages.__name__
+    for module in (checkpoint_messages, messages)
+    for cls in vars(module).values()
+    if isinstance(cls, type) and is_dataclass(cls) and cls.__module__ == module.__name__
 ]
 
 _TEXT = st.text(st.characters(codec="utf-8"), max_size=8)

@@ -53,14 +53,15 @@ def test_protocol_agrees_about_idempotence(service: str) -> None:
             assert ("Idempotent" in doc) is spec.idempotent, spec.name
 
 
-def test_only_the_await_call_is_a_long_poll() -> None:
+def test_only_await_calls_are_long_polls() -> None:
     polls = [spec.name for service in SERVICES for spec in methods_of(service).values() if spec.long_poll]
-    assert polls == ["await_job_change"]
+    assert polls == ["await_job_change", "await_checkpoint"]
 
 
 def test_incomplete_implementation_is_refused_at_once() -> None:
     class Half:
         def deploy(self) -> None: ...
 
-    with pytest.raises(TypeError, match="Half lacks cancel, shut_down, ping of service Driver"):
+    lacking = "Half lacks cancel, take_checkpoint, shut_down, ping, halt of service Driver"
+    with pytest.raises(TypeError, match=lacking):
         driver_service(Half())  # type: ignore[arg-type]

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from yarnflow.core import execution, job
+from yarnflow.core import execution, job, leadership
 
 _HEAD: Final = """\
 <!-- Written by scripts/gen-docs from the machines in yarnflow/core; do not edit. -->
 # States
 
-The states of jobs and executions are Flink's. What the tables do not hold is illegal: the event is refused
-and nothing changes. Each row is one line of a table in the code, with its reason.
+The states of jobs and executions are Flink's; leadership, a flag there, has states of its own. What the
+tables do not hold is illegal: the event is refused and nothing changes. Each row is one line of a table in
+the code, with its reason.
 """
 _JOB: Final = """
 ## Job
@@ -29,6 +30,12 @@ _EXECUTION: Final = """
 `yarnflow/core/execution.py`. An execution is one attempt of one subtask. A restart makes a new attempt, which
 begins in CREATED.
 """
+_LEADERSHIP: Final = """
+## Leadership
+
+`yarnflow/core/leadership.py`. What a master is, by its own connection to ZooKeeper. The process of a REVOKED
+master ends and is started again as a FOLLOWER.
+"""
 
 
 def states_markdown() -> str:
@@ -37,6 +44,7 @@ def states_markdown() -> str:
     for text, diagram, table in (
         (_JOB, job.MACHINE.mermaid(), job.MACHINE.markdown()),
         (_EXECUTION, execution.MACHINE.mermaid(), execution.MACHINE.markdown()),
+        (_LEADERSHIP, leadership.MACHINE.mermaid(), leadership.MACHINE.markdown()),
     ):
         parts.append(f"{text}\n```mermaid\n{diagram}\n```\n\n{table}\n")
     return "".join(parts)

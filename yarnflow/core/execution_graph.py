@@ -19,6 +19,7 @@ from typing import Final
 
 from yarnflow.core.execution import (
     MACHINE,
+    Adopted,
     Execution,
     ExecutionChanged,
     ExecutionEvent,
@@ -218,7 +219,9 @@ class ExecutionGraph:
         return self.apply(Scheduled(at_ms), in_state(ExecutionState.CREATED))
 
     def assign_slots(self, slots: Sequence[TaskManagerId], at_ms: int) -> ExecutionGraph:
-        """Give every SCHEDULED execution a slot; they become DEPLOYING.
+        """Give SCHEDULED executions a slot, as far as slots go; they become DEPLOYING.
+
+        Those without one stay SCHEDULED: Spark runs their tasks in other executions' slots.
 
         Parameters
         ----------
@@ -226,12 +229,27 @@ class ExecutionGraph:
             The TaskManager of each slot the job has, occupied ones included, in any order.
         at_ms : int
             Time of the assignment.
-
-        Raises
-        ------
-        InvariantViolated
-            Too few slots.
         """
+        held = self._matched(slots)
+        place_of = {(e.vertex_id, e.subtask_index): place for place, e in self._placed()}
+        return self.apply(
+            lambda e: SlotAssigned(at_ms, held[place_of[e.vertex_id, e.subtask_index]]),
+            lambda e: e.state is ExecutionState.SCHEDULED and place_of[e.vertex_id, e.subtask_index] in held,
+        )
+
+    def adopt_slots(self, slots: Sequence[TaskManagerId], at_ms: int) -> ExecutionGraph:
+        """As :meth:`assign_slots`, of CREATED executions that an earlier master deployed: RECONCILING."""
+        held = self._matched(slots)
+        place_of = {(e.vertex_id, e.subtask_index): place for place, e in self._placed()}
+        return self.apply(
+            lambda e: Adopted(at_ms, held[place_of[e.vertex_id, e.subtask_index]]),
+            lambda e: e.state is ExecutionState.CREATED and place_of[e.vertex_id, e.subtask_index] in held,
+        )
+
+    # --- helpers ------------------------------------------------------------
+
+    def _matched(self, slots: Sequence[TaskManagerId]) -> dict[_Place, TaskManagerId]:
+        """Which TaskManager each place has or gets."""
         available = list(slots)
         held: dict[_Place, TaskManagerId] = {}
         for place, execution in self._placed():
@@ -240,19 +258,9 @@ class ExecutionGraph:
                 if execution.task_manager_id in available:
                     available.remove(execution.task_manager_id)
         for place in self._places():
-            if place not in held:
-                if not available:
-                    raise InvariantViolated(
-                        f"{len(slots)} slots for a job that needs {self.slots_required}; wait for the rest"
-                    )
+            if place not in held and available:
                 held[place] = available.pop(0)
-        place_of = {(e.vertex_id, e.subtask_index): place for place, e in self._placed()}
-        return self.apply(
-            lambda e: SlotAssigned(at_ms, held[place_of[e.vertex_id, e.subtask_index]]),
-            in_state(ExecutionState.SCHEDULED),
-        )
-
-    # --- helpers ------------------------------------------------------------
+        return held
 
     def _map(self, function: Callable[[Execution], Execution]) -> ExecutionGraph:
         return ExecutionGraph(

@@ -11,9 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
-from yarnflow.core.ids import AllocationId, ExecutorId, TaskManagerId
+from yarnflow.core.ids import AllocationId, DriverId, ExecutorId, TaskManagerId
 from yarnflow.core.messages import SlotOffer
+
+#: ids of executors that ended before the job was adopted are not known, and must not be used again
+_ADOPTION_GAP: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +53,18 @@ class ExecutorPool:
     next_number: int = 0
 
     def start_missing(
-        self, slots: Sequence[SlotOffer], at_ms: int
+        self, slots: Sequence[SlotOffer], at_ms: int, first_number: int = 0
     ) -> tuple[ExecutorPool, tuple[ExecutorRecord, ...]]:
         """Plan an executor for each TaskManager with slots that no executor serves.
+
+        Parameters
+        ----------
+        slots : sequence of SlotOffer
+            All that are to be served.
+        at_ms : int
+            Now.
+        first_number : int
+            No lower one is given: other executors of the job may have it.
 
         Returns
         -------
@@ -63,9 +76,10 @@ class ExecutorPool:
         for slot in slots:
             if slot.allocation_id not in served:
                 uncovered.setdefault(slot.task_manager_id, []).append(slot)
+        number = max(self.next_number, first_number)
         started = tuple(
             ExecutorRecord(
-                executor_id=ExecutorId(str(self.next_number + index)),
+                executor_id=ExecutorId(str(number + index)),
                 task_manager_id=task_manager_id,
                 address=offers[0].address,
                 allocation_ids=tuple(offer.allocation_id for offer in offers),
@@ -73,9 +87,48 @@ class ExecutorPool:
             )
             for index, (task_manager_id, offers) in enumerate(sorted(uncovered.items()))
         )
+        if not started:
+            return self, ()
         return (
-            replace(self, records=self.records + started, next_number=self.next_number + len(started)),
+            replace(self, records=self.records + started, next_number=number + len(started)),
             started,
+        )
+
+    def adopt(self, slots: Sequence[SlotOffer], driver_id: DriverId, at_ms: int) -> ExecutorPool:
+        """Take over the executors an earlier master started on these slots for the driver.
+
+        Those of other drivers are left out: they end with them.
+
+        Parameters
+        ----------
+        slots : sequence of SlotOffer
+            All slots the job has, those without an executor included.
+        driver_id : DriverId
+            The driver that was adopted.
+        at_ms : int
+            Now; until the driver reports they are not registered.
+        """
+        known = set(self.executor_ids)
+        found: dict[ExecutorId, list[SlotOffer]] = {}
+        for slot in slots:
+            executor = slot.executor
+            if executor is not None and executor.driver_id == driver_id and executor.executor_id not in known:
+                found.setdefault(executor.executor_id, []).append(slot)
+        adopted = tuple(
+            ExecutorRecord(
+                executor_id=executor_id,
+                task_manager_id=offers[0].task_manager_id,
+                address=offers[0].address,
+                allocation_ids=tuple(offer.allocation_id for offer in offers),
+                missing_since_ms=at_ms,
+                ever_registered=True,
+            )
+            for executor_id, offers in sorted(found.items())
+        )
+        return replace(
+            self,
+            records=self.records + adopted,
+            next_number=max([self.next_number, *(number_of(r.executor_id) + _ADOPTION_GAP for r in adopted)]),
         )
 
     def find(self, executor_id: ExecutorId) -> ExecutorRecord | None:
@@ -148,3 +201,8 @@ class ExecutorPool:
 
     def _keep(self, kept: Callable[[ExecutorRecord], bool]) -> ExecutorPool:
         return replace(self, records=tuple(record for record in self.records if kept(record)))
+
+
+def number_of(executor_id: ExecutorId) -> int:
+    """The number an executor's id is."""
+    return int(executor_id) if executor_id.isdecimal() else 0

@@ -10,6 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
+from yarnflow.core.checkpoint_messages import (
+    CheckpointOutcome,
+    RestoreSettings,
+    SourceProgress,
+    StateOperatorProgress,
+)
 from yarnflow.core.ids import AllocationId, DriverId, ExecutorId, JobId, TaskManagerId, VertexId
 from yarnflow.core.states import ExecutionState, JobStatus, RestartLevel
 
@@ -64,6 +70,8 @@ class JobSubmission:
     files: dict[str, bytes] = field(default_factory=dict)
     #: SCRIPT only: program file name, then its arguments
     script_argv: tuple[str, ...] = ()
+    #: state to start from; None = none
+    restore: RestoreSettings | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +143,12 @@ class QueryProgress:
     total_output_rows: int = 0
     state_rows: int = 0
     state_bytes: int = 0
+    #: parts of the last batch's time, in Spark's words (``addBatch``, ``commitOffsets``, ``walCommit`` …)
+    durations_ms: dict[str, int] = field(default_factory=dict)
+    sources: tuple[SourceProgress, ...] = ()
+    operators: tuple[StateOperatorProgress, ...] = ()
+    #: Spark's checkpoint directory of the query (a URI); empty = not known
+    directory: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,26 +210,46 @@ class LeaderInfo:
     address: str
     version: str
     cluster_id: str
+    #: ``http://host:port`` of the leader's web page; empty = it has none
+    web_address: str = ""
 
 
-# --- ResourceManager and TaskExecutor ---------------------------------------
+class FaultKind(Enum):
+    """What a drill breaks."""
+
+    #: the leader's JobManager process is killed
+    LEADER = "LEADER"
+    #: the job's driver is killed
+    DRIVER = "DRIVER"
+    #: a TaskManager the job uses is killed
+    TASK_MANAGER = "TASK_MANAGER"
+    #: the leader's whole master is killed, with its supervisor and its drivers
+    APPLICATION = "APPLICATION"
+    #: the leader's ZooKeeper session is ended
+    ZOOKEEPER = "ZOOKEEPER"
 
 
 @dataclass(frozen=True, slots=True)
-class TaskManagerRegistration:
-    """What a TaskManager brings.  Flink: ``TaskExecutorRegistration``."""
+class FaultRequest:
+    """A drill: break something a job needs."""
 
-    task_manager_id: TaskManagerId
-    #: ``host:port`` of its Thrift server
-    address: str
-    host: str
-    pid: int
-    slots: int
-    #: the ResourceProvider's name for the worker (container id; empty for standalone)
-    worker_id: str = ""
-    process_memory_mib: int = 0
-    executor_heap_mib: int = 0
-    cores: int = 0
+    kind: FaultKind
+    job_id: JobId
+    #: only say what would be done; refuse what cannot be
+    check_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FaultInjected:
+    """What a drill broke, or would break."""
+
+    #: one line: process, id and host
+    victim: str
+    #: when it happens, by the leader's clock
+    at_ms: int
+
+
+# --- ResourceManager and TaskExecutor ---------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,6 +271,26 @@ class ExecutorStatus:
     driver_id: DriverId
     pid: int
     cores: int
+
+
+@dataclass(frozen=True, slots=True)
+class TaskManagerRegistration:
+    """What a TaskManager brings.  Flink: ``TaskExecutorRegistration``."""
+
+    task_manager_id: TaskManagerId
+    #: ``host:port`` of its Thrift server
+    address: str
+    host: str
+    pid: int
+    slots: int
+    #: the ResourceProvider's name for the worker (container id; empty for standalone)
+    worker_id: str = ""
+    process_memory_mib: int = 0
+    executor_heap_mib: int = 0
+    cores: int = 0
+    #: what it holds already, given by an earlier leader
+    allocations: tuple[SlotStatus, ...] = ()
+    executors: tuple[ExecutorStatus, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,6 +320,8 @@ class SlotOffer:
     task_manager_id: TaskManagerId
     #: the TaskManager's Thrift address
     address: str
+    #: the executor that serves the slot already, started for an earlier leader
+    executor: ExecutorStatus | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,6 +392,8 @@ class DriverRegistration:
     java_options: tuple[str, ...] = ()
     environment: dict[str, str] = field(default_factory=dict)
     milestones_ms: dict[str, int] = field(default_factory=dict)
+    #: deployment it runs already, under an earlier leader; 0 = none
+    attempt: int = 0
 
 
 class DriverPhase(Enum):
@@ -369,6 +427,8 @@ class DriverReport:
     error: ErrorInfo | None = None
     #: FAILED only: the SparkContext is gone as well; only a new driver helps
     driver_unusable: bool = False
+    #: orders of the last minutes that have an outcome
+    checkpoints: tuple[CheckpointOutcome, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -381,3 +441,5 @@ class DriverDeployment:
     executor_ids: tuple[ExecutorId, ...] = ()
     #: total task threads of those executors
     total_cores: int = 1
+    #: state to begin with where the job's own directory has none; ``latest`` is resolved already
+    restore: RestoreSettings | None = None

@@ -10,6 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from yarnflow.core.checkpoint_messages import (
+    CheckpointInfo,
+    CheckpointOrder,
+    CheckpointRequest,
+    JobCheckpoints,
+)
 from yarnflow.core.ids import AllocationId, DriverId, ExecutorId, JobId, TaskManagerId
 from yarnflow.core.messages import (
     ClusterOverview,
@@ -19,6 +25,8 @@ from yarnflow.core.messages import (
     DriverReport,
     ExecutorDescriptor,
     ExecutorExited,
+    FaultInjected,
+    FaultRequest,
     Fence,
     JobDetails,
     JobOverview,
@@ -29,6 +37,16 @@ from yarnflow.core.messages import (
     SlotRequest,
     TaskManagerHeartbeat,
     TaskManagerRegistration,
+)
+from yarnflow.core.provider import ProviderState, WorkerExit
+from yarnflow.core.yarn import (
+    Application,
+    ApplicationSpec,
+    ApplicationState,
+    ClusterLimits,
+    FileStatus,
+    Queue,
+    YarnContainer,
 )
 
 
@@ -68,6 +86,30 @@ class DispatcherGateway(Protocol):
 
     def shut_down_cluster(self) -> None:
         """Cancel everything and end the JobManager process."""
+
+    def trigger_checkpoint(self, job_id: JobId, request: CheckpointRequest) -> None:
+        """Begin a checkpoint or a savepoint.  Idempotent by request id.
+
+        Raises
+        ------
+        CheckpointError
+            The job cannot take one now.
+        """
+
+    def await_checkpoint(self, job_id: JobId, request_id: str, timeout_ms: int) -> CheckpointInfo:
+        """What a request led to as soon as it has ended, or so far after the time.  Idempotent."""
+
+    def job_checkpoints(self, job_id: JobId) -> JobCheckpoints:
+        """A job's checkpoints, of ended jobs as well.  Idempotent."""
+
+    def inject_fault(self, request: FaultRequest) -> FaultInjected:
+        """For drills: break something the job needs, for real.  Not idempotent.
+
+        Raises
+        ------
+        HaError
+            Nobody could take over what would be broken.
+        """
 
 
 class ResourceManagerGateway(Protocol):
@@ -123,6 +165,9 @@ class TaskExecutorGateway(Protocol):
     def ping(self) -> None:
         """Answer at all.  Idempotent."""
 
+    def halt(self) -> None:
+        """For drills: kill the own process (KILL) as soon as this is answered.  Not idempotent."""
+
 
 class DriverGateway(Protocol):
     """What a JobMaster may ask a driver."""
@@ -133,11 +178,17 @@ class DriverGateway(Protocol):
     def cancel(self) -> None:
         """Stop the queries; the end is reported as phase CANCELED.  Idempotent."""
 
+    def take_checkpoint(self, order: CheckpointOrder) -> None:
+        """Take a checkpoint or savepoint; the outcome comes with the reports.  Idempotent by id."""
+
     def shut_down(self) -> None:
         """End the driver process in good order.  Idempotent."""
 
     def ping(self) -> None:
         """Answer at all.  Idempotent."""
+
+    def halt(self) -> None:
+        """For drills: kill the own process (KILL) as soon as this is answered.  Not idempotent."""
 
 
 class GatewayFactory(Protocol):
@@ -190,8 +241,108 @@ class ResourceProvider(Protocol):
     def request_workers(self, count: int) -> None:
         """Ask for ``count`` more TaskManagers.  Returns at once."""
 
+    def cancel_requests(self, count: int) -> int | None:
+        """Withdraw up to ``count`` requests that were not granted yet.  Returns at once.
+
+        Those that were granted meanwhile come as TaskManagers and have to be released.
+
+        Returns
+        -------
+        int or None
+            How many were withdrawn; None = not known yet, listeners will be told
+            (:meth:`on_requests_canceled`).
+        """
+
     def release_worker(self, worker_id: str) -> None:
         """Give a TaskManager back.  Idempotent."""
 
-    def on_worker_exit(self, listener: Callable[[str, int], None]) -> None:
-        """Call ``listener(worker_id, exit_status)`` for each worker that ends."""
+    def on_worker_exit(self, listener: Callable[[WorkerExit], None]) -> None:
+        """Call ``listener`` for each worker that ends, released or not, from any thread."""
+
+    def on_requests_canceled(self, listener: Callable[[int, int], None]) -> None:
+        """Call ``listener(asked, withdrawn)`` for each cancel that had no answer at once; any thread."""
+
+    def on_state(self, listener: Callable[[ProviderState], None]) -> None:
+        """Call ``listener`` whenever the open requests, their outlook or the granted workers change."""
+
+
+class FileSystem(Protocol):
+    """A file system shared by all machines of a cluster.  Paths are absolute, without scheme.
+
+    Every method raises :class:`yarnflow.errors.StorageError` (or a subclass) when the file system
+    does not do what was asked.
+    """
+
+    @property
+    def uri(self) -> str:
+        """Scheme and authority, ``hdfs://host:port``; ``uri + path`` is what YARN and Spark read."""
+
+    def home(self) -> str:
+        """Home directory of the user."""
+
+    def read(self, path: str) -> bytes:
+        """Whole content.  Raises FileMissing."""
+
+    def write(self, path: str, content: bytes, *, permission: int = 0o600) -> None:
+        """Create or replace atomically: readers see the old content or the new one."""
+
+    def create(self, path: str, content: bytes, *, permission: int = 0o600) -> bool:
+        """Create with content if nothing is there, atomically; False = something is."""
+
+    def upload(self, local: str, path: str, *, permission: int = 0o644) -> int:
+        """Copy a local file there, atomically; returns its length in bytes."""
+
+    def status(self, path: str) -> FileStatus | None:
+        """The entry, or None when there is none."""
+
+    def list(self, path: str) -> Sequence[FileStatus]:
+        """Entries of a directory, sorted by path; empty when there is none."""
+
+    def make_directory(self, path: str, *, permission: int = 0o700) -> None:
+        """Create a directory and its missing parents.  Idempotent."""
+
+    def set_permission(self, path: str, permission: int) -> None: ...
+
+    def rename(self, source: str, target: str) -> bool:
+        """Move; False when the target exists already."""
+
+    def delete(self, path: str) -> bool:
+        """Delete a file or a whole directory; False when there was nothing."""
+
+
+class YarnCluster(Protocol):
+    """What YARN's ResourceManager tells, without a JVM.
+
+    Every method raises :class:`yarnflow.errors.YarnError` (or a subclass).
+    """
+
+    def application(self, application_id: str) -> Application:
+        """Report of one application.  Raises ApplicationNotFound."""
+
+    def applications(
+        self, *, tag: str = "", user: str = "", states: Sequence[ApplicationState] = ()
+    ) -> Sequence[Application]:
+        """Reports of the applications that have all that is asked for."""
+
+    def queues(self) -> Sequence[Queue]:
+        """All queues, parents before children."""
+
+    def limits(self) -> ClusterLimits:
+        """The largest container that can ever be had, and the state of the cluster."""
+
+    def containers(self, application_id: str) -> Sequence[YarnContainer]:
+        """Containers of the application's present attempt."""
+
+    def set_priority(self, application_id: str, priority: int) -> None: ...
+
+
+class YarnSubmitter(Protocol):
+    """Submits and kills applications."""
+
+    def submit(self, spec: ApplicationSpec) -> str:
+        """Submit; returns the application id as soon as YARN has it."""
+
+    def kill(self, application_id: str) -> None:
+        """End an application by force.  Idempotent."""
+
+    def close(self) -> None: ...

@@ -121,6 +121,17 @@ class TaskSlotTable:
             return self
         return self._put(replace(slot, state=TaskSlotState.ACTIVE, since_ms=at_ms))
 
+    def offered_anew(self, at_ms: int) -> TaskSlotTable:
+        """Another master leads: no JobMaster of it has accepted any slot yet."""
+        return TaskSlotTable(
+            tuple(
+                replace(slot, state=TaskSlotState.ALLOCATED, since_ms=at_ms)
+                if slot.state is TaskSlotState.ACTIVE
+                else slot
+                for slot in self.slots
+            )
+        )
+
     def free(self, allocation_id: AllocationId, at_ms: int) -> TaskSlotTable:
         """Take a slot back.  Idempotent; :meth:`find` says beforehand what it is."""
         slot = self.find(allocation_id)

@@ -26,6 +26,7 @@ from yarnflow.core.ids import AllocationId, JobId, TaskManagerId
 from yarnflow.core.messages import SlotStatus
 from yarnflow.core.slot_pool import SlotPool
 from yarnflow.core.slot_table import TaskSlot, TaskSlotState, TaskSlotTable
+from yarnflow.core.workers import Demand
 from yarnflow.errors import InvariantViolated, TaskManagerNotFound
 
 __all__ = [
@@ -74,6 +75,8 @@ class Slot:
     not_before_ms: int = 0
     #: ALLOCATED only: reports in a row that did not show the allocation
     contradictions: int = 0
+    #: ALLOCATED only: given by an earlier leader, to a job that has not asked for slots here yet
+    unclaimed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,30 +171,75 @@ class SlotManager:
         lacks = {job_id: wanted - self.slots_of(job_id) for job_id, wanted in self.requirements.items()}
         return {job_id: count for job_id, count in lacks.items() if count > 0}
 
-    def idle(self, at_ms: int, timeout_ms: int) -> tuple[TaskManagerId, ...]:
-        """TaskManagers without any job for ``timeout_ms``; none while some job lacks slots."""
-        if self.missing():
-            return ()
-        return tuple(
-            tm.task_manager_id
-            for tm in self.task_managers.values()
-            if tm.idle_since_ms >= 0 and at_ms - tm.idle_since_ms >= timeout_ms
-        )
+    def demand(self, slots_per_worker: int) -> Demand:
+        """Which TaskManagers the jobs do not need, and how many more they do.
+
+        Free slots that :meth:`match` may not give away yet count for the jobs that lack some.
+
+        Parameters
+        ----------
+        slots_per_worker : int
+            Slots a new worker brings, as long as no TaskManager shows it.
+        """
+        lacking = sum(self.missing().values())
+        idle: dict[TaskManagerId, int] = {}
+        for tm in self._fullest_last():
+            if tm.idle_since_ms >= 0 and lacking <= 0:
+                idle[tm.task_manager_id] = tm.idle_since_ms
+            lacking -= tm.free
+        per_worker = max((len(tm.slots) for tm in self.task_managers.values()), default=slots_per_worker)
+        return Demand(-(-max(lacking, 0) // per_worker), idle)
 
     # --- TaskManagers -------------------------------------------------------
 
     def register_task_manager(
-        self, task_manager_id: TaskManagerId, address: str, slots: int, at_ms: int
+        self,
+        task_manager_id: TaskManagerId,
+        address: str,
+        slots: int,
+        at_ms: int,
+        allocations: Sequence[SlotStatus] = (),
     ) -> SlotManager:
-        """A TaskManager joins with ``slots`` free slots.  Idempotent by id.
+        """A TaskManager joins with ``slots`` slots.  Idempotent by id.
 
-        The first heartbeat report corrects slots that are not free.
+        Parameters
+        ----------
+        allocations : sequence of SlotStatus
+            What it holds already, given by an earlier leader: those slots are their jobs' from the
+            first moment.  A job that is not known (yet) keeps them for a while, see
+            :meth:`expire_unclaimed`.
         """
         if task_manager_id in self.task_managers:
             return self
-        free = tuple(Slot(index, since_ms=at_ms) for index in range(slots))
-        joined = TaskManagerSlots(task_manager_id, address, free, at_ms)
+        held = {status.index: status for status in allocations if status.allocation_id and status.job_id}
+        joined = TaskManagerSlots(
+            task_manager_id,
+            address,
+            tuple(
+                self._adopted(held[index], at_ms) if index in held else Slot(index, since_ms=at_ms)
+                for index in range(slots)
+            ),
+            at_ms,
+        )
         return replace(self, task_managers={**self.task_managers, task_manager_id: joined})
+
+    def _adopted(self, status: SlotStatus, at_ms: int) -> Slot:
+        allocation_id, job_id = AllocationId(status.allocation_id), JobId(status.job_id)
+        if self._find(allocation_id) is not None:
+            return Slot(status.index, since_ms=at_ms)  # it is somebody else's; the next report repairs it
+        unclaimed = job_id not in self.requirements
+        return Slot(status.index, SlotState.ALLOCATED, allocation_id, job_id, at_ms, unclaimed=unclaimed)
+
+    def expire_unclaimed(self, at_ms: int, grace_ms: int) -> tuple[SlotManager, tuple[FreeSlot, ...]]:
+        """Take back slots of an earlier leader whose job has not turned up for ``grace_ms``."""
+        manager = self
+        effects: list[FreeSlot] = []
+        for tm in self.task_managers.values():
+            for slot in tm.slots:
+                if slot.unclaimed and at_ms - slot.since_ms >= grace_ms:
+                    manager = manager._put(tm.task_manager_id, Slot(slot.index, since_ms=at_ms))
+                    effects.append(FreeSlot(tm.task_manager_id, tm.address, slot.allocation_id))
+        return manager, tuple(effects)
 
     def unregister_task_manager(
         self, task_manager_id: TaskManagerId, reason: str
@@ -217,7 +265,14 @@ class SlotManager:
             wanted[job_id] = slots
         else:
             wanted.pop(job_id, None)
-        return replace(self, requirements=wanted)
+        manager = replace(self, requirements=wanted)
+        if slots <= 0 or job_id in self.requirements:
+            return manager
+        for tm in self.task_managers.values():
+            for slot in tm.slots:
+                if slot.unclaimed and slot.job_id == job_id:
+                    manager = manager._put(tm.task_manager_id, replace(slot, unclaimed=False))
+        return manager
 
     def free_job(self, job_id: JobId, at_ms: int) -> tuple[SlotManager, tuple[FreeSlot, ...]]:
         """A job is over: withdraw its requirements and take all its slots back."""
@@ -256,10 +311,9 @@ class SlotManager:
         new_allocation_ids : iterator
             One fresh id is taken per request.
         """
-        order = sorted(self.task_managers.values(), key=lambda tm: (-tm.free, tm.task_manager_id))
         available = [
             (tm, slot)
-            for tm in order
+            for tm in self._fullest_last()
             for slot in tm.slots
             if slot.state is SlotState.FREE and slot.not_before_ms <= at_ms
         ]
@@ -359,6 +413,10 @@ class SlotManager:
 
     # --- helpers ------------------------------------------------------------
 
+    def _fullest_last(self) -> list[TaskManagerSlots]:
+        """In the order in which they are filled."""
+        return sorted(self.task_managers.values(), key=lambda tm: (-tm.free, tm.task_manager_id))
+
     def _find(self, allocation_id: AllocationId) -> tuple[TaskManagerSlots, Slot] | None:
         for tm in self.task_managers.values():
             for slot in tm.slots:
@@ -382,6 +440,9 @@ def check_invariants(manager: SlotManager) -> None:
             taken = slot.state is not SlotState.FREE
             if taken != bool(slot.allocation_id) or taken != bool(slot.job_id):
                 raise InvariantViolated(f"TaskManager {tm.task_manager_id}: slot {slot} contradicts itself")
+            claimed = slot.state is not SlotState.ALLOCATED or slot.job_id in manager.requirements
+            if slot.unclaimed and claimed:
+                raise InvariantViolated(f"TaskManager {tm.task_manager_id}: slot {slot} has a job")
             if slot.allocation_id in seen:
                 raise InvariantViolated(f"allocation {slot.allocation_id} is used for two slots")
             if taken:

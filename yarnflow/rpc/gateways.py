@@ -13,6 +13,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, cast
 
+from yarnflow.core.checkpoint_messages import (
+    CheckpointInfo,
+    CheckpointOrder,
+    CheckpointRequest,
+    JobCheckpoints,
+)
 from yarnflow.core.ids import AllocationId, ExecutorId, JobId, TaskManagerId
 from yarnflow.core.messages import (
     ClusterOverview,
@@ -21,6 +27,8 @@ from yarnflow.core.messages import (
     DriverReport,
     ExecutorDescriptor,
     ExecutorExited,
+    FaultInjected,
+    FaultRequest,
     Fence,
     JobDetails,
     JobOverview,
@@ -159,6 +167,9 @@ class ThriftTaskExecutorGateway(_Gateway):
     def ping(self) -> None:
         self._call("ping")
 
+    def halt(self) -> None:
+        self._call("halt")
+
 
 class ThriftDriverGateway(_Gateway):
     """:class:`yarnflow.core.ports.DriverGateway` of another process."""
@@ -172,11 +183,17 @@ class ThriftDriverGateway(_Gateway):
     def cancel(self) -> None:
         self._call("cancel")
 
+    def take_checkpoint(self, order: CheckpointOrder) -> None:
+        self._call("take_checkpoint", order)
+
     def shut_down(self) -> None:
         self._call("shut_down")
 
     def ping(self) -> None:
         self._call("ping")
+
+    def halt(self) -> None:
+        self._call("halt")
 
 
 class ThriftDispatcherGateway:
@@ -186,6 +203,11 @@ class ThriftDispatcherGateway:
         self._methods = methods_of(DISPATCHER)
         self._client = client
         self._known: Fence | None = None
+
+    @property
+    def known_fence(self) -> Fence | None:
+        """Whom it takes for leader; None before the first call."""
+        return self._known
 
     def leader(self) -> LeaderInfo:
         info = cast(LeaderInfo, self._client.call(self._methods["leader"], (), fence=NO_FENCE))
@@ -212,6 +234,18 @@ class ThriftDispatcherGateway:
 
     def shut_down_cluster(self) -> None:
         self._call("shut_down_cluster")
+
+    def trigger_checkpoint(self, job_id: JobId, request: CheckpointRequest) -> None:
+        self._call("trigger_checkpoint", job_id, request)
+
+    def await_checkpoint(self, job_id: JobId, request_id: str, timeout_ms: int) -> CheckpointInfo:
+        return cast(CheckpointInfo, self._call("await_checkpoint", job_id, request_id, timeout_ms))
+
+    def job_checkpoints(self, job_id: JobId) -> JobCheckpoints:
+        return cast(JobCheckpoints, self._call("job_checkpoints", job_id))
+
+    def inject_fault(self, request: FaultRequest) -> FaultInjected:
+        return cast(FaultInjected, self._call("inject_fault", request))
 
     def _call(self, method: str, *arguments: object) -> Any:
         spec = self._methods[method]

@@ -37,11 +37,18 @@ _SERVICES: Final[Mapping[str, tuple[type, ModuleType]]] = {
 }
 
 #: may not be sent twice when the connection broke in between
-_NOT_IDEMPOTENT: Final = frozenset({(DISPATCHER, "shut_down_cluster")})
+_NOT_IDEMPOTENT: Final = frozenset(
+    {
+        (DISPATCHER, "shut_down_cluster"),
+        (DISPATCHER, "inject_fault"),
+        (TASK_EXECUTOR, "halt"),
+        (DRIVER, "halt"),
+    }
+)
 #: run on the I/O thread: their handlers only post to a mailbox
 QUICK: Final = frozenset({"heartbeat", "report", "ping"})
 #: answer late on purpose; their ``timeout_ms`` argument comes on top of the call's own
-_LONG_POLLS: Final = frozenset({"await_job_change"})
+_LONG_POLLS: Final = frozenset({"await_job_change", "await_checkpoint"})
 
 
 @dataclass(frozen=True, slots=True)

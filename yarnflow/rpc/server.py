@@ -93,9 +93,7 @@ class RpcServer:
         self._on_disconnect = on_disconnect
         self.max_frame_bytes = max_frame_bytes
         self.handshake_timeout_ms = handshake_timeout_ms
-        self._methods = {
-            bound.spec.call_name: bound for service in services.values() for bound in service.methods
-        }
+        self.serve(services)
         self._pool = DaemonPool("rpc-handler", handler_threads)
         self._long_polls = DaemonPool("rpc-long-poll", long_poll_threads)
         self._connections: set[_Connection] = set()
@@ -108,6 +106,12 @@ class RpcServer:
     def port(self) -> int:
         """Port that is listened on; 0 before :meth:`start`."""
         return self._port
+
+    def serve(self, services: Mapping[str, Service]) -> None:
+        """Answer calls with these from now on; calls under way end as they began.  Any thread."""
+        self._methods = {
+            bound.spec.call_name: bound for service in services.values() for bound in service.methods
+        }
 
     def start(self) -> None:
         """Bind and serve; returns when connections are accepted.

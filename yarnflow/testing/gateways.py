@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from yarnflow.core.checkpoint_messages import CheckpointOrder
 from yarnflow.core.ids import AllocationId, DriverId, ExecutorId, JobId, TaskManagerId
 from yarnflow.core.messages import (
     DriverAssignment,
@@ -24,6 +25,7 @@ from yarnflow.core.ports import (
     ResourceManagerGateway,
     TaskExecutorGateway,
 )
+from yarnflow.core.provider import ProviderState, WorkerExit
 from yarnflow.errors import YarnflowError
 
 
@@ -36,6 +38,7 @@ class FakeTaskExecutor:
     started: list[ExecutorDescriptor] = field(default_factory=list)
     stopped: list[ExecutorId] = field(default_factory=list)
     pings: int = 0
+    halts: int = 0
     error: YarnflowError | None = None
 
     def request_slot(self, request: SlotRequest) -> None:
@@ -63,6 +66,11 @@ class FakeTaskExecutor:
         self.pings += 1
         self._fail()
 
+    def halt(self) -> None:
+        """Remember."""
+        self._fail()
+        self.halts += 1
+
     def _fail(self) -> None:
         if self.error is not None:
             raise self.error
@@ -73,8 +81,10 @@ class FakeDriver:
     """A driver that accepts every call, or fails with ``error``."""
 
     deployments: list[DriverDeployment] = field(default_factory=list)
+    orders: list[CheckpointOrder] = field(default_factory=list)
     cancels: int = 0
     shut_downs: int = 0
+    halts: int = 0
     error: YarnflowError | None = None
 
     def deploy(self, deployment: DriverDeployment) -> None:
@@ -87,6 +97,11 @@ class FakeDriver:
         self._fail()
         self.cancels += 1
 
+    def take_checkpoint(self, order: CheckpointOrder) -> None:
+        """Remember."""
+        self._fail()
+        self.orders.append(order)
+
     def shut_down(self) -> None:
         """Remember."""
         self._fail()
@@ -95,6 +110,11 @@ class FakeDriver:
     def ping(self) -> None:
         """Answer."""
         self._fail()
+
+    def halt(self) -> None:
+        """Remember."""
+        self._fail()
+        self.halts += 1
 
     def _fail(self) -> None:
         if self.error is not None:
@@ -190,30 +210,63 @@ class FakeDriverLauncher:
 
 @dataclass
 class FakeResourceProvider:
-    """Counts requested workers."""
+    """Counts requested workers; :meth:`end`, :meth:`grant` and :meth:`answer` play the provider."""
 
     replaces_workers: bool = False
     max_workers: int | None = None
-    requested: int = 0
+    #: workers of each request
+    requests: list[int] = field(default_factory=list)
+    cancels: list[int] = field(default_factory=list)
     released: list[str] = field(default_factory=list)
-    _listeners: list[Callable[[str, int], None]] = field(default_factory=list)
+    _exit_listeners: list[Callable[[WorkerExit], None]] = field(default_factory=list)
+    _cancel_listeners: list[Callable[[int, int], None]] = field(default_factory=list)
+    _state_listeners: list[Callable[[ProviderState], None]] = field(default_factory=list)
+
+    @property
+    def requested(self) -> int:
+        """Workers asked for so far."""
+        return sum(self.requests)
 
     def request_workers(self, count: int) -> None:
-        """Count."""
-        self.requested += count
+        """Remember."""
+        self.requests.append(count)
+
+    def cancel_requests(self, count: int) -> None:
+        """Remember; :meth:`answer` answers."""
+        self.cancels.append(count)
 
     def release_worker(self, worker_id: str) -> None:
         """Remember."""
         self.released.append(worker_id)
 
-    def on_worker_exit(self, listener: Callable[[str, int], None]) -> None:
+    def on_worker_exit(self, listener: Callable[[WorkerExit], None]) -> None:
         """Remember the listener."""
-        self._listeners.append(listener)
+        self._exit_listeners.append(listener)
 
-    def end(self, worker_id: str, exit_status: int) -> None:
+    def on_requests_canceled(self, listener: Callable[[int, int], None]) -> None:
+        """Remember the listener."""
+        self._cancel_listeners.append(listener)
+
+    def on_state(self, listener: Callable[[ProviderState], None]) -> None:
+        """Remember the listener."""
+        self._state_listeners.append(listener)
+
+    def end(
+        self, worker_id: str, exit_status: int | None, diagnostics: str = "", released: bool = False
+    ) -> None:
         """The process of ``worker_id`` ends."""
-        for listener in self._listeners:
-            listener(worker_id, exit_status)
+        for listener in self._exit_listeners:
+            listener(WorkerExit(worker_id, exit_status, diagnostics, released))
+
+    def grant(self, *worker_ids: str, ungranted: int = 0, message: str = "") -> None:
+        """These workers exist now, and so many requests are open."""
+        for listener in self._state_listeners:
+            listener(ProviderState(ungranted, message, worker_ids))
+
+    def answer(self, withdrawn: int) -> None:
+        """Answer the last cancel."""
+        for listener in self._cancel_listeners:
+            listener(self.cancels[-1], withdrawn)
 
 
 @dataclass

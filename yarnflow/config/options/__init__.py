@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from yarnflow.config.option import AnyOption, ConfigOption
-from yarnflow.config.options import client, cluster, job, memory, python, security
+from yarnflow.config.options import client, cluster, ha, job, memory, python, security, yarn
 
 #: section title → options in order of declaration; the order of the generated documents
 SECTIONS: Final[dict[str, tuple[AnyOption, ...]]] = {
@@ -17,6 +17,8 @@ SECTIONS: Final[dict[str, tuple[AnyOption, ...]]] = {
         ("Cluster", cluster),
         ("Memory", memory),
         ("Job", job),
+        ("High availability", ha),
+        ("YARN", yarn),
         ("Client", client),
         ("Python and JVM", python),
         ("Security", security),

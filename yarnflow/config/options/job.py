@@ -46,7 +46,8 @@ JOB_KEY: Final[ConfigOption[str]] = declare.string(
     "pipeline.job-key",
     "",
     _JOB,
-    "At most one live job of a cluster has a given key: submitting again attaches to it. Empty = no key.",
+    "At most one live job has a given key (of one cluster; on YARN, of one user): submitting again does what "
+    "client.on-existing says. Empty = the job's name on clusters that outlive the command, else no key.",
 )
 MICRO_BATCH_INTERVAL_MS: Final[ConfigOption[int]] = declare.duration(
     "execution.micro-batch.interval",
@@ -59,7 +60,73 @@ CHECKPOINT_DIR: Final[ConfigOption[str]] = declare.string(
     "",
     _JOB,
     "Directory (a URI) below which each job gets its own for offsets, state and commits; empty = below the "
-    "cluster's runtime directory.",
+    "cluster's runtime directory, on YARN checkpoints/ in the staging directory.",
+)
+CHECKPOINT_INTERVAL_MS: Final[ConfigOption[int]] = declare.duration(
+    "execution.checkpointing.interval",
+    "10 s",
+    _JOB,
+    "Shortest time between two checkpoints that are recorded. Every micro-batch is committed durably in any "
+    "case, and a restart goes on from the last one; the record is what --restore, the retained count and "
+    "the statistics are about. 0 = record every batch.",
+)
+CHECKPOINT_MIN_PAUSE_MS: Final[ConfigOption[int]] = declare.duration(
+    "execution.checkpointing.min-pause",
+    "0 ms",
+    _JOB,
+    "Shortest time from the end of a checkpoint to the begin of the next.",
+)
+CHECKPOINT_TIMEOUT_MS: Final[ConfigOption[int]] = declare.duration(
+    "execution.checkpointing.timeout",
+    "10 min",
+    _JOB,
+    "A checkpoint or savepoint that takes longer has failed.",
+)
+CHECKPOINT_TOLERABLE_FAILURES: Final[ConfigOption[int]] = declare.integer(
+    "execution.checkpointing.tolerable-failed-checkpoints",
+    0,
+    _JOB,
+    "Periodic checkpoints that may fail in a row before the job is restarted.",
+    at_least=0,
+)
+CHECKPOINTS_RETAINED: Final[ConfigOption[int]] = declare.integer(
+    "execution.checkpointing.num-retained",
+    1,
+    _JOB,
+    "Completed checkpoints that are kept; older ones are removed.",
+    at_least=1,
+    at_most=20,
+)
+CHECKPOINT_RETENTION: Final[ConfigOption[str]] = declare.choice(
+    "execution.checkpointing.externalized-checkpoint-retention",
+    "RETAIN_ON_CANCELLATION",
+    ("RETAIN_ON_CANCELLATION", "DELETE_ON_CANCELLATION", "NO_EXTERNALIZED_CHECKPOINTS"),
+    _JOB,
+    "What becomes of a job's state when it ends: RETAIN = it is kept when the job was canceled or failed; "
+    "DELETE_ON_CANCELLATION = only when it failed; NO_EXTERNALIZED_CHECKPOINTS = never (Flink's default). A "
+    "job that FINISHED by itself keeps none.",
+)
+SAVEPOINT_DIR: Final[ConfigOption[str]] = declare.string(
+    "execution.checkpointing.savepoint-dir",
+    "",
+    _JOB,
+    "Directory (a URI) in which savepoints are made when the command names none.",
+)
+STATE_RECOVERY_PATH: Final[ConfigOption[str]] = declare.string(
+    "execution.state-recovery.path",
+    "",
+    _JOB,
+    "State the job starts from: path of a savepoint or retained checkpoint; latest = the newest retained one "
+    "of the same job key; none = start empty. Empty = latest if the last job of this key failed or its "
+    "cluster was lost, else none.",
+)
+STATE_RECOVERY_CLAIM_MODE: Final[ConfigOption[str]] = declare.choice(
+    "execution.state-recovery.claim-mode",
+    "NO_CLAIM",
+    ("NO_CLAIM", "CLAIM"),
+    _JOB,
+    "NO_CLAIM = the files the job starts from are copied and stay; CLAIM = they are moved and belong to the "
+    "job from then on.",
 )
 TASK_CANCELLATION_TIMEOUT_MS: Final[ConfigOption[int]] = declare.duration(
     "task.cancellation.timeout",
@@ -163,4 +230,25 @@ RESTART_EXPONENTIAL_ATTEMPTS: Final[ConfigOption[int]] = declare.integer(
     "exponential-delay: restarts without a quiet time of reset-backoff-threshold before the job fails; "
     "2147483647 = no limit.",
     at_least=1,
+)
+SCHEDULER: Final[ConfigOption[str]] = declare.choice(
+    "jobmanager.scheduler",
+    "default",
+    ("default", "adaptive"),
+    _JOB,
+    "default = a job starts when it has all its slots, and fails after slot.request.timeout without them; "
+    "adaptive = it starts with those there are, takes new ones as they come and goes on with fewer.",
+)
+RESOURCE_WAIT_TIMEOUT_MS: Final[ConfigOption[int]] = declare.duration(
+    "jobmanager.adaptive-scheduler.submission.resource-wait-timeout",
+    "5 min",
+    _JOB,
+    "How long the adaptive scheduler waits for all slots; then it starts with those there are, or fails when "
+    "there is none.",
+)
+RESOURCE_STABILIZATION_TIMEOUT_MS: Final[ConfigOption[int]] = declare.duration(
+    "jobmanager.adaptive-scheduler.submission.resource-stabilization-timeout",
+    "10 s",
+    _JOB,
+    "The adaptive scheduler starts with some of the slots once no further one has come for this long.",
 )

@@ -54,6 +54,13 @@ JVM_METASPACE_MIB: Final[ConfigOption[int]] = declare.memory(
     _TASK_MANAGER,
     "Part for the classes of the executor's JVM (-XX:MaxMetaspaceSize).",
 )
+JOBMANAGER_PROCESS_SIZE_MIB: Final[ConfigOption[int]] = declare.memory(
+    "jobmanager.memory.process.size",
+    "640m",
+    Scope.CLIENT,
+    "Memory of the JobManager on YARN: its Python processes and skein's ApplicationMaster. The master's "
+    "container has this and driver.memory.process.size for each of yarn.appmaster.drivers.",
+)
 DRIVER_PROCESS_SIZE_MIB: Final[ConfigOption[int]] = declare.memory(
     "driver.memory.process.size",
     "1600m",

@@ -106,6 +106,53 @@ class Iface(object):
         """
         pass
 
+    def triggerCheckpoint(self, context, jobId, request):
+        """
+        Begin a checkpoint or a savepoint; its end is seen by `awaitCheckpoint`.  Idempotent by request id.
+
+        Parameters:
+         - context
+         - jobId
+         - request
+
+        """
+        pass
+
+    def awaitCheckpoint(self, context, jobId, requestId, timeoutMs):
+        """
+        What a request led to as soon as it has ended, or so far after the time.  Idempotent.
+
+        Parameters:
+         - context
+         - jobId
+         - requestId
+         - timeoutMs
+
+        """
+        pass
+
+    def jobCheckpoints(self, context, jobId):
+        """
+        A job's checkpoints, of ended jobs as well.  Idempotent.
+
+        Parameters:
+         - context
+         - jobId
+
+        """
+        pass
+
+    def injectFault(self, context, request):
+        """
+        For drills: break something the job needs, for real.  Not idempotent.
+
+        Parameters:
+         - context
+         - request
+
+        """
+        pass
+
 
 class Client(Iface):
     def __init__(self, iprot, oprot=None):
@@ -410,6 +457,162 @@ class Client(Iface):
             raise result.error
         return
 
+    def triggerCheckpoint(self, context, jobId, request):
+        """
+        Begin a checkpoint or a savepoint; its end is seen by `awaitCheckpoint`.  Idempotent by request id.
+
+        Parameters:
+         - context
+         - jobId
+         - request
+
+        """
+        self.send_triggerCheckpoint(context, jobId, request)
+        self.recv_triggerCheckpoint()
+
+    def send_triggerCheckpoint(self, context, jobId, request):
+        self._oprot.writeMessageBegin('triggerCheckpoint', TMessageType.CALL, self._seqid)
+        args = triggerCheckpoint_args()
+        args.context = context
+        args.jobId = jobId
+        args.request = request
+        args.write(self._oprot)
+        self._oprot.writeMessageEnd()
+        self._oprot.trans.flush()
+
+    def recv_triggerCheckpoint(self):
+        iprot = self._iprot
+        (fname, mtype, rseqid) = iprot.readMessageBegin()
+        if mtype == TMessageType.EXCEPTION:
+            x = TApplicationException()
+            x.read(iprot)
+            iprot.readMessageEnd()
+            raise x
+        result = triggerCheckpoint_result()
+        result.read(iprot)
+        iprot.readMessageEnd()
+        if result.error is not None:
+            raise result.error
+        return
+
+    def awaitCheckpoint(self, context, jobId, requestId, timeoutMs):
+        """
+        What a request led to as soon as it has ended, or so far after the time.  Idempotent.
+
+        Parameters:
+         - context
+         - jobId
+         - requestId
+         - timeoutMs
+
+        """
+        self.send_awaitCheckpoint(context, jobId, requestId, timeoutMs)
+        return self.recv_awaitCheckpoint()
+
+    def send_awaitCheckpoint(self, context, jobId, requestId, timeoutMs):
+        self._oprot.writeMessageBegin('awaitCheckpoint', TMessageType.CALL, self._seqid)
+        args = awaitCheckpoint_args()
+        args.context = context
+        args.jobId = jobId
+        args.requestId = requestId
+        args.timeoutMs = timeoutMs
+        args.write(self._oprot)
+        self._oprot.writeMessageEnd()
+        self._oprot.trans.flush()
+
+    def recv_awaitCheckpoint(self):
+        iprot = self._iprot
+        (fname, mtype, rseqid) = iprot.readMessageBegin()
+        if mtype == TMessageType.EXCEPTION:
+            x = TApplicationException()
+            x.read(iprot)
+            iprot.readMessageEnd()
+            raise x
+        result = awaitCheckpoint_result()
+        result.read(iprot)
+        iprot.readMessageEnd()
+        if result.success is not None:
+            return result.success
+        if result.error is not None:
+            raise result.error
+        raise TApplicationException(TApplicationException.MISSING_RESULT, "awaitCheckpoint failed: unknown result")
+
+    def jobCheckpoints(self, context, jobId):
+        """
+        A job's checkpoints, of ended jobs as well.  Idempotent.
+
+        Parameters:
+         - context
+         - jobId
+
+        """
+        self.send_jobCheckpoints(context, jobId)
+        return self.recv_jobCheckpoints()
+
+    def send_jobCheckpoints(self, context, jobId):
+        self._oprot.writeMessageBegin('jobCheckpoints', TMessageType.CALL, self._seqid)
+        args = jobCheckpoints_args()
+        args.context = context
+        args.jobId = jobId
+        args.write(self._oprot)
+        self._oprot.writeMessageEnd()
+        self._oprot.trans.flush()
+
+    def recv_jobCheckpoints(self):
+        iprot = self._iprot
+        (fname, mtype, rseqid) = iprot.readMessageBegin()
+        if mtype == TMessageType.EXCEPTION:
+            x = TApplicationException()
+            x.read(iprot)
+            iprot.readMessageEnd()
+            raise x
+        result = jobCheckpoints_result()
+        result.read(iprot)
+        iprot.readMessageEnd()
+        if result.success is not None:
+            return result.success
+        if result.error is not None:
+            raise result.error
+        raise TApplicationException(TApplicationException.MISSING_RESULT, "jobCheckpoints failed: unknown result")
+
+    def injectFault(self, context, request):
+        """
+        For drills: break something the job needs, for real.  Not idempotent.
+
+        Parameters:
+         - context
+         - request
+
+        """
+        self.send_injectFault(context, request)
+        return self.recv_injectFault()
+
+    def send_injectFault(self, context, request):
+        self._oprot.writeMessageBegin('injectFault', TMessageType.CALL, self._seqid)
+        args = injectFault_args()
+        args.context = context
+        args.request = request
+        args.write(self._oprot)
+        self._oprot.writeMessageEnd()
+        self._oprot.trans.flush()
+
+    def recv_injectFault(self):
+        iprot = self._iprot
+        (fname, mtype, rseqid) = iprot.readMessageBegin()
+        if mtype == TMessageType.EXCEPTION:
+            x = TApplicationException()
+            x.read(iprot)
+            iprot.readMessageEnd()
+            raise x
+        result = injectFault_result()
+        result.read(iprot)
+        iprot.readMessageEnd()
+        if result.success is not None:
+            return result.success
+        if result.error is not None:
+            raise result.error
+        raise TApplicationException(TApplicationException.MISSING_RESULT, "injectFault failed: unknown result")
+
 
 class Processor(Iface, TProcessor):
     def __init__(self, handler):
@@ -423,6 +626,10 @@ class Processor(Iface, TProcessor):
         self._processMap["cancelJob"] = Processor.process_cancelJob
         self._processMap["clusterOverview"] = Processor.process_clusterOverview
         self._processMap["shutDownCluster"] = Processor.process_shutDownCluster
+        self._processMap["triggerCheckpoint"] = Processor.process_triggerCheckpoint
+        self._processMap["awaitCheckpoint"] = Processor.process_awaitCheckpoint
+        self._processMap["jobCheckpoints"] = Processor.process_jobCheckpoints
+        self._processMap["injectFault"] = Processor.process_injectFault
         self._on_message_begin = None
 
     def on_message_begin(self, func):
@@ -649,6 +856,110 @@ class Processor(Iface, TProcessor):
             msg_type = TMessageType.EXCEPTION
             result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
         oprot.writeMessageBegin("shutDownCluster", msg_type, seqid)
+        result.write(oprot)
+        oprot.writeMessageEnd()
+        oprot.trans.flush()
+
+    def process_triggerCheckpoint(self, seqid, iprot, oprot):
+        args = triggerCheckpoint_args()
+        args.read(iprot)
+        iprot.readMessageEnd()
+        result = triggerCheckpoint_result()
+        try:
+            self._handler.triggerCheckpoint(args.context, args.jobId, args.request)
+            msg_type = TMessageType.REPLY
+        except TTransport.TTransportException:
+            raise
+        except yarnflow.rpc._gen.errors.ttypes.TError as error:
+            msg_type = TMessageType.REPLY
+            result.error = error
+        except TApplicationException as ex:
+            logging.exception('TApplication exception in handler')
+            msg_type = TMessageType.EXCEPTION
+            result = ex
+        except Exception:
+            logging.exception('Unexpected exception in handler')
+            msg_type = TMessageType.EXCEPTION
+            result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
+        oprot.writeMessageBegin("triggerCheckpoint", msg_type, seqid)
+        result.write(oprot)
+        oprot.writeMessageEnd()
+        oprot.trans.flush()
+
+    def process_awaitCheckpoint(self, seqid, iprot, oprot):
+        args = awaitCheckpoint_args()
+        args.read(iprot)
+        iprot.readMessageEnd()
+        result = awaitCheckpoint_result()
+        try:
+            result.success = self._handler.awaitCheckpoint(args.context, args.jobId, args.requestId, args.timeoutMs)
+            msg_type = TMessageType.REPLY
+        except TTransport.TTransportException:
+            raise
+        except yarnflow.rpc._gen.errors.ttypes.TError as error:
+            msg_type = TMessageType.REPLY
+            result.error = error
+        except TApplicationException as ex:
+            logging.exception('TApplication exception in handler')
+            msg_type = TMessageType.EXCEPTION
+            result = ex
+        except Exception:
+            logging.exception('Unexpected exception in handler')
+            msg_type = TMessageType.EXCEPTION
+            result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
+        oprot.writeMessageBegin("awaitCheckpoint", msg_type, seqid)
+        result.write(oprot)
+        oprot.writeMessageEnd()
+        oprot.trans.flush()
+
+    def process_jobCheckpoints(self, seqid, iprot, oprot):
+        args = jobCheckpoints_args()
+        args.read(iprot)
+        iprot.readMessageEnd()
+        result = jobCheckpoints_result()
+        try:
+            result.success = self._handler.jobCheckpoints(args.context, args.jobId)
+            msg_type = TMessageType.REPLY
+        except TTransport.TTransportException:
+            raise
+        except yarnflow.rpc._gen.errors.ttypes.TError as error:
+            msg_type = TMessageType.REPLY
+            result.error = error
+        except TApplicationException as ex:
+            logging.exception('TApplication exception in handler')
+            msg_type = TMessageType.EXCEPTION
+            result = ex
+        except Exception:
+            logging.exception('Unexpected exception in handler')
+            msg_type = TMessageType.EXCEPTION
+            result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
+        oprot.writeMessageBegin("jobCheckpoints", msg_type, seqid)
+        result.write(oprot)
+        oprot.writeMessageEnd()
+        oprot.trans.flush()
+
+    def process_injectFault(self, seqid, iprot, oprot):
+        args = injectFault_args()
+        args.read(iprot)
+        iprot.readMessageEnd()
+        result = injectFault_result()
+        try:
+            result.success = self._handler.injectFault(args.context, args.request)
+            msg_type = TMessageType.REPLY
+        except TTransport.TTransportException:
+            raise
+        except yarnflow.rpc._gen.errors.ttypes.TError as error:
+            msg_type = TMessageType.REPLY
+            result.error = error
+        except TApplicationException as ex:
+            logging.exception('TApplication exception in handler')
+            msg_type = TMessageType.EXCEPTION
+            result = ex
+        except Exception:
+            logging.exception('Unexpected exception in handler')
+            msg_type = TMessageType.EXCEPTION
+            result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
+        oprot.writeMessageBegin("injectFault", msg_type, seqid)
         result.write(oprot)
         oprot.writeMessageEnd()
         oprot.trans.flush()
@@ -1993,6 +2304,726 @@ class shutDownCluster_result(object):
 all_structs.append(shutDownCluster_result)
 shutDownCluster_result.thrift_spec = (
     None,  # 0
+    (1, TType.STRUCT, 'error', [yarnflow.rpc._gen.errors.ttypes.TError, None], None, ),  # 1
+)
+
+
+class triggerCheckpoint_args(object):
+    """
+    Attributes:
+     - context
+     - jobId
+     - request
+
+    """
+
+    __slots__ = (
+        'context',
+        'jobId',
+        'request',
+    )
+
+
+    def __init__(self, context=None, jobId=None, request=None,):
+        self.context = context
+        self.jobId = jobId
+        self.request = request
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 1:
+                if ftype == TType.STRUCT:
+                    self.context = yarnflow.rpc._gen.types.ttypes.TCallContext()
+                    self.context.read(iprot)
+                else:
+                    iprot.skip(ftype)
+            elif fid == 2:
+                if ftype == TType.STRING:
+                    self.jobId = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 3:
+                if ftype == TType.STRUCT:
+                    self.request = yarnflow.rpc._gen.types.ttypes.TCheckpointRequest()
+                    self.request.read(iprot)
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('triggerCheckpoint_args')
+        if self.context is not None:
+            oprot.writeFieldBegin('context', TType.STRUCT, 1)
+            self.context.write(oprot)
+            oprot.writeFieldEnd()
+        if self.jobId is not None:
+            oprot.writeFieldBegin('jobId', TType.STRING, 2)
+            oprot.writeString(self.jobId.encode('utf-8') if sys.version_info[0] == 2 else self.jobId)
+            oprot.writeFieldEnd()
+        if self.request is not None:
+            oprot.writeFieldBegin('request', TType.STRUCT, 3)
+            self.request.write(oprot)
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+all_structs.append(triggerCheckpoint_args)
+triggerCheckpoint_args.thrift_spec = (
+    None,  # 0
+    (1, TType.STRUCT, 'context', [yarnflow.rpc._gen.types.ttypes.TCallContext, None], None, ),  # 1
+    (2, TType.STRING, 'jobId', 'UTF8', None, ),  # 2
+    (3, TType.STRUCT, 'request', [yarnflow.rpc._gen.types.ttypes.TCheckpointRequest, None], None, ),  # 3
+)
+
+
+class triggerCheckpoint_result(object):
+    """
+    Attributes:
+     - error
+
+    """
+
+    __slots__ = (
+        'error',
+    )
+
+
+    def __init__(self, error=None,):
+        self.error = error
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 1:
+                if ftype == TType.STRUCT:
+                    self.error = yarnflow.rpc._gen.errors.ttypes.TError.read(iprot)
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('triggerCheckpoint_result')
+        if self.error is not None:
+            oprot.writeFieldBegin('error', TType.STRUCT, 1)
+            self.error.write(oprot)
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+all_structs.append(triggerCheckpoint_result)
+triggerCheckpoint_result.thrift_spec = (
+    None,  # 0
+    (1, TType.STRUCT, 'error', [yarnflow.rpc._gen.errors.ttypes.TError, None], None, ),  # 1
+)
+
+
+class awaitCheckpoint_args(object):
+    """
+    Attributes:
+     - context
+     - jobId
+     - requestId
+     - timeoutMs
+
+    """
+
+    __slots__ = (
+        'context',
+        'jobId',
+        'requestId',
+        'timeoutMs',
+    )
+
+
+    def __init__(self, context=None, jobId=None, requestId=None, timeoutMs=None,):
+        self.context = context
+        self.jobId = jobId
+        self.requestId = requestId
+        self.timeoutMs = timeoutMs
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 1:
+                if ftype == TType.STRUCT:
+                    self.context = yarnflow.rpc._gen.types.ttypes.TCallContext()
+                    self.context.read(iprot)
+                else:
+                    iprot.skip(ftype)
+            elif fid == 2:
+                if ftype == TType.STRING:
+                    self.jobId = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 3:
+                if ftype == TType.STRING:
+                    self.requestId = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 4:
+                if ftype == TType.I64:
+                    self.timeoutMs = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('awaitCheckpoint_args')
+        if self.context is not None:
+            oprot.writeFieldBegin('context', TType.STRUCT, 1)
+            self.context.write(oprot)
+            oprot.writeFieldEnd()
+        if self.jobId is not None:
+            oprot.writeFieldBegin('jobId', TType.STRING, 2)
+            oprot.writeString(self.jobId.encode('utf-8') if sys.version_info[0] == 2 else self.jobId)
+            oprot.writeFieldEnd()
+        if self.requestId is not None:
+            oprot.writeFieldBegin('requestId', TType.STRING, 3)
+            oprot.writeString(self.requestId.encode('utf-8') if sys.version_info[0] == 2 else self.requestId)
+            oprot.writeFieldEnd()
+        if self.timeoutMs is not None:
+            oprot.writeFieldBegin('timeoutMs', TType.I64, 4)
+            oprot.writeI64(self.timeoutMs)
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+all_structs.append(awaitCheckpoint_args)
+awaitCheckpoint_args.thrift_spec = (
+    None,  # 0
+    (1, TType.STRUCT, 'context', [yarnflow.rpc._gen.types.ttypes.TCallContext, None], None, ),  # 1
+    (2, TType.STRING, 'jobId', 'UTF8', None, ),  # 2
+    (3, TType.STRING, 'requestId', 'UTF8', None, ),  # 3
+    (4, TType.I64, 'timeoutMs', None, None, ),  # 4
+)
+
+
+class awaitCheckpoint_result(object):
+    """
+    Attributes:
+     - success
+     - error
+
+    """
+
+    __slots__ = (
+        'success',
+        'error',
+    )
+
+
+    def __init__(self, success=None, error=None,):
+        self.success = success
+        self.error = error
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 0:
+                if ftype == TType.STRUCT:
+                    self.success = yarnflow.rpc._gen.types.ttypes.TCheckpointInfo()
+                    self.success.read(iprot)
+                else:
+                    iprot.skip(ftype)
+            elif fid == 1:
+                if ftype == TType.STRUCT:
+                    self.error = yarnflow.rpc._gen.errors.ttypes.TError.read(iprot)
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('awaitCheckpoint_result')
+        if self.success is not None:
+            oprot.writeFieldBegin('success', TType.STRUCT, 0)
+            self.success.write(oprot)
+            oprot.writeFieldEnd()
+        if self.error is not None:
+            oprot.writeFieldBegin('error', TType.STRUCT, 1)
+            self.error.write(oprot)
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+all_structs.append(awaitCheckpoint_result)
+awaitCheckpoint_result.thrift_spec = (
+    (0, TType.STRUCT, 'success', [yarnflow.rpc._gen.types.ttypes.TCheckpointInfo, None], None, ),  # 0
+    (1, TType.STRUCT, 'error', [yarnflow.rpc._gen.errors.ttypes.TError, None], None, ),  # 1
+)
+
+
+class jobCheckpoints_args(object):
+    """
+    Attributes:
+     - context
+     - jobId
+
+    """
+
+    __slots__ = (
+        'context',
+        'jobId',
+    )
+
+
+    def __init__(self, context=None, jobId=None,):
+        self.context = context
+        self.jobId = jobId
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 1:
+                if ftype == TType.STRUCT:
+                    self.context = yarnflow.rpc._gen.types.ttypes.TCallContext()
+                    self.context.read(iprot)
+                else:
+                    iprot.skip(ftype)
+            elif fid == 2:
+                if ftype == TType.STRING:
+                    self.jobId = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('jobCheckpoints_args')
+        if self.context is not None:
+            oprot.writeFieldBegin('context', TType.STRUCT, 1)
+            self.context.write(oprot)
+            oprot.writeFieldEnd()
+        if self.jobId is not None:
+            oprot.writeFieldBegin('jobId', TType.STRING, 2)
+            oprot.writeString(self.jobId.encode('utf-8') if sys.version_info[0] == 2 else self.jobId)
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+all_structs.append(jobCheckpoints_args)
+jobCheckpoints_args.thrift_spec = (
+    None,  # 0
+    (1, TType.STRUCT, 'context', [yarnflow.rpc._gen.types.ttypes.TCallContext, None], None, ),  # 1
+    (2, TType.STRING, 'jobId', 'UTF8', None, ),  # 2
+)
+
+
+class jobCheckpoints_result(object):
+    """
+    Attributes:
+     - success
+     - error
+
+    """
+
+    __slots__ = (
+        'success',
+        'error',
+    )
+
+
+    def __init__(self, success=None, error=None,):
+        self.success = success
+        self.error = error
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 0:
+                if ftype == TType.STRUCT:
+                    self.success = yarnflow.rpc._gen.types.ttypes.TJobCheckpoints()
+                    self.success.read(iprot)
+                else:
+                    iprot.skip(ftype)
+            elif fid == 1:
+                if ftype == TType.STRUCT:
+                    self.error = yarnflow.rpc._gen.errors.ttypes.TError.read(iprot)
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('jobCheckpoints_result')
+        if self.success is not None:
+            oprot.writeFieldBegin('success', TType.STRUCT, 0)
+            self.success.write(oprot)
+            oprot.writeFieldEnd()
+        if self.error is not None:
+            oprot.writeFieldBegin('error', TType.STRUCT, 1)
+            self.error.write(oprot)
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+all_structs.append(jobCheckpoints_result)
+jobCheckpoints_result.thrift_spec = (
+    (0, TType.STRUCT, 'success', [yarnflow.rpc._gen.types.ttypes.TJobCheckpoints, None], None, ),  # 0
+    (1, TType.STRUCT, 'error', [yarnflow.rpc._gen.errors.ttypes.TError, None], None, ),  # 1
+)
+
+
+class injectFault_args(object):
+    """
+    Attributes:
+     - context
+     - request
+
+    """
+
+    __slots__ = (
+        'context',
+        'request',
+    )
+
+
+    def __init__(self, context=None, request=None,):
+        self.context = context
+        self.request = request
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 1:
+                if ftype == TType.STRUCT:
+                    self.context = yarnflow.rpc._gen.types.ttypes.TCallContext()
+                    self.context.read(iprot)
+                else:
+                    iprot.skip(ftype)
+            elif fid == 2:
+                if ftype == TType.STRUCT:
+                    self.request = yarnflow.rpc._gen.types.ttypes.TFaultRequest()
+                    self.request.read(iprot)
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('injectFault_args')
+        if self.context is not None:
+            oprot.writeFieldBegin('context', TType.STRUCT, 1)
+            self.context.write(oprot)
+            oprot.writeFieldEnd()
+        if self.request is not None:
+            oprot.writeFieldBegin('request', TType.STRUCT, 2)
+            self.request.write(oprot)
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+all_structs.append(injectFault_args)
+injectFault_args.thrift_spec = (
+    None,  # 0
+    (1, TType.STRUCT, 'context', [yarnflow.rpc._gen.types.ttypes.TCallContext, None], None, ),  # 1
+    (2, TType.STRUCT, 'request', [yarnflow.rpc._gen.types.ttypes.TFaultRequest, None], None, ),  # 2
+)
+
+
+class injectFault_result(object):
+    """
+    Attributes:
+     - success
+     - error
+
+    """
+
+    __slots__ = (
+        'success',
+        'error',
+    )
+
+
+    def __init__(self, success=None, error=None,):
+        self.success = success
+        self.error = error
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 0:
+                if ftype == TType.STRUCT:
+                    self.success = yarnflow.rpc._gen.types.ttypes.TFaultInjected()
+                    self.success.read(iprot)
+                else:
+                    iprot.skip(ftype)
+            elif fid == 1:
+                if ftype == TType.STRUCT:
+                    self.error = yarnflow.rpc._gen.errors.ttypes.TError.read(iprot)
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('injectFault_result')
+        if self.success is not None:
+            oprot.writeFieldBegin('success', TType.STRUCT, 0)
+            self.success.write(oprot)
+            oprot.writeFieldEnd()
+        if self.error is not None:
+            oprot.writeFieldBegin('error', TType.STRUCT, 1)
+            self.error.write(oprot)
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+all_structs.append(injectFault_result)
+injectFault_result.thrift_spec = (
+    (0, TType.STRUCT, 'success', [yarnflow.rpc._gen.types.ttypes.TFaultInjected, None], None, ),  # 0
     (1, TType.STRUCT, 'error', [yarnflow.rpc._gen.errors.ttypes.TError, None], None, ),  # 1
 )
 fix_spec(all_structs)

@@ -75,6 +75,16 @@ class Iface(object):
         """
         pass
 
+    def halt(self, context):
+        """
+        For drills: the TaskManager kills its own process (KILL) as soon as it has answered.  Not idempotent.
+
+        Parameters:
+         - context
+
+        """
+        pass
+
 
 class Client(Iface):
     def __init__(self, iprot, oprot=None):
@@ -263,6 +273,40 @@ class Client(Iface):
             raise result.error
         return
 
+    def halt(self, context):
+        """
+        For drills: the TaskManager kills its own process (KILL) as soon as it has answered.  Not idempotent.
+
+        Parameters:
+         - context
+
+        """
+        self.send_halt(context)
+        self.recv_halt()
+
+    def send_halt(self, context):
+        self._oprot.writeMessageBegin('halt', TMessageType.CALL, self._seqid)
+        args = halt_args()
+        args.context = context
+        args.write(self._oprot)
+        self._oprot.writeMessageEnd()
+        self._oprot.trans.flush()
+
+    def recv_halt(self):
+        iprot = self._iprot
+        (fname, mtype, rseqid) = iprot.readMessageBegin()
+        if mtype == TMessageType.EXCEPTION:
+            x = TApplicationException()
+            x.read(iprot)
+            iprot.readMessageEnd()
+            raise x
+        result = halt_result()
+        result.read(iprot)
+        iprot.readMessageEnd()
+        if result.error is not None:
+            raise result.error
+        return
+
 
 class Processor(Iface, TProcessor):
     def __init__(self, handler):
@@ -273,6 +317,7 @@ class Processor(Iface, TProcessor):
         self._processMap["startExecutor"] = Processor.process_startExecutor
         self._processMap["stopExecutor"] = Processor.process_stopExecutor
         self._processMap["ping"] = Processor.process_ping
+        self._processMap["halt"] = Processor.process_halt
         self._on_message_begin = None
 
     def on_message_begin(self, func):
@@ -421,6 +466,32 @@ class Processor(Iface, TProcessor):
             msg_type = TMessageType.EXCEPTION
             result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
         oprot.writeMessageBegin("ping", msg_type, seqid)
+        result.write(oprot)
+        oprot.writeMessageEnd()
+        oprot.trans.flush()
+
+    def process_halt(self, seqid, iprot, oprot):
+        args = halt_args()
+        args.read(iprot)
+        iprot.readMessageEnd()
+        result = halt_result()
+        try:
+            self._handler.halt(args.context)
+            msg_type = TMessageType.REPLY
+        except TTransport.TTransportException:
+            raise
+        except yarnflow.rpc._gen.errors.ttypes.TError as error:
+            msg_type = TMessageType.REPLY
+            result.error = error
+        except TApplicationException as ex:
+            logging.exception('TApplication exception in handler')
+            msg_type = TMessageType.EXCEPTION
+            result = ex
+        except Exception:
+            logging.exception('Unexpected exception in handler')
+            msg_type = TMessageType.EXCEPTION
+            result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
+        oprot.writeMessageBegin("halt", msg_type, seqid)
         result.write(oprot)
         oprot.writeMessageEnd()
         oprot.trans.flush()
@@ -1225,6 +1296,153 @@ class ping_result(object):
         return not (self == other)
 all_structs.append(ping_result)
 ping_result.thrift_spec = (
+    None,  # 0
+    (1, TType.STRUCT, 'error', [yarnflow.rpc._gen.errors.ttypes.TError, None], None, ),  # 1
+)
+
+
+class halt_args(object):
+    """
+    Attributes:
+     - context
+
+    """
+
+    __slots__ = (
+        'context',
+    )
+
+
+    def __init__(self, context=None,):
+        self.context = context
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 1:
+                if ftype == TType.STRUCT:
+                    self.context = yarnflow.rpc._gen.types.ttypes.TCallContext()
+                    self.context.read(iprot)
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('halt_args')
+        if self.context is not None:
+            oprot.writeFieldBegin('context', TType.STRUCT, 1)
+            self.context.write(oprot)
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+all_structs.append(halt_args)
+halt_args.thrift_spec = (
+    None,  # 0
+    (1, TType.STRUCT, 'context', [yarnflow.rpc._gen.types.ttypes.TCallContext, None], None, ),  # 1
+)
+
+
+class halt_result(object):
+    """
+    Attributes:
+     - error
+
+    """
+
+    __slots__ = (
+        'error',
+    )
+
+
+    def __init__(self, error=None,):
+        self.error = error
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 1:
+                if ftype == TType.STRUCT:
+                    self.error = yarnflow.rpc._gen.errors.ttypes.TError.read(iprot)
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('halt_result')
+        if self.error is not None:
+            oprot.writeFieldBegin('error', TType.STRUCT, 1)
+            self.error.write(oprot)
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+all_structs.append(halt_result)
+halt_result.thrift_spec = (
     None,  # 0
     (1, TType.STRUCT, 'error', [yarnflow.rpc._gen.errors.ttypes.TError, None], None, ),  # 1
 )

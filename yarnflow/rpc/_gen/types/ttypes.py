@@ -90,6 +90,54 @@ class TDriverPhase(IntEnum):
 
 
 
+class TCheckpointKind(IntEnum):
+    CHECKPOINT = 0
+    SAVEPOINT = 1
+
+
+
+class TCheckpointStatus(IntEnum):
+    IN_PROGRESS = 0
+    COMPLETED = 1
+    FAILED = 2
+
+
+
+class TCheckpointTrigger(IntEnum):
+    INTERVAL = 0
+    RETENTION = 1
+    REQUESTED = 2
+    SAVEPOINT = 3
+    STOP = 4
+
+
+
+class TAfterSavepoint(IntEnum):
+    CONTINUE = 0
+    STOP = 1
+    DRAIN = 2
+
+
+
+class TClaimMode(IntEnum):
+    NO_CLAIM = 0
+    CLAIM = 1
+
+
+
+class TFaultKind(IntEnum):
+    """
+    What a drill breaks.
+
+    """
+    LEADER = 0
+    DRIVER = 1
+    TASK_MANAGER = 2
+    APPLICATION = 3
+    ZOOKEEPER = 4
+
+
+
 class TFence(object):
     """
     Who the caller takes for leader.  Flink: `FencedRpcEndpoint`'s token.
@@ -361,6 +409,1460 @@ class TErrorInfo(object):
         return not (self == other)
 
 
+class TSourceProgress(object):
+    """
+    Where one source of a query stands.  Spark: `SourceProgress`.
+
+    Attributes:
+     - description
+     - startOffset: JSON as Spark writes it
+     - endOffset
+     - latestOffset
+     - inputRows
+
+    """
+
+    __slots__ = (
+        'description',
+        'startOffset',
+        'endOffset',
+        'latestOffset',
+        'inputRows',
+    )
+
+
+    def __init__(self, description=None, startOffset=None, endOffset=None, latestOffset=None, inputRows=None,):
+        self.description = description
+        self.startOffset = startOffset
+        self.endOffset = endOffset
+        self.latestOffset = latestOffset
+        self.inputRows = inputRows
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 1:
+                if ftype == TType.STRING:
+                    self.description = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 2:
+                if ftype == TType.STRING:
+                    self.startOffset = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 3:
+                if ftype == TType.STRING:
+                    self.endOffset = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 4:
+                if ftype == TType.STRING:
+                    self.latestOffset = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 5:
+                if ftype == TType.I64:
+                    self.inputRows = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('TSourceProgress')
+        if self.description is not None:
+            oprot.writeFieldBegin('description', TType.STRING, 1)
+            oprot.writeString(self.description.encode('utf-8') if sys.version_info[0] == 2 else self.description)
+            oprot.writeFieldEnd()
+        if self.startOffset is not None:
+            oprot.writeFieldBegin('startOffset', TType.STRING, 2)
+            oprot.writeString(self.startOffset.encode('utf-8') if sys.version_info[0] == 2 else self.startOffset)
+            oprot.writeFieldEnd()
+        if self.endOffset is not None:
+            oprot.writeFieldBegin('endOffset', TType.STRING, 3)
+            oprot.writeString(self.endOffset.encode('utf-8') if sys.version_info[0] == 2 else self.endOffset)
+            oprot.writeFieldEnd()
+        if self.latestOffset is not None:
+            oprot.writeFieldBegin('latestOffset', TType.STRING, 4)
+            oprot.writeString(self.latestOffset.encode('utf-8') if sys.version_info[0] == 2 else self.latestOffset)
+            oprot.writeFieldEnd()
+        if self.inputRows is not None:
+            oprot.writeFieldBegin('inputRows', TType.I64, 5)
+            oprot.writeI64(self.inputRows)
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+
+
+class TStateOperatorProgress(object):
+    """
+    State of one stateful operator of a query.  Spark: `StateOperatorProgress`.
+
+    Attributes:
+     - name
+     - rows
+     - bytes: bytes of memory in use
+     - rowsUpdated
+     - rowsRemoved
+     - partitions
+
+    """
+
+    __slots__ = (
+        'name',
+        'rows',
+        'bytes',
+        'rowsUpdated',
+        'rowsRemoved',
+        'partitions',
+    )
+
+
+    def __init__(self, name=None, rows=None, bytes=None, rowsUpdated=None, rowsRemoved=None, partitions=None,):
+        self.name = name
+        self.rows = rows
+        self.bytes = bytes
+        self.rowsUpdated = rowsUpdated
+        self.rowsRemoved = rowsRemoved
+        self.partitions = partitions
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 1:
+                if ftype == TType.STRING:
+                    self.name = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 2:
+                if ftype == TType.I64:
+                    self.rows = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 3:
+                if ftype == TType.I64:
+                    self.bytes = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 4:
+                if ftype == TType.I64:
+                    self.rowsUpdated = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 5:
+                if ftype == TType.I64:
+                    self.rowsRemoved = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 6:
+                if ftype == TType.I64:
+                    self.partitions = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('TStateOperatorProgress')
+        if self.name is not None:
+            oprot.writeFieldBegin('name', TType.STRING, 1)
+            oprot.writeString(self.name.encode('utf-8') if sys.version_info[0] == 2 else self.name)
+            oprot.writeFieldEnd()
+        if self.rows is not None:
+            oprot.writeFieldBegin('rows', TType.I64, 2)
+            oprot.writeI64(self.rows)
+            oprot.writeFieldEnd()
+        if self.bytes is not None:
+            oprot.writeFieldBegin('bytes', TType.I64, 3)
+            oprot.writeI64(self.bytes)
+            oprot.writeFieldEnd()
+        if self.rowsUpdated is not None:
+            oprot.writeFieldBegin('rowsUpdated', TType.I64, 4)
+            oprot.writeI64(self.rowsUpdated)
+            oprot.writeFieldEnd()
+        if self.rowsRemoved is not None:
+            oprot.writeFieldBegin('rowsRemoved', TType.I64, 5)
+            oprot.writeI64(self.rowsRemoved)
+            oprot.writeFieldEnd()
+        if self.partitions is not None:
+            oprot.writeFieldBegin('partitions', TType.I64, 6)
+            oprot.writeI64(self.partitions)
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+
+
+class TQueryPosition(object):
+    """
+    One query as of one committed batch.
+
+    Attributes:
+     - query
+     - batchId: committed; -1 = nothing was committed yet
+     - directory: Spark's checkpoint directory of the query (a URI)
+     - committedMs: milliseconds since the epoch
+     - watermarkMs: event time; -1 = no watermark
+     - sources
+     - operators
+
+    """
+
+    __slots__ = (
+        'query',
+        'batchId',
+        'directory',
+        'committedMs',
+        'watermarkMs',
+        'sources',
+        'operators',
+    )
+
+
+    def __init__(self, query=None, batchId=None, directory=None, committedMs=None, watermarkMs=None, sources=None, operators=None,):
+        self.query = query
+        self.batchId = batchId
+        self.directory = directory
+        self.committedMs = committedMs
+        self.watermarkMs = watermarkMs
+        self.sources = sources
+        self.operators = operators
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 1:
+                if ftype == TType.STRING:
+                    self.query = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 2:
+                if ftype == TType.I64:
+                    self.batchId = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 3:
+                if ftype == TType.STRING:
+                    self.directory = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 4:
+                if ftype == TType.I64:
+                    self.committedMs = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 5:
+                if ftype == TType.I64:
+                    self.watermarkMs = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 6:
+                if ftype == TType.LIST:
+                    self.sources = []
+                    (_etype3, _size0) = iprot.readListBegin()
+                    for _i4 in range(_size0):
+                        _elem5 = TSourceProgress()
+                        _elem5.read(iprot)
+                        self.sources.append(_elem5)
+                    iprot.readListEnd()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 7:
+                if ftype == TType.LIST:
+                    self.operators = []
+                    (_etype9, _size6) = iprot.readListBegin()
+                    for _i10 in range(_size6):
+                        _elem11 = TStateOperatorProgress()
+                        _elem11.read(iprot)
+                        self.operators.append(_elem11)
+                    iprot.readListEnd()
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('TQueryPosition')
+        if self.query is not None:
+            oprot.writeFieldBegin('query', TType.STRING, 1)
+            oprot.writeString(self.query.encode('utf-8') if sys.version_info[0] == 2 else self.query)
+            oprot.writeFieldEnd()
+        if self.batchId is not None:
+            oprot.writeFieldBegin('batchId', TType.I64, 2)
+            oprot.writeI64(self.batchId)
+            oprot.writeFieldEnd()
+        if self.directory is not None:
+            oprot.writeFieldBegin('directory', TType.STRING, 3)
+            oprot.writeString(self.directory.encode('utf-8') if sys.version_info[0] == 2 else self.directory)
+            oprot.writeFieldEnd()
+        if self.committedMs is not None:
+            oprot.writeFieldBegin('committedMs', TType.I64, 4)
+            oprot.writeI64(self.committedMs)
+            oprot.writeFieldEnd()
+        if self.watermarkMs is not None:
+            oprot.writeFieldBegin('watermarkMs', TType.I64, 5)
+            oprot.writeI64(self.watermarkMs)
+            oprot.writeFieldEnd()
+        if self.sources is not None:
+            oprot.writeFieldBegin('sources', TType.LIST, 6)
+            oprot.writeListBegin(TType.STRUCT, len(self.sources))
+            for iter12 in self.sources:
+                iter12.write(oprot)
+            oprot.writeListEnd()
+            oprot.writeFieldEnd()
+        if self.operators is not None:
+            oprot.writeFieldBegin('operators', TType.LIST, 7)
+            oprot.writeListBegin(TType.STRUCT, len(self.operators))
+            for iter13 in self.operators:
+                iter13.write(oprot)
+            oprot.writeListEnd()
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+
+
+class TCheckpointInfo(object):
+    """
+    One checkpoint or savepoint.  Flink: an entry of `GET /jobs/:id/checkpoints`.
+
+    Attributes:
+     - checkpointId
+     - kind
+     - status
+     - trigger
+     - triggerMs: milliseconds since the epoch
+     - endMs: milliseconds since the epoch; -1 = in progress
+     - commitWaitMs: milliseconds until the batches it consists of were committed
+     - pauseMs: milliseconds for which no batch could begin
+     - copyMs: milliseconds
+     - persistMs: milliseconds
+     - positions
+     - externalPath: directory with `_metadata` (a URI)
+     - copiedBytes: bytes
+     - discarded
+     - failure
+     - requestId
+
+    """
+
+    __slots__ = (
+        'checkpointId',
+        'kind',
+        'status',
+        'trigger',
+        'triggerMs',
+        'endMs',
+        'commitWaitMs',
+        'pauseMs',
+        'copyMs',
+        'persistMs',
+        'positions',
+        'externalPath',
+        'copiedBytes',
+        'discarded',
+        'failure',
+        'requestId',
+    )
+
+
+    def __init__(self, checkpointId=None, kind=None, status=None, trigger=None, triggerMs=None, endMs=None, commitWaitMs=None, pauseMs=None, copyMs=None, persistMs=None, positions=None, externalPath=None, copiedBytes=None, discarded=None, failure=None, requestId=None,):
+        self.checkpointId = checkpointId
+        self.kind = kind
+        self.status = status
+        self.trigger = trigger
+        self.triggerMs = triggerMs
+        self.endMs = endMs
+        self.commitWaitMs = commitWaitMs
+        self.pauseMs = pauseMs
+        self.copyMs = copyMs
+        self.persistMs = persistMs
+        self.positions = positions
+        self.externalPath = externalPath
+        self.copiedBytes = copiedBytes
+        self.discarded = discarded
+        self.failure = failure
+        self.requestId = requestId
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 1:
+                if ftype == TType.I64:
+                    self.checkpointId = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 2:
+                if ftype == TType.I32:
+                    self.kind = TCheckpointKind(iprot.readI32()).name
+                else:
+                    iprot.skip(ftype)
+            elif fid == 3:
+                if ftype == TType.I32:
+                    self.status = TCheckpointStatus(iprot.readI32()).name
+                else:
+                    iprot.skip(ftype)
+            elif fid == 4:
+                if ftype == TType.I32:
+                    self.trigger = TCheckpointTrigger(iprot.readI32()).name
+                else:
+                    iprot.skip(ftype)
+            elif fid == 5:
+                if ftype == TType.I64:
+                    self.triggerMs = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 6:
+                if ftype == TType.I64:
+                    self.endMs = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 7:
+                if ftype == TType.I64:
+                    self.commitWaitMs = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 8:
+                if ftype == TType.I64:
+                    self.pauseMs = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 9:
+                if ftype == TType.I64:
+                    self.copyMs = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 10:
+                if ftype == TType.I64:
+                    self.persistMs = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 11:
+                if ftype == TType.LIST:
+                    self.positions = []
+                    (_etype17, _size14) = iprot.readListBegin()
+                    for _i18 in range(_size14):
+                        _elem19 = TQueryPosition()
+                        _elem19.read(iprot)
+                        self.positions.append(_elem19)
+                    iprot.readListEnd()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 12:
+                if ftype == TType.STRING:
+                    self.externalPath = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 13:
+                if ftype == TType.I64:
+                    self.copiedBytes = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 14:
+                if ftype == TType.BOOL:
+                    self.discarded = iprot.readBool()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 15:
+                if ftype == TType.STRING:
+                    self.failure = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 16:
+                if ftype == TType.STRING:
+                    self.requestId = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('TCheckpointInfo')
+        if self.checkpointId is not None:
+            oprot.writeFieldBegin('checkpointId', TType.I64, 1)
+            oprot.writeI64(self.checkpointId)
+            oprot.writeFieldEnd()
+        if self.kind is not None:
+            oprot.writeFieldBegin('kind', TType.I32, 2)
+            oprot.writeI32(TCheckpointKind[self.kind].value)
+            oprot.writeFieldEnd()
+        if self.status is not None:
+            oprot.writeFieldBegin('status', TType.I32, 3)
+            oprot.writeI32(TCheckpointStatus[self.status].value)
+            oprot.writeFieldEnd()
+        if self.trigger is not None:
+            oprot.writeFieldBegin('trigger', TType.I32, 4)
+            oprot.writeI32(TCheckpointTrigger[self.trigger].value)
+            oprot.writeFieldEnd()
+        if self.triggerMs is not None:
+            oprot.writeFieldBegin('triggerMs', TType.I64, 5)
+            oprot.writeI64(self.triggerMs)
+            oprot.writeFieldEnd()
+        if self.endMs is not None:
+            oprot.writeFieldBegin('endMs', TType.I64, 6)
+            oprot.writeI64(self.endMs)
+            oprot.writeFieldEnd()
+        if self.commitWaitMs is not None:
+            oprot.writeFieldBegin('commitWaitMs', TType.I64, 7)
+            oprot.writeI64(self.commitWaitMs)
+            oprot.writeFieldEnd()
+        if self.pauseMs is not None:
+            oprot.writeFieldBegin('pauseMs', TType.I64, 8)
+            oprot.writeI64(self.pauseMs)
+            oprot.writeFieldEnd()
+        if self.copyMs is not None:
+            oprot.writeFieldBegin('copyMs', TType.I64, 9)
+            oprot.writeI64(self.copyMs)
+            oprot.writeFieldEnd()
+        if self.persistMs is not None:
+            oprot.writeFieldBegin('persistMs', TType.I64, 10)
+            oprot.writeI64(self.persistMs)
+            oprot.writeFieldEnd()
+        if self.positions is not None:
+            oprot.writeFieldBegin('positions', TType.LIST, 11)
+            oprot.writeListBegin(TType.STRUCT, len(self.positions))
+            for iter20 in self.positions:
+                iter20.write(oprot)
+            oprot.writeListEnd()
+            oprot.writeFieldEnd()
+        if self.externalPath is not None:
+            oprot.writeFieldBegin('externalPath', TType.STRING, 12)
+            oprot.writeString(self.externalPath.encode('utf-8') if sys.version_info[0] == 2 else self.externalPath)
+            oprot.writeFieldEnd()
+        if self.copiedBytes is not None:
+            oprot.writeFieldBegin('copiedBytes', TType.I64, 13)
+            oprot.writeI64(self.copiedBytes)
+            oprot.writeFieldEnd()
+        if self.discarded is not None:
+            oprot.writeFieldBegin('discarded', TType.BOOL, 14)
+            oprot.writeBool(self.discarded)
+            oprot.writeFieldEnd()
+        if self.failure is not None:
+            oprot.writeFieldBegin('failure', TType.STRING, 15)
+            oprot.writeString(self.failure.encode('utf-8') if sys.version_info[0] == 2 else self.failure)
+            oprot.writeFieldEnd()
+        if self.requestId is not None:
+            oprot.writeFieldBegin('requestId', TType.STRING, 16)
+            oprot.writeString(self.requestId.encode('utf-8') if sys.version_info[0] == 2 else self.requestId)
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+
+
+class TRestoredState(object):
+    """
+    What a job started from.
+
+    Attributes:
+     - path
+     - kind
+     - checkpointId
+     - restoredMs: milliseconds since the epoch
+     - claimMode
+
+    """
+
+    __slots__ = (
+        'path',
+        'kind',
+        'checkpointId',
+        'restoredMs',
+        'claimMode',
+    )
+
+
+    def __init__(self, path=None, kind=None, checkpointId=None, restoredMs=None, claimMode=None,):
+        self.path = path
+        self.kind = kind
+        self.checkpointId = checkpointId
+        self.restoredMs = restoredMs
+        self.claimMode = claimMode
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 1:
+                if ftype == TType.STRING:
+                    self.path = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 2:
+                if ftype == TType.I32:
+                    self.kind = TCheckpointKind(iprot.readI32()).name
+                else:
+                    iprot.skip(ftype)
+            elif fid == 3:
+                if ftype == TType.I64:
+                    self.checkpointId = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 4:
+                if ftype == TType.I64:
+                    self.restoredMs = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 5:
+                if ftype == TType.STRING:
+                    self.claimMode = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('TRestoredState')
+        if self.path is not None:
+            oprot.writeFieldBegin('path', TType.STRING, 1)
+            oprot.writeString(self.path.encode('utf-8') if sys.version_info[0] == 2 else self.path)
+            oprot.writeFieldEnd()
+        if self.kind is not None:
+            oprot.writeFieldBegin('kind', TType.I32, 2)
+            oprot.writeI32(TCheckpointKind[self.kind].value)
+            oprot.writeFieldEnd()
+        if self.checkpointId is not None:
+            oprot.writeFieldBegin('checkpointId', TType.I64, 3)
+            oprot.writeI64(self.checkpointId)
+            oprot.writeFieldEnd()
+        if self.restoredMs is not None:
+            oprot.writeFieldBegin('restoredMs', TType.I64, 4)
+            oprot.writeI64(self.restoredMs)
+            oprot.writeFieldEnd()
+        if self.claimMode is not None:
+            oprot.writeFieldBegin('claimMode', TType.STRING, 5)
+            oprot.writeString(self.claimMode.encode('utf-8') if sys.version_info[0] == 2 else self.claimMode)
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+
+
+class TJobCheckpoints(object):
+    """
+    All that is known of a job's checkpoints.  Flink: `GET /jobs/:id/checkpoints`.
+
+    Attributes:
+     - jobId
+     - completed
+     - failed
+     - history: newest first
+     - restored
+     - intervalMs: milliseconds
+     - minPauseMs: milliseconds
+     - timeoutMs: milliseconds
+     - tolerableFailures
+     - retained
+     - retention
+     - directory
+
+    """
+
+    __slots__ = (
+        'jobId',
+        'completed',
+        'failed',
+        'history',
+        'restored',
+        'intervalMs',
+        'minPauseMs',
+        'timeoutMs',
+        'tolerableFailures',
+        'retained',
+        'retention',
+        'directory',
+    )
+
+
+    def __init__(self, jobId=None, completed=None, failed=None, history=None, restored=None, intervalMs=None, minPauseMs=None, timeoutMs=None, tolerableFailures=None, retained=None, retention=None, directory=None,):
+        self.jobId = jobId
+        self.completed = completed
+        self.failed = failed
+        self.history = history
+        self.restored = restored
+        self.intervalMs = intervalMs
+        self.minPauseMs = minPauseMs
+        self.timeoutMs = timeoutMs
+        self.tolerableFailures = tolerableFailures
+        self.retained = retained
+        self.retention = retention
+        self.directory = directory
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 1:
+                if ftype == TType.STRING:
+                    self.jobId = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 2:
+                if ftype == TType.I64:
+                    self.completed = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 3:
+                if ftype == TType.I64:
+                    self.failed = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 4:
+                if ftype == TType.LIST:
+                    self.history = []
+                    (_etype24, _size21) = iprot.readListBegin()
+                    for _i25 in range(_size21):
+                        _elem26 = TCheckpointInfo()
+                        _elem26.read(iprot)
+                        self.history.append(_elem26)
+                    iprot.readListEnd()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 5:
+                if ftype == TType.STRUCT:
+                    self.restored = TRestoredState()
+                    self.restored.read(iprot)
+                else:
+                    iprot.skip(ftype)
+            elif fid == 6:
+                if ftype == TType.I64:
+                    self.intervalMs = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 7:
+                if ftype == TType.I64:
+                    self.minPauseMs = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 8:
+                if ftype == TType.I64:
+                    self.timeoutMs = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 9:
+                if ftype == TType.I64:
+                    self.tolerableFailures = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 10:
+                if ftype == TType.I64:
+                    self.retained = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 11:
+                if ftype == TType.STRING:
+                    self.retention = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 12:
+                if ftype == TType.STRING:
+                    self.directory = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('TJobCheckpoints')
+        if self.jobId is not None:
+            oprot.writeFieldBegin('jobId', TType.STRING, 1)
+            oprot.writeString(self.jobId.encode('utf-8') if sys.version_info[0] == 2 else self.jobId)
+            oprot.writeFieldEnd()
+        if self.completed is not None:
+            oprot.writeFieldBegin('completed', TType.I64, 2)
+            oprot.writeI64(self.completed)
+            oprot.writeFieldEnd()
+        if self.failed is not None:
+            oprot.writeFieldBegin('failed', TType.I64, 3)
+            oprot.writeI64(self.failed)
+            oprot.writeFieldEnd()
+        if self.history is not None:
+            oprot.writeFieldBegin('history', TType.LIST, 4)
+            oprot.writeListBegin(TType.STRUCT, len(self.history))
+            for iter27 in self.history:
+                iter27.write(oprot)
+            oprot.writeListEnd()
+            oprot.writeFieldEnd()
+        if self.restored is not None:
+            oprot.writeFieldBegin('restored', TType.STRUCT, 5)
+            self.restored.write(oprot)
+            oprot.writeFieldEnd()
+        if self.intervalMs is not None:
+            oprot.writeFieldBegin('intervalMs', TType.I64, 6)
+            oprot.writeI64(self.intervalMs)
+            oprot.writeFieldEnd()
+        if self.minPauseMs is not None:
+            oprot.writeFieldBegin('minPauseMs', TType.I64, 7)
+            oprot.writeI64(self.minPauseMs)
+            oprot.writeFieldEnd()
+        if self.timeoutMs is not None:
+            oprot.writeFieldBegin('timeoutMs', TType.I64, 8)
+            oprot.writeI64(self.timeoutMs)
+            oprot.writeFieldEnd()
+        if self.tolerableFailures is not None:
+            oprot.writeFieldBegin('tolerableFailures', TType.I64, 9)
+            oprot.writeI64(self.tolerableFailures)
+            oprot.writeFieldEnd()
+        if self.retained is not None:
+            oprot.writeFieldBegin('retained', TType.I64, 10)
+            oprot.writeI64(self.retained)
+            oprot.writeFieldEnd()
+        if self.retention is not None:
+            oprot.writeFieldBegin('retention', TType.STRING, 11)
+            oprot.writeString(self.retention.encode('utf-8') if sys.version_info[0] == 2 else self.retention)
+            oprot.writeFieldEnd()
+        if self.directory is not None:
+            oprot.writeFieldBegin('directory', TType.STRING, 12)
+            oprot.writeString(self.directory.encode('utf-8') if sys.version_info[0] == 2 else self.directory)
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+
+
+class TCheckpointRequest(object):
+    """
+    A user wants a checkpoint or a savepoint now.
+
+    Attributes:
+     - requestId: chosen by the client, so that asking again is no second checkpoint
+     - kind
+     - targetDir: parent directory of a savepoint (a URI)
+     - after
+
+    """
+
+    __slots__ = (
+        'requestId',
+        'kind',
+        'targetDir',
+        'after',
+    )
+
+
+    def __init__(self, requestId=None, kind=None, targetDir=None, after=None,):
+        self.requestId = requestId
+        self.kind = kind
+        self.targetDir = targetDir
+        self.after = after
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 1:
+                if ftype == TType.STRING:
+                    self.requestId = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 2:
+                if ftype == TType.I32:
+                    self.kind = TCheckpointKind(iprot.readI32()).name
+                else:
+                    iprot.skip(ftype)
+            elif fid == 3:
+                if ftype == TType.STRING:
+                    self.targetDir = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 4:
+                if ftype == TType.I32:
+                    self.after = TAfterSavepoint(iprot.readI32()).name
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('TCheckpointRequest')
+        if self.requestId is not None:
+            oprot.writeFieldBegin('requestId', TType.STRING, 1)
+            oprot.writeString(self.requestId.encode('utf-8') if sys.version_info[0] == 2 else self.requestId)
+            oprot.writeFieldEnd()
+        if self.kind is not None:
+            oprot.writeFieldBegin('kind', TType.I32, 2)
+            oprot.writeI32(TCheckpointKind[self.kind].value)
+            oprot.writeFieldEnd()
+        if self.targetDir is not None:
+            oprot.writeFieldBegin('targetDir', TType.STRING, 3)
+            oprot.writeString(self.targetDir.encode('utf-8') if sys.version_info[0] == 2 else self.targetDir)
+            oprot.writeFieldEnd()
+        if self.after is not None:
+            oprot.writeFieldBegin('after', TType.I32, 4)
+            oprot.writeI32(TAfterSavepoint[self.after].value)
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+
+
+class TCheckpointOrder(object):
+    """
+    JobMaster → driver: say at which committed batches the queries stand, and copy them.
+
+    Attributes:
+     - checkpointId
+     - kind
+     - after
+     - target: the savepoint's own directory (a URI)
+
+    """
+
+    __slots__ = (
+        'checkpointId',
+        'kind',
+        'after',
+        'target',
+    )
+
+
+    def __init__(self, checkpointId=None, kind=None, after=None, target=None,):
+        self.checkpointId = checkpointId
+        self.kind = kind
+        self.after = after
+        self.target = target
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 1:
+                if ftype == TType.I64:
+                    self.checkpointId = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 2:
+                if ftype == TType.I32:
+                    self.kind = TCheckpointKind(iprot.readI32()).name
+                else:
+                    iprot.skip(ftype)
+            elif fid == 3:
+                if ftype == TType.I32:
+                    self.after = TAfterSavepoint(iprot.readI32()).name
+                else:
+                    iprot.skip(ftype)
+            elif fid == 4:
+                if ftype == TType.STRING:
+                    self.target = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('TCheckpointOrder')
+        if self.checkpointId is not None:
+            oprot.writeFieldBegin('checkpointId', TType.I64, 1)
+            oprot.writeI64(self.checkpointId)
+            oprot.writeFieldEnd()
+        if self.kind is not None:
+            oprot.writeFieldBegin('kind', TType.I32, 2)
+            oprot.writeI32(TCheckpointKind[self.kind].value)
+            oprot.writeFieldEnd()
+        if self.after is not None:
+            oprot.writeFieldBegin('after', TType.I32, 3)
+            oprot.writeI32(TAfterSavepoint[self.after].value)
+            oprot.writeFieldEnd()
+        if self.target is not None:
+            oprot.writeFieldBegin('target', TType.STRING, 4)
+            oprot.writeString(self.target.encode('utf-8') if sys.version_info[0] == 2 else self.target)
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+
+
+class TCheckpointOutcome(object):
+    """
+    Driver → JobMaster: what became of an order; repeated in every report.
+
+    Attributes:
+     - checkpointId
+     - failure: why it failed; empty = done
+     - positions
+     - commitWaitMs: milliseconds
+     - pauseMs: milliseconds
+     - copyMs: milliseconds
+     - copiedBytes: bytes
+
+    """
+
+    __slots__ = (
+        'checkpointId',
+        'failure',
+        'positions',
+        'commitWaitMs',
+        'pauseMs',
+        'copyMs',
+        'copiedBytes',
+    )
+
+
+    def __init__(self, checkpointId=None, failure=None, positions=None, commitWaitMs=None, pauseMs=None, copyMs=None, copiedBytes=None,):
+        self.checkpointId = checkpointId
+        self.failure = failure
+        self.positions = positions
+        self.commitWaitMs = commitWaitMs
+        self.pauseMs = pauseMs
+        self.copyMs = copyMs
+        self.copiedBytes = copiedBytes
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 1:
+                if ftype == TType.I64:
+                    self.checkpointId = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 2:
+                if ftype == TType.STRING:
+                    self.failure = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 3:
+                if ftype == TType.LIST:
+                    self.positions = []
+                    (_etype31, _size28) = iprot.readListBegin()
+                    for _i32 in range(_size28):
+                        _elem33 = TQueryPosition()
+                        _elem33.read(iprot)
+                        self.positions.append(_elem33)
+                    iprot.readListEnd()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 4:
+                if ftype == TType.I64:
+                    self.commitWaitMs = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 5:
+                if ftype == TType.I64:
+                    self.pauseMs = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 6:
+                if ftype == TType.I64:
+                    self.copyMs = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 7:
+                if ftype == TType.I64:
+                    self.copiedBytes = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('TCheckpointOutcome')
+        if self.checkpointId is not None:
+            oprot.writeFieldBegin('checkpointId', TType.I64, 1)
+            oprot.writeI64(self.checkpointId)
+            oprot.writeFieldEnd()
+        if self.failure is not None:
+            oprot.writeFieldBegin('failure', TType.STRING, 2)
+            oprot.writeString(self.failure.encode('utf-8') if sys.version_info[0] == 2 else self.failure)
+            oprot.writeFieldEnd()
+        if self.positions is not None:
+            oprot.writeFieldBegin('positions', TType.LIST, 3)
+            oprot.writeListBegin(TType.STRUCT, len(self.positions))
+            for iter34 in self.positions:
+                iter34.write(oprot)
+            oprot.writeListEnd()
+            oprot.writeFieldEnd()
+        if self.commitWaitMs is not None:
+            oprot.writeFieldBegin('commitWaitMs', TType.I64, 4)
+            oprot.writeI64(self.commitWaitMs)
+            oprot.writeFieldEnd()
+        if self.pauseMs is not None:
+            oprot.writeFieldBegin('pauseMs', TType.I64, 5)
+            oprot.writeI64(self.pauseMs)
+            oprot.writeFieldEnd()
+        if self.copyMs is not None:
+            oprot.writeFieldBegin('copyMs', TType.I64, 6)
+            oprot.writeI64(self.copyMs)
+            oprot.writeFieldEnd()
+        if self.copiedBytes is not None:
+            oprot.writeFieldBegin('copiedBytes', TType.I64, 7)
+            oprot.writeI64(self.copiedBytes)
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+
+
+class TRestoreSettings(object):
+    """
+    From which state a submission starts.  Flink: `SavepointRestoreSettings`.
+
+    Attributes:
+     - path: a savepoint's or checkpoint's directory (a URI)
+     - claimMode
+     - latest: the newest retained checkpoint of the job key
+
+    """
+
+    __slots__ = (
+        'path',
+        'claimMode',
+        'latest',
+    )
+
+
+    def __init__(self, path=None, claimMode=None, latest=None,):
+        self.path = path
+        self.claimMode = claimMode
+        self.latest = latest
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 1:
+                if ftype == TType.STRING:
+                    self.path = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 2:
+                if ftype == TType.I32:
+                    self.claimMode = TClaimMode(iprot.readI32()).name
+                else:
+                    iprot.skip(ftype)
+            elif fid == 3:
+                if ftype == TType.BOOL:
+                    self.latest = iprot.readBool()
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('TRestoreSettings')
+        if self.path is not None:
+            oprot.writeFieldBegin('path', TType.STRING, 1)
+            oprot.writeString(self.path.encode('utf-8') if sys.version_info[0] == 2 else self.path)
+            oprot.writeFieldEnd()
+        if self.claimMode is not None:
+            oprot.writeFieldBegin('claimMode', TType.I32, 2)
+            oprot.writeI32(TClaimMode[self.claimMode].value)
+            oprot.writeFieldEnd()
+        if self.latest is not None:
+            oprot.writeFieldBegin('latest', TType.BOOL, 3)
+            oprot.writeBool(self.latest)
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+
+
 class TJobSubmission(object):
     """
     All a cluster needs to run a job.
@@ -374,6 +1876,7 @@ class TJobSubmission(object):
      - jobKey: empty: no key; else at most one live job has it
      - files: SCRIPT only: file name → content; the program is named first in `script_argv`
      - scriptArgv: SCRIPT only: program file name, then its arguments
+     - restore: state to start from
 
     """
 
@@ -386,10 +1889,11 @@ class TJobSubmission(object):
         'jobKey',
         'files',
         'scriptArgv',
+        'restore',
     )
 
 
-    def __init__(self, jobId=None, name=None, kind=None, jobGraphJson=None, configuration=None, jobKey=None, files=None, scriptArgv=None,):
+    def __init__(self, jobId=None, name=None, kind=None, jobGraphJson=None, configuration=None, jobKey=None, files=None, scriptArgv=None, restore=None,):
         self.jobId = jobId
         self.name = name
         self.kind = kind
@@ -398,6 +1902,7 @@ class TJobSubmission(object):
         self.jobKey = jobKey
         self.files = files
         self.scriptArgv = scriptArgv
+        self.restore = restore
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -431,11 +1936,11 @@ class TJobSubmission(object):
             elif fid == 5:
                 if ftype == TType.MAP:
                     self.configuration = {}
-                    (_ktype1, _vtype2, _size0) = iprot.readMapBegin()
-                    for _i4 in range(_size0):
-                        _key5 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        _val6 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.configuration[_key5] = _val6
+                    (_ktype36, _vtype37, _size35) = iprot.readMapBegin()
+                    for _i39 in range(_size35):
+                        _key40 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _val41 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.configuration[_key40] = _val41
                     iprot.readMapEnd()
                 else:
                     iprot.skip(ftype)
@@ -447,22 +1952,28 @@ class TJobSubmission(object):
             elif fid == 7:
                 if ftype == TType.MAP:
                     self.files = {}
-                    (_ktype8, _vtype9, _size7) = iprot.readMapBegin()
-                    for _i11 in range(_size7):
-                        _key12 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        _val13 = iprot.readBinary()
-                        self.files[_key12] = _val13
+                    (_ktype43, _vtype44, _size42) = iprot.readMapBegin()
+                    for _i46 in range(_size42):
+                        _key47 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _val48 = iprot.readBinary()
+                        self.files[_key47] = _val48
                     iprot.readMapEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 8:
                 if ftype == TType.LIST:
                     self.scriptArgv = []
-                    (_etype17, _size14) = iprot.readListBegin()
-                    for _i18 in range(_size14):
-                        _elem19 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.scriptArgv.append(_elem19)
+                    (_etype52, _size49) = iprot.readListBegin()
+                    for _i53 in range(_size49):
+                        _elem54 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.scriptArgv.append(_elem54)
                     iprot.readListEnd()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 9:
+                if ftype == TType.STRUCT:
+                    self.restore = TRestoreSettings()
+                    self.restore.read(iprot)
                 else:
                     iprot.skip(ftype)
             else:
@@ -494,9 +2005,9 @@ class TJobSubmission(object):
         if self.configuration is not None:
             oprot.writeFieldBegin('configuration', TType.MAP, 5)
             oprot.writeMapBegin(TType.STRING, TType.STRING, len(self.configuration))
-            for kiter20, viter21 in self.configuration.items():
-                oprot.writeString(kiter20.encode('utf-8') if sys.version_info[0] == 2 else kiter20)
-                oprot.writeString(viter21.encode('utf-8') if sys.version_info[0] == 2 else viter21)
+            for kiter55, viter56 in self.configuration.items():
+                oprot.writeString(kiter55.encode('utf-8') if sys.version_info[0] == 2 else kiter55)
+                oprot.writeString(viter56.encode('utf-8') if sys.version_info[0] == 2 else viter56)
             oprot.writeMapEnd()
             oprot.writeFieldEnd()
         if self.jobKey is not None:
@@ -506,17 +2017,21 @@ class TJobSubmission(object):
         if self.files is not None:
             oprot.writeFieldBegin('files', TType.MAP, 7)
             oprot.writeMapBegin(TType.STRING, TType.STRING, len(self.files))
-            for kiter22, viter23 in self.files.items():
-                oprot.writeString(kiter22.encode('utf-8') if sys.version_info[0] == 2 else kiter22)
-                oprot.writeBinary(viter23)
+            for kiter57, viter58 in self.files.items():
+                oprot.writeString(kiter57.encode('utf-8') if sys.version_info[0] == 2 else kiter57)
+                oprot.writeBinary(viter58)
             oprot.writeMapEnd()
             oprot.writeFieldEnd()
         if self.scriptArgv is not None:
             oprot.writeFieldBegin('scriptArgv', TType.LIST, 8)
             oprot.writeListBegin(TType.STRING, len(self.scriptArgv))
-            for iter24 in self.scriptArgv:
-                oprot.writeString(iter24.encode('utf-8') if sys.version_info[0] == 2 else iter24)
+            for iter59 in self.scriptArgv:
+                oprot.writeString(iter59.encode('utf-8') if sys.version_info[0] == 2 else iter59)
             oprot.writeListEnd()
+            oprot.writeFieldEnd()
+        if self.restore is not None:
+            oprot.writeFieldBegin('restore', TType.STRUCT, 9)
+            self.restore.write(oprot)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -840,11 +2355,11 @@ class TExecutionInfo(object):
             elif fid == 5:
                 if ftype == TType.MAP:
                     self.timestampsMs = {}
-                    (_ktype26, _vtype27, _size25) = iprot.readMapBegin()
-                    for _i29 in range(_size25):
-                        _key30 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        _val31 = iprot.readI64()
-                        self.timestampsMs[_key30] = _val31
+                    (_ktype61, _vtype62, _size60) = iprot.readMapBegin()
+                    for _i64 in range(_size60):
+                        _key65 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _val66 = iprot.readI64()
+                        self.timestampsMs[_key65] = _val66
                     iprot.readMapEnd()
                 else:
                     iprot.skip(ftype)
@@ -877,9 +2392,9 @@ class TExecutionInfo(object):
         if self.timestampsMs is not None:
             oprot.writeFieldBegin('timestampsMs', TType.MAP, 5)
             oprot.writeMapBegin(TType.STRING, TType.I64, len(self.timestampsMs))
-            for kiter32, viter33 in self.timestampsMs.items():
-                oprot.writeString(kiter32.encode('utf-8') if sys.version_info[0] == 2 else kiter32)
-                oprot.writeI64(viter33)
+            for kiter67, viter68 in self.timestampsMs.items():
+                oprot.writeString(kiter67.encode('utf-8') if sys.version_info[0] == 2 else kiter67)
+                oprot.writeI64(viter68)
             oprot.writeMapEnd()
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -976,11 +2491,11 @@ class TVertexInfo(object):
             elif fid == 6:
                 if ftype == TType.LIST:
                     self.executions = []
-                    (_etype37, _size34) = iprot.readListBegin()
-                    for _i38 in range(_size34):
-                        _elem39 = TExecutionInfo()
-                        _elem39.read(iprot)
-                        self.executions.append(_elem39)
+                    (_etype72, _size69) = iprot.readListBegin()
+                    for _i73 in range(_size69):
+                        _elem74 = TExecutionInfo()
+                        _elem74.read(iprot)
+                        self.executions.append(_elem74)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -1017,8 +2532,8 @@ class TVertexInfo(object):
         if self.executions is not None:
             oprot.writeFieldBegin('executions', TType.LIST, 6)
             oprot.writeListBegin(TType.STRUCT, len(self.executions))
-            for iter40 in self.executions:
-                iter40.write(oprot)
+            for iter75 in self.executions:
+                iter75.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -1064,6 +2579,10 @@ class TQueryProgress(object):
      - totalOutputRows
      - stateRows
      - stateBytes: bytes
+     - durationsMs: milliseconds, by Spark's names of the parts of a batch
+     - sources
+     - operators
+     - directory: Spark's checkpoint directory of the query (a URI)
 
     """
 
@@ -1081,10 +2600,14 @@ class TQueryProgress(object):
         'totalOutputRows',
         'stateRows',
         'stateBytes',
+        'durationsMs',
+        'sources',
+        'operators',
+        'directory',
     )
 
 
-    def __init__(self, query=None, batchId=None, atMs=None, batchDurationMs=None, inputRows=None, outputRows=None, inputRowsPerSecond=None, processedRowsPerSecond=None, watermarkMs=None, totalInputRows=None, totalOutputRows=None, stateRows=None, stateBytes=None,):
+    def __init__(self, query=None, batchId=None, atMs=None, batchDurationMs=None, inputRows=None, outputRows=None, inputRowsPerSecond=None, processedRowsPerSecond=None, watermarkMs=None, totalInputRows=None, totalOutputRows=None, stateRows=None, stateBytes=None, durationsMs=None, sources=None, operators=None, directory=None,):
         self.query = query
         self.batchId = batchId
         self.atMs = atMs
@@ -1098,6 +2621,10 @@ class TQueryProgress(object):
         self.totalOutputRows = totalOutputRows
         self.stateRows = stateRows
         self.stateBytes = stateBytes
+        self.durationsMs = durationsMs
+        self.sources = sources
+        self.operators = operators
+        self.directory = directory
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -1173,6 +2700,44 @@ class TQueryProgress(object):
                     self.stateBytes = iprot.readI64()
                 else:
                     iprot.skip(ftype)
+            elif fid == 14:
+                if ftype == TType.MAP:
+                    self.durationsMs = {}
+                    (_ktype77, _vtype78, _size76) = iprot.readMapBegin()
+                    for _i80 in range(_size76):
+                        _key81 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _val82 = iprot.readI64()
+                        self.durationsMs[_key81] = _val82
+                    iprot.readMapEnd()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 15:
+                if ftype == TType.LIST:
+                    self.sources = []
+                    (_etype86, _size83) = iprot.readListBegin()
+                    for _i87 in range(_size83):
+                        _elem88 = TSourceProgress()
+                        _elem88.read(iprot)
+                        self.sources.append(_elem88)
+                    iprot.readListEnd()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 16:
+                if ftype == TType.LIST:
+                    self.operators = []
+                    (_etype92, _size89) = iprot.readListBegin()
+                    for _i93 in range(_size89):
+                        _elem94 = TStateOperatorProgress()
+                        _elem94.read(iprot)
+                        self.operators.append(_elem94)
+                    iprot.readListEnd()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 17:
+                if ftype == TType.STRING:
+                    self.directory = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
             else:
                 iprot.skip(ftype)
             iprot.readFieldEnd()
@@ -1234,6 +2799,32 @@ class TQueryProgress(object):
         if self.stateBytes is not None:
             oprot.writeFieldBegin('stateBytes', TType.I64, 13)
             oprot.writeI64(self.stateBytes)
+            oprot.writeFieldEnd()
+        if self.durationsMs is not None:
+            oprot.writeFieldBegin('durationsMs', TType.MAP, 14)
+            oprot.writeMapBegin(TType.STRING, TType.I64, len(self.durationsMs))
+            for kiter95, viter96 in self.durationsMs.items():
+                oprot.writeString(kiter95.encode('utf-8') if sys.version_info[0] == 2 else kiter95)
+                oprot.writeI64(viter96)
+            oprot.writeMapEnd()
+            oprot.writeFieldEnd()
+        if self.sources is not None:
+            oprot.writeFieldBegin('sources', TType.LIST, 15)
+            oprot.writeListBegin(TType.STRUCT, len(self.sources))
+            for iter97 in self.sources:
+                iter97.write(oprot)
+            oprot.writeListEnd()
+            oprot.writeFieldEnd()
+        if self.operators is not None:
+            oprot.writeFieldBegin('operators', TType.LIST, 16)
+            oprot.writeListBegin(TType.STRUCT, len(self.operators))
+            for iter98 in self.operators:
+                iter98.write(oprot)
+            oprot.writeListEnd()
+            oprot.writeFieldEnd()
+        if self.directory is not None:
+            oprot.writeFieldBegin('directory', TType.STRING, 17)
+            oprot.writeString(self.directory.encode('utf-8') if sys.version_info[0] == 2 else self.directory)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -1447,44 +3038,44 @@ class TJobDetails(object):
             elif fid == 3:
                 if ftype == TType.MAP:
                     self.timestampsMs = {}
-                    (_ktype42, _vtype43, _size41) = iprot.readMapBegin()
-                    for _i45 in range(_size41):
-                        _key46 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        _val47 = iprot.readI64()
-                        self.timestampsMs[_key46] = _val47
+                    (_ktype100, _vtype101, _size99) = iprot.readMapBegin()
+                    for _i103 in range(_size99):
+                        _key104 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _val105 = iprot.readI64()
+                        self.timestampsMs[_key104] = _val105
                     iprot.readMapEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 4:
                 if ftype == TType.LIST:
                     self.vertices = []
-                    (_etype51, _size48) = iprot.readListBegin()
-                    for _i52 in range(_size48):
-                        _elem53 = TVertexInfo()
-                        _elem53.read(iprot)
-                        self.vertices.append(_elem53)
+                    (_etype109, _size106) = iprot.readListBegin()
+                    for _i110 in range(_size106):
+                        _elem111 = TVertexInfo()
+                        _elem111.read(iprot)
+                        self.vertices.append(_elem111)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 5:
                 if ftype == TType.LIST:
                     self.queries = []
-                    (_etype57, _size54) = iprot.readListBegin()
-                    for _i58 in range(_size54):
-                        _elem59 = TQueryProgress()
-                        _elem59.read(iprot)
-                        self.queries.append(_elem59)
+                    (_etype115, _size112) = iprot.readListBegin()
+                    for _i116 in range(_size112):
+                        _elem117 = TQueryProgress()
+                        _elem117.read(iprot)
+                        self.queries.append(_elem117)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 6:
                 if ftype == TType.LIST:
                     self.failures = []
-                    (_etype63, _size60) = iprot.readListBegin()
-                    for _i64 in range(_size60):
-                        _elem65 = TFailureInfo()
-                        _elem65.read(iprot)
-                        self.failures.append(_elem65)
+                    (_etype121, _size118) = iprot.readListBegin()
+                    for _i122 in range(_size118):
+                        _elem123 = TFailureInfo()
+                        _elem123.read(iprot)
+                        self.failures.append(_elem123)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -1501,11 +3092,11 @@ class TJobDetails(object):
             elif fid == 9:
                 if ftype == TType.MAP:
                     self.milestonesMs = {}
-                    (_ktype67, _vtype68, _size66) = iprot.readMapBegin()
-                    for _i70 in range(_size66):
-                        _key71 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        _val72 = iprot.readI64()
-                        self.milestonesMs[_key71] = _val72
+                    (_ktype125, _vtype126, _size124) = iprot.readMapBegin()
+                    for _i128 in range(_size124):
+                        _key129 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _val130 = iprot.readI64()
+                        self.milestonesMs[_key129] = _val130
                     iprot.readMapEnd()
                 else:
                     iprot.skip(ftype)
@@ -1536,30 +3127,30 @@ class TJobDetails(object):
         if self.timestampsMs is not None:
             oprot.writeFieldBegin('timestampsMs', TType.MAP, 3)
             oprot.writeMapBegin(TType.STRING, TType.I64, len(self.timestampsMs))
-            for kiter73, viter74 in self.timestampsMs.items():
-                oprot.writeString(kiter73.encode('utf-8') if sys.version_info[0] == 2 else kiter73)
-                oprot.writeI64(viter74)
+            for kiter131, viter132 in self.timestampsMs.items():
+                oprot.writeString(kiter131.encode('utf-8') if sys.version_info[0] == 2 else kiter131)
+                oprot.writeI64(viter132)
             oprot.writeMapEnd()
             oprot.writeFieldEnd()
         if self.vertices is not None:
             oprot.writeFieldBegin('vertices', TType.LIST, 4)
             oprot.writeListBegin(TType.STRUCT, len(self.vertices))
-            for iter75 in self.vertices:
-                iter75.write(oprot)
+            for iter133 in self.vertices:
+                iter133.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.queries is not None:
             oprot.writeFieldBegin('queries', TType.LIST, 5)
             oprot.writeListBegin(TType.STRUCT, len(self.queries))
-            for iter76 in self.queries:
-                iter76.write(oprot)
+            for iter134 in self.queries:
+                iter134.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.failures is not None:
             oprot.writeFieldBegin('failures', TType.LIST, 6)
             oprot.writeListBegin(TType.STRUCT, len(self.failures))
-            for iter77 in self.failures:
-                iter77.write(oprot)
+            for iter135 in self.failures:
+                iter135.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.restarts is not None:
@@ -1573,9 +3164,9 @@ class TJobDetails(object):
         if self.milestonesMs is not None:
             oprot.writeFieldBegin('milestonesMs', TType.MAP, 9)
             oprot.writeMapBegin(TType.STRING, TType.I64, len(self.milestonesMs))
-            for kiter78, viter79 in self.milestonesMs.items():
-                oprot.writeString(kiter78.encode('utf-8') if sys.version_info[0] == 2 else kiter78)
-                oprot.writeI64(viter79)
+            for kiter136, viter137 in self.milestonesMs.items():
+                oprot.writeString(kiter136.encode('utf-8') if sys.version_info[0] == 2 else kiter136)
+                oprot.writeI64(viter137)
             oprot.writeMapEnd()
             oprot.writeFieldEnd()
         if self.error is not None:
@@ -1770,6 +3361,7 @@ class TLeaderInfo(object):
      - address: `host:port` of the leader's Thrift server
      - version
      - clusterId
+     - webAddress: `http://host:port` of the leader's web page
 
     """
 
@@ -1778,14 +3370,16 @@ class TLeaderInfo(object):
         'address',
         'version',
         'clusterId',
+        'webAddress',
     )
 
 
-    def __init__(self, fence=None, address=None, version=None, clusterId=None,):
+    def __init__(self, fence=None, address=None, version=None, clusterId=None, webAddress=None,):
         self.fence = fence
         self.address = address
         self.version = version
         self.clusterId = clusterId
+        self.webAddress = webAddress
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -1817,6 +3411,11 @@ class TLeaderInfo(object):
                     self.clusterId = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
+            elif fid == 5:
+                if ftype == TType.STRING:
+                    self.webAddress = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
             else:
                 iprot.skip(ftype)
             iprot.readFieldEnd()
@@ -1843,6 +3442,10 @@ class TLeaderInfo(object):
             oprot.writeFieldBegin('clusterId', TType.STRING, 4)
             oprot.writeString(self.clusterId.encode('utf-8') if sys.version_info[0] == 2 else self.clusterId)
             oprot.writeFieldEnd()
+        if self.webAddress is not None:
+            oprot.writeFieldBegin('webAddress', TType.STRING, 5)
+            oprot.writeString(self.webAddress.encode('utf-8') if sys.version_info[0] == 2 else self.webAddress)
+            oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
 
@@ -1868,46 +3471,119 @@ class TLeaderInfo(object):
         return not (self == other)
 
 
-class TTaskManagerRegistration(object):
+class TFaultRequest(object):
     """
-    What a TaskManager brings.  Flink: `TaskExecutorRegistration`.
+    A drill: break something a job needs.
 
     Attributes:
-     - taskManagerId
-     - address: `host:port` of its Thrift server
-     - host
-     - pid: process id on its host
-     - slots
-     - workerId: the ResourceProvider's name for the worker (container id; empty for standalone)
-     - processMemoryMib: mebibytes
-     - executorHeapMib: mebibytes
-     - cores
+     - kind
+     - jobId
+     - checkOnly: only say what would be done; refuse what cannot be
 
     """
 
     __slots__ = (
-        'taskManagerId',
-        'address',
-        'host',
-        'pid',
-        'slots',
-        'workerId',
-        'processMemoryMib',
-        'executorHeapMib',
-        'cores',
+        'kind',
+        'jobId',
+        'checkOnly',
     )
 
 
-    def __init__(self, taskManagerId=None, address=None, host=None, pid=None, slots=None, workerId=None, processMemoryMib=None, executorHeapMib=None, cores=None,):
-        self.taskManagerId = taskManagerId
-        self.address = address
-        self.host = host
-        self.pid = pid
-        self.slots = slots
-        self.workerId = workerId
-        self.processMemoryMib = processMemoryMib
-        self.executorHeapMib = executorHeapMib
-        self.cores = cores
+    def __init__(self, kind=None, jobId=None, checkOnly=None,):
+        self.kind = kind
+        self.jobId = jobId
+        self.checkOnly = checkOnly
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 1:
+                if ftype == TType.I32:
+                    self.kind = TFaultKind(iprot.readI32()).name
+                else:
+                    iprot.skip(ftype)
+            elif fid == 2:
+                if ftype == TType.STRING:
+                    self.jobId = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 3:
+                if ftype == TType.BOOL:
+                    self.checkOnly = iprot.readBool()
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('TFaultRequest')
+        if self.kind is not None:
+            oprot.writeFieldBegin('kind', TType.I32, 1)
+            oprot.writeI32(TFaultKind[self.kind].value)
+            oprot.writeFieldEnd()
+        if self.jobId is not None:
+            oprot.writeFieldBegin('jobId', TType.STRING, 2)
+            oprot.writeString(self.jobId.encode('utf-8') if sys.version_info[0] == 2 else self.jobId)
+            oprot.writeFieldEnd()
+        if self.checkOnly is not None:
+            oprot.writeFieldBegin('checkOnly', TType.BOOL, 3)
+            oprot.writeBool(self.checkOnly)
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+
+
+class TFaultInjected(object):
+    """
+    What a drill broke, or would break.
+
+    Attributes:
+     - victim: one line: process, id and host
+     - atMs: when it happens, by the leader's clock
+
+    """
+
+    __slots__ = (
+        'victim',
+        'atMs',
+    )
+
+
+    def __init__(self, victim=None, atMs=None,):
+        self.victim = victim
+        self.atMs = atMs
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -1920,47 +3596,12 @@ class TTaskManagerRegistration(object):
                 break
             if fid == 1:
                 if ftype == TType.STRING:
-                    self.taskManagerId = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                    self.victim = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
             elif fid == 2:
-                if ftype == TType.STRING:
-                    self.address = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                else:
-                    iprot.skip(ftype)
-            elif fid == 3:
-                if ftype == TType.STRING:
-                    self.host = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                else:
-                    iprot.skip(ftype)
-            elif fid == 4:
                 if ftype == TType.I64:
-                    self.pid = iprot.readI64()
-                else:
-                    iprot.skip(ftype)
-            elif fid == 5:
-                if ftype == TType.I64:
-                    self.slots = iprot.readI64()
-                else:
-                    iprot.skip(ftype)
-            elif fid == 6:
-                if ftype == TType.STRING:
-                    self.workerId = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                else:
-                    iprot.skip(ftype)
-            elif fid == 7:
-                if ftype == TType.I64:
-                    self.processMemoryMib = iprot.readI64()
-                else:
-                    iprot.skip(ftype)
-            elif fid == 8:
-                if ftype == TType.I64:
-                    self.executorHeapMib = iprot.readI64()
-                else:
-                    iprot.skip(ftype)
-            elif fid == 9:
-                if ftype == TType.I64:
-                    self.cores = iprot.readI64()
+                    self.atMs = iprot.readI64()
                 else:
                     iprot.skip(ftype)
             else:
@@ -1972,42 +3613,14 @@ class TTaskManagerRegistration(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin('TTaskManagerRegistration')
-        if self.taskManagerId is not None:
-            oprot.writeFieldBegin('taskManagerId', TType.STRING, 1)
-            oprot.writeString(self.taskManagerId.encode('utf-8') if sys.version_info[0] == 2 else self.taskManagerId)
+        oprot.writeStructBegin('TFaultInjected')
+        if self.victim is not None:
+            oprot.writeFieldBegin('victim', TType.STRING, 1)
+            oprot.writeString(self.victim.encode('utf-8') if sys.version_info[0] == 2 else self.victim)
             oprot.writeFieldEnd()
-        if self.address is not None:
-            oprot.writeFieldBegin('address', TType.STRING, 2)
-            oprot.writeString(self.address.encode('utf-8') if sys.version_info[0] == 2 else self.address)
-            oprot.writeFieldEnd()
-        if self.host is not None:
-            oprot.writeFieldBegin('host', TType.STRING, 3)
-            oprot.writeString(self.host.encode('utf-8') if sys.version_info[0] == 2 else self.host)
-            oprot.writeFieldEnd()
-        if self.pid is not None:
-            oprot.writeFieldBegin('pid', TType.I64, 4)
-            oprot.writeI64(self.pid)
-            oprot.writeFieldEnd()
-        if self.slots is not None:
-            oprot.writeFieldBegin('slots', TType.I64, 5)
-            oprot.writeI64(self.slots)
-            oprot.writeFieldEnd()
-        if self.workerId is not None:
-            oprot.writeFieldBegin('workerId', TType.STRING, 6)
-            oprot.writeString(self.workerId.encode('utf-8') if sys.version_info[0] == 2 else self.workerId)
-            oprot.writeFieldEnd()
-        if self.processMemoryMib is not None:
-            oprot.writeFieldBegin('processMemoryMib', TType.I64, 7)
-            oprot.writeI64(self.processMemoryMib)
-            oprot.writeFieldEnd()
-        if self.executorHeapMib is not None:
-            oprot.writeFieldBegin('executorHeapMib', TType.I64, 8)
-            oprot.writeI64(self.executorHeapMib)
-            oprot.writeFieldEnd()
-        if self.cores is not None:
-            oprot.writeFieldBegin('cores', TType.I64, 9)
-            oprot.writeI64(self.cores)
+        if self.atMs is not None:
+            oprot.writeFieldBegin('atMs', TType.I64, 2)
+            oprot.writeI64(self.atMs)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -2246,6 +3859,214 @@ class TExecutorStatus(object):
         return not (self == other)
 
 
+class TTaskManagerRegistration(object):
+    """
+    What a TaskManager brings.  Flink: `TaskExecutorRegistration`.
+
+    Attributes:
+     - taskManagerId
+     - address: `host:port` of its Thrift server
+     - host
+     - pid: process id on its host
+     - slots
+     - workerId: the ResourceProvider's name for the worker (container id; empty for standalone)
+     - processMemoryMib: mebibytes
+     - executorHeapMib: mebibytes
+     - cores
+     - allocations: what it holds already, given by an earlier leader
+     - executors
+
+    """
+
+    __slots__ = (
+        'taskManagerId',
+        'address',
+        'host',
+        'pid',
+        'slots',
+        'workerId',
+        'processMemoryMib',
+        'executorHeapMib',
+        'cores',
+        'allocations',
+        'executors',
+    )
+
+
+    def __init__(self, taskManagerId=None, address=None, host=None, pid=None, slots=None, workerId=None, processMemoryMib=None, executorHeapMib=None, cores=None, allocations=None, executors=None,):
+        self.taskManagerId = taskManagerId
+        self.address = address
+        self.host = host
+        self.pid = pid
+        self.slots = slots
+        self.workerId = workerId
+        self.processMemoryMib = processMemoryMib
+        self.executorHeapMib = executorHeapMib
+        self.cores = cores
+        self.allocations = allocations
+        self.executors = executors
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 1:
+                if ftype == TType.STRING:
+                    self.taskManagerId = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 2:
+                if ftype == TType.STRING:
+                    self.address = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 3:
+                if ftype == TType.STRING:
+                    self.host = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 4:
+                if ftype == TType.I64:
+                    self.pid = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 5:
+                if ftype == TType.I64:
+                    self.slots = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 6:
+                if ftype == TType.STRING:
+                    self.workerId = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 7:
+                if ftype == TType.I64:
+                    self.processMemoryMib = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 8:
+                if ftype == TType.I64:
+                    self.executorHeapMib = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 9:
+                if ftype == TType.I64:
+                    self.cores = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 10:
+                if ftype == TType.LIST:
+                    self.allocations = []
+                    (_etype141, _size138) = iprot.readListBegin()
+                    for _i142 in range(_size138):
+                        _elem143 = TSlotStatus()
+                        _elem143.read(iprot)
+                        self.allocations.append(_elem143)
+                    iprot.readListEnd()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 11:
+                if ftype == TType.LIST:
+                    self.executors = []
+                    (_etype147, _size144) = iprot.readListBegin()
+                    for _i148 in range(_size144):
+                        _elem149 = TExecutorStatus()
+                        _elem149.read(iprot)
+                        self.executors.append(_elem149)
+                    iprot.readListEnd()
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('TTaskManagerRegistration')
+        if self.taskManagerId is not None:
+            oprot.writeFieldBegin('taskManagerId', TType.STRING, 1)
+            oprot.writeString(self.taskManagerId.encode('utf-8') if sys.version_info[0] == 2 else self.taskManagerId)
+            oprot.writeFieldEnd()
+        if self.address is not None:
+            oprot.writeFieldBegin('address', TType.STRING, 2)
+            oprot.writeString(self.address.encode('utf-8') if sys.version_info[0] == 2 else self.address)
+            oprot.writeFieldEnd()
+        if self.host is not None:
+            oprot.writeFieldBegin('host', TType.STRING, 3)
+            oprot.writeString(self.host.encode('utf-8') if sys.version_info[0] == 2 else self.host)
+            oprot.writeFieldEnd()
+        if self.pid is not None:
+            oprot.writeFieldBegin('pid', TType.I64, 4)
+            oprot.writeI64(self.pid)
+            oprot.writeFieldEnd()
+        if self.slots is not None:
+            oprot.writeFieldBegin('slots', TType.I64, 5)
+            oprot.writeI64(self.slots)
+            oprot.writeFieldEnd()
+        if self.workerId is not None:
+            oprot.writeFieldBegin('workerId', TType.STRING, 6)
+            oprot.writeString(self.workerId.encode('utf-8') if sys.version_info[0] == 2 else self.workerId)
+            oprot.writeFieldEnd()
+        if self.processMemoryMib is not None:
+            oprot.writeFieldBegin('processMemoryMib', TType.I64, 7)
+            oprot.writeI64(self.processMemoryMib)
+            oprot.writeFieldEnd()
+        if self.executorHeapMib is not None:
+            oprot.writeFieldBegin('executorHeapMib', TType.I64, 8)
+            oprot.writeI64(self.executorHeapMib)
+            oprot.writeFieldEnd()
+        if self.cores is not None:
+            oprot.writeFieldBegin('cores', TType.I64, 9)
+            oprot.writeI64(self.cores)
+            oprot.writeFieldEnd()
+        if self.allocations is not None:
+            oprot.writeFieldBegin('allocations', TType.LIST, 10)
+            oprot.writeListBegin(TType.STRUCT, len(self.allocations))
+            for iter150 in self.allocations:
+                iter150.write(oprot)
+            oprot.writeListEnd()
+            oprot.writeFieldEnd()
+        if self.executors is not None:
+            oprot.writeFieldBegin('executors', TType.LIST, 11)
+            oprot.writeListBegin(TType.STRUCT, len(self.executors))
+            for iter151 in self.executors:
+                iter151.write(oprot)
+            oprot.writeListEnd()
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+
+
 class TTaskManagerHeartbeat(object):
     """
     Slot and executor report.  Flink: `TaskExecutorHeartbeatPayload`.
@@ -2286,22 +4107,22 @@ class TTaskManagerHeartbeat(object):
             elif fid == 2:
                 if ftype == TType.LIST:
                     self.slots = []
-                    (_etype83, _size80) = iprot.readListBegin()
-                    for _i84 in range(_size80):
-                        _elem85 = TSlotStatus()
-                        _elem85.read(iprot)
-                        self.slots.append(_elem85)
+                    (_etype155, _size152) = iprot.readListBegin()
+                    for _i156 in range(_size152):
+                        _elem157 = TSlotStatus()
+                        _elem157.read(iprot)
+                        self.slots.append(_elem157)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 3:
                 if ftype == TType.LIST:
                     self.executors = []
-                    (_etype89, _size86) = iprot.readListBegin()
-                    for _i90 in range(_size86):
-                        _elem91 = TExecutorStatus()
-                        _elem91.read(iprot)
-                        self.executors.append(_elem91)
+                    (_etype161, _size158) = iprot.readListBegin()
+                    for _i162 in range(_size158):
+                        _elem163 = TExecutorStatus()
+                        _elem163.read(iprot)
+                        self.executors.append(_elem163)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -2322,15 +4143,15 @@ class TTaskManagerHeartbeat(object):
         if self.slots is not None:
             oprot.writeFieldBegin('slots', TType.LIST, 2)
             oprot.writeListBegin(TType.STRUCT, len(self.slots))
-            for iter92 in self.slots:
-                iter92.write(oprot)
+            for iter164 in self.slots:
+                iter164.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.executors is not None:
             oprot.writeFieldBegin('executors', TType.LIST, 3)
             oprot.writeListBegin(TType.STRUCT, len(self.executors))
-            for iter93 in self.executors:
-                iter93.write(oprot)
+            for iter165 in self.executors:
+                iter165.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -2461,6 +4282,7 @@ class TSlotOffer(object):
      - slotIndex
      - taskManagerId
      - address: the TaskManager's Thrift address
+     - executor: the executor that serves the slot already
 
     """
 
@@ -2469,14 +4291,16 @@ class TSlotOffer(object):
         'slotIndex',
         'taskManagerId',
         'address',
+        'executor',
     )
 
 
-    def __init__(self, allocationId=None, slotIndex=None, taskManagerId=None, address=None,):
+    def __init__(self, allocationId=None, slotIndex=None, taskManagerId=None, address=None, executor=None,):
         self.allocationId = allocationId
         self.slotIndex = slotIndex
         self.taskManagerId = taskManagerId
         self.address = address
+        self.executor = executor
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -2507,6 +4331,12 @@ class TSlotOffer(object):
                     self.address = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
+            elif fid == 5:
+                if ftype == TType.STRUCT:
+                    self.executor = TExecutorStatus()
+                    self.executor.read(iprot)
+                else:
+                    iprot.skip(ftype)
             else:
                 iprot.skip(ftype)
             iprot.readFieldEnd()
@@ -2532,6 +4362,10 @@ class TSlotOffer(object):
         if self.address is not None:
             oprot.writeFieldBegin('address', TType.STRING, 4)
             oprot.writeString(self.address.encode('utf-8') if sys.version_info[0] == 2 else self.address)
+            oprot.writeFieldEnd()
+        if self.executor is not None:
+            oprot.writeFieldBegin('executor', TType.STRUCT, 5)
+            self.executor.write(oprot)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -2641,31 +4475,31 @@ class TExecutorDescriptor(object):
             elif fid == 7:
                 if ftype == TType.LIST:
                     self.allocationIds = []
-                    (_etype97, _size94) = iprot.readListBegin()
-                    for _i98 in range(_size94):
-                        _elem99 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.allocationIds.append(_elem99)
+                    (_etype169, _size166) = iprot.readListBegin()
+                    for _i170 in range(_size166):
+                        _elem171 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.allocationIds.append(_elem171)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 8:
                 if ftype == TType.LIST:
                     self.javaOptions = []
-                    (_etype103, _size100) = iprot.readListBegin()
-                    for _i104 in range(_size100):
-                        _elem105 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.javaOptions.append(_elem105)
+                    (_etype175, _size172) = iprot.readListBegin()
+                    for _i176 in range(_size172):
+                        _elem177 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.javaOptions.append(_elem177)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 9:
                 if ftype == TType.MAP:
                     self.environment = {}
-                    (_ktype107, _vtype108, _size106) = iprot.readMapBegin()
-                    for _i110 in range(_size106):
-                        _key111 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        _val112 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.environment[_key111] = _val112
+                    (_ktype179, _vtype180, _size178) = iprot.readMapBegin()
+                    for _i182 in range(_size178):
+                        _key183 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _val184 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.environment[_key183] = _val184
                     iprot.readMapEnd()
                 else:
                     iprot.skip(ftype)
@@ -2706,23 +4540,23 @@ class TExecutorDescriptor(object):
         if self.allocationIds is not None:
             oprot.writeFieldBegin('allocationIds', TType.LIST, 7)
             oprot.writeListBegin(TType.STRING, len(self.allocationIds))
-            for iter113 in self.allocationIds:
-                oprot.writeString(iter113.encode('utf-8') if sys.version_info[0] == 2 else iter113)
+            for iter185 in self.allocationIds:
+                oprot.writeString(iter185.encode('utf-8') if sys.version_info[0] == 2 else iter185)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.javaOptions is not None:
             oprot.writeFieldBegin('javaOptions', TType.LIST, 8)
             oprot.writeListBegin(TType.STRING, len(self.javaOptions))
-            for iter114 in self.javaOptions:
-                oprot.writeString(iter114.encode('utf-8') if sys.version_info[0] == 2 else iter114)
+            for iter186 in self.javaOptions:
+                oprot.writeString(iter186.encode('utf-8') if sys.version_info[0] == 2 else iter186)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.environment is not None:
             oprot.writeFieldBegin('environment', TType.MAP, 9)
             oprot.writeMapBegin(TType.STRING, TType.STRING, len(self.environment))
-            for kiter115, viter116 in self.environment.items():
-                oprot.writeString(kiter115.encode('utf-8') if sys.version_info[0] == 2 else kiter115)
-                oprot.writeString(viter116.encode('utf-8') if sys.version_info[0] == 2 else viter116)
+            for kiter187, viter188 in self.environment.items():
+                oprot.writeString(kiter187.encode('utf-8') if sys.version_info[0] == 2 else kiter187)
+                oprot.writeString(viter188.encode('utf-8') if sys.version_info[0] == 2 else viter188)
             oprot.writeMapEnd()
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -2966,11 +4800,11 @@ class TDriverAssignment(object):
             elif fid == 8:
                 if ftype == TType.MAP:
                     self.configuration = {}
-                    (_ktype118, _vtype119, _size117) = iprot.readMapBegin()
-                    for _i121 in range(_size117):
-                        _key122 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        _val123 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.configuration[_key122] = _val123
+                    (_ktype190, _vtype191, _size189) = iprot.readMapBegin()
+                    for _i193 in range(_size189):
+                        _key194 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _val195 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.configuration[_key194] = _val195
                     iprot.readMapEnd()
                 else:
                     iprot.skip(ftype)
@@ -3015,9 +4849,9 @@ class TDriverAssignment(object):
         if self.configuration is not None:
             oprot.writeFieldBegin('configuration', TType.MAP, 8)
             oprot.writeMapBegin(TType.STRING, TType.STRING, len(self.configuration))
-            for kiter124, viter125 in self.configuration.items():
-                oprot.writeString(kiter124.encode('utf-8') if sys.version_info[0] == 2 else kiter124)
-                oprot.writeString(viter125.encode('utf-8') if sys.version_info[0] == 2 else viter125)
+            for kiter196, viter197 in self.configuration.items():
+                oprot.writeString(kiter196.encode('utf-8') if sys.version_info[0] == 2 else kiter196)
+                oprot.writeString(viter197.encode('utf-8') if sys.version_info[0] == 2 else viter197)
             oprot.writeMapEnd()
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -3059,6 +4893,7 @@ class TDriverRegistration(object):
      - javaOptions
      - environment
      - milestonesMs: milestone name → milliseconds since the epoch
+     - attempt: deployment it runs already, under an earlier leader
 
     """
 
@@ -3072,10 +4907,11 @@ class TDriverRegistration(object):
         'javaOptions',
         'environment',
         'milestonesMs',
+        'attempt',
     )
 
 
-    def __init__(self, jobId=None, driverId=None, address=None, pid=None, driverUrl=None, appId=None, javaOptions=None, environment=None, milestonesMs=None,):
+    def __init__(self, jobId=None, driverId=None, address=None, pid=None, driverUrl=None, appId=None, javaOptions=None, environment=None, milestonesMs=None, attempt=None,):
         self.jobId = jobId
         self.driverId = driverId
         self.address = address
@@ -3085,6 +4921,7 @@ class TDriverRegistration(object):
         self.javaOptions = javaOptions
         self.environment = environment
         self.milestonesMs = milestonesMs
+        self.attempt = attempt
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -3128,33 +4965,38 @@ class TDriverRegistration(object):
             elif fid == 7:
                 if ftype == TType.LIST:
                     self.javaOptions = []
-                    (_etype129, _size126) = iprot.readListBegin()
-                    for _i130 in range(_size126):
-                        _elem131 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.javaOptions.append(_elem131)
+                    (_etype201, _size198) = iprot.readListBegin()
+                    for _i202 in range(_size198):
+                        _elem203 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.javaOptions.append(_elem203)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 8:
                 if ftype == TType.MAP:
                     self.environment = {}
-                    (_ktype133, _vtype134, _size132) = iprot.readMapBegin()
-                    for _i136 in range(_size132):
-                        _key137 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        _val138 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.environment[_key137] = _val138
+                    (_ktype205, _vtype206, _size204) = iprot.readMapBegin()
+                    for _i208 in range(_size204):
+                        _key209 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _val210 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.environment[_key209] = _val210
                     iprot.readMapEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 9:
                 if ftype == TType.MAP:
                     self.milestonesMs = {}
-                    (_ktype140, _vtype141, _size139) = iprot.readMapBegin()
-                    for _i143 in range(_size139):
-                        _key144 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        _val145 = iprot.readI64()
-                        self.milestonesMs[_key144] = _val145
+                    (_ktype212, _vtype213, _size211) = iprot.readMapBegin()
+                    for _i215 in range(_size211):
+                        _key216 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _val217 = iprot.readI64()
+                        self.milestonesMs[_key216] = _val217
                     iprot.readMapEnd()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 10:
+                if ftype == TType.I64:
+                    self.attempt = iprot.readI64()
                 else:
                     iprot.skip(ftype)
             else:
@@ -3194,25 +5036,29 @@ class TDriverRegistration(object):
         if self.javaOptions is not None:
             oprot.writeFieldBegin('javaOptions', TType.LIST, 7)
             oprot.writeListBegin(TType.STRING, len(self.javaOptions))
-            for iter146 in self.javaOptions:
-                oprot.writeString(iter146.encode('utf-8') if sys.version_info[0] == 2 else iter146)
+            for iter218 in self.javaOptions:
+                oprot.writeString(iter218.encode('utf-8') if sys.version_info[0] == 2 else iter218)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.environment is not None:
             oprot.writeFieldBegin('environment', TType.MAP, 8)
             oprot.writeMapBegin(TType.STRING, TType.STRING, len(self.environment))
-            for kiter147, viter148 in self.environment.items():
-                oprot.writeString(kiter147.encode('utf-8') if sys.version_info[0] == 2 else kiter147)
-                oprot.writeString(viter148.encode('utf-8') if sys.version_info[0] == 2 else viter148)
+            for kiter219, viter220 in self.environment.items():
+                oprot.writeString(kiter219.encode('utf-8') if sys.version_info[0] == 2 else kiter219)
+                oprot.writeString(viter220.encode('utf-8') if sys.version_info[0] == 2 else viter220)
             oprot.writeMapEnd()
             oprot.writeFieldEnd()
         if self.milestonesMs is not None:
             oprot.writeFieldBegin('milestonesMs', TType.MAP, 9)
             oprot.writeMapBegin(TType.STRING, TType.I64, len(self.milestonesMs))
-            for kiter149, viter150 in self.milestonesMs.items():
-                oprot.writeString(kiter149.encode('utf-8') if sys.version_info[0] == 2 else kiter149)
-                oprot.writeI64(viter150)
+            for kiter221, viter222 in self.milestonesMs.items():
+                oprot.writeString(kiter221.encode('utf-8') if sys.version_info[0] == 2 else kiter221)
+                oprot.writeI64(viter222)
             oprot.writeMapEnd()
+            oprot.writeFieldEnd()
+        if self.attempt is not None:
+            oprot.writeFieldBegin('attempt', TType.I64, 10)
+            oprot.writeI64(self.attempt)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -3253,6 +5099,7 @@ class TDriverReport(object):
      - milestonesMs: milestone name → milliseconds since the epoch
      - error: FAILED only
      - driverUnusable: FAILED only: the SparkContext is gone as well; only a new driver helps
+     - checkpoints
 
     """
 
@@ -3266,10 +5113,11 @@ class TDriverReport(object):
         'milestonesMs',
         'error',
         'driverUnusable',
+        'checkpoints',
     )
 
 
-    def __init__(self, jobId=None, driverId=None, attempt=None, phase=None, executorIds=None, queries=None, milestonesMs=None, error=None, driverUnusable=None,):
+    def __init__(self, jobId=None, driverId=None, attempt=None, phase=None, executorIds=None, queries=None, milestonesMs=None, error=None, driverUnusable=None, checkpoints=None,):
         self.jobId = jobId
         self.driverId = driverId
         self.attempt = attempt
@@ -3279,6 +5127,7 @@ class TDriverReport(object):
         self.milestonesMs = milestonesMs
         self.error = error
         self.driverUnusable = driverUnusable
+        self.checkpoints = checkpoints
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -3312,32 +5161,32 @@ class TDriverReport(object):
             elif fid == 5:
                 if ftype == TType.LIST:
                     self.executorIds = []
-                    (_etype154, _size151) = iprot.readListBegin()
-                    for _i155 in range(_size151):
-                        _elem156 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.executorIds.append(_elem156)
+                    (_etype226, _size223) = iprot.readListBegin()
+                    for _i227 in range(_size223):
+                        _elem228 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.executorIds.append(_elem228)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 6:
                 if ftype == TType.LIST:
                     self.queries = []
-                    (_etype160, _size157) = iprot.readListBegin()
-                    for _i161 in range(_size157):
-                        _elem162 = TQueryProgress()
-                        _elem162.read(iprot)
-                        self.queries.append(_elem162)
+                    (_etype232, _size229) = iprot.readListBegin()
+                    for _i233 in range(_size229):
+                        _elem234 = TQueryProgress()
+                        _elem234.read(iprot)
+                        self.queries.append(_elem234)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 7:
                 if ftype == TType.MAP:
                     self.milestonesMs = {}
-                    (_ktype164, _vtype165, _size163) = iprot.readMapBegin()
-                    for _i167 in range(_size163):
-                        _key168 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        _val169 = iprot.readI64()
-                        self.milestonesMs[_key168] = _val169
+                    (_ktype236, _vtype237, _size235) = iprot.readMapBegin()
+                    for _i239 in range(_size235):
+                        _key240 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _val241 = iprot.readI64()
+                        self.milestonesMs[_key240] = _val241
                     iprot.readMapEnd()
                 else:
                     iprot.skip(ftype)
@@ -3350,6 +5199,17 @@ class TDriverReport(object):
             elif fid == 9:
                 if ftype == TType.BOOL:
                     self.driverUnusable = iprot.readBool()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 10:
+                if ftype == TType.LIST:
+                    self.checkpoints = []
+                    (_etype245, _size242) = iprot.readListBegin()
+                    for _i246 in range(_size242):
+                        _elem247 = TCheckpointOutcome()
+                        _elem247.read(iprot)
+                        self.checkpoints.append(_elem247)
+                    iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             else:
@@ -3381,23 +5241,23 @@ class TDriverReport(object):
         if self.executorIds is not None:
             oprot.writeFieldBegin('executorIds', TType.LIST, 5)
             oprot.writeListBegin(TType.STRING, len(self.executorIds))
-            for iter170 in self.executorIds:
-                oprot.writeString(iter170.encode('utf-8') if sys.version_info[0] == 2 else iter170)
+            for iter248 in self.executorIds:
+                oprot.writeString(iter248.encode('utf-8') if sys.version_info[0] == 2 else iter248)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.queries is not None:
             oprot.writeFieldBegin('queries', TType.LIST, 6)
             oprot.writeListBegin(TType.STRUCT, len(self.queries))
-            for iter171 in self.queries:
-                iter171.write(oprot)
+            for iter249 in self.queries:
+                iter249.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.milestonesMs is not None:
             oprot.writeFieldBegin('milestonesMs', TType.MAP, 7)
             oprot.writeMapBegin(TType.STRING, TType.I64, len(self.milestonesMs))
-            for kiter172, viter173 in self.milestonesMs.items():
-                oprot.writeString(kiter172.encode('utf-8') if sys.version_info[0] == 2 else kiter172)
-                oprot.writeI64(viter173)
+            for kiter250, viter251 in self.milestonesMs.items():
+                oprot.writeString(kiter250.encode('utf-8') if sys.version_info[0] == 2 else kiter250)
+                oprot.writeI64(viter251)
             oprot.writeMapEnd()
             oprot.writeFieldEnd()
         if self.error is not None:
@@ -3407,6 +5267,13 @@ class TDriverReport(object):
         if self.driverUnusable is not None:
             oprot.writeFieldBegin('driverUnusable', TType.BOOL, 9)
             oprot.writeBool(self.driverUnusable)
+            oprot.writeFieldEnd()
+        if self.checkpoints is not None:
+            oprot.writeFieldBegin('checkpoints', TType.LIST, 10)
+            oprot.writeListBegin(TType.STRUCT, len(self.checkpoints))
+            for iter252 in self.checkpoints:
+                iter252.write(oprot)
+            oprot.writeListEnd()
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -3442,6 +5309,7 @@ class TDriverDeployment(object):
      - submission
      - executorIds: executors that must have registered before queries start
      - totalCores: total task threads of those executors
+     - restore: state to begin with where the job has none
 
     """
 
@@ -3450,14 +5318,16 @@ class TDriverDeployment(object):
         'submission',
         'executorIds',
         'totalCores',
+        'restore',
     )
 
 
-    def __init__(self, attempt=None, submission=None, executorIds=None, totalCores=None,):
+    def __init__(self, attempt=None, submission=None, executorIds=None, totalCores=None, restore=None,):
         self.attempt = attempt
         self.submission = submission
         self.executorIds = executorIds
         self.totalCores = totalCores
+        self.restore = restore
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -3482,16 +5352,22 @@ class TDriverDeployment(object):
             elif fid == 3:
                 if ftype == TType.LIST:
                     self.executorIds = []
-                    (_etype177, _size174) = iprot.readListBegin()
-                    for _i178 in range(_size174):
-                        _elem179 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.executorIds.append(_elem179)
+                    (_etype256, _size253) = iprot.readListBegin()
+                    for _i257 in range(_size253):
+                        _elem258 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.executorIds.append(_elem258)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 4:
                 if ftype == TType.I64:
                     self.totalCores = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 5:
+                if ftype == TType.STRUCT:
+                    self.restore = TRestoreSettings()
+                    self.restore.read(iprot)
                 else:
                     iprot.skip(ftype)
             else:
@@ -3515,13 +5391,17 @@ class TDriverDeployment(object):
         if self.executorIds is not None:
             oprot.writeFieldBegin('executorIds', TType.LIST, 3)
             oprot.writeListBegin(TType.STRING, len(self.executorIds))
-            for iter180 in self.executorIds:
-                oprot.writeString(iter180.encode('utf-8') if sys.version_info[0] == 2 else iter180)
+            for iter259 in self.executorIds:
+                oprot.writeString(iter259.encode('utf-8') if sys.version_info[0] == 2 else iter259)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.totalCores is not None:
             oprot.writeFieldBegin('totalCores', TType.I64, 4)
             oprot.writeI64(self.totalCores)
+            oprot.writeFieldEnd()
+        if self.restore is not None:
+            oprot.writeFieldBegin('restore', TType.STRUCT, 5)
+            self.restore.write(oprot)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -3566,6 +5446,115 @@ TErrorInfo.thrift_spec = (
     (2, TType.STRING, 'message', 'UTF8', None, ),  # 2
     (3, TType.STRING, 'details', 'UTF8', None, ),  # 3
 )
+all_structs.append(TSourceProgress)
+TSourceProgress.thrift_spec = (
+    None,  # 0
+    (1, TType.STRING, 'description', 'UTF8', None, ),  # 1
+    (2, TType.STRING, 'startOffset', 'UTF8', None, ),  # 2
+    (3, TType.STRING, 'endOffset', 'UTF8', None, ),  # 3
+    (4, TType.STRING, 'latestOffset', 'UTF8', None, ),  # 4
+    (5, TType.I64, 'inputRows', None, None, ),  # 5
+)
+all_structs.append(TStateOperatorProgress)
+TStateOperatorProgress.thrift_spec = (
+    None,  # 0
+    (1, TType.STRING, 'name', 'UTF8', None, ),  # 1
+    (2, TType.I64, 'rows', None, None, ),  # 2
+    (3, TType.I64, 'bytes', None, None, ),  # 3
+    (4, TType.I64, 'rowsUpdated', None, None, ),  # 4
+    (5, TType.I64, 'rowsRemoved', None, None, ),  # 5
+    (6, TType.I64, 'partitions', None, None, ),  # 6
+)
+all_structs.append(TQueryPosition)
+TQueryPosition.thrift_spec = (
+    None,  # 0
+    (1, TType.STRING, 'query', 'UTF8', None, ),  # 1
+    (2, TType.I64, 'batchId', None, None, ),  # 2
+    (3, TType.STRING, 'directory', 'UTF8', None, ),  # 3
+    (4, TType.I64, 'committedMs', None, None, ),  # 4
+    (5, TType.I64, 'watermarkMs', None, None, ),  # 5
+    (6, TType.LIST, 'sources', (TType.STRUCT, [TSourceProgress, None], False), None, ),  # 6
+    (7, TType.LIST, 'operators', (TType.STRUCT, [TStateOperatorProgress, None], False), None, ),  # 7
+)
+all_structs.append(TCheckpointInfo)
+TCheckpointInfo.thrift_spec = (
+    None,  # 0
+    (1, TType.I64, 'checkpointId', None, None, ),  # 1
+    (2, TType.I32, 'kind', None, None, ),  # 2
+    (3, TType.I32, 'status', None, None, ),  # 3
+    (4, TType.I32, 'trigger', None, None, ),  # 4
+    (5, TType.I64, 'triggerMs', None, None, ),  # 5
+    (6, TType.I64, 'endMs', None, None, ),  # 6
+    (7, TType.I64, 'commitWaitMs', None, None, ),  # 7
+    (8, TType.I64, 'pauseMs', None, None, ),  # 8
+    (9, TType.I64, 'copyMs', None, None, ),  # 9
+    (10, TType.I64, 'persistMs', None, None, ),  # 10
+    (11, TType.LIST, 'positions', (TType.STRUCT, [TQueryPosition, None], False), None, ),  # 11
+    (12, TType.STRING, 'externalPath', 'UTF8', None, ),  # 12
+    (13, TType.I64, 'copiedBytes', None, None, ),  # 13
+    (14, TType.BOOL, 'discarded', None, None, ),  # 14
+    (15, TType.STRING, 'failure', 'UTF8', None, ),  # 15
+    (16, TType.STRING, 'requestId', 'UTF8', None, ),  # 16
+)
+all_structs.append(TRestoredState)
+TRestoredState.thrift_spec = (
+    None,  # 0
+    (1, TType.STRING, 'path', 'UTF8', None, ),  # 1
+    (2, TType.I32, 'kind', None, None, ),  # 2
+    (3, TType.I64, 'checkpointId', None, None, ),  # 3
+    (4, TType.I64, 'restoredMs', None, None, ),  # 4
+    (5, TType.STRING, 'claimMode', 'UTF8', None, ),  # 5
+)
+all_structs.append(TJobCheckpoints)
+TJobCheckpoints.thrift_spec = (
+    None,  # 0
+    (1, TType.STRING, 'jobId', 'UTF8', None, ),  # 1
+    (2, TType.I64, 'completed', None, None, ),  # 2
+    (3, TType.I64, 'failed', None, None, ),  # 3
+    (4, TType.LIST, 'history', (TType.STRUCT, [TCheckpointInfo, None], False), None, ),  # 4
+    (5, TType.STRUCT, 'restored', [TRestoredState, None], None, ),  # 5
+    (6, TType.I64, 'intervalMs', None, None, ),  # 6
+    (7, TType.I64, 'minPauseMs', None, None, ),  # 7
+    (8, TType.I64, 'timeoutMs', None, None, ),  # 8
+    (9, TType.I64, 'tolerableFailures', None, None, ),  # 9
+    (10, TType.I64, 'retained', None, None, ),  # 10
+    (11, TType.STRING, 'retention', 'UTF8', None, ),  # 11
+    (12, TType.STRING, 'directory', 'UTF8', None, ),  # 12
+)
+all_structs.append(TCheckpointRequest)
+TCheckpointRequest.thrift_spec = (
+    None,  # 0
+    (1, TType.STRING, 'requestId', 'UTF8', None, ),  # 1
+    (2, TType.I32, 'kind', None, None, ),  # 2
+    (3, TType.STRING, 'targetDir', 'UTF8', None, ),  # 3
+    (4, TType.I32, 'after', None, None, ),  # 4
+)
+all_structs.append(TCheckpointOrder)
+TCheckpointOrder.thrift_spec = (
+    None,  # 0
+    (1, TType.I64, 'checkpointId', None, None, ),  # 1
+    (2, TType.I32, 'kind', None, None, ),  # 2
+    (3, TType.I32, 'after', None, None, ),  # 3
+    (4, TType.STRING, 'target', 'UTF8', None, ),  # 4
+)
+all_structs.append(TCheckpointOutcome)
+TCheckpointOutcome.thrift_spec = (
+    None,  # 0
+    (1, TType.I64, 'checkpointId', None, None, ),  # 1
+    (2, TType.STRING, 'failure', 'UTF8', None, ),  # 2
+    (3, TType.LIST, 'positions', (TType.STRUCT, [TQueryPosition, None], False), None, ),  # 3
+    (4, TType.I64, 'commitWaitMs', None, None, ),  # 4
+    (5, TType.I64, 'pauseMs', None, None, ),  # 5
+    (6, TType.I64, 'copyMs', None, None, ),  # 6
+    (7, TType.I64, 'copiedBytes', None, None, ),  # 7
+)
+all_structs.append(TRestoreSettings)
+TRestoreSettings.thrift_spec = (
+    None,  # 0
+    (1, TType.STRING, 'path', 'UTF8', None, ),  # 1
+    (2, TType.I32, 'claimMode', None, None, ),  # 2
+    (3, TType.BOOL, 'latest', None, None, ),  # 3
+)
 all_structs.append(TJobSubmission)
 TJobSubmission.thrift_spec = (
     None,  # 0
@@ -3577,6 +5566,7 @@ TJobSubmission.thrift_spec = (
     (6, TType.STRING, 'jobKey', 'UTF8', None, ),  # 6
     (7, TType.MAP, 'files', (TType.STRING, 'UTF8', TType.STRING, 'BINARY', False), None, ),  # 7
     (8, TType.LIST, 'scriptArgv', (TType.STRING, 'UTF8', False), None, ),  # 8
+    (9, TType.STRUCT, 'restore', [TRestoreSettings, None], None, ),  # 9
 )
 all_structs.append(TJobSubmitted)
 TJobSubmitted.thrift_spec = (
@@ -3631,6 +5621,10 @@ TQueryProgress.thrift_spec = (
     (11, TType.I64, 'totalOutputRows', None, None, ),  # 11
     (12, TType.I64, 'stateRows', None, None, ),  # 12
     (13, TType.I64, 'stateBytes', None, None, ),  # 13
+    (14, TType.MAP, 'durationsMs', (TType.STRING, 'UTF8', TType.I64, None, False), None, ),  # 14
+    (15, TType.LIST, 'sources', (TType.STRUCT, [TSourceProgress, None], False), None, ),  # 15
+    (16, TType.LIST, 'operators', (TType.STRUCT, [TStateOperatorProgress, None], False), None, ),  # 16
+    (17, TType.STRING, 'directory', 'UTF8', None, ),  # 17
 )
 all_structs.append(TFailureInfo)
 TFailureInfo.thrift_spec = (
@@ -3674,19 +5668,20 @@ TLeaderInfo.thrift_spec = (
     (2, TType.STRING, 'address', 'UTF8', None, ),  # 2
     (3, TType.STRING, 'version', 'UTF8', None, ),  # 3
     (4, TType.STRING, 'clusterId', 'UTF8', None, ),  # 4
+    (5, TType.STRING, 'webAddress', 'UTF8', None, ),  # 5
 )
-all_structs.append(TTaskManagerRegistration)
-TTaskManagerRegistration.thrift_spec = (
+all_structs.append(TFaultRequest)
+TFaultRequest.thrift_spec = (
     None,  # 0
-    (1, TType.STRING, 'taskManagerId', 'UTF8', None, ),  # 1
-    (2, TType.STRING, 'address', 'UTF8', None, ),  # 2
-    (3, TType.STRING, 'host', 'UTF8', None, ),  # 3
-    (4, TType.I64, 'pid', None, None, ),  # 4
-    (5, TType.I64, 'slots', None, None, ),  # 5
-    (6, TType.STRING, 'workerId', 'UTF8', None, ),  # 6
-    (7, TType.I64, 'processMemoryMib', None, None, ),  # 7
-    (8, TType.I64, 'executorHeapMib', None, None, ),  # 8
-    (9, TType.I64, 'cores', None, None, ),  # 9
+    (1, TType.I32, 'kind', None, None, ),  # 1
+    (2, TType.STRING, 'jobId', 'UTF8', None, ),  # 2
+    (3, TType.BOOL, 'checkOnly', None, None, ),  # 3
+)
+all_structs.append(TFaultInjected)
+TFaultInjected.thrift_spec = (
+    None,  # 0
+    (1, TType.STRING, 'victim', 'UTF8', None, ),  # 1
+    (2, TType.I64, 'atMs', None, None, ),  # 2
 )
 all_structs.append(TSlotStatus)
 TSlotStatus.thrift_spec = (
@@ -3703,6 +5698,21 @@ TExecutorStatus.thrift_spec = (
     (3, TType.STRING, 'driverId', 'UTF8', None, ),  # 3
     (4, TType.I64, 'pid', None, None, ),  # 4
     (5, TType.I64, 'cores', None, None, ),  # 5
+)
+all_structs.append(TTaskManagerRegistration)
+TTaskManagerRegistration.thrift_spec = (
+    None,  # 0
+    (1, TType.STRING, 'taskManagerId', 'UTF8', None, ),  # 1
+    (2, TType.STRING, 'address', 'UTF8', None, ),  # 2
+    (3, TType.STRING, 'host', 'UTF8', None, ),  # 3
+    (4, TType.I64, 'pid', None, None, ),  # 4
+    (5, TType.I64, 'slots', None, None, ),  # 5
+    (6, TType.STRING, 'workerId', 'UTF8', None, ),  # 6
+    (7, TType.I64, 'processMemoryMib', None, None, ),  # 7
+    (8, TType.I64, 'executorHeapMib', None, None, ),  # 8
+    (9, TType.I64, 'cores', None, None, ),  # 9
+    (10, TType.LIST, 'allocations', (TType.STRUCT, [TSlotStatus, None], False), None, ),  # 10
+    (11, TType.LIST, 'executors', (TType.STRUCT, [TExecutorStatus, None], False), None, ),  # 11
 )
 all_structs.append(TTaskManagerHeartbeat)
 TTaskManagerHeartbeat.thrift_spec = (
@@ -3725,6 +5735,7 @@ TSlotOffer.thrift_spec = (
     (2, TType.I64, 'slotIndex', None, None, ),  # 2
     (3, TType.STRING, 'taskManagerId', 'UTF8', None, ),  # 3
     (4, TType.STRING, 'address', 'UTF8', None, ),  # 4
+    (5, TType.STRUCT, 'executor', [TExecutorStatus, None], None, ),  # 5
 )
 all_structs.append(TExecutorDescriptor)
 TExecutorDescriptor.thrift_spec = (
@@ -3773,6 +5784,7 @@ TDriverRegistration.thrift_spec = (
     (7, TType.LIST, 'javaOptions', (TType.STRING, 'UTF8', False), None, ),  # 7
     (8, TType.MAP, 'environment', (TType.STRING, 'UTF8', TType.STRING, 'UTF8', False), None, ),  # 8
     (9, TType.MAP, 'milestonesMs', (TType.STRING, 'UTF8', TType.I64, None, False), None, ),  # 9
+    (10, TType.I64, 'attempt', None, None, ),  # 10
 )
 all_structs.append(TDriverReport)
 TDriverReport.thrift_spec = (
@@ -3786,6 +5798,7 @@ TDriverReport.thrift_spec = (
     (7, TType.MAP, 'milestonesMs', (TType.STRING, 'UTF8', TType.I64, None, False), None, ),  # 7
     (8, TType.STRUCT, 'error', [TErrorInfo, None], None, ),  # 8
     (9, TType.BOOL, 'driverUnusable', None, None, ),  # 9
+    (10, TType.LIST, 'checkpoints', (TType.STRUCT, [TCheckpointOutcome, None], False), None, ),  # 10
 )
 all_structs.append(TDriverDeployment)
 TDriverDeployment.thrift_spec = (
@@ -3794,6 +5807,7 @@ TDriverDeployment.thrift_spec = (
     (2, TType.STRUCT, 'submission', [TJobSubmission, None], None, ),  # 2
     (3, TType.LIST, 'executorIds', (TType.STRING, 'UTF8', False), None, ),  # 3
     (4, TType.I64, 'totalCores', None, None, ),  # 4
+    (5, TType.STRUCT, 'restore', [TRestoreSettings, None], None, ),  # 5
 )
 fix_spec(all_structs)
 del all_structs

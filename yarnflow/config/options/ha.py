@@ -1,0 +1,97 @@
+"""Options of high availability, under Flink's keys where the meaning is Flink's."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from yarnflow.config import declare
+from yarnflow.config.option import ConfigOption, Scope
+
+_CLUSTER = Scope.CLUSTER
+
+HA_TYPE: Final[ConfigOption[str]] = declare.choice(
+    "high-availability.type",
+    "none",
+    ("none", "zookeeper"),
+    _CLUSTER,
+    "zookeeper = masters elect a leader in ZooKeeper, jobs and checkpoints are kept there and in "
+    "high-availability.storageDir, and a new leader takes over running jobs; none = one master, whose end is "
+    "the end of its jobs.",
+)
+STORAGE_DIR: Final[ConfigOption[str]] = declare.string(
+    "high-availability.storageDir",
+    "",
+    _CLUSTER,
+    "Directory (a URI all machines reach) for the bodies of what ZooKeeper has pointers to: job graphs, "
+    "results. Needed with high-availability.type zookeeper, except on YARN, where empty = below the staging "
+    "directory.",
+)
+JOBMANAGERS: Final[ConfigOption[int]] = declare.integer(
+    "high-availability.jobmanagers",
+    2,
+    _CLUSTER,
+    "Masters of a cluster on YARN with high availability, the leader included: the leader starts standbys, "
+    "each an application of its own, until there are so many.",
+    at_least=1,
+)
+STANDBY_MODE: Final[ConfigOption[str]] = declare.choice(
+    "high-availability.standby-mode",
+    "cold",
+    ("cold", "warm", "hot"),
+    _CLUSTER,
+    "What masters have ready for the loss of a driver: cold = nothing; warm = a spare driver whose JVM is up "
+    "and has loaded its classes; hot = a spare driver with the job's session and executors on slots of their "
+    "own.",
+)
+ADOPTION_TIMEOUT_MS: Final[ConfigOption[int]] = declare.duration(
+    "high-availability.adoption-timeout",
+    "20 s",
+    _CLUSTER,
+    "How long a new leader waits for a running job's driver to report before it starts a new one. A driver "
+    "whose lease is gone is not waited for.",
+)
+ZOOKEEPER_QUORUM: Final[ConfigOption[str]] = declare.string(
+    "high-availability.zookeeper.quorum",
+    "",
+    _CLUSTER,
+    "ZooKeeper servers, host:port separated by commas.",
+)
+ZOOKEEPER_ROOT: Final[ConfigOption[str]] = declare.string(
+    "high-availability.zookeeper.path.root",
+    "/yarnflow",
+    _CLUSTER,
+    "Node below which every cluster has one of its own, named by high-availability.cluster-id.",
+)
+ZOOKEEPER_SESSION_TIMEOUT_MS: Final[ConfigOption[int]] = declare.duration(
+    "high-availability.zookeeper.client.session-timeout",
+    "10 s",
+    _CLUSTER,
+    "Silence after which ZooKeeper gives up a session: a frozen or cut-off master loses the lead, a driver "
+    "its lease. Killed processes are noticed at once, whatever it is. Flink's default is 60 s.",
+)
+ZOOKEEPER_CONNECTION_TIMEOUT_MS: Final[ConfigOption[int]] = declare.duration(
+    "high-availability.zookeeper.client.connection-timeout",
+    "15 s",
+    _CLUSTER,
+    "How long a process waits for its first connection to ZooKeeper.",
+)
+ZOOKEEPER_RETRY_WAIT_MS: Final[ConfigOption[int]] = declare.duration(
+    "high-availability.zookeeper.client.retry-wait",
+    "500 ms",
+    _CLUSTER,
+    "Pause before a lost connection is tried again; doubled up to max-retry-wait.",
+)
+ZOOKEEPER_MAX_RETRY_WAIT_MS: Final[ConfigOption[int]] = declare.duration(
+    "high-availability.zookeeper.client.max-retry-wait",
+    "5 s",
+    _CLUSTER,
+    "Longest pause between two attempts to connect.",
+)
+ZOOKEEPER_ACL: Final[ConfigOption[str]] = declare.choice(
+    "high-availability.zookeeper.client.acl",
+    "creator",
+    ("open", "creator"),
+    _CLUSTER,
+    "Who may read and change what a cluster keeps in ZooKeeper: creator = whoever has the cluster's secret; "
+    "open = everybody (Flink's default).",
+)

@@ -1,0 +1,99 @@
+"""How a cluster that lives for its jobs ended, as its supervisor and its client are told.
+
+Decides which end of the jobs and of the user's program is the end of the whole cluster.  Flink
+counterpart: ``ApplicationStatus``, which ``YarnResourceManagerDriver`` deregisters with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from yarnflow.core.messages import JobDetails
+from yarnflow.core.states import JobStatus
+from yarnflow.errors import YarnflowError, error_from_exit
+
+RESULT_FILE: Final = "result.json"
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterResult:
+    """Content of ``result.json`` (``core.json_codec``)."""
+
+    #: FINISHED, FAILED or CANCELED
+    status: JobStatus
+    #: one line; empty when all is well
+    diagnostics: str = ""
+    #: the job that decided, empty without one
+    job_id: str = ""
+    details: JobDetails | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramEnd:
+    """How the user's program ended that ran beside the JobManager."""
+
+    exit_status: int
+    #: last lines of its output
+    output_tail: str = ""
+
+
+def job_diagnostics(details: JobDetails) -> str:
+    """Why a job is not FINISHED, in one line; user code's own error comes first."""
+    overview = details.overview
+    if overview.status is JobStatus.CANCELED:
+        return f"job {overview.name} ({overview.job_id}) was canceled"
+    if overview.status is not JobStatus.FAILED:
+        return ""
+    if details.error is None:
+        return f"job {overview.name} ({overview.job_id}) failed without a reported cause"
+    return (details.error.message.splitlines() or [details.error.code])[0]
+
+
+def cluster_result(jobs: Sequence[JobDetails], program: ProgramEnd | None = None) -> ClusterResult:
+    """The end of a cluster whose jobs and program have all ended.
+
+    A failed job decides before a canceled one and both before the program, which usually ends
+    with an error only because its job did.
+
+    Parameters
+    ----------
+    jobs : sequence of JobDetails
+        All jobs of the cluster, oldest first.
+    program : ProgramEnd, optional
+        End of the user's program, where it ran in the cluster.
+    """
+    for status in (JobStatus.FAILED, JobStatus.CANCELED):
+        for details in reversed(jobs):
+            if details.overview.status is status:
+                return _of_job(details)
+    if program is not None and program.exit_status != 0:
+        return ClusterResult(JobStatus.FAILED, program_diagnostics(program))
+    if jobs:
+        return _of_job(jobs[-1])
+    return ClusterResult(JobStatus.FINISHED)
+
+
+def refused_job(error: YarnflowError, job_id: str) -> ClusterResult:
+    """The end of a cluster whose only job was not accepted."""
+    return ClusterResult(JobStatus.FAILED, error.message, job_id)
+
+
+def program_diagnostics(program: ProgramEnd) -> str:
+    """Why the program failed: its own error line, else its last words."""
+    error = error_from_exit(program.exit_status, program.output_tail)
+    if error is not None:
+        return error.message
+    lines = program.output_tail.strip().splitlines()
+    end = (
+        f"ended by signal {-program.exit_status}"
+        if program.exit_status < 0
+        else f"ended with status {program.exit_status}"
+    )
+    return f"the program {end}" + (f": {lines[-1].strip()}" if lines else "")
+
+
+def _of_job(details: JobDetails) -> ClusterResult:
+    overview = details.overview
+    return ClusterResult(overview.status, job_diagnostics(details), overview.job_id, details)

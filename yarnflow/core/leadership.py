@@ -1,0 +1,280 @@
+"""Whether this master leads, as its own connection to ZooKeeper tells.
+
+Decides when a master may act as leader: from the moment it holds the latch *and* has raised the
+epoch, frozen while its connection is broken, never again once its session is over or a higher epoch
+was seen.  A master that was revoked ends; the process that is started in its place stands anew.
+Never talks to ZooKeeper.
+
+Flink counterparts: ``DefaultLeaderElectionService``, ``ZooKeeperLeaderElectionDriver`` (there a
+broken connection revokes unless ``tolerate-suspended-connections``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Final
+
+from yarnflow.core.fsm import Machine, Row, Timestamps, on, stamped, story_of
+from yarnflow.core.messages import Fence
+from yarnflow.errors import InvariantViolated
+
+
+class Leadership(Enum):
+    """What a master is."""
+
+    #: a candidate like the others
+    FOLLOWER = "FOLLOWER"
+    #: the leader
+    GRANTED = "GRANTED"
+    #: leader, perhaps: its connection is broken
+    SUSPENDED = "SUSPENDED"
+    #: leads no more, and never again
+    REVOKED = "REVOKED"
+
+
+L = Leadership
+
+
+@dataclass(frozen=True, slots=True)
+class LeadershipModel:
+    """One candidacy."""
+
+    #: new for every process
+    leader_id: str
+    state: Leadership
+    #: time of the last entry of each state, in order of entry
+    timestamps: Timestamps[Leadership]
+    #: under which it leads, or led; 0 = it never did
+    epoch: int = 0
+    #: highest epoch heard of, its own included
+    seen_epoch: int = 0
+    #: ZooKeeper is there
+    connected: bool = True
+    #: why it is REVOKED, one line
+    reason: str = ""
+
+    @classmethod
+    def create(cls, leader_id: str, at_ms: int) -> LeadershipModel:
+        """A process that stands for election, connected."""
+        return cls(leader_id, L.FOLLOWER, ((L.FOLLOWER, at_ms),))
+
+    @property
+    def fence(self) -> Fence | None:
+        """What its calls carry; None unless it may act as leader now."""
+        return Fence(self.leader_id, self.epoch) if self.state is L.GRANTED else None
+
+
+# --- events -----------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Elected:
+    """It holds the latch and has raised the epoch to ``epoch``, by a version-checked write."""
+
+    at_ms: int
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class EpochSeen:
+    """Somebody raised the epoch to ``epoch``."""
+
+    at_ms: int
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionSuspended:
+    """ZooKeeper does not answer; the session may go on."""
+
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionRestored:
+    """ZooKeeper answers again, in the same session."""
+
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class SessionLost:
+    """The session is over, and every ephemeral node with it; or the latch's node alone is gone."""
+
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Withdrawn:
+    """It does not want to lead any more."""
+
+    at_ms: int
+
+
+LeadershipEvent = Elected | EpochSeen | ConnectionSuspended | ConnectionRestored | SessionLost | Withdrawn
+
+
+# --- effects ----------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """Tell the contender that it leads."""
+
+    fence: Fence
+
+
+@dataclass(frozen=True, slots=True)
+class Freeze:
+    """Tell the contender that it may not lead any more, and should decide nothing for good."""
+
+
+@dataclass(frozen=True, slots=True)
+class Thaw:
+    """Tell the contender that it led all the time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Revoke:
+    """Tell the contender that it leads no more."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class StandAgain:
+    """Enter the election anew: the node of this candidacy is gone."""
+
+
+LeadershipEffect = Grant | Freeze | Thaw | Revoke | StandAgain
+Result = tuple[LeadershipModel, tuple[LeadershipEffect, ...]]
+LeadershipRow = Row[LeadershipModel, LeadershipEvent, LeadershipEffect]
+
+# --- functions --------------------------------------------------------------
+
+
+def _enter(model: LeadershipModel, state: Leadership, at_ms: int) -> LeadershipModel:
+    return replace(model, state=state, timestamps=stamped(model.timestamps, state, at_ms))
+
+
+def _elected(model: LeadershipModel, event: Elected) -> Result:
+    if event.epoch <= model.seen_epoch:
+        # an answer that was overtaken: whoever raised the epoch further leads
+        return model, (StandAgain(),)
+    model = replace(model, epoch=event.epoch, seen_epoch=event.epoch)
+    grant = Grant(Fence(model.leader_id, event.epoch))
+    if model.connected:
+        return _enter(model, L.GRANTED, event.at_ms), (grant,)
+    # the connection broke behind the answer
+    return _enter(model, L.SUSPENDED, event.at_ms), (grant, Freeze())
+
+
+def _seen(model: LeadershipModel, event: EpochSeen) -> Result:
+    return replace(model, seen_epoch=max(model.seen_epoch, event.epoch)), ()
+
+
+def _overtaken(model: LeadershipModel, event: EpochSeen) -> Result:
+    if event.epoch <= model.epoch:
+        return model, ()
+    return _revoked(
+        replace(model, seen_epoch=event.epoch),
+        event.at_ms,
+        f"another master leads in epoch {event.epoch}, this one led in {model.epoch}",
+    )
+
+
+def _disconnected(model: LeadershipModel, event: ConnectionSuspended) -> Result:
+    return replace(model, connected=False), ()
+
+
+def _connected(model: LeadershipModel, event: ConnectionRestored) -> Result:
+    return replace(model, connected=True), ()
+
+
+def _suspended(model: LeadershipModel, event: ConnectionSuspended) -> Result:
+    return _enter(replace(model, connected=False), L.SUSPENDED, event.at_ms), (Freeze(),)
+
+
+def _resumed(model: LeadershipModel, event: ConnectionRestored) -> Result:
+    return _enter(replace(model, connected=True), L.GRANTED, event.at_ms), (Thaw(),)
+
+
+def _stands_again(model: LeadershipModel, event: SessionLost) -> Result:
+    return model, (StandAgain(),)
+
+
+def _lost(model: LeadershipModel, event: SessionLost) -> Result:
+    return _revoked(model, event.at_ms, "its ZooKeeper session is over")
+
+
+def _withdrawn(model: LeadershipModel, event: Withdrawn) -> Result:
+    return _revoked(model, event.at_ms, "it withdrew")
+
+
+def _left(model: LeadershipModel, event: Withdrawn) -> Result:
+    return _enter(replace(model, reason="it withdrew"), L.REVOKED, event.at_ms), ()
+
+
+def _revoked(model: LeadershipModel, at_ms: int, reason: str) -> Result:
+    return _enter(replace(model, reason=reason), L.REVOKED, at_ms), (Revoke(reason),)
+
+
+def _unchanged(model: LeadershipModel, event: LeadershipEvent) -> Result:
+    return model, ()
+
+
+# --- the table --------------------------------------------------------------
+
+_ROWS: Final[tuple[LeadershipRow, ...]] = (
+    on(
+        L.FOLLOWER,
+        Elected,
+        _elected,
+        L.GRANTED,
+        L.SUSPENDED,
+        L.FOLLOWER,
+        note="latch and epoch are its own; FOLLOWER if a higher epoch is known, SUSPENDED if cut off since",
+    ),
+    on(L.FOLLOWER, EpochSeen, _seen, L.FOLLOWER, note="another master leads"),
+    on(L.FOLLOWER, ConnectionSuspended, _disconnected, L.FOLLOWER, note="nothing to freeze"),
+    on(L.FOLLOWER, ConnectionRestored, _connected, L.FOLLOWER, note="its candidacy stands"),
+    on(L.FOLLOWER, SessionLost, _stands_again, L.FOLLOWER, note="its candidacy went with the session"),
+    on(L.FOLLOWER, Withdrawn, _left, L.REVOKED, note="the process ends"),
+    on(L.GRANTED, EpochSeen, _overtaken, L.GRANTED, L.REVOKED, note="REVOKED by an epoch above its own"),
+    on(L.GRANTED, ConnectionSuspended, _suspended, L.SUSPENDED, note="another may be elected unseen"),
+    on(L.GRANTED, ConnectionRestored, _unchanged, L.GRANTED, note="told twice"),
+    on(L.GRANTED, SessionLost, _lost, L.REVOKED, note="another master may be elected"),
+    on(L.GRANTED, Withdrawn, _withdrawn, L.REVOKED, note="the process ends"),
+    on(L.SUSPENDED, EpochSeen, _overtaken, L.SUSPENDED, L.REVOKED, note="REVOKED by an epoch above its own"),
+    on(L.SUSPENDED, ConnectionSuspended, _unchanged, L.SUSPENDED, note="told twice"),
+    on(L.SUSPENDED, ConnectionRestored, _resumed, L.GRANTED, note="same session, so the latch was held"),
+    on(L.SUSPENDED, SessionLost, _lost, L.REVOKED, note="another master may be elected"),
+    on(L.SUSPENDED, Withdrawn, _withdrawn, L.REVOKED, note="the process ends"),
+)
+
+MACHINE: Final[Machine[LeadershipModel, LeadershipEvent, LeadershipEffect]] = Machine(
+    name="Leadership",
+    states=Leadership,
+    initial=L.FOLLOWER,
+    terminal=(L.REVOKED,),
+    state_of=lambda model: model.state,
+    id_of=lambda model: model.leader_id,
+    story=lambda model: story_of(model.timestamps),
+    rows=_ROWS,
+)
+
+
+def check_invariants(model: LeadershipModel) -> None:
+    """Raise :class:`InvariantViolated` when the model contradicts itself."""
+    where = f"Leadership {model.leader_id}"
+    if not model.timestamps or model.timestamps[-1][0] is not model.state:
+        raise InvariantViolated(f"{where}: the last timestamp is not of state {model.state.name}")
+    if model.epoch > model.seen_epoch:
+        raise InvariantViolated(f"{where}: epoch {model.epoch} was never seen")
+    if model.state in (L.GRANTED, L.SUSPENDED) and not 0 < model.epoch == model.seen_epoch:
+        raise InvariantViolated(f"{where}: {model.state.name} in epoch {model.epoch}, not the newest")
+    if model.state is L.GRANTED and not model.connected:
+        raise InvariantViolated(f"{where}: GRANTED without a connection")
+    if (model.state is L.REVOKED) is not bool(model.reason):
+        raise InvariantViolated(f"{where}: {model.state.name} with the reason {model.reason!r}")

@@ -1,0 +1,193 @@
+"""What YARN and yarnflow say to each other, as plain values.
+
+Only :mod:`yarnflow.yarn` knows how these become skein specifications and REST answers.  Memory is
+in MiB as YARN counts it.  Flink counterparts: ``ClusterSpecification``,
+``YarnClusterDescriptor``'s view of an application report.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+
+class ApplicationState(Enum):
+    """YARN's ``YarnApplicationState``."""
+
+    NEW = "NEW"
+    NEW_SAVING = "NEW_SAVING"
+    SUBMITTED = "SUBMITTED"
+    ACCEPTED = "ACCEPTED"
+    RUNNING = "RUNNING"
+    FINISHED = "FINISHED"
+    FAILED = "FAILED"
+    KILLED = "KILLED"
+
+    @property
+    def ended(self) -> bool:
+        """Nothing of it runs any more."""
+        return self in (ApplicationState.FINISHED, ApplicationState.FAILED, ApplicationState.KILLED)
+
+
+class FinalStatus(Enum):
+    """YARN's ``FinalApplicationStatus``: what the application said of itself."""
+
+    UNDEFINED = "UNDEFINED"
+    SUCCEEDED = "SUCCEEDED"
+    FAILED = "FAILED"
+    KILLED = "KILLED"
+
+
+class DeploymentMode(Enum):
+    """How long a cluster on YARN lives, and where main() runs."""
+
+    PER_JOB = "yarn-per-job"
+    APPLICATION = "yarn-application"
+    SESSION = "yarn-session"
+
+
+class Visibility(Enum):
+    """Who shares a localised file on a node.  YARN: ``LocalResourceVisibility``."""
+
+    PUBLIC = "PUBLIC"
+    PRIVATE = "PRIVATE"
+    APPLICATION = "APPLICATION"
+
+
+@dataclass(frozen=True, slots=True)
+class LocalResource:
+    """A file or archive that YARN puts into a container's working directory."""
+
+    #: URI; ``hdfs://…`` or another file system YARN's nodes can read
+    source: str
+    #: unpacked into a directory of the resource's name
+    archive: bool = False
+    visibility: Visibility = Visibility.APPLICATION
+    #: as the file system says; -1 = to be looked up by the submitter
+    size_bytes: int = -1
+    modified_ms: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerSpec:
+    """What one kind of container is given."""
+
+    memory_mib: int
+    vcores: int
+    #: shell text
+    script: str
+    #: name in the working directory → resource
+    resources: dict[str, LocalResource] = field(default_factory=dict)
+    environment: dict[str, str] = field(default_factory=dict)
+    node_label: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ApplicationSpec:
+    """One application of yarnflow as it is submitted."""
+
+    name: str
+    queue: str
+    tags: tuple[str, ...]
+    master: ContainerSpec
+    task_manager: ContainerSpec
+    #: TaskManagers YARN is asked for as soon as the master is there, before Python runs in it
+    initial_task_managers: int = 0
+    #: masters of the whole group there will be at the same time, each an application as this one
+    masters: int = 1
+    max_attempts: int = 1
+    node_label: str = ""
+    view_acls: str = ""
+    modify_acls: str = ""
+    #: further file systems whose delegation tokens the containers get
+    file_systems: tuple[str, ...] = ()
+    #: time between the ApplicationMaster's calls to the ResourceManager
+    heartbeat_interval_ms: int = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Application:
+    """YARN's report of one application."""
+
+    application_id: str
+    name: str
+    user: str
+    queue: str
+    state: ApplicationState
+    final_status: FinalStatus
+    tags: tuple[str, ...] = ()
+    diagnostics: str = ""
+    tracking_url: str = ""
+    #: 0 … 1
+    progress: float = 0.0
+    started_ms: int = -1
+    finished_ms: int = -1
+    #: containers it has now
+    running_containers: int = 0
+    #: address of the node the master runs on, ``host:port`` of its NodeManager's web server
+    master_node: str = ""
+    attempt_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """A queue of YARN's scheduler and how full it is."""
+
+    #: last part of the path
+    name: str
+    #: ``root.default``
+    path: str
+    #: ``RUNNING`` or ``STOPPED``
+    state: str = "RUNNING"
+    #: share of the cluster in percent, guaranteed and at most; -1 = the scheduler does not say
+    capacity_percent: float = -1.0
+    max_capacity_percent: float = -1.0
+    used_percent: float = -1.0
+    pending_containers: int = 0
+    #: jobs are submitted to leaves only
+    leaf: bool = True
+    #: the largest single container in this queue; -1 = no bound of its own
+    max_memory_mib: int = -1
+    max_vcores: int = -1
+    #: the scheduler makes queues below this one when somebody submits to them
+    creates_children: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterLimits:
+    """The largest single container, and what there is in all."""
+
+    max_memory_mib: int
+    max_vcores: int
+    total_memory_mib: int
+    available_memory_mib: int
+    total_vcores: int
+    available_vcores: int
+    active_nodes: int
+
+
+@dataclass(frozen=True, slots=True)
+class YarnContainer:
+    """One container of an application, as the ResourceManager lists it."""
+
+    container_id: str
+    #: ``host:port`` of its NodeManager's web server
+    node: str
+    state: str
+    started_ms: int = -1
+    memory_mib: int = 0
+    diagnostics: str = ""
+    exit_status: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FileStatus:
+    """One entry of a distributed file system."""
+
+    path: str
+    is_directory: bool
+    length_bytes: int
+    modified_ms: int
+    #: e.g. ``0o644``
+    permission: int
+    owner: str = ""

@@ -1,0 +1,256 @@
+"""Fakes of the stores in :mod:`yarnflow.core.ha`: in memory, and failing when told to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from yarnflow.core.checkpoint_messages import CheckpointInfo, CheckpointKind
+from yarnflow.core.ha import (
+    CheckpointStore,
+    DriverLeaseInfo,
+    DriverLeases,
+    JobGraphStore,
+    JobKeyStore,
+    JobResultStore,
+    LatestState,
+    LatestStates,
+)
+from yarnflow.core.ids import DriverId, JobId
+from yarnflow.core.messages import JobDetails, JobSubmission
+from yarnflow.errors import YarnflowError
+
+
+@dataclass
+class FakeJobGraphs:
+    """Submissions by id."""
+
+    stored: dict[JobId, JobSubmission] = field(default_factory=dict)
+
+    def put(self, submission: JobSubmission) -> None:
+        """Remember."""
+        self.stored[submission.job_id] = submission
+
+    def get(self, job_id: JobId) -> JobSubmission | None:
+        """As it was put."""
+        return self.stored.get(job_id)
+
+    def job_ids(self) -> Sequence[JobId]:
+        """In order of submission."""
+        return tuple(self.stored)
+
+    def remove(self, job_id: JobId) -> None:
+        """Forget."""
+        self.stored.pop(job_id, None)
+
+
+@dataclass
+class FakeJobResults:
+    """Results by id; :attr:`error` makes writes fail."""
+
+    stored: dict[JobId, JobDetails] = field(default_factory=dict)
+    error: YarnflowError | None = None
+
+    def put(self, details: JobDetails) -> None:
+        """Remember."""
+        if self.error is not None:
+            raise self.error
+        self.stored[details.overview.job_id] = details
+
+    def get(self, job_id: JobId) -> JobDetails | None:
+        """As it was put."""
+        return self.stored.get(job_id)
+
+    def all(self) -> Sequence[JobDetails]:
+        """Oldest first."""
+        return tuple(self.stored.values())
+
+
+@dataclass
+class FakeJobKeys:
+    """Owners by key."""
+
+    owners: dict[str, JobId] = field(default_factory=dict)
+
+    def claim(self, key: str, job_id: JobId) -> JobId:
+        """The first has it."""
+        return self.owners.setdefault(key, job_id)
+
+    def release(self, key: str, job_id: JobId) -> None:
+        """If it is the job's."""
+        if self.owners.get(key) == job_id:
+            del self.owners[key]
+
+
+@dataclass
+class FakeCheckpoints:
+    """Records of one job; :attr:`log` has every change in order, :attr:`error` makes calls fail."""
+
+    directory: str
+    last_id: int = 0
+    records: dict[int, CheckpointInfo] = field(default_factory=dict)
+    metadata: dict[int, bytes] = field(default_factory=dict)
+    log: list[str] = field(default_factory=list)
+    error: YarnflowError | None = None
+
+    def next_id(self) -> int:
+        """One more."""
+        self._fail()
+        self.last_id += 1
+        return self.last_id
+
+    def add(self, checkpoint: CheckpointInfo, metadata: bytes) -> CheckpointInfo:
+        """Remember."""
+        self._fail()
+        if checkpoint.kind is CheckpointKind.CHECKPOINT:
+            checkpoint = replace(
+                checkpoint, external_path=f"{self.directory}/chk-{checkpoint.checkpoint_id}"
+            )
+        self.records[checkpoint.checkpoint_id] = checkpoint
+        self.metadata[checkpoint.checkpoint_id] = metadata
+        self.log.append(f"add {checkpoint.checkpoint_id}")
+        return checkpoint
+
+    def remove(self, checkpoint_id: int) -> None:
+        """Forget."""
+        self._fail()
+        self.records.pop(checkpoint_id, None)
+        self.log.append(f"remove {checkpoint_id}")
+
+    def all(self) -> Sequence[CheckpointInfo]:
+        """By id."""
+        self._fail()
+        return tuple(self.records[number] for number in sorted(self.records))
+
+    def discard_all(self) -> None:
+        """Forget everything."""
+        self._fail()
+        self.records.clear()
+        self.log.append("discard_all")
+
+    def close_job(self) -> None:
+        """Remember that it was called."""
+        self._fail()
+        self.log.append("close_job")
+
+    def _fail(self) -> None:
+        if self.error is not None:
+            raise self.error
+
+
+@dataclass
+class FakeLeases:
+    """Holders of leases; :meth:`hold` and :meth:`expire` play the drivers."""
+
+    holders: dict[JobId, DriverLeaseInfo] = field(default_factory=dict)
+    revoked: list[DriverId] = field(default_factory=list)
+    error: YarnflowError | None = None
+    _watchers: dict[JobId, Callable[[DriverLeaseInfo | None], None]] = field(default_factory=dict)
+
+    def holder(self, job_id: JobId) -> DriverLeaseInfo | None:
+        """Who has it."""
+        self._fail()
+        return self.holders.get(job_id)
+
+    def watch(self, job_id: JobId, listener: Callable[[DriverLeaseInfo | None], None]) -> None:
+        """Tell now and later."""
+        self._fail()
+        self._watchers[job_id] = listener
+        listener(self.holders.get(job_id))
+
+    def unwatch(self, job_id: JobId) -> None:
+        """Tell no more."""
+        self._watchers.pop(job_id, None)
+
+    def revoke(self, job_id: JobId, driver_id: DriverId) -> None:
+        """Remember."""
+        self._fail()
+        self.revoked.append(driver_id)
+
+    def on_revoked(self, listener: Callable[[DriverId], None]) -> None:
+        """Nobody listens."""
+
+    def hold(self, info: DriverLeaseInfo) -> None:
+        """A driver takes the lease, or says more about itself."""
+        self.holders[info.job_id] = info
+        self._tell(info.job_id)
+
+    def expire(self, job_id: JobId) -> None:
+        """The lease is nobody's any more."""
+        del self.holders[job_id]
+        self._tell(job_id)
+
+    def _tell(self, job_id: JobId) -> None:
+        if job_id in self._watchers:
+            self._watchers[job_id](self.holders.get(job_id))
+
+    def _fail(self) -> None:
+        if self.error is not None:
+            raise self.error
+
+
+@dataclass
+class FakeLatestStates:
+    """States by job key."""
+
+    states: dict[str, LatestState] = field(default_factory=dict)
+    error: YarnflowError | None = None
+
+    def read(self, job_key: str) -> LatestState | None:
+        """As it was written."""
+        if self.error is not None:
+            raise self.error
+        return self.states.get(job_key)
+
+    def write(self, state: LatestState) -> None:
+        """Replace."""
+        if self.error is not None:
+            raise self.error
+        self.states[state.job_key] = state
+
+    def remove(self, job_key: str, job_id: JobId) -> None:
+        """If it is the job's."""
+        state = self.states.get(job_key)
+        if state is not None and state.job_id == job_id:
+            del self.states[job_key]
+
+
+@dataclass
+class FakeJobStores:
+    """All of them; what a test puts in survives the JobMaster it is given to."""
+
+    highly_available: bool = False
+    graphs: FakeJobGraphs = field(default_factory=FakeJobGraphs)
+    ended: FakeJobResults = field(default_factory=FakeJobResults)
+    keys: FakeJobKeys = field(default_factory=FakeJobKeys)
+    lease_table: FakeLeases = field(default_factory=FakeLeases)
+    latest: FakeLatestStates = field(default_factory=FakeLatestStates)
+    by_job: dict[JobId, FakeCheckpoints] = field(default_factory=dict)
+
+    @property
+    def job_graphs(self) -> JobGraphStore:
+        """All jobs."""
+        return self.graphs
+
+    @property
+    def results(self) -> JobResultStore:
+        """Those that are over."""
+        return self.ended
+
+    @property
+    def job_keys(self) -> JobKeyStore:
+        """Of live jobs."""
+        return self.keys
+
+    @property
+    def leases(self) -> DriverLeases:
+        """Of drivers."""
+        return self.lease_table
+
+    def checkpoints(self, job_id: JobId, directory: str) -> CheckpointStore:
+        """Made when missing."""
+        return self.by_job.setdefault(job_id, FakeCheckpoints(directory))
+
+    def latest_states(self, root: str) -> LatestStates:
+        """The same for every root."""
+        return self.latest
