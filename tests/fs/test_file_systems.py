@@ -1,0 +1,85 @@
+"""The contract of file systems, on each implementation."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.fs.contract import FileSystemContract
+from tests.fs.webhdfs_server import webhdfs_server
+from yarnflow.config.hadoop_conf import HadoopConf
+from yarnflow.core.ports import FileSystem
+from yarnflow.errors import StorageDenied, YarnUnavailable
+from yarnflow.fs import open_file_system
+from yarnflow.fs.local import LocalFileSystem
+from yarnflow.fs.webhdfs import WebHdfsFileSystem
+from yarnflow.testing.file_system import MemoryFileSystem
+
+
+class TestInMemory(FileSystemContract):
+    @pytest.fixture
+    def fs(self) -> FileSystem:
+        return MemoryFileSystem()
+
+    @pytest.fixture
+    def root(self, fs: FileSystem) -> str:
+        fs.make_directory("/user/ann/root")
+        return "/user/ann/root"
+
+
+class TestLocal(FileSystemContract):
+    @pytest.fixture
+    def fs(self) -> FileSystem:
+        return LocalFileSystem()
+
+    @pytest.fixture
+    def root(self, tmp_path: Path) -> str:
+        root = tmp_path / "root"
+        root.mkdir()
+        return str(root)
+
+
+class TestWebHdfs(FileSystemContract):
+    @pytest.fixture
+    def fs(self) -> Iterator[FileSystem]:
+        with webhdfs_server(MemoryFileSystem()) as server:
+            fs = WebHdfsFileSystem(conf(server.url), "ann")
+            yield fs
+            fs.close()
+
+    @pytest.fixture
+    def root(self, fs: FileSystem) -> str:
+        fs.make_directory("/user/ann/root")
+        return "/user/ann/root"
+
+
+def conf(*urls: str) -> HadoopConf:
+    properties = {"fs.defaultFS": "hdfs://ns", "dfs.nameservices": "ns"}
+    properties["dfs.ha.namenodes.ns"] = ",".join(f"nn{number}" for number, _ in enumerate(urls))
+    for number, url in enumerate(urls):
+        properties[f"dfs.namenode.http-address.ns.nn{number}"] = url.removeprefix("http://")
+    return HadoopConf(Path("/etc/hadoop/conf"), properties)
+
+
+def test_a_local_directory_that_is_not_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def deny(source: str, target: str) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", target)
+
+    # whoever runs the test
+    monkeypatch.setattr(os, "replace", deny)
+    with pytest.raises(StorageDenied, match=f"cannot write {tmp_path}/file: Permission denied; use another"):
+        LocalFileSystem().write(f"{tmp_path}/file", b"")
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_default_file_system_decides() -> None:
+    local = open_file_system(HadoopConf(Path("/conf"), {"fs.defaultFS": "file:///"}), "ann")
+    assert isinstance(local, LocalFileSystem)
+    hdfs = open_file_system(HadoopConf(Path("/conf"), {"fs.defaultFS": "hdfs://host:8020/"}), "ann")
+    assert isinstance(hdfs, WebHdfsFileSystem) and hdfs.uri == "hdfs://host:8020"
+    with pytest.raises(YarnUnavailable, match="s3a://bucket"):
+        open_file_system(HadoopConf(Path("/conf"), {"fs.defaultFS": "s3a://bucket"}), "ann")

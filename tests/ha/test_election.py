@@ -1,0 +1,130 @@
+"""Candidates whose connections break, one step at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import count
+
+import pytest
+
+from tests.ha.conftest import OpenSession, kazoo_of
+from tests.ha.fake_kazoo import Ensemble
+from yarnflow.core.ha import MasterInfo
+from yarnflow.core.messages import Fence, LeaderInfo
+from yarnflow.errors import LeadershipLost
+from yarnflow.ha.client import ZooKeeper
+from yarnflow.ha.election import ZooKeeperElection
+
+LATCH = "/yarnflow/cluster/leader/latch"
+
+
+@dataclass
+class Candidate:
+    """A contender that notes what it is told."""
+
+    zookeeper: ZooKeeper
+    name: str
+    told: list[str] = field(default_factory=list)
+    fence: Fence = Fence("", 0)
+
+    def __post_init__(self) -> None:
+        self.election = ZooKeeperElection(self.zookeeper)
+
+    def granted(self, fence: Fence) -> None:
+        self.fence = fence
+        self.told.append(f"granted {fence.epoch}")
+
+    def suspended(self) -> None:
+        self.told.append("suspended")
+
+    def resumed(self) -> None:
+        self.told.append("resumed")
+
+    def revoked(self) -> None:
+        self.told.append("revoked")
+
+    def stand(self) -> Candidate:
+        self.election.start(self, MasterInfo(self.name, "", "", 1))
+        self.zookeeper.settle()
+        return self
+
+    def after(self, event: Callable[[], None]) -> list[str]:
+        """What it has been told once an event is through."""
+        event()
+        # the second time for what the first one has caused
+        self.zookeeper.settle()
+        self.zookeeper.settle()
+        return self.told
+
+
+def test_broken_connection_freezes_and_a_lost_session_revokes_for_good(session: OpenSession) -> None:
+    candidate = Candidate(session(Ensemble()), "one").stand()
+    kazoo = kazoo_of(candidate.zookeeper)
+    assert candidate.told == ["granted 1"]
+    assert candidate.after(kazoo.suspend) == ["granted 1", "suspended"]
+    assert candidate.after(kazoo.resume) == ["granted 1", "suspended", "resumed"]
+    assert candidate.after(kazoo.expire) == ["granted 1", "suspended", "resumed", "revoked"]
+    assert candidate.after(lambda: kazoo.start(0)) == ["granted 1", "suspended", "resumed", "revoked"]
+    assert kazoo.ensemble.children(LATCH) == []
+    with pytest.raises(LeadershipLost):
+        candidate.election.publish(LeaderInfo(candidate.fence, "a:1", "0", "c"))
+
+
+def test_standby_is_told_nothing_until_it_leads(session: OpenSession) -> None:
+    ensemble = Ensemble()
+    first = Candidate(session(ensemble), "one").stand()
+    second = Candidate(session(ensemble), "two").stand()
+    kazoo = kazoo_of(second.zookeeper)
+    for event in (kazoo.suspend, kazoo.resume, kazoo.expire, lambda: kazoo.start(0)):
+        assert second.after(event) == []
+    assert len(ensemble.children(LATCH)) == 2
+    assert second.after(first.election.close) == ["granted 2"]
+    assert first.told == ["granted 1"]
+
+
+@pytest.mark.parametrize("fate", ["done", "undone"])
+def test_answers_lost_on_the_way_to_the_lead_change_nothing(fate: str, session: OpenSession) -> None:
+    for number in count():
+        ensemble = Ensemble()
+        candidate = Candidate(session(ensemble), "one")
+        kazoo = kazoo_of(candidate.zookeeper)
+        seen = []
+
+        def before() -> str:
+            seen.append("")  # noqa: B023 - called within this round
+            if len(seen) != number + 1:  # noqa: B023
+                return ""
+            kazoo.suspend()  # noqa: B023
+            kazoo.resume()  # noqa: B023
+            return fate
+
+        kazoo.before = before
+        candidate.stand()
+        candidate.zookeeper.settle()
+        if len(seen) <= number:
+            break
+        assert [told.split()[0] for told in candidate.told if told.startswith("granted")] == ["granted"]
+        assert candidate.told[-1] in (f"granted {candidate.fence.epoch}", "resumed")
+        assert len(ensemble.children(LATCH)) == 1, number
+        assert candidate.fence.epoch == ensemble.nodes["/yarnflow/cluster/epoch"][1].version
+    assert number > 5
+
+
+def test_address_of_the_last_leader_is_replaced(session: OpenSession) -> None:
+    ensemble = Ensemble()
+    path = "/yarnflow/cluster/leader/connection_info"
+    first = Candidate(session(ensemble), "one").stand()
+    first.election.publish(LeaderInfo(first.fence, "a:1", "0", "c"))
+    second = Candidate(session(ensemble), "two").stand()
+    # its address is still there when the next one leads
+    second.after(lambda: ensemble.delete(f"{LATCH}/{min(ensemble.children(LATCH), key=lambda n: n[-10:])}"))
+    assert first.after(lambda: None)[-1] == "revoked"
+    second.election.publish(LeaderInfo(second.fence, "b:1", "0", "c"))
+    second.election.publish(LeaderInfo(second.fence, "b:2", "0", "c"))
+    assert b"b:2" in ensemble.nodes[path][0]
+    first.election.close()
+    assert path in ensemble.nodes
+    second.election.close()
+    second.election.close()
+    assert path not in ensemble.nodes

@@ -1,0 +1,182 @@
+"""What is swept away, and above all what is not."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from tests.staging.fakes import FakeYarn, ManualClock, application
+from yarnflow.config.configuration import Configuration
+from yarnflow.config.options import cluster
+from yarnflow.core.yarn import ApplicationState, DeploymentMode
+from yarnflow.errors import StorageDenied, ZooKeeperUnavailable
+from yarnflow.staging.deployment import ApplicationDirectory, Connection, Deployment
+from yarnflow.staging.layout import StagingLayout, prepare
+from yarnflow.staging.sweep import FORGET_FOR_MS, sweep
+from yarnflow.testing.file_system import MemoryFileSystem
+
+LAYOUT = StagingLayout("/user/ann/.yarnflow")
+START_MS = 1_000_000
+MINUTE_MS = 60_000
+
+
+class World:
+    def __init__(self) -> None:
+        self.clock = ManualClock(START_MS)
+        self.fs = MemoryFileSystem(self.clock)
+        self.yarn = FakeYarn()
+        self.forgotten: list[tuple[str, str]] = []
+        self.zookeeper_is_down = False
+        prepare(self.fs, LAYOUT, "ann")
+
+    def highly_available(self, deployment_id: str) -> tuple[str, str]:
+        """A cluster with its directory and its storage."""
+        directory = self.directory(deployment_id)
+        storage = f"{LAYOUT.high_availability}/yarnflow-{deployment_id}"
+        options = {
+            "high-availability.type": "zookeeper",
+            "high-availability.cluster-id": f"yarnflow-{deployment_id}",
+            "high-availability.storageDir": f"hdfs://n:1{LAYOUT.high_availability}",
+        }
+        directory.write_deployment(
+            Deployment(
+                deployment_id,
+                DeploymentMode.PER_JOB,
+                f"hdfs://n:1{LAYOUT.root}",
+                directory.path,
+                "ann",
+                options,
+            )
+        )
+        self.fs.make_directory(storage)
+        return storage, directory.path
+
+    def directory(self, deployment_id: str) -> ApplicationDirectory:
+        directory = ApplicationDirectory(self.fs, LAYOUT, deployment_id)
+        directory.create()
+        directory.write_secret("00")
+        return directory
+
+    def sweep(self, after_ms: int = 0) -> list[str]:
+        return sweep(self.fs, LAYOUT, self.yarn, "ann", START_MS + after_ms, self.forget)
+
+    def forget(self, options: Configuration, secret: str) -> None:
+        if self.zookeeper_is_down:
+            raise ZooKeeperUnavailable("no ZooKeeper of z:1 answers")
+        self.forgotten.append((options.get(cluster.CLUSTER_ID), secret))
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def test_a_running_application_is_kept(world: World) -> None:
+    world.directory("d1")
+    world.yarn.add(application("application_1", "d1", ApplicationState.RUNNING))
+    assert world.sweep(1000 * MINUTE_MS) == []
+
+
+@pytest.mark.parametrize("state", [state for state in ApplicationState if state.ended])
+def test_an_ended_application(world: World, state: ApplicationState) -> None:
+    directory = world.directory("d1")
+    world.fs.make_directory("/user/ann/.skein/application_1")
+    world.yarn.add(application("application_1", "d1", state, finished_ms=START_MS))
+    # a client may still want to know how it ended
+    assert world.sweep(MINUTE_MS) == []
+    assert world.sweep(MINUTE_MS + 1) == [directory.path, "/user/ann/.skein/application_1"]
+    assert not world.fs.list(LAYOUT.applications) and not world.fs.list("/user/ann/.skein")
+    assert world.sweep(MINUTE_MS + 1) == []
+
+
+def test_one_of_its_applications_lives(world: World) -> None:
+    world.directory("d1")
+    world.yarn.add(application("application_1", "d1", ApplicationState.KILLED))
+    world.yarn.add(application("application_2", "d1", ApplicationState.RUNNING))
+    assert world.sweep(1000 * MINUTE_MS) == []
+
+
+def test_a_highly_available_cluster_goes_with_its_last_master(world: World) -> None:
+    storage, directory = world.highly_available("d1")
+    world.yarn.add(application("application_1", "d1", ApplicationState.KILLED, finished_ms=START_MS))
+    world.yarn.add(application("application_2", "d1", ApplicationState.RUNNING))
+    assert world.sweep(2 * MINUTE_MS) == [] and not world.forgotten
+    world.yarn.add(application("application_2", "d1", ApplicationState.FINISHED, finished_ms=START_MS))
+    assert world.sweep(2 * MINUTE_MS) == [storage, directory]
+    assert world.forgotten == [("yarnflow-d1", "00")]
+
+
+def test_a_cluster_that_zookeeper_keeps_is_tried_again_for_a_day(world: World) -> None:
+    storage, directory = world.highly_available("d1")
+    world.yarn.add(application("application_1", "d1", ApplicationState.FINISHED, finished_ms=START_MS))
+    world.zookeeper_is_down = True
+    assert world.sweep(2 * MINUTE_MS) == []
+    assert world.fs.status(storage) and world.fs.status(directory)
+    assert world.sweep(FORGET_FOR_MS + 1) == [storage, directory]
+
+
+def test_a_submit_that_died(world: World) -> None:
+    directory = world.directory("d1")
+    assert world.sweep(10 * MINUTE_MS) == []
+    assert world.sweep(10 * MINUTE_MS + 1) == [directory.path]
+
+
+def test_an_application_yarn_does_not_list(world: World) -> None:
+    directory = world.directory("d1")
+    directory.publish_connection(Connection("application_1", "h:1", "", "l", 1, 1))
+    world.yarn.add(application("application_1", "d1", ApplicationState.RUNNING))
+    world.yarn.hidden.add("application_1")
+    assert world.sweep(11 * MINUTE_MS) == []
+    world.yarn.clear()
+    assert world.sweep(11 * MINUTE_MS) == [directory.path]
+
+
+def test_skein_directories_of_others_are_kept(world: World) -> None:
+    world.fs.make_directory("/user/ann/.skein/application_7")
+    assert world.sweep(1000 * MINUTE_MS) == []
+
+
+def test_the_cache_and_the_keys_are_kept(world: World) -> None:
+    world.fs.make_directory(f"{LAYOUT.cache}/ab")
+    world.fs.make_directory(f"{LAYOUT.job_keys}/k")
+    assert world.sweep(100_000 * MINUTE_MS) == []
+
+
+def test_an_upload_that_died(world: World) -> None:
+    world.fs.write(f"{LAYOUT.uploads}/ab", b"")
+    assert world.sweep(24 * 60 * MINUTE_MS) == []
+    assert world.sweep(24 * 60 * MINUTE_MS + 1) == [f"{LAYOUT.uploads}/ab"]
+
+
+def test_yarn_is_not_asked_for_nothing(world: World) -> None:
+    world.yarn.down = True
+    assert world.sweep() == []
+
+
+def test_a_sweep_never_fails_a_submit(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    directory = world.directory("d1")
+    world.yarn.down = True
+    with caplog.at_level(logging.WARNING):
+        assert world.sweep(11 * MINUTE_MS) == []
+    assert "no ResourceManager answers" in caplog.text
+    world.yarn.down = False
+
+    other = world.directory("d2")
+
+    def deny(operation: str, path: str) -> None:
+        if (operation, path) == ("delete", directory.path):
+            raise StorageDenied("not yours")
+
+    world.fs.before = deny
+    assert world.sweep(11 * MINUTE_MS) == [other.path]
+    assert "not yours" in caplog.text
+
+
+def test_files_that_a_killed_master_was_writing(world: World) -> None:
+    half = f"{LAYOUT.latest_states}/.flights.json.1d7c.tmp"
+    world.fs.make_directory(LAYOUT.latest_states)
+    for path in (half, f"{LAYOUT.latest_states}/flights.json"):
+        world.fs.write(path, b"{}")
+    assert world.sweep(FORGET_FOR_MS) == []
+    assert world.sweep(FORGET_FOR_MS + 1) == [half]

@@ -1,0 +1,1 @@
+"""The only importer of kazoo: election, stores and leases in ZooKeeper."""

@@ -1,0 +1,335 @@
+"""Nodes of one cluster in ZooKeeper, as all the parts of high availability use them.
+
+Decides what is done again when an answer was lost, and what must not be.  Whoever is called as a
+listener (:mod:`yarnflow.ha.listeners`) never waits here for a lost connection to come back: that it is
+lost is told in the same thread.  Never decides what a node means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from kazoo.client import TransactionRequest
+from kazoo.exceptions import (
+    BadVersionError,
+    NodeExistsError,
+    NoNodeError,
+    NotEmptyError,
+    RolledBackError,
+    RuntimeInconsistency,
+)
+from kazoo.security import OPEN_ACL_UNSAFE
+
+from yarnflow.errors import HaError, LeadershipLost, ZooKeeperUnavailable
+from yarnflow.ha.connection import Connection, ZooKeeperConnection
+from yarnflow.ha.listeners import Listeners
+from yarnflow.ha.settings import ZooKeeperSettings
+
+#: tries of a change that is done once or not at all
+_OWN_ATTEMPTS: Final = 3
+
+
+class ZooKeeper:
+    """A session of one process; made by :func:`open_zookeeper`.
+
+    Every method that asks ZooKeeper raises :class:`ZooKeeperUnavailable` when there is no answer for as
+    long as a session lasts, and :class:`HaError` when it refuses.
+
+    Parameters
+    ----------
+    settings, secret, sessions
+        As in :class:`~yarnflow.ha.connection.ZooKeeperConnection`.
+    """
+
+    def __init__(self, settings: ZooKeeperSettings, secret: bytes, sessions: Path | None = None) -> None:
+        self.settings: Final = settings
+        self._connection = ZooKeeperConnection(
+            settings, secret, sessions, lambda state: self._listeners.changed(state)
+        )
+        self._client: Final = self._connection.client
+        self._listeners = Listeners(lambda: self.connection is Connection.CONNECTED)
+        self._has_parent = False
+
+    # --- life ---
+
+    def open(self) -> None:
+        """Connect.
+
+        Raises
+        ------
+        ZooKeeperUnavailable
+            No server answers in time.
+        """
+        self._connection.open()
+        self._listeners.start()
+
+    def close(self) -> None:
+        """End the session; ephemeral nodes go at once.  Idempotent."""
+        self._listeners.close()
+        self._connection.close()
+
+    # --- facts ---
+
+    @property
+    def connection(self) -> Connection:
+        """The present state."""
+        return self._connection.state
+
+    @property
+    def session_timeout_ms(self) -> int:
+        """Agreed with the server."""
+        return self._connection.session_timeout_ms
+
+    @property
+    def session_id(self) -> int:
+        """Of the present or the last session."""
+        return self._connection.session_id
+
+    def path(self, *parts: str) -> str:
+        """Absolute path of a node of the cluster."""
+        return "/".join((self.settings.root, *(part for part in parts if part)))
+
+    # --- nodes ---
+
+    def get(self, path: str, watch: Callable[[], None] | None = None) -> tuple[bytes, Any] | None:
+        """Content and stat of a node; None = there is none.  ``watch`` is called once at its next change."""
+        watcher = None if watch is None else _Watcher(watch)
+        while True:
+            try:
+                content, stat = self._ask(f"read {path}", lambda: self._client.get_async(path, watcher))
+                return content, stat
+            except NoNodeError:
+                if watcher is None:
+                    return None
+            if self._ask(f"watch {path}", lambda: self._client.exists_async(path, watcher)) is None:
+                return None
+            # it came meanwhile
+
+    def children(self, path: str, watch: Callable[[], None] | None = None) -> list[str]:
+        """Names below a node, none if there is no such node; that is not watched for."""
+        watcher = None if watch is None else _Watcher(watch)
+        try:
+            return list(self._ask(f"list {path}", lambda: self._client.get_children_async(path, watcher)))
+        except NoNodeError:
+            return []
+
+    def ensure(self, *parts: str) -> str:
+        """Create a node of the cluster and those above it; returns its path."""
+        path = self.path(*parts)
+        parent = self.settings.root.rpartition("/")[0]
+        if parent and not self._has_parent:
+            # shared by clusters with other secrets
+            self._ask(
+                f"create {parent}",
+                lambda: self._client.ensure_path_async(parent, acl=OPEN_ACL_UNSAFE),
+            )
+            self._has_parent = True
+        self._ask(f"create {path}", lambda: self._client.ensure_path_async(path, acl=self._connection.acl))
+        return path
+
+    def create(self, path: str, content: bytes, *, ephemeral: bool = False, sequence: bool = False) -> str:
+        """Create a node below one that is there; returns its path.
+
+        Raises
+        ------
+        NodeExistsError
+            There is one, perhaps made by this call itself, whose answer was lost.
+        """
+        return str(
+            self._ask(
+                f"create {path}",
+                lambda: self._client.create_async(path, content, ephemeral=ephemeral, sequence=sequence),
+            )
+        )
+
+    def delete(self, path: str) -> bool:
+        """Delete a node if it is there; False when nodes are below it."""
+        try:
+            self._ask(f"delete {path}", lambda: self._client.delete_async(path))
+        except NoNodeError:
+            pass
+        except NotEmptyError:
+            return False
+        return True
+
+    def set_own(self, path: str, content: bytes) -> bool:
+        """Replace the content of an ephemeral node of this session; False when it is not one (any more)."""
+        return self._change_own(f"write {path}", path, lambda: self._client.set_async(path, content))
+
+    def delete_own(self, path: str) -> bool:
+        """Delete an ephemeral node of this session; False when it is not one (any more)."""
+        return self._change_own(f"delete {path}", path, lambda: self._client.delete_async(path))
+
+    def owns(self, path: str) -> bool:
+        """Whether it is an ephemeral node of this session."""
+        found = self.get(path)
+        return found is not None and int(found[1].ephemeralOwner) == self.session_id
+
+    def _change_own(self, what: str, path: str, begin: Callable[[], Any]) -> bool:
+        for attempts_left in range(_OWN_ATTEMPTS - 1, -1, -1):
+            if not self.owns(path):
+                return False
+            try:
+                # never again by itself: that could be in the next session, when the node is another's
+                self._connection.ask(what, begin, patient=False)
+                return True
+            except NoNodeError:
+                return False
+            except ZooKeeperUnavailable:
+                if not attempts_left:
+                    raise
+        return False
+
+    def delete_tree(self, path: str) -> None:
+        """Delete a node with all below it, whoever still adds to it."""
+        while True:
+            for name in self.children(path):
+                self.delete_tree(f"{path}/{name}")
+            if self.delete(path):
+                return
+
+    # --- several changes at once ---
+
+    def transact(self, what: str, fill: Callable[[TransactionRequest], None]) -> None:
+        """All of a change or nothing of it.
+
+        Raises
+        ------
+        NoNodeError, NodeExistsError, BadVersionError
+            Of the first operation that failed; also when an earlier try, whose answer was lost, came
+            through.
+        """
+        failure = self._failure(what, fill)
+        if failure is not None:
+            raise failure[1]
+
+    def commit(self, what: str, epoch: int, fill: Callable[[TransactionRequest], None]) -> None:
+        """As :meth:`transact`, and only while ``epoch`` is the newest.
+
+        Raises
+        ------
+        LeadershipLost
+            A newer leader has raised the epoch.
+        NoNodeError, NodeExistsError, BadVersionError
+            As in :meth:`transact`.
+        """
+
+        def fenced(transaction: TransactionRequest) -> None:
+            # the version of the node is the epoch: it is created at 0 and only ever raised by one
+            transaction.check(self.path("epoch"), epoch)
+            fill(transaction)
+
+        failure = (0, None) if epoch < 1 else self._failure(what, fenced)
+        if failure is None:
+            return
+        number, error = failure
+        if number == 0 or error is None:
+            raise LeadershipLost(f"this master led in epoch {epoch} and does not any more: {what} not done")
+        raise error
+
+    def assert_leads(self, epoch: int) -> None:
+        """Raises LeadershipLost when a newer leader has raised the epoch."""
+        self.commit("change the cluster's nodes", epoch, lambda _transaction: None)
+
+    def confirm(self, path: str, answer: Callable[[bool], None]) -> None:
+        """Have the quorum's leader say that a node is there, and this session alive; returns at once.
+
+        A read would not do: a server that is cut off from the others answers it for a while, and would
+        not know that the session has ended.
+
+        Parameters
+        ----------
+        answer : callable
+            Told whether it is there, in a thread of kazoo's: must return at once.  Not told anything
+            when there is no answer.
+        """
+        if self.connection is not Connection.CONNECTED:
+            return
+        transaction = self._client.transaction()
+        # any version
+        transaction.check(path, -1)
+
+        def answered(result: Any) -> None:
+            if not result.successful():
+                return
+            (checked,) = result.value
+            if isinstance(checked, NoNodeError):
+                answer(False)
+            elif not isinstance(checked, Exception):
+                answer(True)
+
+        transaction.commit_async().rawlink(answered)
+
+    def _failure(self, what: str, fill: Callable[[TransactionRequest], None]) -> tuple[int, Exception] | None:
+        """Number and error of the operation that failed."""
+
+        def begin() -> Any:
+            transaction = self._client.transaction()
+            fill(transaction)
+            return transaction.commit_async()
+
+        for number, result in enumerate(self._ask(what, begin)):
+            if isinstance(result, (RolledBackError, RuntimeInconsistency)):
+                continue
+            if isinstance(result, (NoNodeError, NodeExistsError, BadVersionError)):
+                return number, result
+            if isinstance(result, Exception):
+                raise HaError(f"ZooKeeper refused to {what}: {type(result).__name__}")
+        return None
+
+    def _ask(self, what: str, begin: Callable[[], Any]) -> Any:
+        return self._connection.ask(what, begin, patient=not self._listeners.here())
+
+    # --- listeners ---
+
+    def on_connection(self, listener: Callable[[Connection], None]) -> None:
+        """Call ``listener`` at each change of the connection."""
+        self._listeners.on_connection(listener)
+
+    def keep_fresh(self, refresh: Callable[[], None]) -> None:
+        """Call ``refresh`` now and whenever ZooKeeper is connected again; it sets its own watches."""
+        self._listeners.keep_fresh(refresh)
+
+    def refresher(self, refresh: Callable[[], None]) -> Callable[[], None]:
+        """A watch that leads to ``refresh``, or a call of it, in the thread of listeners."""
+        return self._listeners.refresher(refresh)
+
+    def forget(self, refresh: Callable[[], None]) -> None:
+        """No more calls of a refresh."""
+        self._listeners.forget(refresh)
+
+    def post(self, action: Callable[[], None]) -> None:
+        """Run in the thread of listeners."""
+        self._listeners.post(action)
+
+    def settle(self) -> None:
+        """Wait until listeners were told all that was to be told before; not for listeners."""
+        self._listeners.settle(self.settings.session_timeout_ms / 1000)
+
+
+@dataclass(frozen=True)
+class _Watcher:
+    """What kazoo calls; equal to others of the same watch."""
+
+    watch: Callable[[], None]
+
+    def __call__(self, event: Any) -> None:
+        # events of the connection come by the state listener
+        if event.type != "NONE":
+            self.watch()
+
+
+def open_zookeeper(settings: ZooKeeperSettings, secret: bytes, session_file_dir: Path | None) -> ZooKeeper:
+    """Connect this process.
+
+    Raises
+    ------
+    ZooKeeperUnavailable
+        No server of the quorum answers in time.
+    """
+    zookeeper = ZooKeeper(settings, secret, session_file_dir)
+    zookeeper.open()
+    return zookeeper

@@ -1,0 +1,1 @@
+"""The JobManager's web page and the read-only part of Flink's REST interface."""

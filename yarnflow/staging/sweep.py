@@ -1,0 +1,158 @@
+"""Deletes what applications left on the shared file system.
+
+Normally the master deletes its application's directory, or the janitor of the last master of a highly
+available cluster; this is for those that could not: killed with everything around them, or submits
+that died half-way.  Decides by what YARN says about each application, and when in doubt leaves things
+alone.  Runs with every submit.  Flink counterpart:
+``YarnClusterDescriptor``'s clean-up of ``.flink/<application id>``.
+"""
+
+from __future__ import annotations
+
+import logging
+import posixpath
+from collections.abc import Sequence
+from typing import Final
+
+from yarnflow.config.configuration import Configuration
+from yarnflow.config.options import cluster as cluster_options
+from yarnflow.core.ports import FileSystem, YarnCluster
+from yarnflow.core.yarn import Application, FileStatus
+from yarnflow.errors import ApplicationNotFound, StorageError, YarnError, YarnflowError
+from yarnflow.staging.deployment import ApplicationDirectory
+from yarnflow.staging.layout import (
+    APPLICATION_TAG,
+    StagingLayout,
+    deployment_tag,
+    skein_directory,
+)
+from yarnflow.staging.masters import Forget, remove_cluster
+
+_log: Final = logging.getLogger(__name__)
+#: a client may still read how its application ended
+ENDED_FOR_MS: Final = 60_000
+#: a submit without application after this time has died
+SUBMIT_DIED_MS: Final = 600_000
+#: an upload that has not been finished after this time never will be
+UPLOAD_DIED_MS: Final = 86_400_000
+#: what ZooKeeper has of a cluster is given up when ZooKeeper does not let go of it for so long
+FORGET_FOR_MS: Final = 86_400_000
+
+
+def sweep(
+    fs: FileSystem, layout: StagingLayout, cluster: YarnCluster, user: str, now_ms: int, forget: Forget
+) -> list[str]:
+    """Delete what ended applications and died submits left; never raises for YARN or the file system.
+
+    Parameters
+    ----------
+    fs : FileSystem
+    layout : StagingLayout
+    cluster : YarnCluster
+    user : str
+        Whose applications these are.
+    now_ms : int
+    forget : callable
+        Deletes what a highly available cluster has in ZooKeeper.
+
+    Returns
+    -------
+    list of str
+        Deleted paths.
+    """
+    deleted: list[str] = []
+    try:
+        clusters, others = _leftovers(fs, layout, cluster, user, now_ms)
+    except (StorageError, YarnError) as error:
+        _log.warning("leftovers in %s%s are not looked for now: %s", fs.uri, layout.root, error)
+        return deleted
+    for status in clusters:
+        too_old = now_ms - status.modified_ms > FORGET_FOR_MS
+        try:
+            deleted += remove_cluster(
+                fs, layout, posixpath.basename(status.path), _give_up(forget) if too_old else forget
+            )
+        except YarnflowError as error:
+            _log.warning("%s%s stays for now: %s", fs.uri, status.path, error)
+    for path in others:
+        try:
+            if fs.delete(path):
+                deleted.append(path)
+        except StorageError as error:
+            _log.warning("%s%s stays for now: %s", fs.uri, path, error)
+    if deleted:
+        _log.info("deleted what ended applications left: %s", ", ".join(deleted))
+    return deleted
+
+
+def _give_up(forget: Forget) -> Forget:
+    def try_to_forget(options: Configuration, secret: str) -> None:
+        try:
+            forget(options, secret)
+        except YarnflowError as error:
+            _log.warning(
+                "cluster %s stays in ZooKeeper: %s", options.get(cluster_options.CLUSTER_ID), error
+            )
+
+    return try_to_forget
+
+
+def _leftovers(
+    fs: FileSystem, layout: StagingLayout, cluster: YarnCluster, user: str, now_ms: int
+) -> tuple[list[FileStatus], list[str]]:
+    """Directories of clusters, and paths of anything else."""
+    directories = fs.list(layout.applications)
+    skein_parent = posixpath.dirname(skein_directory(fs.home(), "-"))
+    skein = {posixpath.basename(status.path) for status in fs.list(skein_parent)}
+    old_ms = now_ms - UPLOAD_DIED_MS
+    uploads = [status.path for status in fs.list(layout.uploads) if status.modified_ms < old_ms]
+    # of masters that were killed while they wrote
+    uploads += [
+        status.path
+        for status in fs.list(layout.latest_states)
+        if status.path.endswith(".tmp") and status.modified_ms < old_ms
+    ]
+    if not directories and not skein:
+        return [], uploads
+    # after the listing, so that an application whose directory is listed is seen
+    applications = cluster.applications(tag=APPLICATION_TAG, user=user)
+    clusters = [
+        status
+        for status in directories
+        if _abandoned(fs, layout, cluster, applications, status, now_ms)
+    ]
+    others = [
+        skein_directory(fs.home(), application.application_id)
+        for application in applications
+        if application.application_id in skein and _ended(application, now_ms)
+    ]
+    return clusters, uploads + others
+
+
+def _abandoned(
+    fs: FileSystem,
+    layout: StagingLayout,
+    cluster: YarnCluster,
+    applications: Sequence[Application],
+    status: FileStatus,
+    now_ms: int,
+) -> bool:
+    """Whether nobody needs an application's directory any more."""
+    deployment_id = posixpath.basename(status.path)
+    own = [found for found in applications if deployment_tag(deployment_id) in found.tags]
+    if own:
+        return all(_ended(application, now_ms) for application in own)
+    if now_ms - status.modified_ms <= SUBMIT_DIED_MS:
+        return False
+    # YARN does not list it: it was never submitted, is long forgotten, or is hidden by access rules
+    connection = ApplicationDirectory(fs, layout, deployment_id).read_connection()
+    if connection is None:
+        return True
+    try:
+        return _ended(cluster.application(connection.application_id), now_ms)
+    except ApplicationNotFound:
+        return True
+
+
+def _ended(application: Application, now_ms: int) -> bool:
+    return application.state.ended and now_ms - application.finished_ms > ENDED_FOR_MS
