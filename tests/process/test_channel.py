@@ -8,8 +8,13 @@ from typing import Any
 
 from yarnflow.core.ids import DriverId, JobId
 from yarnflow.core.messages import DriverAssignment, Fence
+from yarnflow.core.provider import ProviderState, WorkerExit
+from yarnflow.core.states import JobStatus
+from yarnflow.errors import ResourceError
 from yarnflow.process.channel import (
     JobManagerLink,
+    JobStatusReport,
+    MasterRole,
     NoResourceProvider,
     SupervisorLink,
     assignment_from_json,
@@ -35,9 +40,19 @@ class Owner:
 
     def request_workers(self, count: int) -> None:
         self.calls.put(("request", count))
+        if count > 99:
+            raise ResourceError("no more containers")
+
+    def cancel_requests(self, count: int) -> int | None:
+        self.calls.put(("cancel", count))
+        return None if count > 99 else count - 1
 
     def release_worker(self, worker_id: str) -> None:
         self.calls.put(("release", worker_id))
+
+    def start_master(self) -> None:
+        self.calls.put(("start_master",))
+        raise ResourceError("the queue is full")
 
 
 def test_assignment_is_one_line_and_comes_back() -> None:
@@ -51,10 +66,18 @@ def test_requests_and_events() -> None:
     owner = Owner()
     events: SimpleQueue[tuple[Any, ...]] = SimpleQueue()
     closed: SimpleQueue[str] = SimpleQueue()
-    supervisor = JobManagerLink(ours, owner, owner)
+    reports: SimpleQueue[JobStatusReport] = SimpleQueue()
+    roles: SimpleQueue[MasterRole] = SimpleQueue()
+    supervisor = JobManagerLink(
+        ours, owner, owner, on_job_status=reports.put, on_role=roles.put, masters=owner
+    )
     manager = SupervisorLink.from_fd(theirs.detach(), lambda: closed.put("closed"))
     manager.driver_launcher.on_exit(lambda *event: events.put(event))
-    manager.resource_provider.on_worker_exit(lambda *event: events.put(event))
+    manager.resource_provider.on_worker_exit(lambda exit: events.put((exit,)))
+    manager.resource_provider.on_requests_canceled(lambda *event: events.put(event))
+    manager.resource_provider.on_state(lambda state: events.put((state,)))
+    manager.on_program_ended(lambda *event: events.put(event))
+    manager.on_running_drivers(lambda *event: events.put(event))
     supervisor.driver_exited(DriverId("early"), 1, "")  # before anybody reads
     supervisor.start()
     manager.start()
@@ -71,8 +94,36 @@ def test_requests_and_events() -> None:
     assert owner.calls.get(timeout=10) == ("request", 2)
     assert owner.calls.get(timeout=10) == ("release", "w")
 
+    manager.resource_provider.cancel_requests(2)
+    assert owner.calls.get(timeout=10) == ("cancel", 2)
+    assert events.get(timeout=10) == (2, 1)
+    manager.resource_provider.cancel_requests(100)  # the answer comes later
+    assert owner.calls.get(timeout=10) == ("cancel", 100)
+    supervisor.requests_canceled(100, 3)
+    assert events.get(timeout=10) == (100, 3)
+    manager.resource_provider.request_workers(100)  # every one of them has failed
+    ends = [events.get(timeout=10) for _ in range(100)]
+    assert set(ends) == {(WorkerExit("", None, "no more containers"),)}
+    manager.job_status.send(JobId("a" * 32), JobStatus.FAILED, "boom", "job")
+    assert reports.get(timeout=10) == JobStatusReport(JobId("a" * 32), JobStatus.FAILED, "boom", "job")
+
     supervisor.worker_exited("w", -9)
-    assert events.get(timeout=10) == ("w", -9)
+    assert events.get(timeout=10) == (WorkerExit("w", -9),)
+    supervisor.worker_exited("w", None, "beyond memory\nlimits", released=True)
+    assert events.get(timeout=10) == (WorkerExit("w", None, "beyond memory\nlimits", True),)
+    state = ProviderState(2, "queue is full", ("w1", "w2"))
+    supervisor.provider_state(state)
+    assert events.get(timeout=10) == (state,)
+    supervisor.program_ended(3, "last words")
+    assert events.get(timeout=10) == (3, "last words")
+    supervisor.running_drivers([DriverId("d-1"), DriverId("d-2")])
+    assert events.get(timeout=10) == (["d-1", "d-2"],)
+    role = MasterRole(True, "jm:1", "http://jm:2", "leader", 4)
+    manager.masters.role(role)
+    assert roles.get(timeout=10) == role
+    assert owner.calls.get(timeout=10) == ("request", 100)
+    manager.masters.start_master()
+    assert owner.calls.get(timeout=10) == ("start_master",)
     supervisor.driver_exited(DriverId("d-1"), 1, "two\nlines")
     assert events.get(timeout=10) == ("d-1", 1, "two\nlines")
     supervisor.close()
@@ -85,9 +136,19 @@ def test_job_manager_knows_how_many_workers_there_can_be() -> None:
     ours, theirs = socket.socketpair()
     link = SupervisorLink.from_fd(theirs.detach(), max_workers=3)
     assert link.resource_provider.max_workers == 3
+    assert link.resource_provider.replaces_workers
     link.close()
     ours.close()
     assert NoResourceProvider().max_workers is None
+
+
+def test_a_supervisor_on_yarn_does_not_replace_workers() -> None:
+    ours, theirs = socket.socketpair()
+    link = SupervisorLink.from_fd(theirs.detach(), replaces_workers=False)
+    assert link.resource_provider.max_workers is None
+    assert not link.resource_provider.replaces_workers
+    link.close()
+    ours.close()
 
 
 def test_lines_that_are_no_messages_are_ignored() -> None:
@@ -100,3 +161,26 @@ def test_lines_that_are_no_messages_are_ignored() -> None:
     assert owner.calls.get(timeout=10) == ("kill", "x")
     link.close()
     theirs.close()
+
+
+def test_whoever_listens_late_hears_what_came_before() -> None:
+    """A standby has no jobs; once it leads, its parts want to know."""
+    ours, theirs = socket.socketpair()
+    owner = Owner()
+    supervisor = JobManagerLink(ours, owner, owner)
+    heard: SimpleQueue[str] = SimpleQueue()
+    manager = SupervisorLink.from_fd(theirs.detach())
+    manager.on_program_ended(lambda *_: heard.put("program"))
+    supervisor.start()
+    manager.start()
+    supervisor.driver_exited(DriverId("d-1"), 1, "")
+    supervisor.provider_state(ProviderState(1, "", ("w1",)))
+    supervisor.program_ended(0, "")
+    assert heard.get(timeout=10) == "program"
+    ends: list[str] = []
+    states: list[ProviderState] = []
+    manager.driver_launcher.on_exit(lambda driver_id, *_: ends.append(driver_id))
+    manager.resource_provider.on_state(states.append)
+    assert ends == ["d-1"] and states == [ProviderState(1, "", ("w1",))]
+    manager.close()
+    supervisor.close()

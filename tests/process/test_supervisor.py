@@ -10,6 +10,7 @@ import pytest
 
 from yarnflow.core.ids import DriverId, JobId
 from yarnflow.core.messages import DriverAssignment, Fence
+from yarnflow.core.provider import WorkerExit
 from yarnflow.errors import ResourceError
 from yarnflow.process.cluster import ClusterSupervisor
 from yarnflow.process.commands import ProcessCommands
@@ -209,10 +210,12 @@ def test_spare_with_fitting_memory_takes_the_assignment(world: World) -> None:
     assert pool.running() == []
 
 
-def test_spare_of_other_memory_is_left_alone(world: World) -> None:
-    pool, _ = _driver_pool(world)
+def test_spare_of_other_memory_makes_room(world: World) -> None:
+    pool, exits = _driver_pool(world)
     pool.start_spare(1600)
     pool.launch(_assignment("d1"), 2048)
+    assert not world.children[0].alive
+    assert exits == []
     assert world.children[0].lines == []
     assert "2048" in world.children[1].spec.command
     assert len(world.children[1].lines) == 1
@@ -251,13 +254,14 @@ def test_kill_driver(world: World) -> None:
 
 
 def test_dead_worker_is_replaced_under_new_ids_and_a_released_one_is_not(world: World) -> None:
-    exits: list[tuple[str, int]] = []
+    exits: list[WorkerExit] = []
     commands = ProcessCommands(Path("/c"), Path("/c/conf.json"), Path("/c/secret"), "python")
-    pool = WorkerPool(world.supervisor, commands, Path("/c/logs"), lambda *exit: exits.append(exit))
+    pool = WorkerPool(world.supervisor, commands, Path("/c/logs"), exits.append)
     pool.request_workers(2)
     first, second = pool.worker_ids()
+    assert pool.cancel_requests(1) == 0
     world.children[0].end(-9)
-    assert exits == [(first, -9)]
+    assert exits == [WorkerExit(first, -9)]
     world.run_scheduled()
     assert first not in pool.worker_ids() and len(pool.worker_ids()) == 2
     assert world.children[0].spec.command != world.children[2].spec.command
@@ -267,6 +271,7 @@ def test_dead_worker_is_replaced_under_new_ids_and_a_released_one_is_not(world: 
     while not done:
         pass
     assert world.scheduled == []
+    assert exits[1:] == [WorkerExit(second, -15, released=True)]
 
 
 def _worker_pool(world: World, limit: int | None = None) -> WorkerPool:

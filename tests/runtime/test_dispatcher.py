@@ -7,6 +7,14 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
+from yarnflow.core.checkpoint_messages import (
+    CheckpointInfo,
+    CheckpointKind,
+    CheckpointRequest,
+    CheckpointStatus,
+    CheckpointTrigger,
+    JobCheckpoints,
+)
 from yarnflow.core.ids import AllocationId, DriverId, JobId, TaskManagerId
 from yarnflow.core.messages import (
     DriverPhase,
@@ -22,11 +30,22 @@ from yarnflow.core.messages import (
     SlotOffer,
 )
 from yarnflow.core.states import JobStatus
-from yarnflow.errors import JobError, JobNotFound
-from yarnflow.process.clock import SystemClock
-from yarnflow.runtime.dispatcher import Dispatcher
+from yarnflow.errors import (
+    CheckpointError,
+    ConfigError,
+    JobError,
+    JobNotFound,
+    LeadershipLost,
+    SlotUnavailable,
+    StorageUnavailable,
+    YarnflowError,
+    ZooKeeperUnavailable,
+)
+from yarnflow.runtime.dispatcher import ARCHIVE_RETRY_MS, Dispatcher
+from yarnflow.runtime.job_archive import JobArchive
 from yarnflow.runtime.job_board import JobBoard
-from yarnflow.testing.runtime import InlineMailbox, ManualClock
+from yarnflow.testing.runtime import InlineEffects, InlineMailbox, ManualClock
+from yarnflow.testing.stores import FakeJobStores
 
 JOB, OTHER = JobId("a" * 32), JobId("b" * 32)
 
@@ -38,9 +57,13 @@ def _details(job_id: JobId, status: JobStatus = JobStatus.CREATED) -> JobDetails
 class FakeJob:
     """A JobMaster that publishes itself and ends when told."""
 
-    def __init__(self, job_id: JobId, board: JobBoard, on_ended: Callable[[JobId], None]) -> None:
-        self.job_id, self.board, self.on_ended = job_id, board, on_ended
+    def __init__(
+        self, job_id: JobId, board: JobBoard, on_ended: Callable[[JobId], None], recovered: bool
+    ) -> None:
+        self.job_id, self.board, self.on_ended, self.recovered = job_id, board, on_ended, recovered
         self.canceled = self.stopped = False
+        self.heard: list[str] = []
+        self.history: list[CheckpointInfo] = []
 
     def start(self) -> None:
         self.board.publish(_details(self.job_id))
@@ -70,14 +93,53 @@ class FakeJob:
 
     def slots_unfulfillable(self, message: str) -> None: ...
 
+    def task_manager_diagnosed(self, task_manager_id: TaskManagerId, text: str) -> None:
+        self.heard.append(f"{task_manager_id}: {text}")
+
+    def resources_wait(self, text: str) -> None:
+        self.heard.append(text)
+
+    def trigger_checkpoint(self, request: CheckpointRequest) -> None:
+        self.history.append(
+            CheckpointInfo(
+                len(self.history) + 1,
+                request.kind,
+                CheckpointStatus.COMPLETED,
+                CheckpointTrigger.REQUESTED,
+                1,
+                request_id=request.request_id,
+            )
+        )
+
+    def await_checkpoint(self, request_id: str, timeout_ms: int) -> CheckpointInfo:
+        return next(info for info in self.history if info.request_id == request_id)
+
+    def checkpoints(self) -> JobCheckpoints:
+        assert not self.stopped
+        return JobCheckpoints(self.job_id, history=tuple(self.history))
+
+    def suspended(self) -> None:
+        self.heard.append("suspended")
+
+    def resumed(self) -> None:
+        self.heard.append("resumed")
+
 
 class Bench:
     """A Dispatcher with fake jobs."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self, max_jobs: int = 0, stores: FakeJobStores | None = None, *, hold_ends: bool = False
+    ) -> None:
         self.clock = ManualClock()
-        self.board = JobBoard(self.clock, 2)
+        self.stores = stores or FakeJobStores()
+        self.board = JobBoard(
+            self.clock,
+            2,
+            keep_end=(lambda *end: self.dispatcher.keep_end(*end)) if hold_ends else None,
+        )
         self.mailbox = InlineMailbox("dispatcher", self.clock)
+        self.refusal: YarnflowError | None = None
         self.jobs: dict[JobId, FakeJob] = {}
         self.ended = threading.Event()
         self.dispatcher = Dispatcher(
@@ -88,13 +150,21 @@ class Bench:
             self,
             self.ended.set,
             1_000,
+            JobArchive(self.stores),
+            InlineEffects(),
+            max_jobs,
         )
 
     def slot_counts(self) -> tuple[int, int, int]:
         return 1, 2, 1
 
-    def _create(self, submission: JobSubmission, on_ended: Callable[[JobId], None]) -> FakeJob:
-        job = self.jobs[submission.job_id] = FakeJob(submission.job_id, self.board, on_ended)
+    def _create(
+        self, submission: JobSubmission, on_ended: Callable[[JobId], None], recovered: bool = False
+    ) -> FakeJob:
+        if self.refusal is not None:
+            raise self.refusal
+        job = FakeJob(submission.job_id, self.board, on_ended, recovered)
+        self.jobs[submission.job_id] = job
         return job
 
     def submit(self, job_id: JobId = JOB, key: str = "") -> tuple[JobId, bool]:
@@ -168,13 +238,186 @@ def test_shut_down_waits_for_the_jobs() -> None:
     assert bench.ended.is_set()
 
 
-def test_a_long_poll_sees_the_next_version() -> None:
-    board = JobBoard(SystemClock(), 5)
-    board.publish(_details(JOB))
-    seen: list[JobDetails] = []
-    thread = threading.Thread(target=lambda: seen.append(board.await_change(JOB, 1, 30_000)))
-    thread.start()
-    board.publish(_details(JOB, JobStatus.RUNNING))
-    thread.join(30)
-    assert seen[0].overview.status is JobStatus.RUNNING
-    assert board.await_change(JOB, 99, 0).version == 2
+def test_a_key_is_free_as_soon_as_its_jobs_end_can_be_seen() -> None:
+    """Whoever replaces a job waits for its end on the board; clearing it away may come later."""
+    bench = Bench(max_jobs=1)
+    bench.submit(JOB, "daily")
+    bench.board.publish(_details(JOB, JobStatus.CANCELED))
+    assert bench.submit(OTHER, "daily") == (OTHER, False)
+    bench.jobs[JOB].on_ended(JOB)
+    assert bench.submit(JobId("c" * 32), "daily") == (OTHER, True), "the key went with its former owner"
+
+
+def test_no_more_jobs_than_drivers() -> None:
+    bench = Bench(max_jobs=2)
+    bench.submit(JobId("a" * 32), "daily")
+    bench.submit(JobId("b" * 32))
+    with pytest.raises(SlotUnavailable, match="2 jobs run .* drivers of 2.*yarn.appmaster.drivers"):
+        bench.submit(JobId("c" * 32))
+    assert bench.submit(JobId("d" * 32), "daily") == ("a" * 32, True), "a live key needs no driver"
+    assert bench.submit(JobId("b" * 32)) == ("b" * 32, False)
+    bench.jobs[JobId("b" * 32)].end(JobStatus.FINISHED)
+    assert bench.submit(JobId("c" * 32)) == ("c" * 32, False)
+
+
+def test_closed_ends_with_the_last_job() -> None:
+    bench = Bench()
+    bench.submit(JOB, "daily")
+    bench.dispatcher.close("this cluster is for job j only")
+    bench.mailbox.run_pending()
+    assert not bench.ended.is_set() and not bench.jobs[JOB].canceled
+    with pytest.raises(JobError, match="for job j only"):
+        bench.submit(OTHER)
+    assert bench.submit(OTHER, "daily") == (JOB, True)
+    bench.jobs[JOB].end(JobStatus.FINISHED)
+    bench.mailbox.run_pending()
+    assert bench.ended.is_set()
+
+
+def test_closed_without_a_job_ends_at_once() -> None:
+    bench = Bench()
+    bench.dispatcher.close("nothing to do")
+    bench.mailbox.run_pending()
+    assert bench.ended.is_set()
+
+
+def test_jobs_hear_what_the_resource_manager_says() -> None:
+    bench = Bench()
+    bench.submit(JOB)
+    bench.dispatcher.resources_wait("queue default is full")
+    bench.submit(OTHER)
+    bench.dispatcher.task_manager_diagnosed(TaskManagerId("tm"), "out of memory")
+    assert bench.jobs[JOB].heard == bench.jobs[OTHER].heard == ["queue default is full", "tm: out of memory"]
+
+
+# --- what outlives the process ---
+
+
+def test_a_job_is_durable_before_it_is_accepted() -> None:
+    bench = Bench()
+    bench.submit(JOB, "daily")
+    assert list(bench.stores.graphs.stored) == [JOB] and bench.stores.keys.owners == {"daily": JOB}
+    bench.jobs[JOB].end(JobStatus.FINISHED)
+    bench.mailbox.run_pending()
+    assert bench.stores.ended.stored[JOB].overview.status is JobStatus.FINISHED
+    assert not bench.stores.graphs.stored and not bench.stores.keys.owners
+    assert bench.jobs[JOB].stopped
+
+
+def test_what_cannot_be_stored_is_no_job() -> None:
+    bench = Bench()
+
+    def put(submission: JobSubmission) -> None:
+        raise StorageUnavailable("HDFS is in safe mode")
+
+    bench.stores.graphs.put = put  # type: ignore[method-assign]
+    with pytest.raises(StorageUnavailable):
+        bench.submit(JOB, "daily")
+    assert not bench.jobs and not bench.stores.keys.owners, "the key would be lost to all jobs"
+
+
+def test_what_cannot_run_is_not_kept() -> None:
+    bench = Bench()
+    bench.refusal = ConfigError("no such option")
+    with pytest.raises(ConfigError):
+        bench.submit(JOB, "daily")
+    assert not bench.stores.graphs.stored and not bench.stores.keys.owners
+    bench.dispatcher.close("enough")
+    bench.mailbox.run_pending()
+    assert bench.ended.is_set(), "a job that was refused is waited for"
+
+
+def test_a_new_leader_takes_over_jobs_and_runs_no_ended_one_again() -> None:
+    before = Bench()
+    for job_id, key in ((JOB, "daily"), (OTHER, "hourly")):
+        before.submit(job_id, key)
+    before.jobs[OTHER].end(JobStatus.FINISHED)
+    before.mailbox.run_pending()
+    bench = Bench(stores=before.stores)
+    bench.dispatcher.recover()
+    assert list(bench.jobs) == [JOB] and bench.jobs[JOB].recovered
+    assert bench.dispatcher.job_details(OTHER).overview.status is JobStatus.FINISHED
+    assert bench.submit(OTHER, "hourly") == (OTHER, False)
+    assert bench.submit(JobId("c" * 32), "daily") == (JOB, True), "the key was forgotten"
+    assert list(bench.jobs) == [JOB]
+
+
+def test_a_job_that_was_half_cleared_away_is_not_run_again() -> None:
+    """The master died between the job's result and the removal of its graph."""
+    before = Bench()
+    before.submit(JOB, "daily")
+    before.stores.ended.put(_details(JOB, JobStatus.FINISHED))
+    bench = Bench(stores=before.stores)
+    bench.dispatcher.recover()
+    assert not bench.jobs and not bench.stores.graphs.stored and not bench.stores.keys.owners
+
+
+def test_a_result_the_board_has_forgotten_still_counts() -> None:
+    bench = Bench()
+    bench.stores.ended.put(_details(JOB, JobStatus.FINISHED))
+    assert bench.submit() == (JOB, False)
+    assert not bench.jobs
+
+
+def test_a_job_that_cannot_be_taken_over_stays_stored() -> None:
+    before = Bench()
+    before.submit()
+    bench = Bench(stores=before.stores)
+    bench.refusal = ConfigError("unknown option")
+    bench.dispatcher.recover()
+    assert not bench.jobs and list(bench.stores.graphs.stored) == [JOB]
+
+
+def test_an_end_is_seen_once_it_is_written_down() -> None:
+    """Another master would run a job again whose end it does not know."""
+    bench = Bench(hold_ends=True)
+    bench.submit(JOB, "daily")
+    bench.stores.ended.error = ZooKeeperUnavailable("no server answers")
+    bench.jobs[JOB].end(JobStatus.FINISHED)
+    bench.mailbox.run_pending()
+    assert bench.dispatcher.job_details(JOB).overview.status is JobStatus.CREATED
+    assert list(bench.stores.graphs.stored) == [JOB], "cleared away without a result"
+    bench.dispatcher.close("that was all")
+    bench.mailbox.run_pending()
+    assert not bench.ended.is_set()
+    bench.stores.ended.error = None
+    bench.clock.advance(ARCHIVE_RETRY_MS)
+    bench.mailbox.run_pending()
+    assert bench.dispatcher.job_details(JOB).overview.status is JobStatus.FINISHED
+    assert not bench.stores.graphs.stored and bench.ended.is_set()
+
+
+def test_nothing_is_decided_while_the_leadership_is_in_doubt() -> None:
+    bench = Bench()
+    bench.submit()
+    bench.dispatcher.suspended()
+    for call in (
+        lambda: bench.submit(OTHER),
+        lambda: bench.dispatcher.cancel_job(JOB),
+        lambda: bench.dispatcher.trigger_checkpoint(JOB, CheckpointRequest("r", CheckpointKind.CHECKPOINT)),
+        lambda: bench.dispatcher.shut_down_cluster(),
+    ):
+        with pytest.raises(LeadershipLost, match="suspended; try again"):
+            call()
+    assert bench.dispatcher.job_details(JOB).overview.job_id == JOB, "reading is allowed"
+    assert not bench.jobs[JOB].canceled and OTHER not in bench.jobs
+    bench.dispatcher.resumed()
+    bench.submit(OTHER)
+    assert bench.jobs[JOB].heard == ["suspended", "resumed"]
+
+
+def test_checkpoints_are_asked_of_the_job_and_known_after_its_end() -> None:
+    bench = Bench()
+    bench.submit()
+    request = CheckpointRequest("r1", CheckpointKind.CHECKPOINT)
+    bench.dispatcher.trigger_checkpoint(JOB, request)
+    assert bench.dispatcher.await_checkpoint(JOB, "r1", 10).checkpoint_id == 1
+    bench.jobs[JOB].end(JobStatus.FINISHED)
+    bench.mailbox.run_pending()
+    assert bench.dispatcher.await_checkpoint(JOB, "r1", 10).checkpoint_id == 1
+    bench.dispatcher.trigger_checkpoint(JOB, request)
+    assert len(bench.dispatcher.job_checkpoints(JOB).history) == 1
+    with pytest.raises(CheckpointError, match="is FINISHED"):
+        bench.dispatcher.trigger_checkpoint(JOB, CheckpointRequest("r2", CheckpointKind.CHECKPOINT))
+    with pytest.raises(JobNotFound):
+        bench.dispatcher.job_checkpoints(OTHER)

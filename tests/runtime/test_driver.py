@@ -3,214 +3,21 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
-from yarnflow.core.ids import AllocationId, DriverId, ExecutorId, JobId
-from yarnflow.core.messages import (
-    DriverAssignment,
-    DriverDeployment,
-    DriverPhase,
-    DriverRegistration,
-    DriverReport,
-    ExecutorExited,
-    Fence,
-    JobSubmission,
-    ProgramKind,
-    QueryProgress,
-    SlotOffer,
-)
-from yarnflow.errors import DriverLost, InvalidOption, RpcUnavailable, UserCodeError, YarnflowError
-from yarnflow.runtime.driver import Attachment, Driver, DriverSettings, Milestones, RunningProgram
-from yarnflow.runtime.registration import RegistrationBackoff
-
-#: far above what any of these steps takes; only a broken driver waits that long
-LIMIT_S = 20.0
-JOB = JobId("1" * 32)
-ASSIGNMENT = DriverAssignment(JOB, DriverId("d1"), "host:1", Fence("l", 1), "/checkpoints", "/work")
-SUBMISSION = JobSubmission(JOB, "job", ProgramKind.GRAPH, "{}", {})
-
-
-class FakeClock:
-    """Rises by one with each look."""
-
-    def __init__(self) -> None:
-        self._now = 1000
-
-    def now_ms(self) -> int:
-        self._now += 1
-        return self._now
-
-    def monotonic_ms(self) -> int:
-        return self.now_ms()
-
-
-class FakeProgram:
-    """Ends when told to."""
-
-    def __init__(self) -> None:
-        self.started = threading.Event()
-        self.stopped = threading.Event()
-        self._end = threading.Event()
-        self._error: BaseException | None = None
-
-    def start(self) -> None:
-        self.started.set()
-
-    def await_end(self) -> None:
-        assert self._end.wait(LIMIT_S)
-        if self._error is not None:
-            raise self._error
-
-    def stop(self) -> None:
-        self.stopped.set()
-        self._end.set()
-
-    def end(self, error: BaseException | None = None) -> None:
-        self._error = error
-        self._end.set()
-
-
-class FakeBackend:
-    def __init__(self) -> None:
-        self.executors: tuple[str, ...] = ("0", "1")
-        self.programs: list[FakeProgram] = []
-        self.queries: tuple[QueryProgress, ...] = ()
-        self.is_usable = True
-        self.closed = False
-        self.open_error: YarnflowError | None = None
-        self.program_error: YarnflowError | None = None
-        self.listener: Callable[[], None] | None = None
-        self.made = threading.Condition()
-
-    def open(self, assignment: DriverAssignment) -> Attachment:
-        if self.open_error is not None:
-            raise self.open_error
-        return Attachment("spark://x", "app-1", ("-Da=b",), {"E": "1"})
-
-    def executor_ids(self) -> tuple[str, ...]:
-        return self.executors
-
-    def program(self, assignment: DriverAssignment, deployment: DriverDeployment) -> RunningProgram:
-        if self.program_error is not None:
-            raise self.program_error
-        with self.made:
-            self.programs.append(FakeProgram())
-            self.made.notify_all()
-        return self.programs[-1]
-
-    def progress(self) -> tuple[QueryProgress, ...]:
-        return self.queries
-
-    def on_progress(self, listener: Callable[[], None]) -> None:
-        self.listener = listener
-
-    def usable(self) -> bool:
-        return self.is_usable
-
-    def close(self) -> None:
-        self.closed = True
-
-    def await_program(self, count: int) -> FakeProgram:
-        with self.made:
-            assert self.made.wait_for(lambda: len(self.programs) >= count, LIMIT_S)
-        assert self.programs[count - 1].started.wait(LIMIT_S)
-        return self.programs[count - 1]
-
-
-class FakeJobMaster:
-    def __init__(self) -> None:
-        self.changed = threading.Condition()
-        self.registrations: list[DriverRegistration] = []
-        self.reports: list[DriverReport] = []
-        #: errors of the next calls, first one first
-        self.register_errors: list[YarnflowError] = []
-        self.report_error: YarnflowError | None = None
-        self.refused = 0
-
-    def offer_slots(self, job_id: JobId, offers: Sequence[SlotOffer]) -> Sequence[AllocationId]:
-        raise AssertionError("not a driver's call")
-
-    def executor_exited(self, report: ExecutorExited) -> None:
-        raise AssertionError("not a driver's call")
-
-    def register_driver(self, registration: DriverRegistration) -> None:
-        with self.changed:
-            self.changed.notify_all()
-            if self.register_errors:
-                raise self.register_errors.pop(0)
-            self.registrations.append(registration)
-
-    def report(self, report: DriverReport) -> None:
-        with self.changed:
-            self.changed.notify_all()
-            if self.report_error is not None:
-                self.refused += 1
-                raise self.report_error
-            self.reports.append(report)
-
-    def wait(self, condition: Callable[[], bool]) -> None:
-        with self.changed:
-            assert self.changed.wait_for(condition, LIMIT_S), self.reports[-3:]
-
-    def await_phase(self, attempt: int, phase: DriverPhase) -> DriverReport:
-        def found() -> list[DriverReport]:
-            return [r for r in self.reports if r.attempt == attempt and r.phase is phase]
-
-        self.wait(lambda: bool(found()))
-        return found()[0]
-
-
-class Harness:
-    def __init__(self) -> None:
-        self.backend = FakeBackend()
-        self.job_master = FakeJobMaster()
-        self.halted = threading.Event()
-        self.status: int | None = None
-        self.milestones = Milestones(FakeClock(), {"DRIVER_STARTED": 7})
-        self.driver = Driver(
-            ASSIGNMENT,
-            self.backend,
-            self.job_master,
-            FakeClock(),
-            self.milestones,
-            pid=42,
-            halt=self.halted.set,
-            settings=DriverSettings(
-                report_interval_ms=20,
-                report_min_pause_ms=1,
-                executor_timeout_ms=5,
-                leave_timeout_ms=10_000,
-                registration_backoff=RegistrationBackoff(1, 5),
-            ),
-        )
-        self._main = threading.Thread(target=self._run, daemon=True)
-
-    def _run(self) -> None:
-        self.status = self.driver.run("host:99")
-
-    def start(self) -> None:
-        self._main.start()
-
-    def join(self) -> int | None:
-        self._main.join(LIMIT_S)
-        assert not self._main.is_alive()
-        return self.status
-
-    def deploy(self, attempt: int, executors: tuple[str, ...] = ("0", "1")) -> None:
-        self.driver.deploy(
-            DriverDeployment(attempt, SUBMISSION, tuple(ExecutorId(e) for e in executors), len(executors))
-        )
+from tests.runtime.driver_harness import LIMIT_S, Harness
+from yarnflow.core.messages import DriverPhase, QueryProgress
+from yarnflow.errors import DriverLost, InvalidOption, RpcUnavailable, UserCodeError
 
 
 @pytest.fixture
 def harness() -> Iterator[Harness]:
     made = Harness()
     yield made
-    made.driver.shut_down()
-    if made._main.ident is not None:
-        made.join()
+    made.close()
 
 
 def test_registers_with_what_executors_need(harness: Harness) -> None:
@@ -319,7 +126,7 @@ def test_a_program_that_cannot_be_made_fails_the_attempt(harness: Harness) -> No
 
 def test_executors_are_waited_for_and_a_replacement_counts(harness: Harness) -> None:
     harness.backend.executors = ("0",)
-    harness.driver._settings = DriverSettings(report_interval_ms=20, executor_timeout_ms=10**9)
+    harness.settings = replace(harness.settings, report_interval_ms=20, executor_timeout_ms=10**9)
     harness.start()
     harness.deploy(1, ("0", "1"))
     harness.job_master.await_phase(1, DriverPhase.DEPLOYING)
@@ -349,7 +156,7 @@ def test_cancel_stops_the_program_and_is_reported(harness: Harness) -> None:
 
 def test_cancel_while_waiting_for_executors(harness: Harness) -> None:
     harness.backend.executors = ()
-    harness.driver._settings = DriverSettings(report_interval_ms=20, executor_timeout_ms=10**9)
+    harness.settings = replace(harness.settings, report_interval_ms=20, executor_timeout_ms=10**9)
     harness.start()
     harness.deploy(1)
     harness.job_master.await_phase(1, DriverPhase.DEPLOYING)
@@ -415,7 +222,7 @@ def test_a_dismissed_driver_stops_its_program_and_leaves(harness: Harness) -> No
 
 
 def test_a_batch_is_reported_at_once_and_the_first_is_a_milestone(harness: Harness) -> None:
-    harness.driver._settings = DriverSettings(report_interval_ms=10**9, report_min_pause_ms=1)
+    harness.settings = replace(harness.settings, report_interval_ms=10**9, report_min_pause_ms=1)
     harness.start()
     harness.deploy(1)
     harness.backend.await_program(1)
@@ -428,7 +235,7 @@ def test_a_batch_is_reported_at_once_and_the_first_is_a_milestone(harness: Harne
 
 
 def test_a_program_that_does_not_stop_is_left_behind(harness: Harness) -> None:
-    harness.driver._settings = DriverSettings(report_interval_ms=20, leave_timeout_ms=1)
+    harness.settings = replace(harness.settings, report_interval_ms=20, leave_timeout_ms=1)
     harness.start()
     harness.deploy(1)
     program = harness.backend.await_program(1)

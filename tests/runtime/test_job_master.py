@@ -2,160 +2,16 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 
 import pytest
 
-from yarnflow.core.ids import AllocationId, DriverId, ExecutorId, JobId, TaskManagerId, VertexId
-from yarnflow.core.messages import (
-    DriverPhase,
-    DriverRegistration,
-    DriverReport,
-    ErrorInfo,
-    ExecutorExited,
-    Fence,
-    JobDetails,
-    JobSubmission,
-    LeaderInfo,
-    ProgramKind,
-    QueryProgress,
-    SlotOffer,
-)
-from yarnflow.core.restart import restart_strategy_from
+from tests.runtime.job_bench import ADAPTIVE, ADDRESS, JOB, TM1, TM2, USER_ERROR, Bench
+from yarnflow.core.ids import AllocationId, ExecutorId, TaskManagerId
+from yarnflow.core.messages import DriverPhase, DriverReport, ExecutorExited, ProgramKind
 from yarnflow.core.states import ExecutionState, JobStatus, RestartLevel
 from yarnflow.errors import DriverLost, JavaUnavailable, SlotUnavailable
-from yarnflow.graph.job_graph import JobGraph, JobVertex
-from yarnflow.runtime.job_board import JobBoard
-from yarnflow.runtime.job_master import JobMaster
-from yarnflow.runtime.job_services import JobMasterServices, JobMasterSettings
-from yarnflow.testing.gateways import FakeDriverLauncher, FakeGateways, FakeSlotRequirements, FakeTaskExecutor
-from yarnflow.testing.runtime import InlineEffects, InlineMailbox, ManualClock
-
-JOB = JobId("a" * 32)
-TM1, TM2 = TaskManagerId("tm-1"), TaskManagerId("tm-2")
-ADDRESS = {TM1: "host1:1", TM2: "host2:1"}
-USER_ERROR = ErrorInfo("USER_CODE", "ValueError: bad row", "Traceback …")
-
-
-class Bench:
-    """A JobMaster of two slots with fakes all around."""
-
-    def __init__(
-        self, restart: str = "fixed-delay", kind: ProgramKind = ProgramKind.GRAPH, attempts: int = 2
-    ) -> None:
-        self.clock = ManualClock()
-        self.gateways = FakeGateways()
-        self.launcher = FakeDriverLauncher()
-        self.slots = FakeSlotRequirements()
-        self.board = JobBoard(self.clock, 10)
-        self.ended: list[JobId] = []
-        self.mailbox = InlineMailbox("job", self.clock)
-        ids = (f"{number:08x}{0:024x}" for number in itertools.count(1))
-        self.master = JobMaster(
-            JobSubmission(JOB, "flights", kind, "", {}),
-            JobGraph(
-                JOB,
-                "flights",
-                kind,
-                vertices=(
-                    JobVertex(VertexId("v1"), "source", (1,), 2, 128, "default"),
-                    JobVertex(VertexId("v2"), "window", (2,), 2, 128, "default"),
-                ),
-            ),
-            JobMasterSettings(
-                restart_strategy=restart_strategy_from(restart, fixed_delay_attempts=attempts),
-                slot_request_timeout_ms=10_000,
-                cancellation_timeout_ms=5_000,
-                driver_heartbeat_timeout_ms=3_000,
-                driver_registration_timeout_ms=20_000,
-                driver_memory_mib=1000,
-                checkpoint_dir="file:/checkpoints",
-                work_dir="/work-dir",
-                call_timeout_ms=1_000,
-            ),
-            JobMasterServices(
-                self.clock,
-                InlineEffects(),
-                self.gateways,
-                self.launcher,
-                self.slots,
-                self.board,
-                lambda: LeaderInfo(Fence("leader", 1), "jm:6123", "0", "default"),
-                lambda: next(ids),
-                lambda: 0.0,
-            ),
-            self.mailbox,
-            self.ended.append,
-        )
-        self.launcher.on_exit(self.master.driver_exited)
-        self._allocations = itertools.count(1)
-        self.attempt = 1
-
-    # --- what happens ---
-
-    def start(self) -> Bench:
-        self.master.start()
-        return self.run()
-
-    def run(self, ms: int = 0) -> Bench:
-        self.clock.advance(ms)
-        self.mailbox.run_pending()
-        return self
-
-    def offer(self, task_manager: TaskManagerId, count: int = 1) -> int:
-        offers = [
-            SlotOffer(
-                AllocationId(f"alloc-{next(self._allocations)}"), index, task_manager, ADDRESS[task_manager]
-            )
-            for index in range(count)
-        ]
-        accepted = self.master.offer_slots(offers)
-        self.run()
-        return len(accepted)
-
-    def register(self) -> Bench:
-        self.master.register_driver(
-            DriverRegistration(JOB, self.driver_id, "driver:1", 42, "spark://x@y:1", f"app-{self.driver_id}")
-        )
-        return self.run()
-
-    def report(self, phase: DriverPhase, executors: str = "0", batch: int = -1, **more: object) -> Bench:
-        self.master.report(
-            DriverReport(
-                JOB,
-                self.driver_id,
-                self.attempt,
-                phase,
-                tuple(ExecutorId(executor) for executor in executors.split()),
-                (QueryProgress("q", batch_id=batch),),
-                **more,  # type: ignore[arg-type]
-            )
-        )
-        return self.run()
-
-    def running(self) -> Bench:
-        """A job that runs on two slots of one TaskManager."""
-        self.start()
-        self.offer(TM1, 2)
-        return self.register().report(DriverPhase.RUNNING)
-
-    # --- what is seen ---
-
-    @property
-    def driver_id(self) -> DriverId:
-        return self.launcher.assignments[-1].driver_id
-
-    @property
-    def details(self) -> JobDetails:
-        return self.board.get(JOB)
-
-    @property
-    def status(self) -> JobStatus:
-        return self.details.overview.status
-
-    def states(self) -> set[ExecutionState]:
-        return {execution.state for vertex in self.details.vertices for execution in vertex.executions}
+from yarnflow.testing.gateways import FakeTaskExecutor
 
 
 def test_a_job_runs_and_finishes() -> None:
@@ -467,3 +323,207 @@ def test_a_slot_whose_old_executor_is_still_ending_is_tried_again() -> None:
     bench.run(1_000)
     assert [d.executor_id for d in fake.started] == ["0"]
     assert bench.status is JobStatus.CREATED
+
+
+# --- schedulers ---------------------------------------------------------------
+
+
+def adaptive(restart: str = "fixed-delay") -> Bench:
+    return Bench(restart, scheduler=ADAPTIVE).start()
+
+
+def test_adaptive_starts_with_what_there_is_and_takes_what_comes() -> None:
+    """1. one slot of two, nothing more for a while: the job starts on it  2. what has no slot is shown
+    SCHEDULED, and what is missing is said  3. the other slot comes and is used at once."""
+    bench = adaptive().register()
+    bench.offer(TM1)
+    bench.run(1_999)
+    assert not bench.gateways.task_executors
+    assert bench.details.waiting_for == "slots: 1 of 2"
+    bench.run(1)
+    assert [d.cores for d in bench.gateways.task_executors[ADDRESS[TM1]].started] == [1]
+    (deployment,) = bench.gateways.drivers["driver:1"].deployments
+    assert deployment.total_cores == 1
+    assert bench.details.waiting_for == "executors: 0 of 1"
+
+    bench.report(DriverPhase.RUNNING, "0")
+    assert bench.status is JobStatus.RUNNING
+    assert bench.tasks == [("RUNNING", TM1), ("SCHEDULED", "")]
+    assert bench.details.waiting_for == "slots: 1 of 2"
+
+    assert bench.offer(TM2) == 1
+    assert bench.tasks == [("RUNNING", TM1), ("DEPLOYING", TM2)]
+    assert [d.executor_id for d in bench.gateways.task_executors[ADDRESS[TM2]].started] == ["1"]
+    bench.report(DriverPhase.RUNNING, "0 1")
+    assert bench.states() == {ExecutionState.RUNNING}
+    assert bench.details.waiting_for == ""
+    assert len(bench.gateways.drivers["driver:1"].deployments) == 1, "the query was started again"
+    assert bench.details.restarts == 0
+
+
+def test_adaptive_does_not_wait_when_all_slots_are_there() -> None:
+    bench = adaptive()
+    bench.offer(TM1)
+    bench.offer(TM2)
+    bench.register()
+    assert len(bench.gateways.drivers["driver:1"].deployments) == 1
+
+
+def test_adaptive_with_a_late_driver_starts_when_it_comes() -> None:
+    bench = adaptive()
+    bench.offer(TM1)
+    bench.run(5_000)
+    assert bench.details.waiting_for == "driver"
+    bench.register()
+    assert len(bench.gateways.drivers["driver:1"].deployments) == 1
+
+
+def test_adaptive_does_not_begin_to_wait_anew_once_it_has_decided() -> None:
+    bench = adaptive()
+    bench.offer(TM1)
+    bench.run(5_000)
+    bench.master.task_manager_lost(TM1, "killed")
+    bench.run(1_000)
+    bench.offer(TM2)
+    bench.register()
+    assert len(bench.gateways.drivers["driver:1"].deployments) == 1
+
+
+def test_adaptive_without_any_slot_fails() -> None:
+    bench = adaptive("none")
+    bench.run(9_999)
+    assert bench.status is JobStatus.CREATED
+    bench.run(1)
+    assert bench.status is JobStatus.FAILED
+    assert bench.details.error is not None
+    assert "got no slot within 10 s" in bench.details.error.message
+
+
+def test_adaptive_goes_on_with_fewer_for_ever() -> None:
+    bench = adaptive("none")
+    bench.offer(TM1)
+    bench.offer(TM2)
+    bench.register().report(DriverPhase.RUNNING, "0 1", batch=0)
+    bench.master.task_manager_lost(TM2, "killed")
+    bench.run()
+    for _ in range(60):
+        bench.run(1_000).report(DriverPhase.RUNNING, "0", batch=0)
+    assert bench.status is JobStatus.RUNNING
+    assert bench.tasks == [("RUNNING", TM1), ("SCHEDULED", "")]
+
+
+def test_adaptive_gives_a_new_driver_the_slots_there_are() -> None:
+    bench = adaptive()
+    bench.offer(TM1)
+    bench.run(2_000).register().report(DriverPhase.RUNNING, "0", batch=0)
+    bench.launcher.end(bench.driver_id, -9)
+    bench.run().run(1_000).register()
+    assert [d.executor_id for d in bench.gateways.task_executors[ADDRESS[TM1]].started] == ["0", "1"]
+
+
+def test_adaptive_takes_a_cluster_that_is_too_small() -> None:
+    bench = adaptive().register()
+    bench.master.slots_unfulfillable("needs 2 slots and this cluster can have no more than 1")
+    bench.run()
+    assert bench.status is JobStatus.CREATED
+    bench.offer(TM1)
+    bench.run(2_000).report(DriverPhase.RUNNING, "0")
+    assert bench.status is JobStatus.RUNNING
+
+
+def test_adaptive_that_can_never_have_a_slot_says_why() -> None:
+    bench = adaptive()
+    bench.master.slots_unfulfillable("needs containers of 9 GB and YARN gives 8 GB at most")
+    bench.run().run(2_000)
+    assert bench.status is JobStatus.FAILED, "it waits for what it cannot get"
+    assert bench.details.error is not None
+    assert bench.details.error.message == "job flights needs containers of 9 GB and YARN gives 8 GB at most"
+
+
+def test_a_job_that_can_never_have_its_slots_fails_at_once() -> None:
+    bench = Bench().start()
+    bench.master.slots_unfulfillable("needs 2 slots and this cluster can have no more than 1")
+    bench.run()
+    assert bench.status is JobStatus.FAILED
+
+
+def test_every_wait_for_slots_counts_as_one_failure() -> None:
+    bench = Bench("fixed-delay", attempts=2).start()
+    bench.run(10_000)
+    assert (bench.status, bench.details.restarts) == (JobStatus.RESTARTING, 1)
+    bench.run(1_000)
+    bench.run(9_999)
+    assert bench.details.restarts == 1
+    bench.run(1)
+    assert bench.details.restarts == 2
+
+
+def test_default_gives_arriving_slots_to_what_waits_for_them() -> None:
+    bench = Bench().start()
+    bench.offer(TM1)
+    bench.offer(TM2)
+    bench.register().report(DriverPhase.RUNNING, "0 1", batch=0)
+    bench.master.task_manager_lost(TM2, "killed")
+    bench.run()
+    assert bench.status is JobStatus.RUNNING
+    assert bench.tasks == [("RUNNING", TM1), ("SCHEDULED", "")]
+    assert bench.details.waiting_for == "slots: 1 of 2"
+    for _ in range(30):
+        bench.run(1_000).report(DriverPhase.RUNNING, "0", batch=0)
+    assert bench.status is JobStatus.RUNNING
+
+
+def test_default_gives_a_new_driver_all_slots_or_none() -> None:
+    bench = Bench().start()
+    bench.offer(TM1)
+    bench.offer(TM2)
+    bench.register().report(DriverPhase.RUNNING, "0 1", batch=0)
+    bench.master.task_manager_lost(TM2, "killed")
+    bench.launcher.end(bench.driver_id, -9)
+    bench.run().run(1_000).register()
+    assert bench.details.waiting_for == "slots: 1 of 2"
+    assert len(bench.gateways.task_executors[ADDRESS[TM1]].started) == 1
+    bench.offer(TM2)
+    assert len(bench.gateways.task_executors[ADDRESS[TM1]].started) == 2
+
+
+# --- what the ResourceManager says ---------------------------------------------
+
+
+def test_why_slots_do_not_come_is_said() -> None:
+    bench = Bench("none").start()
+    version = bench.details.version
+    bench.master.resources_wait("YARN: 2 containers are waited for; queue default is full")
+    bench.run()
+    assert bench.details.waiting_for == (
+        "slots: 0 of 2 (YARN: 2 containers are waited for; queue default is full)"
+    )
+    assert bench.details.version > version
+    bench.run(10_000)
+    assert bench.details.error is not None
+    assert "queue default is full" in bench.details.error.message
+
+
+def test_an_old_outlook_is_forgotten() -> None:
+    bench = Bench().start()
+    bench.master.resources_wait("YARN: queue default is full")
+    bench.master.resources_wait("")
+    bench.run()
+    assert bench.details.waiting_for == "slots: 0 of 2"
+
+
+def test_the_diagnosis_joins_the_failure_it_explains() -> None:
+    bench = Bench().start()
+    bench.offer(TM1)
+    bench.offer(TM2)
+    bench.register().report(DriverPhase.RUNNING, "0 1")
+    bench.master.task_manager_lost(TM1, "no longer reachable")
+    bench.master.task_manager_lost(TM2, "no longer reachable")
+    bench.master.task_manager_diagnosed(TM1, "YARN: killed for exceeding memory limits")
+    bench.master.task_manager_diagnosed(TM1, "YARN: killed for exceeding memory limits")
+    bench.master.task_manager_diagnosed(TaskManagerId("unknown"), "YARN: nothing of ours")
+    bench.run()
+    assert [failure.error.message for failure in bench.details.failures] == [
+        "TaskManager tm-1 is lost: no longer reachable; YARN: killed for exceeding memory limits",
+        "TaskManager tm-2 is lost: no longer reachable",
+    ]

@@ -16,7 +16,15 @@ from yarnflow.core.messages import (
     SlotRequest,
     TaskManagerRegistration,
 )
-from yarnflow.errors import ResourceError, RpcUnavailable, SlotUnavailable, TaskManagerNotFound, YarnflowError
+from yarnflow.errors import (
+    LeadershipLost,
+    ResourceError,
+    RpcUnavailable,
+    SlotUnavailable,
+    TaskManagerDismissed,
+    TaskManagerNotFound,
+    YarnflowError,
+)
 from yarnflow.runtime.registration import RegistrationBackoff
 from yarnflow.runtime.task_executor import TaskExecutor, TaskExecutorTimes
 from yarnflow.testing.gateways import FakeResourceManager
@@ -62,6 +70,9 @@ class Bench:
 
     def forget_leader(self) -> None:
         self.lookups += 1
+
+    def on_new_leader(self, listener: Callable[[], None]) -> None:
+        self.new_leader = listener
 
     def offer_slots(self, job_id: JobId, offers: Sequence[SlotOffer]) -> Sequence[AllocationId]:
         self.offered.extend(offers)
@@ -215,3 +226,97 @@ def test_two_executors_never_share_a_slot() -> None:
     bench.start_executor("0", "a1")
     with pytest.raises(SlotUnavailable, match="executor 0 still has"):
         bench.start_executor("1", "a1")
+
+
+# --- another master leads ---
+
+NEXT = LeaderInfo(Fence("next", 2), "jm2:1", "0", "default")
+
+
+def test_a_new_leader_is_told_of_slots_and_executors_at_once() -> None:
+    bench = Bench().begin()
+    bench.give_slot()
+    bench.start_executor()
+    bench.offered.clear()
+    bench.master = FakeResourceManager(NEXT)
+    bench.new_leader()
+    bench.run()
+    (registration,) = bench.master.registrations
+    assert [status.allocation_id for status in registration.allocations] == ["a1"]
+    assert [status.executor_id for status in registration.executors] == ["0"]
+    (offer,) = bench.offered
+    assert offer.allocation_id == "a1" and offer.executor is not None and offer.executor.pid == 4242
+    assert not bench.stopped, "an executor was touched"
+
+
+def test_one_chain_of_heartbeats_whatever_happens() -> None:
+    bench = Bench().begin()
+    for leader in (NEXT, LEADER, NEXT):
+        bench.master = FakeResourceManager(leader)
+        bench.new_leader()
+        bench.new_leader()
+        bench.run()
+    bench.master.heartbeats.clear()
+    bench.run(1_000)
+    assert len(bench.master.heartbeats) == 1
+
+
+def test_a_new_leader_is_waited_for_while_its_jobs_come_up() -> None:
+    bench = Bench().begin()
+    bench.give_slot()
+    bench.start_executor()
+    bench.accepts = False
+    bench.master = FakeResourceManager(NEXT)
+    bench.new_leader()
+    bench.run()
+    bench.run(5_000)
+    assert not bench.stopped and len(bench.offered) >= 3
+    bench.accepts = True
+    bench.run(500)
+    count = len(bench.offered)
+    bench.run(60_000)
+    assert len(bench.offered) == count and not bench.stopped, "accepted slots are offered again"
+
+
+def test_slots_no_job_of_a_new_leader_wants_are_freed_in_the_end() -> None:
+    bench = Bench().begin()
+    bench.give_slot()
+    bench.start_executor()
+    bench.accepts = False
+    bench.master = FakeResourceManager(NEXT)
+    bench.new_leader()
+    bench.run()
+    for _ in range(50):
+        bench.run(500)
+    assert bench.stopped == ["0"]
+
+
+def test_the_same_leader_is_not_offered_slots_again() -> None:
+    """It has given them up when it dropped this TaskManager."""
+    bench = Bench().begin()
+    bench.give_slot()
+    bench.offered.clear()
+    bench.new_leader()
+    bench.run()
+    assert len(bench.master.registrations) == 2 and not bench.offered
+
+
+def test_the_end_of_an_executor_is_reported_to_the_new_leader() -> None:
+    bench = Bench().begin()
+    bench.give_slot()
+    bench.start_executor()
+    bench.exit_error = LeadershipLost("this master is a standby")
+    bench.end_executor("0", 1)
+    bench.master = FakeResourceManager(NEXT)
+    bench.new_leader()
+    bench.exit_error = None
+    bench.run(1_000)
+    assert [report.executor_id for report in bench.exits] == ["0"]
+
+
+def test_a_dismissed_one_ends() -> None:
+    bench = Bench().begin()
+    bench.master.error = TaskManagerDismissed("it was given back")
+    bench.new_leader()
+    bench.run()
+    assert [type(error) for error in bench.fatal] == [TaskManagerDismissed]

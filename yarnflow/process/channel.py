@@ -5,12 +5,20 @@ JobManager → supervisor::
     {"op": "launch_driver", "assignment": {…}, "memory_mib": 1600}
     {"op": "kill_driver", "driver_id": "…", "grace_ms": …}
     {"op": "request_workers", "count": 2}
+    {"op": "cancel_requests", "count": 1}
     {"op": "release_worker", "worker_id": "…"}
+    {"op": "job_status", "job_id": "…", "status": "RUNNING", "diagnostics": "", "job_name": "…"}
+    {"op": "role", "leads": true, "address": "…", "web_address": "…", "leader_id": "…", "epoch": 3}
+    {"op": "start_master"}
 
 supervisor → JobManager::
 
     {"event": "driver_exited", "driver_id": "…", "exit_status": 1, "output_tail": "…"}
-    {"event": "worker_exited", "worker_id": "…", "exit_status": -9}
+    {"event": "worker_exited", "worker_id": "…", "exit_status": -9, "diagnostics": "", "released": false}
+    {"event": "requests_canceled", "asked": 1, "withdrawn": 1}
+    {"event": "provider_state", "ungranted": 2, "message": "…", "granted": ["…"]}
+    {"event": "program_ended", "exit_status": 0, "output_tail": "…"}
+    {"event": "running_drivers", "driver_ids": ["…"]}
 
 Nothing here decides anything.  Flink has no counterpart: there the JobManager talks to YARN.
 """
@@ -21,17 +29,54 @@ import json
 import logging
 import socket
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from yarnflow.core.ids import DriverId
+from yarnflow.core.ids import DriverId, JobId
 from yarnflow.core.json_codec import from_json, to_json
 from yarnflow.core.messages import DriverAssignment
 from yarnflow.core.ports import DriverExitListener
+from yarnflow.core.provider import ProviderState, WorkerExit
+from yarnflow.core.states import JobStatus
+from yarnflow.errors import YarnflowError
 
 LOG: Final = logging.getLogger(__name__)
 
-WorkerExitListener = Callable[[str, int], None]
+#: ends of drivers that are kept while nobody listens
+_UNHEARD_KEPT: Final = 100
+
+WorkerExitListener = Callable[[WorkerExit], None]
+ProviderStateListener = Callable[[ProviderState], None]
+#: (requests asked to be withdrawn, requests withdrawn)
+CancelListener = Callable[[int, int], None]
+#: (exit status, last lines of output)
+ProgramEndListener = Callable[[int, str], None]
+DriversListener = Callable[[Sequence[DriverId]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class JobStatusReport:
+    """What the JobManager tells its supervisor at each change of a job's status."""
+
+    job_id: JobId
+    status: JobStatus
+    #: why it failed, one line; empty otherwise
+    diagnostics: str = ""
+    job_name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MasterRole:
+    """What the JobManager tells its supervisor when it begins to lead, or to stand by."""
+
+    leads: bool
+    #: Thrift, of this master
+    address: str
+    web_address: str = ""
+    #: empty and 0 for a standby
+    leader_id: str = ""
+    epoch: int = 0
 
 
 def assignment_to_json(assignment: DriverAssignment) -> str:
@@ -130,6 +175,8 @@ class ChannelDriverLauncher:
     def __init__(self, send: Callable[[Mapping[str, Any]], bool]) -> None:
         self._send = send
         self._listeners: list[DriverExitListener] = []
+        #: ends that came while nobody listened: a standby has no jobs
+        self._unheard: list[tuple[DriverId, int, str]] = []
 
     def launch(self, assignment: DriverAssignment, memory_mib: int) -> None:
         """Ask for a driver.  Returns at once."""
@@ -146,15 +193,19 @@ class ChannelDriverLauncher:
         self._send({"op": "kill_driver", "driver_id": driver_id, "grace_ms": grace_ms})
 
     def on_exit(self, listener: DriverExitListener) -> None:
-        """Register before the link is started, so that no end is missed."""
+        """Call ``listener`` with each end; those that nobody has heard of come first."""
         self._listeners.append(listener)
+        unheard, self._unheard = self._unheard, []
+        for end in unheard:
+            listener(*end)
 
     def exited(self, message: Mapping[str, Any]) -> None:
         """Pass an event on."""
+        end = DriverId(message["driver_id"]), int(message["exit_status"]), message.get("output_tail", "")
+        if not self._listeners:
+            self._unheard = [*self._unheard[-_UNHEARD_KEPT:], end]
         for listener in self._listeners:
-            listener(
-                DriverId(message["driver_id"]), int(message["exit_status"]), message.get("output_tail", "")
-            )
+            listener(*end)
 
 
 class ChannelResourceProvider:
@@ -164,14 +215,25 @@ class ChannelResourceProvider:
     ----------
     max_workers : int or None
         The most the supervisor will ever run; None = as many as are asked for.
+    replaces_workers : bool
+        Whether the supervisor starts a dead worker again by itself.
     """
 
     def __init__(
-        self, send: Callable[[Mapping[str, Any]], bool], max_workers: int | None = None
+        self,
+        send: Callable[[Mapping[str, Any]], bool],
+        max_workers: int | None = None,
+        *,
+        replaces_workers: bool = True,
     ) -> None:
         self._send = send
         self._max_workers = max_workers
-        self._listeners: list[WorkerExitListener] = []
+        self._replaces_workers = replaces_workers
+        self._exit_listeners: list[WorkerExitListener] = []
+        self._cancel_listeners: list[CancelListener] = []
+        self._state_listeners: list[ProviderStateListener] = []
+        #: the last one, for those that listen only once they lead
+        self._state: ProviderState | None = None
 
     @property
     def max_workers(self) -> int | None:
@@ -180,12 +242,16 @@ class ChannelResourceProvider:
 
     @property
     def replaces_workers(self) -> bool:
-        """The supervisor starts a dead TaskManager again by itself."""
-        return True
+        """Whether the supervisor starts a dead TaskManager again by itself."""
+        return self._replaces_workers
 
     def request_workers(self, count: int) -> None:
         """Ask for more TaskManagers.  Returns at once."""
         self._send({"op": "request_workers", "count": count})
+
+    def cancel_requests(self, count: int) -> None:
+        """Withdraw requests that were not granted yet.  Returns at once; the answer is an event."""
+        self._send({"op": "cancel_requests", "count": count})
 
     def release_worker(self, worker_id: str) -> None:
         """End a TaskManager; it is not replaced.  Idempotent."""
@@ -193,12 +259,45 @@ class ChannelResourceProvider:
 
     def on_worker_exit(self, listener: WorkerExitListener) -> None:
         """Register before the link is started, so that no end is missed."""
-        self._listeners.append(listener)
+        self._exit_listeners.append(listener)
+
+    def on_requests_canceled(self, listener: CancelListener) -> None:
+        """Register before the link is started, so that no answer is missed."""
+        self._cancel_listeners.append(listener)
+
+    def on_state(self, listener: ProviderStateListener) -> None:
+        """Call ``listener`` with each state, the present one first."""
+        self._state_listeners.append(listener)
+        if self._state is not None:
+            listener(self._state)
 
     def exited(self, message: Mapping[str, Any]) -> None:
         """Pass an event on."""
-        for listener in self._listeners:
-            listener(message["worker_id"], int(message["exit_status"]))
+        status = message["exit_status"]
+        ended = WorkerExit(
+            worker_id=message["worker_id"],
+            exit_status=None if status is None else int(status),
+            diagnostics=message.get("diagnostics", ""),
+            released=bool(message.get("released", False)),
+        )
+        for listener in self._exit_listeners:
+            listener(ended)
+
+    def requests_canceled(self, message: Mapping[str, Any]) -> None:
+        """Pass an event on."""
+        for listener in self._cancel_listeners:
+            listener(int(message["asked"]), int(message["withdrawn"]))
+
+    def state_changed(self, message: Mapping[str, Any]) -> None:
+        """Pass an event on."""
+        state = ProviderState(
+            ungranted=int(message["ungranted"]),
+            message=message.get("message", ""),
+            granted=tuple(message.get("granted", ())),
+        )
+        self._state = state
+        for listener in self._state_listeners:
+            listener(state)
 
 
 class NoResourceProvider:
@@ -217,18 +316,62 @@ class NoResourceProvider:
     def request_workers(self, count: int) -> None:
         """Nobody to ask."""
 
+    def cancel_requests(self, count: int) -> int:
+        """Nobody was asked, so nobody will come."""
+        return count
+
     def release_worker(self, worker_id: str) -> None:
         """Not ours to end."""
 
     def on_worker_exit(self, listener: WorkerExitListener) -> None:
         """No worker is known, so none is ever reported."""
 
+    def on_requests_canceled(self, listener: CancelListener) -> None:
+        """The answer is known at once."""
+
+    def on_state(self, listener: ProviderStateListener) -> None:
+        """Nothing is ever granted."""
+
+
+class JobStatusReporter:
+    """Tells the supervisor how jobs are doing, so that whoever watches it (YARN) knows."""
+
+    def __init__(self, send: Callable[[Mapping[str, Any]], bool]) -> None:
+        self._send = send
+
+    def send(self, job_id: JobId, status: JobStatus, diagnostics: str = "", job_name: str = "") -> None:
+        """Report a change of a job's status.  Returns at once; from any thread."""
+        self._send(
+            {
+                "op": "job_status",
+                "job_id": job_id,
+                "status": status.value,
+                "diagnostics": diagnostics,
+                "job_name": job_name,
+            }
+        )
+
+
+class MasterReporter:
+    """Tells the supervisor what this master is, and that the cluster lacks one."""
+
+    def __init__(self, send: Callable[[Mapping[str, Any]], bool]) -> None:
+        self._send = send
+
+    def role(self, role: MasterRole) -> None:
+        """Say that this master leads now, or stands by.  Returns at once."""
+        self._send({"op": "role", **json.loads(to_json(role))})
+
+    def start_master(self) -> None:
+        """Ask for one more master beside this one.  Returns at once."""
+        self._send({"op": "start_master"})
+
 
 class SupervisorLink:
     """The JobManager's end of the channel.
 
     Register listeners on :attr:`driver_launcher` and :attr:`resource_provider`, then
-    :meth:`start`.
+    :meth:`start`.  :attr:`job_status` reports to the supervisor.
 
     Parameters
     ----------
@@ -238,6 +381,8 @@ class SupervisorLink:
         The supervisor is gone.  (The kernel kills this process then anyway.)
     max_workers : int, optional
         The most TaskManagers the supervisor will run.
+    replaces_workers : bool
+        Whether the supervisor starts a dead TaskManager again by itself (not on YARN).
     """
 
     def __init__(
@@ -246,19 +391,39 @@ class SupervisorLink:
         on_close: Callable[[], None] | None = None,
         *,
         max_workers: int | None = None,
+        replaces_workers: bool = True,
     ) -> None:
         self._channel = LineChannel(connection, self._on_message, on_close)
         self.driver_launcher = ChannelDriverLauncher(self._channel.send)
-        self.resource_provider = ChannelResourceProvider(self._channel.send, max_workers)
+        self.resource_provider = ChannelResourceProvider(
+            self._channel.send, max_workers, replaces_workers=replaces_workers
+        )
+        self.job_status = JobStatusReporter(self._channel.send)
+        self.masters = MasterReporter(self._channel.send)
+        self._program_listeners: list[ProgramEndListener] = []
+        self._drivers_listeners: list[DriversListener] = []
 
     @classmethod
     def from_fd(
-        cls, fd: int, on_close: Callable[[], None] | None = None, *, max_workers: int | None = None
+        cls,
+        fd: int,
+        on_close: Callable[[], None] | None = None,
+        *,
+        max_workers: int | None = None,
+        replaces_workers: bool = True,
     ) -> SupervisorLink:
         """Take over the inherited descriptor of ``--channel-fd``."""
         connection = socket.socket(fileno=fd)
         connection.set_inheritable(False)
-        return cls(connection, on_close, max_workers=max_workers)
+        return cls(connection, on_close, max_workers=max_workers, replaces_workers=replaces_workers)
+
+    def on_program_ended(self, listener: ProgramEndListener) -> None:
+        """Call ``listener`` when the user's program beside the JobManager has ended."""
+        self._program_listeners.append(listener)
+
+    def on_running_drivers(self, listener: DriversListener) -> None:
+        """Call ``listener`` with the drivers an earlier JobManager process of the supervisor left."""
+        self._drivers_listeners.append(listener)
 
     def start(self) -> None:
         """Begin to deliver events, from a thread of the link."""
@@ -274,6 +439,16 @@ class SupervisorLink:
             self.driver_launcher.exited(message)
         elif event == "worker_exited":
             self.resource_provider.exited(message)
+        elif event == "requests_canceled":
+            self.resource_provider.requests_canceled(message)
+        elif event == "provider_state":
+            self.resource_provider.state_changed(message)
+        elif event == "program_ended":
+            for listener in self._program_listeners:
+                listener(int(message["exit_status"]), message.get("output_tail", ""))
+        elif event == "running_drivers":
+            for drivers_listener in self._drivers_listeners:
+                drivers_listener([DriverId(driver_id) for driver_id in message["driver_ids"]])
         else:
             LOG.error("Ignored an unknown event of the supervisor: %s", event)
 
@@ -292,13 +467,60 @@ class DriverOwner(Protocol):
 class WorkerOwner(Protocol):
     """Who really starts TaskManagers; see :class:`yarnflow.process.pools.WorkerPool`."""
 
-    def request_workers(self, count: int) -> None: ...
+    def request_workers(self, count: int) -> None:
+        """Ask for workers; each ends in a grant, an exit, or is withdrawn.
 
-    def release_worker(self, worker_id: str) -> None: ...
+        Raises
+        ------
+        YarnflowError
+            Not one of them was asked for.
+        """
+
+    def cancel_requests(self, count: int) -> int | None:
+        """Withdraw up to ``count`` requests that were not granted yet.
+
+        Returns
+        -------
+        int or None
+            How many will certainly never come; they are not reported as exits that nobody asked
+            for.  None = :meth:`JobManagerLink.requests_canceled` is called with the answer.
+        """
+
+    def release_worker(self, worker_id: str) -> None:
+        """End a worker; its end is reported as released.  Unknown ids are ignored."""
+
+
+class MasterOwner(Protocol):
+    """Who can start a further master of the cluster."""
+
+    def start_master(self) -> None:
+        """Have one more master started; returns soon.
+
+        Raises
+        ------
+        YarnflowError
+            It could not be asked for.
+        """
 
 
 class JobManagerLink:
-    """The supervisor's end of the channel: performs what the JobManager asks for."""
+    """The supervisor's end of the channel: performs what the JobManager asks for.
+
+    Parameters
+    ----------
+    connection : socket.socket
+        Its end of the socket pair.
+    drivers, workers
+        Who does what is asked for.
+    on_close : callable, optional
+        The JobManager is gone.
+    on_job_status : callable, optional
+        Told of every change of a job's status, from the thread of the link.
+    on_role : callable, optional
+        Told when the JobManager begins to lead or to stand by.
+    masters : MasterOwner, optional
+        Who starts further masters.
+    """
 
     def __init__(
         self,
@@ -306,10 +528,17 @@ class JobManagerLink:
         drivers: DriverOwner,
         workers: WorkerOwner,
         on_close: Callable[[], None] | None = None,
+        *,
+        on_job_status: Callable[[JobStatusReport], None] | None = None,
+        on_role: Callable[[MasterRole], None] | None = None,
+        masters: MasterOwner | None = None,
     ) -> None:
         self._channel = LineChannel(connection, self._on_message, on_close)
+        self._on_role = on_role
+        self._masters = masters
         self._drivers = drivers
         self._workers = workers
+        self._on_job_status = on_job_status
 
     def start(self) -> None:
         """Begin to serve, in a thread of the link."""
@@ -330,9 +559,44 @@ class JobManagerLink:
             }
         )
 
-    def worker_exited(self, worker_id: str, exit_status: int) -> None:
-        """Report the end of a TaskManager process."""
-        self._channel.send({"event": "worker_exited", "worker_id": worker_id, "exit_status": exit_status})
+    def worker_exited(
+        self, worker_id: str, exit_status: int | None, diagnostics: str = "", released: bool = False
+    ) -> None:
+        """Report the end of a worker; the parameters are those of ``WorkerExit``."""
+        self._channel.send(
+            {
+                "event": "worker_exited",
+                "worker_id": worker_id,
+                "exit_status": exit_status,
+                "diagnostics": diagnostics,
+                "released": released,
+            }
+        )
+
+    def requests_canceled(self, asked: int, withdrawn: int) -> None:
+        """Answer one ``cancel_requests``: how many of the requests were withdrawn."""
+        self._channel.send({"event": "requests_canceled", "asked": asked, "withdrawn": withdrawn})
+
+    def provider_state(self, state: ProviderState) -> None:
+        """Report open requests and granted workers, whenever they change."""
+        self._channel.send(
+            {
+                "event": "provider_state",
+                "ungranted": state.ungranted,
+                "message": state.message,
+                "granted": list(state.granted),
+            }
+        )
+
+    def program_ended(self, exit_status: int, output_tail: str) -> None:
+        """Report the end of the user's program that ran beside the JobManager."""
+        self._channel.send(
+            {"event": "program_ended", "exit_status": exit_status, "output_tail": output_tail}
+        )
+
+    def running_drivers(self, driver_ids: Sequence[DriverId]) -> None:
+        """Tell a new JobManager which drivers an earlier one has left."""
+        self._channel.send({"event": "running_drivers", "driver_ids": list(driver_ids)})
 
     def _on_message(self, message: dict[str, Any]) -> None:
         op = message.get("op")
@@ -342,8 +606,47 @@ class JobManagerLink:
         elif op == "kill_driver":
             self._drivers.kill(DriverId(message["driver_id"]), int(message.get("grace_ms", 0)))
         elif op == "request_workers":
-            self._workers.request_workers(int(message["count"]))
+            self._request_workers(int(message["count"]))
+        elif op == "cancel_requests":
+            asked = int(message["count"])
+            withdrawn = self._workers.cancel_requests(asked)
+            if withdrawn is not None:
+                self.requests_canceled(asked, withdrawn)
         elif op == "release_worker":
             self._workers.release_worker(message["worker_id"])
+        elif op == "job_status":
+            self._job_status(message)
+        elif op == "role":
+            if self._on_role is not None:
+                role = {key: value for key, value in message.items() if key != "op"}
+                self._on_role(from_json(MasterRole, json.dumps(role)))
+        elif op == "start_master":
+            self._start_master()
         else:
             LOG.error("Ignored an unknown request of the JobManager: %s", op)
+
+    def _request_workers(self, count: int) -> None:
+        try:
+            self._workers.request_workers(count)
+        except YarnflowError as error:
+            # a request nobody took would be waited for without end
+            for _ in range(count):
+                self.worker_exited("", None, str(error))
+
+    def _start_master(self) -> None:
+        if self._masters is None:
+            return
+        try:
+            self._masters.start_master()
+        except YarnflowError as error:
+            LOG.warning("No further master could be started: %s", error)
+
+    def _job_status(self, message: Mapping[str, Any]) -> None:
+        report = JobStatusReport(
+            job_id=JobId(message["job_id"]),
+            job_name=message.get("job_name", ""),
+            status=JobStatus(message["status"]),
+            diagnostics=message.get("diagnostics", ""),
+        )
+        if self._on_job_status is not None:
+            self._on_job_status(report)

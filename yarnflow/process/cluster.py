@@ -1,8 +1,10 @@
-"""The supervisor of a whole cluster on one machine: JobManager, its drivers, its TaskManagers.
+"""The supervisor of a whole cluster in one place: JobManager, its drivers, its TaskManagers.
 
-Used by the local target (all of it) and by ``yarnflow jobmanager`` (no TaskManagers).  Without
-high availability nobody else knows the jobs, so the end of the JobManager is the end of the
-cluster: drivers are killed and whoever runs the supervisor is told why.
+Used by the local target (all of it), by ``yarnflow jobmanager`` (no TaskManagers) and in the
+ApplicationMaster on YARN (TaskManagers are YARN's containers).  Without high availability nobody
+else knows the jobs, so the end of the JobManager is the end of the cluster: drivers are killed
+and whoever runs the supervisor is told how it ended.  With it the drivers run on and the JobManager
+is started again at once, until one says that the work is done.
 """
 
 from __future__ import annotations
@@ -10,26 +12,59 @@ from __future__ import annotations
 import logging
 import socket
 import threading
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Final
 
+from yarnflow.core.cluster_result import RESULT_FILE, ClusterResult
 from yarnflow.core.ids import DriverId
-from yarnflow.errors import ResourceError, YarnflowError, error_from_exit
-from yarnflow.process.channel import JobManagerLink, NoResourceProvider
+from yarnflow.core.json_codec import from_json
+from yarnflow.core.ports import Clock
+from yarnflow.core.provider import ProviderState, WorkerExit
+from yarnflow.errors import ResourceError, RpcProtocolError, YarnflowError, error_from_exit
+from yarnflow.process.channel import (
+    JobManagerLink,
+    JobStatusReport,
+    MasterOwner,
+    MasterRole,
+    NoResourceProvider,
+    WorkerOwner,
+)
+from yarnflow.process.clock import SystemClock
 from yarnflow.process.commands import ProcessCommands
 from yarnflow.process.dirs import ClusterDirectory, read_json
+from yarnflow.process.driver_queue import DriverQueue
+from yarnflow.process.leftovers import await_nothing_left
 from yarnflow.process.logs import LOG_FILE_ENVIRONMENT
 from yarnflow.process.pools import DriverPool, WorkerPool
 from yarnflow.process.spawn import ProcessSpec
-from yarnflow.process.supervisor import NEVER, Child, Supervisor, describe_exit
+from yarnflow.process.supervisor import (
+    NEVER,
+    Child,
+    RestartPolicy,
+    Schedule,
+    Supervisor,
+    describe_exit,
+    run_later,
+)
 
 LOG: Final = logging.getLogger(__name__)
 
 JOB_MANAGER: Final = "jobmanager"
+#: with high availability: at once, unless it does not live long
+JOB_MANAGER_RESTART: Final = RestartPolicy(restart=True, initial_ms=0, max_ms=10_000, reset_after_ms=10_000)
+#: ends of drivers a new JobManager is told of
+_DRIVER_ENDS_KEPT: Final = 64
+#: how long the end of the supervisor waits for one process's end to be told
+_LAST_WORDS_S: Final = 3.0
 
 
 class ClusterSupervisor:
     """Starts and ends the processes of one cluster.
+
+    The callbacks come from other threads; of ``on_end`` and ``on_failure`` one comes, once, unless
+    the supervisor is stopped before.
 
     Parameters
     ----------
@@ -39,8 +74,29 @@ class ClusterSupervisor:
         Command lines.
     workers : int
         TaskManagers this supervisor runs at most (local); 0 = they come from elsewhere.
+    worker_owner : WorkerOwner, optional
+        Who starts TaskManagers when it is not this supervisor (YARN); what it learns goes to
+        :meth:`worker_exited`, :meth:`requests_canceled` and :meth:`provider_state`.
+    job_manager_arguments : sequence of str
+        Further arguments of the JobManager, see :mod:`yarnflow.entrypoint.jobmanager`.
+    drivers : int
+        Drivers there is memory for, and so jobs; 0 = no limit.
+    understudies : int
+        Further drivers there is memory for, that jobs keep for the loss of theirs.
+    on_job_status : callable, optional
+        Told of each new status of a job.
+    on_end : callable, optional
+        The JobManager ended because its work is done.
     on_failure : callable, optional
-        Told once, from another thread, when the JobManager ended without being asked to.
+        The JobManager ended in any other way; with high availability, before it has ever served.
+    highly_available : bool
+        Start the JobManager again when it ends before its work is done, and keep the drivers.
+    on_process_ended : callable, optional
+        ``(pid)`` of a JobManager or driver that has ended, with all that it had started.
+    on_role : callable, optional
+        Told when the JobManager begins to lead or to stand by.
+    master_owner : MasterOwner, optional
+        Who starts further masters of the cluster.
     driver_stdout_inherited, driver_stdout_fd
         See :class:`~yarnflow.process.pools.DriverPool`.
     """
@@ -50,50 +106,102 @@ class ClusterSupervisor:
         directory: ClusterDirectory,
         commands: ProcessCommands,
         *,
-        workers: int,
+        workers: int = 0,
+        worker_owner: WorkerOwner | None = None,
+        job_manager_arguments: Sequence[str] = (),
+        drivers: int = 0,
+        understudies: int = 0,
+        on_job_status: Callable[[JobStatusReport], None] | None = None,
+        on_end: Callable[[ClusterResult], None] | None = None,
         on_failure: Callable[[YarnflowError], None] | None = None,
+        highly_available: bool = False,
+        on_process_ended: Callable[[int], None] | None = None,
+        on_role: Callable[[MasterRole], None] | None = None,
+        master_owner: MasterOwner | None = None,
         driver_stdout_inherited: bool = False,
         driver_stdout_fd: int | None = None,
         supervisor: Supervisor | None = None,
+        schedule: Schedule = run_later,
+        clock: Clock | None = None,
     ) -> None:
+        if workers and worker_owner is not None:
+            raise ValueError("TaskManagers are this supervisor's or somebody else's, not both")
         self._directory = directory
         self._commands = commands
+        self._arguments = (*job_manager_arguments, *(("--drivers", str(drivers)) if drivers else ()))
+        self._on_job_status = on_job_status
+        self._on_end = on_end
         self._on_failure = on_failure
+        self._highly_available = highly_available
+        self._on_process_ended = on_process_ended
+        self._on_role = on_role
+        self._master_owner = master_owner
         self._supervisor = supervisor or Supervisor()
-        self._lock = threading.Lock()
+        self._schedule = schedule
+        self._clock: Clock = clock or SystemClock()
         self._link: JobManagerLink | None = None
         self._max_workers = workers
+        self._worker_owner = worker_owner
         self._stopping = False
+        #: JobManagers started so far, and when the last one was
+        self._starts = 0
+        self._started_ms = 0
+        self._restart_delay_ms: int | None = None
+        self._tellers: list[threading.Thread] = []
+        self._driver_ends: deque[tuple[DriverId, int, str]] = deque(maxlen=_DRIVER_ENDS_KEPT)
+        self._provider_state: ProviderState | None = None
+        self._program_end: tuple[int, str] | None = None
         self._changed = threading.Condition()
         self.failure: YarnflowError | None = None
+        #: how the cluster ended by itself, once it has
+        self.result: ClusterResult | None = None
         self.drivers = DriverPool(
             self._supervisor,
             commands,
             directory.logs,
             self._driver_exited,
+            on_process_ended=self._process_ended,
             inherit_stdout=driver_stdout_inherited,
             stdout_fd=driver_stdout_fd,
         )
+        self._driver_queue = DriverQueue(self.drivers, drivers + understudies if drivers else 0)
         self.workers = (
-            WorkerPool(self._supervisor, commands, directory.logs, self._worker_exited, limit=workers)
+            WorkerPool(self._supervisor, commands, directory.logs, self.worker_exited, limit=workers)
             if workers
             else None
         )
 
+    @property
+    def result_file(self) -> Path:
+        """Where a JobManager whose work is done writes how it ended."""
+        return self._directory.path / RESULT_FILE
+
     def start_job_manager(self) -> None:
-        """Start the JobManager with its end of the channel."""
+        """Start the JobManager with its end of a new channel."""
         ours, theirs = socket.socketpair()
         fd = theirs.fileno()
         log_file = self._directory.logs / f"{JOB_MANAGER}.log"
         self._directory.jobmanager_file.unlink(missing_ok=True)
-        link = JobManagerLink(ours, self.drivers, self.workers or NoResourceProvider())
-        self._link = link
+        self.result_file.unlink(missing_ok=True)
+        link = JobManagerLink(
+            ours,
+            self._driver_queue,
+            self.workers or self._worker_owner or NoResourceProvider(),
+            on_job_status=self._on_job_status,
+            on_role=self._on_role,
+            masters=self._master_owner,
+        )
+        before, self._link = self._link, link
+        if before is not None:
+            before.close()
+        self._starts += 1
+        self._started_ms = self._clock.monotonic_ms()
         try:
             self._supervisor.start(
                 JOB_MANAGER,
                 lambda: ProcessSpec(
                     name=JOB_MANAGER,
-                    command=self._commands.job_manager(fd, self._max_workers),
+                    command=(*self._commands.job_manager(fd, self._max_workers), *self._arguments),
                     log_file=self._directory.logs / f"{JOB_MANAGER}.out",
                     environment={LOG_FILE_ENVIRONMENT: str(log_file)},
                     pass_fds=(fd,),
@@ -104,6 +212,22 @@ class ClusterSupervisor:
         finally:
             theirs.close()
         link.start()
+        if self._highly_available:
+            self._tell_what_is_there(link)
+
+    def _tell_what_is_there(self, link: JobManagerLink) -> None:
+        """What a new JobManager has not seen happen."""
+        link.running_drivers([DriverId(driver_id) for driver_id in self.drivers.running()])
+        for end in list(self._driver_ends):
+            link.driver_exited(*end)
+        state = self._provider_state
+        if state is not None:
+            link.provider_state(state)
+            if state.ungranted and self._starts > 1 and self._worker_owner is not None:
+                # nobody keeps books of what its predecessor asked for
+                self._worker_owner.cancel_requests(state.ungranted)
+        if self._program_end is not None:
+            link.program_ended(*self._program_end)
 
     def start_spare_driver(self, memory_mib: int) -> None:
         """Start a warm spare driver."""
@@ -139,6 +263,8 @@ class ClusterSupervisor:
             with self._changed:
                 if self.failure is not None:
                     raise self.failure
+                if self.result is not None:
+                    raise ResourceError(f"the cluster has ended already: {self.result.diagnostics}")
                 if remaining <= 0:
                     raise ResourceError(
                         f"the JobManager did not serve within {timeout_s:.0f} s; see {self._directory.logs}"
@@ -150,34 +276,110 @@ class ClusterSupervisor:
         """End everything: TERM, then KILL after ``grace_s`` (0 = KILL at once).  Idempotent."""
         self._stopping = True
         self._supervisor.stop(grace_s)
+        for teller in self._tellers:
+            teller.join(_LAST_WORDS_S)
         if self._link is not None:
             self._link.close()
 
-    def process_names(self) -> list[str]:
-        """Names of the children that run or are about to."""
-        return self._supervisor.names()
+    def worker_exited(self, exit: WorkerExit) -> None:
+        """A TaskManager has ended; the JobManager is told."""
+        if self._link is not None:
+            self._link.worker_exited(exit.worker_id, exit.exit_status, exit.diagnostics, exit.released)
+
+    def requests_canceled(self, asked: int, withdrawn: int) -> None:
+        """The owner of the TaskManagers has withdrawn open requests; the JobManager is told how many."""
+        if self._link is not None:
+            self._link.requests_canceled(asked, withdrawn)
+
+    def provider_state(self, state: ProviderState) -> None:
+        """The owner of the TaskManagers has news of open requests; the JobManager is told."""
+        self._provider_state = state
+        if self._link is not None:
+            self._link.provider_state(state)
+
+    def program_ended(self, exit_status: int, output_tail: str) -> None:
+        """The user's program beside the JobManager has ended; no further job comes from it."""
+        self._program_end = (exit_status, output_tail)
+        if self._link is not None:
+            self._link.program_ended(exit_status, output_tail)
 
     def _driver_exited(self, driver_id: DriverId, exit_status: int, output_tail: str) -> None:
+        self._driver_ends.append((driver_id, exit_status, output_tail))
         if self._link is not None:
             self._link.driver_exited(driver_id, exit_status, output_tail)
+        self._driver_queue.exited(driver_id)
 
-    def _worker_exited(self, worker_id: str, exit_status: int) -> None:
-        if self._link is not None:
-            self._link.worker_exited(worker_id, exit_status)
+    def _process_ended(self, child: Child) -> None:
+        """Say so once nothing of it runs any more; in a thread, as that may take a moment."""
+        told = self._on_process_ended
+        if told is None:
+            return
+        mark = f"{LOG_FILE_ENVIRONMENT}={child.spec.environment.get(LOG_FILE_ENVIRONMENT, '')}"
+
+        def tell() -> None:
+            if await_nothing_left(child.pid, mark):
+                told(child.pid)
+            else:
+                LOG.warning("Something that process %d had started is still running.", child.pid)
+
+        teller = threading.Thread(target=tell, name=f"ended-{child.pid}", daemon=True)
+        self._tellers = [*(other for other in self._tellers if other.is_alive()), teller]
+        teller.start()
 
     def _job_manager_exited(self, child: Child, exit_status: int, again: bool) -> None:
+        self._process_ended(child)
         if self._stopping:
             return
+        result = self._read_result() if exit_status == 0 else None
+        if result is None and self._highly_available and self._has_served():
+            self._start_again()
+            return
+        self._ended(result, self._failure_of(child, exit_status) if result is None else None)
+
+    def _ended(self, result: ClusterResult | None, failure: YarnflowError | None) -> None:
+        with self._changed:
+            self.result, self.failure = result, failure
+            self._changed.notify_all()
+        self.drivers.kill_all()
+        if result is not None:
+            if self._on_end is not None:
+                self._on_end(result)
+        elif failure is not None and self._on_failure is not None:
+            self._on_failure(failure)
+
+    def _has_served(self) -> bool:
+        """What has never worked is the user's to correct."""
+        return self._starts > 1 or self._directory.jobmanager_file.exists()
+
+    def _start_again(self) -> None:
+        lived_ms = self._clock.monotonic_ms() - self._started_ms
+        delay_ms = JOB_MANAGER_RESTART.next_delay_ms(self._restart_delay_ms, lived_ms)
+        self._restart_delay_ms = delay_ms
+        LOG.warning("The JobManager is started again in %d ms; its drivers run on.", delay_ms or 0)
+        self._schedule(delay_ms or 0, self._restart_job_manager)
+
+    def _restart_job_manager(self) -> None:
+        if self._stopping:
+            return
+        try:
+            self.start_job_manager()
+        except YarnflowError as error:
+            self._ended(None, error)
+
+    def _failure_of(self, child: Child, exit_status: int) -> YarnflowError:
         output = child.output_tail(3)
         last = output.replace("\n", " | ")
-        failure = error_from_exit(exit_status, output) or ResourceError(
+        return error_from_exit(exit_status, output) or ResourceError(
             f"the JobManager ended with {describe_exit(exit_status)}"
             + (f": {last}" if last else "")
             + f"; see {self._directory.logs}"
         )
-        with self._changed:
-            self.failure = failure
-            self._changed.notify_all()
-        self.drivers.kill_all()
-        if self._on_failure is not None:
-            self._on_failure(failure)
+
+    def _read_result(self) -> ClusterResult | None:
+        try:
+            return from_json(ClusterResult, self.result_file.read_text("utf-8"))
+        except FileNotFoundError:
+            return None
+        except (OSError, RpcProtocolError) as error:
+            LOG.error("%s cannot be used: %s", self.result_file, error)
+            return None

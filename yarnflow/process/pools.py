@@ -18,6 +18,7 @@ from typing import Final
 
 from yarnflow.core.ids import DriverId
 from yarnflow.core.messages import DriverAssignment
+from yarnflow.core.provider import WorkerExit
 from yarnflow.errors import YarnflowError
 from yarnflow.process.channel import assignment_to_json
 from yarnflow.process.commands import ProcessCommands
@@ -53,6 +54,8 @@ class DriverPool:
         Directory of their log files.
     on_exit : callable
         ``(driver id, exit status, last lines of output)`` for every assigned driver that ends.
+    on_process_ended : callable, optional
+        Told of every driver process that ends, the spare as well.
     inherit_stdout, stdout_fd
         Whether drivers write to this process's standard output (or the given descriptor), where
         a user of a local cluster looks for what the program prints; else to their log.
@@ -65,9 +68,11 @@ class DriverPool:
         logs: Path,
         on_exit: Callable[[DriverId, int, str], None],
         *,
+        on_process_ended: Callable[[Child], None] | None = None,
         inherit_stdout: bool = False,
         stdout_fd: int | None = None,
     ) -> None:
+        self._on_process_ended = on_process_ended
         self._supervisor = supervisor
         self._commands = commands
         self._logs = logs
@@ -90,7 +95,7 @@ class DriverPool:
                 LOG.warning("No spare driver: %s", error)
 
     def launch(self, assignment: DriverAssignment, memory_mib: int) -> None:
-        """Hand an assignment to the spare whose memory fits, else to a new process."""
+        """Hand an assignment to the spare if its memory fits, else to a new process in place of it."""
         failure = ""
         with self._lock:
             if any(driver.driver_id == assignment.driver_id for driver in self._drivers.values()):
@@ -105,6 +110,8 @@ class DriverPool:
                     return
                 spare.driver_id = ""  # it died a moment ago
                 self._drivers.pop(spare.name, None)
+            # the memory of a spare that does not fit is needed for the one that does
+            self._end_spare()
             try:
                 driver = self._start(memory_mib, assignment.driver_id)
             except YarnflowError as error:
@@ -142,6 +149,12 @@ class DriverPool:
         for name in names:
             self._supervisor.end(name)
 
+    def _end_spare(self) -> None:
+        for driver in list(self._drivers.values()):
+            if not driver.driver_id:
+                self._drivers.pop(driver.name, None)
+                self._supervisor.end(driver.name)
+
     def _spare(self, memory_mib: int) -> _Driver | None:
         for driver in self._drivers.values():
             if not driver.driver_id and driver.memory_mib == memory_mib and driver.child.alive:
@@ -173,6 +186,8 @@ class DriverPool:
     def _exited(self, child: Child, exit_status: int, again: bool) -> None:
         with self._lock:
             driver = self._drivers.pop(child.spec.name, None)
+        if self._on_process_ended is not None:
+            self._on_process_ended(child)
         if driver is not None and driver.driver_id:
             self._on_exit(DriverId(driver.driver_id), exit_status, child.output_tail())
 
@@ -186,7 +201,7 @@ class WorkerPool:
     Parameters
     ----------
     on_exit : callable
-        ``(worker id, exit status)`` for every worker that ends.
+        Told of every worker that ends.
     worker_ids : bool
         False for standalone TaskManagers, which no ResourceProvider knows.
     name : str
@@ -200,7 +215,7 @@ class WorkerPool:
         supervisor: Supervisor,
         commands: ProcessCommands,
         logs: Path,
-        on_exit: Callable[[str, int], None] | None = None,
+        on_exit: Callable[[WorkerExit], None] | None = None,
         *,
         host: str = "localhost",
         worker_ids: bool = True,
@@ -236,6 +251,10 @@ class WorkerPool:
                 LOG.error("TaskManager not started: %s", error)
                 with self._lock:
                     self._workers.pop(name, None)
+
+    def cancel_requests(self, count: int) -> int:
+        """Nothing can be withdrawn: requests are granted as soon as they are made."""
+        return 0
 
     def release_worker(self, worker_id: str) -> None:
         """End a TaskManager for good.  Unknown ids are ignored."""
@@ -273,4 +292,4 @@ class WorkerPool:
             worker_id = self._workers.pop(child.spec.name, "")
         on_exit = self._on_exit
         if on_exit is not None and worker_id:
-            on_exit(worker_id, exit_status)
+            on_exit(WorkerExit(worker_id, exit_status, released=not again))

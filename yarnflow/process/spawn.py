@@ -306,7 +306,8 @@ def spawn(spec: ProcessSpec) -> ChildProcess:
         log: IO[bytes] | int | None = None
         if spec.log_file is not None:
             spec.log_file.parent.mkdir(parents=True, exist_ok=True)
-            log = os.open(spec.log_file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            # the group may read it: YARN's NodeManager does, which collects the logs of containers
+            log = os.open(spec.log_file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o640)
         stdout = spec.stdout_fd if spec.inherit_stdout else log
         try:
             popen = spawner.fork(

@@ -59,14 +59,15 @@ ExitObserver = Callable[[Child, int, bool], None]
 class RestartPolicy:
     """Whether and when a child that ended is started again.
 
-    The delay starts at ``initial_ms`` and doubles up to ``max_ms``; a child that lived for
-    ``reset_after_ms`` starts over.
+    The delay starts at ``initial_ms`` and doubles up to ``max_ms``, from ``step_ms`` where the first
+    start was at once; a child that lived for ``reset_after_ms`` starts over.
     """
 
     restart: bool = False
     initial_ms: int = 500
     max_ms: int = 30_000
     reset_after_ms: int = 60_000
+    step_ms: int = 500
 
     def next_delay_ms(self, previous_ms: int | None, lived_ms: int) -> int | None:
         """Delay before the next start; None = leave it.
@@ -82,7 +83,7 @@ class RestartPolicy:
             return None
         if previous_ms is None or lived_ms >= self.reset_after_ms:
             return self.initial_ms
-        return min(previous_ms * 2, self.max_ms)
+        return min(previous_ms * 2 or self.step_ms, self.max_ms)
 
 
 NEVER: Final = RestartPolicy()
@@ -99,7 +100,8 @@ class _Entry:
     delay_ms: int | None = None
 
 
-def _timer(delay_ms: int, action: Callable[[], None]) -> None:
+def run_later(delay_ms: int, action: Callable[[], None]) -> None:
+    """Run ``action`` in a thread of its own after a delay."""
     timer = threading.Timer(delay_ms / 1000, action)
     timer.daemon = True
     timer.start()
@@ -115,7 +117,7 @@ class Supervisor:
     """
 
     def __init__(
-        self, launch: Launch = spawn, schedule: Schedule = _timer, clock: Clock | None = None
+        self, launch: Launch = spawn, schedule: Schedule = run_later, clock: Clock | None = None
     ) -> None:
         self._launch = launch
         self._schedule = schedule

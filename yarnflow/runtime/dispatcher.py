@@ -1,6 +1,8 @@
 """Accepts, lists and ends jobs; one JobMaster for each.
 
-It decides whether a submission becomes a job, and nothing about how the job runs.
+It decides whether a submission becomes a job, and nothing about how the job runs.  What must
+outlive this process goes to the :class:`~yarnflow.runtime.job_archive.JobArchive`, before anybody
+is told of it.  While the leadership is in doubt nothing is accepted.
 
 Flink counterpart: ``Dispatcher``.
 """
@@ -8,57 +10,42 @@ Flink counterpart: ``Dispatcher``.
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 from yarnflow import __version__
-from yarnflow.core.ids import AllocationId, JobId, TaskManagerId, is_job_id
+from yarnflow.core.checkpoint_messages import CheckpointInfo, CheckpointRequest, JobCheckpoints
+from yarnflow.core.ids import JobId, is_job_id
 from yarnflow.core.messages import (
     ClusterOverview,
-    DriverRegistration,
-    DriverReport,
-    ExecutorExited,
+    FaultInjected,
+    FaultRequest,
     JobDetails,
     JobOverview,
     JobSubmission,
     JobSubmitted,
     LeaderInfo,
-    SlotOffer,
 )
 from yarnflow.core.states import JobStatus
-from yarnflow.errors import JobError, JobNotFound
+from yarnflow.errors import (
+    CheckpointError,
+    JobError,
+    JobNotFound,
+    RpcTimeout,
+    SlotUnavailable,
+    YarnflowError,
+)
+from yarnflow.runtime.job_archive import JobArchive, KeptJobs, describe
 from yarnflow.runtime.job_board import JobBoard
-from yarnflow.runtime.mailbox import Mailbox
+from yarnflow.runtime.job_endpoint import JobEndpoint, JobEndpointFactory
+from yarnflow.runtime.job_router import JobRouter
+from yarnflow.runtime.mailbox import Effects, Mailbox
 
 logger = logging.getLogger(__name__)
 
-
-class JobEndpoint(Protocol):
-    """A JobMaster as the Dispatcher sees it; every method only posts, except those with answers."""
-
-    def start(self) -> None: ...
-
-    def cancel(self) -> None: ...
-
-    def stop(self) -> None: ...
-
-    def offer_slots(self, offers: Sequence[SlotOffer]) -> Sequence[AllocationId]: ...
-
-    def executor_exited(self, report: ExecutorExited) -> None: ...
-
-    def register_driver(self, registration: DriverRegistration) -> None: ...
-
-    def report(self, report: DriverReport) -> None: ...
-
-    def task_manager_lost(self, task_manager_id: TaskManagerId, reason: str) -> None: ...
-
-    def slot_lost(self, allocation_id: AllocationId, reason: str) -> None: ...
-
-    def slots_unfulfillable(self, message: str) -> None: ...
-
-
-#: (submission, called once with the job's id when it is globally terminal) → endpoint
-JobEndpointFactory = Callable[[JobSubmission, Callable[[JobId], None]], JobEndpoint]
+#: before a job's end is written down again that could not be
+ARCHIVE_RETRY_MS: Final = 1_000
 
 
 class SlotCounts(Protocol):
@@ -68,7 +55,7 @@ class SlotCounts(Protocol):
         """TaskManagers, slots in all, slots free."""
 
 
-class Dispatcher:
+class Dispatcher(JobRouter):
     """The cluster's front door; implements ``DispatcherGateway`` and routes ``JobMasterGateway``.
 
     Parameters
@@ -84,9 +71,15 @@ class Dispatcher:
     slot_counts : SlotCounts
         For the cluster overview.
     on_shut_down : callable
-        Ends the process; called once all jobs have ended.
+        Ends the process; called once no job is left and none can come.
     call_timeout_ms : int
         How long a caller waits for the mailbox.
+    archive, effects
+        Where jobs are kept, and the pool in which that is done.
+    max_jobs : int
+        Drivers there is memory for, and so live jobs; 0 = no limit.
+    faults : callable, optional
+        Breaks what a drill asks for.
     """
 
     def __init__(
@@ -98,7 +91,12 @@ class Dispatcher:
         slot_counts: SlotCounts,
         on_shut_down: Callable[[], None],
         call_timeout_ms: int,
+        archive: JobArchive,
+        effects: Effects,
+        max_jobs: int = 0,
+        faults: Callable[[FaultRequest], FaultInjected] | None = None,
     ) -> None:
+        super().__init__()
         self._mailbox = mailbox
         self._board = board
         self._new_job_endpoint = new_job_endpoint
@@ -106,10 +104,21 @@ class Dispatcher:
         self._slot_counts = slot_counts
         self._on_shut_down = on_shut_down
         self._call_timeout_ms = call_timeout_ms
-        #: replaced, never changed in place: reports of drivers read it from other threads
-        self._live: dict[JobId, JobEndpoint] = {}
-        self._key_owner: dict[str, JobId] = {}
-        self._shutting_down = False
+        self._archive = archive
+        self._effects = effects
+        #: one submission at a time: it takes longer than the mailbox may be kept from other work
+        self._submitting = threading.Lock()
+        #: accepted, but not started yet
+        self._arriving: JobId | None = None
+        #: jobs that are over and still to be cleared away; replaced, as the live ones
+        self._ending: dict[JobId, JobEndpoint] = {}
+        self._keys: dict[JobId, str] = {}
+        #: of jobs that are over
+        self._checkpoints: dict[JobId, JobCheckpoints] = {}
+        self._max_jobs = max_jobs
+        self._faults = faults
+        #: why no further job is accepted; empty = jobs are welcome
+        self._closed = ""
 
     # --- DispatcherGateway ---
 
@@ -118,8 +127,18 @@ class Dispatcher:
         return self._leader_info()
 
     def submit_job(self, submission: JobSubmission) -> JobSubmitted:
-        """Accept a job; the same job id twice is one job, a live job key names the live job."""
-        return self._mailbox.call(lambda: self._submit(submission), self._call_timeout_ms)
+        """Accept a job; the same job id twice is one job, a live job key names the live job.
+
+        The job is durable when this returns: a master that takes over runs it.
+        """
+        if not is_job_id(submission.job_id):
+            raise JobError(f"{submission.job_id!r} is not a job id; a job id has 32 hexadecimal digits")
+        if not self._submitting.acquire(timeout=self._call_timeout_ms / 1000):
+            raise RpcTimeout(f"job {submission.name} waits for another submission; try again")
+        try:
+            return self._submit(submission)
+        finally:
+            self._submitting.release()
 
     def list_jobs(self) -> Sequence[JobOverview]:
         """All jobs known, oldest first."""
@@ -143,6 +162,7 @@ class Dispatcher:
         JobError
             The job has ended already.
         """
+        self._refuse_if_frozen()
         endpoint = self._live.get(job_id)
         if endpoint is None:
             status = self._board.get(job_id).overview.status
@@ -168,94 +188,229 @@ class Dispatcher:
 
     def shut_down_cluster(self) -> None:
         """Cancel every job, then end the process."""
+        self._refuse_if_frozen()
         self._mailbox.post(self._shut_down)
 
-    # --- JobMasterGateway, routed to the job's own mailbox ---
+    def trigger_checkpoint(self, job_id: JobId, request: CheckpointRequest) -> None:
+        """Begin a checkpoint or savepoint of a live job.
 
-    def offer_slots(self, job_id: JobId, offers: Sequence[SlotOffer]) -> Sequence[AllocationId]:
-        """Route to the job; an unknown job accepts nothing."""
-        endpoint = self._live.get(job_id)
-        return () if endpoint is None else endpoint.offer_slots(offers)
-
-    def executor_exited(self, report: ExecutorExited) -> None:
-        """Route to the job; the executors of ended jobs interest nobody."""
-        endpoint = self._live.get(report.job_id)
-        if endpoint is not None:
-            endpoint.executor_exited(report)
-
-    def register_driver(self, registration: DriverRegistration) -> None:
-        """Route to the job; a driver of an unknown job is told so and must end."""
-        self._endpoint(registration.job_id).register_driver(registration)
-
-    def report(self, report: DriverReport) -> None:
-        """Route to the job; a driver of an unknown job is told so and must end."""
-        self._endpoint(report.job_id).report(report)
-
-    # --- ResourceManager → jobs ---
-
-    def task_manager_lost(self, task_manager_id: TaskManagerId, reason: str) -> None:
-        """Tell every job; each knows whether it had slots there."""
-        for endpoint in self._live.values():
-            endpoint.task_manager_lost(task_manager_id, reason)
-
-    def slot_lost(self, job_id: JobId, allocation_id: AllocationId, reason: str) -> None:
-        """One slot is not the job's any more; its TaskManager lives."""
+        Raises
+        ------
+        CheckpointError
+            The job has ended, or cannot take one now.
+        """
+        self._refuse_if_frozen()
         endpoint = self._live.get(job_id)
         if endpoint is not None:
-            endpoint.slot_lost(allocation_id, reason)
+            endpoint.trigger_checkpoint(request)
+        elif self._find_checkpoint(job_id, request.request_id) is None:
+            raise self._no_checkpoint(job_id)
 
-    def slots_unfulfillable(self, job_id: JobId, message: str) -> None:
-        """The job's slots can never be had; tell it."""
+    def await_checkpoint(self, job_id: JobId, request_id: str, timeout_ms: int) -> CheckpointInfo:
+        """What a request led to, also when the job ended with it."""
         endpoint = self._live.get(job_id)
         if endpoint is not None:
-            endpoint.slots_unfulfillable(message)
+            return endpoint.await_checkpoint(request_id, timeout_ms)
+        found = self._find_checkpoint(job_id, request_id)
+        if found is None:
+            raise self._no_checkpoint(job_id)
+        return found
 
-    def stop(self) -> None:
-        """Stop the mailboxes of all jobs; their drivers are not touched."""
-        for endpoint in self._live.values():
-            endpoint.stop()
+    def job_checkpoints(self, job_id: JobId) -> JobCheckpoints:
+        """A job's checkpoints; of jobs that ended under an earlier leader none are known."""
+        endpoint = self._live.get(job_id) or self._ending.get(job_id)
+        if endpoint is not None:
+            return endpoint.checkpoints()
+        self._board.get(job_id)
+        return self._checkpoints.get(job_id) or JobCheckpoints(job_id)
+
+    def inject_fault(self, request: FaultRequest) -> FaultInjected:
+        """Break something a job needs, for a drill.
+
+        Raises
+        ------
+        HaError
+            Nobody could take over.
+        JobError, ResourceError
+            The job has ended, or has nothing of the kind at the moment.
+        """
+        self._refuse_if_frozen()
+        if self._faults is None:
+            raise JobError("this cluster takes no drills")
+        return self._faults(request)
+
+    def close(self, reason: str) -> None:
+        """Accept no further job; end the process when those there are have ended.
+
+        Parameters
+        ----------
+        reason : str
+            Told to whoever submits all the same.
+        """
+        self._mailbox.post(lambda: self._close(reason))
+
+    # --- leadership ---
+
+    def recover(self) -> None:
+        """Take over what earlier leaders left; blocks, before anybody can call this Dispatcher.
+
+        Raises
+        ------
+        YarnflowError
+            The stores cannot be read.
+        """
+        kept = self._archive.load()
+        for details in kept.ended:
+            self._board.restore(details)
+        if kept.live or kept.ended:
+            logger.info("%d jobs have ended before; taking over: %s.", len(kept.ended), describe(kept.live))
+        self._mailbox.call(lambda: self._recover(kept), self._call_timeout_ms)
+
+    def keep_end(self, details: JobDetails, shown: Callable[[], None]) -> None:
+        """Write a job's end down, then call ``shown``; any thread, returns at once.
+
+        Nobody may see the end of a job that another master might run again.
+        """
+
+        def failed(error: YarnflowError) -> None:
+            logger.warning("The end of job %s is not written down yet: %s", details.overview.job_id, error)
+            self._mailbox.schedule(ARCHIVE_RETRY_MS, lambda: self.keep_end(details, shown))
+
+        self._effects.perform(
+            self._mailbox, lambda: self._archive.ended(details), lambda _none: shown(), failed
+        )
+
+    # --- submission, in the caller's thread ---
+
+    def _submit(self, submission: JobSubmission) -> JobSubmitted:
+        self._refuse_if_frozen()
+        key, job_id = submission.job_key, submission.job_id
+        if self._is_known(job_id):
+            return JobSubmitted(job_id)
+        self._mailbox.call(lambda: self._begin_to_accept(job_id, key), self._call_timeout_ms)
+        try:
+            ended = self._archive.result(job_id)
+            if ended is not None:  # so long ago that the board has forgotten it
+                return JobSubmitted(job_id)
+            owner = self._archive.admit(submission, self._lives)
+            if owner != job_id:
+                logger.info("Job key %s belongs to live job %s.", key, owner)
+                return JobSubmitted(owner, attached_to_existing=True)
+            try:
+                self._mailbox.call(lambda: self._accept(submission), self._call_timeout_ms)
+            except YarnflowError:
+                if job_id not in self._live:
+                    self._archive.withdraw(submission)
+                raise
+            return JobSubmitted(job_id)
+        finally:
+            self._mailbox.post(self._nothing_arrives)
 
     # --- in the mailbox ---
 
-    def _submit(self, submission: JobSubmission) -> JobSubmitted:
+    def _begin_to_accept(self, job_id: JobId, key: str) -> None:
         self._mailbox.assert_mailbox_thread()
-        if not is_job_id(submission.job_id):
-            raise JobError(f"{submission.job_id!r} is not a job id; a job id has 32 hexadecimal digits")
-        if self._shutting_down:
-            raise JobError("the cluster is shutting down; submit to another one")
-        if self._is_known(submission.job_id):
-            return JobSubmitted(submission.job_id)
-        owner = self._key_owner.get(submission.job_key) if submission.job_key else None
-        if owner is not None:
-            logger.info("Job key %s belongs to live job %s.", submission.job_key, owner)
-            return JobSubmitted(owner, attached_to_existing=True)
+        if not any(self._keys.get(other) == key for other in self._live if key and self._lives(other)):
+            if self._closed:
+                raise JobError(self._closed)
+            self._check_drivers()
+        self._arriving = job_id
+
+    def _nothing_arrives(self) -> None:
+        self._arriving = None
+        self._end_process_if_idle()
+
+    def _accept(self, submission: JobSubmission, *, recovered: bool = False) -> None:
+        self._mailbox.assert_mailbox_thread()
+        job_id = submission.job_id
         endpoint = self._new_job_endpoint(
-            submission, lambda job_id: self._mailbox.post(lambda: self._ended(job_id))
+            submission, lambda ended: self._mailbox.post(lambda: self._ended(ended)), recovered
         )
-        self._live = {**self._live, submission.job_id: endpoint}
-        if submission.job_key:
-            self._key_owner[submission.job_key] = submission.job_id
-        logger.info("Received job %s (%s).", submission.name, submission.job_id)
+        self._live = {**self._live, job_id: endpoint}
+        self._keys[job_id] = submission.job_key
+        if not recovered:
+            logger.info("Received job %s (%s).", submission.name, job_id)
         endpoint.start()
-        return JobSubmitted(submission.job_id)
+        if self._outlook:
+            endpoint.resources_wait(self._outlook)
+
+    def _recover(self, kept: KeptJobs) -> None:
+        for submission in kept.live:
+            try:
+                self._accept(submission, recovered=True)
+            except YarnflowError as error:
+                # it stays stored: a master that understands it may come
+                logger.error("Job %s cannot be taken over: %s", submission.job_id, error)
+
+    def _check_drivers(self) -> None:
+        live = [job_id for job_id in self._live if self._lives(job_id)]
+        if self._max_jobs and len(live) >= self._max_jobs:
+            raise SlotUnavailable(
+                f"{len(live)} jobs run already and this cluster has memory for the drivers of "
+                f"{self._max_jobs}; wait for one to end, cancel one, or start a cluster with a larger "
+                "yarn.appmaster.drivers"
+            )
+
+    def _lives(self, job_id: JobId) -> bool:
+        """A job whose end everybody can see already is over, although it may still be cleared away."""
+        return job_id in self._live and not self._has_ended(job_id)
+
+    def _has_ended(self, job_id: JobId) -> bool:
+        try:
+            return self._board.get(job_id).overview.status.globally_terminal
+        except JobNotFound:  # so long ago that it is forgotten
+            return True
 
     def _ended(self, job_id: JobId) -> None:
         live = dict(self._live)
         endpoint = live.pop(job_id, None)
+        if endpoint is None:
+            return
+        self._ending = {**self._ending, job_id: endpoint}
         self._live = live
-        self._key_owner = {key: owner for key, owner in self._key_owner.items() if owner != job_id}
-        if endpoint is not None:
-            endpoint.stop()
+        self._clear(job_id, endpoint)
+
+    def _clear(self, job_id: JobId, endpoint: JobEndpoint) -> None:
+        key = self._keys.get(job_id, "")
+
+        def clear() -> JobCheckpoints:
+            checkpoints = _checkpoints_of(job_id, endpoint)
+            details = self._board.last(job_id)
+            if details is not None:
+                self._archive.ended(details)
+            self._archive.clear(job_id, key)
+            return checkpoints
+
+        def failed(error: YarnflowError) -> None:
+            logger.warning("Job %s is not cleared away yet: %s", job_id, error)
+            self._mailbox.schedule(ARCHIVE_RETRY_MS, lambda: self._clear(job_id, endpoint))
+
+        self._effects.perform(
+            self._mailbox, clear, lambda checkpoints: self._cleared(job_id, checkpoints), failed
+        )
+
+    def _cleared(self, job_id: JobId, checkpoints: JobCheckpoints) -> None:
+        self._checkpoints = {**self._checkpoints, job_id: checkpoints}
+        for forgotten in [other for other in self._checkpoints if self._board.last(other) is None]:
+            del self._checkpoints[forgotten]
+        ending = dict(self._ending)
+        ending.pop(job_id).stop()
+        self._ending = ending
+        self._board.show(job_id)
+        self._keys.pop(job_id, None)
         self._end_process_if_idle()
 
     def _shut_down(self) -> None:
-        self._shutting_down = True
+        self._close("the cluster is shutting down; submit to another one")
         for endpoint in self._live.values():
             endpoint.cancel()
+
+    def _close(self, reason: str) -> None:
+        self._closed = reason
         self._end_process_if_idle()
 
     def _end_process_if_idle(self) -> None:
-        if self._shutting_down and not self._live:
+        if self._closed and not (self._live or self._ending or self._arriving):
             self._on_shut_down()
 
     def _is_known(self, job_id: JobId) -> bool:
@@ -267,8 +422,18 @@ class Dispatcher:
             return False
         return True
 
-    def _endpoint(self, job_id: JobId) -> JobEndpoint:
-        endpoint = self._live.get(job_id)
-        if endpoint is None:
-            raise JobNotFound(f"no live job {job_id} on this cluster; its driver must end")
-        return endpoint
+    def _find_checkpoint(self, job_id: JobId, request_id: str) -> CheckpointInfo | None:
+        history = self.job_checkpoints(job_id).history
+        return next((info for info in history if info.request_id == request_id), None)
+
+    def _no_checkpoint(self, job_id: JobId) -> CheckpointError:
+        status = self._board.get(job_id).overview.status
+        return CheckpointError(f"job {job_id} is {status.value}; only a job that runs can take a checkpoint")
+
+
+def _checkpoints_of(job_id: JobId, endpoint: JobEndpoint) -> JobCheckpoints:
+    try:
+        return endpoint.checkpoints()
+    except YarnflowError as error:
+        logger.info("The checkpoints of job %s are not known any more: %s", job_id, error)
+        return JobCheckpoints(job_id)

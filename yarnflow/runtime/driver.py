@@ -1,11 +1,15 @@
 """The driver of one job: takes deployments, runs them one at a time, reports.
 
-Decides when a deployment starts (its executors are there), which phase is reported and when the
-process ends.  Spark is seen through :class:`DriverBackend` only.  A JobMaster that cannot be
-reached changes nothing: the data keeps flowing and the reports are tried again.
+Decides when a deployment starts (its executors are there, and the right to write the job's state),
+which phase is reported and when the process ends.  Spark is seen through
+:class:`~yarnflow.runtime.driver_services.DriverBackend` only.  A JobMaster that cannot be reached,
+or whose master is followed by another one, changes nothing: the data keeps flowing and the reports
+are tried again.
 
 Threads: the program runs in the thread that calls :meth:`Driver.run`, the main thread; calls of
-the JobMaster come in any thread and only leave a request; one thread sends the reports.
+the JobMaster come in any thread and only leave a request; reports
+(:mod:`~yarnflow.runtime.driver_reports`) and checkpoints
+(:mod:`~yarnflow.runtime.driver_checkpoints`) have threads of their own.
 
 Flink has no such process; the nearest are ``JobMaster`` with an application-mode main.
 """
@@ -14,10 +18,11 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Protocol
+from collections.abc import Callable
+from typing import Final
 
+from yarnflow.core.checkpoint_messages import CheckpointOrder
+from yarnflow.core.ha import DriverLease, FreeLease
 from yarnflow.core.ids import ExecutorId
 from yarnflow.core.messages import (
     DriverAssignment,
@@ -26,105 +31,25 @@ from yarnflow.core.messages import (
     DriverRegistration,
     DriverReport,
     ErrorInfo,
-    QueryProgress,
 )
-from yarnflow.core.ports import Clock, JobMasterGateway
-from yarnflow.errors import (
-    AuthenticationFailed,
-    DriverLost,
-    ExecutorLost,
-    InternalError,
-    JobNotFound,
-    StaleEpoch,
-    YarnflowError,
+from yarnflow.core.ports import Clock
+from yarnflow.errors import DriverLost, ExecutorLost, InternalError, YarnflowError
+from yarnflow.runtime.driver_checkpoints import CheckpointOrders
+from yarnflow.runtime.driver_leader import LeaderLink
+from yarnflow.runtime.driver_lease import LeaseKeeper
+from yarnflow.runtime.driver_reports import Reporter
+from yarnflow.runtime.driver_services import (
+    Attachment,
+    DriverBackend,
+    DriverSettings,
+    Milestones,
+    RunningProgram,
 )
-from yarnflow.runtime.registration import RegistrationBackoff
+from yarnflow.runtime.halting import halt_soon
 
 logger = logging.getLogger(__name__)
 
-#: the JobMaster has no use for this driver any more
-_DISMISSED = (DriverLost, JobNotFound, AuthenticationFailed)
-
-
-class RunningProgram(Protocol):
-    """One run of the job.  Made, started and awaited by the main thread."""
-
-    def start(self) -> None:
-        """Compile and start.  A script only gets ready here; its main is run by ``await_end``."""
-
-    def await_end(self) -> None:
-        """Block until the end, by :meth:`stop` as well; raises :class:`YarnflowError` when it failed."""
-
-    def stop(self) -> None:
-        """Stop it and return when nothing of it runs any more; any thread, idempotent."""
-
-
-@dataclass(frozen=True, slots=True)
-class Attachment:
-    """What executors need to dial in."""
-
-    driver_url: str
-    app_id: str
-    java_options: tuple[str, ...] = ()
-    environment: dict[str, str] = field(default_factory=dict)
-
-
-class DriverBackend(Protocol):
-    """Spark, as a driver sees it.  Everything raises :class:`YarnflowError` only."""
-
-    def open(self, assignment: DriverAssignment) -> Attachment:
-        """Bring the session up.  Main thread; once."""
-
-    def executor_ids(self) -> tuple[str, ...]:
-        """Executors registered now.  Any thread."""
-
-    def program(self, assignment: DriverAssignment, deployment: DriverDeployment) -> RunningProgram:
-        """Make the deployment's program; nothing starts yet.  Main thread."""
-
-    def progress(self) -> tuple[QueryProgress, ...]:
-        """What the queries last said.  Any thread."""
-
-    def on_progress(self, listener: Callable[[], None]) -> None:
-        """Call ``listener`` after each batch, from any thread."""
-
-    def usable(self) -> bool:
-        """Another deployment can run in this driver.  Any thread."""
-
-    def close(self) -> None:
-        """Stop session and JVM.  Idempotent."""
-
-
-@dataclass(frozen=True, slots=True)
-class DriverSettings:
-    """Times of one driver, in milliseconds."""
-
-    report_interval_ms: int = 1000
-    #: shortest pause between two reports, however quick the batches are
-    report_min_pause_ms: int = 100
-    #: how long the executors of a deployment may take to register
-    executor_timeout_ms: int = 120_000
-    #: how long the main thread may take to leave after ``shut_down``
-    leave_timeout_ms: int = 10_000
-    registration_backoff: RegistrationBackoff = RegistrationBackoff(100, 5_000)
-
-
-class Milestones:
-    """Name → first time it was reached.  Thread-safe."""
-
-    def __init__(self, clock: Clock, reached_ms: Mapping[str, int] | None = None) -> None:
-        self._clock = clock
-        self._lock = threading.Lock()
-        self._times: dict[str, int] = dict(reached_ms or {})
-
-    def reached(self, name: str) -> None:
-        """Note the time, unless it was reached before."""
-        with self._lock:
-            self._times.setdefault(name, self._clock.now_ms())
-
-    def snapshot(self) -> dict[str, int]:
-        """All of them."""
-        with self._lock:
-            return dict(self._times)
+_ENDED: Final = (DriverPhase.FINISHED, DriverPhase.FAILED, DriverPhase.CANCELED)
 
 
 class Driver:
@@ -136,15 +61,18 @@ class Driver:
     ----------
     assignment : DriverAssignment
     backend : DriverBackend
-    job_master : JobMasterGateway
-        With the fence of the assignment.
+    link : LeaderLink
+        To the master that launched this driver, and to those that come after it.
     clock : Clock
     milestones : Milestones
         Those of the process's start are in it already.
     pid : int
         Of this process.
-    halt : callable, optional
-        Ends the process at once; called when the main thread does not leave in time.
+    halt : callable
+        Ends the process at once, from any thread: without an error when the main thread does not
+        leave in time, with LeaseLost when nothing may be written any more.
+    lease : DriverLease, optional
+        The right to write the job's checkpoint directory; without it nobody else could have it.
     settings : DriverSettings, optional
     """
 
@@ -152,21 +80,29 @@ class Driver:
         self,
         assignment: DriverAssignment,
         backend: DriverBackend,
-        job_master: JobMasterGateway,
+        link: LeaderLink,
         clock: Clock,
         milestones: Milestones,
         pid: int,
-        halt: Callable[[], None] | None = None,
+        halt: Callable[[YarnflowError | None], None],
+        lease: DriverLease | None = None,
         settings: DriverSettings | None = None,
     ) -> None:
         self._assignment = assignment
         self._backend = backend
-        self._job_master = job_master
         self._clock = clock
         self._milestones = milestones
         self._pid = pid
         self._halt = halt
         self._settings = settings or DriverSettings()
+        self._lease = LeaseKeeper(lease or FreeLease(), assignment, pid, halt)
+        self._reporter = Reporter(
+            link, self._registration, self._report, self.shut_down, self._settings, clock
+        )
+        self._checkpoints = CheckpointOrders(self._reporter.due, clock)
+        #: set by the main thread before anybody can ask
+        self._address = ""
+        self._attachment = Attachment("", "")
         self._changed = threading.Condition()
         # all below are guarded by _changed
         self._phase = DriverPhase.IDLE
@@ -179,10 +115,6 @@ class Driver:
         self._next: DriverDeployment | None = None
         self._cancel_requested = False
         self._ending = False
-        #: a report is due before its interval is over
-        self._report_due = False
-        #: what was last reported successfully
-        self._reported: tuple[int, DriverPhase] | None = None
         self._first_batch_seen = False
         self._left = threading.Event()
 
@@ -201,14 +133,26 @@ class Driver:
     def cancel(self) -> None:
         """Stop the running deployment; its end is reported as CANCELED."""
         with self._changed:
-            if self._phase in (DriverPhase.FINISHED, DriverPhase.FAILED, DriverPhase.CANCELED):
+            if self._phase in _ENDED:
                 return
             self._cancel_requested = True
             self._stop_program()
             if self._program is None and self._phase is DriverPhase.IDLE and self._next is None:
                 self._phase = DriverPhase.CANCELED
-                self._report_due = True
             self._changed.notify_all()
+        self._reporter.due()
+
+    def take_checkpoint(self, order: CheckpointOrder) -> None:
+        """Begin a checkpoint or savepoint of what runs; its outcome comes with the reports."""
+        with self._changed:
+            program, why_not = self._program, ""
+            if self._phase in _ENDED:
+                why_not = f"attempt {self._attempt} of the job is {self._phase.value} already"
+            elif self._interrupted():
+                why_not = "the job is being stopped"
+            elif program is None or self._phase is not DriverPhase.RUNNING:
+                why_not = "no query of the job runs; try again when the job is RUNNING"
+        self._checkpoints.take(order, None if why_not else program, why_not)
 
     def shut_down(self) -> None:
         """Leave: :meth:`run` returns soon."""
@@ -217,11 +161,16 @@ class Driver:
             self._ending = True
             self._stop_program()
             self._changed.notify_all()
-        if first and self._halt is not None:
+        self._reporter.stop()
+        if first:
             threading.Thread(target=self._leave_in_time, name="driver-halt", daemon=True).start()
 
     def ping(self) -> None:
         """Answer."""
+
+    def halt(self) -> None:
+        """Kill this process, for a drill; its JVM ends with it."""
+        halt_soon()
 
     # --- main thread ---
 
@@ -238,66 +187,35 @@ class Driver:
         int
             Exit status of the process: 0 after :meth:`shut_down` or dismissal.
         """
-        reporter = threading.Thread(target=self._report_forever, name="driver-reports", daemon=True)
+        self._address = address
         try:
-            attachment = self._backend.open(self._assignment)
+            self._attachment = self._backend.open(self._assignment)
         except YarnflowError as error:
             logger.error("The session did not come up: %s", error)
             self._set_failed(error, unusable=True)
-            self._send_report()
+            self._reporter.send_once()
             return error.exit_code
         self._milestones.reached("SESSION_UP")
         self._backend.on_progress(self._batch_ended)
         try:
-            if self._register(attachment, address):
-                reporter.start()
-                while (deployment := self._await_deployment()) is not None:
-                    self._run_deployment(deployment)
+            self._reporter.start()
+            while (deployment := self._await_deployment()) is not None:
+                self._run_deployment(deployment)
         finally:
             with self._changed:
                 self._ending = True
-                self._changed.notify_all()
+            self._reporter.stop()
             self._backend.close()
+            # not before: the session may write until it is closed
+            self._lease.release()
             self._left.set()
         return 0
 
     def _leave_in_time(self) -> None:
         """A main thread that is stuck in user code must not keep the process."""
-        if not self._left.wait(self._settings.leave_timeout_ms / 1000) and self._halt is not None:
+        if not self._left.wait(self._settings.leave_timeout_ms / 1000):
             logger.warning("The program did not end in time, leaving without it.")
-            self._halt()
-
-    def _register(self, attachment: Attachment, address: str) -> bool:
-        registration = DriverRegistration(
-            job_id=self._assignment.job_id,
-            driver_id=self._assignment.driver_id,
-            address=address,
-            pid=self._pid,
-            driver_url=attachment.driver_url,
-            app_id=attachment.app_id,
-            java_options=attachment.java_options,
-            environment=attachment.environment,
-            milestones_ms=self._milestones.snapshot(),
-        )
-        failures = 0
-        while True:
-            try:
-                self._job_master.register_driver(registration)
-                logger.info("Registered with the JobMaster of job %s.", self._assignment.job_id)
-                return True
-            except _DISMISSED as error:
-                logger.info("This driver is not wanted: %s", error)
-                return False
-            except YarnflowError as error:
-                failures += 1
-                if failures == 1 or isinstance(error, StaleEpoch):
-                    logger.warning("Cannot register with the JobMaster, trying on: %s", error)
-            with self._changed:
-                if self._changed.wait_for(lambda: self._ending, self._backoff_s(failures)):
-                    return False
-
-    def _backoff_s(self, failures: int) -> float:
-        return self._settings.registration_backoff.delay_ms(failures) / 1000
+            self._halt(None)
 
     def _await_deployment(self) -> DriverDeployment | None:
         with self._changed:
@@ -308,17 +226,21 @@ class Driver:
             self._attempt = deployment.attempt
             self._phase = DriverPhase.DEPLOYING
             self._error = None
-            self._report_due = True
             self._changed.notify_all()
-            return deployment
+        self._reporter.due()
+        return deployment
 
     def _run_deployment(self, deployment: DriverDeployment) -> None:
         logger.info("Deploying attempt %d of job %s.", deployment.attempt, self._assignment.job_id)
         error: YarnflowError | None = None
         try:
+            # first, as an earlier driver may take as long to end as executors to come
+            self._lease.hold(self._address, deployment.attempt, self._settings.lease_timeout_ms)
             self._await_executors(deployment)
             if not self._interrupted():
-                program = self._backend.program(self._assignment, deployment)
+                self._restore(deployment)
+            if not self._interrupted():
+                program = self._backend.program(self._assignment, deployment, self._lease.check)
                 with self._changed:
                     self._program = program
                 if not self._interrupted():
@@ -326,6 +248,8 @@ class Driver:
                     self._milestones.reached("QUERY_STARTED")
                     self._set_phase(DriverPhase.RUNNING)
                     program.await_end()
+                    # the end of the job is the end of its files, and the report of it the last one
+                    self._checkpoints.await_none(self._settings.checkpoint_timeout_ms, self._interrupted)
         except YarnflowError as raised:
             error = raised
         except KeyboardInterrupt:
@@ -359,6 +283,13 @@ class Driver:
             self._set_failed(error, unusable=not self._backend.usable())
         else:
             self._set_phase(DriverPhase.FINISHED)
+
+    def _restore(self, deployment: DriverDeployment) -> None:
+        if deployment.restore is None:
+            return
+        self._lease.check()
+        if self._backend.restore(self._assignment, deployment):
+            self._milestones.reached("STATE_RESTORED")
 
     def _await_executors(self, deployment: DriverDeployment) -> None:
         """Wait until as many executors as were started have registered.
@@ -411,8 +342,8 @@ class Driver:
         with self._changed:
             logger.info("Attempt %d switched from %s to %s.", self._attempt, self._phase.value, phase.value)
             self._phase = phase
-            self._report_due = True
             self._changed.notify_all()
+        self._reporter.due()
 
     def _set_failed(self, error: YarnflowError, unusable: bool) -> None:
         with self._changed:
@@ -424,11 +355,26 @@ class Driver:
         if not self._first_batch_seen and any(q.batch_id >= 0 for q in self._backend.progress()):
             self._first_batch_seen = True
             self._milestones.reached("FIRST_BATCH")
+        self._reporter.due()
+
+    def _registration(self) -> DriverRegistration:
         with self._changed:
-            self._report_due = True
-            self._changed.notify_all()
+            attempt = self._attempt
+        return DriverRegistration(
+            job_id=self._assignment.job_id,
+            driver_id=self._assignment.driver_id,
+            address=self._address,
+            pid=self._pid,
+            driver_url=self._attachment.driver_url,
+            app_id=self._attachment.app_id,
+            java_options=self._attachment.java_options,
+            environment=self._attachment.environment,
+            milestones_ms=self._milestones.snapshot(),
+            attempt=attempt,
+        )
 
     def _report(self) -> DriverReport:
+        self._check_backend()
         with self._changed:
             attempt, phase, error, unusable = self._attempt, self._phase, self._error, self._unusable
         return DriverReport(
@@ -441,46 +387,14 @@ class Driver:
             milestones_ms=self._milestones.snapshot(),
             error=error if phase is DriverPhase.FAILED else None,
             driver_unusable=unusable and phase is DriverPhase.FAILED,
+            # looked at after the phase: a savepoint that ends the job must not come later than the end
+            checkpoints=self._checkpoints.outcomes(),
         )
-
-    def _send_report(self) -> bool:
-        """Send one report; whether it arrived (or never can)."""
-        report = self._report()
-        try:
-            self._job_master.report(report)
-        except _DISMISSED as error:
-            logger.info("The JobMaster dismisses this driver: %s", error)
-            self.shut_down()
-            return True
-        except YarnflowError as error:
-            logger.warning("The report did not reach the JobMaster, trying on: %s", error)
-            return False
-        with self._changed:
-            self._reported = (report.attempt, report.phase)
-        return True
-
-    def _report_forever(self) -> None:
-        interval_s = self._settings.report_interval_ms / 1000
-        failures = 0
-        while True:
-            with self._changed:
-                self._changed.wait_for(lambda: self._ending or self._report_due, interval_s)
-                if self._ending:
-                    return
-                self._report_due = False
-            self._check_backend()
-            failures = 0 if self._send_report() else failures + 1
-            pause_s = self._backoff_s(failures) if failures else self._settings.report_min_pause_ms / 1000
-            with self._changed:
-                if self._changed.wait_for(lambda: self._ending, pause_s):
-                    return
-                if failures:
-                    self._report_due = True
 
     def _check_backend(self) -> None:
         """A JVM that dies while nothing runs would otherwise be noticed at the next deployment."""
         with self._changed:
             idle = self._program is None and self._phase is not DriverPhase.DEPLOYING
-            over = self._phase in (DriverPhase.FINISHED, DriverPhase.FAILED, DriverPhase.CANCELED)
+            over = self._phase in _ENDED
         if idle and not over and not self._backend.usable():
             self._set_failed(DriverLost("the driver's JVM ended; see the driver's log"), unusable=True)

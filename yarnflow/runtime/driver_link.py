@@ -8,12 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
+from yarnflow.core.checkpoint_messages import CheckpointOrder
 from yarnflow.core.ids import DriverId
 from yarnflow.core.messages import DriverAssignment, DriverDeployment, DriverRegistration, JobSubmission
 from yarnflow.errors import DriverLost, YarnflowError
 from yarnflow.runtime.job_services import JobMasterServices, JobMasterSettings
 from yarnflow.runtime.mailbox import Mailbox
+
+#: pause before ZooKeeper is asked again
+REVOKE_RETRY_MS: Final = 1_000
 
 
 @dataclass(slots=True)
@@ -26,6 +31,8 @@ class _Driver:
     registration: DriverRegistration | None = None
     #: attempt it was told to run; 0 = none yet
     deployed_attempt: int = 0
+    #: launched by an earlier master, and so perhaps another supervisor's child
+    adopted: bool = False
 
 
 class DriverLink:
@@ -55,6 +62,8 @@ class DriverLink:
         self._mailbox = mailbox
         self._on_lost = on_lost
         self._driver: _Driver | None = None
+        #: of each driver that must end although its lease may outlive it
+        self._leases = services.stores.leases if services.stores.highly_available else None
 
     @property
     def exists(self) -> bool:
@@ -65,6 +74,16 @@ class DriverLink:
     def registration(self) -> DriverRegistration | None:
         """What the driver brought; None until it can take executors."""
         return None if self._driver is None else self._driver.registration
+
+    @property
+    def driver_id(self) -> DriverId | None:
+        """The driver there is, or is being started."""
+        return None if self._driver is None else self._driver.driver_id
+
+    @property
+    def adopted(self) -> bool:
+        """There is a driver, and an earlier master launched it."""
+        return self._driver is not None and self._driver.adopted
 
     @property
     def deployed_attempt(self) -> int:
@@ -94,6 +113,21 @@ class DriverLink:
         self._services.launcher.launch(assignment, self._settings.driver_memory_mib)
         self._watch(driver)
 
+    def adopt(self, driver_id: DriverId) -> None:
+        """Take the driver of an earlier master for the job's; it has to register.
+
+        Who waits for that is the JobMaster: its patience with a driver that runs is not that with
+        one that starts.
+        """
+        self._driver = _Driver(driver_id, self._now_ms(), adopted=True)
+
+    def take_over(self, other: DriverLink) -> None:
+        """Make the driver of another link the one of this link, which has none."""
+        driver = self._driver = other._driver  # in this order: others ask whether it is anybody's
+        other._driver = None
+        if driver is not None:
+            self._watch(driver)
+
     def register(self, registration: DriverRegistration) -> None:
         """The driver can take executors now.
 
@@ -105,8 +139,12 @@ class DriverLink:
         driver = self._driver
         if driver is None or driver.driver_id != registration.driver_id:
             raise DriverLost(f"driver {registration.driver_id} was replaced; it must end")
+        first = driver.registration is None
         driver.registration = registration
         driver.last_seen_ms = self._now_ms()
+        driver.deployed_attempt = max(driver.deployed_attempt, registration.attempt)
+        if first and driver.adopted:
+            self._watch(driver)
 
     def seen(self) -> None:
         """A sign of life."""
@@ -134,11 +172,22 @@ class DriverLink:
             gateway = self._services.gateways.driver(self._driver.registration.address)
             self._perform(gateway.cancel, on_failure)
 
+    def take_checkpoint(
+        self, order: CheckpointOrder, on_failure: Callable[[YarnflowError], None]
+    ) -> None:
+        """Hand an order to the driver; its outcome comes with the reports."""
+        if self._driver is None or self._driver.registration is None:
+            on_failure(DriverLost("the job has no driver at the moment"))
+            return
+        gateway = self._services.gateways.driver(self._driver.registration.address)
+        self._perform(lambda: gateway.take_checkpoint(order), on_failure)
+
     def drop(self) -> None:
         """End the driver at once."""
         driver, self._driver = self._driver, None
         if driver is not None:
             self._services.launcher.kill(driver.driver_id)
+            self._revoke(driver.driver_id)
 
     def dismiss(self) -> None:
         """Let the driver leave in good order; it is killed when it does not."""
@@ -148,14 +197,36 @@ class DriverLink:
         launcher, driver_id = self._services.launcher, driver.driver_id
         if driver.registration is None:
             launcher.kill(driver_id)
+            self._revoke(driver_id)
             return
         gateway = self._services.gateways.driver(driver.registration.address)
-        self._perform(gateway.shut_down, lambda _error: launcher.kill(driver_id))
+        leases, job_id = self._leases, self._submission.job_id
+
+        def shut_down() -> None:
+            try:
+                gateway.shut_down()
+            except YarnflowError:
+                launcher.kill(driver_id)
+                if leases is not None:
+                    leases.revoke(job_id, driver_id)
+
+        self._perform(shut_down, lambda _error: None)
         launcher.kill(driver_id, self._settings.shut_down_grace_ms)
 
     def gone(self) -> None:
         """The process has ended."""
         self._driver = None
+
+    def _revoke(self, driver_id: DriverId) -> None:
+        """Take its lease from a driver, which may be another master's supervisor's, or hang."""
+        leases, job_id = self._leases, self._submission.job_id
+        if leases is None:
+            return
+
+        def failed(_error: YarnflowError) -> None:
+            self._mailbox.schedule(REVOKE_RETRY_MS, lambda: self._revoke(driver_id))
+
+        self._perform(lambda: leases.revoke(job_id, driver_id), failed)
 
     def _watch(self, driver: _Driver) -> None:
         """Check for signs of life for as long as the driver is the current one."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from yarnflow.core.executor_pool import ExecutorPool, ExecutorRecord
-from yarnflow.core.ids import AllocationId, ExecutorId, JobId, TaskManagerId
+from yarnflow.core.ids import AllocationId, DriverId, ExecutorId, JobId, TaskManagerId
 from yarnflow.core.messages import DriverRegistration, ExecutorDescriptor, SlotOffer
 from yarnflow.errors import RpcError, SlotUnavailable, YarnflowError
 from yarnflow.runtime.job_services import JobMasterServices, JobMasterSettings
@@ -59,11 +59,25 @@ class ExecutorFleet:
         """Executor after executor ended before its driver saw it."""
         return self._stillborn >= MAX_STILLBORN
 
-    def start_missing(self, slots: Sequence[SlotOffer], registration: DriverRegistration) -> None:
-        """Start executors on the slots that have none."""
-        self.pool, started = self.pool.start_missing(slots, self._now_ms())
+    def report_to(
+        self,
+        on_lost: Callable[[ExecutorId, str], None],
+        on_refused: Callable[[YarnflowError, TaskManagerId], None],
+    ) -> None:
+        """Tell others of losses from now on."""
+        self._on_lost, self._on_refused = on_lost, on_refused
+
+    def start_missing(
+        self, slots: Sequence[SlotOffer], registration: DriverRegistration, first_number: int = 0
+    ) -> None:
+        """Start executors on the slots that have none, with numbers from ``first_number`` on."""
+        self.pool, started = self.pool.start_missing(slots, self._now_ms(), first_number)
         for record in started:
             self._start(record, registration)
+
+    def adopt(self, slots: Sequence[SlotOffer], driver_id: DriverId) -> None:
+        """Take over what an earlier master started for the driver on these slots."""
+        self.pool = self.pool.adopt(slots, driver_id, self._now_ms())
 
     def seen_by_driver(self, executor_ids: Iterable[ExecutorId]) -> tuple[ExecutorRecord, ...]:
         """Note what the driver sees; returns executors to give up, which the caller forgets."""

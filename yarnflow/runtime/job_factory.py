@@ -10,16 +10,21 @@ from pathlib import Path
 
 from yarnflow.config.configuration import Configuration
 from yarnflow.config.options import cluster as cluster_options
+from yarnflow.config.options import ha as ha_options
 from yarnflow.config.options import job as job_options
 from yarnflow.config.options import memory as memory_options
+from yarnflow.core.checkpoint import CheckpointSettings
+from yarnflow.core.checkpoint_messages import ClaimMode, RestoreSettings
+from yarnflow.core.ha import JobStores
 from yarnflow.core.ids import DriverId, JobId
 from yarnflow.core.messages import JobSubmission, LeaderInfo
 from yarnflow.core.ports import Clock, DriverLauncher, GatewayFactory
 from yarnflow.core.restart import RestartStrategy, restart_strategy_from
+from yarnflow.core.scheduling import SchedulerKind, SchedulerSettings
 from yarnflow.graph.codec import job_graph_from_json
 from yarnflow.runtime.job_board import JobBoard
 from yarnflow.runtime.job_master import JobMaster
-from yarnflow.runtime.job_services import JobMasterServices, JobMasterSettings, SlotRequirements
+from yarnflow.runtime.job_services import JobMasterServices, JobMasterSettings, Retention, SlotRequirements
 from yarnflow.runtime.mailbox import Effects, Mailbox
 
 
@@ -31,7 +36,10 @@ class JobMasterFactory:
     configuration : Configuration
         The cluster's; a job's own options are laid over it.
     cluster_dir : Path
-        Jobs without ``execution.checkpointing.dir`` keep their checkpoints below it.
+        Jobs without ``execution.checkpointing.dir`` keep their checkpoints below it, unless another
+        master may take over.
+    stores : JobStores
+        What is kept beyond the JobMasters' lives.
     """
 
     def __init__(
@@ -48,19 +56,31 @@ class JobMasterFactory:
         new_id: Callable[[], str],
         jitter: Callable[[], float],
         on_fatal: Callable[[BaseException], None],
+        stores: JobStores,
     ) -> None:
         self._configuration = configuration
         self._cluster_dir = cluster_dir
         self._clock = clock
         self._on_fatal = on_fatal
         self._services = JobMasterServices(
-            clock, effects, gateways, launcher, slots, board, leader_info, new_id, jitter
+            clock, effects, gateways, launcher, slots, board, leader_info, new_id, jitter, stores
         )
         #: replaced, never changed in place: driver exits arrive on another thread
         self._live: dict[JobId, JobMaster] = {}
 
-    def create(self, submission: JobSubmission, on_ended: Callable[[JobId], None]) -> JobMaster:
+    def create(
+        self, submission: JobSubmission, on_ended: Callable[[JobId], None], recovered: bool = False
+    ) -> JobMaster:
         """The JobMaster of a submission, not started.
+
+        Parameters
+        ----------
+        submission : JobSubmission
+            What to run.
+        on_ended : callable
+            Told when the job is over, see :class:`~yarnflow.runtime.job_master.JobMaster`.
+        recovered : bool
+            An earlier master accepted the job, and its driver may run.
 
         Raises
         ------
@@ -81,6 +101,7 @@ class JobMasterFactory:
             self._services,
             Mailbox(f"job-{submission.job_id[:8]}", self._clock, self._on_fatal),
             ended,
+            recovered,
         )
         self._live = {**self._live, submission.job_id: job_master}
         return job_master
@@ -91,22 +112,79 @@ class JobMasterFactory:
             job_master.driver_exited(driver_id, exit_status, output_tail)
 
     def _settings(self, submission: JobSubmission, configuration: Configuration) -> JobMasterSettings:
-        checkpoints = (
-            configuration.get(job_options.CHECKPOINT_DIR) or (self._cluster_dir / "checkpoints").as_uri()
-        )
+        get = configuration.get
+        root = get(job_options.CHECKPOINT_DIR) or self._default_checkpoint_root()
+        restore, restore_if_lost = restore_settings(submission, configuration)
         return JobMasterSettings(
             restart_strategy=restart_strategy(configuration),
-            slot_request_timeout_ms=configuration.get(cluster_options.SLOT_REQUEST_TIMEOUT_MS),
+            scheduler=scheduler_settings(configuration),
             cancellation_timeout_ms=configuration.get(job_options.TASK_CANCELLATION_TIMEOUT_MS),
             driver_heartbeat_timeout_ms=configuration.get(job_options.DRIVER_HEARTBEAT_TIMEOUT_MS),
             driver_registration_timeout_ms=configuration.get(
                 cluster_options.TASKMANAGER_REGISTRATION_TIMEOUT_MS
             ),
             driver_memory_mib=configuration.get(memory_options.DRIVER_PROCESS_SIZE_MIB),
-            checkpoint_dir=f"{checkpoints.rstrip('/')}/{submission.job_id}",
+            checkpoint_dir=f"{root.rstrip('/')}/{submission.job_id}",
             work_dir=str(self._cluster_dir / "jobs" / submission.job_id),
             call_timeout_ms=configuration.get(cluster_options.RPC_ASK_TIMEOUT_MS),
+            checkpointing=checkpoint_settings(configuration),
+            checkpoint_root=root.rstrip("/"),
+            savepoint_dir=get(job_options.SAVEPOINT_DIR),
+            retention=Retention(get(job_options.CHECKPOINT_RETENTION)),
+            restore=restore,
+            restore_if_lost=restore_if_lost,
+            adoption_timeout_ms=get(ha_options.ADOPTION_TIMEOUT_MS),
+            understudy=get(ha_options.STANDBY_MODE) == "hot",
         )
+
+    def _default_checkpoint_root(self) -> str:
+        storage_dir = self._configuration.get(ha_options.STORAGE_DIR)
+        if self._services.stores.highly_available and storage_dir:  # the next leader may be elsewhere
+            return f"{storage_dir.rstrip('/')}/checkpoints"
+        return (self._cluster_dir / "checkpoints").as_uri()
+
+
+def checkpoint_settings(configuration: Configuration) -> CheckpointSettings:
+    """When checkpoints are recorded: ``execution.checkpointing.*``."""
+    get = configuration.get
+    return CheckpointSettings(
+        interval_ms=get(job_options.CHECKPOINT_INTERVAL_MS),
+        min_pause_ms=get(job_options.CHECKPOINT_MIN_PAUSE_MS),
+        timeout_ms=get(job_options.CHECKPOINT_TIMEOUT_MS),
+        tolerable_failures=get(job_options.CHECKPOINT_TOLERABLE_FAILURES),
+        retained=get(job_options.CHECKPOINTS_RETAINED),
+    )
+
+
+def restore_settings(
+    submission: JobSubmission, configuration: Configuration
+) -> tuple[RestoreSettings | None, bool]:
+    """The state to start from, and whether that of a lost job of the same key is taken without being asked.
+
+    What the submission says comes before ``execution.state-recovery.path``.
+    """
+    if submission.restore is not None:
+        return submission.restore, False
+    path = configuration.get(job_options.STATE_RECOVERY_PATH)
+    claim_mode = ClaimMode(configuration.get(job_options.STATE_RECOVERY_CLAIM_MODE))
+    if not path:
+        return None, bool(submission.job_key)
+    if path == "none":
+        return None, False
+    if path == "latest":
+        return RestoreSettings(claim_mode=claim_mode, latest=True), False
+    return RestoreSettings(path, claim_mode), False
+
+
+def scheduler_settings(configuration: Configuration) -> SchedulerSettings:
+    """How a job waits for slots: ``jobmanager.scheduler`` and its time-outs."""
+    get = configuration.get
+    return SchedulerSettings(
+        kind=SchedulerKind(get(job_options.SCHEDULER)),
+        slot_request_timeout_ms=get(cluster_options.SLOT_REQUEST_TIMEOUT_MS),
+        resource_wait_timeout_ms=get(job_options.RESOURCE_WAIT_TIMEOUT_MS),
+        stabilization_timeout_ms=get(job_options.RESOURCE_STABILIZATION_TIMEOUT_MS),
+    )
 
 
 def restart_strategy(configuration: Configuration) -> RestartStrategy:

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Final
 
 from yarnflow.core.execution_graph import ExecutionGraph
 from yarnflow.core.job import JobModel
 from yarnflow.core.messages import FailureInfo, JobDetails, JobOverview, JobSubmission, QueryProgress
 from yarnflow.core.states import JobStatus
+from yarnflow.errors import TaskManagerLost
 
 #: Flink: ``web.exception-history-size``
 MAX_FAILURES: Final = 16
@@ -59,6 +61,17 @@ class JobHistory:
     def failure(self, failure: FailureInfo) -> None:
         """Something broke."""
         self._failures.append(failure)
+
+    def diagnosed(self, task_manager_id: str, text: str) -> bool:
+        """Add why a TaskManager was lost to the entry about its loss; False = there is none."""
+        for index in reversed(range(len(self._failures))):
+            failure = self._failures[index]
+            if failure.location == task_manager_id and failure.error.code == TaskManagerLost.code:
+                if text not in failure.error.message:
+                    message = f"{failure.error.message}; {text}"
+                    self._failures[index] = replace(failure, error=replace(failure.error, message=message))
+                return True
+        return False
 
     def restarted(self) -> None:
         """The restart strategy let the job go on."""

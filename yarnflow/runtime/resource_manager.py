@@ -1,13 +1,14 @@
 """Slots and TaskManagers of the whole cluster.
 
-It matches jobs' slot requirements with free slots, notices dead TaskManagers and asks the
-ResourceProvider for more when slots are missing.  Which slot goes where is decided by
-:mod:`yarnflow.core.slots`.
+It matches jobs' slot requirements with free slots, notices dead TaskManagers, asks the
+ResourceProvider for more when slots are missing and gives back those nobody needs.  Which slot
+goes where is decided by :mod:`yarnflow.core.slots`, how many workers there are by
+:mod:`yarnflow.core.workers`.
 
 A killed TaskManager is noticed at once: the server sees its connection close and asks it for a
 sign of life; the heartbeat timeout is for those that hang.
 
-Flink counterparts: ``ResourceManager``, ``SlotManager``, ``HeartbeatManager``.
+Flink counterparts: ``ActiveResourceManager``, ``SlotManager``, ``HeartbeatManager``.
 """
 
 from __future__ import annotations
@@ -21,9 +22,21 @@ from yarnflow.core.heartbeat import HeartbeatMonitor
 from yarnflow.core.ids import AllocationId, JobId, TaskManagerId
 from yarnflow.core.messages import LeaderInfo, SlotRequest, TaskManagerHeartbeat, TaskManagerRegistration
 from yarnflow.core.ports import Clock, GatewayFactory, ResourceProvider
+from yarnflow.core.provider import ProviderState, TaskManagerInfo, WorkerExit
 from yarnflow.core.slots import AllocationLost, FreeSlot, RequestSlot, SlotEffect, SlotManager
-from yarnflow.errors import TaskManagerNotFound, YarnflowError
-from yarnflow.runtime.mailbox import Effects, Mailbox
+from yarnflow.core.workers import (
+    CancelRequests,
+    ReleaseWorker,
+    RequestWorkers,
+    StartFailed,
+    WorkerDiagnosed,
+    WorkerEffect,
+    WorkerLost,
+    WorkerPolicy,
+    Workers,
+)
+from yarnflow.errors import TaskManagerDismissed, TaskManagerNotFound, YarnflowError
+from yarnflow.runtime.mailbox import Effects, Mailbox, TimerHandle
 
 logger = logging.getLogger(__name__)
 
@@ -36,6 +49,12 @@ class JobNotices(Protocol):
     def slot_lost(self, job_id: JobId, allocation_id: AllocationId, reason: str) -> None: ...
 
     def slots_unfulfillable(self, job_id: JobId, message: str) -> None: ...
+
+    def task_manager_diagnosed(self, task_manager_id: TaskManagerId, text: str) -> None:
+        """Why a TaskManager died that was reported lost before; at most once for each."""
+
+    def resources_wait(self, text: str) -> None:
+        """What all jobs that lack slots are waiting for; empty = nothing is known (any more)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +70,20 @@ class ResourceManagerSettings:
     slots_per_worker: int
     #: TaskManagers that are being started already
     workers_expected: int = 0
+    #: TaskManagers kept beyond what the jobs need (``slotmanager.redundant-taskmanager-num``)
+    redundant_workers: int = 0
+    #: a TaskManager without any job is given back after this (``resourcemanager.taskmanager-timeout``)
+    idle_timeout_ms: int = 30_000
+    #: a granted worker that does not register counts as failed after this
+    registration_timeout_ms: int = 300_000
+    #: failures before registration in one minute, above which there is a pause
+    max_start_failures_per_minute: float = 10.0
+    #: that pause
+    start_retry_interval_ms: int = 3_000
+    #: how long slots given by an earlier leader wait for their job
+    adoption_timeout_ms: int = 20_000
+    #: how long no worker is asked for, because those of an earlier leader are about to register
+    takeover_grace_ms: int = 0
 
 
 class ResourceManager:
@@ -68,6 +101,8 @@ class ResourceManager:
         Fresh hexadecimal ids.
     notices : JobNotices
         Told of lost TaskManagers.
+    own_worker : callable
+        Whether a worker is one of this provider's, or one that another master has asked for.
     """
 
     def __init__(
@@ -81,7 +116,11 @@ class ResourceManager:
         leader_info: Callable[[], LeaderInfo],
         new_id: Callable[[], str],
         notices: Callable[[], JobNotices],
+        own_worker: Callable[[str], bool] = lambda _worker_id: True,
     ) -> None:
+        self._own_worker = own_worker
+        #: TaskManagers given up here: what they still hold has been replaced
+        self._given_up: set[TaskManagerId] = set()
         self._settings = settings
         self._clock = clock
         self._mailbox = mailbox
@@ -95,13 +134,26 @@ class ResourceManager:
         self._manager = SlotManager()
         self._registrations: dict[TaskManagerId, TaskManagerRegistration] = {}
         self._monitor = HeartbeatMonitor(settings.heartbeat_timeout_ms, settings.rpc_failure_threshold)
-        #: workers asked for that have not registered
-        self._workers_pending = settings.workers_expected
-        #: worker ids that have registered, kept so that an end reported late is not taken for another
-        self._workers: set[str] = set()
-        provider.on_worker_exit(
-            lambda worker_id, status: mailbox.post(lambda: self._worker_exited(worker_id, status))
+        policy = WorkerPolicy(
+            redundant=settings.redundant_workers,
+            idle_timeout_ms=settings.idle_timeout_ms,
+            registration_timeout_ms=settings.registration_timeout_ms,
+            max_failures_per_minute=settings.max_start_failures_per_minute,
+            retry_interval_ms=settings.start_retry_interval_ms,
+            max_workers=provider.max_workers,
+            kept_by_provider=provider.replaces_workers,
         )
+        self._workers = Workers.expecting(policy, settings.workers_expected, clock.monotonic_ms())
+        if settings.takeover_grace_ms:
+            self._workers = self._workers.patient(clock.monotonic_ms() + settings.takeover_grace_ms)
+        self._plan_timer: TimerHandle | None = None
+        #: what jobs were told last that they wait for
+        self._wait_text = ""
+        provider.on_worker_exit(lambda exit: mailbox.post(lambda: self._worker_exited(exit)))
+        provider.on_requests_canceled(
+            lambda _asked, withdrawn: mailbox.post(lambda: self._requests_canceled(withdrawn))
+        )
+        provider.on_state(lambda state: mailbox.post(lambda: self._provider_state(state)))
 
     def start(self) -> None:
         """Begin to watch heartbeats."""
@@ -110,7 +162,13 @@ class ResourceManager:
     # --- ResourceManagerGateway ---
 
     def register_task_manager(self, registration: TaskManagerRegistration) -> LeaderInfo:
-        """Take a TaskManager in."""
+        """Take a TaskManager in.
+
+        Raises
+        ------
+        TaskManagerDismissed
+            It was given back, or its end was reported.
+        """
         self._mailbox.call(lambda: self._register(registration), self._settings.call_timeout_ms)
         return self._leader_info()
 
@@ -151,24 +209,53 @@ class ResourceManager:
         manager = self._manager
         return len(manager.task_managers), manager.slots_total, manager.slots_free
 
+    def task_managers(self) -> tuple[TaskManagerInfo, ...]:
+        """The registered TaskManagers, for the web page; from any thread."""
+        slots, beats = self._manager.task_managers, self._monitor.targets
+        offset_ms = self._clock.now_ms() - self._clock.monotonic_ms()
+        return tuple(
+            TaskManagerInfo(
+                registration=registration,
+                slots=len(slots[task_manager_id].slots),
+                free_slots=slots[task_manager_id].free,
+                last_heartbeat_ms=beats[task_manager_id].last_seen_ms + offset_ms,
+            )
+            for task_manager_id, registration in list(self._registrations.items())
+            if task_manager_id in slots and task_manager_id in beats
+        )
+
     # --- in the mailbox ---
 
     def _register(self, registration: TaskManagerRegistration) -> None:
         self._mailbox.assert_mailbox_thread()
         task_manager_id = registration.task_manager_id
+        if not self._workers.may_register(registration.worker_id):
+            raise TaskManagerDismissed(
+                f"TaskManager {task_manager_id} was given back and must end; start another one instead"
+            )
         known = task_manager_id in self._registrations
+        adopted = () if task_manager_id in self._given_up else registration.allocations
         self._registrations[task_manager_id] = registration
         self._manager = self._manager.register_task_manager(
-            task_manager_id, registration.address, registration.slots, self._clock.monotonic_ms()
+            task_manager_id,
+            registration.address,
+            registration.slots,
+            self._clock.monotonic_ms(),
+            adopted,
         )
         self._monitor = self._monitor.monitor(task_manager_id, self._clock.monotonic_ms())
         if not known:
             if registration.worker_id:
-                self._workers_pending = max(self._workers_pending - 1, 0)
-                self._workers.add(registration.worker_id)
+                self._workers = self._workers.registered(
+                    registration.worker_id,
+                    task_manager_id,
+                    self._clock.monotonic_ms(),
+                    foreign=not self._own_worker(registration.worker_id),
+                )
             logger.info(
-                "Registering TaskManager %s (%s) with %d slots.",
+                "Registering TaskManager %s (%s) with %d slots, %d of them taken already.",
                 task_manager_id, registration.address, registration.slots,
+                sum(bool(status.allocation_id) for status in adopted),
             )  # fmt: skip
         self._match()
 
@@ -186,6 +273,8 @@ class ResourceManager:
 
     def _declare(self, job_id: JobId, slots: int) -> None:
         self._manager = self._manager.declare_requirements(job_id, slots)
+        if slots > 0:
+            self._workers = self._workers.job_known()
         self._match()
 
     def _release(self, job_id: JobId) -> None:
@@ -196,25 +285,10 @@ class ResourceManager:
     def _match(self) -> None:
         self._manager, requests = self._manager.match(self._clock.monotonic_ms(), self._allocation_ids())
         self._perform(requests)
-        self._request_workers()
-
-    def _request_workers(self) -> None:
-        """Ask for the TaskManagers that missing slots need; tell jobs that can never be served."""
-        missing = self._manager.missing()
-        slots_per_worker = max(
-            (len(manager.slots) for manager in self._manager.task_managers.values()),
-            default=self._settings.slots_per_worker,
-        )
-        workers = -(-sum(missing.values()) // slots_per_worker) - self._workers_pending
         limit = self._provider.max_workers
-        if limit is not None:
-            present = len(self._registrations) + self._workers_pending
-            workers = min(workers, limit - present)
-            if len(self._registrations) >= limit:
-                self._refuse_what_never_fits(missing)
-        if workers > 0:
-            self._provider.request_workers(workers)
-            self._workers_pending += workers
+        if limit is not None and len(self._registrations) >= limit:
+            self._refuse_what_never_fits(self._manager.missing())
+        self._plan_workers()
 
     def _refuse_what_never_fits(self, missing: Mapping[JobId, int]) -> None:
         total = self._manager.slots_total
@@ -272,12 +346,16 @@ class ResourceManager:
     def _watch(self) -> None:
         for task_manager_id in self._monitor.expired(self._clock.monotonic_ms()):
             timeout_s = self._settings.heartbeat_timeout_ms / 1000
-            self._lost(TaskManagerId(task_manager_id), f"no heartbeat for {timeout_s:g} s")
+            self._lost(TaskManagerId(task_manager_id), f"no heartbeat for {timeout_s:g} s", hangs=True)
         self._manager, effects = self._manager.expire_pending(
             self._clock.monotonic_ms(), self._settings.pending_slot_timeout_ms
         )
         self._perform(effects)
-        if effects:
+        self._manager, unclaimed = self._manager.expire_unclaimed(
+            self._clock.monotonic_ms(), self._settings.adoption_timeout_ms
+        )
+        self._perform(unclaimed)
+        if effects or unclaimed:
             self._match()
         self._mailbox.schedule(max(self._settings.heartbeat_timeout_ms // 10, 50), self._watch)
 
@@ -297,23 +375,92 @@ class ResourceManager:
 
         self._effects.perform(self._mailbox, gateway.ping, lambda _none: None, failed)
 
-    def _worker_exited(self, worker_id: str, exit_status: int) -> None:
-        if worker_id not in self._workers and not self._provider.replaces_workers:
-            self._workers_pending = max(self._workers_pending - 1, 0)  # it ended before it registered
-        for registration in list(self._registrations.values()):
-            if registration.worker_id == worker_id:
-                self._lost(registration.task_manager_id, f"its process ended with status {exit_status}")
-                return
-        self._mailbox.schedule(1_000, self._match)
-
-    def _lost(self, task_manager_id: TaskManagerId, reason: str) -> None:
-        registration = self._registrations.pop(task_manager_id, None)
+    def _lost(self, task_manager_id: TaskManagerId, reason: str, *, hangs: bool = False) -> None:
+        registration = self._registrations.get(task_manager_id)
         if registration is None:
             return
         logger.warning("TaskManager %s is lost: %s", task_manager_id, reason)
-        if registration.worker_id and self._provider.replaces_workers:
-            self._workers_pending += 1  # the one that comes in its place
+        self._forget(task_manager_id, reason)
+        self._notices().task_manager_lost(task_manager_id, reason)
+        self._workers, effects = self._workers.lost(
+            registration.worker_id, self._clock.monotonic_ms(), hangs=hangs
+        )
+        self._perform_for_workers(effects)
+        self._match()
+
+    def _forget(self, task_manager_id: TaskManagerId, reason: str) -> None:
+        self._registrations.pop(task_manager_id, None)
+        self._given_up.add(task_manager_id)
         self._monitor = self._monitor.unmonitor(task_manager_id)
         self._manager, _lost_allocations = self._manager.unregister_task_manager(task_manager_id, reason)
-        self._notices().task_manager_lost(task_manager_id, reason)
+
+    # --- workers ---
+
+    def _worker_exited(self, exit: WorkerExit) -> None:
+        self._workers, effects = self._workers.exited(exit, self._clock.monotonic_ms())
+        self._perform_for_workers(effects)
         self._match()
+
+    def _requests_canceled(self, withdrawn: int) -> None:
+        self._workers = self._workers.requests_canceled(withdrawn)
+        self._plan_workers()
+
+    def _provider_state(self, state: ProviderState) -> None:
+        self._workers = self._workers.provider_state(state, self._clock.monotonic_ms())
+        self._plan_workers()
+
+    def _plan_workers(self) -> None:
+        """Bring the number of workers in line with what the slots need; again when time says so."""
+        now_ms = self._clock.monotonic_ms()
+        demand = self._manager.demand(self._settings.slots_per_worker)
+        self._workers, effects = self._workers.plan(demand, now_ms)
+        self._perform_for_workers(effects)
+        self._say_what_is_waited_for()
+        if self._plan_timer is not None:
+            self._plan_timer.cancel()
+        deadline_ms = self._workers.deadline_ms(demand, now_ms)
+        if deadline_ms is not None:
+            self._plan_timer = self._mailbox.schedule(deadline_ms - now_ms, self._plan_workers)
+
+    def _perform_for_workers(self, effects: Sequence[WorkerEffect]) -> None:
+        for effect in effects:
+            if isinstance(effect, RequestWorkers):
+                logger.info("%d more TaskManagers are needed.", effect.count)
+                self._provider.request_workers(effect.count)
+            elif isinstance(effect, CancelRequests):
+                logger.info("%d requested TaskManagers are not needed any more.", effect.count)
+                self._cancel_requests(effect.count)
+            elif isinstance(effect, ReleaseWorker):
+                name = effect.task_manager_id or effect.worker_id
+                logger.info("TaskManager %s is given back: %s.", name, effect.reason)
+                self._forget(effect.task_manager_id, effect.reason)
+                self._provider.release_worker(effect.worker_id)
+            elif isinstance(effect, WorkerLost):
+                self._lost(effect.task_manager_id, effect.reason)
+            elif isinstance(effect, WorkerDiagnosed):
+                logger.warning("TaskManager %s: %s", effect.task_manager_id, effect.text)
+                self._notices().task_manager_diagnosed(effect.task_manager_id, effect.text)
+            elif isinstance(effect, StartFailed):
+                self._start_failed(effect)
+
+    def _cancel_requests(self, count: int) -> None:
+        withdrawn = self._provider.cancel_requests(count)
+        if withdrawn is not None:
+            known = withdrawn
+            self._mailbox.post(lambda: self._requests_canceled(known))
+
+    def _start_failed(self, effect: StartFailed) -> None:
+        pause = (
+            f"; {effect.failures} failed within a minute, so nothing is asked for during "
+            f"{effect.pause_ms / 1000:g} s (resourcemanager.start-worker.max-failure-rate)"
+            if effect.pause_ms
+            else ""
+        )
+        logger.warning("TaskManager %s failed to start: %s%s", effect.worker_id or "?", effect.text, pause)
+
+    def _say_what_is_waited_for(self) -> None:
+        lacks = bool(self._manager.missing())
+        text = self._workers.waiting_for(self._clock.monotonic_ms()) if lacks else ""
+        if text != self._wait_text:
+            self._wait_text = text
+            self._notices().resources_wait(text)

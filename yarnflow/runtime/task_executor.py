@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from yarnflow.core.ids import AllocationId, ExecutorId, JobId
@@ -31,15 +31,19 @@ from yarnflow.errors import (
     ResourceError,
     SlotUnavailable,
     StaleEpoch,
+    TaskManagerDismissed,
     TaskManagerNotFound,
     YarnflowError,
 )
+from yarnflow.runtime.halting import halt_soon
 from yarnflow.runtime.mailbox import Effects, Mailbox, TimerHandle
 from yarnflow.runtime.registration import RegistrationBackoff
 
 logger = logging.getLogger(__name__)
 
 EXIT_REPORT_RETRY_MS: Final = 1_000
+#: before slots are offered again to a job that does not take them
+OFFER_RETRY_MS: Final = 500
 
 
 class ExecutorProcesses(Protocol):
@@ -76,6 +80,9 @@ class MasterLink(Protocol):
     def forget_leader(self) -> None:
         """Look the leader up again before the next call."""
 
+    def on_new_leader(self, listener: Callable[[], None]) -> None:
+        """Call ``listener`` when another master has begun to lead, from any thread."""
+
 
 @dataclass(frozen=True, slots=True)
 class TaskExecutorTimes:
@@ -86,10 +93,15 @@ class TaskExecutorTimes:
     #: give up and end the process after this long without a master
     registration_timeout_ms: int
     call_timeout_ms: int
+    #: how long slots are offered to a new leader that does not take them
+    adoption_timeout_ms: int = 20_000
 
 
 class TaskExecutor:
     """Implements ``TaskExecutorGateway``.
+
+    Slots and executors belong to the jobs, whoever leads: a new leader is told of them with the
+    registration, and its JobMasters are offered the slots again.
 
     Parameters
     ----------
@@ -131,6 +143,10 @@ class TaskExecutor:
         self._executors: dict[tuple[JobId, ExecutorId], tuple[ExecutorDescriptor, int]] = {}
         self._failures = 0
         self._registered = False
+        #: rises with each registration that is begun; what belongs to an earlier one is ignored
+        self._term = 0
+        #: whom it registered with last
+        self._leader_id = ""
         self._give_up: TimerHandle | None = None
         processes.on_exit(
             lambda job_id, executor_id, status, tail: mailbox.post(
@@ -141,6 +157,7 @@ class TaskExecutor:
     def start(self, registration: TaskManagerRegistration) -> None:
         """Begin to register, with what this TaskManager brings."""
         self._registration = registration
+        self._link.on_new_leader(lambda: self._mailbox.post(self._leader_changed))
         self._mailbox.post(self._begin_registration)
 
     # --- TaskExecutorGateway ---
@@ -176,6 +193,10 @@ class TaskExecutor:
     def ping(self) -> None:
         """Answer."""
 
+    def halt(self) -> None:
+        """Kill this process, for a drill; its executors end with it."""
+        halt_soon()
+
     # --- in the mailbox ---
 
     def _allocate(self, request: SlotRequest) -> None:
@@ -186,29 +207,86 @@ class TaskExecutor:
         self._offer(request)
 
     def _offer(self, request: SlotRequest) -> None:
-        offer = SlotOffer(
+        """Offer a slot that was asked for just now; nobody else may have it, so a refusal frees it."""
+
+        def refused(error: YarnflowError) -> None:
+            logger.info("Slot %s was not accepted by job %s: %s", request.slot_index, request.job_id, error)
+            self._free(request.allocation_id)
+
+        def answered(accepted: Sequence[AllocationId]) -> None:
+            if request.allocation_id not in accepted:
+                self._free(request.allocation_id)
+            else:
+                self._accepted(request.allocation_id)
+
+        self._send_offers(request.job_id, [self._offer_of(request)], answered, refused)
+
+    def _offer_again(self, job_id: JobId, term: int, deadline_ms: int) -> None:
+        """Offer what a job has already to the JobMaster of a new leader.
+
+        It may need a moment to know that it wants it.  The executors work meanwhile.
+        """
+        held = self._slots.not_accepted(job_id)
+        if term != self._term or not held:
+            return
+
+        def refused(error: YarnflowError) -> None:
+            logger.info("Job %s has not taken its slots here yet: %s", job_id, error)
+            answered(())
+
+        def answered(accepted: Sequence[AllocationId]) -> None:
+            for allocation_id in accepted:
+                self._accepted(allocation_id)
+            left = [slot.allocation_id for slot in self._slots.not_accepted(job_id)]
+            if term != self._term or not left:
+                return
+            if self._clock.monotonic_ms() < deadline_ms:
+                self._mailbox.schedule(
+                    OFFER_RETRY_MS, lambda: self._offer_again(job_id, term, deadline_ms)
+                )
+                return
+            logger.warning("Job %s does not want its slots here any more.", job_id)
+            for allocation_id in left:
+                self._free(allocation_id)
+
+        offers = [
+            self._offer_of(SlotRequest(slot.job_id, slot.allocation_id, slot.index)) for slot in held
+        ]
+        self._send_offers(job_id, offers, answered, refused)
+
+    def _offer_of(self, request: SlotRequest) -> SlotOffer:
+        return SlotOffer(
             allocation_id=request.allocation_id,
             slot_index=request.slot_index,
             task_manager_id=self._registration.task_manager_id,
             address=self._registration.address,
+            executor=next(
+                (
+                    _status(descriptor, pid)
+                    for descriptor, pid in self._executors.values()
+                    if request.allocation_id in descriptor.allocation_ids
+                ),
+                None,
+            ),
         )
 
-        def refused(error: YarnflowError) -> None:
-            logger.info("Slot %s was not accepted by job %s: %s", offer.slot_index, request.job_id, error)
-            self._free(request.allocation_id)
-
-        def answered(accepted: Sequence[AllocationId]) -> None:
-            if offer.allocation_id not in accepted:
-                self._free(request.allocation_id)
-            elif self._slots.find(offer.allocation_id) is not None:
-                self._slots = self._slots.activate(offer.allocation_id, self._clock.now_ms())
-
+    def _send_offers(
+        self,
+        job_id: JobId,
+        offers: Sequence[SlotOffer],
+        answered: Callable[[Sequence[AllocationId]], None],
+        refused: Callable[[YarnflowError], None],
+    ) -> None:
         self._effects.perform(
             self._mailbox,
-            lambda: self._link.job_master().offer_slots(request.job_id, [offer]),
+            lambda: self._link.job_master().offer_slots(job_id, offers),
             answered,
             refused,
         )
+
+    def _accepted(self, allocation_id: AllocationId) -> None:
+        if self._slots.find(allocation_id) is not None:
+            self._slots = self._slots.activate(allocation_id, self._clock.now_ms())
 
     def _free(self, allocation_id: AllocationId) -> None:
         self._mailbox.assert_mailbox_thread()
@@ -275,37 +353,64 @@ class TaskExecutor:
 
     # --- registration and heartbeats ---
 
+    def _leader_changed(self) -> None:
+        if self._leader_id:
+            logger.info("Another master leads now.")
+        self._begin_registration()
+
     def _begin_registration(self) -> None:
         self._registered = False
         self._failures = 0
+        self._term += 1
         self._link.forget_leader()
         if self._give_up is None:
             self._give_up = self._mailbox.schedule(self._times.registration_timeout_ms, self._no_master)
-        self._register()
+        self._register(self._term)
 
-    def _register(self) -> None:
+    def _register(self, term: int) -> None:
+        if term != self._term:
+            return
+        registration = replace(
+            self._registration,
+            allocations=tuple(status for status in self._slots.statuses() if status.allocation_id),
+            executors=self._executor_statuses(),
+        )
         self._effects.perform(
             self._mailbox,
-            lambda: self._link.resource_manager().register_task_manager(self._registration),
-            self._registration_succeeded,
-            self._registration_failed,
+            lambda: self._link.resource_manager().register_task_manager(registration),
+            lambda leader: self._registration_succeeded(leader, term),
+            lambda error: self._registration_failed(error, term),
         )
 
-    def _registration_succeeded(self, leader: LeaderInfo) -> None:
+    def _registration_succeeded(self, leader: LeaderInfo, term: int) -> None:
+        if term != self._term:
+            return
         self._registered = True
         if self._give_up is not None:
             self._give_up.cancel()
             self._give_up = None
         logger.info("Successful registration at resource manager %s.", leader.address)
-        self._heartbeat()
+        known, self._leader_id = self._leader_id, leader.fence.leader_id
+        if known and known != self._leader_id:
+            self._slots = self._slots.offered_anew(self._clock.now_ms())
+            for job_id in self._slots.jobs():
+                self._offer_again(
+                    job_id, term, self._clock.monotonic_ms() + self._times.adoption_timeout_ms
+                )
+        self._heartbeat(term)
 
-    def _registration_failed(self, error: YarnflowError) -> None:
+    def _registration_failed(self, error: YarnflowError, term: int) -> None:
+        if isinstance(error, TaskManagerDismissed):
+            self._on_fatal(error)
+            return
+        if term != self._term:
+            return
         self._failures += 1
         self._link.forget_leader()
         delay_ms = self._times.registration_backoff.delay_ms(self._failures)
         log = logger.warning if self._failures % 10 == 0 else logger.debug
         log("Registration failed (%s); next attempt in %d ms.", error, delay_ms)
-        self._mailbox.schedule(delay_ms, self._register)
+        self._mailbox.schedule(delay_ms, lambda: self._register(term))
 
     def _no_master(self) -> None:
         if not self._registered:
@@ -317,31 +422,39 @@ class TaskExecutor:
                 )
             )
 
-    def _heartbeat(self) -> None:
-        if not self._registered:
+    def _executor_statuses(self) -> tuple[ExecutorStatus, ...]:
+        return tuple(_status(descriptor, pid) for descriptor, pid in self._executors.values())
+
+    def _heartbeat(self, term: int) -> None:
+        if term != self._term or not self._registered:
             return
         report = TaskManagerHeartbeat(
             task_manager_id=self._registration.task_manager_id,
             slots=self._slots.statuses(),
-            executors=tuple(
-                ExecutorStatus(executor_id, job_id, descriptor.driver_id, pid, descriptor.cores)
-                for (job_id, executor_id), (descriptor, pid) in self._executors.items()
-            ),
+            executors=self._executor_statuses(),
         )
         self._effects.perform(
             self._mailbox,
             lambda: self._link.resource_manager().heartbeat(report),
-            lambda _none: self._schedule_heartbeat(),
-            self._heartbeat_failed,
+            lambda _none: self._schedule_heartbeat(term),
+            lambda error: self._heartbeat_failed(error, term),
         )
 
-    def _schedule_heartbeat(self) -> None:
-        self._mailbox.schedule(self._times.heartbeat_interval_ms, self._heartbeat)
+    def _schedule_heartbeat(self, term: int) -> None:
+        self._mailbox.schedule(self._times.heartbeat_interval_ms, lambda: self._heartbeat(term))
 
-    def _heartbeat_failed(self, error: YarnflowError) -> None:
+    def _heartbeat_failed(self, error: YarnflowError, term: int) -> None:
+        if term != self._term:
+            return
         if isinstance(error, (TaskManagerNotFound, StaleEpoch)):
             logger.info("The master does not know this TaskManager (any more): %s", error)
         else:
             logger.warning("Heartbeat failed: %s", error)
         # the slots and executors stay: the data plane does not depend on the master
         self._begin_registration()
+
+
+def _status(descriptor: ExecutorDescriptor, pid: int) -> ExecutorStatus:
+    return ExecutorStatus(
+        descriptor.executor_id, descriptor.job_id, descriptor.driver_id, pid, descriptor.cores
+    )

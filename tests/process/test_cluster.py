@@ -1,0 +1,260 @@
+"""The supervisor of a whole cluster, and what it says about the end of its JobManager."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+import pytest
+
+from tests.process.test_supervisor import World
+from yarnflow.core.cluster_result import ClusterResult
+from yarnflow.core.ids import DriverId, JobId
+from yarnflow.core.json_codec import to_json
+from yarnflow.core.messages import DriverAssignment, Fence
+from yarnflow.core.provider import ProviderState
+from yarnflow.core.states import JobStatus
+from yarnflow.errors import ResourceError, YarnflowError
+from yarnflow.process.channel import SupervisorLink
+from yarnflow.process.cluster import ClusterSupervisor
+from yarnflow.process.commands import ProcessCommands
+from yarnflow.process.dirs import open_cluster_directory
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+class NoWorkers:
+    """Starts TaskManagers somewhere else."""
+
+    def request_workers(self, count: int) -> None: ...
+
+    def cancel_requests(self, count: int) -> int:
+        return 0
+
+    def release_worker(self, worker_id: str) -> None: ...
+
+
+class Ends:
+    """A cluster whose JobManager ends, and what is said about it."""
+
+    def __init__(self, world: World, path: Path, *, highly_available: bool = False) -> None:
+        self.processes: SimpleQueue[int] = SimpleQueue()
+        self.directory = open_cluster_directory(path / "c")
+        commands = ProcessCommands(
+            self.directory.path, self.directory.conf_file, self.directory.secret_file, "python"
+        )
+        self.results: list[ClusterResult] = []
+        self.failures: list[YarnflowError] = []
+        self.cluster = ClusterSupervisor(
+            self.directory,
+            commands,
+            worker_owner=NoWorkers(),
+            job_manager_arguments=("--mode", "yarn-per-job"),
+            drivers=1,
+            on_end=self.results.append,
+            on_failure=self.failures.append,
+            supervisor=world.supervisor,
+            highly_available=highly_available,
+            on_process_ended=self.processes.put,
+            schedule=lambda delay, action: world.scheduled.append((delay, action)),
+            clock=world,
+        )
+        self.cluster.start_job_manager()
+        self.job_manager = world.children[0]
+
+    def close(self) -> None:
+        self.cluster.stop(0.0)
+        self.directory.remove(keep_evidence=False)
+
+
+def test_further_arguments_of_the_job_manager(world: World, tmp_path: Path) -> None:
+    ends = Ends(world, tmp_path)
+    assert ends.job_manager.spec.command[-4:] == ("--mode", "yarn-per-job", "--drivers", "1")
+    ends.close()
+
+
+def test_a_job_manager_whose_work_is_done(world: World, tmp_path: Path) -> None:
+    ends = Ends(world, tmp_path)
+    ends.cluster.start_spare_driver(1600)
+    result = ClusterResult(JobStatus.FAILED, "ValueError: bad row", "a" * 32)
+    ends.cluster.result_file.write_text(to_json(result))
+    ends.job_manager.end(0)
+    assert ends.results == [result] and ends.cluster.result == result
+    assert not ends.failures and ends.cluster.failure is None
+    assert not world.children[1].alive, "its drivers have nobody to report to"
+    with pytest.raises(ResourceError, match="ended already: ValueError: bad row"):
+        ends.cluster.await_address(1.0)
+    ends.close()
+
+
+@pytest.mark.parametrize(
+    "status, content", [(0, ""), (0, "{broken"), (-9, to_json(ClusterResult(JobStatus.FINISHED)))]
+)
+def test_every_other_end_of_a_job_manager_is_a_failure(
+    world: World, tmp_path: Path, status: int, content: str
+) -> None:
+    ends = Ends(world, tmp_path)
+    if content:
+        ends.cluster.result_file.write_text(content)
+    ends.job_manager.end(status)
+    assert not ends.results and ends.cluster.result is None
+    (failure,) = ends.failures
+    assert "the JobManager ended with" in failure.message
+    ends.close()
+
+
+def test_the_result_of_an_earlier_cluster_is_not_taken_for_this_ones(world: World, tmp_path: Path) -> None:
+    directory = open_cluster_directory(tmp_path / "c")
+    (directory.path / "result.json").write_text(to_json(ClusterResult(JobStatus.FINISHED)))
+    ends = Ends(world, tmp_path)
+    ends.job_manager.end(0)
+    assert not ends.results and ends.failures
+    ends.close()
+
+
+def test_nothing_is_said_about_a_job_manager_that_was_stopped(world: World, tmp_path: Path) -> None:
+    ends = Ends(world, tmp_path)
+    ends.close()
+    assert not ends.job_manager.alive
+    assert not ends.results and not ends.failures
+
+
+def test_a_driver_waits_for_its_predecessor(world: World, tmp_path: Path) -> None:
+    ends = Ends(world, tmp_path)
+    for name in ("d-1", "d-2"):
+        assignment = DriverAssignment(
+            JobId("a" * 32), DriverId(name), "jm:1", Fence("l", 1), "file:/c", "/w"
+        )
+        ends.cluster._driver_queue.launch(assignment, 1600)
+    assert len(world.children) == 2
+    world.children[1].end(0)
+    assert len(world.children) == 3
+    assert "d-2" in world.children[2].lines[0]
+    ends.close()
+
+
+# --- with high availability ---
+
+
+def serve(ends: Ends) -> None:
+    ends.directory.jobmanager_file.write_text("{}")
+
+
+def launch(ends: Ends, name: str = "d-1") -> None:
+    assignment = DriverAssignment(JobId("a" * 32), DriverId(name), "jm:1", Fence("l", 1), "file:/c", "/w")
+    ends.cluster._driver_queue.launch(assignment, 1600)
+
+
+def test_a_dead_job_manager_is_started_again_at_once_and_drivers_run_on(
+    world: World, tmp_path: Path
+) -> None:
+    ends = Ends(world, tmp_path, highly_available=True)
+    launch(ends)
+    serve(ends)
+    ends.job_manager.end(-9)
+    assert world.run_scheduled() == 0
+    assert [child.spec.name for child in world.children] == ["jobmanager", "driver-1", "jobmanager"]
+    assert world.children[1].alive and not ends.failures
+    ends.close()
+
+
+def test_it_is_started_more_slowly_when_it_crashes_again_and_again(world: World, tmp_path: Path) -> None:
+    ends = Ends(world, tmp_path, highly_available=True)
+    serve(ends)
+    delays = []
+    for _ in range(4):
+        world.children[-1].end(1)
+        delays.append(world.run_scheduled())
+    world.time_ms += 10_000
+    world.children[-1].end(-9)
+    delays.append(world.run_scheduled())
+    assert delays == [0, 500, 1_000, 2_000, 0]
+    ends.close()
+
+
+def test_one_that_has_never_served_is_a_failure(world: World, tmp_path: Path) -> None:
+    """A port that is taken, or an option that is wrong: nobody is helped by trying again."""
+    ends = Ends(world, tmp_path, highly_available=True)
+    ends.job_manager.end(56)
+    assert ends.failures and not world.scheduled
+    ends.close()
+
+
+def test_the_end_of_the_cluster_is_the_end_of_its_masters(world: World, tmp_path: Path) -> None:
+    ends = Ends(world, tmp_path, highly_available=True)
+    launch(ends)
+    serve(ends)
+    ends.cluster.result_file.write_text(to_json(ClusterResult(JobStatus.FINISHED)))
+    ends.job_manager.end(0)
+    assert ends.results and not world.scheduled and not world.children[1].alive
+    ends.close()
+
+
+def test_a_new_job_manager_is_told_what_it_has_not_seen(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pairs: list[tuple[socket.socket, socket.socket]] = []
+    real = socket.socketpair
+
+    def pair() -> tuple[socket.socket, socket.socket]:
+        ours, theirs = real()
+        pairs.append((ours, theirs.dup()))
+        return ours, theirs
+
+    monkeypatch.setattr("yarnflow.process.cluster.socket.socketpair", pair)
+    ends = Ends(world, tmp_path, highly_available=True)
+    launch(ends)
+    serve(ends)
+    ends.job_manager.end(-9)
+    ends.cluster.provider_state(ProviderState(0, "", ("w1",)))
+    world.children[1].end(3)
+    launch(ends, "d-2")
+    world.run_scheduled()
+    link = SupervisorLink.from_fd(pairs[1][1].detach())
+    heard: SimpleQueue[Any] = SimpleQueue()
+    link.on_running_drivers(lambda driver_ids: heard.put(list(driver_ids)))
+    link.driver_launcher.on_exit(lambda driver_id, status, _tail: heard.put((driver_id, status)))
+    link.resource_provider.on_state(heard.put)
+    link.start()
+    assert heard.get(timeout=10) == ["d-2"]
+    assert heard.get(timeout=10) == ("d-1", 3)
+    assert heard.get(timeout=10) == ProviderState(0, "", ("w1",))
+    link.close()
+    pairs[0][1].close()
+    ends.close()
+
+
+def test_ended_processes_are_told_when_nothing_of_them_runs(world: World, tmp_path: Path) -> None:
+    ends = Ends(world, tmp_path, highly_available=True)
+    ends.cluster.start_spare_driver(1600)
+    launch(ends)
+    spec = world.children[1].spec
+    (name,) = (key for key in spec.environment if key.endswith("LOG_FILE"))
+    # a session of its own, as a driver's JVM has
+    left = subprocess.Popen(
+        [sys.executable, "-c", "import sys; print(flush=True); sys.stdin.read()"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, name: spec.environment[name]},
+        start_new_session=True,
+    )
+    assert left.stdout is not None and left.stdin is not None
+    left.stdout.readline()
+    world.children[1].end(-9)
+    (teller,) = (thread for thread in threading.enumerate() if thread.name == "ended-1001")
+    teller.join(0.2)
+    assert teller.is_alive() and ends.processes.empty(), "told while its child still runs"
+    left.stdin.close()
+    left.wait(10)
+    left.stdout.close()
+    assert ends.processes.get(timeout=10) == 1001
+    ends.close()

@@ -1,0 +1,59 @@
+"""Whether anything of an ended process still runs.
+
+A process that was killed may leave children behind for a moment: they were sent the signal, too,
+but are still busy dying, and a child in a session of its own (a driver's JVM) is in no process
+group of ours.  Whoever lets somebody else write where they wrote has to wait for that moment.
+Linux only.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Final
+
+_LOOK_AGAIN_S: Final = 0.02
+_PROC: Final = Path("/proc")
+
+
+def await_nothing_left(group: int, mark: str, timeout_s: float = 10.0) -> bool:
+    """Wait until no process of a group, and none with a mark, runs any more.
+
+    Parameters
+    ----------
+    group : int
+        Process group; its head has ended.
+    mark : str
+        ``NAME=value`` that stood in the environment of the head, and so in its descendants'.
+
+    Returns
+    -------
+    bool
+        False = something still runs after the time.
+    """
+    deadline = time.monotonic() + timeout_s
+    while any_left(group, mark):
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(_LOOK_AGAIN_S)
+    return True
+
+
+def any_left(group: int, mark: str) -> bool:
+    """Whether a process of the group, or with the mark, runs.  Those not reaped yet do not run."""
+    needle = b"\0" + mark.encode() + b"\0"
+    for name in os.listdir(_PROC):
+        if not name.isdigit():
+            continue
+        try:
+            fields = (_PROC / name / "stat").read_bytes().rpartition(b")")[2].split()
+            if fields[0] in (b"Z", b"X"):
+                continue
+            if int(fields[2]) == group:
+                return True
+            if mark and needle in b"\0" + (_PROC / name / "environ").read_bytes():
+                return True
+        except (OSError, IndexError, ValueError):
+            continue  # gone meanwhile, or somebody else's
+    return False
