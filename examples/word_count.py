@@ -2,6 +2,7 @@
 
     yarnflow submit examples/word_count.py
     yarnflow submit examples/word_count.py --input books/ --output counts/
+    yarnflow submit -t yarn-per-job examples/word_count.py --input hdfs:///books --output hdfs:///counts
 
 Splitting is Python, counting is native.
 """

@@ -6,6 +6,7 @@ import fcntl
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -16,6 +17,7 @@ from yarnflow.spark.class_data_sharing import (
     archives_exist,
     build_archives,
     default_cache_dir,
+    installed_flags,
     jvm_flags,
 )
 from yarnflow.spark.java import JavaRuntime
@@ -61,6 +63,20 @@ def test_only_one_builder_works(tmp_path: Path) -> None:
         assert not build_archives(JAVA, tmp_path, lambda flags: pytest.fail("worked beside another"))
     finally:
         os.close(holder)
+
+
+def test_archives_below_the_user_s_own_home_are_found_where_home_is_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own, other = tmp_path / "own", tmp_path / "other"
+    monkeypatch.setattr("pwd.getpwuid", lambda uid: SimpleNamespace(pw_dir=str(own)))
+    monkeypatch.setenv("HOME", str(other))
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    assert installed_flags(Role.DRIVER, JAVA) == []
+    build_archives(JAVA, own / ".cache" / "yarnflow" / "cds", write_archives)
+    assert str(own) in installed_flags(Role.DRIVER, JAVA)[1]
+    build_archives(JAVA, default_cache_dir(), write_archives)
+    assert str(other) in installed_flags(Role.DRIVER, JAVA)[1]
 
 
 def test_failed_training_leaves_nothing(tmp_path: Path) -> None:

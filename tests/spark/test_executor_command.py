@@ -123,3 +123,29 @@ def test_small_heaps_are_collected_by_one_thread(heap_mib: int, serial: bool) ->
 def test_the_user_s_collector_replaces_ours() -> None:
     command = executor_command(descriptor(java_options=("-XX:+UseG1GC",)), settings(), SECRET, {}).command
     assert [part for part in command if part.endswith("GC")] == ["-XX:+UseG1GC"]
+
+
+def test_hadoop_s_configuration_comes_last_on_the_class_path() -> None:
+    # archives of classes need the class path they were made with, or one that begins so
+    for command in (
+        executor_command(descriptor(), settings(hadoop_conf_dir="/conf"), SECRET, {}).command,
+        gateway_command(JAVA, 800, hadoop_conf_dir="/conf"),
+    ):
+        without = gateway_command(JAVA, 800)
+        jars = without[without.index("-cp") + 1]
+        assert command[command.index("-cp") + 1] == f"{jars}:/conf"
+
+
+def test_files_of_an_executor_stay_in_its_directories() -> None:
+    own = settings(local_dirs=("/d1/e", "/d2/e"), temporary_dir="/d1/e/tmp")
+    made = executor_command(descriptor(), own, SECRET, {"LOCAL_DIRS": "/d1"})
+    assert "-Djava.io.tmpdir=/d1/e/tmp" in made.command
+    assert made.environment["TMPDIR"] == "/d1/e/tmp"
+    # Spark reads the second in containers of YARN
+    assert made.environment["SPARK_LOCAL_DIRS"] == made.environment["LOCAL_DIRS"] == "/d1/e,/d2/e"
+
+
+def test_files_of_a_driver_go_with_its_container() -> None:
+    env = gateway_environment({"LOCAL_DIRS": "/d1,/d2", "CONTAINER_ID": "c7"}, "127.0.0.1", Path("/tmp/c"))
+    assert env["LOCAL_DIRS"] == "/d1/c7,/d2/c7"
+    assert "LOCAL_DIRS" not in gateway_environment({"CONTAINER_ID": "c7"}, "127.0.0.1", Path("/tmp/c"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from yarnflow.core.checkpoint_messages import SourceProgress, StateOperatorProgress
 from yarnflow.spark.progress import ProgressCollector
 
 
@@ -73,3 +74,26 @@ def test_a_failure_is_forgotten_when_the_query_starts_again() -> None:
     collector.started("q", "words")
     assert collector.failures() == {}
     assert len(calls) == 3
+
+
+def test_what_checkpoints_are_made_of() -> None:
+    asked: list[tuple[str, str]] = []
+
+    def directory(query_id: str, name: str) -> str:
+        asked.append((query_id, name))
+        return "hdfs:/c/query-words"
+
+    collector = ProgressCollector()
+    collector.use_directories(directory)
+    source = {"description": "Kafka", "startOffset": None, "endOffset": {"t": {"0": 5}}, "numInputRows": 4}
+    state = {"operatorName": "stateStoreSave", "numRowsTotal": 7, "memoryUsedBytes": 9,
+             "numRowsUpdated": 2, "numRowsRemoved": 1, "numShufflePartitions": 3}  # fmt: skip
+    changes = {"sources": [source], "stateOperators": [state], "durationMs": {"addBatch": 90, "walCommit": 5}}
+    collector.progressed(event(0, 4, **changes))
+    collector.progressed(event(0, 0, **{**changes, "durationMs": {"latestOffset": 1}}))
+    (query,) = collector.snapshot()
+    assert query.sources == (SourceProgress("Kafka", "", '{"t":{"0":5}}', "", 4),)
+    assert query.operators == (StateOperatorProgress("stateStoreSave", 7, 9, 2, 1, 3),)
+    assert query.durations_ms == {"addBatch": 90, "walCommit": 5}, "an idle query repeats its last batch"
+    assert query.directory == "hdfs:/c/query-words"
+    assert asked == [("11111111-aaaa", "words")], "asked once per query"

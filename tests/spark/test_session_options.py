@@ -34,6 +34,12 @@ def test_the_user_s_options_win_over_ours() -> None:
     assert options["spark.my.own"] == "1"
 
 
+def test_paths_without_scheme_are_local_unless_somebody_says_otherwise() -> None:
+    key = "spark.hadoop.fs.defaultFS"
+    assert spark_options(settings())[key] == "file:///"
+    assert spark_options(settings(user_options={key: "hdfs://nn"}))[key] == "hdfs://nn"
+
+
 @pytest.mark.parametrize("key", sorted(PROTECTED_OPTIONS))
 def test_protected_options_are_refused_with_what_to_set_instead(key: str) -> None:
     with pytest.raises(InvalidOption, match=f"^option {key} cannot be set: "):

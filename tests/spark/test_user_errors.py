@@ -213,3 +213,15 @@ def test_a_traceback_with_user_frames_is_preferred_to_a_later_one_without() -> N
     spark = 'Traceback (most recent call last):\n  File "/v/site-packages/pyspark/x.py", line 1, in y\nE\n'
     found = user_traceback_in([spark, user + spark])
     assert found is not None and found.summary == "KeyError: 1 (in function f, job.py:3)"
+
+
+@pytest.mark.parametrize(
+    ("file", "ours"),
+    [
+        ("/disk1/filecache/30/yarnflow-dist.zip/yarnflow/spark/python_chain.py", True),
+        ("/srv/ann/yarnflow/jobs/flights.py", False),
+        ("/srv/ann/flights.py", False),
+    ],
+)
+def test_frames_of_yarnflow_on_other_machines_are_not_the_user_s(file: str, ours: bool) -> None:
+    assert is_framework_frame(file) is ours

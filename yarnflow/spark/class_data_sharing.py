@@ -13,6 +13,7 @@ import contextlib
 import fcntl
 import hashlib
 import os
+import pwd
 import shutil
 import tempfile
 import time
@@ -49,6 +50,17 @@ def default_cache_dir(environ: Mapping[str, str] | None = None) -> Path:
     return root / "yarnflow" / "cds"
 
 
+def cache_dirs(environ: Mapping[str, str] | None = None) -> list[Path]:
+    """Where archives are looked for: :func:`default_cache_dir`, then the same below the user's own home.
+
+    The two differ where ``HOME`` is not the user's, as in YARN's containers.
+    """
+    found = [default_cache_dir(environ)]
+    with contextlib.suppress(KeyError):
+        found.append(Path(pwd.getpwuid(os.geteuid()).pw_dir) / ".cache" / "yarnflow" / "cds")
+    return list(dict.fromkeys(found))
+
+
 def archive_path(role: Role, java: JavaRuntime, cache_dir: Path) -> Path:
     """Where the archive of this Java and this class path lies, or would lie."""
     parts = f"{_FORMAT}:{java.program}:{java.version}:{class_path_fingerprint()}"
@@ -60,6 +72,11 @@ def jvm_flags(role: Role, java: JavaRuntime, cache_dir: Path) -> list[str]:
     """JVM options that use the archive; none when there is no archive yet."""
     path = archive_path(role, java, cache_dir)
     return ["-Xshare:auto", f"-XX:SharedArchiveFile={path}"] if _usable(path) else []
+
+
+def installed_flags(role: Role, java: JavaRuntime) -> list[str]:
+    """:func:`jvm_flags` for the first directory of :func:`cache_dirs` that has the archive."""
+    return next((flags for path in cache_dirs() if (flags := jvm_flags(role, java, path))), [])
 
 
 def archives_exist(java: JavaRuntime, cache_dir: Path) -> bool:

@@ -46,6 +46,10 @@ class ExecutorSettings:
     class_data_sharing: tuple[str, ...] = ()
     #: directories for shuffle and spill files
     local_dirs: tuple[str, ...] = ()
+    #: directory for temporary files; empty = the system's
+    temporary_dir: str = ""
+    #: directory of Hadoop's configuration; empty = only local files are known
+    hadoop_conf_dir: str = ""
     #: interpreter of the Python workers; empty = this process's
     python_executable: str = ""
     #: directories user modules are found in
@@ -90,13 +94,14 @@ def executor_command(
         *(["-XX:+UseSerialGC"] if small and not has_collector(options) else []),
         # an executor without memory must end, so that Spark runs its tasks elsewhere
         "-XX:+ExitOnOutOfMemoryError",
+        *([f"-Djava.io.tmpdir={settings.temporary_dir}"] if settings.temporary_dir else []),
         *common_flags(),
         *settings.class_data_sharing,
         f"-Dyarnflow.log.level={settings.log_level}",
         f"-Dyarnflow.job.id={descriptor.job_id}",
         *options,
         "-cp",
-        class_path(),
+        class_path(settings.hadoop_conf_dir),
         EXECUTOR_MAIN,
         "--driver-url",
         descriptor.driver_url,
@@ -140,6 +145,10 @@ def _environment(
     )
     if settings.local_dirs:
         env["SPARK_LOCAL_DIRS"] = ",".join(settings.local_dirs)
+        # what Spark looks at instead when it finds itself in a container of YARN
+        env["LOCAL_DIRS"] = env["SPARK_LOCAL_DIRS"]
+    if settings.temporary_dir:
+        env["TMPDIR"] = settings.temporary_dir
     env.update(descriptor.environment)
     env["_SPARK_AUTH_SECRET"] = auth_secret
     return env

@@ -7,13 +7,28 @@ Flink counterpart: ``org.apache.flink.core.fs.FileSystem``.
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from dataclasses import dataclass
+from typing import Any, Final
 
 from py4j.java_gateway import is_instance_of
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.sql import SparkSession
 
 from yarnflow.errors import StorageError
+
+#: how Hadoop writes a file's status
+_STATUS: Final = re.compile(r"path=(.*?); isDirectory=(true|false);(?: length=(\d+);)?", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryEntry:
+    """One entry of a directory."""
+
+    name: str
+    is_directory: bool
+    #: bytes; 0 of a directory
+    length: int
 
 
 class HadoopFiles:
@@ -30,6 +45,11 @@ class HadoopFiles:
         self._jvm: Any = spark.sparkContext._jvm
         self._configuration: Any = spark.sparkContext._jsc.hadoopConfiguration()
 
+    @property
+    def jvm(self) -> Any:
+        """The driver's JVM."""
+        return self._jvm
+
     def path(self, path: str) -> Any:
         """The Java ``Path``."""
         return self._jvm.org.apache.hadoop.fs.Path(path)
@@ -39,7 +59,7 @@ class HadoopFiles:
         try:
             system = self.path(path).getFileSystem(self._configuration)
         except Py4JError as error:
-            raise StorageError(f"no file system for {path}: {_cause(error)}") from error
+            raise StorageError(f"no file system for {path}: {java_cause(error)}") from error
         if is_instance_of(self._gateway, system, "org.apache.hadoop.fs.ChecksumFileSystem"):
             return system.getRawFileSystem()
         return system
@@ -66,8 +86,9 @@ class HadoopFiles:
         self._call(path, "delete", True)
 
     def make_directory(self, path: str) -> None:
-        """Make a directory and its parents."""
-        self._call(path, "mkdirs")
+        """Make a directory and its parents; raises StorageError when the file system refuses."""
+        if not self._call(path, "mkdirs"):
+            raise StorageError(f"cannot make the directory {path}; check the path and its permissions")
 
     def files_below(self, path: str) -> list[tuple[str, int]]:
         """Every file below a directory: path relative to it, size in bytes; hidden ones left out."""
@@ -88,6 +109,39 @@ class HadoopFiles:
         if not self.exists(path):
             return []
         return sorted(str(status.getPath().getName()) for status in self._call(path, "listStatus"))
+
+    def entries(self, path: str) -> list[DirectoryEntry]:
+        """A directory's entries, in two calls into the JVM however many; empty if it is not there."""
+        try:
+            statuses = self.system(path).listStatus(self.path(path))
+        except Py4JJavaError as error:
+            if "FileNotFoundException" in java_cause(error):
+                return []
+            raise StorageError(f"listStatus of {path} failed: {java_cause(error)}") from error
+        text = str(self._jvm.scala.runtime.ScalaRunTime.stringOf(statuses))
+        return [
+            DirectoryEntry(match[1].rpartition("/")[2], match[2] == "true", int(match[3] or 0))
+            for match in _STATUS.finditer(text)
+        ]
+
+    def tree(self, path: str) -> dict[str, int]:
+        """Every file below a directory: path relative to it → length; hidden ones (``.…``) left out."""
+        found: dict[str, int] = {}
+        waiting = [""]
+        while waiting:
+            prefix = waiting.pop()
+            for entry in self.entries(f"{path}/{prefix}".rstrip("/")):
+                if entry.name.startswith("."):
+                    continue
+                if entry.is_directory:
+                    waiting.append(f"{prefix}{entry.name}/")
+                else:
+                    found[f"{prefix}{entry.name}"] = entry.length
+        return found
+
+    def modified_ms(self, path: str) -> int:
+        """When a file was last written."""
+        return int(self._call(path, "getFileStatus").getModificationTime())
 
     def rename(self, source: str, target: str) -> None:
         """Move a file; raises StorageError when the file system refuses."""
@@ -120,9 +174,10 @@ class HadoopFiles:
         try:
             return getattr(self.system(path), method)(self.path(path), *arguments)
         except Py4JJavaError as error:
-            raise StorageError(f"{method} of {path} failed: {_cause(error)}") from error
+            raise StorageError(f"{method} of {path} failed: {java_cause(error)}") from error
 
 
-def _cause(error: Py4JError) -> str:
+def java_cause(error: Py4JError) -> str:
+    """What a call into Java failed with, one line."""
     java = getattr(error, "java_exception", None)
     return str(java.toString() if java is not None else error).splitlines()[0]

@@ -34,7 +34,11 @@ _POLL_S: Final = 0.005
 
 
 def gateway_command(
-    java: JavaRuntime, heap_mib: int, flags: Sequence[str] = (), log_level: str = "WARN"
+    java: JavaRuntime,
+    heap_mib: int,
+    flags: Sequence[str] = (),
+    log_level: str = "WARN",
+    hadoop_conf_dir: str = "",
 ) -> list[str]:
     """The command line of the gateway JVM.
 
@@ -47,6 +51,8 @@ def gateway_command(
         More JVM options, such as those of ``class_data_sharing.jvm_flags``.
     log_level : str
         Level of Spark's own log.
+    hadoop_conf_dir : str
+        Where Hadoop's configuration is; empty = only local files are known.
     """
     return [
         str(java.program),
@@ -56,7 +62,7 @@ def gateway_command(
         *module_options(),
         f"-Dyarnflow.log.level={log_level}",
         "-cp",
-        class_path(),
+        class_path(hadoop_conf_dir),
         GATEWAY_MAIN,
     ]
 
@@ -93,6 +99,11 @@ def gateway_environment(environ: Mapping[str, str], host: str, connection_file: 
             "SPARK_LOCAL_HOSTNAME": host,
         }
     )
+    if environ.get("CONTAINER_ID") and environ.get("LOCAL_DIRS"):
+        # in a container of YARN Spark keeps its files where they stay until the application ends; these
+        # directories go with the container
+        directories = environ["LOCAL_DIRS"].split(",")
+        env["LOCAL_DIRS"] = ",".join(f"{path}/{environ['CONTAINER_ID']}" for path in directories)
     return env
 
 

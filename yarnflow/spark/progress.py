@@ -13,9 +13,13 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
+from yarnflow.core.checkpoint_messages import SourceProgress, StateOperatorProgress
 from yarnflow.core.messages import QueryProgress
+
+#: an offset over thousands of partitions does not go into a report every second
+_MAX_OFFSET_CHARACTERS: Final = 16384
 
 logger = logging.getLogger(__name__)
 
@@ -39,6 +43,8 @@ class ProgressCollector:
         self._lock = threading.Lock()
         self._on_change = on_change
         self._output_rows = output_rows
+        self._directory_of: Callable[[str, str], str] | None = None
+        self._directories: dict[str, str] = {}
         self._queries: dict[str, QueryProgress] = {}
         self._names: dict[str, str] = {}
         #: (run id, batch id) seen last, per query: an idle query repeats its last batch
@@ -49,6 +55,12 @@ class ProgressCollector:
     def use_output_rows(self, output_rows: Callable[[], Mapping[str, int]] | None) -> None:
         """Ask this for rows written from now on."""
         self._output_rows = output_rows
+
+    def use_directories(self, directory_of: Callable[[str, str], str] | None) -> None:
+        """Ask this once per query for its checkpoint directory: Spark's id of it, its name → URI."""
+        with self._lock:
+            self._directory_of = directory_of
+            self._directories.clear()
 
     def started(self, query_id: str, name: str) -> None:
         """A query started, maybe again."""
@@ -61,6 +73,7 @@ class ProgressCollector:
     def progressed(self, text: str) -> None:
         """A batch ended, or nothing happened for a while; ``text`` is Spark's JSON."""
         event = json.loads(text)
+        directory = self._directory(event["id"], event.get("name") or "")
         with self._lock:
             name = event.get("name") or self._names.get(event["id"]) or f"query-{event['id'][:8]}"
             before = self._queries.get(name, QueryProgress(name))
@@ -72,12 +85,14 @@ class ProgressCollector:
             if repeated:
                 # idle: only the rates, the watermark and the state are news
                 now = replace(now, input_rows=before.input_rows, output_rows=before.output_rows,
-                              batch_duration_ms=before.batch_duration_ms)  # fmt: skip
+                              batch_duration_ms=before.batch_duration_ms,
+                              durations_ms=before.durations_ms)  # fmt: skip
                 counted_input = counted_output = 0
             else:
                 counted_input, counted_output = now.input_rows, max(0, now.output_rows)
             self._queries[name] = replace(
                 now,
+                directory=directory,
                 total_input_rows=before.total_input_rows + counted_input,
                 total_output_rows=before.total_output_rows + counted_output,
             )
@@ -105,6 +120,18 @@ class ProgressCollector:
         with self._lock:
             return tuple(self._queries.values())
 
+    def _directory(self, query_id: str, name: str) -> str:
+        with self._lock:
+            known, ask = self._directories.get(query_id, ""), self._directory_of
+        if known or ask is None:
+            return known
+        # outside the lock: the answer may have to come from the JVM
+        found = ask(query_id, name)
+        with self._lock:
+            if found and ask is self._directory_of:
+                self._directories[query_id] = found
+        return found
+
     def _changed(self) -> None:
         if self._on_change is not None:
             self._on_change()
@@ -123,7 +150,7 @@ def parse_progress(event: Mapping[str, Any], name: str, output_rows: int = -1) -
         What the sinks counted themselves; used when Spark's own number is -1.
     """
     durations = event.get("durationMs") or {}
-    states = event.get("stateOperators") or []
+    operators = parse_operators(event)
     spark_rows = int((event.get("sink") or {}).get("numOutputRows", -1))
     return QueryProgress(
         query=name,
@@ -135,9 +162,49 @@ def parse_progress(event: Mapping[str, Any], name: str, output_rows: int = -1) -
         input_rows_per_second=_number(event.get("inputRowsPerSecond")),
         processed_rows_per_second=_number(event.get("processedRowsPerSecond")),
         watermark_ms=_watermark((event.get("eventTime") or {}).get("watermark", "")),
-        state_rows=sum(int(s.get("numRowsTotal", 0)) for s in states),
-        state_bytes=sum(int(s.get("memoryUsedBytes", 0)) for s in states),
+        state_rows=sum(operator.rows for operator in operators),
+        state_bytes=sum(operator.bytes for operator in operators),
+        durations_ms={part: int(duration) for part, duration in durations.items()},
+        sources=parse_sources(event),
+        operators=operators,
     )
+
+
+def parse_sources(event: Mapping[str, Any]) -> tuple[SourceProgress, ...]:
+    """Sources of a progress event, in the order of Spark's offset log."""
+    return tuple(
+        SourceProgress(
+            description=str(source.get("description", "")),
+            start_offset=_offset(source.get("startOffset")),
+            end_offset=_offset(source.get("endOffset")),
+            latest_offset=_offset(source.get("latestOffset")),
+            input_rows=int(source.get("numInputRows", 0)),
+        )
+        for source in event.get("sources") or ()
+    )
+
+
+def parse_operators(event: Mapping[str, Any]) -> tuple[StateOperatorProgress, ...]:
+    """Stateful operators of a progress event."""
+    return tuple(
+        StateOperatorProgress(
+            name=str(operator.get("operatorName", "")),
+            rows=int(operator.get("numRowsTotal", 0)),
+            bytes=int(operator.get("memoryUsedBytes", 0)),
+            rows_updated=int(operator.get("numRowsUpdated", 0)),
+            rows_removed=int(operator.get("numRowsRemoved", 0)),
+            partitions=int(operator.get("numShufflePartitions", 0)),
+        )
+        for operator in event.get("stateOperators") or ()
+    )
+
+
+def _offset(value: Any) -> str:
+    """JSON text; Spark embeds an offset that is JSON and quotes one that is not."""
+    if value is None:
+        return ""
+    text = value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
+    return text if len(text) <= _MAX_OFFSET_CHARACTERS else ""
 
 
 def _number(value: Any) -> float:

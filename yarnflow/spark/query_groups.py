@@ -30,6 +30,7 @@ from yarnflow.graph.operators import (
     WindowAggregate,
     WindowProcess,
 )
+from yarnflow.graph.state_shape import query_name
 
 STATELESS = (SelectOperator, FilterExpression, PythonOperator, AssignTimestamps)
 SOURCES = (CollectionSource, FileSource, SocketSource, RateSource)
@@ -142,7 +143,7 @@ def _group(index: GraphIndex, cut: int, paths: list[tuple[int, ...]]) -> QueryGr
     sources = [n.operator for n in before if isinstance(n.operator, SOURCES)]
     node = index.nodes[cut]
     return QueryGroup(
-        name=_safe_name(node.uid) or node.operator_hash,
+        name=query_name(node),
         cut=cut,
         base=base,
         sinks=tuple(sorted(path[-1] for path in paths)),
@@ -159,8 +160,3 @@ def is_bounded(source: object) -> bool:
     if isinstance(source, RateSource):
         return source.count is not None
     return isinstance(source, CollectionSource)
-
-
-def _safe_name(uid: str) -> str:
-    """A uid as part of a directory name: others keep their position's hash."""
-    return uid if uid and all(c.isalnum() or c in "-_." for c in uid) and uid[0] not in "._" else ""

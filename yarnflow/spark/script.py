@@ -9,6 +9,7 @@ anything.  Flink counterpart: application mode's ``PackagedProgram``.
 
 from __future__ import annotations
 
+import functools
 import logging
 import os
 import signal
@@ -20,6 +21,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+from yarnflow.core.checkpoint_messages import CheckpointOrder, CheckpointOutcome
 from yarnflow.errors import (
     InvalidOption,
     ProgramFailed,
@@ -28,7 +30,9 @@ from yarnflow.errors import (
     UserCodeError,
     YarnflowError,
 )
+from yarnflow.spark.checkpoint_job import Fence, JobIdentity, no_fence
 from yarnflow.spark.progress import ProgressCollector
+from yarnflow.spark.script_checkpoints import ScriptCheckpoints
 from yarnflow.spark.user_errors import map_spark_error, map_texts, user_traceback_of
 
 logger = logging.getLogger(__name__)
@@ -55,6 +59,10 @@ class ScriptProgram:
         For named queries that do not set a checkpoint location themselves.
     progress : ProgressCollector
         Knows which queries failed.
+    job : JobIdentity
+        Whose savepoints these are.
+    fence : callable
+        Called before each batch of a ``foreachBatch``; raises LeaseLost when this driver may not write.
     """
 
     def __init__(
@@ -65,6 +73,9 @@ class ScriptProgram:
         work_dir: Path,
         checkpoint_dir: str,
         progress: ProgressCollector,
+        *,
+        job: JobIdentity | None = None,
+        fence: Fence = no_fence,
     ) -> None:
         if not argv or argv[0] not in files:
             raise ProgramNotFound(f"program {argv[0] if argv else ''!r} is not among the submitted files")
@@ -74,7 +85,12 @@ class ScriptProgram:
         self._directory = work_dir / "program"
         self._checkpoint_dir = checkpoint_dir
         self._progress = progress
+        self._fence = fence
         self._stopped = threading.Event()
+        self._canceled = threading.Event()
+        self._checkpoints = ScriptCheckpoints(
+            spark, job or JobIdentity.nobody(), checkpoint_dir.rstrip("/"), fence, self._canceled
+        )
         self._lock = threading.Lock()
         self._main_runs = False
         self._main_ended = threading.Event()
@@ -103,15 +119,22 @@ class ScriptProgram:
     def await_end(self) -> None:
         """Run main here, in the main thread, then wait for the queries it left active.
 
+        Returns as well when the job was stopped with a savepoint.
+
         Raises
         ------
+        CheckpointFailed
+            The job was to be stopped with a savepoint, and that could not be written.
         ProgramFailed
             Main raised or exited with a status other than 0; carries the user's traceback.
         YarnflowError
             A query failed.
         """
         code = self._compile()
-        with _program_environment(self._argv, self.path), _kept_session(self._spark, self._stop_queries):
+        with (
+            _program_environment(self._argv, self.path),
+            _kept_session(self._spark, self._stop_queries, self._fence),
+        ):
             try:
                 self._run_main(code)
                 self._await_queries()
@@ -126,11 +149,34 @@ class ScriptProgram:
                 self._stop_queries()
                 # of threads that main left behind
                 self._cancel_jobs()
+                # the job's directory may be gone once this returns
+                self._checkpoints.end()
+        if self._checkpoints.failure is not None and not self._canceled.is_set():
+            raise self._checkpoints.failure
 
     def stop(self) -> None:
         """Stop queries and jobs; interrupt main if it does not end by itself."""
-        if self._stopped.is_set():
-            return
+        self._canceled.set()
+        if not self._stopped.is_set():
+            self._halt()
+
+    def take_checkpoint(self, order: CheckpointOrder) -> CheckpointOutcome:
+        """Carry an order out, and wait for it; any thread.
+
+        After a savepoint with STOP :meth:`await_end` returns.
+
+        Returns
+        -------
+        CheckpointOutcome
+            With ``failure`` set if it could not be done.
+        """
+        return self._checkpoints.take(order, self._stopped.set, self._halt)
+
+    def query_directory(self, query_id: str, name: str) -> str:
+        """Where a query's checkpoint lies (a URI); empty when it has ended."""
+        return self._checkpoints.directory_of(query_id)
+
+    def _halt(self) -> None:
         self._stopped.set()
         self._stop_queries()
         self._cancel_jobs()
@@ -280,13 +326,14 @@ def _program_environment(argv: Sequence[str], path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _kept_session(spark: Any, stop_queries: Callable[[], None]) -> Iterator[None]:
+def _kept_session(spark: Any, stop_queries: Callable[[], None], fence: Fence) -> Iterator[None]:
     """While a script runs there is one session, which it can neither replace nor stop."""
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
 
     context = spark.sparkContext
-    originals = (SparkSession.stop, SparkContext.stop, SparkContext.__init__)
+    originals = (SparkSession.stop, SparkContext.stop, SparkContext.__init__, DataStreamWriter.foreachBatch)
     owner = os.getpid()
 
     def stop(self: Any) -> None:
@@ -297,11 +344,20 @@ def _kept_session(spark: Any, stop_queries: Callable[[], None]) -> Iterator[None
         # a second context is an error in Spark; a script that makes its own gets the driver's
         self.__dict__.update(context.__dict__)
 
-    classes: tuple[Any, Any] = (SparkSession, SparkContext)
+    def foreach_batch(self: Any, function: Callable[[Any, int], None]) -> Any:
+        @functools.wraps(function)
+        def fenced(frame: Any, batch_id: int) -> None:
+            fence()
+            function(frame, batch_id)
+
+        return originals[3](self, fenced)
+
+    classes: tuple[Any, Any, Any] = (SparkSession, SparkContext, DataStreamWriter)
     classes[0].stop = stop
     classes[1].stop = stop
     classes[1].__init__ = init
+    classes[2].foreachBatch = foreach_batch
     try:
         yield
     finally:
-        classes[0].stop, classes[1].stop, classes[1].__init__ = originals
+        classes[0].stop, classes[1].stop, classes[1].__init__, classes[2].foreachBatch = originals

@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from yarnflow.core.hosts import bind_address
 from yarnflow.errors import InvalidOption
-from yarnflow.spark.spark_home import module_options, spark_home
+from yarnflow.spark.spark_home import is_unwanted, module_options, spark_home
 
 logger = logging.getLogger(__name__)
 
@@ -105,6 +105,9 @@ def spark_options(settings: SessionSettings) -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         "spark.eventLog.enabled": "false",
         "spark.sql.session.timeZone": "UTC",
+        # Hadoop's configuration may be there, so that its file systems are known; paths without a
+        # scheme mean this machine all the same, except in containers of YARN
+        "spark.hadoop.fs.defaultFS": "file:///",
         "spark.sql.shuffle.partitions": parallelism,
         "spark.default.parallelism": parallelism,
         "spark.sql.execution.arrow.pyspark.enabled": "true",
@@ -162,7 +165,8 @@ def executor_java_options(options: Mapping[str, str]) -> tuple[str, ...]:
         if wanted and not any(word in key.lower() for word in _SECRET_WORDS):
             found.append(f"-D{key}={value}")
     found.extend(options.get("spark.executor.extraJavaOptions", "").split())
-    return tuple(found)
+    # Spark adds its own list there, with what is left out of ours
+    return tuple(dict.fromkeys(option for option in found if not is_unwanted(option)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import io
 import math
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -27,6 +28,8 @@ from yarnflow.spark.schemas import from_arrow, is_typed, to_arrow, to_struct_typ
 from yarnflow.spark.socket_source import FORMAT, SocketDataSource
 
 _ONE_FILE_GLOB = "[{}]"
+#: below a job's checkpoint directory: rows of collections
+SOURCES_DIRECTORY: Final = "sources"
 
 
 class Sources:
@@ -43,7 +46,7 @@ class Sources:
     def __init__(self, spark: SparkSession, checkpoint_dir: str) -> None:
         self._spark = spark
         self._files = HadoopFiles(spark)
-        self._directory = checkpoint_dir.rstrip("/") + "/sources"
+        self._directory = checkpoint_dir.rstrip("/") + f"/{SOURCES_DIRECTORY}"
 
     def frame(self, node: StreamNode, source: Source) -> DataFrame:
         """The source's rows as a streaming DataFrame.
@@ -92,8 +95,8 @@ class Sources:
         if not self._files.matches(path):
             raise SourceNotFound(
                 f"source path {self._files.qualified(path)} does not exist; "
-                f"check it on the cluster (a path without a "
-                "scheme is looked up in the cluster's default file system)"
+                "check it on the cluster (a path without a scheme is looked up in the cluster's default file "
+                "system; a relative one stands for a path below the directory the program ran in)"
             )
         struct = self._file_schema(source)
         if self._files.is_file(path):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import importlib.util
+import os
 import re
 import zipfile
 from pathlib import Path
@@ -24,7 +25,7 @@ _MODULE_OPTIONS_CLASS: Final = "org/apache/spark/launcher/JavaModuleOptions.clas
 _PRINTABLE: Final = re.compile(rb"-[\x21-\x7e]{5,}")
 #: Makes the JVM print a warning on every start and switches off the archived module graph; only
 #: MLlib's vector BLAS asks for it, and falls back by itself.
-_UNWANTED: Final = ("--add-modules=",)
+_UNWANTED: Final = "--add-modules=jdk.incubator.vector"
 
 
 @functools.cache
@@ -42,9 +43,18 @@ def spark_home() -> Path:
     return Path(spec.origin).parent
 
 
-def class_path() -> str:
-    """Spark's jars as Spark's own launcher names them."""
-    return f"{spark_home() / 'jars'}/*"
+def class_path(hadoop_conf_dir: str = "") -> str:
+    """Spark's jars as Spark's own launcher names them, then Hadoop's configuration.
+
+    Parameters
+    ----------
+    hadoop_conf_dir : str
+        Directory of ``core-site.xml`` and the like; empty = there is none.  It comes last, where
+        Spark's launcher has it first: archives of classes are of use only to a class path that
+        begins with the one they were made with.  No jar of Spark has files of those names.
+    """
+    jars = f"{spark_home() / 'jars'}/*"
+    return f"{jars}{os.pathsep}{hadoop_conf_dir}" if hadoop_conf_dir else jars
 
 
 @functools.cache
@@ -72,7 +82,12 @@ def options_in_class(content: bytes) -> tuple[str, ...]:
         text = content[match.end() : match.end() + length]
         if len(text) == length and _PRINTABLE.fullmatch(text) and not text.startswith(b"-L"):
             found.append(text.decode("ascii"))
-    return tuple(dict.fromkeys(o for o in found if not o.startswith(_UNWANTED)))
+    return tuple(dict.fromkeys(option for option in found if not is_unwanted(option)))
+
+
+def is_unwanted(option: str) -> bool:
+    """Whether Spark asks for this JVM option although its JVMs are better off without it."""
+    return option == _UNWANTED
 
 
 @functools.cache

@@ -44,6 +44,7 @@ _MISSING_PATH: Final = re.compile(
 _MALFORMED: Final = re.compile(r"Malformed records are detected in record parsing: (?P<record>.*?)\.?$", re.M)
 _READ_FILE: Final = re.compile(r"reading file \w*:?/*(?P<file>/\S+?)\.? ")
 _PACKAGE_DIR: Final = str(Path(yarnflow.__file__).parent) + "/"
+_PACKAGE_NAME: Final = "/yarnflow/"
 _FRAMEWORK_PATHS: Final = (
     "/site-packages/pyspark/", "/dist-packages/pyspark/", "/pyspark.zip/", "/site-packages/py4j/",
     "-src.zip/py4j/",
@@ -84,7 +85,13 @@ class UserTraceback:
 
 def is_framework_frame(file: str) -> bool:
     """Whether a frame belongs to Spark, py4j or yarnflow and not to the user."""
-    return any(part in file for part in _FRAMEWORK_PATHS)
+    return any(part in file for part in _FRAMEWORK_PATHS) or _is_ours_elsewhere(file)
+
+
+def _is_ours_elsewhere(file: str) -> bool:
+    """A module of this package where another machine has it, such as YARN's cache of files."""
+    _, found, module = file.rpartition(_PACKAGE_NAME)
+    return bool(found) and Path(_PACKAGE_DIR, module).is_file()
 
 
 def user_traceback_in(texts: Iterable[str]) -> UserTraceback | None:

@@ -24,6 +24,8 @@ from yarnflow.spark.schemas import quoted, visible_columns
 
 #: event time of the sentinel, as a SQL literal
 SENTINEL_TIME: Final = "TIMESTAMP'9999-01-01 00:00:00Z'"
+#: the same instant
+END_OF_TIME_MS: Final = 253_370_764_800_000
 _WINDOW: Final = "__window"
 #: where Spark notes that a column has a watermark
 _WATERMARK_METADATA: Final = "spark.watermarkDelayMs"

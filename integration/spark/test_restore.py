@@ -1,0 +1,177 @@
+"""Starts from saved state: what is refused, claimed, made good after a crash, and read as a table."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from integration.spark.savepoint_support import (
+    STOP,
+    Input,
+    Job,
+    counting,
+    expected_totals,
+    read_manifest,
+    totals,
+    use_backend,
+    wait_until,
+)
+from integration.spark.translate_support import make_session
+from yarnflow.core.checkpoint_messages import CheckpointKind, ClaimMode, RestoreSettings
+from yarnflow.core.savepoint import METADATA_FILE, SavepointMetadata, to_bytes
+from yarnflow.errors import SavepointInvalid, SavepointNotFound, StateIncompatible
+from yarnflow.graph.state_shape import shape_of
+from yarnflow.spark.savepoints import restore
+from yarnflow.spark.state_reader import describe, read_state
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkSession]:
+    session = make_session()
+    use_backend(session)
+    yield session
+    session.stop()
+
+
+@pytest.fixture(autouse=True)
+def _nothing_left_running(spark: SparkSession) -> Iterator[None]:
+    """A test that fails must not make the next one fail."""
+    yield
+    for query in spark.streams.active:
+        query.stop()
+
+
+def rewrite_manifest(directory: Path, manifest: SavepointMetadata) -> None:
+    (directory / METADATA_FILE).write_bytes(to_bytes(manifest))
+
+
+@pytest.fixture
+def taken(spark: SparkSession, tmp_path: Path) -> tuple[Input, Path]:
+    """A savepoint of three batches of a running aggregate."""
+    source = Input(tmp_path / "in")
+    source.add(2)
+    job = Job(spark, counting(source, tmp_path / "out"), tmp_path)
+    wait_until(lambda: (tmp_path / "checkpoint/query-counts/commits/2").exists(), "three batches")
+    job.savepoint(tmp_path / "savepoint", STOP)
+    job.ended()
+    return source, tmp_path / "savepoint"
+
+
+def goes_on(spark: SparkSession, source: Input, directory: Path) -> None:
+    out = directory / "out"
+    source.add(1)
+    job = Job(spark, counting(source, out), directory)
+    wait_until(lambda: totals(out) == expected_totals(source.written), "the job to go on")
+    job.cancel()
+
+
+@pytest.mark.parametrize("damage", ["flip", "shorten", "remove"])
+def test_a_damaged_file_is_named(
+    spark: SparkSession, tmp_path: Path, taken: tuple[Input, Path], damage: str
+) -> None:
+    victim = next(taken[1].glob("query-counts/state/0/1/*.*"))
+    content = victim.read_bytes()
+    if damage == "flip":
+        victim.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    elif damage == "shorten":
+        victim.write_bytes(content[:-1])
+    else:
+        victim.unlink()
+    word = "missing" if damage == "remove" else "damaged"
+    with pytest.raises(SavepointInvalid, match=f"{re.escape(str(victim))} is {word}"):
+        restore(spark, RestoreSettings(str(taken[1])), str(tmp_path / "job2/checkpoint"), None)
+    assert not (tmp_path / "job2/checkpoint/query-counts").exists()
+    # the user brings the file back and submits again
+    victim.write_bytes(content)
+    restore(spark, RestoreSettings(str(taken[1])), str(tmp_path / "job2/checkpoint"), None)
+    goes_on(spark, taken[0], tmp_path / "job2")
+
+
+def test_a_program_that_does_not_fit_is_refused(
+    spark: SparkSession, tmp_path: Path, taken: tuple[Input, Path]
+) -> None:
+    changed = counting(taken[0], tmp_path / "out", ("count(*) AS c", "max(n) AS m"))
+    with pytest.raises(StateIncompatible, match="counts"):
+        restore(
+            spark,
+            RestoreSettings(str(taken[1]), ClaimMode.CLAIM),
+            str(tmp_path / "job2/checkpoint"),
+            shape_of(changed.job()),
+        )
+    assert not (tmp_path / "job2").exists()
+    assert (taken[1] / METADATA_FILE).exists()
+
+
+def test_nothing_there(spark: SparkSession, tmp_path: Path) -> None:
+    assert restore(spark, RestoreSettings(), str(tmp_path / "job"), None) is None
+    with pytest.raises(SavepointNotFound, match="no _metadata"):
+        restore(spark, RestoreSettings(str(tmp_path / "nothing")), str(tmp_path / "job"), None)
+
+
+def test_a_crash_in_between_is_made_good(
+    spark: SparkSession, tmp_path: Path, taken: tuple[Input, Path]
+) -> None:
+    settings = RestoreSettings(f"{taken[1]}/{METADATA_FILE}", ClaimMode.CLAIM)
+    job_dir = tmp_path / "job2/checkpoint"
+    half = job_dir / "query-counts.restoring/offsets"
+    half.mkdir(parents=True)
+    (half / "99").write_text("left by a driver that died")
+    first = restore(spark, settings, str(job_dir), None)
+    assert first is not None and first.claim_mode == "CLAIM"
+    assert not taken[1].exists(), "claimed state belongs to the job"
+    goes_on(spark, taken[0], tmp_path / "job2")
+    # the next driver of the job: everything is in place, and has gone on
+    commits = sorted((job_dir / "query-counts/commits").iterdir())
+    assert restore(spark, settings, str(job_dir), None) == first
+    assert sorted((job_dir / "query-counts/commits").iterdir()) == commits
+
+
+def test_a_retained_checkpoint_goes_on_at_the_last_commit(
+    spark: SparkSession, tmp_path: Path, taken: tuple[Input, Path]
+) -> None:
+    """``chk-<n>`` says where the job stood then; its directory has gone on since."""
+    manifest = read_manifest(taken[1])
+    retained = tmp_path / "checkpoint/chk-3"
+    retained.mkdir()
+    earlier = replace(manifest.positions[0], batch_id=1)
+    rewrite_manifest(
+        retained, replace(manifest, kind=CheckpointKind.CHECKPOINT, files=(), positions=(earlier,))
+    )
+    state = restore(spark, RestoreSettings(str(retained)), str(tmp_path / "job2/checkpoint"), None)
+    assert state is not None and state.kind is CheckpointKind.CHECKPOINT
+    assert (tmp_path / "job2/checkpoint/query-counts/commits/2").exists()
+    assert not (tmp_path / "job2/checkpoint/query-counts/sink-identity").exists(), "the same job goes on"
+    goes_on(spark, taken[0], tmp_path / "job2")
+    lost = replace(manifest.positions[0], batch_id=50)
+    rewrite_manifest(
+        retained, replace(manifest, kind=CheckpointKind.CHECKPOINT, files=(), positions=(lost,))
+    )
+    with pytest.raises(SavepointInvalid, match="commits/50 is missing"):
+        restore(spark, RestoreSettings(str(retained)), str(tmp_path / "job3/checkpoint"), None)
+
+
+def test_the_state_is_read_as_a_table(spark: SparkSession, taken: tuple[Input, Path]) -> None:
+    (found,) = describe(spark, str(taken[1]))
+    assert (found.query, found.operator, found.operator_name) == ("counts", 0, "stateStoreSave")
+    table = read_state(spark, str(taken[1]), "counts")
+    assert table.columns[0] == "key.k" and not table.more
+    expected = {(str(k), str(c), str(s)) for k, (c, s) in expected_totals(taken[0].written).items()}
+    assert set(table.rows) == expected
+    assert len(read_state(spark, str(taken[1]), "counts", limit=1).rows) == 1
+    with pytest.raises(SavepointNotFound, match="it has counts"):
+        read_state(spark, str(taken[1]), "other")
+
+
+def test_two_jobs_from_one_savepoint_do_not_name_their_files_alike(
+    spark: SparkSession, tmp_path: Path, taken: tuple[Input, Path]
+) -> None:
+    identities = set()
+    for name in ("job2", "job3"):
+        restore(spark, RestoreSettings(str(taken[1])), str(tmp_path / name), None)
+        identities.add((tmp_path / name / "query-counts/sink-identity").read_text())
+    assert len(identities) == 2

@@ -1,0 +1,186 @@
+"""Checkpoints and savepoints of unmodified PySpark scripts."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from integration.spark.savepoint_support import Input, read_manifest, wait_until
+from integration.spark.translate_support import make_session
+from yarnflow.core.checkpoint_messages import (
+    AfterSavepoint,
+    CheckpointKind,
+    CheckpointOrder,
+    CheckpointOutcome,
+    RestoreSettings,
+)
+from yarnflow.core.program_shape import ProgramShape
+from yarnflow.errors import LeaseLost, StorageError, YarnflowError
+from yarnflow.spark.progress import ProgressCollector
+from yarnflow.spark.savepoints import restore
+from yarnflow.spark.script import ScriptProgram
+
+SCRIPT = """
+import sys
+from pyspark.sql import SparkSession
+spark = SparkSession.builder.getOrCreate()
+numbers = (spark.readStream.schema("n bigint, k bigint, at timestamp").option("maxFilesPerTrigger", 1)
+           .parquet(sys.argv[1]))
+query = numbers.writeStream.OPTIONS.option("path", sys.argv[2]).start()
+query.awaitTermination()
+"""
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkSession]:
+    session = make_session()
+    yield session
+    session.stop()
+
+
+@pytest.fixture(autouse=True)
+def _nothing_left_running(spark: SparkSession) -> Iterator[None]:
+    """A test that fails must not make the next one fail."""
+    yield
+    for query in spark.streams.active:
+        query.stop()
+
+
+class ScriptJob:
+    """A script in this process; main runs in this thread, so what else happens does so beside it."""
+
+    def __init__(self, spark: SparkSession, directory: Path, options: str, source: Input, out: Path) -> None:
+        spark.conf.unset("spark.sql.streaming.checkpointLocation")
+        text = SCRIPT.replace("OPTIONS", options)
+        self.program = ScriptProgram(
+            spark,
+            {"job.py": text.encode()},
+            ["job.py", str(source.directory), str(out)],
+            directory,
+            str(directory / "checkpoint"),
+            ProgressCollector(),
+        )
+        self.outcomes: list[CheckpointOutcome] = []
+
+    def run(self, *orders: CheckpointOrder, after: Path) -> None:
+        """Run to the end; once a file is there, the orders are given, and then the job is canceled."""
+
+        def give() -> None:
+            try:
+                wait_until(after.exists, str(after))
+                for order in orders:
+                    self.outcomes.append(self.program.take_checkpoint(order))
+            finally:
+                self.program.stop()
+
+        beside = threading.Thread(target=give, daemon=True)
+        self.program.start()
+        beside.start()
+        self.program.await_end()
+        beside.join(240)
+
+
+def savepoint(target: Path, after: AfterSavepoint) -> CheckpointOrder:
+    return CheckpointOrder(1, CheckpointKind.SAVEPOINT, after, str(target))
+
+
+NAMED = 'format("parquet").queryName("copy")'
+
+
+def test_stopped_with_a_savepoint_and_gone_on(spark: SparkSession, tmp_path: Path) -> None:
+    source, out = Input(tmp_path / "in"), tmp_path / "out"
+    source.add(15)
+    job = ScriptJob(spark, tmp_path / "job1", NAMED, source, out)
+    commits = tmp_path / "job1/checkpoint/copy/commits"
+    checkpoint = CheckpointOrder(1, CheckpointKind.CHECKPOINT)
+    stop = savepoint(tmp_path / "savepoint", AfterSavepoint.STOP)
+    job.run(checkpoint, stop, savepoint(tmp_path / "late", AfterSavepoint.STOP), after=commits / "2")
+    first, stopped, late = job.outcomes
+    assert (first.failure, stopped.failure, late.failure) == ("", "", "the job has ended")
+    last = stopped.positions[0].batch_id
+    assert 2 <= first.positions[0].batch_id <= last < 15, "stopped in the middle of the input"
+    state = restore(
+        spark,
+        RestoreSettings(str(tmp_path / "savepoint")),
+        str(tmp_path / "job2/checkpoint"),
+        ProgramShape("SCRIPT"),
+    )
+    assert state is not None
+    job = ScriptJob(spark, tmp_path / "job2", NAMED, source, out)
+    job.run(after=tmp_path / "job2/checkpoint/copy/commits/15")
+    # Spark's own file sink lists in its log what counts
+    rows = spark.read.parquet(str(out)).select("n").collect()
+    assert Counter(row.n for row in rows) == Counter(range(source.written))
+    assert read_manifest(tmp_path / "savepoint").program.kind == "SCRIPT"
+
+
+def test_what_a_script_cannot_do_is_said(spark: SparkSession, tmp_path: Path) -> None:
+    source = Input(tmp_path / "in")
+    own = tmp_path / "own"
+    options = f'format("parquet").queryName("copy").option("checkpointLocation", {str(own)!r})'
+    job = ScriptJob(spark, tmp_path / "job", options, source, tmp_path / "out")
+    job.run(
+        savepoint(tmp_path / "s", AfterSavepoint.DRAIN),
+        savepoint(tmp_path / "s", AfterSavepoint.CONTINUE),
+        after=own / "commits/0",
+    )
+    drained, placed = (outcome.failure for outcome in job.outcomes)
+    assert "stop without --drain" in drained
+    assert re.search("copy keeps its checkpoint in .*own.* leave out the option checkpointLocation", placed)
+    assert not (tmp_path / "s").exists()
+
+
+def test_a_stop_that_cannot_be_saved_fails_the_job(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def out_of_space(*_: object) -> None:
+        raise StorageError("no space left")
+
+    monkeypatch.setattr("yarnflow.spark.savepoint_writer.copy_files", out_of_space)
+    source = Input(tmp_path / "in")
+    job = ScriptJob(spark, tmp_path / "job", NAMED, source, tmp_path / "out")
+    with pytest.raises(YarnflowError, match="the savepoint failed"):
+        run = savepoint(tmp_path / "savepoint", AfterSavepoint.STOP)
+        # canceled by nobody: else the failure would be nobody's either
+        job.program.start()
+        threading.Thread(
+            target=lambda: (
+                wait_until((tmp_path / "job/checkpoint/copy/commits/0").exists, "a batch"),
+                job.outcomes.append(job.program.take_checkpoint(run)),
+            ),
+            daemon=True,
+        ).start()
+        job.program.await_end()
+    assert job.outcomes[0].failure
+    assert (tmp_path / "job/checkpoint/copy/commits/0").exists()
+
+
+def test_a_fenced_driver_calls_no_batch_function(spark: SparkSession, tmp_path: Path) -> None:
+    source, out = Input(tmp_path / "in"), tmp_path / "out"
+    text = SCRIPT.replace(
+        'OPTIONS.option("path", sys.argv[2])',
+        'foreachBatch(lambda frame, _: frame.write.mode("append").parquet(sys.argv[2])).queryName("each")',
+    )
+
+    def fence() -> None:
+        raise LeaseLost("the lease of this driver is over")
+
+    program = ScriptProgram(
+        spark,
+        {"job.py": text.encode()},
+        ["job.py", str(source.directory), str(out)],
+        tmp_path / "job",
+        str(tmp_path / "job/checkpoint"),
+        ProgressCollector(),
+        fence=fence,
+    )
+    program.start()
+    with pytest.raises(YarnflowError, match="LeaseLost|lease of this driver"):
+        program.await_end()
+    assert not out.exists()
