@@ -24,7 +24,7 @@ SCRIPTS = [path for path in sorted((ROOT / "scripts").iterdir()) if path.is_file
 #: a module with more lines than this holds more than one idea
 LINE_LIMIT = 800
 #: distribution → the module it is imported as, where the names differ
-IMPORT_NAMES = {"pyyaml": "yaml", "protobuf": "google"}
+IMPORT_NAMES = {"pyyaml": "yaml", "protobuf": "google", "venv-pack": "venv_pack"}
 #: needed by PySpark for what we ask of it, not imported by us
 INDIRECT = {"protobuf", "pandas"}
 #: come with a declared distribution: module → distribution

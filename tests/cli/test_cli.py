@@ -54,9 +54,7 @@ def dispatcher(monkeypatch: pytest.MonkeyPatch) -> FakeDispatcher:
     fake = FakeDispatcher()
     connections: list[FakeConnection] = []
 
-    def connect(
-        target: targets.Target, configuration: object, driver_stdout_fd: int | None = None
-    ) -> FakeConnection:
+    def connect(target: targets.Target, configuration: object, *_: object) -> FakeConnection:
         connections.append(FakeConnection(fake, target.owned))
         return connections[-1]
 
@@ -86,7 +84,7 @@ def _errors(capsys: pytest.CaptureFixture[str]) -> list[str]:
         (["submit", "-p", "0", "x.py"], 2, "0"),
         (["submit", "/none/x.py"], 21, "/none/x.py does not exist"),
         (["submit", "-t", "locl", "{program}"], 12, "did you mean local?"),
-        (["submit", "-t", "yarn-session", "{program}"], 12, "Known: local"),
+        (["submit", "-t", "kubernetes", "{program}"], 12, "Known: local"),
         (["submit", "-D", "paralelism.default=2", "{program}"], 11, "parallelism.default"),
         (["submit", "-Dparallelism.default=x", "{program}"], 12, "parallelism.default"),
         (["submit", "-Dparallelism.default", "{program}"], 10, "expected -Dkey=value"),

@@ -11,7 +11,7 @@ from tests.client.fakes import details
 from yarnflow.cli.view import LiveView, OutputPump, PlainView, make_view, query_cells, time_text
 from yarnflow.core.ids import JobId
 from yarnflow.core.messages import ClusterOverview, ErrorInfo, FailureInfo, QueryProgress
-from yarnflow.core.states import JobStatus
+from yarnflow.core.states import JobStatus, RestartLevel
 
 JOB = JobId("ab" * 16)
 S = JobStatus
@@ -134,3 +134,27 @@ def test_pump_carries_what_drivers_print(capsys: pytest.CaptureFixture[str]) -> 
     os.write(pump.write_fd, "1> grüße\nlast without newline".encode())
     pump.close()
     assert capsys.readouterr().out == "1> grüße\nlast without newline"
+
+
+def test_a_failover_is_no_failure_and_no_late_news() -> None:
+    out = io.StringIO()
+    view = PlainView(out)
+    adopted = FailureInfo(5, ErrorInfo("HA", "the master was lost"), "", RestartLevel.MASTER, True)
+    running = details(JobId("ab" * 16), 1, JobStatus.RUNNING)
+    view.changed(replace(running, timestamps_ms={"RUNNING": 1}), None)
+    # the new leader's times; its RECONCILING was over before anybody asked
+    taken_over = {"RUNNING": 9, "RECONCILING": 8}
+    view.changed(replace(running, version=2, timestamps_ms=taken_over, failures=(adopted,)), None)
+    ended = details(JobId("ab" * 16), 3, JobStatus.FINISHED)
+    view.changed(replace(ended, timestamps_ms={**taken_over, "FINISHED": 20}, failures=(adopted,)), None)
+    (line,) = out.getvalue().splitlines()
+    assert line.endswith("switched from state RUNNING to FINISHED.")
+
+
+def test_reconciling_is_shown_while_it_lasts() -> None:
+    out = io.StringIO()
+    view = PlainView(out)
+    for status in (JobStatus.RUNNING, JobStatus.RECONCILING, JobStatus.RUNNING):
+        view.changed(details(JobId("ab" * 16), 1, status), None)
+    states = [line.partition("from state ")[2] for line in out.getvalue().splitlines()]
+    assert states == ["RUNNING to RECONCILING.", "RECONCILING to RUNNING."]

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
+from yarnflow.core.checkpoint_messages import (
+    CheckpointInfo,
+    CheckpointKind,
+    CheckpointRequest,
+    CheckpointStatus,
+    CheckpointTrigger,
+    JobCheckpoints,
+)
 from yarnflow.core.ids import JobId
 from yarnflow.core.messages import (
     ClusterOverview,
@@ -30,6 +39,27 @@ def details(
     return JobDetails(overview, version, {status.value: 1000 + order}, error=error)
 
 
+def checkpoint(
+    number: int,
+    status: CheckpointStatus = CheckpointStatus.COMPLETED,
+    kind: CheckpointKind = CheckpointKind.CHECKPOINT,
+    path: str = "",
+    failure: str = "",
+) -> CheckpointInfo:
+    name = f"chk-{number}" if kind is CheckpointKind.CHECKPOINT else f"savepoint-ababab-{number:012x}"
+    done = status is CheckpointStatus.COMPLETED
+    return CheckpointInfo(
+        number,
+        kind,
+        status,
+        CheckpointTrigger.INTERVAL if kind is CheckpointKind.CHECKPOINT else CheckpointTrigger.SAVEPOINT,
+        trigger_ms=100_000 + number,
+        end_ms=-1 if status is CheckpointStatus.IN_PROGRESS else 102_500 + number,
+        external_path=path or (f"hdfs://n/checkpoints/{name}" if done else ""),
+        failure=failure,
+    )
+
+
 class FakeDispatcher:
     """Plays a script of states for every job."""
 
@@ -42,6 +72,11 @@ class FakeDispatcher:
         self.unreachable = False
         self.stay_running = False
         self.changed = threading.Condition()
+        #: given out one after another to whoever waits for a checkpoint; errors are raised
+        self.outcomes: list[CheckpointInfo | YarnflowError] = []
+        self.requests: list[tuple[JobId, CheckpointRequest]] = []
+        self.refusals: list[YarnflowError] = []
+        self.checkpoints = JobCheckpoints(JobId("0" * 32))
         self.on_poll: Callable[[int], None] = lambda version: None
 
     def leader(self) -> LeaderInfo:
@@ -81,6 +116,21 @@ class FakeDispatcher:
             self.cancelled.append(job_id)
             self.changed.notify_all()
 
+    def trigger_checkpoint(self, job_id: JobId, request: CheckpointRequest) -> None:
+        if self.refusals:
+            raise self.refusals.pop(0)
+        self.requests.append((job_id, request))
+
+    def await_checkpoint(self, job_id: JobId, request_id: str, timeout_ms: int) -> CheckpointInfo:
+        assert self.requests[-1][1].request_id == request_id
+        outcome = self.outcomes.pop(0)
+        if isinstance(outcome, YarnflowError):
+            raise outcome
+        return outcome
+
+    def job_checkpoints(self, job_id: JobId) -> JobCheckpoints:
+        return replace(self.checkpoints, job_id=job_id)
+
     def cluster_overview(self) -> ClusterOverview:
         return ClusterOverview(1, 2, 1, 1, 0, 0, 0, "0")
 
@@ -96,15 +146,28 @@ class FakeConnection:
         self._owned = owned
         self.lost: YarnflowError | None = None
         self.stops: list[tuple[bool, bool]] = []
-        #: (slots asked for, jobs submitted by then)
-        self.provided: list[tuple[int, int]] = []
+        #: slots asked for with each job
+        self.slots: list[int] = []
+        #: what a cluster that is gone has left
+        self.left: JobDetails | None = None
 
     @property
     def owned(self) -> bool:
         return self._owned
 
-    def provide(self, required_slots: int) -> None:
-        self.provided.append((required_slots, len(self.dispatcher.submissions)))
+    @property
+    def named_by(self) -> str:
+        return "" if self._owned else "-m host:1"
+
+    def submit(self, submission: JobSubmission, required_slots: int) -> JobSubmitted:
+        self.slots.append(required_slots)
+        return self.dispatcher.submit_job(submission)
+
+    def cluster_of(self, job_id: JobId) -> FakeConnection:
+        return self
+
+    def final_details(self, job_id: JobId) -> JobDetails | None:
+        return self.left
 
     def gateway(self) -> FakeDispatcher:
         return self.dispatcher

@@ -7,16 +7,19 @@ import threading
 
 import pytest
 
-from tests.client.fakes import FakeConnection, FakeDispatcher, Listener
+from tests.client.fakes import FakeConnection, FakeDispatcher, Listener, details
 from yarnflow.client.executor import ClusterExecutor, script_submission, shipped_options
 from yarnflow.client.job_client import ClusterJobClient
 from yarnflow.client.program import Program
 from yarnflow.config.configuration import Configuration
 from yarnflow.core.ids import JobId, VertexId, is_job_id
-from yarnflow.core.messages import ErrorInfo, ProgramKind
+from yarnflow.core.messages import ErrorInfo, JobSubmission, JobSubmitted, ProgramKind
 from yarnflow.core.states import JobStatus
 from yarnflow.errors import (
+    AuthenticationFailed,
+    DuplicateJob,
     JobCanceled,
+    JobError,
     JobFailed,
     ProgramNotFound,
     ResourceError,
@@ -24,6 +27,7 @@ from yarnflow.errors import (
     RpcUnavailable,
     SourceNotFound,
     UserCodeError,
+    YarnflowError,
 )
 from yarnflow.graph.codec import job_graph_from_json
 from yarnflow.graph.job_graph import JobGraph, JobVertex
@@ -128,8 +132,56 @@ def test_interrupt_leaves_a_remote_job_running() -> None:
     with pytest.raises(KeyboardInterrupt):
         client.await_result()
     assert dispatcher.cancelled == []
-    assert listener.notes == [f"The job goes on; cancel it with: yarnflow cancel {JOB}"]
+    assert listener.notes == [f"The job goes on; cancel it with: yarnflow cancel -m host:1 {JOB}"]
     dispatcher.cancel_job(JOB)  # lets the poll of the test end
+
+
+def test_interrupt_cancels_a_remote_job_when_asked_to() -> None:
+    dispatcher = FakeDispatcher([S.RUNNING])
+    _interrupt_when_running(dispatcher)
+    connection = FakeConnection(dispatcher, owned=False)
+    with pytest.raises(KeyboardInterrupt):
+        ClusterJobClient(connection, JOB, "flights", cancel_on_interrupt=True).await_result()
+    assert dispatcher.cancelled == [JOB]
+
+
+@pytest.mark.parametrize("error", [RpcUnavailable("gone"), AuthenticationFailed("somebody else's port")])
+def test_what_a_gone_cluster_left_is_the_end(error: YarnflowError) -> None:
+    dispatcher = FakeDispatcher()
+
+    def on_poll(version: int) -> None:
+        raise error
+
+    dispatcher.on_poll = on_poll
+    connection = FakeConnection(dispatcher, owned=False)
+    connection.left = details(JOB, 9, S.FINISHED)
+    connection.lost = ResourceError("and it is gone")
+    assert ClusterJobClient(connection, JOB, "flights").await_result() == connection.left
+    connection.left = details(JOB, 9, S.FAILED, error=ErrorInfo("USER_CODE", "ValueError: x"))
+    with pytest.raises(UserCodeError, match="ValueError: x"):
+        ClusterJobClient(connection, JOB, "flights").await_result()
+    connection.left = None
+    with pytest.raises(ResourceError, match="and it is gone"):
+        ClusterJobClient(connection, JOB, "flights").await_result()
+
+
+def test_a_wrong_secret_is_not_tried_again() -> None:
+    dispatcher = FakeDispatcher()
+    tries: list[int] = []
+
+    def on_poll(version: int) -> None:
+        tries.append(version)
+        raise AuthenticationFailed("wrong secret")
+
+    dispatcher.on_poll = on_poll
+    with pytest.raises(AuthenticationFailed):
+        ClusterJobClient(FakeConnection(dispatcher, owned=False), JOB, "flights").await_result()
+    assert len(tries) == 1
+
+
+def test_await_end_takes_every_end() -> None:
+    client, _ = _client(FakeDispatcher([S.RUNNING, S.FAILED]))
+    assert client.await_end().overview.status is S.FAILED
 
 
 def test_lost_cluster_is_named() -> None:
@@ -178,7 +230,7 @@ def test_executor_submits_graphs_with_the_programs_options_on_top() -> None:
     assert job_graph_from_json(submission.job_graph_json) == graph
 
 
-def test_slots_are_provided_before_each_submission() -> None:
+def test_each_submission_tells_its_slots() -> None:
     connection = FakeConnection(FakeDispatcher())
     executor = ClusterExecutor(connection, {}, Listener())
     vertices = tuple(
@@ -187,7 +239,91 @@ def test_slots_are_provided_before_each_submission() -> None:
     graph = JobGraph(JOB, "flights", ProgramKind.GRAPH, vertices=vertices)
     executor.submit(graph)
     executor.submit(graph)
-    assert connection.provided == [(6, 0), (6, 1)]
+    assert connection.slots == [6, 6]
+
+
+def _graph(name: str = "flights") -> JobGraph:
+    return JobGraph(JOB, name, ProgramKind.GRAPH)
+
+
+def _keys(dispatcher: FakeDispatcher) -> list[str]:
+    return [submission.job_key for submission in dispatcher.submissions]
+
+
+def test_names_are_keys_where_the_cluster_outlives_the_command() -> None:
+    dispatcher = FakeDispatcher()
+    executor = ClusterExecutor(FakeConnection(dispatcher), {}, Listener(), named_keys=True)
+    for name in "a", "b", "a", "a":
+        executor.submit(_graph(name))
+    assert _keys(dispatcher) == ["a", "b", "a#2", "a#3"]
+
+
+def test_a_key_of_ones_own_comes_before_names() -> None:
+    dispatcher = FakeDispatcher()
+    executor = ClusterExecutor(FakeConnection(dispatcher), {}, Listener(), job_key="k", named_keys=True)
+    executor.submit(_graph("a"))
+    executor.submit(_graph("b"))
+    assert _keys(dispatcher) == ["k", "k#2"]
+    nameless = ClusterExecutor(FakeConnection(dispatcher), {}, Listener())
+    nameless.submit(_graph("a"))
+    assert _keys(dispatcher)[-1] == ""
+
+
+class _Taken(FakeDispatcher):
+    """Another job has the key as long as it lives."""
+
+    OTHER = JobId("cd" * 16)
+
+    def submit_job(self, submission: JobSubmission) -> JobSubmitted:
+        if self.OTHER in self.cancelled:
+            return super().submit_job(submission)
+        return JobSubmitted(self.OTHER, attached_to_existing=True)
+
+
+def test_attach_to_the_job_that_has_the_key() -> None:
+    client = ClusterExecutor(FakeConnection(_Taken()), {}, Listener(), job_key="k").submit(_graph())
+    assert client.job_id == _Taken.OTHER
+
+
+def test_fail_when_a_job_has_the_key() -> None:
+    dispatcher = _Taken()
+    executor = ClusterExecutor(FakeConnection(dispatcher), {}, Listener(), job_key="k", on_existing="fail")
+    with pytest.raises(DuplicateJob, match=f"key k belongs to the live job {_Taken.OTHER}"):
+        executor.submit(_graph())
+    assert executor.clients == [] and dispatcher.cancelled == []
+
+
+def test_replace_the_job_that_has_the_key() -> None:
+    dispatcher = _Taken()
+    listener = Listener()
+    executor = ClusterExecutor(FakeConnection(dispatcher), {}, listener, job_key="k", on_existing="replace")
+    assert executor.submit(_graph()).job_id == JOB
+    assert dispatcher.cancelled == [_Taken.OTHER]
+    assert any(_Taken.OTHER in note for note in listener.notes)
+
+
+def test_replace_a_job_whose_cluster_is_about_to_end() -> None:
+    dispatcher = _Taken()
+
+    def gone(job_id: JobId) -> None:
+        dispatcher.cancelled.append(job_id)
+        raise RpcUnavailable("nobody listens")
+
+    dispatcher.cancel_job = gone  # type: ignore[method-assign]
+    executor = ClusterExecutor(FakeConnection(dispatcher), {}, Listener(), job_key="k", on_existing="replace")
+    assert executor.submit(_graph()).job_id == JOB
+
+
+def test_replace_a_job_that_ends_by_itself_meanwhile() -> None:
+    dispatcher = _Taken()
+
+    def too_late(job_id: JobId) -> None:
+        dispatcher.cancelled.append(job_id)
+        raise JobError("it is FINISHED already")
+
+    dispatcher.cancel_job = too_late  # type: ignore[method-assign]
+    executor = ClusterExecutor(FakeConnection(dispatcher), {}, Listener(), job_key="k", on_existing="replace")
+    assert executor.submit(_graph()).job_id == JOB
 
 
 def test_only_options_of_the_job_and_of_spark_go_with_it() -> None:

@@ -81,6 +81,18 @@ def test_runs_as_python_would(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert capsys.readouterr().out == f"['-p', '--x=1'] {tmp_path} beside {path}\n"
 
 
+@pytest.mark.parametrize("entry", ["elsewhere/shipped_module.py", "elsewhere"])
+def test_shipped_modules_are_found(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], entry: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(sys.modules, "shipped_module", raising=False)
+    (tmp_path / "elsewhere").mkdir()
+    _write(tmp_path / "elsewhere", "NAME = 'shipped'", "shipped_module.py")
+    path = _write(tmp_path, "import shipped_module\nprint(shipped_module.NAME)\n")
+    run_main(load_program(path), [str(tmp_path / entry)])
+    assert capsys.readouterr().out == "shipped\n"
+
+
 def test_failure_shows_the_users_frames_only(tmp_path: Path) -> None:
     path = _write(tmp_path, "def f(x):\n    return 1 / x\n\ntry:\n    {}['k']\nexcept KeyError:\n    f(0)\n")
     with pytest.raises(ProgramFailed, match="ZeroDivisionError: division by zero") as caught:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -24,8 +26,10 @@ DESCRIPTOR = ExecutorDescriptor(
 
 def processes(directory: Path) -> executors.SparkExecutorProcesses:
     configuration = Configuration.from_dict({"driver.class-data-sharing": "off"}, "test")
+    disks = (directory / "executors" / "tm-1", directory / "disk2")
+    places = executors.ExecutorPlaces(directory / "logs", "tm-1-", disks, {"data": directory})
     return executors.SparkExecutorProcesses(
-        configuration, directory, directory / "logs", "tm:1", "localhost", task_manager_memory(), b"cluster"
+        configuration, places, "localhost", task_manager_memory(), b"cluster"
     )
 
 
@@ -58,3 +62,33 @@ def test_a_directory_that_cannot_be_made_is_a_resource_error(tmp_path: Path) -> 
     (tmp_path / "executors").write_text("in the way")
     with pytest.raises(ResourceError, match="executor 0 of job 1+ cannot be started: .*executors"):
         processes(tmp_path).start(DESCRIPTOR)
+
+
+def test_every_executor_has_directories_of_its_own_which_go_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    specs: list[Any] = []
+    ends: list[Any] = []
+
+    def spawn(spec: Any) -> Any:
+        specs.append(spec)
+        return SimpleNamespace(pid=7, on_exit=ends.append, output_tail=lambda: "")
+
+    monkeypatch.setattr(executors, "spawn", spawn)
+    own = processes(tmp_path)
+    own.start(DESCRIPTOR)
+    own.start(replace(DESCRIPTOR, executor_id=ExecutorId("1")))
+    first, second = (spec.cwd for spec in specs)
+    assert first != second
+    assert specs[0].log_file.name == "tm-1-executor-0-11111111.log"
+    assert (first / "data").resolve() == tmp_path.resolve()
+    local = [Path(path) for path in specs[0].environment["SPARK_LOCAL_DIRS"].split(",")]
+    assert local == [first, tmp_path / "disk2" / first.name]
+    before = {thread.name for thread in threading.enumerate()}
+    ends[0](0)
+    for thread in threading.enumerate():
+        if thread.name not in before or thread.name == "executor-files":
+            thread.join()
+    assert not any(path.exists() for path in local)
+    # what is shared is not the executor's
+    assert second.is_dir() and tmp_path.is_dir()

@@ -57,15 +57,15 @@ def test_task_managers_wait_for_the_first_job_and_are_as_large_as_it_needs(
 ) -> None:
     cluster, calls = _started(tmp_path, monkeypatch)
     assert calls == [("made", 2), ("jobmanager", None), ("driver", 1600)]
-    cluster.provide(5)
-    cluster.provide(16)
+    cluster._provide(5)
+    cluster._provide(16)
     assert calls[3:] == [("workers", "3")]
     cluster.stop(forced=True)
 
 
 def test_slots_the_user_chose_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cluster, calls = _started(tmp_path, monkeypatch, **{"taskmanager.numberOfTaskSlots": "4"})
-    cluster.provide(16)
+    cluster._provide(16)
     assert calls[3:] == [("workers", "4")]
     cluster.stop(forced=True)
 

@@ -9,13 +9,16 @@ from pathlib import Path
 
 import pytest
 
+from tests.entrypoint.fake_ha import FakeHa
 from yarnflow.config.configuration import Configuration
 from yarnflow.core.messages import Fence, LeaderInfo
-from yarnflow.entrypoint import jobmanager, taskmanager
+from yarnflow.entrypoint import master, taskmanager
 from yarnflow.entrypoint.taskmanager import LeaderLink, TaskManager, advertised_host
-from yarnflow.errors import AuthenticationFailed, ResourceError, RpcError, RpcUnavailable
+from yarnflow.errors import AuthenticationFailed, LeadershipLost, ResourceError, RpcError, RpcUnavailable
 from yarnflow.process.channel import NoResourceProvider
 from yarnflow.process.dirs import write_json
+from yarnflow.rpc.gateways import ThriftGatewayFactory
+from yarnflow.testing.ha import FakeLeaderRetrieval, leader_info
 
 SECRET = b"0123456789abcdef0123456789abcdef"
 
@@ -100,6 +103,8 @@ class FakeServer:
     hosts: list[str] = []
     port = 1
 
+    def serve(self, services: object) -> None: ...
+
     def __init__(self, **options: object) -> None:
         FakeServer.hosts.append(str(options["host"]))
 
@@ -124,9 +129,33 @@ def test_servers_listen_where_they_are_reached(
     options: dict[str, str], expected: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(FakeServer, "hosts", [])
-    monkeypatch.setattr(jobmanager, "RpcServer", FakeServer)
+    monkeypatch.setattr(master, "RpcServer", FakeServer)
     monkeypatch.setattr(taskmanager, "RpcServer", FakeServer)
     configuration = Configuration.from_dict(options, "test")
-    jobmanager.JobManager(configuration, tmp_path, SECRET, NoDrivers(), NoResourceProvider())
+    master.JobManager(configuration, tmp_path, SECRET, NoDrivers(), NoResourceProvider(), FakeHa())
     TaskManager(configuration, tmp_path, "tm-1", "", SECRET)
     assert FakeServer.hosts == expected
+
+
+def test_the_link_follows_the_leader_of_zookeeper(tmp_path: Path) -> None:
+    retrieval = FakeLeaderRetrieval()
+    factory = ThriftGatewayFactory(SECRET, "tm", 1_000, 1 << 20)
+    link = LeaderLink(factory, tmp_path, Configuration.empty(), retrieval)
+    told: list[str] = []
+    link.on_new_leader(lambda: told.append("new"))
+    with pytest.raises(LeadershipLost, match="no master leads"):
+        link.resource_manager()
+    retrieval.set_leader(leader_info(2))
+    link.resource_manager()
+    assert link.accepted_fence.epoch == 2 and told == ["new"]
+    retrieval.set_leader(None)
+    retrieval.set_leader(leader_info(2))
+    assert told == ["new"], "the same leader again"
+    retrieval.set_leader(leader_info(3))
+    link.job_master()
+    assert link.accepted_fence.epoch == 3 and told == ["new", "new"]
+    link.forget_leader()
+    retrieval.set_leader(leader_info(2), tell=False)
+    with pytest.raises(ResourceError, match="older than the last one"):
+        link.resource_manager()
+    factory.close()

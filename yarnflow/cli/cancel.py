@@ -30,7 +30,7 @@ def command(
     """Cancel a job."""
     configuration = with_target(load_configuration(conf_dir, dynamic), target, jobmanager)
     job_id = checked_job_id(job)
-    with existing_cluster(configuration) as connection:
+    with existing_cluster(configuration, job_id) as connection:
         details = connection.gateway().job_details(job_id)
         if details.overview.status.globally_terminal:
             raise JobError(f"job {job_id} cannot be canceled: it is {details.overview.status.value} already")
@@ -39,7 +39,7 @@ def command(
         if detached:
             return
         waiting = ClusterJobClient(
-            connection,
+            connection.cluster_of(job_id),
             job_id,
             details.overview.name,
             make_view(live=False),

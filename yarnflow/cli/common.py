@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 CONF_DIR_VARIABLE: Final = "YARNFLOW_CONF_DIR"
+#: of cleaning up on YARN and HDFS before a second interrupt ends it
+CLEAN_UP_S: Final = 3.0
+#: how ``flink run -m`` asked for a cluster of its own on YARN
+YARN_CLUSTER: Final = "yarn-cluster"
 _HELP_NAMES: Final = {"help_option_names": ["-h", "--help"]}
 CONTEXT: Final[dict[str, Any]] = {**_HELP_NAMES}
 
@@ -58,8 +63,18 @@ def common_options(function: F) -> F:
 def cluster_options(function: F) -> F:
     """:func:`common_options` with ``-t`` and ``-m``."""
     for option in (
-        click.option("-m", "--jobmanager", metavar="HOST:PORT", help="Address of the JobManager."),
-        click.option("-t", "--target", metavar="TARGET", help="local or remote (option execution.target)."),
+        click.option(
+            "-m",
+            "--jobmanager",
+            metavar="HOST:PORT",
+            help="Address of the JobManager; of several masters some, with commas between them.",
+        ),
+        click.option(
+            "-t",
+            "--target",
+            metavar="TARGET",
+            help="local, remote, yarn-per-job, yarn-application or yarn-session (execution.target).",
+        ),
     ):
         function = option(function)
     return common_options(function)
@@ -90,33 +105,51 @@ def load_configuration(conf_dir: Path | None, dynamic: Sequence[str]) -> Configu
 
 def with_target(configuration: Configuration, target: str | None, jobmanager: str | None) -> Configuration:
     """Apply ``-t`` and ``-m``; an address without a target means the remote one."""
-    from yarnflow.config.options import client, cluster
+    from yarnflow.config.options import client
 
     values: dict[str, str] = {}
-    if jobmanager:
-        host, colon, port = jobmanager.rpartition(":")
-        if not colon or not host or not port.isdigit() or not 0 < int(port) < 65536:
-            raise InvalidOption(f"-m {jobmanager}: expected host:port")
-        values = {cluster.JOBMANAGER_RPC_ADDRESS.key: host, cluster.JOBMANAGER_RPC_PORT.key: port}
+    if jobmanager == YARN_CLUSTER:
+        values[client.TARGET.key] = "yarn-per-job"
+    elif jobmanager:
+        values = _masters(jobmanager)
         values[client.TARGET.key] = "remote"
     if target:
         values[client.TARGET.key] = target
     return configuration.with_values(values, source="command line") if values else configuration
 
 
-@contextmanager
-def existing_cluster(configuration: Configuration) -> Iterator[ClusterConnection]:
-    """Connect to a cluster that runs already, for verbs about its jobs."""
-    from yarnflow.client.targets import find_target
-    from yarnflow.config.options import client
+def _masters(text: str) -> dict[str, str]:
+    """Options that name one master, or several of a cluster."""
+    from yarnflow.config.options import cluster
 
-    name = configuration.get(client.TARGET) if configuration.is_set(client.TARGET) else "remote"
-    target = find_target(name)
-    if target.owned:
-        raise InvalidOption(
-            f"a {name} cluster lives only as long as its submit command; name a running one with -m host:port"
-        )
-    connection = target.connect(configuration)
+    hosts = []
+    for name in text.split(","):
+        host, colon, port = name.strip().rpartition(":")
+        if not colon or not host or not port.isdigit() or not 0 < int(port) < 65536:
+            raise InvalidOption(f"-m {text}: expected host:port, or several with commas between them")
+        hosts.append((host, port))
+    if len(hosts) == 1:
+        ((host, port),) = hosts
+        return {cluster.JOBMANAGER_RPC_ADDRESS.key: host, cluster.JOBMANAGER_RPC_PORT.key: port}
+    return {cluster.JOBMANAGER_RPC_ADDRESS.key: ",".join(f"{host}:{port}" for host, port in hosts)}
+
+
+@contextmanager
+def existing_cluster(configuration: Configuration, job_id: str = "") -> Iterator[ClusterConnection]:
+    """Connect to a cluster that runs already, for verbs about its jobs.
+
+    Parameters
+    ----------
+    job_id : str
+        The job the verb is about; on YARN its cluster is found by it.
+    """
+    from yarnflow.client.targets import find_target
+    from yarnflow.config.options import client, yarn
+
+    name = "yarn-session" if configuration.is_set(yarn.APPLICATION_ID) else "remote"
+    if configuration.is_set(client.TARGET):
+        name = configuration.get(client.TARGET)
+    connection = find_target(name).reach(configuration, job_id)
     try:
         yield connection
     finally:
@@ -132,11 +165,20 @@ def terminate_as_interrupt() -> None:
     signal.signal(signal.SIGTERM, on_term)
 
 
-def exit_on_signal(status: int) -> None:
-    """From now on TERM and INT end the process at once; the kernel ends its children."""
+def exit_on_signal(status: int, patience_s: float = 0.0) -> None:
+    """From now on TERM and INT end the process at once; the kernel ends its children.
+
+    Parameters
+    ----------
+    patience_s : float
+        Not in the first seconds: one interrupt may arrive as several signals, and what is left on
+        YARN and HDFS would stay there.
+    """
+    since_s = time.monotonic()
 
     def on_signal(number: int, frame: FrameType | None) -> None:
-        os._exit(status)
+        if time.monotonic() - since_s >= patience_s:
+            os._exit(status)
 
     signal.signal(signal.SIGTERM, on_signal)
     signal.signal(signal.SIGINT, on_signal)

@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict
 from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,6 +15,10 @@ from yarnflow.config.configuration import Configuration
 from yarnflow.core.ids import JobId, is_job_id
 from yarnflow.core.messages import ProgramKind
 from yarnflow.errors import NoExecuteCall
+
+if TYPE_CHECKING:
+    from yarnflow.client.program import Program
+    from yarnflow.graph.job_graph import JobGraph
 
 
 @click.command("info", context_settings={**CONTEXT, "allow_interspersed_args": False})
@@ -45,9 +49,9 @@ def command(
         raise click.UsageError("missing PROGRAM or JOB; usage: yarnflow info PROGRAM [ARGS...]")
     configuration = with_target(load_configuration(conf_dir, dynamic), target, jobmanager)
     if is_job_id(program):
-        with existing_cluster(configuration) as connection:
+        with existing_cluster(configuration, program) as connection:
             details = connection.gateway().job_details(JobId(program))
-        click.echo(json.dumps(_plain(asdict(details)), indent=2, ensure_ascii=False))
+        click.echo(json.dumps(plain_values(asdict(details)), indent=2, ensure_ascii=False))
         return
     if parallelism is not None:
         configuration = configuration.with_values({"parallelism.default": str(parallelism)}, source="-p")
@@ -62,9 +66,8 @@ def program_plan(path: str, arguments: tuple[str, ...], configuration: Configura
     NoExecuteCall
         It ended without one.
     """
-    from yarnflow.api.executor import GraphCollector, ProgramAborted, use_executor
     from yarnflow.client.executor import script_submission
-    from yarnflow.client.program import load_program, run_main
+    from yarnflow.client.program import load_program
     from yarnflow.config.options import job
     from yarnflow.graph.codec import job_graph_from_json
     from yarnflow.graph.plan import plan_json
@@ -75,20 +78,35 @@ def program_plan(path: str, arguments: tuple[str, ...], configuration: Configura
             program, configuration={}, parallelism=configuration.get(job.PARALLELISM_DEFAULT)
         )
         return plan_json(job_graph_from_json(submission.job_graph_json))
+    return plan_json(first_graph(program, configuration))
+
+
+def first_graph(program: Program, configuration: Configuration, files: tuple[str, ...] = ()) -> JobGraph:
+    """The job graph of a DataStream program's first ``execute``; nothing is submitted.
+
+    Raises
+    ------
+    NoExecuteCall
+        It ended without one.
+    """
+    from yarnflow.api.executor import GraphCollector, ProgramAborted, use_executor
+    from yarnflow.client.program import run_main
+
     collector = GraphCollector()
     try:
         with use_executor(collector, configuration.to_dict()):
-            run_main(program)
+            run_main(program, files)
     except ProgramAborted:
         pass
     if not collector.graphs:
-        raise NoExecuteCall(f"{path} ended without calling execute(): there is no plan to show")
-    return plan_json(collector.graphs[0])
+        raise NoExecuteCall(f"{program.path} ended without calling execute(): there is no plan to show")
+    return collector.graphs[0]
 
 
-def _plain(node: Any) -> Any:
+def plain_values(node: Any) -> Any:
+    """Values of messages as JSON has them."""
     if isinstance(node, dict):
-        return {key: _plain(value) for key, value in node.items()}
+        return {key: plain_values(value) for key, value in node.items()}
     if isinstance(node, (list, tuple)):
-        return [_plain(value) for value in node]
+        return [plain_values(value) for value in node]
     return node.value if isinstance(node, Enum) else node

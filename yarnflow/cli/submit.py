@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, Final, TypeVar
 
 import click
 
 from yarnflow.cli.common import (
+    CLEAN_UP_S,
     CONTEXT,
     Terminated,
     cluster_options,
@@ -21,24 +24,66 @@ from yarnflow.cli.common import (
     terminate_as_interrupt,
     with_target,
 )
-from yarnflow.cli.view import OutputPump, make_view
+from yarnflow.cli.restore_options import restore_options, restore_values, with_state
+from yarnflow.cli.view import OutputPump, View, make_view
 from yarnflow.client.cluster import ClusterConnection
 from yarnflow.client.executor import ClusterExecutor, script_submission, shipped_options
 from yarnflow.client.program import Program, load_program, run_main
-from yarnflow.client.targets import find_target, refuse_cluster_options
+from yarnflow.client.targets import Target, find_target, refuse_cluster_options
 from yarnflow.config.configuration import Configuration
-from yarnflow.config.options import client, job
-from yarnflow.core.messages import ProgramKind
-from yarnflow.errors import ConfigError, GraphError, InvalidOption, NoExecuteCall, ProgramError
+from yarnflow.config.option import AnyOption
+from yarnflow.config.options import client, cluster, job, memory, yarn
+from yarnflow.core.messages import JobSubmission, ProgramKind
+from yarnflow.errors import (
+    ConfigError,
+    GraphError,
+    InvalidOption,
+    NoExecuteCall,
+    ProgramError,
+    StateIncompatible,
+)
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+#: flag of Flink's YARN command line → the option it stands for
+_YARN_FLAGS: Final[dict[tuple[str, str], AnyOption]] = {
+    ("-yid", "--yarnapplicationId"): yarn.APPLICATION_ID,
+    ("-ynm", "--yarnname"): yarn.APPLICATION_NAME,
+    ("-yqu", "--yarnqueue"): yarn.APPLICATION_QUEUE,
+    ("-yjm", "--yarnjobManagerMemory"): memory.JOBMANAGER_PROCESS_SIZE_MIB,
+    ("-ytm", "--yarntaskManagerMemory"): memory.TASKMANAGER_PROCESS_SIZE_MIB,
+    ("-ys", "--yarnslots"): cluster.TASKMANAGER_SLOTS,
+}
+
+
+def _yarn_options(function: F) -> F:
+    """Habits of Flink's users; left out of the help, which names the options themselves."""
+    for flags, option in _YARN_FLAGS.items():
+        function = click.option(*flags, flags[0].lstrip("-"), hidden=True, help=option.key)(function)
+    return click.option("-yD", "yarn_dynamic", multiple=True, hidden=True)(function)
 
 
 @click.command("submit", context_settings={**CONTEXT, "allow_interspersed_args": False})
 @click.option("-d", "--detached", is_flag=True, help="Return once the cluster has accepted the job.")
 @click.option("-p", "--parallelism", type=click.IntRange(min=1), help="Default parallelism.")
-@click.option("--job-key", metavar="KEY", help="At most one live job has it; a second submit attaches to it.")
+@click.option("--job-key", metavar="KEY", help="At most one live job has it; default: the job's name.")
+@click.option(
+    "--on-existing",
+    type=click.Choice(["attach", "fail", "replace"]),
+    help="What to do when a live job has the key; default: attach.",
+)
 @click.option("--name", metavar="NAME", help="Name of the job.")
+@restore_options
+@click.option("--dry-run", is_flag=True, help="Show what YARN would be asked for, and submit nothing.")
+@click.option(
+    "-sae", "--shutdownOnAttachedExit", "shutdown_on_exit", is_flag=True, help="An interrupt cancels the job."
+)
 @click.option("-py", "--python", "python_program", metavar="FILE", help="The program, as Flink names it.")
 @click.option("-pyfs", "--pyFiles", "py_files", metavar="FILES", help="Comma list of .py, .zip, .egg files.")
+@click.option(
+    "-pyarch", "--pyArchives", "py_archives", metavar="FILES", help="Comma list of archives (path#directory)."
+)
+@_yarn_options
 @cluster_options
 @click.argument("program", required=False)
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
@@ -46,9 +91,17 @@ def command(
     detached: bool,
     parallelism: int | None,
     job_key: str | None,
+    on_existing: str | None,
     name: str | None,
+    from_savepoint: str | None,
+    restore: str | None,
+    claim_mode: str | None,
+    dry_run: bool,
+    shutdown_on_exit: bool,
     python_program: str | None,
     py_files: str | None,
+    py_archives: str | None,
+    yarn_dynamic: tuple[str, ...],
     target: str | None,
     jobmanager: str | None,
     dynamic: tuple[str, ...],
@@ -56,6 +109,7 @@ def command(
     verbose: bool,
     program: str | None,
     arguments: tuple[str, ...],
+    **flags: str | None,
 ) -> int:
     """Run PROGRAM on a cluster.
 
@@ -67,19 +121,35 @@ def command(
         program = python_program
     if program is None:
         raise click.UsageError("missing PROGRAM; usage: yarnflow submit [OPTIONS] PROGRAM [ARGS...]")
-    values: dict[str, str] = {}
+    values = restore_values(from_savepoint, restore, claim_mode)
     if parallelism is not None:
         values[job.PARALLELISM_DEFAULT.key] = str(parallelism)
     if job_key:
         values[job.JOB_KEY.key] = job_key
+    if on_existing:
+        values[client.ON_EXISTING.key] = on_existing
     if name:
         values[job.PIPELINE_NAME.key] = name
     if detached:
         values[client.ATTACHED.key] = "false"
-    configuration = with_target(load_configuration(conf_dir, dynamic), target, jobmanager)
+    if shutdown_on_exit:
+        values[client.SHUTDOWN_ON_ATTACHED_EXIT.key] = "true"
+    if py_archives:
+        values[yarn.SHIP_ARCHIVES.key] = py_archives
+    for names, option in _YARN_FLAGS.items():
+        text = flags[names[0].lstrip("-")]
+        if text is not None:
+            values[option.key] = text
+    if flags["yid"] and target is None:
+        target = "yarn-session"
+    configuration = with_target(load_configuration(conf_dir, (*dynamic, *yarn_dynamic)), target, jobmanager)
     configuration = configuration.with_values(values, source="command line")
     files = tuple(file for file in (py_files or "").split(",") if file)
-    return run_program(load_program(program, arguments), configuration, files, verbose=verbose)
+    loaded = load_program(program, arguments)
+    if dry_run:
+        click.echo(describe_program(loaded, configuration, files), nl=False)
+        return 0
+    return run_program(loaded, configuration, files, verbose=verbose)
 
 
 def run_program(
@@ -104,8 +174,9 @@ def run_program(
             f"a {target.name} cluster ends with its command, so its jobs cannot be detached; "
             "leave -d out, or submit to a standalone cluster with -m host:port"
         )
-    if not target.owned:
+    if not target.deploys:
         refuse_cluster_options(configuration)
+    configuration, check_graph = with_state(configuration, target.name)
     terminate_as_interrupt()
     view = make_view(refresh_ms=configuration.get(client.VIEW_REFRESH_MS), verbose=verbose)
     pump = OutputPump() if view.live and target.owned else None
@@ -113,17 +184,26 @@ def run_program(
     executor: ClusterExecutor | None = None
     forced, failed = False, False
     try:
-        connection = target.connect(configuration, pump.write_fd if pump is not None else None)
+        connection = target.connect(
+            configuration,
+            pump.write_fd if pump is not None else None,
+            view.note,
+            (program.path, *files) if target.runs_programs else (),
+        )
         executor = ClusterExecutor(
             connection,
             shipped_options(configuration),
             view,
             attached=attached,
             job_key=configuration.get(job.JOB_KEY),
+            named_keys=not target.owned,
+            on_existing=configuration.get(client.ON_EXISTING),
+            cancel_on_interrupt=configuration.get(client.SHUTDOWN_ON_ATTACHED_EXIT),
             timeout_ms=configuration.get(client.CLIENT_TIMEOUT_MS),
+            check_graph=check_graph,
         )
-        _execute(program, configuration, files, executor, attached)
-    except (ConfigError, GraphError, ProgramError):
+        _execute(target, program, configuration, files, connection, executor, view)
+    except (ConfigError, GraphError, ProgramError, StateIncompatible):
         # said completely by its message, unless a job ran before
         failed = executor is not None and bool(executor.clients)
         raise
@@ -133,7 +213,9 @@ def run_program(
     except KeyboardInterrupt as interrupt:
         # nobody waits for the logs of what he ended himself
         forced = True
-        exit_on_signal(143 if isinstance(interrupt, Terminated) else 130)
+        exit_on_signal(
+            143 if isinstance(interrupt, Terminated) else 130, 0.0 if target.owned else CLEAN_UP_S
+        )
         raise
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -146,28 +228,120 @@ def run_program(
     return 0
 
 
+def describe_program(program: Program, configuration: Configuration, files: tuple[str, ...]) -> str:
+    """What a submit would ask of YARN, as YAML.
+
+    Raises
+    ------
+    InvalidOption
+        The target asks nothing of YARN.
+    """
+    target = find_target(configuration.get(client.TARGET))
+    if target.mode is None or not target.deploys:
+        raise InvalidOption(
+            f"--dry-run shows the application that a submit makes on YARN; target {target.name} makes none"
+        )
+    from yarnflow.client.yarn import describe_submit
+    from yarnflow.client.yarn_submit import Request
+
+    if target.runs_programs:
+        request = Request(
+            program_name(program, configuration),
+            configuration.get(job.PARALLELISM_DEFAULT),
+            program_argv=(program.name, *program.arguments),
+        )
+        return describe_submit(configuration, target.mode, request, _say, (program.path, *files))
+    if program.kind is ProgramKind.SCRIPT:
+        submission, slots = _script(program, configuration, files)
+    else:
+        from yarnflow.cli.info import first_graph
+        from yarnflow.client.executor import graph_submission
+
+        graph = first_graph(program, configuration, files)
+        submission = graph_submission(graph, configuration=shipped_options(configuration))
+        slots = graph.required_slots()
+    return describe_submit(
+        configuration, target.mode, Request(submission.name, slots, submission=submission), _say
+    )
+
+
+def program_name(program: Program, configuration: Configuration) -> str:
+    """Name of a program's application: its job's, as far as it is known before it runs."""
+    return configuration.get(job.PIPELINE_NAME) or Path(program.name).stem
+
+
+def _say(text: str) -> None:
+    click.echo(text, err=True)
+
+
 def _execute(
+    target: Target,
     program: Program,
     configuration: Configuration,
     files: tuple[str, ...],
+    connection: ClusterConnection,
     executor: ClusterExecutor,
-    attached: bool,
+    view: View,
 ) -> None:
-    if program.kind is ProgramKind.SCRIPT:
-        parallelism = configuration.get(job.PARALLELISM_DEFAULT)
-        submission = script_submission(
-            program,
-            configuration=shipped_options(configuration),
-            parallelism=parallelism,
-            name=configuration.get(job.PIPELINE_NAME),
-            job_key=configuration.get(job.JOB_KEY),
-            files=files,
-        )
-        executor.submit_job(submission, parallelism)
+    attached = configuration.get(client.ATTACHED)
+    if target.runs_programs:
+        _run_there(program, configuration, connection, executor, view)
+    elif program.kind is ProgramKind.SCRIPT:
+        executor.submit_job(*_script(program, configuration, files))
     else:
         _run_main(program, configuration, files, executor)
     if attached:
         executor.await_all()
+
+
+def _script(
+    program: Program, configuration: Configuration, files: tuple[str, ...]
+) -> tuple[JobSubmission, int]:
+    """A PySpark script as a submission, and the slots it wants."""
+    parallelism = configuration.get(job.PARALLELISM_DEFAULT)
+    submission = script_submission(
+        program,
+        configuration=shipped_options(configuration),
+        parallelism=parallelism,
+        name=configuration.get(job.PIPELINE_NAME),
+        files=files,
+    )
+    return submission, parallelism
+
+
+def _run_there(
+    program: Program,
+    configuration: Configuration,
+    connection: ClusterConnection,
+    executor: ClusterExecutor,
+    view: View,
+) -> None:
+    """Have the program run beside the JobManager, and follow all of its jobs."""
+    from yarnflow.client.follow import Follower
+    from yarnflow.client.yarn import YarnDeployer
+
+    assert isinstance(connection, YarnDeployer)
+    name = program_name(program, configuration)
+    key = executor.key_for(name)
+    slots = configuration.get(job.PARALLELISM_DEFAULT)
+    answer = executor.settled(
+        lambda: connection.submit_program(name, program.arguments, slots, key), key, name
+    )
+    if answer.attached_to_existing or not configuration.get(client.ATTACHED):
+        executor.watch(answer, name)
+        return
+    application = connection.application_of(answer.job_id)
+    try:
+        Follower(application, view, configuration.get(client.CLIENT_TIMEOUT_MS)).follow()
+    except KeyboardInterrupt:
+        if configuration.get(client.SHUTDOWN_ON_ATTACHED_EXIT):
+            view.note(f"Ending application {application.application_id}.")
+            application.gateway().shut_down_cluster()
+        else:
+            view.note(
+                f"The application goes on; end it with: yarn application -kill {application.application_id}"
+            )
+        raise
 
 
 def _run_main(

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TextIO
 
 from yarnflow.core.ids import JobId
 from yarnflow.core.messages import ClusterOverview, FailureInfo, JobDetails, QueryProgress
-from yarnflow.core.states import JobStatus
+from yarnflow.core.states import JobStatus, RestartLevel
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -92,10 +92,15 @@ class _StateLines:
         title = f"Job {overview.name} ({overview.job_id})"
         last = self._status.get(overview.job_id)
         for failure in details.failures[self._failures.get(overview.job_id, 0) :]:
+            if failure.recovered and failure.level is RestartLevel.MASTER:
+                continue  # the job did not notice, and who waits is told of the new leader
             where = f" on {failure.location}" if failure.location else ""
             yield f"{title}: failure{where} ({failure.level.value}): {failure.error.message}"
         self._failures[overview.job_id] = len(details.failures)
         seen = self._seen.setdefault(overview.job_id, set())
+        if overview.status is last:
+            # what it went through meanwhile is no news later on
+            seen.update(_states_since(details, seen))
         for status in _states_since(details, seen) if overview.status is not last else ():
             if last is not None:
                 yield f"{title} switched from state {last.value} to {status.value}."

@@ -8,31 +8,21 @@ from __future__ import annotations
 from typing import Protocol
 
 from yarnflow.core.ids import JobId
-from yarnflow.core.messages import ClusterOverview, JobDetails
+from yarnflow.core.messages import ClusterOverview, JobDetails, JobSubmission, JobSubmitted
 from yarnflow.core.ports import DispatcherGateway
 from yarnflow.errors import YarnflowError
 
 
-class ClusterConnection(Protocol):
-    """A cluster a program can be submitted to."""
+class JobCluster(Protocol):
+    """A JobManager and the jobs it knows."""
 
     @property
     def owned(self) -> bool:
         """The cluster lives only as long as this process: an interrupt cancels its jobs."""
 
-    def provide(self, required_slots: int) -> None:
-        """See that there are TaskManagers for a job that is about to be submitted.
-
-        Parameters
-        ----------
-        required_slots : int
-            Slots the job wants.
-
-        Raises
-        ------
-        YarnflowError
-            They cannot be started.
-        """
+    @property
+    def named_by(self) -> str:
+        """The option by which other commands find it; empty where they cannot or need none."""
 
     def gateway(self) -> DispatcherGateway:
         """The Dispatcher; waits until a cluster that is starting serves.
@@ -45,6 +35,30 @@ class ClusterConnection(Protocol):
 
     def failure(self) -> YarnflowError | None:
         """Why the cluster is gone, when this process knows."""
+
+    def final_details(self, job_id: JobId) -> JobDetails | None:
+        """How a job ended, left behind by a cluster that is gone; None = nothing is known."""
+
+
+class ClusterConnection(JobCluster, Protocol):
+    """A cluster, or the makings of one, that a program can be submitted to."""
+
+    def submit(self, submission: JobSubmission, required_slots: int) -> JobSubmitted:
+        """Hand a job over; returns when a running JobManager has accepted it.
+
+        Parameters
+        ----------
+        required_slots : int
+            Slots the job wants; TaskManagers that can be started are started for them.
+
+        Raises
+        ------
+        YarnflowError
+            It was not accepted, or there is no cluster for it.
+        """
+
+    def cluster_of(self, job_id: JobId) -> JobCluster:
+        """The cluster that runs a job which was submitted here, or attached to."""
 
     def stop(self, *, forced: bool, failed: bool) -> str:
         """Let go of the cluster; ends it when it is owned.  Idempotent.

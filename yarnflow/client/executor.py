@@ -8,24 +8,28 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from yarnflow.client.cluster import ClusterConnection, JobListener
-from yarnflow.client.job_client import ClusterJobClient
+from yarnflow.client.job_client import ClusterJobClient, cancel_command
 from yarnflow.client.program import Program
 from yarnflow.config.configuration import Configuration
 from yarnflow.config.option import Scope
 from yarnflow.config.options import OPTIONS_BY_KEY, PASSED_THROUGH
 from yarnflow.core.ids import JobId, VertexId
-from yarnflow.core.messages import JobSubmission, ProgramKind
-from yarnflow.errors import ProgramNotFound, YarnflowError
+from yarnflow.core.messages import JobSubmission, JobSubmitted, ProgramKind
+from yarnflow.errors import DuplicateJob, JobError, ProgramNotFound, RpcError, YarnflowError
 from yarnflow.graph.codec import job_graph_to_json
 from yarnflow.graph.job_graph import JobGraph, JobVertex
 
 SCRIPT_VERTEX_NAME: Final = "PySpark script"
 DEFAULT_MAX_PARALLELISM: Final = 128
+#: between two attempts to replace a job
+_RETRY_S: Final = 0.2
 
 
 def new_job_id() -> JobId:
@@ -132,8 +136,16 @@ class ClusterExecutor:
         Whether ``execute`` in the program waits for the end of the job.
     job_key : str
         For the program's (only) job.
+    named_keys : bool
+        Without ``job_key`` a job's name is its key: the cluster outlives the command.
+    on_existing : str
+        ``client.on-existing``: attach, fail or replace.
+    cancel_on_interrupt : bool
+        An interrupt cancels the job although its cluster outlives the command.
     timeout_ms : int
         ``client.timeout``.
+    check_graph : callable, optional
+        Raises an error for a job graph that is not to be handed over.
     """
 
     def __init__(
@@ -144,37 +156,110 @@ class ClusterExecutor:
         *,
         attached: bool = True,
         job_key: str = "",
+        named_keys: bool = False,
+        on_existing: str = "attach",
+        cancel_on_interrupt: bool = False,
         timeout_ms: int = 60_000,
+        check_graph: Callable[[JobGraph], None] | None = None,
     ) -> None:
         self._connection = connection
+        self._check_graph = check_graph
         self._configuration = dict(configuration)
         self._listener = listener
         self._attached = attached
         self._job_key = job_key
+        self._named_keys = named_keys
+        self._on_existing = on_existing
+        self._cancel_on_interrupt = cancel_on_interrupt
         self._timeout_ms = timeout_ms
+        self._replaced: set[JobId] = set()
+        self._keys_used: dict[str, int] = {}
         self.clients: list[ClusterJobClient] = []
 
     def submit(self, job_graph: JobGraph) -> ClusterJobClient:
         """Hand a job graph over; returns when the cluster has accepted it."""
+        if self._check_graph is not None:
+            self._check_graph(job_graph)
         return self.submit_job(
-            graph_submission(job_graph, configuration=self._configuration, job_key=self._job_key),
-            job_graph.required_slots(),
+            graph_submission(job_graph, configuration=self._configuration), job_graph.required_slots()
         )
 
     def submit_job(self, submission: JobSubmission, required_slots: int) -> ClusterJobClient:
-        """Hand any job over; returns when the cluster has accepted it."""
-        self._connection.provide(required_slots)
-        answer = self._connection.gateway().submit_job(submission)
+        """Hand any job over; returns when the cluster has accepted it.
+
+        Raises
+        ------
+        DuplicateJob
+            A live job has its key, and it was to fail then.
+        """
+        submission = replace(submission, job_key=self.key_for(submission.name))
+        answer = self.settled(
+            lambda: self._connection.submit(submission, required_slots), submission.job_key, submission.name
+        )
+        return self.watch(answer, submission.name)
+
+    def key_for(self, name: str) -> str:
+        """The key of the program's next job, if it is called ``name``; empty = none.
+
+        A program's jobs of one key are told apart by their order, which is the same in every run.
+        """
+        key = self._job_key or (name if self._named_keys else "")
+        if not key:
+            return ""
+        used = self._keys_used[key] = self._keys_used.get(key, 0) + 1
+        return key if used == 1 else f"{key}#{used}"
+
+    def settled(self, submit: Callable[[], JobSubmitted], key: str, name: str) -> JobSubmitted:
+        """Submit, and deal with a live job of the same key (``client.on-existing``).
+
+        Raises
+        ------
+        DuplicateJob
+            There is one, and the submit was to fail then.
+        """
+        give_up_s = time.monotonic() + self._timeout_ms / 1000
+        while True:
+            answer = submit()
+            if not answer.attached_to_existing or self._on_existing == "attach":
+                return answer
+            if self._on_existing == "fail":
+                cancel = cancel_command(self._connection.cluster_of(answer.job_id), answer.job_id)
+                raise DuplicateJob(
+                    f"job key {key} belongs to the live job {answer.job_id}; cancel it with `{cancel}`, or "
+                    "submit with --on-existing attach or replace"
+                )
+            try:
+                self._end_existing(answer.job_id, name)
+            except RpcError:
+                # its cluster may be about to end
+                if time.monotonic() >= give_up_s:
+                    raise
+                time.sleep(_RETRY_S)
+
+    def _end_existing(self, job_id: JobId, name: str) -> None:
+        if job_id not in self._replaced:
+            self._replaced.add(job_id)
+            self._listener.note(f"Cancelling job {job_id}, which has the same key.")
+        cluster = self._connection.cluster_of(job_id)
+        try:
+            cluster.gateway().cancel_job(job_id)
+            ClusterJobClient(cluster, job_id, name, timeout_ms=self._timeout_ms).await_end()
+        except JobError as error:
+            self._listener.note(f"It has ended already: {error}")
+
+    def watch(self, answer: JobSubmitted, name: str) -> ClusterJobClient:
+        """Keep track of a job that was accepted."""
         client = ClusterJobClient(
-            self._connection,
+            self._connection.cluster_of(answer.job_id),
             answer.job_id,
-            submission.name,
+            name,
             self._listener,
             attached=self._attached,
+            cancel_on_interrupt=self._cancel_on_interrupt,
             timeout_ms=self._timeout_ms,
         )
         self.clients.append(client)
-        self._listener.submitted(answer.job_id, submission.name, answer.attached_to_existing)
+        self._listener.submitted(answer.job_id, name, answer.attached_to_existing)
         return client
 
     def await_all(self) -> None:

@@ -13,14 +13,17 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from queue import Empty, SimpleQueue
 from types import FrameType
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
-from yarnflow.api.executor import JobExecutionResult
-from yarnflow.client.cluster import ClusterConnection, JobListener, SilentListener
+from yarnflow.client.cluster import JobCluster, JobListener, SilentListener
+from yarnflow.client.leader import LeaderFollowingDispatcher
+from yarnflow.client.savepoints import retained_state, retained_text
+from yarnflow.core.checkpoint_messages import CheckpointInfo
 from yarnflow.core.ids import JobId
-from yarnflow.core.messages import ClusterOverview, JobDetails
+from yarnflow.core.messages import ClusterOverview, Fence, JobDetails
 from yarnflow.core.states import JobStatus
 from yarnflow.errors import (
+    HaError,
     JobCanceled,
     JobFailed,
     RemoteError,
@@ -31,12 +34,23 @@ from yarnflow.errors import (
     error_from_code,
 )
 
+if TYPE_CHECKING:
+    from yarnflow.api.executor import JobExecutionResult
+
 #: a long poll returns after this time at the latest
 POLL_MS: Final = 5_000
 _RETRY_S: Final = 0.2
 
-#: new details (with an overview if it could be had), why there will be no more, or an interrupt
-_Change: TypeAlias = "tuple[JobDetails, ClusterOverview | None] | YarnflowError | KeyboardInterrupt"
+#: the only sign of a failover that a user sees
+LEADER_CHANGED: Final = "The leader of the cluster has changed; the job goes on."
+
+#: new details (with an overview if it could be had), a note, why there will be no more, or an interrupt
+_Change: TypeAlias = "tuple[JobDetails, ClusterOverview | None] | str | YarnflowError | KeyboardInterrupt"
+
+
+def cancel_command(cluster: JobCluster, job_id: JobId) -> str:
+    """What a user types to cancel a job."""
+    return " ".join(filter(None, ("yarnflow cancel", cluster.named_by, job_id)))
 
 
 def job_error(details: JobDetails) -> YarnflowError | None:
@@ -69,7 +83,7 @@ class ClusterJobClient:
 
     Parameters
     ----------
-    connection : ClusterConnection
+    connection : JobCluster
         Where it runs.
     job_id, name
         Which job.
@@ -77,18 +91,21 @@ class ClusterJobClient:
         Told of every change while somebody waits.
     attached : bool
         Whether the program that submitted it is to wait for its end.
+    cancel_on_interrupt : bool
+        An interrupt cancels it although its cluster outlives this process.
     timeout_ms : int
         How long an unreachable JobManager is tried again (``client.timeout``).
     """
 
     def __init__(
         self,
-        connection: ClusterConnection,
+        connection: JobCluster,
         job_id: JobId,
         name: str,
         listener: JobListener | None = None,
         *,
         attached: bool = True,
+        cancel_on_interrupt: bool = False,
         timeout_ms: int = 60_000,
     ) -> None:
         self._connection = connection
@@ -96,8 +113,10 @@ class ClusterJobClient:
         self._name = name
         self._listener = listener or SilentListener()
         self._attached = attached
+        self._cancel_on_interrupt = cancel_on_interrupt or connection.owned
         self._timeout_ms = timeout_ms
         self._last: JobDetails | None = None
+        self._retained: CheckpointInfo | None = None
         self._interrupt: KeyboardInterrupt | None = None
 
     @property
@@ -134,6 +153,9 @@ class ClusterJobClient:
 
     def get_job_execution_result(self) -> JobExecutionResult:
         """Wait for the end as :meth:`await_result`; a detached program does not wait."""
+        # whoever calls this has imported it already; scripts and verbs never pay for it
+        from yarnflow.api.executor import JobExecutionResult
+
         if not self._attached:
             return JobExecutionResult(self._job_id, -1)
         details = self.await_result()
@@ -159,12 +181,17 @@ class ClusterJobClient:
         RpcTimeout
             ``timeout_s`` is over; the job goes on.
         """
-        details = self.ended or self._wait(timeout_s)
-        if self._interrupt is not None:
-            raise self._interrupt
+        details = self.await_end(timeout_s)
         error = job_error(details)
         if error is not None:
             raise error
+        return details
+
+    def await_end(self, timeout_s: float | None = None) -> JobDetails:
+        """As :meth:`await_result`, but every end is a good one.  Raises RpcTimeout, interrupts."""
+        details = self.ended or self._wait(timeout_s)
+        if self._interrupt is not None:
+            raise self._interrupt
         return details
 
     def _wait(self, timeout_s: float | None) -> JobDetails:
@@ -190,17 +217,23 @@ class ClusterJobClient:
                         continue
                     if isinstance(change, YarnflowError):
                         raise change
+                    if isinstance(change, str):
+                        self._listener.note(change)
+                        continue
                     details, overview = change
                     self._last = details
                     self._listener.changed(details, overview)
                     if details.overview.status.terminal:
+                        if self._retained is not None:
+                            self._listener.note(retained_text(details, self._retained))
                         return details
         finally:
             stop.set()
 
     def _interrupted(self, interrupt: KeyboardInterrupt) -> None:
-        if not self._connection.owned:
-            self._listener.note(f"The job goes on; cancel it with: yarnflow cancel {self._job_id}")
+        if not self._cancel_on_interrupt:
+            command = cancel_command(self._connection, self._job_id)
+            self._listener.note(f"The job goes on; cancel it with: {command}")
             raise interrupt
         if self._interrupt is not None:
             raise interrupt
@@ -217,24 +250,28 @@ class ClusterJobClient:
 
     def _watch(self, put: Callable[[_Change], None], stop: threading.Event) -> None:
         version = -1
-        unreachable_since: float | None = None
+        leader: Fence | None = None
+        answered_s = time.monotonic()
         while not stop.is_set():
             try:
                 gateway = self._connection.gateway()
                 details = gateway.await_job_change(self._job_id, version, POLL_MS)
-                unreachable_since = None
-            except (RpcUnavailable, RpcTimeout) as error:
-                failure = self._connection.failure()
-                now = time.monotonic()
-                unreachable_since = unreachable_since if unreachable_since is not None else now
-                if failure is not None or (now - unreachable_since) * 1000 >= self._timeout_ms:
-                    put(failure or error)
+            except (RpcError, HaError) as error:
+                end = self._end_after(error, answered_s)
+                if end is not None:
+                    put(end)
                     return
                 stop.wait(_RETRY_S)
                 continue
             except YarnflowError as error:
                 put(error)
                 return
+            answered_s = time.monotonic()
+            now_leads = gateway.followed if isinstance(gateway, LeaderFollowingDispatcher) else None
+            if now_leads is not None and now_leads != leader:
+                if leader is not None:
+                    put(LEADER_CHANGED)
+                leader = now_leads
             if details.version == version:
                 continue
             version = details.version
@@ -242,11 +279,26 @@ class ClusterJobClient:
             if not details.overview.status.terminal:
                 try:
                     overview = gateway.cluster_overview()
-                except RpcError:
+                except (RpcError, HaError):
                     pass  # it only decorates the view
+            elif not self._connection.owned or details.overview.status is JobStatus.FAILED:
+                # at once: a cluster may end with its job; one of this command takes its files with it
+                self._retained = retained_state(self._connection, details)
             put((details, overview))
             if details.overview.status.terminal:
                 return
+
+    def _end_after(self, error: YarnflowError, answered_s: float) -> _Change | None:
+        """What a call without an answer means: the job's end, why it is given up, or None = try again."""
+        # a job that lived with its cluster may have ended with it
+        final = self._connection.final_details(self._job_id)
+        if final is not None:
+            return final, None
+        failure = self._connection.failure()
+        passing = isinstance(error, (RpcUnavailable, RpcTimeout, HaError))
+        if failure is None and passing and (time.monotonic() - answered_s) * 1000 < self._timeout_ms:
+            return None
+        return failure or error
 
 
 @contextmanager

@@ -116,7 +116,7 @@ def run_main(program: Program, search_path: Sequence[str] = ()) -> None:
     Parameters
     ----------
     search_path : sequence of str
-        Directories and archives that it may import from as well (``-pyfs``).
+        Modules, directories and archives that it may import from as well (``-pyfs``).
 
     Raises
     ------
@@ -132,7 +132,9 @@ def run_main(program: Program, search_path: Sequence[str] = ()) -> None:
     module.__file__ = str(file.absolute())
     module.__dict__["__builtins__"] = builtins
     sys.argv = [program.path, *program.arguments]
-    sys.path[:0] = [str(file.resolve().parent), *search_path]
+    # a module is found in its directory, others are themselves what is searched
+    searched = [str(Path(entry).parent) if entry.endswith(".py") else entry for entry in search_path]
+    sys.path[:0] = [str(file.resolve().parent), *searched]
     sys.modules["__main__"] = module
     try:
         exec(program.code, module.__dict__)

@@ -7,7 +7,7 @@ is named in one table and loaded only when it is used.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Final, cast
@@ -15,9 +15,9 @@ from typing import Final, cast
 from yarnflow.client.cluster import ClusterConnection
 from yarnflow.config.configuration import Configuration
 from yarnflow.config.option import AnyOption, Scope
-from yarnflow.config.options import ALL_OPTIONS, client, cluster, security
-from yarnflow.core.ports import DispatcherGateway, GatewayFactory
-from yarnflow.errors import ConfigError, InvalidOption, RpcUnavailable, YarnflowError
+from yarnflow.config.options import ALL_OPTIONS, client, cluster, ha, security, yarn
+from yarnflow.core.yarn import DeploymentMode
+from yarnflow.errors import InvalidOption
 
 Connect = Callable[..., ClusterConnection]
 
@@ -28,18 +28,80 @@ class Target:
 
     name: str
     description: str
-    #: ``module:function`` taking a Configuration (and ``driver_stdout_fd`` when owned)
+    #: ``module:function`` taking a Configuration; with ``driver_stdout_fd`` when owned, on YARN with
+    #: ``note`` and, if programs run there, ``program_files``
     factory: str
     #: the cluster ends with the command
     owned: bool = False
+    #: on YARN: how clusters are deployed there
+    mode: DeploymentMode | None = None
 
-    def connect(self, configuration: Configuration, driver_stdout_fd: int | None = None) -> ClusterConnection:
-        """Reach the cluster, or begin to start it."""
-        module, _, function = self.factory.partition(":")
-        connect = cast(Connect, getattr(import_module(module), function))
+    @property
+    def deploys(self) -> bool:
+        """Each submit makes a cluster of its own, so the cluster's options are taken from it."""
+        return self.owned or self.mode in (DeploymentMode.PER_JOB, DeploymentMode.APPLICATION)
+
+    @property
+    def runs_programs(self) -> bool:
+        """The program's main runs beside the JobManager and not in the command."""
+        return self.mode is DeploymentMode.APPLICATION
+
+    def connect(
+        self,
+        configuration: Configuration,
+        driver_stdout_fd: int | None = None,
+        note: Callable[[str], None] = print,
+        program_files: Sequence[str] = (),
+    ) -> ClusterConnection:
+        """Reach the cluster, or begin to start it.
+
+        Parameters
+        ----------
+        driver_stdout_fd : int, optional
+            Where drivers of an owned cluster write what the program prints.
+        note : callable
+            Told what the user may want to know while he waits.
+        program_files : sequence of str
+            A program that runs beside the JobManager, and its files.
+        """
+        connect = cast(Connect, _load(self.factory))
         if self.owned:
             return connect(configuration, driver_stdout_fd=driver_stdout_fd)
-        return connect(configuration)
+        if self.runs_programs:
+            return connect(configuration, note, program_files)
+        return connect(configuration) if self.mode is None else connect(configuration, note)
+
+    def reach(self, configuration: Configuration, job_id: str = "") -> ClusterConnection:
+        """Reach a cluster that runs already, for verbs about its jobs.
+
+        Parameters
+        ----------
+        job_id : str
+            The job the verb is about, where it is one job.
+
+        Raises
+        ------
+        InvalidOption
+            Such clusters end with their command.
+        """
+        if self.owned:
+            raise InvalidOption(
+                f"a {self.name} cluster lives only as long as its submit command; name a running one with "
+                f"-m host:port or -D{yarn.APPLICATION_ID.key}=…"
+            )
+        if self.mode is None:
+            return self.connect(configuration)
+        connect = cast(Connect, _load("yarnflow.client.yarn:connect_running"))
+        return connect(configuration, self.mode, _silent, job_id)
+
+
+def _load(function: str) -> object:
+    module, _, name = function.partition(":")
+    return getattr(import_module(module), name)
+
+
+def _silent(text: str) -> None:
+    pass
 
 
 TARGETS: Final[dict[str, Target]] = {
@@ -53,8 +115,26 @@ TARGETS: Final[dict[str, Target]] = {
         ),
         Target(
             "remote",
-            "the standalone cluster at jobmanager.rpc.address",
-            "yarnflow.client.targets:connect_remote",
+            "a standalone cluster, at jobmanager.rpc.address or found in ZooKeeper",
+            "yarnflow.client.remote:connect_remote",
+        ),
+        Target(
+            "yarn-per-job",
+            "a cluster of its own on YARN, main() in this command",
+            "yarnflow.client.yarn:connect_per_job",
+            mode=DeploymentMode.PER_JOB,
+        ),
+        Target(
+            "yarn-application",
+            "a cluster of its own on YARN, main() beside its JobManager",
+            "yarnflow.client.yarn:connect_application",
+            mode=DeploymentMode.APPLICATION,
+        ),
+        Target(
+            "yarn-session",
+            "a session that runs on YARN",
+            "yarnflow.client.yarn:connect_session",
+            mode=DeploymentMode.SESSION,
         ),
     )
 }
@@ -77,54 +157,6 @@ def find_target(name: str) -> Target:
     return target
 
 
-class RemoteCluster:
-    """A standalone cluster that somebody else runs.
-
-    Parameters
-    ----------
-    address : str
-        ``host:port`` of the JobManager.
-    factory : GatewayFactory
-        Opens connections.
-    """
-
-    def __init__(self, address: str, factory: GatewayFactory) -> None:
-        self._address = address
-        self._factory = factory
-        self._gateway: DispatcherGateway | None = None
-
-    @property
-    def owned(self) -> bool:
-        """It stays when the command ends."""
-        return False
-
-    def provide(self, required_slots: int) -> None:
-        """Its TaskManagers are started by whoever runs it."""
-
-    def gateway(self) -> DispatcherGateway:
-        """The Dispatcher of the leader there."""
-        if self._gateway is None:
-            gateway = self._factory.dispatcher(self._address)
-            try:
-                gateway.leader()
-            except RpcUnavailable as error:
-                raise RpcUnavailable(
-                    f"no JobManager answers at {self._address}: {error}; "
-                    "start one with `yarnflow jobmanager`, or name another with -m host:port"
-                ) from error
-            self._gateway = gateway
-        return self._gateway
-
-    def failure(self) -> YarnflowError | None:
-        """Only calls can tell."""
-        return None
-
-    def stop(self, *, forced: bool, failed: bool) -> str:
-        """Close the connections."""
-        self._factory.close()
-        return ""
-
-
 #: options of a cluster that its clients read as well
 _READ_BY_CLIENTS: Final[frozenset[AnyOption]] = frozenset(
     {
@@ -136,6 +168,15 @@ _READ_BY_CLIENTS: Final[frozenset[AnyOption]] = frozenset(
         cluster.IO_TMP_DIRS,
         cluster.LOG_CONFIG_FILE,
         security.CLUSTER_SECRET_FILE,
+        # how the leader is found
+        ha.HA_TYPE,
+        ha.ZOOKEEPER_QUORUM,
+        ha.ZOOKEEPER_ROOT,
+        ha.ZOOKEEPER_SESSION_TIMEOUT_MS,
+        ha.ZOOKEEPER_CONNECTION_TIMEOUT_MS,
+        ha.ZOOKEEPER_RETRY_WAIT_MS,
+        ha.ZOOKEEPER_MAX_RETRY_WAIT_MS,
+        ha.ZOOKEEPER_ACL,
     }
 )
 
@@ -161,38 +202,3 @@ def refuse_cluster_options(configuration: Configuration) -> None:
                 f"-D {option.key}: an option of the cluster, which runs already and does not take it from a "
                 f"job; set it in yarnflow-conf.yaml of its {owner} and start them again"
             )
-
-
-def connect_remote(configuration: Configuration) -> RemoteCluster:
-    """Factory of the ``remote`` target.
-
-    Raises
-    ------
-    ConfigError
-        The port is not one port, or the secret cannot be read.
-    """
-    port = configuration.get(cluster.JOBMANAGER_RPC_PORT)
-    if not port.isdigit() or port == "0":
-        raise InvalidOption(
-            f"{cluster.JOBMANAGER_RPC_PORT.key} is {port!r}: a client needs the one port the JobManager "
-            "serves at; name it with -m host:port"
-        )
-    from yarnflow.process.dirs import standalone_secret_file
-    from yarnflow.process.secret import read_secret
-    from yarnflow.rpc.gateways import ThriftGatewayFactory
-
-    path = standalone_secret_file(configuration)
-    if not path.exists() and not configuration.is_set(security.CLUSTER_SECRET_FILE):
-        raise ConfigError(
-            f"there is no standalone cluster of this user on this machine (no {path}); start one with "
-            f"`yarnflow jobmanager`, or copy the secret of another one here and set "
-            f"{security.CLUSTER_SECRET_FILE.key}"
-        )
-    secret = read_secret(path)
-    factory = ThriftGatewayFactory(
-        secret.encode("ascii"),
-        "client",
-        configuration.get(cluster.RPC_ASK_TIMEOUT_MS),
-        configuration.get(cluster.RPC_FRAME_SIZE_BYTES),
-    )
-    return RemoteCluster(f"{configuration.get(cluster.JOBMANAGER_RPC_ADDRESS)}:{port}", factory)

@@ -18,27 +18,36 @@ import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, TYPE_CHECKING, Final, NoReturn
 
 from yarnflow.config.configuration import Configuration
 from yarnflow.config.options import cluster as cluster_options
+from yarnflow.config.options import ha as ha_options
 from yarnflow.config.options import job as job_options
 from yarnflow.config.options import memory as memory_options
 from yarnflow.config.options import python as python_options
 from yarnflow.core.hosts import is_loopback
 from yarnflow.core.memory import driver_memory_of
 from yarnflow.errors import YarnflowError
+from yarnflow.ha.settings import is_highly_available
 from yarnflow.process.logs import log_settings, set_up_logging
 from yarnflow.process.secret import read_secret
 from yarnflow.process.spawn import wrap_command
-from yarnflow.spark.class_data_sharing import Role, default_cache_dir, jvm_flags
+from yarnflow.spark.class_data_sharing import Role, installed_flags
 from yarnflow.spark.java import JavaRuntime, find_java
 from yarnflow.spark.jvm import DRIVER_JVM_FLAGS, GatewayJvm, gateway_command, has_collector
+
+if TYPE_CHECKING:
+    from yarnflow.runtime.driver_services import DriverSettings
 
 logger = logging.getLogger(__name__)
 
 #: exit status when the owner of this process has gone
 _OWNER_GONE: Final = 3
+#: shortest time an earlier driver of the job is waited for
+_LEASE_WAIT_MS: Final = 30_000
+#: how long saying why it ends may keep a process that must end
+_LAST_WORDS_S: Final = 0.2
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -77,7 +86,10 @@ def driver_jvm_flags(java: JavaRuntime, configuration: Configuration) -> list[st
     flags = [flag for flag in DRIVER_JVM_FLAGS if not (has_collector([flag]) and has_collector(own))]
     flags.append(f"-XX:MaxMetaspaceSize={configuration.get(memory_options.DRIVER_METASPACE_MIB)}m")
     if configuration.get(python_options.CLASS_DATA_SHARING) != "off":
-        flags += jvm_flags(Role.DRIVER, java, default_cache_dir())
+        flags += installed_flags(Role.DRIVER, java)
+    if os.environ.get("TMPDIR"):
+        # Java does not look at it; a container's files must go with the container
+        flags.append(f"-Djava.io.tmpdir={os.environ['TMPDIR']}")
     # the user's come last, as the JVM takes the last of two
     return flags + own
 
@@ -94,7 +106,12 @@ def _launch(
     java: JavaRuntime, configuration: Configuration, memory_mib: int, host: str, log_file: Path
 ) -> GatewayJvm:
     memory = driver_memory_of(configuration, memory_mib)
-    command = gateway_command(java, memory.heap_mib, driver_jvm_flags(java, configuration))
+    command = gateway_command(
+        java,
+        memory.heap_mib,
+        driver_jvm_flags(java, configuration),
+        hadoop_conf_dir=os.environ.get("HADOOP_CONF_DIR", ""),
+    )
     # by the main thread, which lives as long as the process: the JVM dies with the thread that forked it
     return GatewayJvm.launch(command, host=host, log_file=log_file, wrap=wrap_command)
 
@@ -113,12 +130,19 @@ def _serve(
     # slow imports, while the JVM comes up
     from yarnflow.core.json_codec import from_json
     from yarnflow.core.messages import DriverAssignment
+    from yarnflow.entrypoint import ha_services
     from yarnflow.entrypoint.driver_backend import SparkBackend
     from yarnflow.process.clock import SystemClock
     from yarnflow.rpc.gateways import ThriftGatewayFactory, driver_service
     from yarnflow.rpc.server import RpcServer
-    from yarnflow.runtime.driver import Driver, DriverSettings, Milestones
+    from yarnflow.runtime.driver import Driver
+    from yarnflow.runtime.driver_leader import LeaderLink
+    from yarnflow.runtime.driver_services import Milestones
     from yarnflow.spark.session import warm_up
+
+    if is_highly_available(configuration):
+        # its client takes a while to import, and is needed at once when a lost driver is replaced
+        import yarnflow.ha.services  # noqa: F401
 
     clock = SystemClock()
     milestones = Milestones(clock, {"DRIVER_STARTED": started_ms})
@@ -138,27 +162,25 @@ def _serve(
         timeout_ms=configuration.get(cluster_options.RPC_ASK_TIMEOUT_MS),
         max_frame_bytes=configuration.get(cluster_options.RPC_FRAME_SIZE_BYTES),
     )
-    fence = assignment.fence
-    job_master = gateways.job_master(assignment.job_master_address, fence)
+    ha = ha_services.services_of(configuration, secret, parsed.cluster_dir)
+    link = LeaderLink(assignment.job_master_address, assignment.fence, gateways.job_master, ha.retrieval)
     driver = Driver(
         assignment,
         backend,
-        job_master,
+        link,
         clock,
         milestones,
         pid=os.getpid(),
-        halt=lambda: os._exit(0),
-        settings=DriverSettings(
-            report_interval_ms=configuration.get(job_options.DRIVER_REPORT_INTERVAL_MS),
-            executor_timeout_ms=configuration.get(cluster_options.SLOT_REQUEST_TIMEOUT_MS),
-        ),
+        halt=lambda error: end_process(jvm, error),
+        lease=ha.lease(assignment.job_id),
+        settings=driver_settings(configuration),
     )
     server = RpcServer(
         host=host if is_loopback(host) else configuration.get(cluster_options.JOBMANAGER_BIND_HOST),
         port_range="0",
         services={"Driver": driver_service(driver)},
         secret=secret,
-        fence=lambda: fence,
+        fence=lambda: link.fence,
         max_frame_bytes=configuration.get(cluster_options.RPC_FRAME_SIZE_BYTES),
     )
     server.start()
@@ -168,7 +190,49 @@ def _serve(
     finally:
         server.stop()
         gateways.close()
+        ha.close()
     return status
+
+
+def driver_settings(configuration: Configuration) -> DriverSettings:
+    """What the options mean for a driver's times."""
+    from yarnflow.runtime.driver_services import DriverSettings
+
+    get = configuration.get
+    return DriverSettings(
+        report_interval_ms=get(job_options.DRIVER_REPORT_INTERVAL_MS),
+        executor_timeout_ms=get(cluster_options.SLOT_REQUEST_TIMEOUT_MS),
+        # a driver that was cut off or frozen keeps its lease until ZooKeeper gives it up
+        lease_timeout_ms=max(_LEASE_WAIT_MS, 3 * get(ha_options.ZOOKEEPER_SESSION_TIMEOUT_MS)),
+        checkpoint_timeout_ms=get(job_options.CHECKPOINT_TIMEOUT_MS),
+        recovery_timeout_ms=get(ha_options.ADOPTION_TIMEOUT_MS),
+    )
+
+
+def end_process(jvm: GatewayJvm, error: YarnflowError | None) -> NoReturn:
+    """End this process at once, from any thread; its JVM first, which could still write.
+
+    Parameters
+    ----------
+    jvm : GatewayJvm
+    error : YarnflowError, optional
+        Why, for whoever started this process; None = it leaves as it was told to.
+    """
+    if error is None:
+        os._exit(0)
+    if jvm.alive:
+        # sooner than by this process's end
+        os.kill(jvm.pid, signal.SIGKILL)
+    # a log that cannot be written, or is locked by a thread that hangs, must not keep the process
+    speaker = threading.Thread(target=_say, args=(error,), name="last-words", daemon=True)
+    speaker.start()
+    speaker.join(_LAST_WORDS_S)
+    os._exit(error.exit_code)
+
+
+def _say(error: YarnflowError) -> None:
+    print(f"error: {error}", file=sys.stderr, flush=True)
+    logger.error("%s", error)
 
 
 class _AssignmentReader:

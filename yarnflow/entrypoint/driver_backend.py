@@ -1,12 +1,13 @@
 """Spark behind the protocol a driver sees.
 
-Joins ``spark`` (session, programs, progress) with what ``runtime.driver`` asks for, and decides
+Joins ``spark`` (session, programs, state, progress) with what ``runtime.driver`` asks for, and decides
 which of the job's options become which of Spark's settings.
 """
 
 from __future__ import annotations
 
 import logging
+import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -16,16 +17,20 @@ from yarnflow.config.configuration import Configuration
 from yarnflow.config.options import cluster as cluster_options
 from yarnflow.config.options import job as job_options
 from yarnflow.config.options import python as python_options
+from yarnflow.core.checkpoint_messages import CheckpointOrder, CheckpointOutcome
 from yarnflow.core.memory import task_manager_memory_of
 from yarnflow.core.messages import DriverAssignment, DriverDeployment, ProgramKind, QueryProgress
 from yarnflow.errors import DriverLost, YarnflowError
 from yarnflow.graph.codec import job_graph_from_json
 from yarnflow.graph.job_graph import JobGraph
-from yarnflow.runtime.driver import Attachment, Milestones, RunningProgram
+from yarnflow.graph.state_shape import shape_of
+from yarnflow.runtime.driver_services import Attachment, Milestones, RunningProgram
+from yarnflow.spark.checkpoint_job import JobIdentity
 from yarnflow.spark.graph_program import GraphProgram
 from yarnflow.spark.job_secret import spark_secret
 from yarnflow.spark.jvm import GatewayJvm
 from yarnflow.spark.progress import ProgressCollector, listen
+from yarnflow.spark.savepoints import restore as restore_state
 from yarnflow.spark.script import ScriptProgram
 from yarnflow.spark.session import DriverSession, SessionSettings, open_session
 from yarnflow.spark.user_errors import map_spark_error
@@ -63,13 +68,14 @@ def session_settings(
         state_backend=get(job_options.STATE_BACKEND),
         state_changelog=get(job_options.STATE_CHANGELOG),
         python_executable=get(python_options.PYTHON_EXECUTABLE),
-        local_dir=assignment.work_dir,
+        # in a container of YARN Spark takes the container's directories, and warns when others are named
+        local_dir="" if os.environ.get("CONTAINER_ID") else assignment.work_dir,
         user_options=options,
     )
 
 
 class SparkBackend:
-    """:class:`yarnflow.runtime.driver.DriverBackend` over one gateway JVM.
+    """:class:`yarnflow.runtime.driver_services.DriverBackend` over one gateway JVM.
 
     Parameters
     ----------
@@ -102,7 +108,7 @@ class SparkBackend:
         self._closed = threading.Event()
 
     def open(self, assignment: DriverAssignment) -> Attachment:
-        """Bring the session up; see :class:`~yarnflow.runtime.driver.DriverBackend`."""
+        """Bring the session up; see :class:`~yarnflow.runtime.driver_services.DriverBackend`."""
         self._configuration = self._configuration.with_values(assignment.configuration, "job")
         secret = spark_secret(self._cluster_secret, assignment.job_id)
         Path(assignment.work_dir).mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -132,14 +138,27 @@ class SparkBackend:
             logger.info("Executors could not be asked for: %s", type(error).__name__)
             return ()
 
-    def program(self, assignment: DriverAssignment, deployment: DriverDeployment) -> RunningProgram:
+    def restore(self, assignment: DriverAssignment, deployment: DriverDeployment) -> bool:
+        """Put the state of a savepoint or checkpoint where the job has none of its own yet."""
+        if deployment.restore is None:
+            return False
+        session = self._open_session()
+        shape = shape_of(job_graph_from_json(deployment.submission.job_graph_json))
+        try:
+            restored = restore_state(session.spark, deployment.restore, assignment.checkpoint_dir, shape)
+        except Exception as error:
+            raise _mapped(error) from error
+        return restored is not None
+
+    def program(
+        self, assignment: DriverAssignment, deployment: DriverDeployment, fence: Callable[[], None]
+    ) -> RunningProgram:
         """Translate the deployment's graph, or make ready its script."""
-        session = self._session
-        if session is None:
-            raise DriverLost("the driver's session is not up")
+        session = self._open_session()
         submission = deployment.submission
         graph = job_graph_from_json(submission.job_graph_json)
         configuration = self._configuration.with_values(submission.configuration, "job")
+        job = JobIdentity(submission.job_id, submission.name, submission.job_key)
         try:
             if not configuration.get_raw(_SHUFFLE_PARTITIONS):
                 session.spark.conf.set(_SHUFFLE_PARTITIONS, str(_widest(graph)))
@@ -147,17 +166,24 @@ class SparkBackend:
             program: RunningProgram
             if submission.kind is ProgramKind.SCRIPT:
                 self._progress.use_output_rows(None)
-                program = ScriptProgram(
+                script = ScriptProgram(
                     session.spark,
                     submission.files,
                     submission.script_argv,
                     Path(assignment.work_dir),
                     assignment.checkpoint_dir,
                     self._progress,
+                    job=job,
+                    fence=fence,
                 )
+                self._progress.use_directories(script.query_directory)
+                program = script
             else:
-                graph_program = GraphProgram(session.spark, graph, configuration, assignment.checkpoint_dir)
+                graph_program = GraphProgram(
+                    session.spark, graph, configuration, assignment.checkpoint_dir, job=job, fence=fence
+                )
                 self._progress.use_output_rows(graph_program.output_rows)
+                self._progress.use_directories(graph_program.query_directory)
                 program = graph_program
         except Exception as error:
             raise _mapped(error) from error
@@ -183,6 +209,11 @@ class SparkBackend:
         if self._session is not None and self._jvm.alive:
             self._session.stop()
         self._jvm.stop()
+
+    def _open_session(self) -> DriverSession:
+        if self._session is None:
+            raise DriverLost("the driver's session is not up")
+        return self._session
 
     def _progressed(self) -> None:
         if self._listener is not None:
@@ -213,6 +244,12 @@ class _Watched:
 
     def stop(self) -> None:
         self._program.stop()
+
+    def take_checkpoint(self, order: CheckpointOrder) -> CheckpointOutcome:
+        try:
+            return self._program.take_checkpoint(order)
+        except Exception as error:
+            raise self._mapped(error) from error
 
     def _mapped(self, error: Exception) -> YarnflowError:
         if not self._jvm.alive:

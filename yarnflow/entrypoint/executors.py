@@ -6,9 +6,13 @@ is started (``spark``) and how processes are (``process``).
 
 from __future__ import annotations
 
+import os
+import shutil
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from yarnflow.config.configuration import Configuration
 from yarnflow.config.options import python as python_options
@@ -17,12 +21,48 @@ from yarnflow.core.memory import TaskManagerMemory
 from yarnflow.core.messages import ExecutorDescriptor
 from yarnflow.errors import ResourceError
 from yarnflow.process.spawn import ChildProcess, ProcessSpec, spawn
-from yarnflow.spark.class_data_sharing import Role, default_cache_dir, jvm_flags
-from yarnflow.spark.executor_command import ExecutorSettings, executor_command
+from yarnflow.spark.class_data_sharing import Role, installed_flags
+from yarnflow.spark.executor_command import ExecutorCommand, ExecutorSettings, executor_command
 from yarnflow.spark.java import find_java
 from yarnflow.spark.job_secret import spark_secret
 
-_STOP_GRACE_S = 5.0
+_STOP_GRACE_S: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutorPlaces:
+    """Where the executors of one TaskManager keep their files.
+
+    Each gets a working directory of its own, so that files of one job are not in the way of
+    another's, with a link to everything in ``shared``; it goes with the executor.
+    """
+
+    #: directory of the log files, and what their names begin with
+    logs: Path
+    log_prefix: str
+    #: parents of the working directories, one on each disk; the working directory is on the first
+    scratch: tuple[Path, ...]
+    #: what users' code finds in its working directory: name → target
+    shared: dict[str, Path]
+
+    def log_file(self, descriptor: ExecutorDescriptor) -> Path:
+        """Where one executor and its Python workers write."""
+        name = f"executor-{descriptor.executor_id}-{descriptor.job_id[:8]}"
+        return self.logs / f"{self.log_prefix}{name}.log"
+
+    def make(self, descriptor: ExecutorDescriptor) -> tuple[Path, ...]:
+        """The directories of one executor, made.  Raises OSError."""
+        paths = tuple(
+            parent / f"{descriptor.job_id[:8]}-{descriptor.executor_id}" for parent in self.scratch
+        )
+        for path in paths:
+            path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        (paths[0] / "tmp").mkdir(exist_ok=True)
+        for name, target in self.shared.items():
+            link = paths[0] / name
+            if not link.is_symlink():
+                link.symlink_to(target)
+        return paths
 
 
 class SparkExecutorProcesses:
@@ -32,12 +72,7 @@ class SparkExecutorProcesses:
     ----------
     configuration : Configuration
         The cluster's.
-    cluster_dir : Path
-        Scratch files of executors lie below it.
-    logs : Path
-        Directory of the log files.
-    task_manager_id : str
-        Part of the names of logs and directories.
+    places : ExecutorPlaces
     host : str
         Name under which others reach this machine.
     memory : TaskManagerMemory
@@ -49,17 +84,13 @@ class SparkExecutorProcesses:
     def __init__(
         self,
         configuration: Configuration,
-        cluster_dir: Path,
-        logs: Path,
-        task_manager_id: str,
+        places: ExecutorPlaces,
         host: str,
         memory: TaskManagerMemory,
         secret: bytes,
     ) -> None:
         self._configuration = configuration
-        self._logs = logs
-        self._name = task_manager_id.replace(":", "-")
-        self._scratch = cluster_dir / "executors" / self._name
+        self._places = places
         self._host = host
         self._memory = memory
         self._secret = secret
@@ -75,10 +106,9 @@ class SparkExecutorProcesses:
         JavaUnavailable, ResourceError
             There is no usable Java, or the process cannot be started.
         """
-        secret = spark_secret(self._secret, descriptor.job_id)
         try:
-            self._scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
-            command = executor_command(descriptor, self._settings(), secret)
+            directories = self._places.make(descriptor)
+            command = self._command(descriptor, directories)
         except OSError as error:
             raise ResourceError(
                 f"executor {descriptor.executor_id} of job {descriptor.job_id} cannot be started: {error}; "
@@ -88,16 +118,15 @@ class SparkExecutorProcesses:
             ProcessSpec(
                 name=f"executor-{descriptor.executor_id}",
                 command=command.command,
-                log_file=self._logs
-                / f"{self._name}-{descriptor.job_id[:8]}-executor-{descriptor.executor_id}.log",
+                log_file=self._places.log_file(descriptor),
                 environment=command.environment,
-                cwd=self._scratch,
+                cwd=directories[0],
             )
         )
         key = (descriptor.job_id, descriptor.executor_id)
         with self._lock:
             self._children[key] = child
-        child.on_exit(lambda status: self._exited(key, child, status))
+        child.on_exit(lambda status: self._exited(key, child, status, directories))
         return child.pid
 
     def stop(self, executor_id: ExecutorId, job_id: JobId) -> None:
@@ -120,23 +149,35 @@ class SparkExecutorProcesses:
         """Call ``listener(job, executor, exit status, output tail)`` for each end."""
         self._listeners.append(listener)
 
-    def _exited(self, key: tuple[JobId, ExecutorId], child: ChildProcess, status: int) -> None:
+    def _exited(
+        self, key: tuple[JobId, ExecutorId], child: ChildProcess, status: int, directories: tuple[Path, ...]
+    ) -> None:
         with self._lock:
             self._children.pop(key, None)
+        # gigabytes of shuffle files may take their time, and others end meanwhile
+        threading.Thread(target=_remove, args=(directories,), name="executor-files", daemon=True).start()
         for listener in self._listeners:
             listener(*key, status, child.output_tail())
 
-    def _settings(self) -> ExecutorSettings:
+    def _command(self, descriptor: ExecutorDescriptor, directories: tuple[Path, ...]) -> ExecutorCommand:
         java = find_java()
         archive: list[str] = []
         if self._configuration.get(python_options.CLASS_DATA_SHARING) != "off":
-            archive = jvm_flags(Role.EXECUTOR, java, default_cache_dir())
-        return ExecutorSettings(
+            archive = installed_flags(Role.EXECUTOR, java)
+        settings = ExecutorSettings(
             java=java,
             host=self._host,
             heap_mib=self._memory.executor_heap_mib,
             metaspace_mib=self._memory.metaspace_mib,
             class_data_sharing=tuple(archive),
-            local_dirs=(str(self._scratch),),
+            local_dirs=tuple(str(path) for path in directories),
+            temporary_dir=str(directories[0] / "tmp"),
+            hadoop_conf_dir=os.environ.get("HADOOP_CONF_DIR", ""),
             python_executable=self._configuration.get(python_options.PYTHON_EXECUTABLE),
         )
+        return executor_command(descriptor, settings, spark_secret(self._secret, descriptor.job_id))
+
+
+def _remove(directories: tuple[Path, ...]) -> None:
+    for path in directories:
+        shutil.rmtree(path, ignore_errors=True)

@@ -15,7 +15,9 @@ from pathlib import Path
 from typing import Final
 
 from yarnflow.config.configuration import Configuration
-from yarnflow.config.options import cluster, job, memory, security
+from yarnflow.config.options import cluster, ha, job, memory, security
+from yarnflow.core.ids import JobId
+from yarnflow.core.messages import JobDetails, JobSubmission, JobSubmitted
 from yarnflow.core.ports import DispatcherGateway, GatewayFactory
 from yarnflow.errors import YarnflowError
 from yarnflow.process.cluster import ClusterSupervisor
@@ -119,6 +121,11 @@ class LocalCluster:
         return True
 
     @property
+    def named_by(self) -> str:
+        """Other commands cannot reach it."""
+        return ""
+
+    @property
     def directory(self) -> Path:
         """Runtime directory of the cluster."""
         return self._directory.path
@@ -145,14 +152,26 @@ class LocalCluster:
                 self._gateway = self._factory.dispatcher(address)
             return self._gateway
 
-    def provide(self, required_slots: int) -> None:
-        """Start the TaskManagers for the first job; later jobs take what there is.
+    def submit(self, submission: JobSubmission, required_slots: int) -> JobSubmitted:
+        """Hand a job over; the first one starts the TaskManagers, later ones take what there is.
 
         Parameters
         ----------
         required_slots : int
             Shared among the TaskManagers, unless ``taskmanager.numberOfTaskSlots`` is set.
         """
+        self._provide(required_slots)
+        return self.gateway().submit_job(submission)
+
+    def cluster_of(self, job_id: JobId) -> LocalCluster:
+        """It runs all of its jobs itself."""
+        return self
+
+    def final_details(self, job_id: JobId) -> JobDetails | None:
+        """Nothing is left of its jobs when it is gone."""
+        return None
+
+    def _provide(self, required_slots: int) -> None:
         with self._lock:
             if self._provided:
                 return
@@ -208,6 +227,8 @@ def local_configuration(configuration: Configuration, secret_file: Path) -> Conf
         cluster.TASKMANAGER_BIND_HOST.key: _HOST,
         cluster.TASKMANAGER_RPC_PORT.key: "0",
         security.CLUSTER_SECRET_FILE.key: str(secret_file),
+        # it ends with its command, so there is nobody to take over
+        ha.HA_TYPE.key: "none",
     }
     if not configuration.is_set(job.RESTART_EXPONENTIAL_ATTEMPTS):
         values[job.RESTART_EXPONENTIAL_ATTEMPTS.key] = str(LOCAL_RESTARTS)

@@ -2,7 +2,9 @@
 
 ``yarnflow jobmanager`` runs the JobManager and owns its drivers; ``yarnflow taskmanager`` runs a
 TaskManager and starts it again when it dies.  Without high availability a dead JobManager ends
-its supervisor with an error and its drivers are killed: nobody could take them over.
+its supervisor with an error and its drivers are killed: nobody could take them over.  With it any
+number of masters may run, on one machine as well: each has a directory of its own, and a dead
+JobManager is started again while its drivers run on.
 
 Flink counterparts: ``StandaloneSessionClusterEntrypoint``, ``TaskManagerRunner`` and the shell
 scripts around them.
@@ -11,17 +13,24 @@ scripts around them.
 from __future__ import annotations
 
 import fcntl
+import itertools
 import os
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import Final
 
 from yarnflow.config.configuration import Configuration
-from yarnflow.config.options import cluster, security
+from yarnflow.config.options import cluster
+from yarnflow.config.options import ha as ha_options
+from yarnflow.config.options import job, memory, security
+from yarnflow.entrypoint.ha_services import session_closer
 from yarnflow.errors import ResourceError
+from yarnflow.ha.settings import is_highly_available
+from yarnflow.process.channel import MasterRole
 from yarnflow.process.cluster import ClusterSupervisor
 from yarnflow.process.commands import ProcessCommands
 from yarnflow.process.dirs import (
@@ -38,6 +47,10 @@ from yarnflow.process.supervisor import Supervisor
 
 START_TIMEOUT_S: Final = 60.0
 STOP_GRACE_S: Final = 10.0
+#: how often a master looks whether its spare driver is still there
+_SPARE_INTERVAL_S: Final = 2.0
+#: of masters whose port is not set
+_MASTER_PORTS: Final = "6123-6222"
 
 Say = Callable[[str], None]
 
@@ -61,6 +74,8 @@ def run_job_manager(configuration: Configuration, say: Say) -> int:
         It could not start, or ended by itself.
     """
     stop = _stop_event()
+    if is_highly_available(configuration):
+        return _run_master(configuration, say, stop)
     directory = _open(configuration)
     with _only_one(directory):
         path = standalone_secret_file(configuration)
@@ -81,6 +96,87 @@ def run_job_manager(configuration: Configuration, say: Say) -> int:
     return 0
 
 
+def _run_master(configuration: Configuration, say: Say, stop: threading.Event) -> int:
+    """Run one of several masters, until it is told to stop or the cluster has ended."""
+    open_cluster_directory(standalone_directory(configuration), configuration.get(cluster.LOG_DIR))
+    path = standalone_secret_file(configuration)
+    ensure_secret(path)
+    configuration = master_configuration(configuration)
+    with _own_directory(configuration) as directory:
+        supervisor = ClusterSupervisor(
+            directory,
+            _commands(configuration, directory, path, "jobmanager"),
+            workers=0,
+            on_end=lambda _: stop.set(),
+            on_failure=lambda _: stop.set(),
+            highly_available=True,
+            on_process_ended=session_closer(configuration, directory.path),
+            on_role=lambda role: say(_role(role)),
+        )
+        try:
+            supervisor.start_job_manager()
+            if configuration.get(ha_options.STANDBY_MODE) != "cold":
+                supervisor.start_spare_driver(configuration.get(memory.DRIVER_PROCESS_SIZE_MIB))
+            address = supervisor.await_address(START_TIMEOUT_S)
+            say(f"JobManager serves at {address} (pid {os.getpid()}); logs: {directory.logs}")
+            while not stop.wait(_SPARE_INTERVAL_S):
+                if configuration.get(ha_options.STANDBY_MODE) != "cold":
+                    supervisor.start_spare_driver(configuration.get(memory.DRIVER_PROCESS_SIZE_MIB))
+        finally:
+            supervisor.stop(STOP_GRACE_S)
+            directory.jobmanager_file.unlink(missing_ok=True)
+    if supervisor.failure is not None:
+        raise supervisor.failure
+    if supervisor.result is not None:
+        say(f"The cluster has ended {supervisor.result.status.name}. {supervisor.result.diagnostics}".strip())
+    say("JobManager stopped.")
+    return 0
+
+
+def master_configuration(configuration: Configuration) -> Configuration:
+    """What has to be otherwise when there are several masters, unless it is set.
+
+    The next master of a machine takes the next port; ZooKeeper tells everybody which.  Checkpoints
+    stand where all masters find them.
+    """
+    values: dict[str, str] = {}
+    if not configuration.is_set(cluster.JOBMANAGER_RPC_PORT):
+        values[cluster.JOBMANAGER_RPC_PORT.key] = _MASTER_PORTS
+    storage = configuration.get(ha_options.STORAGE_DIR).rstrip("/")
+    if storage and not configuration.get(job.CHECKPOINT_DIR):
+        name = configuration.get(cluster.CLUSTER_ID).strip("/")
+        values[job.CHECKPOINT_DIR.key] = f"{storage}/{name}/checkpoints"
+    return configuration.with_values(values, source="supervisor")
+
+
+def _role(role: MasterRole) -> str:
+    if role.leads:
+        return f"JobManager {role.address} leads (epoch {role.epoch})."
+    return f"JobManager {role.address} is a standby."
+
+
+@contextmanager
+def _own_directory(configuration: Configuration) -> Iterator[ClusterDirectory]:
+    """The first directory of this cluster that no other master of this machine uses."""
+    shared = standalone_directory(configuration)
+    log_dir = configuration.get(cluster.LOG_DIR)
+    for number in itertools.count(1):
+        name = f"master-{number}"
+        logs = str(Path(log_dir).expanduser() / name) if log_dir else ""
+        directory = open_cluster_directory(shared / name, logs)
+        try:
+            lock = _only_one(directory)
+            lock.__enter__()
+        except ResourceError:
+            continue
+        try:
+            set_up_logging(directory.logs / f"supervisor-{os.getpid()}.log", log_settings(configuration))
+            yield directory
+        finally:
+            lock.__exit__()
+        return
+
+
 def run_task_manager(configuration: Configuration, say: Say) -> int:
     """Run a TaskManager until told to stop; it is started again whenever it dies."""
     stop = _stop_event()
@@ -94,7 +190,7 @@ def run_task_manager(configuration: Configuration, say: Say) -> int:
         supervisor,
         commands,
         directory.logs,
-        lambda worker_id, status: say(f"TaskManager {worker_id} ended ({status}); logs: {directory.logs}"),
+        lambda end: say(f"TaskManager {end.worker_id} ended ({end.exit_status}); logs: {directory.logs}"),
         host=configuration.get(cluster.TASKMANAGER_HOST) or "localhost",
         worker_ids=False,
         name=name,

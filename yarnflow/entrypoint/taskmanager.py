@@ -14,19 +14,22 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from yarnflow.config.configuration import Configuration
 from yarnflow.config.options import cluster as cluster_options
+from yarnflow.config.options import ha as ha_options
 from yarnflow.config.options import security as security_options
+from yarnflow.core.ha import LeaderRetrieval
 from yarnflow.core.hosts import is_loopback
 from yarnflow.core.ids import TaskManagerId
 from yarnflow.core.memory import task_manager_memory_of
 from yarnflow.core.messages import Fence, LeaderInfo, TaskManagerRegistration
 from yarnflow.core.ports import JobMasterGateway, ResourceManagerGateway
-from yarnflow.entrypoint.executors import SparkExecutorProcesses
-from yarnflow.errors import ResourceError, RpcError, YarnflowError
+from yarnflow.entrypoint.executors import ExecutorPlaces, SparkExecutorProcesses
+from yarnflow.entrypoint.ha_services import services_of
+from yarnflow.errors import LeadershipLost, ResourceError, RpcError, TaskManagerDismissed, YarnflowError
 from yarnflow.process.clock import SystemClock
 from yarnflow.process.dirs import open_cluster_directory, read_json
 from yarnflow.process.logs import log_settings, set_up_logging
@@ -44,14 +47,21 @@ logger = logging.getLogger(__name__)
 class LeaderLink:
     """Finds the leader and opens gateways with its fence; see ``runtime.task_executor.MasterLink``.
 
-    Without high availability there are two places to look: what a JobManager of the same machine
-    left in the cluster directory, and ``jobmanager.rpc.address`` with ``jobmanager.rpc.port``.  The
-    first may be a leftover: it counts only while its process lives and answers.
+    With high availability ZooKeeper says who leads, and when another one does.  Without there are
+    two places to look: what a JobManager of the same machine left in the cluster directory, and
+    ``jobmanager.rpc.address`` with ``jobmanager.rpc.port``.  The first may be a leftover: it counts
+    only while its process lives and answers.
     """
 
     def __init__(
-        self, gateways: ThriftGatewayFactory, cluster_dir: Path, configuration: Configuration
+        self,
+        gateways: ThriftGatewayFactory,
+        cluster_dir: Path,
+        configuration: Configuration,
+        retrieval: LeaderRetrieval | None = None,
     ) -> None:
+        self._retrieval = retrieval
+        self._listener: Callable[[], None] = lambda: None
         self._gateways = gateways
         self._cluster_dir = cluster_dir
         self._configuration = configuration
@@ -73,6 +83,17 @@ class LeaderLink:
         """Look it up again before the next call."""
         self._leader = None
 
+    def on_new_leader(self, listener: Callable[[], None]) -> None:
+        """Call ``listener`` when another master has begun to lead; never without high availability."""
+        self._listener = listener
+        if self._retrieval is not None:
+            self._retrieval.on_leader(self._leader_known)
+
+    def _leader_known(self, leader: LeaderInfo | None) -> None:
+        if leader is not None and leader.fence.epoch > self.accepted_fence.epoch:
+            self._leader = None
+            self._listener()
+
     def _find(self) -> LeaderInfo:
         leader = self._leader
         if leader is None:
@@ -86,6 +107,11 @@ class LeaderLink:
         return leader
 
     def _ask(self) -> LeaderInfo:
+        if self._retrieval is not None:
+            known = self._retrieval.leader()
+            if known is None:
+                raise LeadershipLost("no master leads at the moment; try again")
+            return known
         published = self._published_address()
         if published is not None:
             try:
@@ -155,6 +181,10 @@ class TaskManager:
         Names of this process, for the JobManager and for the ResourceProvider.
     secret : bytes
         The cluster secret.
+    places : ExecutorPlaces, optional
+        Default: below the cluster's directory.
+    retrieval : LeaderRetrieval, optional
+        Says who leads, with high availability.
     """
 
     def __init__(
@@ -164,6 +194,8 @@ class TaskManager:
         task_manager_id: str,
         worker_id: str,
         secret: bytes,
+        places: ExecutorPlaces | None = None,
+        retrieval: LeaderRetrieval | None = None,
     ) -> None:
         self.ended = threading.Event()
         self._failure: YarnflowError | None = None
@@ -175,14 +207,12 @@ class TaskManager:
         timeout_ms = configuration.get(cluster_options.RPC_ASK_TIMEOUT_MS)
         max_frame_bytes = configuration.get(cluster_options.RPC_FRAME_SIZE_BYTES)
         self._gateways = ThriftGatewayFactory(secret, task_manager_id, timeout_ms, max_frame_bytes)
-        self._link = LeaderLink(self._gateways, cluster_dir, configuration)
+        self._link = LeaderLink(self._gateways, cluster_dir, configuration, retrieval)
         self._mailbox = Mailbox("task-executor", clock, self._fatal)
         self._effects = Effects()
         self._processes = SparkExecutorProcesses(
             configuration,
-            cluster_dir,
-            open_cluster_directory(cluster_dir, configuration.get(cluster_options.LOG_DIR)).logs,
-            task_manager_id,
+            places or _places(configuration, cluster_dir, task_manager_id),
             advertised_host(configuration),
             self._memory,
             secret,
@@ -204,6 +234,7 @@ class TaskManager:
                     cluster_options.TASKMANAGER_REGISTRATION_TIMEOUT_MS
                 ),
                 call_timeout_ms=timeout_ms,
+                adoption_timeout_ms=configuration.get(ha_options.ADOPTION_TIMEOUT_MS),
             ),
             self._fatal,
         )
@@ -260,12 +291,26 @@ class TaskManager:
             logger.info("Left without telling the master: %s", error)
 
     def _fatal(self, error: BaseException) -> None:
+        if isinstance(error, TaskManagerDismissed):
+            logger.info("%s", error)
+            self.ended.set()
+            return
         self._failure = (
             error
             if isinstance(error, YarnflowError)
             else ResourceError(f"TaskManager broke: {error}; see its log")
         )
         self.ended.set()
+
+
+def _places(configuration: Configuration, cluster_dir: Path, task_manager_id: str) -> ExecutorPlaces:
+    name = task_manager_id.replace(":", "-")
+    return ExecutorPlaces(
+        logs=open_cluster_directory(cluster_dir, configuration.get(cluster_options.LOG_DIR)).logs,
+        log_prefix=f"{name}-",
+        scratch=(cluster_dir / "executors" / name,),
+        shared={},
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -281,11 +326,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         configuration = Configuration.from_dict(values, str(parsed.conf_json))
         set_up_logging(None, log_settings(configuration))
         secret = read_secret(Path(configuration.get(security_options.CLUSTER_SECRET_FILE))).encode("ascii")
+        ha = services_of(configuration, secret, None)
         task_manager = TaskManager(
-            configuration, parsed.cluster_dir, parsed.task_manager_id, parsed.worker_id, secret
+            configuration,
+            parsed.cluster_dir,
+            parsed.task_manager_id,
+            parsed.worker_id,
+            secret,
+            retrieval=ha.retrieval,
         )
         signal.signal(signal.SIGTERM, lambda _signal, _frame: task_manager.ended.set())
-        task_manager.run()
+        try:
+            task_manager.run()
+        finally:
+            ha.close()
     except YarnflowError as error:
         logger.error("%s", error)
         print(f"error: {error}", file=sys.stderr)

@@ -1,0 +1,385 @@
+"""The command line about YARN: flags, sessions, verbs about jobs."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.client.fakes import FakeDispatcher
+from tests.client.yarn_fakes import FakeFactory, World, job_id
+from yarnflow.cli.main import main
+from yarnflow.client import shipping, yarn, yarn_services
+from yarnflow.client.applications import ApplicationCluster
+from yarnflow.core.json_codec import from_json
+from yarnflow.core.messages import JobSubmission, ProgramKind
+from yarnflow.core.states import JobStatus
+from yarnflow.core.yarn import ApplicationState, ClusterLimits, DeploymentMode, FinalStatus
+from yarnflow.errors import YarnUnavailable
+from yarnflow.staging.deployment import Deployment
+
+M, S, J = DeploymentMode, ApplicationState, JobStatus
+PROGRAM = """
+from yarnflow.api.executor import current_executor
+from yarnflow.graph.job_graph import JobGraph
+from yarnflow.core.messages import ProgramKind
+client = current_executor().submit(JobGraph("ab" * 16, "flights", ProgramKind.GRAPH))
+client.get_job_execution_result()
+print("after")
+"""
+ONE, TWO = "1" * 16, "2" * 16
+
+
+@pytest.fixture(autouse=True)
+def interpreter(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.delenv("YARNFLOW_CONF_DIR", raising=False)
+    module, argv, path = sys.modules["__main__"], sys.argv, list(sys.path)
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    yield
+    sys.modules["__main__"], sys.argv, sys.path[:] = module, argv, path
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    archive = tmp_path / "dist.zip"
+    archive.write_bytes(b"the package")
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "prog.py").write_text(PROGRAM)
+    (tmp_path / "script.py").write_text("print(1)\n")
+    made = World(tmp_path / "conf")
+    monkeypatch.setattr(shipping, "distribution", lambda: archive)
+    monkeypatch.setattr(ApplicationCluster, "_new_factory", lambda self: FakeFactory(made.dispatchers))
+    for module in (yarn, yarn_services):
+        monkeypatch.setattr(module, "yarn_services", made.yarn_services)
+    monkeypatch.setattr(
+        yarn, "ContentCache", lambda fs, layout: shipping.ContentCache(fs, layout, tmp_path / "hashes.json")
+    )
+    monkeypatch.chdir(tmp_path)
+    return made
+
+
+def finishing(world: World) -> None:
+    """Jobs of new applications FINISH at once."""
+
+    def serve(application_id: str, deployment_id: str) -> None:
+        world.serve(application_id, deployment_id).states = [J.RUNNING, J.FINISHED]
+
+    world.submitter.master = serve
+
+
+def deployed(world: World) -> Deployment:
+    (folder,) = world.fs.list(f"{world.fs.home()}/.yarnflow/applications")
+    return from_json(Deployment, world.fs.read(f"{folder.path}/deployment.json").decode())
+
+
+# --- submit ----------------------------------------------------------------------
+
+
+def test_submit(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    finishing(world)
+    assert main(["submit", "-t", "yarn-per-job", "prog.py"]) == 0
+    out, err = capsys.readouterr()
+    assert out == "after\n"
+    lines = err.splitlines()
+    assert lines[0] == "Application application_1_0001 (flights) has been submitted to queue default."
+    assert f"Job flights has been submitted with JobID {'ab' * 16}." in lines
+    assert lines[-1].endswith("switched from state RUNNING to FINISHED.")
+    assert deployed(world).job_key == "flights"
+
+
+def test_detached_submit_says_job_and_application(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["submit", "-d", "-t", "yarn-per-job", "script.py"]) == 0
+    err = capsys.readouterr().err
+    assert "application_1_0001" in err and "has been submitted with JobID" in err
+    assert world.yarn.killed == []
+
+
+def test_second_submit_follows_the_live_job(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["submit", "-d", "-t", "yarn-per-job", "prog.py"]) == 0
+    capsys.readouterr()
+    dispatcher = world.dispatchers["application_1_0001:1"]
+    # it is RUNNING when the second submit looks, and FINISHED when it waits
+    ended = FakeDispatcher([J.RUNNING, J.FINISHED])
+    dispatcher.await_job_change = ended.await_job_change  # type: ignore[method-assign]
+    assert main(["submit", "-t", "yarn-per-job", "prog.py"]) == 0
+    err = capsys.readouterr().err
+    assert f"attached to the live job with JobID {'ab' * 16}" in err and "FINISHED" in err
+    assert len(world.submitter.specs) == 1
+
+
+def test_on_existing_fail(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["submit", "-d", "-t", "yarn-per-job", "--job-key", "k", "prog.py"]) == 0
+    status = main(
+        ["submit", "-d", "-t", "yarn-per-job", "--job-key", "k", "--on-existing", "fail", "script.py"]
+    )
+    assert status == 42
+    assert f"live job {'ab' * 16}" in capsys.readouterr().err
+
+
+def test_habits_of_flink(world: World) -> None:
+    command = "submit -d -m yarn-cluster -ynm Nightly -yjm 800m -ytm 2g -ys 2 -yD yarn.tags=x -p 4 script.py"
+    assert main(command.split()) == 0
+    (spec,) = world.submitter.specs
+    assert (spec.name, spec.master.memory_mib, spec.task_manager.memory_mib) == ("Nightly", 2400, 2048)
+    assert spec.initial_task_managers == 2 and "x" in spec.tags
+
+
+def test_application_id_alone_means_the_session(world: World) -> None:
+    world.yarn.add("application_1_5000", "5" * 16, mode=M.SESSION)
+    dispatcher = world.serve("application_1_5000", "5" * 16)
+    assert main(["submit", "-d", "-yid", "application_1_5000", "script.py"]) == 0
+    assert [sent.name for sent in dispatcher.submissions] == ["script"]
+    assert world.submitter.calls == ["close"]
+
+
+def test_options_of_a_running_session_are_refused(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    world.yarn.add("application_1_5000", "5" * 16, mode=M.SESSION)
+    option = "-Dtaskmanager.memory.process.size=2g"
+    assert main(["submit", "-t", "yarn-session", option, "script.py"]) == 12
+    assert "TaskManagers" in capsys.readouterr().err
+    assert main(["submit", "-d", "-t", "yarn-per-job", option, "script.py"]) == 0
+
+
+def test_application_mode_runs_the_program_there(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    job = JobSubmission(job_id(5), "flights", ProgramKind.GRAPH, "{}", {})
+
+    def serve(application_id: str, deployment_id: str) -> None:
+        dispatcher = world.serve(application_id, deployment_id)
+        dispatcher.submissions.append(job)
+        dispatcher.states = [J.RUNNING, J.FINISHED]
+        dispatcher.on_poll = lambda version: (
+            world.end(application_id, deployment_id, FinalStatus.SUCCEEDED) if version == 1 else None
+        )
+
+    world.submitter.master = serve
+    assert main(["submit", "-t", "yarn-application", "--name", "n", "prog.py", "--x"]) == 0
+    out, err = capsys.readouterr()
+    assert out == "" and "FINISHED" in err
+    assert deployed(world).program_argv == ("prog.py", "--x") and deployed(world).job_key == "n"
+
+
+def test_interrupt_before_the_job_manager_serves_leaves_nothing(world: World) -> None:
+    world.submitter.master = lambda application_id, deployment_id: None
+    world.yarn.on_look = lambda count: os.kill(os.getpid(), signal.SIGTERM)
+    assert main(["submit", "-t", "yarn-per-job", "prog.py"]) == 143
+    assert world.yarn.killed == ["application_1_0001"]
+    assert world.fs.list(f"{world.fs.home()}/.yarnflow/applications") == []
+
+
+def test_one_interrupt_that_arrives_as_several_signals_leaves_nothing(world: World) -> None:
+    world.submitter.master = lambda application_id, deployment_id: None
+    world.yarn.on_look = lambda count: os.kill(os.getpid(), signal.SIGINT)
+    kill = world.yarn.kill
+
+    def interrupted(application_id: str) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        kill(application_id)
+
+    world.yarn.kill = interrupted  # type: ignore[method-assign]
+    assert main(["submit", "-t", "yarn-per-job", "prog.py"]) == 130
+    assert world.yarn.killed == ["application_1_0001"]
+    assert world.fs.list(f"{world.fs.home()}/.yarnflow/applications") == []
+
+
+@pytest.mark.parametrize(
+    ("target", "options", "status", "said"),
+    [
+        ("yarn-per-job", ["-Dyarn.application.queue=none"], 84, "root.default"),
+        ("yarn-application", ["-Dtaskmanager.memory.process.size=20g"], 85, "20480"),
+        ("yarn-per-job", ["-Dpython.environment=/none"], 86, "/none"),
+        ("yarn-session", [], 82, "yarnflow session start"),
+        ("yarn-session", ["-Dyarn.application.id=application_9_9"], 82, "application_9_9"),
+    ],
+)
+def test_refused(
+    target: str, options: list[str], status: int, said: str, world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["submit", "-t", target, *options, "prog.py"]) == status
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("error: ") and said in line
+    assert world.submitter.specs == []
+
+
+def test_a_program_without_a_job_leaves_nothing(world: World, tmp_path: Path) -> None:
+    (tmp_path / "empty.py").write_text("import yarnflow\n")
+    assert main(["submit", "-t", "yarn-per-job", "empty.py"]) == 23
+    assert world.fs.list(f"{world.fs.home()}/.yarnflow/applications") == []
+
+
+def test_both_numbers_of_a_master_that_is_too_large(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    world.yarn.max = ClusterLimits(2000, 8, 4000, 4000, 8, 8, 2)
+    assert main(["submit", "-t", "yarn-per-job", "prog.py"]) == 85
+    line = capsys.readouterr().err
+    assert "2240" in line and "2000" in line
+
+
+@pytest.mark.parametrize(
+    ("target", "file", "said"),
+    [
+        ("yarn-per-job", "prog.py", f"yarnflow-job-{'ab' * 16}"),
+        ("yarn-per-job", "script.py", "name: script"),
+        ("yarn-application", "prog.py", "prog.py"),
+    ],
+)
+def test_dry_run(
+    target: str, file: str, said: str, world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["submit", "--dry-run", "-t", target, file]) == 0
+    out, err = capsys.readouterr()
+    assert said in out and err == "" and "after" not in out
+    assert world.submitter.calls == [] or world.submitter.calls == ["close"]
+    assert world.fs.list(f"{world.fs.home()}/.yarnflow/applications") == []
+
+
+def test_dry_run_of_what_is_no_application(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["submit", "--dry-run", "prog.py"]) == 12
+    assert "target local makes none" in capsys.readouterr().err
+
+
+# --- verbs about jobs ---------------------------------------------------------------
+
+
+def test_list_and_cancel(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["submit", "-d", "-t", "yarn-per-job", "prog.py"]) == 0
+    world.submitter.calls.clear()
+    for arguments in (["-t", "yarn-per-job"], ["-Dyarn.application.id=application_1_0001"]):
+        capsys.readouterr()
+        assert main(["list", *arguments]) == 0
+        assert "ab" * 16 in capsys.readouterr().out
+    assert main(["cancel", "-t", "yarn-application", "ab" * 16]) == 0
+    assert world.dispatchers["application_1_0001:1"].cancelled == ["ab" * 16]
+    assert main(["info", "-t", "yarn-per-job", "ab" * 16]) == 0
+    assert "start" not in world.submitter.calls
+
+
+def test_verbs_about_what_has_ended(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    world.yarn.add("application_1_1", ONE, S.FAILED, diagnostics="ValueError: x")
+    assert main(["list", "-Dyarn.application.id=application_1_1"]) == 82
+    assert "has ended (FAILED): ValueError: x" in capsys.readouterr().err
+
+
+# --- sessions -----------------------------------------------------------------------
+
+
+def test_start_list_stop(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["session", "list"]) == 0
+    assert capsys.readouterr().out == "No sessions.\n"
+    assert main(["session", "start", "-d", "-nm", "ours", "-s", "4"]) == 0
+    out, err = capsys.readouterr()
+    assert out == "application_1_0001\n" and "-Dyarn.application.id=application_1_0001" in err
+    assert world.submitter.specs[0].name == "ours" and world.submitter.specs[0].task_manager.vcores == 4
+    assert main(["session", "list"]) == 0
+    assert "application_1_0001 : ours (RUNNING, queue default" in capsys.readouterr().out
+    ending(world)
+    assert main(["session", "stop"]) == 0
+    assert capsys.readouterr().out == "Session application_1_0001 has ended.\n"
+
+
+def ending(world: World) -> list[str]:
+    """The session ends when it is told to."""
+    told: list[str] = []
+    dispatcher = world.dispatchers["application_1_0001:1"]
+
+    def shut_down_cluster() -> None:
+        told.append("shut down")
+        world.yarn.change("application_1_0001", state=S.FINISHED)
+
+    dispatcher.shut_down_cluster = shut_down_cluster  # type: ignore[method-assign]
+    return told
+
+
+def test_stop_refuses_while_jobs_live(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["session", "start", "-d"]) == 0
+    told = ending(world)
+    world.dispatchers["application_1_0001:1"].submissions.append(
+        JobSubmission(job_id(1), "flights", ProgramKind.GRAPH, "{}", {})
+    )
+    assert main(["session", "stop", "application_1_0001"]) == 40
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert f"flights ({job_id(1)}, RUNNING)" in line and "--force" in line and told == []
+    assert main(["session", "stop", "--force"]) == 0
+    assert told == ["shut down"]
+
+
+def test_stop_of_a_session_that_does_not_answer(world: World) -> None:
+    assert main(["session", "start", "-d"]) == 0
+    world.leave("application_1_0001:1")
+    assert main(["session", "stop"]) == 72
+    assert world.yarn.killed == []
+    assert main(["session", "stop", "--force"]) == 0
+    assert world.yarn.killed == ["application_1_0001"]
+
+
+def test_attached_start_ends_the_session_when_interrupted(world: World) -> None:
+    def serve(application_id: str, deployment_id: str) -> None:
+        dispatcher = world.serve(application_id, deployment_id)
+        known = dispatcher.list_jobs
+
+        def list_jobs() -> object:
+            os.kill(os.getpid(), signal.SIGINT)
+            return known()
+
+        dispatcher.list_jobs = list_jobs  # type: ignore[method-assign,assignment]
+        told.append(ending(world))
+
+    told: list[list[str]] = []
+    world.submitter.master = serve
+    assert main(["session", "start"]) == 130
+    assert told == [["shut down"]] and world.yarn.killed == []
+
+
+def test_attach_leaves_the_session_alone(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["session", "start", "-d"]) == 0
+    dispatcher = world.dispatchers["application_1_0001:1"]
+    told = ending(world)
+    looked = threading.Event()
+
+    def list_jobs() -> list[object]:
+        if looked.is_set():
+            os.kill(os.getpid(), signal.SIGINT)
+        looked.set()
+        return []
+
+    dispatcher.list_jobs = list_jobs  # type: ignore[method-assign,assignment]
+    assert main(["session", "attach"]) == 130
+    assert told == [] and world.yarn.killed == []
+
+
+def test_attach_to_one_of_several(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    world.yarn.add("application_1_1", ONE, mode=M.SESSION)
+    world.yarn.add("application_1_2", TWO, mode=M.SESSION)
+    assert main(["session", "attach"]) == 82
+    assert "application_1_1" in capsys.readouterr().err
+
+
+def test_yarn_is_down(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    world.yarn.error = YarnUnavailable("no ResourceManager answers at h:1")
+    for arguments in (["session", "list"], ["session", "start"], ["list", "-t", "yarn-session"]):
+        assert main(arguments) == 81
+        assert "error: no ResourceManager answers at h:1" in capsys.readouterr().err
+
+
+def test_an_empty_id_of_a_session_is_no_session() -> None:
+    """``session stop "$UNSET"`` must not end the only session there is."""
+    from yarnflow.cli.session import _session
+    from yarnflow.config.configuration import Configuration
+    from yarnflow.errors import InvalidOption
+
+    with pytest.raises(InvalidOption, match="id is empty"):
+        _session(None, Configuration.empty(), "")  # type: ignore[arg-type]
+
+
+def test_the_cluster_of_a_job_is_no_session(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    deployment_id = "0" * 16
+    tags = ("yarnflow", "yarnflow-yarn-per-job", f"yarnflow-{deployment_id}")
+    world.yarn.add("application_1_0009", deployment_id, tags=tags, name="job")
+    assert main(["session", "stop", "--force", "application_1_0009"]) == 12
+    assert "yarn-per-job, not a session" in capsys.readouterr().err
+    assert world.yarn.killed == []

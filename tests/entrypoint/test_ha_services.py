@@ -1,0 +1,84 @@
+"""Which parts of high availability a process gets, and whose file system a URI is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from yarnflow.config.configuration import Configuration
+from yarnflow.config.options.ha import HA_TYPE
+from yarnflow.core.ha import DriverLeaseInfo
+from yarnflow.core.ids import DriverId, JobId
+from yarnflow.core.messages import Fence
+from yarnflow.entrypoint.ha_services import file_systems, services_of, session_closer
+from yarnflow.entrypoint.local import local_configuration
+from yarnflow.entrypoint.supervisor import _own_directory, master_configuration
+from yarnflow.errors import ConfigError, YarnUnavailable
+
+JOB = JobId("a" * 32)
+
+
+def test_without_high_availability_nothing_is_elected(tmp_path: Path) -> None:
+    services = services_of(Configuration.empty(), b"s" * 32, tmp_path)
+    assert (services.election, services.retrieval, services.cluster_end) == (None, None, None)
+    stores = services.stores(lambda: Fence("l", 1))
+    assert not stores.highly_available
+    services.lease(JOB).acquire(DriverLeaseInfo(JOB, DriverId("d"), "", "h", 1, 1), 0)
+    session_closer(Configuration.empty(), tmp_path)(4711)
+    services.close()
+
+
+def test_files_of_this_machine(tmp_path: Path) -> None:
+    fs_of = file_systems()
+    for uri in (f"{tmp_path}/a b%20c", (tmp_path / "a b%20c").as_uri()):
+        found, path = fs_of(uri)
+        assert path == f"{tmp_path}/a b%20c" and found.uri == "file://"
+    assert fs_of("/x")[0] is fs_of("file:///y")[0]
+    with pytest.raises(ConfigError, match="only hdfs://"):
+        fs_of("s3://bucket/x")
+
+
+def test_files_of_the_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("YARN_CONF_DIR", raising=False)
+    monkeypatch.delenv("HADOOP_HOME", raising=False)
+    monkeypatch.delenv("HADOOP_CONF_DIR", raising=False)
+    with pytest.raises(YarnUnavailable, match="HADOOP_CONF_DIR is not set"):
+        file_systems()("hdfs://nn:8020/x")
+    (tmp_path / "core-site.xml").write_text(
+        "<configuration><property><name>fs.defaultFS</name><value>hdfs://nn:8020</value></property>"
+        "</configuration>"
+    )
+    (tmp_path / "yarn-site.xml").write_text("<configuration/>")
+    monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))
+    fs_of = file_systems()
+    for uri in ("hdfs://nn:8020/x/y", "hdfs:///x/y"):
+        found, path = fs_of(uri)
+        assert (found.uri, path) == ("hdfs://nn:8020", "/x/y")
+    with pytest.raises(ConfigError, match="the cluster's file system is hdfs://nn:8020"):
+        fs_of("hdfs://other:8020/x")
+
+
+def test_masters_of_one_machine_share_state_and_not_ports() -> None:
+    options = {"high-availability.storageDir": "hdfs:///ha/", "high-availability.cluster-id": "/prod"}
+    made = master_configuration(Configuration.from_dict(options, "test")).to_dict()
+    assert made["jobmanager.rpc.port"] == "6123-6222"
+    assert made["execution.checkpointing.dir"] == "hdfs:///ha/prod/checkpoints"
+    mine = {"jobmanager.rpc.port": "7000", "execution.checkpointing.dir": "hdfs:///mine"}
+    made = master_configuration(Configuration.from_dict({**options, **mine}, "test")).to_dict()
+    assert {key: made[key] for key in mine} == mine
+
+
+def test_masters_of_one_machine_have_their_own_directories(tmp_path: Path) -> None:
+    configuration = Configuration.from_dict({"io.tmp.dirs": str(tmp_path)}, "test")
+    with _own_directory(configuration) as first:
+        with _own_directory(configuration) as second:
+            assert (first.path.name, second.path.name) == ("master-1", "master-2")
+            assert first.logs != second.logs
+        with _own_directory(configuration) as third:
+            assert third.path.name == "master-2", "the place of one that has ended is free"
+
+
+def test_a_local_cluster_has_one_master_whatever_is_configured(tmp_path: Path) -> None:
+    configuration = Configuration.from_dict({"high-availability.type": "zookeeper"}, "test")
+    assert local_configuration(configuration, tmp_path / "secret").get(HA_TYPE) == "none"

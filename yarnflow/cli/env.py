@@ -1,0 +1,194 @@
+"""``yarnflow env``: Python environments for containers: pack, check, and the cache on HDFS."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
+
+import click
+
+from yarnflow.cli.common import CONTEXT, common_options, load_configuration
+from yarnflow.errors import EnvironmentUnusable, InvalidOption
+
+if TYPE_CHECKING:
+    from yarnflow.client.yarn_services import YarnServices
+
+_DAY_MS: Final = 24 * 60 * 60 * 1000
+_MIB: Final = 1024 * 1024
+
+
+@click.group("env", context_settings=CONTEXT)
+def command() -> None:
+    """Python environments for containers."""
+
+
+@command.command("pack", context_settings=CONTEXT)
+@click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="The archive, .tar.gz.")
+@click.option(
+    "--environment",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="The environment; default: the one yarnflow runs in.",
+)
+@click.option("--to", "destination", metavar="hdfs:[PATH]", help="Upload it; without PATH into the cache.")
+@click.option("--python-prefix", default="", metavar="DIR", help="Where the base Python is on the nodes.")
+@click.option("--force", is_flag=True, help="Make it again, even if nothing has changed.")
+@common_options
+def pack(
+    output: Path | None,
+    environment: Path | None,
+    destination: str | None,
+    python_prefix: str,
+    force: bool,
+    dynamic: tuple[str, ...],
+    conf_dir: Path | None,
+    verbose: bool,
+) -> None:
+    """Make an archive of an environment, for the option python.environment.
+
+    Nothing is done when the archive is there and the environment has not changed since.
+    """
+    from yarnflow.client.environment_pack import default_output, pack_environment
+
+    configuration = load_configuration(conf_dir, dynamic)
+    if destination is not None:
+        hdfs_path(destination)  # a mistake is told before minutes of work
+    prefix = environment or Path(sys.prefix)
+    started = time.monotonic()
+    packed = pack_environment(
+        prefix,
+        output or default_output(prefix),
+        python_prefix=python_prefix,
+        force=force,
+        note=lambda text: click.echo(text, err=True),
+    )
+    size = f"{packed.size_bytes / _MIB:.0f} MiB"
+    if packed.rebuilt:
+        click.echo(f"{packed.path} made: {size} in {time.monotonic() - started:.0f} s", err=True)
+    else:
+        click.echo(f"{packed.path} is up to date: {size}", err=True)
+    if packed.left_out:
+        click.echo("left out: yarnflow itself, which each submit brings along", err=True)
+    if packed.description.interpreter:
+        click.echo(
+            f"note: Python {packed.description.python_version} itself is not in it: every node needs it as "
+            f"{packed.description.interpreter} (another place: --python-prefix)",
+            err=True,
+        )
+    if packed.description.uses_system_packages:
+        click.echo("note: packages of the system, which the environment sees, are not in it", err=True)
+    place = str(packed.path.absolute())
+    if destination is not None:
+        from yarnflow.client.yarn_services import yarn_services
+
+        place = upload(yarn_services(configuration, os.environ), packed.path, destination)
+    click.echo(f"-Dpython.environment={place}")
+
+
+@command.command("check", context_settings=CONTEXT)
+@click.argument("path", metavar="FILE|DIR", type=click.Path(path_type=Path))
+@click.option("--verbose", is_flag=True, help="Show the traceback of an error.")
+def check(path: Path, verbose: bool) -> None:
+    """Check an archive or a directory for what containers need."""
+    from yarnflow.client.environment_check import describe, examine
+
+    findings = examine(describe(path))
+    for finding in findings:
+        click.echo(f"{'ok' if finding.ok else 'FAILED':<8}{finding.text}")
+    wrong = sum(not finding.ok for finding in findings)
+    if wrong:
+        raise EnvironmentUnusable(
+            f"{path}: {wrong} of {len(findings)} checks failed; the lines above say what to do"
+        )
+
+
+@command.command("list", context_settings=CONTEXT)
+@common_options
+def list_cache(dynamic: tuple[str, ...], conf_dir: Path | None, verbose: bool) -> None:
+    """List what submits have uploaded into the cache on HDFS."""
+    from yarnflow.client.environment_cache import cache_entries
+    from yarnflow.client.yarn_services import yarn_services
+
+    services = yarn_services(load_configuration(conf_dir, dynamic), os.environ)
+    entries = cache_entries(services.fs, services.layout)
+    for entry in entries:
+        uploaded = datetime.fromtimestamp(entry.uploaded_ms / 1000).strftime("%d.%m.%Y %H:%M")
+        click.echo(f"{uploaded} {entry.size_bytes / _MIB:>9.1f} MiB  {entry.uri}")
+    total = sum(entry.size_bytes for entry in entries) / _MIB
+    click.echo(f"{len(entries)} files, {total:.1f} MiB in {services.fs.uri}{services.layout.cache}", err=True)
+
+
+@command.command("clean", context_settings=CONTEXT)
+@click.option("--older-than", type=click.IntRange(min=0), default=30, metavar="DAYS", help="Default: 30.")
+@click.option("--dry-run", is_flag=True, help="Say what would be deleted.")
+@common_options
+def clean(
+    older_than: int, dry_run: bool, dynamic: tuple[str, ...], conf_dir: Path | None, verbose: bool
+) -> None:
+    """Delete from the cache on HDFS what is old and needed by no application."""
+    from yarnflow.client.environment_cache import clean_cache
+    from yarnflow.client.yarn_services import yarn_services
+    from yarnflow.process.clock import SystemClock
+
+    services = yarn_services(load_configuration(conf_dir, dynamic), os.environ)
+    decisions = clean_cache(
+        services.fs,
+        services.layout,
+        services.cluster,
+        services.user,
+        older_than_ms=older_than * _DAY_MS,
+        now_ms=SystemClock().now_ms(),
+        dry_run=dry_run,
+    )
+    freed = 0
+    for decision in decisions:
+        if decision.kept_because:
+            click.echo(f"kept ({decision.kept_because}): {decision.entry.uri}")
+        else:
+            click.echo(f"{'would be deleted' if dry_run else 'deleted'}: {decision.entry.uri}")
+            freed += decision.entry.size_bytes
+    click.echo(f"{freed / _MIB:.1f} MiB {'would be freed' if dry_run else 'freed'}", err=True)
+
+
+def hdfs_path(destination: str, own_uri: str = "") -> str:
+    """The path of ``--to``; empty for the cache.
+
+    Parameters
+    ----------
+    own_uri : str
+        The configured file system, once it is known; no other can be written to.
+
+    Raises
+    ------
+    InvalidOption
+        Not ``hdfs:``, ``hdfs:/path`` or ``hdfs://host:port/path``.
+    """
+    parts = urlsplit(destination)
+    if parts.scheme != "hdfs" or (parts.path and not parts.path.startswith("/")):
+        raise InvalidOption(f"--to {destination}: expected hdfs:/path, or hdfs: for the cache of submits")
+    if own_uri and parts.netloc and parts.netloc != urlsplit(own_uri).netloc:
+        raise InvalidOption(f"--to {destination}: only {own_uri} can be written to; leave the host out")
+    return parts.path.rstrip("/")
+
+
+def upload(services: YarnServices, archive: Path, destination: str) -> str:
+    """Upload an archive to where ``--to`` says; returns its URI."""
+    from yarnflow.staging.cache import ContentCache
+    from yarnflow.staging.layout import prepare
+
+    fs = services.fs
+    path = hdfs_path(destination, fs.uri)
+    if not path:
+        prepare(fs, services.layout, services.user)
+        cached = ContentCache(fs, services.layout).put(archive, archive.name, archive=True)
+        return cached.resource.source
+    status = fs.status(path)
+    if status is not None and status.is_directory:
+        path = f"{path}/{archive.name}"
+    fs.upload(str(archive), path, permission=0o644)
+    return fs.uri + path

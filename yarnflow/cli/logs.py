@@ -1,0 +1,59 @@
+"""``yarnflow logs JOB|APPLICATION``: log files of containers, while they run and after the end."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from yarnflow.cli.common import CONTEXT, common_options, load_configuration
+
+
+@click.command("logs", context_settings=CONTEXT)
+@click.argument("name", metavar="JOB|APPLICATION")
+@click.option(
+    "--container",
+    default="",
+    metavar="WHICH",
+    help="master, taskmanager (all of them), or a container's id or last number; default: all.",
+)
+@click.option("-f", "--follow", is_flag=True, help="Go on until the application has ended.")
+@click.option("-n", "--lines", type=click.IntRange(min=0), help="Only the last lines of each file.")
+@common_options
+def command(
+    name: str,
+    container: str,
+    follow: bool,
+    lines: int | None,
+    dynamic: tuple[str, ...],
+    conf_dir: Path | None,
+    verbose: bool,
+) -> None:
+    """Show the logs of a job or application on YARN.
+
+    While it runs they are read from its nodes, after its end from HDFS, where YARN collects
+    them if log aggregation is on.
+    """
+    from yarnflow.client.logs import ApplicationLogs, check_selection, known_application
+    from yarnflow.client.yarn_services import yarn_services
+
+    check_selection(container)
+    services = yarn_services(load_configuration(conf_dir, dynamic), os.environ)
+    try:
+        logs = ApplicationLogs(
+            services,
+            known_application(services, name),
+            selection=container,
+            lines=lines,
+            note=lambda text: click.echo(text, err=True),
+        )
+        before = ("", "")
+        for part in logs.follow() if follow else logs.read():
+            if (part.container_id, part.file) != before:
+                where = f" on {part.node}" if part.node else ""
+                click.echo(f"==> {part.container_id} {part.file}{where} <==")
+                before = (part.container_id, part.file)
+            click.echo(part.text, nl=not part.text.endswith("\n"))
+    finally:
+        services.close()

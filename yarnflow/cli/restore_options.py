@@ -1,0 +1,126 @@
+"""``submit``'s options about the state to start from, and what is checked before anything starts.
+
+Flink counterpart: ``flink run -s`` with ``--claimMode``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+import click
+
+from yarnflow.config.configuration import Configuration
+from yarnflow.config.options import job
+from yarnflow.core.checkpoint_messages import ClaimMode
+from yarnflow.errors import InvalidOption, SavepointNotFound
+from yarnflow.graph.job_graph import JobGraph
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+LATEST: Final = "latest"
+NONE: Final = "none"
+#: checks a job graph before it is handed over
+CheckGraph = Callable[[JobGraph], None]
+
+
+def restore_options(function: F) -> F:
+    """``-s``, ``--restore`` and ``--claim-mode``."""
+    for option in (
+        click.option(
+            "--claim-mode",
+            "--claimMode",
+            "-rm",
+            "claim_mode",
+            type=click.Choice([mode.value for mode in ClaimMode], case_sensitive=False),
+            help="Whether the state is copied (NO_CLAIM, default) or becomes the job's own (CLAIM).",
+        ),
+        click.option(
+            "--restore",
+            metavar="latest|none|PATH",
+            help="State to start from: the newest retained one of the job key, none, or as -s; default: the "
+            "newest if the last job of the key failed.",
+        ),
+        click.option(
+            "-s",
+            "--from-savepoint",
+            "--fromSavepoint",
+            metavar="PATH",
+            help="Start from a savepoint or retained checkpoint.",
+        ),
+    ):
+        function = option(function)
+    return function
+
+
+def restore_values(
+    from_savepoint: str | None, restore: str | None, claim_mode: str | None
+) -> dict[str, str]:
+    """The options that the flags stand for.
+
+    Raises
+    ------
+    InvalidOption
+        They contradict each other, or a path is empty.
+    """
+    if from_savepoint is not None and restore is not None:
+        raise InvalidOption("-s and --restore both say what the job starts from; use one of them")
+    text = from_savepoint if from_savepoint is not None else restore
+    if text is not None and not text.strip():
+        # a variable of a script that is not set must not mean to start empty
+        raise InvalidOption("the path to start from is empty; name one, or --restore none to start empty")
+    if from_savepoint in (LATEST, NONE):
+        text = f"./{from_savepoint}"
+    if claim_mode and restore == NONE:
+        raise InvalidOption("--claim-mode is about state to start from, and --restore none asks for none")
+    values: dict[str, str] = {}
+    if text is not None:
+        values[job.STATE_RECOVERY_PATH.key] = text
+    if claim_mode:
+        values[job.STATE_RECOVERY_CLAIM_MODE.key] = claim_mode.upper()
+    return values
+
+
+def with_state(configuration: Configuration, target: str) -> tuple[Configuration, CheckGraph | None]:
+    """Look at the state that a program is to start from.
+
+    Parameters
+    ----------
+    target : str
+        Where it will run.
+
+    Returns
+    -------
+    Configuration
+        With the path as every machine understands it.
+    callable or None
+        Raises StateIncompatible for a graph that does not fit; None = no state is named.
+
+    Raises
+    ------
+    SavepointNotFound, SavepointInvalid, InvalidOption
+        There is none, it cannot be read, or it cannot be named so.
+    """
+    text = configuration.get(job.STATE_RECOVERY_PATH)
+    if text in ("", LATEST, NONE):
+        return configuration, None
+    from yarnflow.cli.state_options import absolute_state, open_file_systems
+    from yarnflow.client.saved_state import check_fits, read_state
+
+    file_systems = open_file_systems()
+    uri = absolute_state(text, configuration, file_systems, default_target=target)
+    resolved = configuration.with_values({job.STATE_RECOVERY_PATH.key: uri}, source="command line")
+    try:
+        state = read_state(file_systems, uri)
+    except SavepointNotFound:
+        if target == "remote" and uri.startswith("file:"):
+            # a directory of the cluster's machines, perhaps; the driver looks again
+            return resolved, None
+        raise
+
+    def check(graph: JobGraph) -> None:
+        from yarnflow.graph.state_shape import shape_of
+
+        check_fits(state, shape_of(graph))
+
+    return resolved, check

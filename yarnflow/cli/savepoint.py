@@ -1,0 +1,192 @@
+"""``yarnflow savepoint``: takes, inspects and disposes of savepoints.
+
+``savepoint JOB [DIR]`` takes one, as Flink's verb does, and prints its path on standard output and
+nothing else; ``inspect`` and ``dispose`` work on files and need no cluster.  Flink counterpart:
+``flink savepoint``.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Final
+
+import click
+
+from yarnflow.cli.cancel import checked_job_id
+from yarnflow.cli.checkpoints import duration_text
+from yarnflow.cli.common import (
+    CONTEXT,
+    cluster_options,
+    common_options,
+    existing_cluster,
+    load_configuration,
+    with_target,
+)
+from yarnflow.cli.state_options import absolute_state, interruptible, note, open_file_systems
+from yarnflow.client.saved_state import SavedState, dispose, read_state, running_job_of
+from yarnflow.client.savepoints import new_request, take, trigger
+from yarnflow.config.configuration import Configuration
+from yarnflow.config.options import client as client_options
+from yarnflow.config.options import job as job_options
+from yarnflow.core.checkpoint_messages import CheckpointKind
+from yarnflow.core.ids import JobId
+from yarnflow.errors import CheckpointError, HaError, InvalidOption, JobNotFound, RpcError
+
+_TRIGGER: Final = "trigger"
+#: how ``flink savepoint`` is told to dispose of one
+_FLINKS_DISPOSE: Final = ("-d", "--dispose")
+
+
+class _ByForm(click.Group):
+    """What is not the name of a subcommand is the id of a job, or an option before it."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put the subcommand in front that the arguments mean."""
+        if args and args[0] in _FLINKS_DISPOSE:
+            args = ["dispose", *args[1:]]
+        elif args and args[0] not in (*self.commands, "-h", "--help"):
+            args = [_TRIGGER, *args]
+        return super().parse_args(ctx, args)
+
+
+@click.group("savepoint", cls=_ByForm, context_settings=CONTEXT, no_args_is_help=True)
+def command() -> None:
+    """Take a savepoint of a running job; inspect or dispose of one.
+
+    `yarnflow savepoint JOB [DIR]` takes one.
+    """
+
+
+@command.command(_TRIGGER, context_settings=CONTEXT)
+@click.argument("job")
+@click.argument("directory", metavar="[DIR]", required=False)
+@click.option("--detached", is_flag=True, help="Return as soon as the cluster has begun.")
+@cluster_options
+def take_savepoint(
+    job: str,
+    directory: str | None,
+    detached: bool,
+    target: str | None,
+    jobmanager: str | None,
+    dynamic: tuple[str, ...],
+    conf_dir: Path | None,
+    verbose: bool,
+) -> None:
+    """Take a savepoint of a running job, which goes on.
+
+    DIR is where it is made; default: execution.checkpointing.savepoint-dir.
+    """
+    configuration = with_target(load_configuration(conf_dir, dynamic), target, jobmanager)
+    job_id = checked_job_id(job)
+    request = new_request(CheckpointKind.SAVEPOINT, savepoint_directory(directory, configuration))
+    with existing_cluster(configuration, job_id) as connection:
+        cluster = connection.cluster_of(job_id)
+        if detached:
+            trigger(cluster, job_id, request)
+            note(f"Job {job_id} takes a savepoint; see it with: yarnflow checkpoints {job_id}")
+            return
+        with interruptible(job_id):
+            info = take(
+                cluster, job_id, request, timeout_ms=configuration.get(client_options.CLIENT_TIMEOUT_MS)
+            )
+    pause = f", {duration_text(info.pause_ms)} without a batch" if info.pause_ms else ""
+    took = duration_text(info.end_ms - info.trigger_ms)
+    note(f"Savepoint {info.checkpoint_id} of job {job_id} is complete ({took}{pause}).")
+    click.echo(info.external_path)
+
+
+@command.command("inspect", context_settings=CONTEXT)
+@click.argument("path")
+@click.option("--json", "as_json", is_flag=True, help="The manifest as JSON; with --state the rows.")
+@click.option("--state", "part", metavar="OPERATOR|QUERY", help="Show the state itself, as a table.")
+@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, help="Rows of --state.")
+@common_options
+def inspect(
+    path: str,
+    as_json: bool,
+    part: str | None,
+    limit: int,
+    dynamic: tuple[str, ...],
+    conf_dir: Path | None,
+    verbose: bool,
+) -> None:
+    """Show what is in a savepoint or retained checkpoint.
+
+    Only --state starts a JVM.
+    """
+    from yarnflow.cli.savepoint_text import manifest_json, manifest_text
+
+    state = _read(path, load_configuration(conf_dir, dynamic))
+    if part is not None:
+        from yarnflow.cli.savepoint_state import state_table
+
+        click.echo(state_table(state, part, limit, as_json=as_json))
+    elif as_json:
+        click.echo(json.dumps(manifest_json(state), indent=2, ensure_ascii=False))
+    else:
+        click.echo(manifest_text(state))
+
+
+@command.command("dispose", context_settings=CONTEXT)
+@click.argument("path")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.option("--force", is_flag=True, help="Its job only seems to run: the cluster is gone.")
+@cluster_options
+def dispose_of(
+    path: str,
+    yes: bool,
+    force: bool,
+    target: str | None,
+    jobmanager: str | None,
+    dynamic: tuple[str, ...],
+    conf_dir: Path | None,
+    verbose: bool,
+) -> None:
+    """Delete a savepoint, or the retained checkpoint of a job that is over.
+
+    With the last checkpoint of a job goes all of its state.
+    """
+    configuration = with_target(load_configuration(conf_dir, dynamic), target, jobmanager)
+    file_systems = open_file_systems()
+    state = _read(path, configuration)
+    live = "" if force else running_job_of(file_systems, state) or _live_in_cluster(state, configuration)
+    if live:
+        raise CheckpointError(
+            f"{state.uri} is in use: {live}; cancel the job first, or use --force if its cluster is gone"
+        )
+    if not yes:
+        if not sys.stdin.isatty():
+            raise InvalidOption(f"--yes is needed to delete {state.uri} without being asked")
+        metadata = state.metadata
+        click.confirm(f"Delete {state.what} {state.uri} of job {metadata.job_name}?", abort=True, err=True)
+    for deleted in dispose(file_systems, state):
+        note(f"Deleted {deleted}")
+
+
+def savepoint_directory(directory: str | None, configuration: Configuration) -> str:
+    """Where a savepoint is to be made, as a URI; empty = where the job's configuration says."""
+    option = job_options.SAVEPOINT_DIR
+    typed = configuration.get(option) if configuration.source_of(option) == "-D" else ""
+    text = directory if directory is not None else typed
+    return absolute_state(text, configuration, open_file_systems()) if text or directory is not None else ""
+
+
+def _read(path: str, configuration: Configuration) -> SavedState:
+    file_systems = open_file_systems()
+    return read_state(file_systems, absolute_state(path, configuration, file_systems, default_target=""))
+
+
+def _live_in_cluster(state: SavedState, configuration: Configuration) -> str:
+    """What a cluster that was named says of the job of a checkpoint; others are not asked."""
+    if state.metadata.kind is CheckpointKind.SAVEPOINT or not configuration.is_set(client_options.TARGET):
+        return ""
+    job_id = JobId(state.metadata.job_id)
+    try:
+        with existing_cluster(configuration, job_id) as connection:
+            details = connection.cluster_of(job_id).gateway().job_details(job_id)
+    except (JobNotFound, RpcError, HaError):
+        return ""
+    status = details.overview.status
+    return "" if status.globally_terminal else f"job {details.overview.name} ({job_id}) is {status.value}"

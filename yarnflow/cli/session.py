@@ -1,0 +1,239 @@
+"""``yarnflow session``: clusters on YARN that many jobs share.
+
+``start`` without ``-d`` follows the session's jobs and ends the session when it is interrupted,
+``attach`` follows them and leaves it alone.  ``stop`` refuses while jobs live, unless it is
+forced: Flink ends them without a word.  Flink counterpart: ``yarn-session.sh``.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from contextlib import closing
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from yarnflow.cli.common import (
+    CLEAN_UP_S,
+    CONTEXT,
+    common_options,
+    exit_on_signal,
+    load_configuration,
+    terminate_as_interrupt,
+)
+from yarnflow.cli.view import View, make_view
+from yarnflow.config.configuration import Configuration
+from yarnflow.config.options import client, yarn
+from yarnflow.core.yarn import Application, DeploymentMode
+from yarnflow.errors import ApplicationFailed, InvalidOption, JobError, RpcError, YarnflowError
+
+if TYPE_CHECKING:
+    from yarnflow.client.applications import ApplicationCluster
+    from yarnflow.client.yarn_services import YarnServices
+
+
+@click.group("session", context_settings=CONTEXT)
+def command() -> None:
+    """Start, stop, list or follow sessions on YARN."""
+
+
+@command.command("start", context_settings=CONTEXT)
+@click.option("-d", "--detached", is_flag=True, help="Return once the session serves; it stays.")
+@click.option("-nm", "--name", metavar="NAME", help="Name of the application in YARN.")
+@click.option("-qu", "--queue", metavar="QUEUE", help="Queue of the application.")
+@click.option("-s", "--slots", metavar="N", help="Slots per TaskManager.", type=click.IntRange(min=1))
+@common_options
+def start(
+    detached: bool,
+    name: str | None,
+    queue: str | None,
+    slots: int | None,
+    dynamic: tuple[str, ...],
+    conf_dir: Path | None,
+    verbose: bool,
+) -> None:
+    """Start a session.
+
+    Its TaskManagers are asked for when jobs need them.
+    """
+    from yarnflow.client.yarn import YarnDeployer
+    from yarnflow.config.options import cluster
+
+    values: dict[str, str] = {}
+    if name:
+        values[yarn.APPLICATION_NAME.key] = name
+    if queue:
+        values[yarn.APPLICATION_QUEUE.key] = queue
+    if slots:
+        values[cluster.TASKMANAGER_SLOTS.key] = str(slots)
+    configuration = load_configuration(conf_dir, dynamic).with_values(values, source="command line")
+    terminate_as_interrupt()
+    view = make_view(refresh_ms=configuration.get(client.VIEW_REFRESH_MS), verbose=verbose)
+    deployer: YarnDeployer | None = None
+    forced = False
+    try:
+        deployer = YarnDeployer.begin(configuration, DeploymentMode.SESSION, view.note)
+        session = deployer.start_session()
+        click.echo(session.application_id)
+        chosen = f"-D{yarn.APPLICATION_ID.key}={session.application_id}"
+        view.note(f"The session serves.  Submit to it: yarnflow submit -t yarn-session {chosen} PROGRAM")
+        if not detached:
+            _follow_own(session, configuration, view)
+    except KeyboardInterrupt:
+        forced = True
+        exit_on_signal(130, CLEAN_UP_S)
+        raise
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        if deployer is not None:
+            deployer.stop(forced=forced, failed=False)
+        view.close()
+
+
+@command.command("stop", context_settings=CONTEXT)
+@click.argument("session_id", metavar="[ID]", required=False)
+@click.option("--force", is_flag=True, help="Cancel its jobs; kill it if it does not answer.")
+@common_options
+def stop(
+    session_id: str | None, force: bool, dynamic: tuple[str, ...], conf_dir: Path | None, verbose: bool
+) -> None:
+    """End a session: the one with this application id, or the only one.
+
+    Refuses while it has live jobs, unless forced.
+    """
+    configuration = load_configuration(conf_dir, dynamic)
+    with closing(_services(configuration)) as services:
+        application = _session(services, configuration, session_id)
+        with closing(_reach(services, application)) as session:
+            end_session(services, session, force)
+    click.echo(f"Session {application.application_id} has ended.")
+
+
+@command.command("list", context_settings=CONTEXT)
+@common_options
+def list_sessions(dynamic: tuple[str, ...], conf_dir: Path | None, verbose: bool) -> None:
+    """List your sessions that run."""
+    from yarnflow.client.applications import live_applications
+
+    with closing(_services(load_configuration(conf_dir, dynamic))) as services:
+        sessions = live_applications(services, DeploymentMode.SESSION)
+    click.echo("\n".join(map(_line, sessions)) if sessions else "No sessions.")
+
+
+@command.command("attach", context_settings=CONTEXT)
+@click.argument("session_id", metavar="[ID]", required=False)
+@common_options
+def attach(session_id: str | None, dynamic: tuple[str, ...], conf_dir: Path | None, verbose: bool) -> None:
+    """Follow the jobs of a session until it ends; an interrupt leaves it alone."""
+    configuration = load_configuration(conf_dir, dynamic)
+    view = make_view(refresh_ms=configuration.get(client.VIEW_REFRESH_MS), verbose=verbose)
+    with closing(_services(configuration)) as services:
+        application = _session(services, configuration, session_id)
+        view.note(f"Following session {application.application_id} ({application.name}).")
+        try:
+            with closing(_reach(services, application)) as session:
+                _follow(session, configuration, view)
+        finally:
+            view.close()
+
+
+def end_session(services: YarnServices, session: ApplicationCluster, force: bool) -> None:
+    """End a session in good order, or by force.
+
+    Raises
+    ------
+    JobError
+        It has live jobs and is not to be ended by force.
+    RpcError
+        Its JobManager does not answer, and it is not to be ended by force.
+    """
+    try:
+        live = [job for job in session.gateway().list_jobs() if not job.status.terminal]
+        if live and not force:
+            jobs = ", ".join(f"{job.name} ({job.job_id}, {job.status.value})" for job in live)
+            raise JobError(
+                f"session {session.application_id} has live jobs: {jobs}; cancel them first, or use --force"
+            )
+        session.gateway().shut_down_cluster()
+    except RpcError:
+        if not force:
+            raise
+        session.kill()
+    _await_end(services, session)
+
+
+def _await_end(services: YarnServices, session: ApplicationCluster) -> None:
+    import time
+
+    from yarnflow.client.yarn_start import STATE_S
+
+    deadline_s = time.monotonic() + services.configuration.get(client.CLIENT_TIMEOUT_MS) / 1000
+    while not session.application().state.ended:
+        if time.monotonic() >= deadline_s:
+            raise ApplicationFailed(
+                f"session {session.application_id} was told to end and still runs after "
+                f"{client.CLIENT_TIMEOUT_MS.key}; kill it with: yarnflow session stop "
+                f"{session.application_id} --force"
+            )
+        time.sleep(STATE_S)
+
+
+def _follow_own(session: ApplicationCluster, configuration: Configuration, view: View) -> None:
+    """Follow a session that ends with this command."""
+    view.note("An interrupt ends the session with all of its jobs; start it with -d to keep it.")
+    try:
+        _follow(session, configuration, view)
+    except KeyboardInterrupt:
+        view.note(f"Ending session {session.application_id}.")
+        try:
+            session.gateway().shut_down_cluster()
+        except YarnflowError as error:
+            view.note(f"It does not answer ({error}); end it with: yarnflow session stop --force")
+        raise
+
+
+def _follow(session: ApplicationCluster, configuration: Configuration, view: View) -> None:
+    from yarnflow.client.follow import Follower
+
+    Follower(session, view, configuration.get(client.CLIENT_TIMEOUT_MS)).follow()
+
+
+def _services(configuration: Configuration) -> YarnServices:
+    from yarnflow.client.yarn_services import yarn_services
+
+    return yarn_services(configuration, os.environ)
+
+
+def _session(services: YarnServices, configuration: Configuration, session_id: str | None) -> Application:
+    from yarnflow.client.applications import find_application, mode_of
+
+    if session_id is not None and not session_id.strip():
+        # a variable of a script that is not set must not end somebody's session
+        raise InvalidOption("the session's id is empty; name an application, or leave the argument out")
+    application_id = session_id or configuration.get(yarn.APPLICATION_ID)
+    application = find_application(services, DeploymentMode.SESSION, application_id)
+    mode = mode_of(application)
+    if mode is not None and mode is not DeploymentMode.SESSION:
+        raise InvalidOption(
+            f"application {application.application_id} is of target {mode.value}, not a session; end its job "
+            f"with: yarnflow cancel -D{yarn.APPLICATION_ID.key}={application.application_id} JOB"
+        )
+    return application
+
+
+def _reach(services: YarnServices, application: Application) -> ApplicationCluster:
+    from yarnflow.client.applications import connect_application
+
+    return connect_application(services, application)
+
+
+def _line(application: Application) -> str:
+    started = datetime.fromtimestamp(max(0, application.started_ms) / 1000).strftime("%d.%m.%Y %H:%M:%S")
+    containers = max(0, application.running_containers)
+    return (
+        f"{started} : {application.application_id} : {application.name} "
+        f"({application.state.value}, queue {application.queue}, {containers} containers)"
+    )

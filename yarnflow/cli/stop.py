@@ -1,0 +1,109 @@
+"""``yarnflow stop JOB``: ends a job with a savepoint; nothing is read after it.
+
+Prints the savepoint's path on standard output and nothing else.  Flink counterpart: ``flink stop``.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from yarnflow.cli.cancel import checked_job_id
+from yarnflow.cli.checkpoints import duration_text
+from yarnflow.cli.common import CONTEXT, cluster_options, existing_cluster, load_configuration, with_target
+from yarnflow.cli.savepoint import savepoint_directory
+from yarnflow.cli.state_options import interruptible, note, now_ms, open_file_systems
+from yarnflow.cli.view import make_view
+from yarnflow.client.cluster import JobCluster
+from yarnflow.client.job_client import ClusterJobClient
+from yarnflow.client.saved_state import find_savepoint
+from yarnflow.client.savepoints import new_request, take, trigger
+from yarnflow.config.options import client as client_options
+from yarnflow.core.checkpoint_messages import AfterSavepoint, CheckpointKind, CheckpointRequest
+from yarnflow.core.ids import JobId
+from yarnflow.core.states import JobStatus
+from yarnflow.errors import CheckpointError, HaError, JobError, RpcError
+
+
+@click.command("stop", context_settings=CONTEXT)
+@click.argument("job")
+@click.option("--drain", is_flag=True, help="Let all windows fire first, as at the end of input.")
+@click.option(
+    "-p",
+    "--savepoint-path",
+    "--savepointPath",
+    "directory",
+    metavar="DIR",
+    help="Directory in which the savepoint is made; default: execution.checkpointing.savepoint-dir.",
+)
+@click.option("--detached", is_flag=True, help="Return as soon as the cluster has begun.")
+@cluster_options
+def command(
+    job: str,
+    drain: bool,
+    directory: str | None,
+    detached: bool,
+    target: str | None,
+    jobmanager: str | None,
+    dynamic: tuple[str, ...],
+    conf_dir: Path | None,
+    verbose: bool,
+) -> None:
+    """Stop a job with a savepoint.
+
+    The batch that runs is committed, nothing is read after it, and the job ends FINISHED.
+    """
+    configuration = with_target(load_configuration(conf_dir, dynamic), target, jobmanager)
+    job_id = checked_job_id(job)
+    parent = savepoint_directory(directory, configuration)
+    after = AfterSavepoint.DRAIN if drain else AfterSavepoint.STOP
+    request = new_request(CheckpointKind.SAVEPOINT, parent, after)
+    timeout_ms = configuration.get(client_options.CLIENT_TIMEOUT_MS)
+    with existing_cluster(configuration, job_id) as connection:
+        cluster = connection.cluster_of(job_id)
+        details = cluster.gateway().job_details(job_id)
+        if details.overview.status.globally_terminal:
+            raise JobError(f"job {job_id} cannot be stopped: it is {details.overview.status.value} already")
+        if detached:
+            trigger(cluster, job_id, request)
+            note(f"Stopping job {job_id}; see how far it is with: yarnflow checkpoints {job_id}")
+            return
+        note(f"Stopping job {job_id} with a savepoint{' after draining it' if drain else ''}.")
+        with interruptible(job_id):
+            path = _stop(cluster, job_id, request, timeout_ms)
+        view = make_view(live=False)
+        ClusterJobClient(cluster, job_id, details.overview.name, view, timeout_ms=timeout_ms).await_result()
+    click.echo(path)
+
+
+def _stop(cluster: JobCluster, job_id: JobId, request: CheckpointRequest, timeout_ms: int) -> str:
+    """Take the savepoint; returns its path."""
+    began_ms = now_ms()
+    try:
+        info = take(cluster, job_id, request, timeout_ms=timeout_ms)
+    except (RpcError, HaError, CheckpointError):
+        # the cluster may have ended with the job, or its new master remembers no more than that
+        found = _left_behind(cluster, job_id, request, began_ms)
+        if found:
+            return found
+        raise
+    pause = f", {duration_text(info.pause_ms)} without a batch" if info.pause_ms else ""
+    took = duration_text(info.end_ms - info.trigger_ms)
+    note(f"Savepoint {info.checkpoint_id} is complete ({took}{pause}).")
+    return info.external_path
+
+
+def _left_behind(cluster: JobCluster, job_id: JobId, request: CheckpointRequest, since_ms: int) -> str:
+    if not request.target_dir:
+        return ""
+    details = cluster.final_details(job_id)
+    if details is None:
+        try:
+            details = cluster.gateway().job_details(job_id)
+        except (RpcError, HaError, JobError):
+            return ""
+    if details.overview.status is not JobStatus.FINISHED:
+        return ""
+    found = find_savepoint(open_file_systems(), request.target_dir, job_id, since_ms)
+    return "" if found is None else found.uri
