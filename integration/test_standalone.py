@@ -19,7 +19,7 @@ from yarnflow.api import *
 env = StreamExecutionEnvironment.get_execution_environment()
 rows = env.from_source(RateSource(rows_per_second=20))
 rows.key_by("value % 3 AS part").count().sink_to(FileSink.for_path({output!r}).format("parquet").build())
-env.execute("endless")
+env.execute({name!r})
 """
 
 
@@ -38,7 +38,7 @@ class Cluster:
         """Submit a job that never ends; returns its id and output directory."""
         output = directory / f"{name}-out"
         program = directory / f"{name}.py"
-        program.write_text(ENDLESS.format(output=str(output)))
+        program.write_text(ENDLESS.format(output=str(output), name=name))
         done = self.run("submit", "-d", *options, program)
         assert done.process.returncode == 0, done.stderr
         found = re.search(r"[0-9a-f]{32}", done.stdout + done.stderr)
@@ -80,7 +80,7 @@ def test_submit_list_info_cancel(cluster: Cluster, tmp_path: Path) -> None:
 
     info = cluster.run("info", job_id)
     assert info.process.returncode == 0
-    assert "RUNNING" in info.stdout and "endless" in info.stdout
+    assert "RUNNING" in info.stdout and "one" in info.stdout
 
     assert cluster.run("cancel", job_id).process.returncode == 0
     assert "CANCELED" in cluster.run("list", "--all").stdout

@@ -54,6 +54,18 @@ use_venv() {
   fi
 }
 
+# need_command COMMAND PACKAGE: install a tool that pip cannot bring, where that is allowed
+need_command() {
+  command -v "$1" >/dev/null 2>&1 && return
+  if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
+    say "installing $2"
+    { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$2"; } \
+      >/dev/null || die "apt-get could not install $2"
+  else
+    die "the command $1 is missing; install it (Debian: sudo apt-get install $2)"
+  fi
+}
+
 # use_java: check for a Java that Spark can run on, as yarnflow itself will look for it; call after use_venv
 use_java() {
   if [ "${YARNFLOW_JRE:-}" = 1 ] && ! check_java >/dev/null; then

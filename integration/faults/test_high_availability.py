@@ -1,0 +1,71 @@
+"""A master that dies does not stop the data; every record of the job is counted, whatever happens.
+
+Each fault comes in the middle of a job over numbered records; after it more must be committed,
+and at the end every record must be in the results once.
+"""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from integration.conftest import Commands
+from integration.faults.ha_cluster import HaCluster, ha_cluster
+from integration.faults.injections import FAULTS
+from integration.faults.records import Numbered
+from integration.hadoop import HadoopCluster
+
+#: faults that leave driver and executors alone: the job must not even restart
+UNNOTICED = ("leader_killed", "zombie_leader", "zookeeper_node_restarted")
+SEED = 20261121
+FAULTS_IN_A_ROW = 10
+
+
+def _survive(cluster: HaCluster, job: Numbered, job_id: str, fault: str) -> None:
+    cluster.await_commits(job)
+    driver = cluster.driver_process(job_id).pid
+    FAULTS[fault](cluster, job_id)
+    cluster.await_commits(job)
+    cluster.await_status(job_id, "RUNNING")
+    if fault in UNNOTICED:
+        assert cluster.driver_process(job_id).pid == driver, "a driver that nothing ailed was replaced"
+
+
+@pytest.mark.parametrize("fault", ["leader_killed", "driver_killed"])
+def test_fault(fault: str, coordinated: HadoopCluster, yarnflow: Commands, tmp_path: Path) -> None:
+    _test(fault, coordinated, yarnflow, tmp_path)
+
+
+@pytest.mark.drill
+@pytest.mark.parametrize("fault", sorted(FAULTS.keys() - {"leader_killed", "driver_killed"}))
+def test_rarer_fault(fault: str, coordinated: HadoopCluster, yarnflow: Commands, tmp_path: Path) -> None:
+    _test(fault, coordinated, yarnflow, tmp_path)
+
+
+def _test(fault: str, coordinated: HadoopCluster, yarnflow: Commands, tmp_path: Path) -> None:
+    with ha_cluster(coordinated, yarnflow, tmp_path) as cluster:
+        job = cluster.numbered(fault)
+        job_id = cluster.submit(job)
+        cluster.await_status(job_id, "RUNNING")
+        _survive(cluster, job, job_id, fault)
+        cluster.await_status(job_id, "FINISHED", 300)
+        cluster.assert_each_record_once(job)
+
+
+@pytest.mark.drill
+def test_faults_in_a_row(coordinated: HadoopCluster, yarnflow: Commands, tmp_path: Path) -> None:
+    """The schedule is written before it is carried out, so that a failure can be had again."""
+    chosen = random.Random(SEED).choices(sorted(FAULTS), k=FAULTS_IN_A_ROW)
+    (tmp_path / "schedule.txt").write_text(f"seed {SEED}\n" + "\n".join(chosen) + "\n")
+    print(f"seed {SEED}: {', '.join(chosen)}")
+    with ha_cluster(coordinated, yarnflow, tmp_path, masters=3, task_managers=3) as cluster:
+        job = cluster.numbered("row", rate=50, count=50 * 60 * 6)
+        job_id = cluster.submit(job)
+        cluster.await_status(job_id, "RUNNING")
+        for fault in chosen:
+            print(f"fault: {fault}")
+            _survive(cluster, job, job_id, fault)
+        cluster.await_status(job_id, "FINISHED", 600)
+        cluster.assert_each_record_once(job)

@@ -1,0 +1,29 @@
+"""The checker finds what it is there to find."""
+
+from __future__ import annotations
+
+from integration.faults.records import KEYS, Numbered
+
+JOB = Numbered("unused", count=100)
+
+
+def _sums(values: range | list[int]) -> list[tuple[int, int, int]]:
+    parts = [[value for value in values if value % KEYS == part] for part in range(KEYS)]
+    return [(part, sum(found), len(found)) for part, found in enumerate(parts)]
+
+
+def test_each_record_once_is_right() -> None:
+    assert JOB.verdict(range(100), _sums(range(100))) == ""
+
+
+def test_lost_doubled_and_invented_records_are_named() -> None:
+    values = [v for v in range(100) if v not in (3, 4, 9)] + [50, 100]
+    found = JOB.verdict(values, _sums(range(100)))
+    assert "3 records missing: 3–4, 9" in found
+    assert "1 records more than once: 50" in found
+    assert "1 records nobody made: 100" in found
+
+
+def test_a_sum_that_is_off_is_named() -> None:
+    sums = [(part, total + (part == 2), records) for part, total, records in _sums(range(100))]
+    assert JOB.verdict(range(100), sums).startswith("key 2: sum ")

@@ -1,0 +1,66 @@
+"""A job of a cluster in standby mode ``hot``: another driver is ready, and steps in.
+
+Which driver it is that goes on is what tells a job with an understudy from one without.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from integration.conftest import Commands, wait_until
+from integration.faults.ha_cluster import HaCluster, ha_cluster, kill
+from integration.hadoop import HadoopCluster
+from integration.processes import DRIVER, processes
+
+HOT = "-Dhigh-availability.standby-mode=hot"
+
+
+def _details(cluster: HaCluster, job_id: str) -> dict[str, Any]:
+    done = cluster.yarnflow("info", job_id)
+    assert done.process.returncode == 0, done.stderr
+    return dict(json.loads(done.stdout))
+
+
+def _await_understudy(cluster: HaCluster, job_id: str) -> None:
+    cluster.await_status(job_id, "RUNNING")
+
+    def ready() -> bool:
+        details = _details(cluster, job_id)
+        assert details["overview"]["status"] == "RUNNING", details
+        # a job that has begun a moment ago waits for nothing either
+        return not details["waiting_for"] and _understudies(cluster) >= 1
+
+    wait_until(ready, "the understudy", 180)
+
+
+def _understudies(cluster: HaCluster) -> int:
+    logs = cluster.directory.rglob("jobmanager.log")
+    return sum(path.read_text().count("The understudy of job numbered is ready") for path in logs)
+
+
+@pytest.mark.drill
+def test_an_understudy_steps_in(coordinated: HadoopCluster, yarnflow: Commands, tmp_path: Path) -> None:
+    with ha_cluster(coordinated, yarnflow, tmp_path, task_managers=3, options=[HOT]) as cluster:
+        job = cluster.numbered("understudy", count=50 * 150)
+        job_id = cluster.submit(job)
+        _await_understudy(cluster, job_id)
+        there_already = {process.pid for process in processes(yarnflow.mark, DRIVER)}
+        cluster.await_commits(job)
+
+        kill(cluster.driver_process(job_id))
+        cluster.await_commits(job)
+        assert cluster.driver_process(job_id).pid in there_already
+        assert _details(cluster, job_id)["restarts"] == 1
+
+        wait_until(lambda: _understudies(cluster) == 2, "the next understudy", 180)
+        kill(cluster.leader_process())
+        wait_until(lambda: _understudies(cluster) == 3, "the new leader's understudy", 180)
+        levels = [failure["level"] for failure in _details(cluster, job_id)["failures"]]
+        assert levels == ["MASTER"], "the running driver was not adopted"
+
+        cluster.await_status(job_id, "FINISHED", 400)
+        cluster.assert_each_record_once(job)

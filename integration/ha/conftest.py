@@ -1,0 +1,87 @@
+"""A quorum of three ZooKeepers for all tests here, and sessions of a cluster of the test's own."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+from kazoo.client import KazooClient
+
+from integration.hadoop import HadoopCluster
+from yarnflow.ha.services import ZooKeeper, ZooKeeperSettings, open_zookeeper
+
+SECRET = b"of the tests"
+
+
+@dataclass
+class Cluster:
+    """One cluster's place in ZooKeeper; every session of it is closed after the test."""
+
+    settings: ZooKeeperSettings
+    opened: list[ZooKeeper] = field(default_factory=list)
+
+    def session(self, sessions: Path | None = None, timeout_ms: int = 0) -> ZooKeeper:
+        """Another process's session, so to speak."""
+        settings = replace(self.settings, session_timeout_ms=timeout_ms or self.settings.session_timeout_ms)
+        self.opened.append(open_zookeeper(settings, SECRET, sessions))
+        return self.opened[-1]
+
+    def end(self) -> None:
+        """Close the sessions and delete the cluster."""
+        for zookeeper in self.opened:
+            zookeeper.close()
+        last = open_zookeeper(self.settings, SECRET, None)
+        last.delete_tree(last.path())
+        last.close()
+
+
+def end_session_of(zookeeper: ZooKeeper) -> None:
+    """End a session behind its owner's back, as ZooKeeper does after its time-out."""
+    thief = KazooClient(
+        hosts=zookeeper.settings.quorum, client_id=zookeeper._connection.client.client_id  # noqa: SLF001
+    )
+    thief.start(timeout=30)
+    thief.stop()
+    thief.close()
+
+
+@pytest.fixture(scope="session")
+def own_quorum(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HadoopCluster]:
+    """Servers that a test may stop.  Where none can be started, its tests fail."""
+    cluster = HadoopCluster.start(tmp_path_factory.mktemp("quorum"), zookeepers=3)
+    yield cluster
+    cluster.stop()
+
+
+@pytest.fixture(scope="session")
+def quorum(request: pytest.FixtureRequest) -> str:
+    """Servers that nobody stops: those of ``scripts/hadoop env`` where it was asked, else some of our own."""
+    found = os.environ.get("YARNFLOW_TEST_ZOOKEEPER", "")
+    if found:
+        return found
+    started: HadoopCluster = request.getfixturevalue("own_quorum")
+    return started.zookeeper
+
+
+@pytest.fixture
+def cluster(quorum: str) -> Iterator[Cluster]:
+    """A cluster with nothing in it."""
+    found = Cluster(ZooKeeperSettings(quorum, f"/yarnflow-tests/{secrets.token_hex(6)}", 6_000))
+    yield found
+    found.end()
+
+
+@pytest.fixture
+def fragile(own_quorum: HadoopCluster) -> Iterator[Cluster]:
+    """A cluster on servers that the test stops; they run again at its end."""
+    found = Cluster(
+        ZooKeeperSettings(
+            own_quorum.zookeeper, f"/yarnflow-tests/{secrets.token_hex(6)}", 6_000, max_retry_wait_ms=1_000
+        )
+    )
+    yield found
+    found.end()

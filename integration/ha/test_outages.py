@@ -1,0 +1,100 @@
+"""Servers that stop, on a quorum of the test's own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from integration.conftest import ROOT, wait_until
+from integration.ha.conftest import Cluster
+from integration.ha.masters import Master
+from integration.ha.test_leases import JOB, info, stores_of
+from integration.ha.test_stores import submission
+from integration.hadoop import HadoopCluster
+from yarnflow.errors import LeaseLost, ZooKeeperUnavailable
+from yarnflow.ha.services import ZooKeeperLease, ZooKeeperRetrieval
+
+SERVERS = ("zookeeper-1", "zookeeper-2", "zookeeper-3")
+
+
+@contextmanager
+def halted(quorum: HadoopCluster) -> Iterator[None]:
+    """All servers keep their connections and answer nothing."""
+    for server in SERVERS:
+        quorum.pause(server)
+    try:
+        yield
+    finally:
+        for server in SERVERS:
+            quorum.resume(server)
+
+
+def start_alone(quorum: HadoopCluster, server: str) -> None:
+    """Start the first server of three; it serves nobody yet, so there is nothing to wait for."""
+    command = [ROOT / "scripts/hadoop", "restart", "--dir", quorum.folder, "--timeout", "1", server]
+    done = subprocess.run([sys.executable, *command], capture_output=True, text=True)
+    assert f"{server} was not ready" in done.stderr
+
+
+def test_each_server_can_restart_within_the_session(
+    own_quorum: HadoopCluster, fragile: Cluster, tmp_path: Path
+) -> None:
+    leader = Master(fragile.session(timeout_ms=40_000), "leader").lead()
+    standby = Master(fragile.session(timeout_ms=40_000), "standby").stand()
+    for number, server in enumerate(SERVERS):
+        own_quorum.kill(server)
+        # whoever was connected to it goes on at another one
+        stores_of(leader, tmp_path).checkpoints(JOB, str(tmp_path / "job")).next_id()
+        own_quorum.restart(server)
+        assert len(wait_until(standby.election.masters, "the masters")) == 2, number
+    wait_until(lambda: leader.told[-1] in ("granted", "resumed"), "the leader to be connected")
+    assert "revoked" not in leader.told and standby.told == []
+    assert stores_of(leader, tmp_path).checkpoints(JOB, str(tmp_path / "job")).next_id() >= 4
+
+
+def test_restart_of_the_whole_quorum_freezes_the_leader_and_no_more(
+    own_quorum: HadoopCluster, fragile: Cluster, tmp_path: Path
+) -> None:
+    leader = Master(fragile.session(timeout_ms=40_000), "leader").lead()
+    standby = Master(fragile.session(timeout_ms=40_000), "standby").stand()
+    wait_until(lambda: len(standby.election.masters()) == 2, "both candidates")
+    for server in SERVERS:
+        own_quorum.kill(server)
+    wait_until(lambda: leader.told[-1] == "suspended", "the leader to be frozen")
+    start_alone(own_quorum, SERVERS[0])
+    own_quorum.restart(SERVERS[1])
+    own_quorum.restart(SERVERS[2])
+    wait_until(lambda: leader.told[-1] == "resumed", "the leader to go on")
+    stores_of(leader, tmp_path).job_graphs.put(submission(JOB))
+    # the connection may break again while the servers find each other
+    assert set(leader.told[1:]) == {"suspended", "resumed"} and standby.told == []
+
+
+def test_nobody_waits_for_ever_while_no_server_answers(
+    own_quorum: HadoopCluster, fragile: Cluster, tmp_path: Path
+) -> None:
+    leader = Master(fragile.session(), "leader").lead()
+    retrieval = ZooKeeperRetrieval(fragile.session())
+    lease = ZooKeeperLease(fragile.session(), JOB)
+    lost: list[str] = []
+    lease.on_lost(lost.append)
+    lease.acquire(info("driver"), 60_000)
+    with halted(own_quorum):
+        wait_until(lambda: lost, "the driver to stop")
+        with pytest.raises(LeaseLost):
+            lease.check()
+        wait_until(lambda: leader.told[-1] == "suspended", "the leader to be frozen")
+        with pytest.raises(ZooKeeperUnavailable, match="did not answer"):
+            retrieval.leader()
+        with pytest.raises(ZooKeeperUnavailable):
+            stores_of(leader, tmp_path).job_graphs.put(submission(JOB))
+    # ZooKeeper decides which: it may have counted the time it was halted for
+    wait_until(lambda: leader.told[-1] in ("resumed", "revoked"), "the leader to know")
+    # what was lost once is never had again
+    with pytest.raises(LeaseLost):
+        lease.check()

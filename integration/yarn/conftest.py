@@ -1,0 +1,64 @@
+"""One Hadoop for all tests here; a test that stops or kills its daemons starts one of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from integration.conftest import Commands
+from integration.hadoop import HadoopCluster
+from integration.yarn.jobs import Yarn, put_flights
+
+
+@pytest.fixture(scope="session")
+def hadoop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HadoopCluster]:
+    """A running cluster.  Where none can be started, its tests fail."""
+    cluster = HadoopCluster.start(tmp_path_factory.mktemp("hadoop"))
+    yield cluster
+    cluster.stop()
+    left = [f"{process.pid}: {process.name()}" for process in cluster.processes()]
+    assert not left and not cluster.folder.exists(), f"left behind by the cluster: {left or cluster.folder}"
+
+
+@pytest.fixture
+def yarn(hadoop: HadoopCluster, yarnflow: Commands) -> Iterator[Yarn]:
+    """The cluster for one test, which must leave nothing on it."""
+    cluster = Yarn(hadoop, yarnflow)
+    yield cluster
+    try:
+        cluster.assert_nothing_left()
+    finally:
+        for application_id in cluster.live():
+            hadoop.kill_application(application_id)
+        # jobs that did not finish keep it
+        cluster.drop_retained_state()
+
+
+@pytest.fixture(scope="session")
+def flights(hadoop: HadoopCluster, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Directory on HDFS with the flights of the example, one file per month."""
+    scratch = tmp_path_factory.mktemp("flights")
+    return put_flights(hadoop, "/tests/flights", scratch)
+
+
+@pytest.fixture(scope="session")
+def texts(hadoop: HadoopCluster) -> str:
+    """Directory on HDFS with the input of the word count script."""
+    hadoop.hdfs.put("/tests/texts/a.txt", b"to be or not to be\nthat is the question\n")
+    hadoop.hdfs.put("/tests/texts/b.txt", b"To be\n")
+    return "/tests/texts"
+
+
+@pytest.fixture
+def endless(tmp_path: Path) -> Path:
+    """A program whose job runs until it is ended."""
+    program = tmp_path / "endless.py"
+    program.write_text(
+        "from pyspark.sql import SparkSession\n"
+        "spark = SparkSession.builder.appName('endless').getOrCreate()\n"
+        "rate = spark.readStream.format('rate').option('rowsPerSecond', 10).load()\n"
+        "rate.writeStream.format('noop').start().awaitTermination()\n"
+    )
+    return program

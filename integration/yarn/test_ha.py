@@ -1,0 +1,208 @@
+"""Several masters on YARN: each may be lost, the job goes on, and nothing is left at the end.
+
+The numbered records of :mod:`integration.faults.records` are counted: whatever happens to the
+masters, each one is in the results once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import pytest
+from kazoo.client import KazooClient
+
+from integration.conftest import Started, wait_until
+from integration.faults.records import Numbered, read_results
+from integration.processes import DRIVER, JOB_MANAGER
+from integration.yarn.jobs import Yarn, application_id
+
+#: of each master's supervisor
+MASTER = "yarnflow.entrypoint.yarn_master"
+ROOT = "/yarnflow-on-yarn"
+
+
+@dataclass
+class Masters:
+    """Submits with high availability, and what is known of the masters."""
+
+    yarn: Yarn
+    zookeeper: KazooClient
+
+    @property
+    def options(self) -> list[str]:
+        """Of a submit."""
+        return [
+            "-Dhigh-availability.type=zookeeper",
+            f"-Dhigh-availability.zookeeper.quorum={self.yarn.hadoop.zookeeper}",
+            f"-Dhigh-availability.zookeeper.path.root={ROOT}",
+            "-Dhigh-availability.zookeeper.client.session-timeout=6 s",
+            # the test looks at the nodes, too
+            "-Dhigh-availability.zookeeper.client.acl=open",
+            "-Dexecution.micro-batch.interval=1 s",
+        ]
+
+    def live(self) -> list[str]:
+        """Applications of all masters, oldest first."""
+        return sorted(self.yarn.live())
+
+    def await_two(self) -> list[str]:
+        """Both masters, once each is a candidate."""
+        wait_until(lambda: len(self.candidates()) == 2, "a standby", 120)
+        return self.live()
+
+    def candidates(self) -> list[str]:
+        """Nodes of the masters that stand for election, of the only cluster there is."""
+        clusters = self._children(ROOT)
+        return self._children(f"{ROOT}/{clusters[0]}/leader/latch") if clusters else []
+
+    def clusters(self) -> list[str]:
+        """Clusters that ZooKeeper knows."""
+        return self._children(ROOT)
+
+    def _children(self, path: str) -> list[str]:
+        return list(self.zookeeper.get_children(path)) if self.zookeeper.exists(path) else []
+
+    def processes_of(self, application: str, what: str) -> list[psutil.Process]:
+        """Processes in the containers of one application."""
+        number = application.removeprefix("application_")
+        return [process for process in self.yarn.processes(what) if number in process.cwd()]
+
+    def submit(self, job: Numbered, scratch: Path, *options: str) -> Started:
+        """Submit the job and wait for its first commits."""
+        started = self.yarn.start(
+            *("submit", "-t", "yarn-per-job", *self.options, *options, job.write_program(scratch / "job.py"))
+        )
+        self.await_commits(started, job, 2)
+        return started
+
+    def committed(self, job: Numbered) -> int:
+        """Files of the first sink."""
+        return sum(name.startswith("part-") for name in self.yarn.below(f"{job.output}/rows"))
+
+    def await_commits(self, started: Started, job: Numbered, more: int) -> None:
+        """Until so many more files are there."""
+        before = self.committed(job)
+
+        def enough() -> bool:
+            assert started.process.poll() is None, f"the job ended: {started.stderr[-3000:]}"
+            return self.committed(job) >= before + more
+
+        wait_until(enough, f"{more} more commits", 360)
+
+    def assert_finished(self, started: Started, job: Numbered) -> None:
+        """The command ended well, and each record was counted once."""
+        assert started.wait(400) == 0, started.stderr[-3000:]
+
+        def files(sink: str) -> Iterator[bytes]:
+            for name in self.yarn.below(f"{job.output}/{sink}"):
+                if name.startswith("part-"):
+                    with self.yarn.hdfs.read(f"{job.output}/{sink}/{name}") as reader:
+                        yield reader.read()
+
+        verdict = job.verdict(*read_results(files))
+        assert verdict == "", verdict
+
+
+@pytest.fixture
+def masters(yarn: Yarn) -> Iterator[Masters]:
+    """For one test, which must leave nothing in ZooKeeper either."""
+    zookeeper = KazooClient(hosts=yarn.hadoop.zookeeper)
+    zookeeper.start()
+    found = Masters(yarn, zookeeper)
+    try:
+        yield found
+        yarn.assert_nothing_left()
+        assert not yarn.below(f"{yarn.home}/.yarnflow/ha")
+        assert not yarn.retained_state(), "state of a job that is FINISHED"
+        wait_until(lambda: not found.clusters(), "ZooKeeper to be empty", 60)
+    finally:
+        zookeeper.stop()
+        zookeeper.close()
+
+
+def test_leader_is_killed(masters: Masters, tmp_path: Path) -> None:
+    """kill -9 of the JobManager that leads: the driver and its executors do not notice."""
+    job = Numbered("/tests/ha-jobmanager", rate=50, count=5000)
+    started = masters.submit(job, tmp_path)
+    first, second = masters.await_two()
+    (driver,) = [process for process in masters.processes_of(first, DRIVER) if process.children()]
+    (leader,) = masters.processes_of(first, JOB_MANAGER)
+    leader.kill()
+    masters.await_commits(started, job, 2)
+    assert driver.is_running(), "the driver of a job was ended with its JobManager"
+    assert masters.live() == [first, second]
+    masters.assert_finished(started, job)
+    ends = {masters.yarn.ended(application)["finalStatus"] for application in (first, second)}
+    assert ends == {"SUCCEEDED"}
+
+
+def test_application_of_the_leader_is_killed(masters: Masters, tmp_path: Path) -> None:
+    """`yarn application -kill` of one master is a fault: the standby takes over and is given another."""
+    job = Numbered("/tests/ha-application", rate=50, count=6000)
+    started = masters.submit(job, tmp_path)
+    first, second = masters.await_two()
+    (named,) = {application_id(started)}
+    assert named == first
+    masters.yarn.hadoop.kill_application(first)
+    masters.await_commits(started, job, 2)
+    listed = masters.yarn.run("list", f"-Dyarn.application.id={first}")
+    assert re.search(r"\b[0-9a-f]{32}\b.*numbered", listed.stdout), "a dead master's name leads nowhere"
+    assert first not in masters.live() and second in masters.live()
+    third = next(application for application in masters.await_two() if application != second)
+    masters.assert_finished(started, job)
+    ends = {masters.yarn.ended(application)["finalStatus"] for application in (second, third)}
+    assert ends == {"SUCCEEDED"}
+
+
+@pytest.mark.drill
+def test_container_of_the_leader_is_killed(masters: Masters, tmp_path: Path) -> None:
+    """kill -9 of the master's supervisor: everything in its container dies with it."""
+    job = Numbered("/tests/ha-container", rate=50, count=6000)
+    started = masters.submit(job, tmp_path)
+    first, second = masters.await_two()
+    (supervisor,) = masters.processes_of(first, MASTER)
+    supervisor.kill()
+    masters.await_commits(started, job, 2)
+    assert second in masters.live()
+    masters.assert_finished(started, job)
+
+
+@pytest.mark.drill
+def test_standby_is_killed(masters: Masters, tmp_path: Path) -> None:
+    """The leader starts another one; the job does not even notice."""
+    job = Numbered("/tests/ha-standby", rate=50, count=6000)
+    started = masters.submit(job, tmp_path)
+    first, second = masters.await_two()
+    masters.yarn.hadoop.kill_application(second)
+    wait_until(lambda: second not in masters.live(), "the standby to end", 60)
+    assert len(masters.await_two()) == 2
+    masters.assert_finished(started, job)
+    assert "RESTARTING" not in started.stderr
+
+
+@pytest.mark.drill
+def test_program_beside_the_leader(masters: Masters, tmp_path: Path) -> None:
+    """Application mode: main() has its effect once, although its container is lost."""
+    job = Numbered("/tests/ha-program", rate=50, count=6000)
+    program = job.write_program(tmp_path / "job.py")
+    started = masters.yarn.start("submit", "-t", "yarn-application", *masters.options, program)
+    masters.await_commits(started, job, 2)
+    first, _second = masters.await_two()
+    masters.yarn.hadoop.kill_application(first)
+    masters.assert_finished(started, job)
+
+
+def test_quorum_that_does_not_answer(yarn: Yarn, endless: Path) -> None:
+    done = yarn.run(
+        *("submit", "-t", "yarn-per-job", "-Dhigh-availability.type=zookeeper"),
+        "-Dhigh-availability.zookeeper.quorum=localhost:1",
+        "-Dhigh-availability.zookeeper.client.connection-timeout=2 s",
+        endless,
+    )
+    assert done.process.returncode == 63
+    (line,) = [line for line in done.stderr.splitlines() if line.startswith("error:")]
+    assert "localhost:1" in line and "high-availability.zookeeper.quorum" in line

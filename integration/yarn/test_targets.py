@@ -1,0 +1,132 @@
+"""The three targets on YARN: the results of the local run, the truth in YARN, and nothing left behind."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from integration.conftest import wait_until
+from integration.yarn.jobs import FLIGHTS, SCRIPT, TWO_TASK_MANAGERS, Yarn, application_id
+
+
+@pytest.mark.parametrize("target", ["yarn-per-job", "yarn-application"])
+def test_flight_delays(yarn: Yarn, flights: str, tmp_path: Path, target: str) -> None:
+    output = f"/tests/windows-{target}"
+    done = yarn.run(
+        "submit", "-t", target, *TWO_TASK_MANAGERS, FLIGHTS, "--input", flights, "--output", output
+    )
+    assert done.process.returncode == 0
+    yarn.assert_windows(output, tmp_path)
+    report = yarn.ended(application_id(done))
+    assert (report["state"], report["finalStatus"]) == ("FINISHED", "SUCCEEDED")
+    assert not yarn.retained_state(), "a job that is FINISHED needs no state"
+    assert "yarnflow" in report["applicationTags"].split(",")
+
+
+@pytest.mark.parametrize("target", ["yarn-per-job", "yarn-application"])
+def test_plain_pyspark_script(yarn: Yarn, texts: str, target: str) -> None:
+    output = f"/tests/words-{target}"
+    done = yarn.run("submit", "-t", target, SCRIPT, "--input", texts, "--output", output)
+    assert done.process.returncode == 0
+    yarn.assert_words(done, output)
+    assert yarn.ended(application_id(done))["finalStatus"] == "SUCCEEDED"
+
+
+def test_session_runs_many_jobs(yarn: Yarn, flights: str, texts: str, tmp_path: Path) -> None:
+    """Two jobs in one session, one of each kind; idle TaskManagers are given back in between."""
+    options = ("-Dresourcemanager.taskmanager-timeout=3 s", "-Dtaskmanager.numberOfTaskSlots=1")
+    started = yarn.run("session", "start", "-d", *options)
+    assert started.process.returncode == 0
+    session = application_id(started)
+    assert session in yarn.run("session", "list").stdout
+    target = ("-t", "yarn-session", f"-Dyarn.application.id={session}")
+    arguments = (FLIGHTS, "--input", flights, "--output", "/tests/s-windows")
+    first = yarn.run("submit", *target, "-p", "2", *arguments)
+    assert first.process.returncode == 0
+    yarn.assert_windows("/tests/s-windows", tmp_path)
+    wait_until(lambda: len(yarn.containers(session)) == 1, "idle TaskManagers to be given back", 60)
+    second = yarn.run("submit", *target, SCRIPT, "--input", texts, "--output", "/tests/s-words")
+    assert second.process.returncode == 0
+    yarn.assert_words(second, "/tests/s-words")
+    listed = yarn.run("list", "--all", *target)
+    assert listed.stdout.count("FINISHED") == 2
+    stopped = yarn.run("session", "stop", session)
+    assert stopped.process.returncode == 0
+    assert yarn.ended(session)["finalStatus"] == "SUCCEEDED"
+
+
+def test_failing_user_code_is_what_yarn_shows(yarn: Yarn, tmp_path: Path) -> None:
+    program = tmp_path / "failing.py"
+    program.write_text(
+        "from yarnflow import api\n"
+        "def divide(value: int) -> int:\n"
+        "    return 1 // (value - 2)\n"
+        "env = api.StreamExecutionEnvironment.get_execution_environment()\n"
+        "env.from_collection([1, 2, 3]).map(divide).print()\n"
+        "env.execute('failing')\n"
+    )
+    done = yarn.run("submit", "-t", "yarn-per-job", "-Drestart-strategy.type=none", program)
+    assert done.process.returncode == 45
+    assert "ZeroDivisionError" in done.stderr and "line 3" in done.stderr
+    report = yarn.ended(application_id(done))
+    assert (report["state"], report["finalStatus"]) == ("FINISHED", "FAILED")
+    assert "ZeroDivisionError" in report["diagnostics"]
+
+
+def test_cancel_is_killed_for_yarn(yarn: Yarn, endless: Path) -> None:
+    job = yarn.run("submit", "-t", "yarn-per-job", "-d", endless)
+    assert job.process.returncode == 0
+    application = application_id(job)
+    (job_id,) = set(re.findall(r"\b[0-9a-f]{32}\b", job.stdout + job.stderr))
+    where = f"-Dyarn.application.id={application}"
+    assert job_id in yarn.run("list", where).stdout
+    # before its query runs there is nothing worth keeping
+    wait_until(
+        lambda: yarn.run("checkpoint", where, job_id).process.returncode == 0, "a checkpoint", 120
+    )
+    canceled = yarn.run("cancel", where, job_id)
+    assert canceled.process.returncode == 0
+    assert yarn.ended(application)["finalStatus"] == "KILLED"
+    assert any(job_id in path for path in yarn.retained_state()), "the state went with the application"
+
+
+def test_one_key_one_job(yarn: Yarn, endless: Path) -> None:
+    """Two submits at the same moment give one job; fail and replace do what they say."""
+    submit = ("submit", "-t", "yarn-per-job", "-d", "--job-key", "nightly")
+    both = [yarn.start(*submit, endless) for _ in range(2)]
+    assert [started.wait(240) for started in both] == [0, 0]
+    texts = [started.stdout + started.stderr for started in both]
+    (job_id,) = {name for text in texts for name in re.findall(r"\b[0-9a-f]{32}\b", text)}
+    assert sum(f"attached to the live job with JobID {job_id}" in text for text in texts) == 1
+    (live,) = yarn.live()
+    refused = yarn.run(*submit, "--on-existing", "fail", endless)
+    assert refused.process.returncode == 42
+    replaced = yarn.run(*submit, "--on-existing", "replace", endless)
+    assert replaced.process.returncode == 0
+    assert yarn.ended(live)["finalStatus"] == "KILLED"
+    (now,) = yarn.live()
+    assert now == application_id(replaced) != live
+    yarn.hadoop.kill_application(now)
+
+
+def test_application_killed_through_yarn(yarn: Yarn, endless: Path) -> None:
+    """The fixture fails the test when a process or a directory is left."""
+    started = yarn.start("submit", "-t", "yarn-per-job", endless)
+    application = application_id(started)
+    wait_until(lambda: "to RUNNING" in started.stderr, "the job to run", 120)
+    yarn.hadoop.kill_application(application)
+    assert started.wait(90) not in (0, 1)
+    (line,) = [line for line in started.stderr.splitlines() if line.startswith("error:")]
+    assert "killed" in line.lower()
+
+
+def test_second_submit_uploads_nothing(yarn: Yarn, texts: str) -> None:
+    cache = f"{yarn.home}/.yarnflow/cache"
+    submit = ("submit", "-t", "yarn-per-job", SCRIPT, "--input", texts, "--output")
+    assert yarn.run(*submit, "/tests/u1").process.returncode == 0
+    before = {(path, tuple(files)) for path, _, files in yarn.hdfs.walk(cache)}
+    assert before
+    assert yarn.run(*submit, "/tests/u2").process.returncode == 0
+    assert {(path, tuple(files)) for path, _, files in yarn.hdfs.walk(cache)} == before
