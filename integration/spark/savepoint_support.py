@@ -108,6 +108,14 @@ class Job:
         except Exception as error:
             self.failure = error
 
+    def hold(self, query: str) -> int:
+        """Let no further batch of a query in; returns the last one that was."""
+        gate = next(run.gate for run in self.program._runs if run.name == query)
+        last = gate.entered
+        gate.hold_above(last)
+        # a batch may have been let in between the two
+        return last if gate.entered == last else self.hold(query)
+
     def order(self, target: Path | None = None, after: AfterSavepoint = CONTINUE) -> CheckpointOutcome:
         kind = CheckpointKind.CHECKPOINT if target is None else CheckpointKind.SAVEPOINT
         return self.program.take_checkpoint(CheckpointOrder(7, kind, after, str(target or "")))
