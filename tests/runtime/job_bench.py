@@ -115,6 +115,7 @@ class Bench:
                 lambda: next(ids),
                 lambda: 0.0,
                 self.stores,
+                self.launcher,
             ),
             self.mailbox,
             self.ended.append,

@@ -504,21 +504,108 @@ def reconciling() -> Stage:
     return bench
 
 
-def test_only_the_driver_with_the_lease_is_adopted() -> None:
+def test_the_understudy_is_adopted_with_the_driver() -> None:
     """The slots of the old understudy come first, and must not be taken for the job's."""
     bench = reconciling()
     assert bench.offer(TM2, 2, on("300", OLD_UNDERSTUDY)) == 2
     assert bench.offer(TM1, 2, on("4", OLD)) == 2
-    assert bench.task_manager(TM1).stopped == []
-    assert bench.task_manager(TM2).stopped == ["300"]
-    with pytest.raises(DriverLost, match="must end"):
-        bench.register(OLD_UNDERSTUDY)
+    bench.register(OLD_UNDERSTUDY)
     bench.register(OLD, attempt=3)
     bench.says(OLD, DriverPhase.RUNNING, "4")
+    bench.says(OLD_UNDERSTUDY, DriverPhase.IDLE, "300")
     assert bench.status is JobStatus.RUNNING
     assert bench.slots.declared == {JOB: 4}
-    assert bench.attempts(OLD) == []
+    bench.seconds(6)
+    assert bench.drivers == [] and bench.details.waiting_for == "", "all there was is used"
+    assert bench.task_manager(TM1).stopped == bench.task_manager(TM2).stopped == []
+    assert bench.started_on(TM1) == bench.started_on(TM2) == []
+
+
+@pytest.mark.parametrize("offered_first", [True, False])
+def test_an_adopted_one_steps_in(offered_first: bool) -> None:
+    """The driver was lost with the master, as the new one finds out after a while."""
+    bench = reconciling()
+    if offered_first:
+        bench.offer(TM2, 2, on("300", OLD_UNDERSTUDY))
+    bench.register(OLD_UNDERSTUDY)
+    if not offered_first:
+        bench.offer(TM2, 2, on("300", OLD_UNDERSTUDY))
+    bench.says(OLD_UNDERSTUDY, DriverPhase.IDLE, "300")
+    bench.stores.lease_table.expire(JOB)
+    bench.run()
+    (deployment,) = bench.fake(OLD_UNDERSTUDY).deployments
+    assert (deployment.attempt, deployment.executor_ids) == (4, ("300",))
+    bench.attempt = 4
+    bench.says(OLD_UNDERSTUDY, DriverPhase.RUNNING, "300")
+    assert bench.status is JobStatus.RUNNING
+    assert bench.drivers == [] and bench.started_on(TM2) == []
+    assert bench.details.restarts == 0, "that the master was lost is not the job's fault"
+
+
+def deserted(**more: object) -> Stage:
+    """A job whose driver was lost with the master, and is known to be."""
+    bench = Stage("none", stores=FakeJobStores(highly_available=True), recovered=True, **more)
+    bench.start()
+    return bench
+
+
+def test_it_steps_in_when_driver_and_master_are_lost() -> None:
+    bench = deserted()
+    assert bench.status is JobStatus.CREATED and bench.drivers == []
+    bench.offer(TM2, 2, on("300", OLD_UNDERSTUDY))
+    bench.register(OLD_UNDERSTUDY).run()
+    (deployment,) = bench.fake(OLD_UNDERSTUDY).deployments
+    assert deployment.executor_ids == ("300",)
+    bench.attempt = deployment.attempt
+    bench.says(OLD_UNDERSTUDY, DriverPhase.RUNNING, "300")
+    assert bench.status is JobStatus.RUNNING
+    (failure,) = bench.details.failures
+    assert "lost with its master" in failure.error.message and failure.recovered
+    assert bench.details.restarts == 0
+    bench.seconds(3)
+    assert bench.drivers == [] and bench.started_on(TM2) == []
+    bench.offer(TM3, 2)
+    bench.seconds(3)
+    assert len(bench.drivers) == 1, "and it has an understudy of its own"
+
+
+def test_it_keeps_its_executors_when_other_slots_come_first() -> None:
+    bench = deserted()
+    bench.offer(TM1, 2, on("4", OLD))
+    bench.offer(TM2, 2, on("300", OLD_UNDERSTUDY))
+    bench.register(OLD_UNDERSTUDY).run()
+    (deployment,) = bench.fake(OLD_UNDERSTUDY).deployments
+    assert deployment.executor_ids == ("300",)
+    assert bench.started_on(TM1) == bench.started_on(TM2) == []
+    assert bench.tasks == [("DEPLOYING", TM2), ("DEPLOYING", TM2)]
+
+
+def test_it_is_not_waited_for_without_end() -> None:
+    bench = deserted()
+    bench.offer(TM2, 2, on("300", OLD_UNDERSTUDY))
+    bench.run(2_000)
+    (driver,) = bench.drivers
+    with pytest.raises(DriverLost, match="must end"):
+        bench.register(OLD_UNDERSTUDY)
+    bench.register(driver)
+    assert bench.attempts(driver) == [1]
+
+
+def test_one_that_did_run_is_no_understudy() -> None:
+    bench = deserted()
+    with pytest.raises(DriverLost, match="must end"):
+        bench.register(OLD, attempt=3)
+
+
+def test_executors_of_one_that_did_not_come_end_before_others_are_started() -> None:
+    bench = reconciling()
+    bench.offer(TM2, 2, on("300", OLD_UNDERSTUDY))
+    bench.offer(TM1, 2, on("4", OLD))
+    bench.register(OLD, attempt=3)
+    bench.says(OLD, DriverPhase.RUNNING, "4")
+    assert bench.task_manager(TM2).stopped == [], "it may come yet"
     bench.seconds(5)
+    assert bench.task_manager(TM2).stopped == ["300"]
     (understudy,) = bench.drivers
     bench.register(understudy)
     assert bench.started_on(TM1) == []
@@ -562,12 +649,11 @@ def test_nothing_is_sorted_before_the_driver_is_known() -> None:
     bench = Stage("none", stores=stores, recovered=True)
     bench.start()
     assert bench.offer(TM2, 2, on("7", OLD_UNDERSTUDY)) == 0, "it is offered again"
-    assert bench.task_manager(TM2).stopped == []
 
 
 def test_a_job_that_runs_no_more_begins_on_any_slots() -> None:
     bench = Stage("none", stores=FakeJobStores(highly_available=True), recovered=True)
     bench.start()
     bench.offer(TM2, 2, on("7", OLD_UNDERSTUDY))
-    bench.register()
+    bench.run(2_000).register()
     assert bench.attempts(bench.drivers[0]) == [1]

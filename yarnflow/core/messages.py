@@ -376,6 +376,8 @@ class DriverAssignment:
     job_name: str = ""
     #: the job's own options over the cluster's, key → text
     configuration: dict[str, str] = field(default_factory=dict)
+    #: it has time before it is deployed, if it ever is, and may use it to get warm
+    understudy: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,7 @@ from yarnflow.spark.graph_program import GraphProgram
 from yarnflow.spark.job_secret import spark_secret
 from yarnflow.spark.jvm import GatewayJvm
 from yarnflow.spark.progress import ProgressCollector, listen
+from yarnflow.spark.rehearsal import rehearse
 from yarnflow.spark.savepoints import restore as restore_state
 from yarnflow.spark.script import ScriptProgram
 from yarnflow.spark.session import DriverSession, SessionSettings, open_session
@@ -149,6 +150,19 @@ class SparkBackend:
         except Exception as error:
             raise _mapped(error) from error
         return restored is not None
+
+    def rehearse(self, assignment: DriverAssignment, wanted: Callable[[], bool]) -> None:
+        """Warm session and executors up; see :class:`~yarnflow.runtime.driver_services.DriverBackend`."""
+        try:
+            rehearse(
+                self._open_session().spark,
+                assignment.checkpoint_dir,
+                assignment.driver_id,
+                max(self._configuration.get(job_options.PARALLELISM_DEFAULT), 1),
+                wanted,
+            )
+        except Exception as error:
+            logger.warning("The rehearsal failed: %s", map_spark_error(error))
 
     def program(
         self, assignment: DriverAssignment, deployment: DriverDeployment, fence: Callable[[], None]

@@ -49,6 +49,9 @@ from yarnflow.runtime.halting import halt_soon
 
 logger = logging.getLogger(__name__)
 
+#: between two looks whether the understudy's executors have come
+_REHEARSAL_POLL_S: Final = 0.2
+
 _ENDED: Final = (DriverPhase.FINISHED, DriverPhase.FAILED, DriverPhase.CANCELED)
 
 
@@ -197,6 +200,8 @@ class Driver:
             return error.exit_code
         self._milestones.reached("SESSION_UP")
         self._backend.on_progress(self._batch_ended)
+        if self._assignment.understudy:
+            threading.Thread(target=self._rehearse, name="rehearsal", daemon=True).start()
         try:
             self._reporter.start()
             while (deployment := self._await_deployment()) is not None:
@@ -210,6 +215,20 @@ class Driver:
             self._lease.release()
             self._left.set()
         return 0
+
+    def _rehearse(self) -> None:
+        """Get warm as soon as there are executors, unless the job comes first."""
+        while not self._backend.executor_ids():
+            if self._is_wanted(_REHEARSAL_POLL_S):
+                return
+        self._backend.rehearse(self._assignment, self._is_wanted)
+
+    def _is_wanted(self, wait_s: float = 0.0) -> bool:
+        """Whether there is a deployment, or will never be one; waits for that for a while."""
+        with self._changed:
+            return self._changed.wait_for(
+                lambda: self._ending or self._next is not None or self._phase is not DriverPhase.IDLE, wait_s
+            )
 
     def _leave_in_time(self) -> None:
         """A main thread that is stuck in user code must not keep the process."""

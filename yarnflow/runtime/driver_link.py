@@ -46,6 +46,8 @@ class DriverLink:
         The JobMaster's.
     on_lost : callable
         ``(error, driver id)``: it is silent, never registered, or refuses the job.
+    understudy : bool
+        Drivers launched here are to get ready for a job that another one runs.
     """
 
     def __init__(
@@ -55,12 +57,15 @@ class DriverLink:
         settings: JobMasterSettings,
         mailbox: Mailbox,
         on_lost: Callable[[YarnflowError, DriverId], None],
+        understudy: bool = False,
     ) -> None:
         self._submission = submission
         self._services = services
         self._settings = settings
         self._mailbox = mailbox
         self._on_lost = on_lost
+        self._understudy = understudy
+        self._launcher = services.understudy_launcher if understudy else services.launcher
         self._driver: _Driver | None = None
         #: of each driver that must end although its lease may outlive it
         self._leases = services.stores.leases if services.stores.highly_available else None
@@ -109,8 +114,9 @@ class DriverLink:
             work_dir=self._settings.work_dir,
             job_name=self._submission.name,
             configuration=self._submission.configuration,
+            understudy=self._understudy,
         )
-        self._services.launcher.launch(assignment, self._settings.driver_memory_mib)
+        self._launcher.launch(assignment, self._settings.driver_memory_mib)
         self._watch(driver)
 
     def adopt(self, driver_id: DriverId) -> None:
@@ -186,7 +192,7 @@ class DriverLink:
         """End the driver at once."""
         driver, self._driver = self._driver, None
         if driver is not None:
-            self._services.launcher.kill(driver.driver_id)
+            self._launcher.kill(driver.driver_id)
             self._revoke(driver.driver_id)
 
     def dismiss(self) -> None:
@@ -194,7 +200,7 @@ class DriverLink:
         driver, self._driver = self._driver, None
         if driver is None:
             return
-        launcher, driver_id = self._services.launcher, driver.driver_id
+        launcher, driver_id = self._launcher, driver.driver_id
         if driver.registration is None:
             launcher.kill(driver_id)
             self._revoke(driver_id)

@@ -65,6 +65,13 @@ class DriverBackend(Protocol):
             The job cannot start from it; nothing was changed.
         """
 
+    def rehearse(self, assignment: DriverAssignment, wanted: Callable[[], bool]) -> None:
+        """Run something like a job on the executors there are, so that the real one starts warm.
+
+        Any thread.  Ends soon after ``wanted`` says that the driver has something better to do;
+        leaves nothing behind.  A failure is logged only: the job itself will meet it again.
+        """
+
     def program(
         self, assignment: DriverAssignment, deployment: DriverDeployment, fence: Callable[[], None]
     ) -> RunningProgram:

@@ -36,6 +36,9 @@ class JobEndpoint(Protocol):
 
     def report(self, report: DriverReport) -> None: ...
 
+    def driver(self) -> DriverRegistration | None:
+        """The job's own driver, not its understudy."""
+
     def task_manager_lost(self, task_manager_id: TaskManagerId, reason: str) -> None: ...
 
     def slot_lost(self, allocation_id: AllocationId, reason: str) -> None: ...

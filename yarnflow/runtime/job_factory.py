@@ -40,6 +40,8 @@ class JobMasterFactory:
         master may take over.
     stores : JobStores
         What is kept beyond the JobMasters' lives.
+    understudy_launcher : DriverLauncher, optional
+        Starts understudies; None = ``launcher`` does.
     """
 
     def __init__(
@@ -57,13 +59,24 @@ class JobMasterFactory:
         jitter: Callable[[], float],
         on_fatal: Callable[[BaseException], None],
         stores: JobStores,
+        understudy_launcher: DriverLauncher | None = None,
     ) -> None:
         self._configuration = configuration
         self._cluster_dir = cluster_dir
         self._clock = clock
         self._on_fatal = on_fatal
         self._services = JobMasterServices(
-            clock, effects, gateways, launcher, slots, board, leader_info, new_id, jitter, stores
+            clock,
+            effects,
+            gateways,
+            launcher,
+            slots,
+            board,
+            leader_info,
+            new_id,
+            jitter,
+            stores,
+            understudy_launcher or launcher,
         )
         #: replaced, never changed in place: driver exits arrive on another thread
         self._live: dict[JobId, JobMaster] = {}

@@ -108,6 +108,10 @@ class JobMaster:
             raise DriverLost(f"driver {report.driver_id} was replaced; it must end")
         self._mailbox.post(lambda: self._run.report(report))
 
+    def driver(self) -> DriverRegistration | None:
+        """The driver that runs the job, or is about to; None while it has none that has registered."""
+        return self._run.driver.registration
+
     def trigger_checkpoint(self, request: CheckpointRequest) -> None:
         """Begin a checkpoint or savepoint; a request that is known already changes nothing.
 

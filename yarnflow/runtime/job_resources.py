@@ -13,7 +13,7 @@ import logging
 from collections.abc import Callable, Sequence
 
 from yarnflow.core.executor_pool import ExecutorPool
-from yarnflow.core.ids import AllocationId, ExecutorId, TaskManagerId
+from yarnflow.core.ids import AllocationId, DriverId, ExecutorId, TaskManagerId
 from yarnflow.core.messages import DriverRegistration, ErrorInfo, ExecutorExited, JobSubmission, SlotOffer
 from yarnflow.core.states import JobStatus, RestartLevel
 from yarnflow.errors import ExecutorLost, SlotUnavailable, TaskManagerLost, YarnflowError
@@ -129,6 +129,20 @@ class JobResources:
         driver_id = self._driver.driver_id
         if driver_id is not None and self._driver.adopted:
             self._fleet.adopt(self.slots.offers, driver_id)
+
+    def runs_for(self, driver_id: DriverId) -> tuple[SlotOffer, ...]:
+        """The job's slots on which executors of this driver ran when they were offered."""
+        return tuple(
+            slot
+            for slot in self.slots.offers
+            if slot.executor is not None and slot.executor.driver_id == driver_id
+        )
+
+    def change_to(self, driver_id: DriverId) -> None:
+        """Have the slots whose executors are those of the driver that was adopted, wherever they are."""
+        freed = self.slots.exchange([*self.runs_for(driver_id), *self.understudy.give(driver_id)])
+        self.understudy.offer(freed)
+        self.adopt()
 
     def start_executors(self, registration: DriverRegistration) -> None:
         """Start executors on the slots that have none."""

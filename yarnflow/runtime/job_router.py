@@ -19,8 +19,6 @@ class JobRouter:
     def __init__(self) -> None:
         #: replaced, never changed in place: reports of drivers read it from other threads
         self._live: dict[JobId, JobEndpoint] = {}
-        #: drivers as they registered last; replaced as well
-        self._drivers: dict[JobId, DriverRegistration] = {}
         #: what jobs that lack slots wait for
         self._outlook = ""
         #: whether this master leads is not certain
@@ -56,16 +54,15 @@ class JobRouter:
     def register_driver(self, registration: DriverRegistration) -> None:
         """Route to the job; a driver of an unknown job is told so and must end."""
         self._endpoint(registration.job_id).register_driver(registration)
-        known = {job_id: driver for job_id, driver in self._drivers.items() if job_id in self._live}
-        self._drivers = {**known, registration.job_id: registration}
 
     def report(self, report: DriverReport) -> None:
         """Route to the job; a driver of an unknown job is told so and must end."""
         self._endpoint(report.job_id).report(report)
 
     def driver_of(self, job_id: JobId) -> DriverRegistration | None:
-        """The driver that registered last for a live job; it may have ended since."""
-        return self._drivers.get(job_id) if job_id in self._live else None
+        """The driver that runs a live job, or is about to; it may have ended since."""
+        endpoint = self._live.get(job_id)
+        return None if endpoint is None else endpoint.driver()
 
     # --- ResourceManager → jobs ---
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from yarnflow.core.checkpoint_messages import CheckpointRequest
 from yarnflow.core.ha import DriverLeaseInfo
@@ -54,6 +55,9 @@ from yarnflow.runtime.job_services import JobMasterServices, JobMasterSettings
 from yarnflow.runtime.mailbox import Mailbox, TimerHandle
 
 logger = logging.getLogger(__name__)
+
+#: within that time an understudy has found its new leader
+_LEFT_DRIVER_MS: Final = 2_000
 
 
 class JobScheduler:
@@ -123,6 +127,8 @@ class JobScheduler:
         self._recovered = recovered
         #: a user wants the end, but what runs is not known yet
         self._cancel_wanted = False
+        #: a driver that an earlier master had ready may report in a moment
+        self._awaits_left_driver = False
         #: slots were asked for
         self._declared = False
         #: rises with each deployment, over all drivers
@@ -163,6 +169,8 @@ class JobScheduler:
         self._declare_slots()
 
     def _launch_driver(self) -> None:
+        if self._awaits_left_driver:
+            return
         self.record.milestone("DRIVER_REQUESTED")
         self.driver.launch()
 
@@ -187,6 +195,9 @@ class JobScheduler:
 
     def _take_over(self, holder: DriverLeaseInfo | None) -> None:
         """It is known now whether a driver of the master before lives."""
+        if self._settings.understudy:
+            self._awaits_left_driver = True
+            self._mailbox.schedule(_LEFT_DRIVER_MS, self._no_left_driver)
         if holder is None:
             self._begin()
         else:
@@ -198,6 +209,37 @@ class JobScheduler:
             return
         self._restore.resolve(self._restore_resolved)
         self._advance()
+
+    def _no_left_driver(self) -> None:
+        """No understudy of an earlier master is coming any more."""
+        self._awaits_left_driver = False
+        waits = self.record.status in (JobStatus.CREATED, JobStatus.RESTARTING)
+        if waits and self._restart_timer is None and not self.driver.exists:
+            self._launch_driver()
+
+    def _adopts(self, registration: DriverRegistration) -> bool:
+        """Whether a driver that nobody here launched, and that never ran the job, is of use.
+
+        It is the understudy of the master before: that of the job as well, or, when the job's own
+        driver was lost with that master, the one that steps in for it.
+        """
+        driver_id = registration.driver_id
+        strange = self._settings.understudy and not registration.attempt and not self.is_wanted(driver_id)
+        if not (strange and self._recovered) or self._ended or self.record.status.terminal:
+            return False
+        if self.driver.exists or not self.record.wants_executors:
+            # too late if the job is about to start executors in place of its own
+            return not self.resources.runs_for(driver_id) and self._understudy.adopt(registration)
+        logger.warning("Job %s: driver %s, which was ready, steps in.", self._submission.name, driver_id)
+        self._awaits_left_driver = False
+        if self.record.status is JobStatus.CREATED:  # executions may have others' slots
+            error = DriverLost(f"the driver was lost with its master; {driver_id}, which was ready, goes on")
+            self._restart_after(error_info(error), "", RestartLevel.DRIVER, 0)
+        self.driver.adopt(driver_id)
+        self.driver.register(registration)
+        self.resources.change_to(driver_id)
+        self._advance()
+        return True
 
     def _driver_gone(self, driver_id: DriverId, reason: str) -> None:
         """It does not hold the job's lease any more, or never reported.
@@ -276,7 +318,7 @@ class JobScheduler:
 
     def register_driver(self, registration: DriverRegistration) -> None:
         """A driver is ready; raises DriverLost when it is not the job's."""
-        if self._understudy.register(registration):
+        if self._understudy.register(registration) or self._adopts(registration):
             return
         self.driver.register(registration)
         self.record.milestones(registration.milestones_ms)

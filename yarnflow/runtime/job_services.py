@@ -46,6 +46,8 @@ class JobMasterServices:
     jitter: Callable[[], float]
     #: what is kept beyond the JobMasters' lives
     stores: JobStores
+    #: starts understudies, elsewhere if that can be
+    understudy_launcher: DriverLauncher
 
 
 class Retention(Enum):

@@ -87,7 +87,7 @@ class Understudy:
         self._job_slots = job_slots
         self._on_changed = on_changed
         self._driver = DriverLink(
-            submission, services, settings, mailbox, lambda error, _id: self._give_up(error)
+            submission, services, settings, mailbox, lambda error, _id: self._give_up(error), True
         )
         self._fleet = ExecutorFleet(
             submission.job_id, services, settings, mailbox, self._executor_gone, self._refused_there
@@ -107,6 +107,8 @@ class Understudy:
         #: executors of others on the same TaskManagers may have lower numbers
         self._first_number = 0
         self._ended = False
+        #: executors of others that were told to end
+        self._strangers: set[tuple[str, ExecutorId]] = set()
 
     # --- reading ---
 
@@ -171,15 +173,8 @@ class Understudy:
 
     def offer(self, offers: Sequence[SlotOffer]) -> tuple[AllocationId, ...]:
         """Take what the job itself does not; returns the accepted allocations."""
-        had = self._pool.slots
         self._pool, accepted = self._pool.offer(offers)
-        strangers = {
-            (offer.address, offer.executor.executor_id)
-            for offer in self._pool.slots
-            if offer.executor is not None and offer not in had
-        }
-        for address, executor_id in sorted(strangers):
-            self._end_stranger(address, executor_id)
+        self._adopt_executors()
         # more than was asked for may come after all
         self._declare(max(self._declared, len(self._job_slots.offers) + len(self._pool.slots)))
         return accepted
@@ -229,6 +224,7 @@ class Understudy:
 
     def _lend(self) -> None:
         """Those beside the job's others first, so that the two stay apart."""
+        self._end_strangers()  # they would be in the way
         beside = set(self._job_slots.task_manager_ids)
         ordered = sorted(
             self._pool.slots,
@@ -245,8 +241,24 @@ class Understudy:
             self._declared = slots
             self._services.slots.declare_requirements(self._submission.job_id, slots)
 
+    def _adopt_executors(self) -> None:
+        """Take over what an earlier master started for the driver that was taken over."""
+        if self._driver.driver_id is not None and self._driver.adopted:
+            self._fleet.adopt(self._pool.slots, self._driver.driver_id)
+
+    def _end_strangers(self) -> None:
+        """End executors of other drivers on these slots: an earlier master's understudy is gone."""
+        driver_id = self._driver.driver_id
+        found = {
+            (slot.address, slot.executor.executor_id)
+            for slot in self._pool.slots
+            if slot.executor is not None and slot.executor.driver_id != driver_id
+        }
+        for address, executor_id in sorted(found - self._strangers):
+            self._strangers.add((address, executor_id))
+            self._end_stranger(address, executor_id)
+
     def _end_stranger(self, address: str, executor_id: ExecutorId) -> None:
-        """End the executor of an earlier master's understudy."""
         gateway = self._services.gateways.task_executor(address)
         self._first_number = max(self._first_number, number_of(executor_id) + 1)
         self._services.effects.perform(
@@ -279,6 +291,7 @@ class Understudy:
             self._declare(2 * self._pool.required)
         if not self._may_prepare(running) or not self._settled or not self._pool.slots:
             return
+        self._end_strangers()
         registration = self._driver.registration
         if registration is not None:
             self._first_number = max(self._first_number, next_number)
@@ -296,6 +309,23 @@ class Understudy:
             self._prepare_at_ms = now_ms + PREPARE_AFTER_MS
             self._mailbox.schedule(PREPARE_AFTER_MS, self._on_changed)
         return now_ms >= self._prepare_at_ms
+
+    def adopt(self, registration: DriverRegistration) -> bool:
+        """Take over the understudy of an earlier master; whether there was none and one is wanted."""
+        if not self._pool.required or self._ended or self._driver.exists:
+            return False
+        logger.info("%s is driver %s, of the master before.", self, registration.driver_id)
+        self._driver.adopt(registration.driver_id)
+        self._driver.register(registration)
+        self._adopt_executors()
+        self._on_changed()
+        return True
+
+    def give(self, driver_id: DriverId) -> tuple[SlotOffer, ...]:
+        """Give up the slots on which executors of this driver run."""
+        theirs = [s for s in self._pool.slots if s.executor is not None and s.executor.driver_id == driver_id]
+        self._pool, given = self._pool.release(slot.allocation_id for slot in theirs)
+        return given
 
     def register(self, registration: DriverRegistration) -> bool:
         """A driver can take executors now; whether it is the understudy."""
