@@ -565,6 +565,8 @@ struct TDriverAssignment {
   7: optional string jobName,
   /** the job's own options over the cluster's, key → text */
   8: optional map<string, string> configuration,
+  /** it has time before it is deployed, if it ever is */
+  9: optional bool understudy,
 }
 
 /** A driver's SparkContext is up and executors may dial in. */

@@ -12,7 +12,7 @@ from yarnflow.rpc.gateways import driver_service
 from yarnflow.rpc.methods import methods_of
 
 ROOT = Path(__file__).resolve().parents[2]
-SERVICES = ("Dispatcher", "ResourceManager", "JobMaster", "TaskExecutor", "Driver")
+SERVICES = ("Dispatcher", "ResourceManager", "JobMaster", "TaskExecutor", "Driver", "Master")
 _METHOD = re.compile(
     r"/\*\*(?P<doc>(?:(?!\*/).)*)\*/\s*[\w.<>]+ (?P<name>\w+)\((?P<args>[^)]*)\)\s*throws", re.S
 )

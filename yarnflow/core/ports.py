@@ -191,6 +191,13 @@ class DriverGateway(Protocol):
         """For drills: kill the own process (KILL) as soon as this is answered.  Not idempotent."""
 
 
+class MasterGateway(Protocol):
+    """What the leading master may ask a standby."""
+
+    def host_driver(self, assignment: DriverAssignment, memory_mib: int) -> None:
+        """Start a driver that outlives the leader; returns at once.  Idempotent by driver id."""
+
+
 class GatewayFactory(Protocol):
     """Opens gateways to other processes; connections are made lazily and shared."""
 
@@ -203,6 +210,8 @@ class GatewayFactory(Protocol):
     def job_master(self, address: str, fence: Fence) -> JobMasterGateway: ...
 
     def dispatcher(self, address: str) -> DispatcherGateway: ...
+
+    def master(self, address: str) -> MasterGateway: ...
 
     def close(self) -> None: ...
 

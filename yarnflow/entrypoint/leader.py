@@ -37,6 +37,7 @@ from yarnflow.runtime.job_board import JobBoard
 from yarnflow.runtime.job_factory import JobMasterFactory
 from yarnflow.runtime.mailbox import Effects, Mailbox
 from yarnflow.runtime.resource_manager import ResourceManager, ResourceManagerSettings
+from yarnflow.runtime.understudy_launcher import UnderstudyLauncher
 
 #: versions of job snapshots begin with the epoch, so that they rise over all leaders
 _EPOCH_SHIFT: Final = 32
@@ -68,6 +69,8 @@ class MasterParts:
     own_worker: Callable[[str], bool] = lambda _worker_id: True
     #: what drills may break of this master; None = there are no drills
     victim: MasterVictim | None = None
+    #: addresses of the other masters, the one that leads next first
+    standbys: Callable[[], Sequence[str]] = tuple
 
 
 class Leader:
@@ -134,6 +137,16 @@ class Leader:
             jitter=lambda: random.uniform(-1.0, 1.0),
             on_fatal=on_fatal,
             stores=parts.stores,
+            understudy_launcher=UnderstudyLauncher(
+                parts.launcher,
+                parts.gateways,
+                parts.standbys,
+                # elsewhere masters are somebody else's business
+                parts.mode is not None
+                and parts.stores.highly_available
+                and configuration.get(ha_options.JOBMANAGERS) > 1,
+                clock,
+            ),
         )
         faults = parts.victim and FaultInjector(
             clock,

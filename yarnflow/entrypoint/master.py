@@ -120,6 +120,8 @@ class JobManager:
         #: set once it leads and can be called
         self._leader: Leader | None = None
         self._known_leader: LeaderInfo | None = None
+        #: addresses of the other masters, the oldest first
+        self._standbys: tuple[str, ...] = ()
         self._suspended = False
         self._role_lock = threading.Lock()
         self._program_end: tuple[int, str] | None = None
@@ -145,8 +147,9 @@ class JobManager:
             workers_expected=workers_expected,
             own_worker=lambda worker_id: application_number(worker_id) in ("", self._application),
             victim=MasterVictim(configuration, cluster_dir, ha.election),
+            standbys=lambda: self._standbys,
         )
-        self._standby = Standby(lambda: self._known_leader)
+        self._standby = Standby(lambda: self._known_leader, launcher, cluster_dir)
         self._bind_host = bind_host(
             configuration.get(cluster_options.JOBMANAGER_BIND_HOST),
             configuration.get(cluster_options.JOBMANAGER_RPC_ADDRESS),
@@ -260,6 +263,7 @@ class JobManager:
         assert election is not None and retrieval is not None and cluster_end is not None
         self._parts.stores.leases.on_revoked(lambda driver_id: self._parts.launcher.kill(driver_id))
         retrieval.on_leader(self._leader_known)
+        election.on_masters(self._masters_changed)
         cluster_end.on_ended(self._cluster_ended)
         me = MasterInfo(
             master_id=secrets.token_hex(8),
@@ -360,6 +364,9 @@ class JobManager:
 
     def _new_leader(self) -> Leader:
         return Leader(self._parts, self._fence, self.leader_info, self._done, self._fatal)
+
+    def _masters_changed(self, masters: Sequence[MasterInfo]) -> None:
+        self._standbys = tuple(master.address for master in masters if master.address != self._address)
 
     def _leader_known(self, leader: LeaderInfo | None) -> None:
         self._known_leader = leader

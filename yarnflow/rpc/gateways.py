@@ -22,6 +22,7 @@ from yarnflow.core.checkpoint_messages import (
 from yarnflow.core.ids import AllocationId, ExecutorId, JobId, TaskManagerId
 from yarnflow.core.messages import (
     ClusterOverview,
+    DriverAssignment,
     DriverDeployment,
     DriverRegistration,
     DriverReport,
@@ -44,6 +45,7 @@ from yarnflow.core.ports import (
     DispatcherGateway,
     DriverGateway,
     JobMasterGateway,
+    MasterGateway,
     ResourceManagerGateway,
     TaskExecutorGateway,
 )
@@ -54,6 +56,7 @@ from yarnflow.rpc.methods import (
     DISPATCHER,
     DRIVER,
     JOB_MASTER,
+    MASTER,
     QUICK,
     RESOURCE_MANAGER,
     TASK_EXECUTOR,
@@ -194,6 +197,16 @@ class ThriftDriverGateway(_Gateway):
 
     def halt(self) -> None:
         self._call("halt")
+
+
+class ThriftMasterGateway(_Gateway):
+    """:class:`yarnflow.core.ports.MasterGateway` of another process."""
+
+    def __init__(self, client: Caller, fence: FenceSupplier) -> None:
+        super().__init__(MASTER, client, fence)
+
+    def host_driver(self, assignment: DriverAssignment, memory_mib: int) -> None:
+        self._call("host_driver", assignment, memory_mib)
 
 
 class ThriftDispatcherGateway:
@@ -339,6 +352,10 @@ class ThriftGatewayFactory:
     def dispatcher(self, address: str) -> DispatcherGateway:
         """Gateway to whoever leads at an address."""
         return ThriftDispatcherGateway(_Shared(self, address))
+
+    def master(self, address: str) -> MasterGateway:
+        """Gateway to a standby, with this factory's fence at the time of each call."""
+        return ThriftMasterGateway(_Shared(self, address), lambda: self.fence())
 
     @property
     def addresses(self) -> list[str]:

@@ -18,6 +18,7 @@ from yarnflow.core import ports
 from yarnflow.rpc._gen.dispatcher import Dispatcher
 from yarnflow.rpc._gen.driver import Driver
 from yarnflow.rpc._gen.jobmaster import JobMaster
+from yarnflow.rpc._gen.master import Master
 from yarnflow.rpc._gen.resourcemanager import ResourceManager
 from yarnflow.rpc._gen.taskexecutor import TaskExecutor
 from yarnflow.rpc.codec import Convert, camel, converter
@@ -27,6 +28,7 @@ RESOURCE_MANAGER: Final = "ResourceManager"
 JOB_MASTER: Final = "JobMaster"
 TASK_EXECUTOR: Final = "TaskExecutor"
 DRIVER: Final = "Driver"
+MASTER: Final = "Master"
 
 _SERVICES: Final[Mapping[str, tuple[type, ModuleType]]] = {
     DISPATCHER: (ports.DispatcherGateway, Dispatcher),
@@ -34,6 +36,7 @@ _SERVICES: Final[Mapping[str, tuple[type, ModuleType]]] = {
     JOB_MASTER: (ports.JobMasterGateway, JobMaster),
     TASK_EXECUTOR: (ports.TaskExecutorGateway, TaskExecutor),
     DRIVER: (ports.DriverGateway, Driver),
+    MASTER: (ports.MasterGateway, Master),
 }
 
 #: may not be sent twice when the connection broke in between

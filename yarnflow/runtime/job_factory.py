@@ -24,7 +24,13 @@ from yarnflow.core.scheduling import SchedulerKind, SchedulerSettings
 from yarnflow.graph.codec import job_graph_from_json
 from yarnflow.runtime.job_board import JobBoard
 from yarnflow.runtime.job_master import JobMaster
-from yarnflow.runtime.job_services import JobMasterServices, JobMasterSettings, Retention, SlotRequirements
+from yarnflow.runtime.job_services import (
+    JobMasterServices,
+    JobMasterSettings,
+    Retention,
+    SlotRequirements,
+    UnderstudyLaunching,
+)
 from yarnflow.runtime.mailbox import Effects, Mailbox
 
 
@@ -40,8 +46,8 @@ class JobMasterFactory:
         master may take over.
     stores : JobStores
         What is kept beyond the JobMasters' lives.
-    understudy_launcher : DriverLauncher, optional
-        Starts understudies; None = ``launcher`` does.
+    understudy_launcher : UnderstudyLaunching
+        Starts understudies.
     """
 
     def __init__(
@@ -59,7 +65,7 @@ class JobMasterFactory:
         jitter: Callable[[], float],
         on_fatal: Callable[[BaseException], None],
         stores: JobStores,
-        understudy_launcher: DriverLauncher | None = None,
+        understudy_launcher: UnderstudyLaunching,
     ) -> None:
         self._configuration = configuration
         self._cluster_dir = cluster_dir
@@ -76,7 +82,7 @@ class JobMasterFactory:
             new_id,
             jitter,
             stores,
-            understudy_launcher or launcher,
+            understudy_launcher,
         )
         #: replaced, never changed in place: driver exits arrive on another thread
         self._live: dict[JobId, JobMaster] = {}
@@ -138,7 +144,7 @@ class JobMasterFactory:
             ),
             driver_memory_mib=configuration.get(memory_options.DRIVER_PROCESS_SIZE_MIB),
             checkpoint_dir=f"{root.rstrip('/')}/{submission.job_id}",
-            work_dir=str(self._cluster_dir / "jobs" / submission.job_id),
+            work_dir=str(work_dir(self._cluster_dir, submission.job_id)),
             call_timeout_ms=configuration.get(cluster_options.RPC_ASK_TIMEOUT_MS),
             checkpointing=checkpoint_settings(configuration),
             checkpoint_root=root.rstrip("/"),
@@ -155,6 +161,11 @@ class JobMasterFactory:
         if self._services.stores.highly_available and storage_dir:  # the next leader may be elsewhere
             return f"{storage_dir.rstrip('/')}/checkpoints"
         return (self._cluster_dir / "checkpoints").as_uri()
+
+
+def work_dir(cluster_dir: Path, job_id: JobId) -> Path:
+    """Scratch directory of a job's attempts on this machine."""
+    return cluster_dir / "jobs" / job_id
 
 
 def checkpoint_settings(configuration: Configuration) -> CheckpointSettings:

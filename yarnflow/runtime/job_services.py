@@ -30,6 +30,13 @@ class SlotRequirements(Protocol):
         """The job is over; take all its slots back."""
 
 
+class UnderstudyLaunching(DriverLauncher, Protocol):
+    """Starts understudies, elsewhere than the job's own driver if that can be."""
+
+    def awaits_standby(self) -> bool:
+        """The place where they are to be is still to come."""
+
+
 @dataclass(frozen=True, slots=True)
 class JobMasterServices:
     """What all JobMasters of a process share."""
@@ -46,8 +53,7 @@ class JobMasterServices:
     jitter: Callable[[], float]
     #: what is kept beyond the JobMasters' lives
     stores: JobStores
-    #: starts understudies, elsewhere if that can be
-    understudy_launcher: DriverLauncher
+    understudy_launcher: UnderstudyLaunching
 
 
 class Retention(Enum):

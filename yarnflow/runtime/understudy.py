@@ -285,7 +285,8 @@ class Understudy:
         complete = self._job_slots.is_complete
         if complete and running:
             self.settle()
-        if not self._asked and complete and self._settled:
+        awaits_standby = self._services.understudy_launcher.awaits_standby
+        if not self._asked and complete and self._settled and not awaits_standby():
             # not before: slots of a TaskManager are given away together, and these are for others
             self._asked = True
             self._declare(2 * self._pool.required)

@@ -56,8 +56,8 @@ def rehearse(
     files = HadoopFiles(spark)
     own = f"{directory}/{REHEARSAL_PREFIX}{name}"
     for left in files.children(directory) if files.exists(directory) else ():
-        if left.rpartition("/")[2].startswith(REHEARSAL_PREFIX):
-            files.delete(left)
+        if left.startswith(REHEARSAL_PREFIX):
+            files.delete(f"{directory}/{left}")
     began = time.monotonic()
     session = spark.newSession()
     session.conf.set("spark.sql.shuffle.partitions", str(partitions))

@@ -22,6 +22,7 @@ from yarnflow.core.ports import (
     DriverExitListener,
     DriverGateway,
     JobMasterGateway,
+    MasterGateway,
     ResourceManagerGateway,
     TaskExecutorGateway,
 )
@@ -152,11 +153,26 @@ class FakeResourceManager:
 
 
 @dataclass
+class FakeMaster:
+    """A standby that does what it is told, or fails with ``error``."""
+
+    hosted: list[DriverAssignment] = field(default_factory=list)
+    error: YarnflowError | None = None
+
+    def host_driver(self, assignment: DriverAssignment, memory_mib: int) -> None:
+        """Remember."""
+        if self.error is not None:
+            raise self.error
+        self.hosted.append(assignment)
+
+
+@dataclass
 class FakeGateways:
     """A :class:`~yarnflow.core.ports.GatewayFactory` of fakes by address."""
 
     task_executors: dict[str, FakeTaskExecutor] = field(default_factory=dict)
     drivers: dict[str, FakeDriver] = field(default_factory=dict)
+    masters: dict[str, FakeMaster] = field(default_factory=dict)
 
     def task_executor(self, address: str) -> TaskExecutorGateway:
         """The fake at ``address``, made when missing."""
@@ -178,6 +194,10 @@ class FakeGateways:
         """Not faked."""
         raise NotImplementedError
 
+    def master(self, address: str) -> MasterGateway:
+        """The fake at ``address``, made when missing."""
+        return self.masters.setdefault(address, FakeMaster())
+
     def close(self) -> None:
         """Nothing to close."""
 
@@ -188,11 +208,16 @@ class FakeDriverLauncher:
 
     assignments: list[DriverAssignment] = field(default_factory=list)
     killed: list[DriverId] = field(default_factory=list)
+    awaiting: bool = False
     _listeners: list[DriverExitListener] = field(default_factory=list)
 
     def launch(self, assignment: DriverAssignment, memory_mib: int) -> None:
         """Remember."""
         self.assignments.append(assignment)
+
+    def awaits_standby(self) -> bool:
+        """As told."""
+        return self.awaiting
 
     def kill(self, driver_id: DriverId, grace_ms: int = 0) -> None:
         """Remember."""

@@ -4727,6 +4727,7 @@ class TDriverAssignment(object):
      - workDir: scratch directory of this job's attempts on this machine
      - jobName
      - configuration: the job's own options over the cluster's, key → text
+     - understudy: it has time before it is deployed, if it ever is
 
     """
 
@@ -4739,10 +4740,11 @@ class TDriverAssignment(object):
         'workDir',
         'jobName',
         'configuration',
+        'understudy',
     )
 
 
-    def __init__(self, jobId=None, driverId=None, jobMasterAddress=None, fence=None, checkpointDir=None, workDir=None, jobName=None, configuration=None,):
+    def __init__(self, jobId=None, driverId=None, jobMasterAddress=None, fence=None, checkpointDir=None, workDir=None, jobName=None, configuration=None, understudy=None,):
         self.jobId = jobId
         self.driverId = driverId
         self.jobMasterAddress = jobMasterAddress
@@ -4751,6 +4753,7 @@ class TDriverAssignment(object):
         self.workDir = workDir
         self.jobName = jobName
         self.configuration = configuration
+        self.understudy = understudy
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -4808,6 +4811,11 @@ class TDriverAssignment(object):
                     iprot.readMapEnd()
                 else:
                     iprot.skip(ftype)
+            elif fid == 9:
+                if ftype == TType.BOOL:
+                    self.understudy = iprot.readBool()
+                else:
+                    iprot.skip(ftype)
             else:
                 iprot.skip(ftype)
             iprot.readFieldEnd()
@@ -4853,6 +4861,10 @@ class TDriverAssignment(object):
                 oprot.writeString(kiter196.encode('utf-8') if sys.version_info[0] == 2 else kiter196)
                 oprot.writeString(viter197.encode('utf-8') if sys.version_info[0] == 2 else viter197)
             oprot.writeMapEnd()
+            oprot.writeFieldEnd()
+        if self.understudy is not None:
+            oprot.writeFieldBegin('understudy', TType.BOOL, 9)
+            oprot.writeBool(self.understudy)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -5771,6 +5783,7 @@ TDriverAssignment.thrift_spec = (
     (6, TType.STRING, 'workDir', 'UTF8', None, ),  # 6
     (7, TType.STRING, 'jobName', 'UTF8', None, ),  # 7
     (8, TType.MAP, 'configuration', (TType.STRING, 'UTF8', TType.STRING, 'UTF8', False), None, ),  # 8
+    (9, TType.BOOL, 'understudy', None, None, ),  # 9
 )
 all_structs.append(TDriverRegistration)
 TDriverRegistration.thrift_spec = (

@@ -1,0 +1,100 @@
+"""Where understudies are started: on another master if there is one, so that they outlive this one.
+
+On YARN a lost master takes its drivers and the TaskManagers of its application with it; a standby
+has both of its own, and is the one that leads next.  What understudies are for, and when there is
+one, is decided by :mod:`yarnflow.runtime.understudy`.
+
+Flink has no counterpart.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from yarnflow.core.ids import DriverId
+from yarnflow.core.messages import DriverAssignment
+from yarnflow.core.ports import Clock, DriverExitListener, DriverLauncher, GatewayFactory
+from yarnflow.errors import RpcTimeout, YarnflowError
+
+logger = logging.getLogger(__name__)
+
+#: how long a standby that should come is waited for
+STANDBY_PATIENCE_MS: Final = 60_000
+#: a standby's TaskManagers come a while after itself
+STANDBY_SETTLES_MS: Final = 10_000
+
+
+class UnderstudyLauncher:
+    """Implements :class:`~yarnflow.runtime.job_services.UnderstudyLaunching`.  Any thread.
+
+    Parameters
+    ----------
+    own : DriverLauncher
+        This master's supervisor.
+    gateways : GatewayFactory
+    standbys : callable
+        Addresses of the other masters, the one that leads next first; quick.
+    expected : bool
+        There is to be a standby, which comes by itself.
+    clock : Clock
+    """
+
+    def __init__(
+        self,
+        own: DriverLauncher,
+        gateways: GatewayFactory,
+        standbys: Callable[[], Sequence[str]],
+        expected: bool,
+        clock: Clock,
+    ) -> None:
+        self._own = own
+        self._gateways = gateways
+        self._standbys = standbys
+        self._expected = expected
+        self._clock = clock
+        self._since_ms = clock.monotonic_ms()
+        self._seen_ms: int | None = None
+
+    def awaits_standby(self) -> bool:
+        """The place of understudies is still to come."""
+        if not self._expected:
+            return False
+        now_ms = self._clock.monotonic_ms()
+        if not self._standbys():
+            self._seen_ms = None
+            return now_ms - self._since_ms < STANDBY_PATIENCE_MS
+        if self._seen_ms is None:
+            self._seen_ms = now_ms
+        return now_ms - self._seen_ms < STANDBY_SETTLES_MS
+
+    def launch(self, assignment: DriverAssignment, memory_mib: int) -> None:
+        """Start a driver on the first standby that takes it, else here.  Returns at once."""
+        threading.Thread(
+            target=self._place, args=(assignment, memory_mib), name="place-understudy", daemon=True
+        ).start()
+
+    def kill(self, driver_id: DriverId, grace_ms: int = 0) -> None:
+        """End one that was started here; others end when their lease is revoked."""
+        self._own.kill(driver_id, grace_ms)
+
+    def on_exit(self, listener: DriverExitListener) -> None:
+        """Ends of those that were started here; others fall silent."""
+        self._own.on_exit(listener)
+
+    def _place(self, assignment: DriverAssignment, memory_mib: int) -> None:
+        for address in self._standbys():
+            try:
+                self._gateways.master(address).host_driver(assignment, memory_mib)
+            except RpcTimeout as error:
+                # it may be there; if it is not, it does not register, and another one is started
+                logger.warning("Driver %s: %s", assignment.driver_id, error)
+                return
+            except YarnflowError as error:
+                logger.warning("The master at %s keeps no understudy: %s", address, error)
+            else:
+                logger.info("Driver %s is kept by the master at %s.", assignment.driver_id, address)
+                return
+        self._own.launch(assignment, memory_mib)
