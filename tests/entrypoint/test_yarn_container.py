@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.client.fakes import FakeConnection, FakeDispatcher, Listener
+from yarnflow.client.deploy import shipped_configuration
+from yarnflow.client.executor import ClusterExecutor
 from yarnflow.config.conf_file import CONF_FILE_NAME
 from yarnflow.config.configuration import Configuration
 from yarnflow.config.options import client, cluster, job, python, security
@@ -19,6 +22,7 @@ from yarnflow.entrypoint import application_program
 from yarnflow.entrypoint.yarn_container import Container, append_output, enter, when_parent_ends
 from yarnflow.errors import ConfigError
 from yarnflow.staging.deployment import Deployment
+from yarnflow.staging.layout import StagingLayout
 
 
 def deployment(interpreter: str = "/env/bin/python", **configuration: str) -> Deployment:
@@ -158,7 +162,7 @@ def test_the_program_s_options_survive_their_file(tmp_path: Path) -> None:
     configuration = Configuration.from_dict(
         {"pipeline.name": 'Zürich: "a\\b"\t😀', "yarn.tags": "", "parallelism.default": "3"}, "test"
     )
-    options = application_program.program_options(configuration, "node7:4711")
+    options = application_program.program_options(configuration, "node7:4711", "us")
     application_program.write_options(options, tmp_path / "conf")
     read = Configuration.load(tmp_path / "conf", {}, [])
     assert read == options
@@ -166,3 +170,17 @@ def test_the_program_s_options_survive_their_file(tmp_path: Path) -> None:
     assert read.get(cluster.JOBMANAGER_RPC_ADDRESS) == "node7"
     assert read.get(cluster.JOBMANAGER_RPC_PORT) == "4711"
     assert (tmp_path / "conf" / CONF_FILE_NAME).stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize("key", ["us", "eu"])
+def test_jobs_of_one_name_have_the_keys_of_their_applications(key: str) -> None:
+    submitted = Configuration.from_dict({"pipeline.job-key": key}, "test")
+    shipped = shipped_configuration(submitted, StagingLayout("/staging"), "hdfs://x", "1" * 16)
+    options = application_program.program_options(
+        Configuration.from_dict(shipped, "deployment"), "node7:4711", key
+    )
+    executor = ClusterExecutor(
+        FakeConnection(FakeDispatcher()), {}, Listener(), job_key=options.get(job.JOB_KEY), named_keys=True
+    )
+    # whatever the program calls its jobs, a run finds the state of the same job of the run before
+    assert [executor.key_for(name) for name in ("rows", "sums", "rows")] == [key, f"{key}#2", f"{key}#3"]

@@ -16,7 +16,7 @@ from typing import Final
 
 from yarnflow.config.conf_file import CONF_FILE_NAME
 from yarnflow.config.configuration import Configuration
-from yarnflow.config.options import client, cluster, ha
+from yarnflow.config.options import client, cluster, ha, job
 from yarnflow.entrypoint.yarn_container import Container
 from yarnflow.process.dirs import ClusterDirectory
 from yarnflow.process.spawn import ProcessSpec
@@ -25,7 +25,7 @@ from yarnflow.process.supervisor import NEVER, Child, Supervisor
 PROGRAM: Final = "program"
 
 
-def program_options(configuration: Configuration, address: str) -> Configuration:
+def program_options(configuration: Configuration, address: str, job_key: str) -> Configuration:
     """The options of the program's client.
 
     Parameters
@@ -34,6 +34,8 @@ def program_options(configuration: Configuration, address: str) -> Configuration
         The container's.
     address : str
         Where the JobManager serves, ``host:port``.
+    job_key : str
+        The application's, which its jobs share: their names may be those of other applications' jobs.
     """
     host, _, port = address.rpartition(":")
     return configuration.with_values(
@@ -42,6 +44,7 @@ def program_options(configuration: Configuration, address: str) -> Configuration
             client.ATTACHED.key: "true",
             cluster.JOBMANAGER_RPC_ADDRESS.key: host,
             cluster.JOBMANAGER_RPC_PORT.key: port,
+            job.JOB_KEY.key: job_key,
             # of this master and no other: should another one lead, main() may be run again there
             ha.HA_TYPE.key: "none",
         },

@@ -138,7 +138,9 @@ class Leadership:
         application_program.start(
             self._container,
             self._directory,
-            application_program.program_options(self._configuration, role.address),
+            application_program.program_options(
+                self._configuration, role.address, self._deployment.job_key
+            ),
             self._supervisor,
             ended,
             name,

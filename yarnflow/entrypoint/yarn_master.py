@@ -276,7 +276,9 @@ class YarnMaster:
             application_program.start(
                 self._container,
                 self._directory,
-                application_program.program_options(self._configuration, address),
+                application_program.program_options(
+                    self._configuration, address, self._deployment.job_key
+                ),
                 self._supervisor,
                 self._cluster.program_ended,
             )

@@ -47,7 +47,8 @@ JOB_KEY: Final[ConfigOption[str]] = declare.string(
     "",
     _JOB,
     "At most one live job has a given key (of one cluster; on YARN, of one user): submitting again does what "
-    "client.on-existing says. Empty = the job's name on clusters that outlive the command, else no key.",
+    "client.on-existing says. Empty = the job's name on clusters that outlive the command (with target "
+    "yarn-application the program's), else no key.",
 )
 MICRO_BATCH_INTERVAL_MS: Final[ConfigOption[int]] = declare.duration(
     "execution.micro-batch.interval",
