@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import selectors
+import signal
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from yarnflow.cli.common import terminate_as_interrupt
 from yarnflow.client.drill import DrillKind, DrillWatch
 from yarnflow.client.drill_commits import Batches, CommitTrack, estimate_replay, offset_distance
-from yarnflow.client.drill_hdfs import SafeModeStrike
+from yarnflow.client.drill_hdfs import SafeModeStrike, watch_over
 from yarnflow.client.drill_run import ClusterStrike, Drill
 from yarnflow.core.checkpoint_messages import SourceProgress
 from yarnflow.core.ids import JobId, TaskManagerId, VertexId
@@ -36,6 +43,7 @@ from yarnflow.errors import (
     StorageDenied,
     StorageUnavailable,
 )
+from yarnflow.process.signals import ENDING
 from yarnflow.testing.runtime import ManualClock
 
 JOB = JobId("ab" * 16)
@@ -406,13 +414,26 @@ class Hadoop:
     def __init__(self) -> None:
         self.calls: list[str] = []
         self.failing: dict[str, list[str]] = {}
+        self.watches = 0
+        #: arrives while safe mode is being left
+        self.signal: signal.Signals | None = None
 
     def run(self, arguments: Sequence[str]) -> tuple[int, str]:
         assert arguments[:2] == ("dfsadmin", "-safemode")
         self.calls.append(arguments[2])
         if self.failing.get(arguments[2]):
             return 255, self.failing[arguments[2]].pop(0)
+        if self.signal is not None and arguments[2] == "leave":
+            signal.raise_signal(self.signal)
         return 0, f"Safe mode is {'ON' if self.calls[-2:-1] == ['enter'] else 'OFF'}\n"
+
+    def watch(self) -> Callable[[], None]:
+        self.watches += 1
+
+        def dismiss() -> None:
+            self.watches -= 1
+
+        return dismiss
 
 
 def test_safe_mode_is_left_whatever_ends_the_drill() -> None:
@@ -428,7 +449,7 @@ def test_safe_mode_is_left_whatever_ends_the_drill() -> None:
         cluster,  # type: ignore[arg-type]
         JOB,
         DrillKind.HDFS,
-        SafeModeStrike(clock, 5_000, hadoop.run),
+        SafeModeStrike(clock, 5_000, hadoop.run, hadoop.watch),
         clock,
         lambda seconds: clock.advance(round(seconds * 1000)),
         lambda directory: None,
@@ -438,12 +459,12 @@ def test_safe_mode_is_left_whatever_ends_the_drill() -> None:
     running.watch_before()
     with pytest.raises(KeyboardInterrupt):
         running.run()
-    assert hadoop.calls == ["get", "enter", "leave"]
+    assert hadoop.calls == ["get", "enter", "leave"] and not hadoop.watches
 
 
 def test_leaving_safe_mode_is_tried_again() -> None:
     hadoop = Hadoop()
-    strike = SafeModeStrike(ManualClock(), 1_000, hadoop.run)
+    strike = SafeModeStrike(ManualClock(), 1_000, hadoop.run, hadoop.watch)
     strike.strike()
     hadoop.failing["leave"] = ["connection refused", "connection refused"]
     assert strike.lift()
@@ -453,12 +474,52 @@ def test_leaving_safe_mode_is_tried_again() -> None:
     hadoop.failing["leave"] = ["connection refused"] * 3
     with pytest.raises(StorageUnavailable, match="still in safe mode.*leave it now"):
         strike.lift()
+    assert hadoop.watches == 1, "it tries on when this process has ended"
+
+
+@pytest.mark.parametrize("number", ENDING)
+def test_an_interrupt_waits_until_safe_mode_is_left(number: signal.Signals) -> None:
+    hadoop = Hadoop()
+    strike = SafeModeStrike(ManualClock(), 1_000, hadoop.run, hadoop.watch)
+    strike.strike()
+    hadoop.signal, hadoop.failing["leave"] = number, ["connection refused"]
+    before = {number: signal.getsignal(number) for number in ENDING}
+    try:
+        terminate_as_interrupt()
+        with pytest.raises(KeyboardInterrupt):
+            strike.lift()
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+    assert hadoop.calls == ["enter", "leave", "leave"] and not hadoop.watches
+
+
+@pytest.mark.parametrize("end", ["os.kill(os.getpid(), 9)", "dismiss()"])
+def test_a_killed_drill_is_repaired_by_its_watch(end: str, tmp_path: Path) -> None:
+    said = tmp_path / "said"
+    os.mkfifo(said)
+    hdfs = tmp_path / "hdfs"
+    hdfs.write_text(f'#!/bin/sh\necho "$@" > {said}\n')
+    hdfs.chmod(0o755)
+    program = f"import os; from {watch_over.__module__} import watch_over; dismiss = watch_over(); {end}"
+    environ = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    done = subprocess.run([sys.executable, "-c", program], env=environ, timeout=60)
+    descriptor = os.open(said, os.O_RDONLY | os.O_NONBLOCK)
+    with open(descriptor, "rb", buffering=0) as reader:
+        if end == "dismiss()":
+            assert done.returncode == 0 and reader.read() == b"", "nobody writes"
+        else:
+            os.set_blocking(descriptor, True)
+            with selectors.DefaultSelector() as selector:
+                selector.register(reader, selectors.EVENT_READ)
+                assert selector.select(60)
+            assert reader.read() == b"dfsadmin -safemode leave\n"
 
 
 def test_safe_mode_that_may_not_be_entered_is_not_left() -> None:
     hadoop = Hadoop()
     hadoop.failing["enter"] = ["safemode: Access denied for user x. Superuser privilege is required"]
-    strike = SafeModeStrike(ManualClock(), 1_000, hadoop.run)
+    strike = SafeModeStrike(ManualClock(), 1_000, hadoop.run, hadoop.watch)
     with pytest.raises(StorageDenied, match="superuser"):
         strike.strike()
     strike.lift()
@@ -466,6 +527,6 @@ def test_safe_mode_that_may_not_be_entered_is_not_left() -> None:
 
 
 def test_safe_mode_that_is_on_already_is_not_ours() -> None:
-    strike = SafeModeStrike(ManualClock(), 1_000, lambda arguments: (0, "Safe mode is ON"))
+    strike = SafeModeStrike(ManualClock(), 1_000, lambda arguments: (0, "Safe mode is ON"), Hadoop().watch)
     with pytest.raises(StorageUnavailable, match="already"):
         strike.check()

@@ -32,7 +32,7 @@ CONTEXT: Final[dict[str, Any]] = {**_HELP_NAMES}
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM, which ends a command in the same good order as an interrupt does."""
+    """SIGTERM or SIGHUP, which end a command in the same good order as an interrupt does."""
 
 
 def verbose_requested(argv: Sequence[str]) -> bool:
@@ -157,16 +157,18 @@ def existing_cluster(configuration: Configuration, job_id: str = "") -> Iterator
 
 
 def terminate_as_interrupt() -> None:
-    """From now on SIGTERM raises :class:`Terminated` in the main thread."""
+    """From now on SIGTERM raises :class:`Terminated` in the main thread, and SIGHUP outside ``nohup``."""
 
     def on_term(number: int, frame: FrameType | None) -> None:
         raise Terminated
 
     signal.signal(signal.SIGTERM, on_term)
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, on_term)
 
 
 def exit_on_signal(status: int, patience_s: float = 0.0) -> None:
-    """From now on TERM and INT end the process at once; the kernel ends its children.
+    """From now on TERM, HUP and INT end the process at once; the kernel ends its children.
 
     Parameters
     ----------
@@ -182,3 +184,5 @@ def exit_on_signal(status: int, patience_s: float = 0.0) -> None:
 
     signal.signal(signal.SIGTERM, on_signal)
     signal.signal(signal.SIGINT, on_signal)
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, on_signal)

@@ -68,7 +68,7 @@ _OTHER_STATUSES: Final = {
     0: "The job FINISHED, or was accepted when detached; the command did what it was asked.",
     2: "The command line is wrong: an unknown verb or flag, a missing argument.",
     130: "Interrupted (Ctrl-C).",
-    143: "Terminated (TERM).",
+    143: "Terminated (TERM, HUP).",
 }
 _ACTION: Final = "Operator action:"
 
