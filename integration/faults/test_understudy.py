@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from integration.conftest import Commands, wait_until
-from integration.faults.ha_cluster import HaCluster, ha_cluster, kill
+from integration.faults.ha_cluster import HaCluster, ha_cluster, kill, tree
 from integration.hadoop import HadoopCluster
 from integration.processes import DRIVER, processes
 
@@ -57,10 +57,34 @@ def test_an_understudy_steps_in(coordinated: HadoopCluster, yarnflow: Commands, 
         assert _details(cluster, job_id)["restarts"] == 1
 
         wait_until(lambda: _understudies(cluster) == 2, "the next understudy", 180)
+        drivers = {process.pid for process in processes(yarnflow.mark, DRIVER)}
         kill(cluster.leader_process())
-        wait_until(lambda: _understudies(cluster) == 3, "the new leader's understudy", 180)
+        cluster.await_commits(job)
         levels = [failure["level"] for failure in _details(cluster, job_id)["failures"]]
         assert levels == ["MASTER"], "the running driver was not adopted"
+        wait_until(lambda: not _details(cluster, job_id)["waiting_for"], "the new leader to know all", 60)
+        assert {process.pid for process in processes(yarnflow.mark, DRIVER)} == drivers, "it was adopted, too"
 
+        cluster.await_status(job_id, "FINISHED", 400)
+        cluster.assert_each_record_once(job)
+
+
+@pytest.mark.drill
+def test_an_understudy_outlives_the_leader(
+    coordinated: HadoopCluster, yarnflow: Commands, tmp_path: Path
+) -> None:
+    """It is kept by another master than the driver, so the loss of a whole master is no worse."""
+    with ha_cluster(coordinated, yarnflow, tmp_path, task_managers=3, options=[HOT]) as cluster:
+        job = cluster.numbered("outlives", count=50 * 100)
+        job_id = cluster.submit(job)
+        _await_understudy(cluster, job_id)
+        driver = cluster.driver_process(job_id)
+        master = cluster.owner_of(driver)
+        there_already = {process.pid for process in processes(yarnflow.mark, DRIVER)}
+        cluster.await_commits(job)
+        for process in tree(master):
+            process.kill()
+        cluster.await_commits(job)
+        assert cluster.driver_process(job_id).pid in there_already - {driver.pid}
         cluster.await_status(job_id, "FINISHED", 400)
         cluster.assert_each_record_once(job)

@@ -17,8 +17,9 @@ from kazoo.client import KazooClient
 
 from integration.conftest import Started, wait_until
 from integration.faults.records import Numbered, read_results
-from integration.processes import DRIVER, JOB_MANAGER
+from integration.processes import DRIVER, EXECUTOR, JOB_MANAGER
 from integration.yarn.jobs import Yarn, application_id
+from yarnflow.process.logs import LOG_FILE_ENVIRONMENT
 
 #: of each master's supervisor
 MASTER = "yarnflow.entrypoint.yarn_master"
@@ -70,6 +71,14 @@ class Masters:
         """Processes in the containers of one application."""
         number = application.removeprefix("application_")
         return [process for process in self.yarn.processes(what) if number in process.cwd()]
+
+    def log_of(self, application: str) -> str:
+        """What the JobManager of a master that runs has said so far."""
+        (process,) = self.processes_of(application, JOB_MANAGER)
+        (path,) = {
+            Path(value) for name, value in process.environ().items() if name == LOG_FILE_ENVIRONMENT
+        }
+        return path.read_text()
 
     def submit(self, job: Numbered, scratch: Path, *options: str) -> Started:
         """Submit the job and wait for its first commits."""
@@ -156,6 +165,24 @@ def test_application_of_the_leader_is_killed(masters: Masters, tmp_path: Path) -
     masters.assert_finished(started, job)
     ends = {masters.yarn.ended(application)["finalStatus"] for application in (second, third)}
     assert ends == {"SUCCEEDED"}
+
+
+@pytest.mark.drill
+def test_hot_standby_has_everything_ready(masters: Masters, tmp_path: Path) -> None:
+    """The driver that goes on after the leader's application is lost ran in the standby's before."""
+    job = Numbered("/tests/ha-hot", rate=50, count=50 * 200)
+    started = masters.submit(job, tmp_path, "-Dhigh-availability.standby-mode=hot")
+    first, second = masters.await_two()
+    wait_until(lambda: "is ready: driver" in masters.log_of(first), "the understudy", 240)
+    ready = {process.pid for process in masters.processes_of(second, DRIVER)}
+    executors = {process.pid for process in masters.processes_of(second, EXECUTOR)}
+    assert ready and executors
+    masters.yarn.hadoop.kill_application(first)
+    masters.await_commits(started, job, 2)
+    assert executors & {process.pid for process in masters.processes_of(second, EXECUTOR)}, "new executors"
+    assert ready & {process.pid for process in masters.processes_of(second, DRIVER)}, "a new driver"
+    assert "steps in" in masters.log_of(second)
+    masters.assert_finished(started, job)
 
 
 @pytest.mark.drill

@@ -6,6 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,14 +19,27 @@ from yarnflow.core.cluster_result import ClusterResult
 from yarnflow.core.ha import DriverLeaseInfo
 from yarnflow.core.ids import DriverId, JobId, TaskManagerId, VertexId
 from yarnflow.core.json_codec import from_json, to_json
-from yarnflow.core.messages import JobSubmission, ProgramKind, TaskManagerRegistration
+from yarnflow.core.messages import (
+    DriverAssignment,
+    Fence,
+    JobSubmission,
+    ProgramKind,
+    TaskManagerRegistration,
+)
 from yarnflow.core.ports import DispatcherGateway
 from yarnflow.core.states import JobStatus
 from yarnflow.core.yarn import DeploymentMode
 from yarnflow.entrypoint import jobmanager, lifetime
 from yarnflow.entrypoint import master as master_module
 from yarnflow.entrypoint.master import JobManager
-from yarnflow.errors import ConfigError, JobError, LeadershipLost, RpcProtocolError, ZooKeeperUnavailable
+from yarnflow.errors import (
+    ConfigError,
+    JobError,
+    LeadershipLost,
+    RpcProtocolError,
+    StaleEpoch,
+    ZooKeeperUnavailable,
+)
 from yarnflow.graph.codec import job_graph_to_json
 from yarnflow.graph.job_graph import JobGraph, JobVertex
 from yarnflow.process.channel import JobStatusReporter, MasterReporter, NoResourceProvider
@@ -256,6 +270,28 @@ def test_a_standby_leads_to_the_leader(start: Callable[..., Cluster]) -> None:
     assert first.gateway(addresses[0]["address"]).leader().fence.epoch == 3
     assert [message["leads"] for message in first.said] == [False, True]
     assert json.loads((first.path / "jobmanager.json").read_text())["epoch"] == 3
+
+
+def test_a_standby_keeps_a_driver_for_the_leader(start: Callable[..., Cluster]) -> None:
+    shared = FakeHaCluster()
+    first, second = start(None, FakeHa(shared)), start(None, FakeHa(shared))
+    leader = first.start()
+    address = second.start()["address"]
+    fence = Fence("leader-1", 1)
+    assignment = DriverAssignment(
+        JOB, DriverId("driver-1"), leader["address"], fence, "hdfs:///c", "/elsewhere", understudy=True
+    )
+    second.factory.fence = lambda: fence
+    with pytest.raises(StaleEpoch, match="nobody"):
+        second.factory.master(address).host_driver(assignment, 1000)
+    first.grant(1)
+    second.factory.master(address).host_driver(assignment, 1000)
+    (kept,) = second.launcher.assignments
+    assert kept.work_dir == str(second.path / "jobs" / JOB), "a directory of another machine is of no use"
+    assert replace(kept, work_dir="/elsewhere") == assignment
+    second.factory.fence = lambda: Fence("deposed", 7)
+    with pytest.raises(StaleEpoch):
+        second.factory.master(address).host_driver(assignment, 1000)
 
 
 def test_jobs_survive_their_master(start: Callable[..., Cluster]) -> None:

@@ -106,6 +106,13 @@ class FakeBackend:
         self.program_error: YarnflowError | None = None
         self.listener: Callable[[], None] | None = None
         self.made = threading.Condition()
+        self.rehearsing, self.rehearsed = threading.Event(), threading.Event()
+
+    def rehearse(self, assignment: DriverAssignment, wanted: Callable[[], bool]) -> None:
+        self.rehearsing.set()
+        while not wanted():
+            threading.Event().wait(0.001)
+        self.rehearsed.set()
 
     def open(self, assignment: DriverAssignment) -> Attachment:
         if self.open_error is not None:
@@ -220,6 +227,7 @@ class Harness:
             recovery_timeout_ms=10**9,
             registration_backoff=RegistrationBackoff(1, 5),
         )
+        self.assignment = ASSIGNMENT
         self.link = LeaderLink(ASSIGNMENT.job_master_address, ASSIGNMENT.fence, self._connect, masters)
         self._driver: Driver | None = None
         self._main = threading.Thread(target=self._run, name=MAIN, daemon=True)
@@ -229,7 +237,7 @@ class Harness:
         """Made when it is first needed, with the settings of that time."""
         if self._driver is None:
             self._driver = Driver(
-                ASSIGNMENT,
+                self.assignment,
                 self.backend,
                 self.link,
                 FakeClock(),

@@ -243,3 +243,31 @@ def test_a_program_that_does_not_stop_is_left_behind(harness: Harness) -> None:
     harness.driver.shut_down()
     assert harness.halted.wait(LIMIT_S)
     program.end()
+
+
+# --- as an understudy ---
+
+
+def test_an_understudy_rehearses_until_it_is_wanted(harness: Harness) -> None:
+    harness.assignment = replace(harness.assignment, understudy=True)
+    harness.start()
+    assert harness.backend.rehearsing.wait(LIMIT_S)
+    assert not harness.backend.rehearsed.is_set()
+    harness.deploy(1)
+    assert harness.backend.rehearsed.wait(LIMIT_S)
+    harness.backend.await_program(1)
+
+
+def test_one_without_executors_does_not(harness: Harness) -> None:
+    harness.assignment = replace(harness.assignment, understudy=True)
+    harness.backend.executors = ()
+    harness.start()
+    harness.job_master.wait(lambda: len(harness.job_master.reports) > 2)
+    harness.driver.shut_down()
+    assert harness.join() == 0
+    assert not harness.backend.rehearsing.is_set()
+
+
+def test_a_job_s_own_driver_does_not(harness: Harness) -> None:
+    harness.run_program()
+    assert not harness.backend.rehearsing.is_set()

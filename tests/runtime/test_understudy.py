@@ -168,6 +168,18 @@ def test_it_has_everything_but_a_deployment() -> None:
     assert bench.details.overview.slots_allocated == 2, "those of the job alone"
 
 
+def test_its_slots_are_not_asked_for_before_its_place_is_there() -> None:
+    """They would be of the leader's own application, and be lost with it."""
+    bench = Stage()
+    bench.launcher.awaiting = True
+    bench.starts()
+    bench.says(bench.drivers[0], DriverPhase.RUNNING, "0")
+    assert bench.slots.declared == {JOB: 2}
+    bench.launcher.awaiting = False
+    bench.says(bench.drivers[0], DriverPhase.RUNNING, "0")
+    assert bench.slots.declared == {JOB: 4}
+
+
 def test_more_slots_than_both_need_are_not_taken() -> None:
     bench = Stage().ready()
     assert bench.offer(TM3) == 0

@@ -1,0 +1,43 @@
+"""The rehearsal of a driver that waits, on a real Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from integration.spark.translate_support import make_session
+from yarnflow.spark.progress import ProgressCollector, listen
+from yarnflow.spark.rehearsal import REHEARSAL_PREFIX, rehearse
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkSession]:
+    session = make_session()
+    yield session
+    session.stop()
+
+
+def test_it_runs_and_leaves_nothing(
+    spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / f"{REHEARSAL_PREFIX}of-a-driver-that-was-killed/query").mkdir(parents=True)
+    (tmp_path / "query-job").mkdir()
+    progress = ProgressCollector(on_change=lambda: None)
+    listen(spark, progress)
+    partitions = spark.conf.get("spark.sql.shuffle.partitions")
+    with caplog.at_level("INFO"):
+        rehearse(spark, str(tmp_path), "driver-1", 2, lambda: False)
+    assert "The executors are warm" in caplog.text
+    assert [path.name for path in tmp_path.iterdir()] == ["query-job"]
+    assert progress.snapshot() == (), "nobody's business but the driver's own"
+    assert spark.streams.active == []
+    assert spark.conf.get("spark.sql.shuffle.partitions") == partitions
+
+
+def test_it_ends_when_the_driver_is_wanted(spark: SparkSession, tmp_path: Path) -> None:
+    looks = iter([False, True])
+    rehearse(spark, str(tmp_path), "driver-1", 2, lambda: next(looks, True))
+    assert list(tmp_path.iterdir()) == []

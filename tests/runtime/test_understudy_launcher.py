@@ -1,0 +1,102 @@
+"""Where understudies are started."""
+
+from __future__ import annotations
+
+import threading
+
+from tests.runtime.driver_harness import ASSIGNMENT, LIMIT_S
+from yarnflow.core.messages import DriverAssignment
+from yarnflow.errors import LeadershipLost, RpcTimeout
+from yarnflow.runtime.understudy_launcher import (
+    STANDBY_PATIENCE_MS,
+    STANDBY_SETTLES_MS,
+    UnderstudyLauncher,
+)
+from yarnflow.testing.gateways import FakeDriverLauncher, FakeGateways, FakeMaster
+from yarnflow.testing.runtime import ManualClock
+
+
+class Own(FakeDriverLauncher):
+    """Says when it was asked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = threading.Event()
+
+    def launch(self, assignment: DriverAssignment, memory_mib: int) -> None:
+        super().launch(assignment, memory_mib)
+        self.asked.set()
+
+
+class Recorded(FakeMaster):
+    def __init__(self, error: Exception | None = None) -> None:
+        super().__init__(error=error)  # type: ignore[arg-type]
+        self.asked = threading.Event()
+
+    def host_driver(self, assignment: DriverAssignment, memory_mib: int) -> None:
+        try:
+            super().host_driver(assignment, memory_mib)
+        finally:
+            self.asked.set()
+
+
+class Place:
+    def __init__(self, expected: bool = True, **masters: Recorded) -> None:
+        self.own, self.clock = Own(), ManualClock()
+        self.standbys = tuple(masters)
+        self.launcher = UnderstudyLauncher(
+            self.own, FakeGateways(masters=dict(masters)), lambda: self.standbys, expected, self.clock
+        )
+
+
+def test_the_next_leader_keeps_it() -> None:
+    first, second = Recorded(), Recorded()
+    place = Place(first=first, second=second)
+    place.launcher.launch(ASSIGNMENT, 1000)
+    assert first.asked.wait(LIMIT_S)
+    assert first.hosted == [ASSIGNMENT]
+    assert not second.hosted and not place.own.assignments
+
+
+def test_one_that_refuses_is_passed_over() -> None:
+    first, second = Recorded(LeadershipLost("who are you")), Recorded()
+    Place(first=first, second=second).launcher.launch(ASSIGNMENT, 1000)
+    assert second.asked.wait(LIMIT_S)
+    assert second.hosted == [ASSIGNMENT]
+
+
+def test_it_is_kept_here_where_there_is_no_other() -> None:
+    place = Place(first=Recorded(LeadershipLost("no")))
+    place.launcher.launch(ASSIGNMENT, 1000)
+    assert place.own.asked.wait(LIMIT_S)
+    assert place.own.assignments == [ASSIGNMENT]
+
+
+def test_one_that_may_have_been_started_is_not_started_twice() -> None:
+    first = Recorded(RpcTimeout("no answer"))
+    place = Place(first=first)
+    place.launcher.launch(ASSIGNMENT, 1000)
+    assert first.asked.wait(LIMIT_S)
+    for thread in threading.enumerate():
+        if thread.name == "place-understudy":
+            thread.join(LIMIT_S)
+    assert place.own.assignments == []
+
+
+def test_a_standby_that_should_come_is_waited_for() -> None:
+    place = Place()
+    assert place.launcher.awaits_standby()
+    place.standbys = ("first",)
+    assert place.launcher.awaits_standby(), "its TaskManagers are still to come"
+    place.clock.advance(STANDBY_SETTLES_MS)
+    assert not place.launcher.awaits_standby()
+
+
+def test_but_not_without_end() -> None:
+    place = Place()
+    place.clock.advance(STANDBY_PATIENCE_MS)
+    assert not place.launcher.awaits_standby()
+
+
+def test_nobody_is_waited_for_where_none_comes_by_itself() -> None:
+    assert not Place(expected=False).launcher.awaits_standby()
