@@ -132,6 +132,20 @@ class HadoopCluster:
         """End a daemon if it runs, start it on the same ports, wait until it works."""
         _run("restart", self.folder, daemon)
 
+    def restart_quorum(self, servers: Sequence[str]) -> None:
+        """Start the servers of a ZooKeeper quorum, none of which runs, and wait until they work.
+
+        The first one serves nobody before there are more, so there is nothing to wait for.
+        """
+        first, *others = servers
+        try:
+            _run("restart", self.folder, "--timeout", "1", first)
+        except AssertionError as error:
+            if f"{first} was not ready" not in str(error):
+                raise
+        for server in others:
+            self.restart(server)
+
     def safe_mode(self, on: bool) -> None:
         """Make HDFS refuse changes, or take them again."""
         self.run("hdfs", "dfsadmin", "-safemode", "enter" if on else "leave")

@@ -95,8 +95,7 @@ def zookeeper_quorum_restarted(cluster: HaCluster, job_id: str) -> None:
     names = ("zookeeper-1", "zookeeper-2", "zookeeper-3")
     for name in names:
         cluster.hadoop.kill(name)
-    for name in names:
-        cluster.hadoop.restart(name)
+    cluster.hadoop.restart_quorum(names)
     cluster.await_leader()
 
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from integration.conftest import ROOT, wait_until
+from integration.conftest import wait_until
 from integration.ha.conftest import Cluster
 from integration.ha.masters import Master
 from integration.ha.test_leases import JOB, info, stores_of
@@ -32,13 +30,6 @@ def halted(quorum: HadoopCluster) -> Iterator[None]:
     finally:
         for server in SERVERS:
             quorum.resume(server)
-
-
-def start_alone(quorum: HadoopCluster, server: str) -> None:
-    """Start the first server of three; it serves nobody yet, so there is nothing to wait for."""
-    command = [ROOT / "scripts/hadoop", "restart", "--dir", quorum.folder, "--timeout", "1", server]
-    done = subprocess.run([sys.executable, *command], capture_output=True, text=True)
-    assert f"{server} was not ready" in done.stderr
 
 
 def test_each_server_can_restart_within_the_session(
@@ -66,9 +57,7 @@ def test_restart_of_the_whole_quorum_freezes_the_leader_and_no_more(
     for server in SERVERS:
         own_quorum.kill(server)
     wait_until(lambda: leader.told[-1] == "suspended", "the leader to be frozen")
-    start_alone(own_quorum, SERVERS[0])
-    own_quorum.restart(SERVERS[1])
-    own_quorum.restart(SERVERS[2])
+    own_quorum.restart_quorum(SERVERS)
     wait_until(lambda: leader.told[-1] == "resumed", "the leader to go on")
     stores_of(leader, tmp_path).job_graphs.put(submission(JOB))
     # the connection may break again while the servers find each other
