@@ -20,7 +20,7 @@ so a message says what is wrong, where, and what to do next.
      │                                 InvalidMemory
      ├ HaError                         LeadershipLost, StaleEpoch, ZooKeeperUnavailable, LeaseLost
      ├ CheckpointError                 CheckpointFailed, SavepointNotFound, SavepointInvalid,
-     │                                 StateIncompatible
+     │                                 StateIncompatible, StateDrained
      ├ StorageError (OSError)          FileMissing, StorageUnavailable, StorageDenied
      ├ YarnError                       YarnUnavailable, ApplicationNotFound, ApplicationFailed,
      │                                 QueueUnavailable, RequestTooLarge, EnvironmentUnusable
@@ -408,6 +408,13 @@ class StateIncompatible(CheckpointError):
 
     code = "STATE_INCOMPATIBLE"
     exit_code = 97
+
+
+class StateDrained(CheckpointError):
+    """All windows of this state were fired by a drain.  Operator action: another state, or none."""
+
+    code = "STATE_DRAINED"
+    exit_code = 98
 
 
 class StorageError(YarnflowError, OSError):

@@ -33,8 +33,9 @@ from integration.spark.savepoint_support import (
 )
 from integration.spark.translate_support import Graph, make_session, program, schema
 from yarnflow.core.checkpoint_messages import CheckpointKind, CheckpointOrder, CheckpointOutcome
-from yarnflow.errors import CheckpointError, StorageError, UserCodeError
+from yarnflow.errors import StateDrained, StorageError, UserCodeError
 from yarnflow.graph.operators import SqlOperator, UnionOperator
+from yarnflow.spark.batch_gate import BatchGate
 
 
 @pytest.fixture(scope="module")
@@ -154,6 +155,9 @@ def test_drain_fires_every_window_and_reads_nothing(
     assert 30 <= read < source.written, "drained in the middle of the input"
     expected = [(start, min(20, read - start)) for start in range(0, read, 20)]
     assert rows(tmp_path / "out") == expected
+    with pytest.raises(StateDrained, match="for jobs that end for good"):
+        restored(spark, windowed(source, tmp_path / "out"), tmp_path / "savepoint", tmp_path / "again")
+    assert not (tmp_path / "again").exists()
     # stopped without draining, the last window is still open
     stopped = Job(spark, windowed(source, tmp_path / "stopped"), tmp_path / "job2")
     wait_until(lambda: (tmp_path / "job2/checkpoint/query-windows/commits/2").exists(), "three batches")
@@ -237,8 +241,71 @@ def test_a_drain_that_cannot_be_saved_fails_the_job(
     wait_until(lambda: (tmp_path / "checkpoint/query-windows/commits/0").exists(), "the first batch")
     monkeypatch.setattr("yarnflow.spark.savepoint_writer.copy_files", out_of_space)
     assert "no space left" in job.order(tmp_path / "savepoint", DRAIN).failure
-    with pytest.raises(CheckpointError, match="all windows have fired, but the savepoint failed"):
+    with pytest.raises(StateDrained, match="fired by --drain, but the savepoint failed"):
         job.ended()
+    # as after a driver that died in the middle of it
+    with pytest.raises(StateDrained, match="query windows was drained"):
+        Job(spark, windowed(source, tmp_path / "out"), tmp_path)
+
+
+def test_a_drain_whose_last_batch_fails_ends_the_job(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = Input(tmp_path / "in")
+    job = Job(spark, windowed(source, tmp_path / "out"), tmp_path)
+    wait_until(lambda: (tmp_path / "checkpoint/query-windows/commits/0").exists(), "the first batch")
+    monkeypatch.setattr("yarnflow.spark.file_sink.FileWriter.write", out_of_space)
+    assert job.order(tmp_path / "savepoint", DRAIN).failure
+    with pytest.raises(StateDrained, match="fired by --drain, but the savepoint failed"):
+        job.ended()
+
+
+def test_a_query_that_cannot_be_resumed_fails_the_job(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = Input(tmp_path / "in")
+    job = Job(spark, copying(source, tmp_path / "out"), tmp_path)
+    wait_until(lambda: (tmp_path / "checkpoint/query-numbers/commits/0").exists(), "the first batch")
+    monkeypatch.setattr("yarnflow.spark.savepoint_writer.copy_files", out_of_space)
+    monkeypatch.setattr("pyspark.sql.streaming.readwriter.DataStreamWriter.start", out_of_space)
+    assert "no space left" in job.order(tmp_path / "savepoint", STOP).failure
+    with pytest.raises(StorageError, match="no space left"):
+        job.ended()
+
+
+def test_a_stop_right_after_a_restart_ends_what_was_begun(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The attempt before had moved the files of a batch and not committed it."""
+    source = Input(tmp_path / "in")
+    source.add(2)
+    graph = copying(source, tmp_path / "out")
+    job = Job(spark, graph, tmp_path)
+    wait_until(lambda: (tmp_path / "checkpoint/query-numbers/commits/2").exists(), "three batches")
+    job.cancel()
+    for file in (tmp_path / "checkpoint/query-numbers/commits").glob("*2*"):
+        file.unlink()
+    enter, arrived, go_on = BatchGate.enter, threading.Event(), threading.Event()
+
+    def late(gate: BatchGate, batch_id: int) -> None:
+        arrived.set()
+        go_on.wait(60)
+        enter(gate, batch_id)
+
+    monkeypatch.setattr(BatchGate, "enter", late)
+    again = Job(spark, graph, tmp_path)
+    assert arrived.wait(60)
+    waiting, outcomes = in_background(lambda: again.order(tmp_path / "savepoint", STOP))
+    waiting.join(0.5)
+    go_on.set()
+    waiting.join(240)
+    again.ended()
+    assert outcomes[0].positions[0].batch_id == 2
+    second = restored(spark, graph, tmp_path / "savepoint", tmp_path / "job2")
+    source.add(1)
+    wait_until(lambda: len(numbers(tmp_path / "out")) == source.written, "the second job")
+    second.cancel()
+    assert numbers(tmp_path / "out") == Counter(range(source.written))
 
 
 def test_a_checkpoint_waits_for_the_batch_that_runs(spark: SparkSession, tmp_path: Path) -> None:

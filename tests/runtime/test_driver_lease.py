@@ -13,6 +13,7 @@ from yarnflow.errors import (
     LeaseLost,
     SavepointInvalid,
     SavepointNotFound,
+    StateDrained,
     StateIncompatible,
     YarnflowError,
     ZooKeeperUnavailable,
@@ -114,7 +115,7 @@ def test_without_the_lease_no_state_is_restored(harness: Harness) -> None:
     assert not harness.backend.story
 
 
-@pytest.mark.parametrize("error", [StateIncompatible, SavepointInvalid, SavepointNotFound])
+@pytest.mark.parametrize("error", [StateIncompatible, StateDrained, SavepointInvalid, SavepointNotFound])
 def test_state_that_cannot_be_used_fails_the_attempt(harness: Harness, error: type[YarnflowError]) -> None:
     harness.backend.restore_error = error("operator 'sum' is gone")
     harness.start()

@@ -11,7 +11,7 @@ from yarnflow.core.ha import LatestState
 from yarnflow.core.ids import JobId
 from yarnflow.core.messages import DriverPhase, ErrorInfo, JobSubmission, ProgramKind
 from yarnflow.core.states import JobStatus
-from yarnflow.errors import StateIncompatible, StorageDenied, StorageUnavailable
+from yarnflow.errors import StateDrained, StateIncompatible, StorageDenied, StorageUnavailable
 from yarnflow.runtime.job_factory import restore_settings
 from yarnflow.testing.stores import FakeJobStores
 
@@ -101,10 +101,11 @@ def test_a_state_that_was_deleted_meanwhile_is_none(restore: RestoreSettings | N
     assert bench.master.checkpoints().restored is None
 
 
-def test_a_state_that_does_not_fit_is_not_tried_again() -> None:
-    """Also after commits: a program that changed does not change back."""
+@pytest.mark.parametrize("code", [StateIncompatible.code, StateDrained.code])
+def test_a_state_that_does_not_fit_is_not_tried_again(code: str) -> None:
+    """Also after commits: a program that changed does not change back, and what was drained stays so."""
     bench = Bench(restore=SAVED).running().report(DriverPhase.RUNNING, batch=0)
-    bench.report(DriverPhase.FAILED, error=ErrorInfo(StateIncompatible.code, "operator counts is gone"))
+    bench.report(DriverPhase.FAILED, error=ErrorInfo(code, "operator counts is gone"))
     assert bench.status is JobStatus.FAILED
 
 

@@ -32,6 +32,16 @@ def test_batches_pass_an_open_gate() -> None:
     assert gate.entered == 1
 
 
+def test_a_batch_that_an_earlier_attempt_began_passes_a_closed_gate() -> None:
+    """What it has written of the batch already must be committed before the query ends."""
+    gate = BatchGate()
+    gate.begun(4)
+    assert gate.close() == 4
+    gate.enter(4)
+    with pytest.raises(GateClosed):
+        gate.enter(5)
+
+
 def test_a_closed_gate_refuses_the_next_batch_and_says_which_is_inside() -> None:
     gate = BatchGate()
     gate.enter(4)

@@ -61,7 +61,7 @@ class DriverBackend(Protocol):
 
         Raises
         ------
-        StateIncompatible, SavepointInvalid, SavepointNotFound
+        StateIncompatible, StateDrained, SavepointInvalid, SavepointNotFound
             The job cannot start from it; nothing was changed.
         """
 

@@ -20,12 +20,15 @@ from yarnflow.errors import (
     LeaseLost,
     SavepointInvalid,
     SavepointNotFound,
+    StateDrained,
     StateIncompatible,
     YarnflowError,
 )
 
 #: the state a job is to start from is the same at the next attempt
-_STATE_UNUSABLE: Final = {cls.code for cls in (SavepointNotFound, SavepointInvalid, StateIncompatible)}
+_STATE_UNUSABLE: Final = {
+    cls.code for cls in (SavepointNotFound, SavepointInvalid, StateIncompatible, StateDrained)
+}
 
 
 class FailurePolicy:

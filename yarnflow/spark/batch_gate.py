@@ -30,9 +30,14 @@ class BatchGate:
 
     @property
     def entered(self) -> int:
-        """The last batch that was let in since the query started; -1 = none."""
+        """The last batch that was let in, here or by an earlier attempt; -1 = none."""
         with self._changed:
             return self._entered
+
+    def begun(self, batch_id: int) -> None:
+        """An earlier attempt may have let this batch in: what it wrote of it is to be finished."""
+        with self._changed:
+            self._entered = max(self._entered, batch_id)
 
     def enter(self, batch_id: int) -> None:
         """Let a batch in, now or when the gate opens again.

@@ -22,7 +22,7 @@ from yarnflow.core.checkpoint_messages import (
     CheckpointOrder,
     CheckpointOutcome,
 )
-from yarnflow.errors import CheckpointError, CheckpointFailed
+from yarnflow.errors import CheckpointFailed, StateDrained
 from yarnflow.spark.query_run import QueryRun
 from yarnflow.spark.savepoint_writer import QueryState, SavepointWriter, outcome_of
 from yarnflow.spark.user_errors import map_spark_error
@@ -54,7 +54,7 @@ class GraphCheckpoints:
         #: a savepoint ended the job: all of it is copied, and nothing runs any more
         self.stopped_job = threading.Event()
         #: the job was ended, but without its savepoint
-        self.failure: CheckpointError | None = None
+        self.failure: StateDrained | None = None
 
     def begin(self, runs: Sequence[QueryRun]) -> None:
         """The queries were started."""
@@ -110,16 +110,16 @@ class GraphCheckpoints:
         retained = int(self._spark.conf.get(_RETAINED_BATCHES, "100") or 100)
         began = time.monotonic()
         states: list[QueryState] = []
-        for run in self._runs:
-            if (committed := run.committed()) < 0:
-                # better a savepoint after the first batch than an empty one
-                run.await_committed(run.gate.entered, self._check)
-                committed = run.committed()
-            run.gate.hold_above(committed + retained // 2)
-            states.append(QueryState(run.position(committed), planned=False))
-        waited_ms = _since_ms(began)
         pauses: list[int] = []
         try:
+            for run in self._runs:
+                if (committed := run.committed()) < 0:
+                    # better a savepoint after the first batch than an empty one
+                    run.await_committed(run.gate.entered, self._check)
+                    committed = run.committed()
+                run.gate.hold_above(committed + retained // 2)
+                states.append(QueryState(run.position(committed), planned=False))
+            waited_ms = _since_ms(began)
             copied = self._writer.write(order, states, self._check)
         finally:
             pauses = [run.gate.release() for run in self._runs]
@@ -137,8 +137,10 @@ class GraphCheckpoints:
             suspended = time.monotonic()
             if order.after is AfterSavepoint.DRAIN:
                 for run in self._runs:
-                    if run.windowed:
-                        drained = run.drain(self._check) or drained
+                    if run.windowed and run.committed() >= 0:
+                        # from here on nobody knows which windows have fired
+                        drained = True
+                        run.drain(self._check)
             waited_ms = _since_ms(began)
             states = [QueryState(run.position(run.committed()), planned=True) for run in self._runs]
             copied = self._writer.write(order, states, self._check)
@@ -148,8 +150,11 @@ class GraphCheckpoints:
                     run.resume()
                 raise
             # all that came now would be too late for its window
-            text = f"all windows have fired, but the savepoint failed: {map_spark_error(error).message}"
-            self.failure = CheckpointError(text)
+            reason = map_spark_error(error).message
+            self.failure = StateDrained(
+                f"the windows were fired by --drain, but the savepoint failed: {reason}; "
+                "start the job from a savepoint taken before, or empty with --restore none"
+            )
             self.stopped_job.set()
             raise self.failure from error
         self.stopped_job.set()

@@ -93,6 +93,9 @@ class GraphProgram:
                 for group in query_groups(self._graph)
             ]
             self._runs = runs
+            # none runs if one of them must not
+            for run in runs:
+                run.look_back()
             for run in runs:
                 # a stop that came before there were runs is known to nobody else
                 if not self._stopped.is_set():
@@ -107,7 +110,7 @@ class GraphProgram:
 
         Raises
         ------
-        CheckpointError
+        StateDrained
             All windows were fired for a savepoint, which then could not be written.
         YarnflowError
             A query failed; the others are stopped.

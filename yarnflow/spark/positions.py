@@ -14,7 +14,11 @@ from yarnflow.core.checkpoint_messages import QueryPosition, SourceProgress
 from yarnflow.spark.hadoop_files import HadoopFiles
 from yarnflow.spark.progress import parse_operators, parse_sources
 from yarnflow.spark.state_files import numbered
+from yarnflow.spark.windows import END_OF_TIME_MS
 
+#: the watermark of a drained query.  A bounded one that has read all its input comes as far as the
+#: sentinel, which is before it, so a drain cannot be mistaken for an end
+DRAINED_MS: Final = END_OF_TIME_MS + 1
 #: what Spark writes for a source without an offset yet
 _NO_OFFSET: Final = "-"
 
@@ -63,7 +67,19 @@ def read_position(
     )
 
 
-def plan_final_batch(files: HadoopFiles, directory: str, committed: int, watermark_ms: int) -> int:
+def is_drained(files: HadoopFiles, directory: str) -> bool:
+    """Whether a batch of :func:`plan_final_batch` is the last that was planned or committed."""
+    planned, committed = planned_batch(files, directory), committed_batch(files, directory)
+    found = set()
+    if planned >= 0:
+        described = files.read(f"{directory}/offsets/{planned}").decode().splitlines()[1:2]
+        found.add(json.loads("".join(described) or "{}").get("batchWatermarkMs"))
+    if committed >= 0:
+        found.add(_entry(files, f"{directory}/commits/{committed}")[1].get("nextBatchWatermarkMs"))
+    return DRAINED_MS in found
+
+
+def plan_final_batch(files: HadoopFiles, directory: str, committed: int) -> int:
     """Plan a batch without input whose watermark is beyond every event, so that all windows fire.
 
     It replaces the batch Spark has planned, if it has: what that would have read is read by the
@@ -76,7 +92,7 @@ def plan_final_batch(files: HadoopFiles, directory: str, committed: int, waterma
     """
     header, metadata, *offsets = files.read(f"{directory}/offsets/{committed}").decode().splitlines()
     described = json.loads(metadata)
-    described["batchWatermarkMs"] = watermark_ms
+    described["batchWatermarkMs"] = DRAINED_MS
     batch_id = committed + 1
     path = f"{directory}/offsets/{batch_id}"
     # local file systems: the checksum of what stood there before

@@ -20,18 +20,23 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from yarnflow.core.checkpoint_messages import QueryPosition
-from yarnflow.errors import CheckpointFailed
+from yarnflow.errors import CheckpointFailed, StateDrained
 from yarnflow.graph.operators import RateSource, SqlOperator
 from yarnflow.spark.batch_gate import BatchGate, GateClosed
 from yarnflow.spark.batch_thread import BatchThread
 from yarnflow.spark.checkpoint_job import Fence
 from yarnflow.spark.hadoop_files import HadoopFiles
-from yarnflow.spark.positions import committed_batch, plan_final_batch, read_position
+from yarnflow.spark.positions import (
+    committed_batch,
+    is_drained,
+    plan_final_batch,
+    planned_batch,
+    read_position,
+)
 from yarnflow.spark.query_groups import GraphIndex, QueryGroup
 from yarnflow.spark.sinks import BatchSink, batch_sink
 from yarnflow.spark.sources import Sources, rate_seconds
 from yarnflow.spark.translate import Sentinels, Translator
-from yarnflow.spark.windows import END_OF_TIME_MS
 
 logger = logging.getLogger(__name__)
 
@@ -100,6 +105,8 @@ class QueryRun:
         self._query: StreamingQuery | None = None
         self._batch: BatchThread | None = None
         self._failure: Exception | None = None
+        #: why it does not go on after :meth:`resume`
+        self._not_resumed: Exception | None = None
         self._lock = threading.Lock()
         self._stopping = False
         #: a savepoint has stopped the query, maybe only for now
@@ -134,6 +141,23 @@ class QueryRun:
         return base
 
     # --- running ------------------------------------------------------------------
+
+    def look_back(self) -> None:
+        """Before the first :meth:`start`: find what an earlier attempt left of the query.
+
+        Raises
+        ------
+        StateDrained
+            All its windows have fired; what it would read now would be too late for its own.
+        """
+        if not self.streaming:
+            return
+        if is_drained(self._files, self.directory):
+            raise StateDrained(
+                f"query {self.name} was drained, so all its windows have fired, but the job did not end "
+                "with its savepoint; start it from a savepoint taken before, or empty with --restore none"
+            )
+        self.gate.begun(planned_batch(self._files, self.directory))
 
     def start(self) -> None:
         """Begin the current phase, unless told to stop."""
@@ -175,6 +199,8 @@ class QueryRun:
             # whoever suspended it resumes or ends it
             time.sleep(timeout_seconds)
             return False
+        if self._not_resumed is not None:
+            raise self._not_resumed
         if self._batch is not None:
             return self._batch.ended(timeout_seconds)
         assert self._query is not None, "advance() before start()"
@@ -357,39 +383,40 @@ class QueryRun:
             self._query.stop()
 
     def resume(self) -> None:
-        """Go on where :meth:`suspend` stopped; a batch that failed meanwhile is raised by :meth:`advance`."""
+        """Go on where :meth:`suspend` stopped.
+
+        Never raises: a batch that failed meanwhile, or a query that cannot be started again, is
+        raised by :meth:`advance`.
+        """
         with self._lock:
             if self._stopping or not self._suspended.is_set():
                 return
             failed = self._failure is not None and not isinstance(self._failure, GateClosed)
-            if self._phase is not _Phase.ENDED and not failed:
-                if self._query is not None:
-                    self._query.stop()
-                self.gate.open()
-                self._start()
-            self._suspended.clear()
+            try:
+                if self._phase is not _Phase.ENDED and not failed:
+                    if self._query is not None:
+                        self._query.stop()
+                    self.gate.open()
+                    self._start()
+            except Exception as error:
+                self._not_resumed = error
+            finally:
+                self._suspended.clear()
 
-    def drain(self, check: Callable[[], None]) -> bool:
-        """While suspended: fire all windows, as at the end of input, without reading anything.
+    def drain(self, check: Callable[[], None]) -> None:
+        """While suspended and after a commit: fire all windows, as at the end of input, reading nothing.
 
-        Returns
-        -------
-        bool
-            False = there was none yet.
+        Whatever comes of it, the query cannot go on.
         """
-        committed = self.committed()
-        if committed < 0:
-            return False
-        final = plan_final_batch(self._files, self.directory, committed, END_OF_TIME_MS)
+        final = plan_final_batch(self._files, self.directory, self.committed())
         self.gate.close(final)
         with self._lock:
             if self._stopping:
-                return False
+                return
             self._start()
         self.await_committed(final, check)
         assert self._query is not None, "started above"
         self._query.stop()
-        return True
 
 
 def _aggregates(frame: DataFrame) -> bool:

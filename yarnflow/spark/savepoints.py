@@ -37,11 +37,11 @@ from yarnflow.core.savepoint import (
     from_bytes,
     query_directory,
 )
-from yarnflow.errors import SavepointInvalid, SavepointNotFound, StateIncompatible
+from yarnflow.errors import SavepointInvalid, SavepointNotFound, StateDrained, StateIncompatible
 from yarnflow.graph.state_shape import differences
 from yarnflow.spark.file_copy import SourceFileGone, copy_files
 from yarnflow.spark.hadoop_files import HadoopFiles
-from yarnflow.spark.positions import committed_batch
+from yarnflow.spark.positions import DRAINED_MS, committed_batch, is_drained
 from yarnflow.spark.query_run import SINK_IDENTITY_FILE
 from yarnflow.spark.savepoint_writer import QueryState, state_paths
 from yarnflow.spark.sources import SOURCES_DIRECTORY
@@ -80,6 +80,8 @@ def restore(
         A file is missing or damaged; the message names it.
     StateIncompatible
         The program does not fit; nothing was touched.
+    StateDrained
+        All windows have fired; nothing was touched.
     """
     if not settings.path:
         return None
@@ -132,6 +134,7 @@ class _Restore:
         root, manifest = read_manifest(files, self._settings.path)
         if shape is not None:
             _check_fits(root, manifest, shape)
+        _check_open(root, manifest)
         # all is looked at before anything is copied
         for part in self._parts(root, manifest):
             if not files.exists(f"{self._job_dir}/{part.name}"):
@@ -177,6 +180,8 @@ class _Restore:
             parts.append(_Part(f"{job}/{SOURCES_DIRECTORY}", SOURCES_DIRECTORY, collections, {}))
         for position in manifest.positions:
             directory = f"{job}/{_directory_name(position)}"
+            if is_drained(self._files, directory):
+                raise _drained(root)
             committed = committed_batch(self._files, directory)
             if committed < position.batch_id:
                 raise SavepointInvalid(
@@ -291,6 +296,19 @@ def _check_fits(root: str, manifest: SavepointMetadata, shape: ProgramShape) -> 
     found = differences(manifest.program, shape)
     if found:
         raise StateIncompatible(f"the program does not fit the state in {root}: {'; '.join(found)}")
+
+
+def _check_open(root: str, manifest: SavepointMetadata) -> None:
+    if any(position.watermark_ms == DRAINED_MS for position in manifest.positions):
+        raise _drained(root)
+
+
+def _drained(root: str) -> StateDrained:
+    return StateDrained(
+        f"the state in {root} was drained: all its windows have fired, and whatever a job read from there on "
+        "would be too late; --drain is for jobs that end for good, so start from a savepoint without it, or "
+        "empty with --restore none"
+    )
 
 
 def _directory_name(position: QueryPosition) -> str:
