@@ -11,15 +11,16 @@ import io
 import json
 import os
 import platform
-import re
 import tarfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, is_dataclass
 from enum import Enum
 from importlib import metadata
+from itertools import groupby
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 from yarnflow import __version__
 from yarnflow.client.applications import connect_application, deployment_id_of
@@ -28,17 +29,14 @@ from yarnflow.client.doctor import checks_for
 from yarnflow.client.environment_check import REQUIRED
 from yarnflow.client.logs import ApplicationLogs
 from yarnflow.client.yarn_services import YarnServices
-from yarnflow.config.configuration import HIDDEN, Configuration
+from yarnflow.config.configuration import Configuration
+from yarnflow.config.secrets import HIDDEN, masked, masked_text
 from yarnflow.core.yarn import Application, DeploymentMode
 from yarnflow.errors import ConfigError, FileMissing, YarnflowError
 from yarnflow.staging.deployment import ApplicationDirectory
 
 #: of each log file, from its end
 LOG_LINES: Final = 20_000
-_SECRET: Final = re.compile(
-    r"(?i)((?:password|passwd|secret|token|credentials?|api[-_.]?key|access[-_.]?key)[\w.\-]*"
-    r"[\"']?\s*[=:]\s*[\"']?)([^\s\"',;]+)"
-)
 _README: Final = """\
 {name}, collected {when}
 
@@ -83,12 +81,10 @@ def write_bundle(
     name = path.name.removesuffix(".tar.gz")
     now_s = int(time.time())
     try:
-        # private from the first byte on
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-        with os.fdopen(descriptor, "wb") as stream, tarfile.open(fileobj=stream, mode="w:gz") as tar:
+        with _private_file(path) as stream, tarfile.open(fileobj=stream, mode="w:gz") as tar:
 
-            def add(entry: str, text: str) -> None:
-                content = masked(text, secrets).encode("utf-8", "replace")
+            def add(entry: str, value: object) -> None:
+                content = _content(value, secrets).encode("utf-8", "replace")
                 info = tarfile.TarInfo(f"{name}/{entry}")
                 info.size, info.mode, info.mtime = len(content), 0o600, now_s
                 tar.addfile(info, io.BytesIO(content))
@@ -114,11 +110,15 @@ def write_bundle(
     return Bundle(path, missing)
 
 
-def masked(text: str, secrets: frozenset[str] = frozenset()) -> str:
-    """A text without the given secrets and without what looks like one."""
-    for secret in secrets:
-        text = text.replace(secret, HIDDEN)
-    return _SECRET.sub(lambda found: found[1] + HIDDEN, text)
+def _private_file(path: Path) -> BinaryIO:
+    """A new file, or what was there emptied, that nobody else can read from the first byte on."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        os.fchmod(descriptor, 0o600)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return os.fdopen(descriptor, "wb")
 
 
 def _secrets(services: YarnServices, application: Application) -> frozenset[str]:
@@ -132,11 +132,11 @@ def _secrets(services: YarnServices, application: Application) -> frozenset[str]
 
 def _parts(
     services: YarnServices, application: Application, environ: Mapping[str, str]
-) -> dict[str, Callable[[], str]]:
+) -> dict[str, Callable[[], object]]:
     return {
-        "application.json": lambda: _json(application),
-        "containers.json": lambda: _json(services.cluster.containers(application.application_id)),
-        "queue.json": lambda: _json([_queue(services, application), services.cluster.limits()]),
+        "application.json": lambda: application,
+        "containers.json": lambda: services.cluster.containers(application.application_id),
+        "queue.json": lambda: [_queue(services, application), services.cluster.limits()],
         "jobs.json": lambda: _jobs(services, application),
         "configuration.json": lambda: _configuration(services, application),
         "doctor.txt": lambda: _doctor(services, environ),
@@ -149,22 +149,22 @@ def _queue(services: YarnServices, application: Application) -> object:
     return next((queue for queue in queues if application.queue in (queue.name, queue.path)), None)
 
 
-def _jobs(services: YarnServices, application: Application) -> str:
+def _jobs(services: YarnServices, application: Application) -> object:
     directory = ApplicationDirectory(services.fs, services.layout, deployment_id_of(application))
     if application.state.ended:
         result = directory.read_result()
         if result is None:
             raise FileMissing("its directory on HDFS went with it; application.json has YARN's diagnostics")
-        return _json(result)
+        return result
     cluster = connect_application(services, application)
     try:
         gateway = cluster.gateway()
-        return _json([gateway.job_details(job.job_id) for job in gateway.list_jobs()])
+        return [gateway.job_details(job.job_id) for job in gateway.list_jobs()]
     finally:
         cluster.close()
 
 
-def _configuration(services: YarnServices, application: Application) -> str:
+def _configuration(services: YarnServices, application: Application) -> object:
     directory = ApplicationDirectory(services.fs, services.layout, deployment_id_of(application))
     content: dict[str, Any] = {"client": services.configuration.masked()}
     try:
@@ -172,14 +172,14 @@ def _configuration(services: YarnServices, application: Application) -> str:
         values = Configuration.from_dict(deployment.configuration, "deployment").masked()
         content["application"] = values
         content["deployment"] = {
-            **_plain(asdict(deployment)),
+            **asdict(deployment),
             "configuration": "see application",
             # passwords among the program's arguments do not look like any
             "program_argv": [HIDDEN for _ in deployment.program_argv],
         }
     except YarnflowError as error:
         content["application"] = f"not known any more: {error}"
-    return _json(content)
+    return content
 
 
 def _doctor(services: YarnServices, environ: Mapping[str, str]) -> str:
@@ -210,19 +210,28 @@ def _logs(
     def note(text: str) -> None:
         missing[f"logs ({len(missing)})"] = text
 
-    for part in ApplicationLogs(services, application, lines=LOG_LINES, note=note).read():
-        yield f"logs/{part.container_id}/{part.file}", part.text
+    parts = ApplicationLogs(services, application, lines=LOG_LINES, note=note).read()
+    written: Counter[str] = Counter()
+    # those of an ended application come line by line
+    for (container_id, file), of_file in groupby(parts, key=lambda part: (part.container_id, part.file)):
+        entry = f"logs/{container_id}/{file}"
+        written[entry] += 1
+        # YARN may have collected one file in several pieces; members of one name would hide each other
+        yield entry if written[entry] == 1 else f"{entry}.{written[entry]}", "".join(
+            part.text for part in of_file
+        )
 
 
-def _json(value: object) -> str:
-    if value is not None and hasattr(value, "__dataclass_fields__"):
-        value = asdict(value)  # type: ignore[call-overload]
-    elif isinstance(value, (list, tuple)):
-        value = [asdict(item) if hasattr(item, "__dataclass_fields__") else item for item in value]
-    return json.dumps(_plain(value), indent=1, ensure_ascii=False) + "\n"
+def _content(value: object, secrets: frozenset[str]) -> str:
+    """A text, or a document as JSON, without secrets: in JSON's own notation they are hard to tell."""
+    if isinstance(value, str):
+        return masked_text(value, secrets)
+    return json.dumps(masked(_plain(value), secrets), indent=1, ensure_ascii=False) + "\n"
 
 
 def _plain(node: Any) -> Any:
+    if is_dataclass(node) and not isinstance(node, type):
+        return _plain(asdict(node))
     if isinstance(node, dict):
         return {str(key): _plain(value) for key, value in node.items()}
     if isinstance(node, (list, tuple, set, frozenset)):

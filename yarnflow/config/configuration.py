@@ -21,6 +21,7 @@ from typing import Final, NamedTuple, TypeVar
 from yarnflow.config.conf_file import CONF_FILE_NAME, read_conf_file
 from yarnflow.config.option import AnyOption, ConfigOption
 from yarnflow.config.options import OPTIONS_BY_KEY, PASSED_THROUGH, cluster, job
+from yarnflow.config.secrets import HIDDEN, is_secret, masked_text
 from yarnflow.errors import ConfigError, InvalidOption, UnknownOption
 
 T = TypeVar("T")
@@ -28,14 +29,11 @@ T = TypeVar("T")
 ENVIRONMENT_PREFIX: Final = "YARNFLOW_CONF_"
 #: names the configuration directory and is no option
 _CONF_DIR_VARIABLE: Final = "YARNFLOW_CONF_DIR"
-HIDDEN: Final = "******"
 #: durations of which the first must be shorter than the second
 _ORDERED: Final = (
     (cluster.HEARTBEAT_INTERVAL_MS, cluster.HEARTBEAT_TIMEOUT_MS),
     (job.DRIVER_REPORT_INTERVAL_MS, job.DRIVER_HEARTBEAT_TIMEOUT_MS),
 )
-#: undeclared keys (spark.*) with one of these inside are not shown
-_SENSITIVE: Final = ("password", "secret", "token", "credential", "apikey", "access.key", "access-key")
 
 
 class Setting(NamedTuple):
@@ -152,7 +150,9 @@ class Configuration:
 
     def masked(self) -> dict[str, str]:
         """All values that were set, secrets hidden: for logs and people."""
-        return {key: HIDDEN if _is_secret(key) else value for key, value in self.to_dict().items()}
+        return {
+            key: HIDDEN if is_secret(key) else masked_text(value) for key, value in self.to_dict().items()
+        }
 
     def spark_options(self) -> dict[str, str]:
         """The values for ``SparkConf``."""
@@ -208,15 +208,8 @@ def _check(key: str, setting: Setting) -> None:
     try:
         option.parse(setting.value)
     except ValueError as error:
-        shown = HIDDEN if _is_secret(key) else repr(setting.value)
+        shown = HIDDEN if is_secret(key) else repr(setting.value)
         raise InvalidOption(f"{key} is {shown} ({setting.source}); expected {error}") from error
-
-
-def _is_secret(key: str) -> bool:
-    option = OPTIONS_BY_KEY.get(key)
-    if option is not None:
-        return option.secret
-    return any(word in key.lower() for word in _SENSITIVE)
 
 
 def _from_environment(environ: Mapping[str, str]) -> dict[str, Setting]:

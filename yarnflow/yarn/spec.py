@@ -7,11 +7,10 @@ counterpart: ``YarnClusterDescriptor.startAppMaster``.
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import Any, Final
 
-from yarnflow.config.configuration import HIDDEN
+from yarnflow.config.secrets import HIDDEN, is_secret, masked_text
 from yarnflow.core.yarn import ApplicationSpec, ContainerSpec, LocalResource
 from yarnflow.yarn.library import skein
 
@@ -21,7 +20,6 @@ TASK_MANAGER_SERVICE: Final = "taskmanager"
 #: JVMs before 9 do not know the variable.
 _JAVA_OPTIONS: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
 _JAVA_OPTIONS_NAME: Final = "JDK_JAVA_OPTIONS"
-_SECRET_NAME: Final = re.compile(r"secret|password|passwd|token|credential|(access|private|api).?key", re.I)
 
 
 def skein_spec(spec: ApplicationSpec, security: Any = None) -> Any:
@@ -78,7 +76,7 @@ def _masked(container: ContainerSpec) -> ContainerSpec:
     return replace(
         container,
         environment={
-            name: HIDDEN if _SECRET_NAME.search(name) else value
+            name: HIDDEN if is_secret(name) else masked_text(value)
             for name, value in container.environment.items()
         },
     )
