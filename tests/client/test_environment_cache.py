@@ -94,6 +94,12 @@ def test_what_a_living_application_may_need_stays(fs: MemoryFileSystem) -> None:
     assert clean(fs, replace(living, user="bob")) == ["new.tar.gz", "old.tar.gz"]
 
 
+def test_what_a_job_brought_to_a_living_session_stays(fs: MemoryFileSystem) -> None:
+    session = application(mode="yarn-session", started_ms=10 * DAY_MS)
+    assert clean(fs, session, dry_run=True) == []
+    assert clean(fs, ended(session)) == ["new.tar.gz", "old.tar.gz"]
+
+
 def test_a_submit_that_is_under_way_keeps_everything(fs: MemoryFileSystem, clock: Clock) -> None:
     deploy(fs)
     assert clean(fs) == []

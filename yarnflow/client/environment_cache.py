@@ -1,7 +1,8 @@
 """The cache of uploaded files on HDFS: environments, yarnflow itself, configuration.
 
 Decides what of it may be deleted: never what an application that lives may still need, since
-YARN fetches a file anew for each further node.  Whatever was there when it was submitted counts.
+YARN fetches a file anew for each further node.  Whatever was there when it was submitted counts; of
+a session also what came later, with a job.
 Flink has no counterpart; its uploads end with their application.
 """
 
@@ -10,8 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from yarnflow.client.applications import mode_of
 from yarnflow.core.ports import FileSystem, YarnCluster
-from yarnflow.core.yarn import ApplicationState, FileStatus
+from yarnflow.core.yarn import ApplicationState, DeploymentMode, FileStatus
 from yarnflow.staging.layout import APPLICATION_TAG, StagingLayout, deployment_tag
 
 #: clocks of clients, NameNode and ResourceManager may differ by this much
@@ -105,10 +107,12 @@ class _User:
 
     name: str
     started_ms: int
+    #: jobs bring files of their own later
+    takes_jobs: bool = False
 
     def may_need(self, entry: CacheEntry) -> bool:
         # what came later was not there when it was submitted
-        return entry.uploaded_ms <= self.started_ms + CLOCK_MARGIN_MS
+        return self.takes_jobs or entry.uploaded_ms <= self.started_ms + CLOCK_MARGIN_MS
 
 
 def _users(
@@ -119,7 +123,11 @@ def _users(
     names = [directory.path.rpartition("/")[2] for directory in _young(fs, layout, now_ms)]
     return [
         *(
-            _User(one.application_id, one.started_ms if one.started_ms >= 0 else now_ms)
+            _User(
+                one.application_id,
+                one.started_ms if one.started_ms >= 0 else now_ms,
+                takes_jobs=mode_of(one) not in (DeploymentMode.PER_JOB, DeploymentMode.APPLICATION),
+            )
             for one in live
         ),
         # a directory without an application may belong to a submit that is under way
