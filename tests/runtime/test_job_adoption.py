@@ -184,7 +184,15 @@ def test_executors_of_a_dead_driver_are_not_adopted() -> None:
     bench = reconciling()
     bench.offer(TM1, 2, ExecutorStatus(ExecutorId("4"), JOB, DriverId("driver-older"), 77, 2))
     bench.register(OLD, attempt=3)
-    assert started(bench) == ["0"]
+    assert started(bench) == ["5"], "a number of its own"
+
+
+def test_executors_of_another_driver_have_other_numbers() -> None:
+    """The old driver may only be halted, and its executor still there."""
+    bench = Bench(stores=stores(held=False), recovered=True).start()
+    bench.offer(TM1, 2, RUNS_ALREADY)
+    bench.register()
+    assert started(bench) == ["5"]
 
 
 def test_an_adopted_driver_that_ends_is_replaced_under_the_restart_strategy() -> None:

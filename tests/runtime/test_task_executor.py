@@ -110,11 +110,11 @@ class Bench:
         self.executor.request_slot(SlotRequest(JOB, AllocationId(allocation), index))
         return self.run()
 
-    def start_executor(self, executor: str = "0", *allocations: str) -> None:
+    def start_executor(self, executor: str = "0", *allocations: str, driver: str = "d") -> None:
         self.executor.start_executor(
             ExecutorDescriptor(
                 JOB,
-                DriverId("d"),
+                DriverId(driver),
                 ExecutorId(executor),
                 "spark://x@y:1",
                 "app",
@@ -226,6 +226,25 @@ def test_two_executors_never_share_a_slot() -> None:
     bench.start_executor("0", "a1")
     with pytest.raises(SlotUnavailable, match="executor 0 still has"):
         bench.start_executor("1", "a1")
+
+
+def test_an_executor_of_another_driver_gives_way() -> None:
+    """A driver that is halted, and was replaced, does not end its executors."""
+    bench = Bench().begin().give_slot()
+    bench.start_executor("0", "a1", driver="halted")
+    bench.start_executor("1", "a1", driver="next")
+    assert (len(bench.started), bench.stopped) == (2, ["0"])
+
+
+def test_the_same_number_of_another_driver_is_another_executor() -> None:
+    bench = Bench().begin().give_slot()
+    bench.start_executor("0", "a1", driver="halted")
+    with pytest.raises(SlotUnavailable, match="executor 0 still has"):
+        bench.start_executor("0", "a1", driver="next")
+    assert bench.stopped == ["0"], "it has to end first"
+    bench.end_executor("0", 143)
+    bench.start_executor("0", "a1", driver="next")
+    assert len(bench.started) == 2
 
 
 # --- another master leads ---

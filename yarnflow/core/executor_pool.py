@@ -64,7 +64,8 @@ class ExecutorPool:
         at_ms : int
             Now.
         first_number : int
-            No lower one is given: other executors of the job may have it.
+            No lower one is given: other executors of the job may have it.  Neither is one that an
+            executor has had, perhaps for another driver, on one of the slots.
 
         Returns
         -------
@@ -76,7 +77,8 @@ class ExecutorPool:
         for slot in slots:
             if slot.allocation_id not in served:
                 uncovered.setdefault(slot.task_manager_id, []).append(slot)
-        number = max(self.next_number, first_number)
+        had = [number_of(slot.executor.executor_id) + 1 for slot in slots if slot.executor is not None]
+        number = max(self.next_number, first_number, *had, 0)
         started = tuple(
             ExecutorRecord(
                 executor_id=ExecutorId(str(number + index)),

@@ -298,7 +298,8 @@ class TaskExecutor:
     def _start_executor(self, descriptor: ExecutorDescriptor) -> None:
         self._mailbox.assert_mailbox_thread()
         key = (descriptor.job_id, descriptor.executor_id)
-        if key in self._executors:
+        there = self._executors.get(key)
+        if there is not None and there[0].driver_id == descriptor.driver_id:
             return
         held = {slot.allocation_id for slot in self._slots.of_job(descriptor.job_id)}
         missing = [allocation for allocation in descriptor.allocation_ids if allocation not in held]
@@ -307,9 +308,15 @@ class TaskExecutor:
                 f"TaskManager {self._registration.task_manager_id}: job {descriptor.job_id} does not hold "
                 f"slot {missing[0]}; request it first"
             )
-        for other, _pid in self._executors.values():
+        for other, _pid in list(self._executors.values()):
+            if other.job_id != descriptor.job_id:
+                continue
             taken = set(other.allocation_ids).intersection(descriptor.allocation_ids)
-            if other.job_id == descriptor.job_id and other.driver_id == descriptor.driver_id and taken:
+            foreign = other.driver_id != descriptor.driver_id
+            if foreign and taken:
+                # its driver was replaced, and may be halted: it would not end by itself for long
+                self._processes.stop(other.executor_id, other.job_id)
+            if other.executor_id == descriptor.executor_id or (taken and not foreign):
                 raise SlotUnavailable(
                     f"TaskManager {self._registration.task_manager_id}: executor {other.executor_id} "
                     f"still has the slot of executor {descriptor.executor_id}; try again when it has ended"
