@@ -25,6 +25,7 @@ from yarnflow.core.yarn import ApplicationState, DeploymentMode, FinalStatus, Qu
 from yarnflow.errors import (
     ApplicationFailed,
     ApplicationNotFound,
+    DuplicateJob,
     QueueUnavailable,
     SlotUnavailable,
     StorageDenied,
@@ -34,7 +35,7 @@ from yarnflow.errors import (
 )
 from yarnflow.process.clock import SystemClock
 from yarnflow.staging.deployment import Deployment
-from yarnflow.staging.job_keys import JobKeys
+from yarnflow.staging.job_keys import JobKeys, KeyTaken
 from yarnflow.staging.layout import StagingLayout
 
 M, S, F = DeploymentMode, ApplicationState, FinalStatus
@@ -123,6 +124,21 @@ def test_each_job_of_a_program_gets_its_own(world: World) -> None:
     assert len(applications(world)) == 2
     first, second = (client.deployer.cluster_of(job_id(number)) for number in (1, 2))
     assert first is not second and client.deployer.gateway() is second.gateway()
+
+
+def test_a_submit_whose_uploads_take_long_is_not_swept_away(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = Client(world)
+    resources = client.deployer._uploads.resources
+
+    def slow() -> Any:
+        (folder,) = applications(world)
+        world.fs.delete(folder)  # what a sweep does with a submit that is silent for so long
+        return resources()
+
+    monkeypatch.setattr(client.deployer._uploads, "resources", slow)
+    assert client.submit() == JobSubmitted(JOB)
 
 
 def test_second_submit_uploads_nothing(world: World) -> None:
@@ -396,6 +412,20 @@ def test_of_two_submits_at_once_one_runs(world: World) -> None:
         "one": JobSubmitted(job_id(1)),
         "two": JobSubmitted(job_id(1), attached_to_existing=True),
     }
+
+
+def test_the_key_of_a_job_on_another_yarn(world: World) -> None:
+    """This YARN does not know whether that job lives, so it is asked of nobody and not replaced."""
+    elsewhere = JobKeys(
+        world.fs, StagingLayout(f"{world.fs.home()}/.yarnflow"), SystemClock(), "http://other:8088"
+    )
+    client = Client(world)
+    taken = elsewhere.take("k", "9" * 16, job_id(9), lambda holder: False)
+    assert isinstance(taken, KeyTaken)
+    elsewhere.set_application("k", taken.generation, "application_9_0001")
+    with pytest.raises(DuplicateJob, match="application_9_0001 of another YARN .*hdfs dfs -rm -r"):
+        client.submit(submission("k", 1))
+    assert world.submitter.specs == []
 
 
 def test_a_key_lost_on_the_way_takes_its_application_back(world: World) -> None:

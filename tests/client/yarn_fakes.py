@@ -152,6 +152,7 @@ class FakeConf:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
+        self.yarn_cluster = "http://rm:8088"
         (directory / "core-site.xml").write_text("<configuration/>")
 
     def files(self) -> list[Path]:

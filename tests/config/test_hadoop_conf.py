@@ -216,6 +216,21 @@ def test_resource_managers_that_are_not_named(ids: str, missing: str) -> None:
         conf(yarn=yarn).resource_manager_web_addresses()
 
 
+def test_what_tells_one_yarn_from_another() -> None:
+    both = {
+        "yarn.resourcemanager.ha.enabled": "true",
+        "yarn.resourcemanager.hostname.a": "host1",
+        "yarn.resourcemanager.hostname.b": "host2",
+    }
+    found = {
+        conf(yarn={**both, "yarn.resourcemanager.ha.rm-ids": ids}).yarn_cluster for ids in ("a,b", "b,a")
+    }
+    assert found == {"http://host1:8088,http://host2:8088"}, "whichever of them is active"
+    named = {**both, "yarn.resourcemanager.ha.rm-ids": "a,b", "yarn.resourcemanager.cluster-id": "blue"}
+    assert conf(yarn=named).yarn_cluster == "blue"
+    assert conf(yarn={"yarn.resourcemanager.hostname": "rm"}).yarn_cluster == "http://rm:8088"
+
+
 def test_user(monkeypatch: pytest.MonkeyPatch) -> None:
     own = pwd.getpwuid(os.geteuid()).pw_name
     assert conf().user({}) == own

@@ -205,6 +205,27 @@ def test_liveness_of_a_holder_whose_cluster_has_another_master(clock: ManualCloc
     assert not is_live(holder)
 
 
+def test_liveness_of_a_holder_on_another_yarn(clock: ManualClock) -> None:
+    yarn = FakeYarn()
+    is_live = liveness(yarn, clock, 60_000, "http://rm:8088")
+    assert not is_live(KeyHolder(KEY, 1, "d1", "j1", 0, "application_1", yarn_cluster="http://rm:8088"))
+    assert not is_live(KeyHolder(KEY, 1, "d1", "j1", 0, "application_1")), "an older record"
+    elsewhere = KeyHolder(KEY, 1, "d1", "j1", 0, "application_1", yarn_cluster="http://other:8088")
+    assert is_live(elsewhere)
+    # another name for the same YARN
+    yarn.add(application("application_1", "d1", ApplicationState.KILLED))
+    assert not is_live(elsewhere)
+    # a submit that never ended holds no key; what it might still submit may not run
+    assert not is_live(KeyHolder(KEY, 1, "d2", "j1", -60_000, yarn_cluster="http://other:8088"))
+
+
+def test_the_yarn_of_a_holder_is_recorded(fs: MemoryFileSystem, clock: ManualClock) -> None:
+    keys = JobKeys(fs, LAYOUT, clock, "http://rm:8088")
+    keys.take(KEY, "d1", "j1", live)
+    holder = keys.holder(KEY)
+    assert holder is not None and holder.yarn_cluster == "http://rm:8088"
+
+
 def test_liveness_of_a_holder_without_application(clock: ManualClock) -> None:
     yarn = FakeYarn()
     is_live = liveness(yarn, clock, 60_000)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,7 @@ from yarnflow.core.yarn import ApplicationState, DeploymentMode
 from yarnflow.errors import StorageDenied, ZooKeeperUnavailable
 from yarnflow.staging.deployment import ApplicationDirectory, Connection, Deployment
 from yarnflow.staging.layout import StagingLayout, prepare
-from yarnflow.staging.sweep import FORGET_FOR_MS, sweep
+from yarnflow.staging.sweep import FORGET_FOR_MS, UPLOAD_DIED_MS, sweep
 from yarnflow.testing.file_system import MemoryFileSystem
 
 LAYOUT = StagingLayout("/user/ann/.yarnflow")
@@ -29,6 +30,16 @@ class World:
         self.forgotten: list[tuple[str, str]] = []
         self.zookeeper_is_down = False
         prepare(self.fs, LAYOUT, "ann")
+
+    def deployed(self, deployment_id: str, yarn_cluster: str) -> ApplicationDirectory:
+        """What a client has submitted to one of several YARNs."""
+        directory = self.directory(deployment_id)
+        root = f"hdfs://n:1{LAYOUT.root}"
+        mode = DeploymentMode.PER_JOB
+        directory.write_deployment(
+            Deployment(deployment_id, mode, root, directory.path, "ann", yarn_cluster=yarn_cluster)
+        )
+        return directory
 
     def highly_available(self, deployment_id: str) -> tuple[str, str]:
         """A cluster with its directory and its storage."""
@@ -58,8 +69,9 @@ class World:
         directory.write_secret("00")
         return directory
 
-    def sweep(self, after_ms: int = 0) -> list[str]:
-        return sweep(self.fs, LAYOUT, self.yarn, "ann", START_MS + after_ms, self.forget)
+    def sweep(self, after_ms: int = 0, yarn_cluster: str = "") -> list[str]:
+        now_ms = START_MS + after_ms
+        return sweep(self.fs, LAYOUT, self.yarn, "ann", now_ms, self.forget, yarn_cluster)
 
     def forget(self, options: Configuration, secret: str) -> None:
         if self.zookeeper_is_down:
@@ -130,6 +142,42 @@ def test_an_application_yarn_does_not_list(world: World) -> None:
     assert world.sweep(11 * MINUTE_MS) == []
     world.yarn.clear()
     assert world.sweep(11 * MINUTE_MS) == [directory.path]
+
+
+def test_clusters_of_another_yarn_on_the_same_file_system_are_kept(world: World) -> None:
+    other = world.deployed("d1", "http://other:8088")
+    other.publish_connection(Connection("application_9_1", "h:1", "", "l", 1, 1))
+    starting, own = world.deployed("d2", "http://other:8088"), world.deployed("d3", "http://rm:8088")
+    assert world.sweep(1000 * MINUTE_MS, "http://rm:8088") == [own.path]
+    assert world.fs.status(other.path) and world.fs.status(starting.path)
+    # one name for two ResourceManagers is the administrator's matter; what YARN says of its own counts
+    world.yarn.add(application("application_9_1", "d1", ApplicationState.KILLED, finished_ms=START_MS))
+    assert world.sweep(1000 * MINUTE_MS, "http://rm:8088") == [other.path]
+
+
+def test_a_submit_that_goes_on_just_now_is_kept(world: World) -> None:
+    directory = world.directory("d1")
+    asked = world.yarn.applications
+
+    def meanwhile(**question: Any) -> Any:
+        world.clock.advance_ms(11 * MINUTE_MS)
+        directory.write_secret("00")
+        return asked(**question)
+
+    world.yarn.applications = meanwhile  # type: ignore[method-assign]
+    assert world.sweep(11 * MINUTE_MS) == []
+
+
+def test_skein_directories_of_submits_that_were_killed(world: World) -> None:
+    never, foreign, hidden = "application_5_2", "application_9_2", "application_5_3"
+    for application_id in (never, foreign, hidden):
+        world.fs.make_directory(f"/user/ann/.skein/{application_id}")
+    assert world.sweep(UPLOAD_DIED_MS + 1) == [], "no id is known to be this YARN's"
+    world.yarn.add(application("application_5_1", "d1", ApplicationState.RUNNING))
+    world.yarn.add(application(hidden, "d2", ApplicationState.RUNNING))
+    world.yarn.hidden.add(hidden)
+    assert world.sweep(UPLOAD_DIED_MS) == []
+    assert world.sweep(UPLOAD_DIED_MS + 1) == [f"/user/ann/.skein/{never}"]
 
 
 def test_skein_directories_of_others_are_kept(world: World) -> None:

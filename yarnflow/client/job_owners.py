@@ -23,12 +23,13 @@ from yarnflow.core.yarn import Application, DeploymentMode
 from yarnflow.errors import (
     ApplicationFailed,
     ApplicationNotFound,
+    DuplicateJob,
     JobNotFound,
     StorageError,
     YarnflowError,
 )
 from yarnflow.process.clock import SystemClock
-from yarnflow.staging.job_keys import JobKeys, KeyHolder, liveness
+from yarnflow.staging.job_keys import JobKeys, KeyHolder, is_elsewhere, liveness
 from yarnflow.staging.layout import deployment_tag
 
 _POLL_S: Final = 0.1
@@ -55,9 +56,13 @@ class JobOwners:
         self._note = note
         self._sleep = sleep
         self._clock = clock or SystemClock()
-        self.keys: Final = JobKeys(services.fs, services.layout, self._clock)
+        self._yarn_cluster: Final = services.conf.yarn_cluster
+        self.keys: Final = JobKeys(services.fs, services.layout, self._clock, self._yarn_cluster)
         self._alive_on_yarn = liveness(
-            services.cluster, self._clock, services.configuration.get(client.CLIENT_TIMEOUT_MS)
+            services.cluster,
+            self._clock,
+            services.configuration.get(client.CLIENT_TIMEOUT_MS),
+            self._yarn_cluster,
         )
 
     def is_live(self, holder: KeyHolder) -> bool:
@@ -85,13 +90,20 @@ class JobOwners:
             cluster.close()
 
     def attach(self, holder: KeyHolder) -> tuple[JobSubmitted, ApplicationCluster] | None:
-        """Reach the job of a live holder; None when it has ended by then."""
+        """Reach the job of a live holder; None when it has ended by then.
+
+        Raises
+        ------
+        DuplicateJob
+            It is on another YARN.
+        """
         found = self._with_application(holder)
         if found is None:
             return None
         try:
             cluster = self._cluster(found)
             if cluster is None:
+                self._check_here(found)
                 return None
             watch = StartWatch(self._services, cluster, self._note)
             watch.await_ready()
@@ -103,6 +115,16 @@ class JobOwners:
         except (ApplicationFailed, ApplicationNotFound):
             return None
         return JobSubmitted(JobId(job_id), attached_to_existing=True), cluster
+
+    def _check_here(self, holder: KeyHolder) -> None:
+        if is_elsewhere(holder.yarn_cluster, self._yarn_cluster):
+            services = self._services
+            raise DuplicateJob(
+                f"job key {holder.key} belongs to {holder.application_id} of another YARN "
+                f"({holder.yarn_cluster}), of which this one ({self._yarn_cluster}) knows nothing; submit "
+                f"there or, if that job has ended, run: hdfs dfs -rm -r "
+                f"'{services.layout.job_key(holder.key)}'"
+            )
 
     def _with_application(self, holder: KeyHolder) -> KeyHolder | None:
         """The same holder once its application is known."""

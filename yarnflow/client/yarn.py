@@ -319,6 +319,7 @@ class YarnDeployer:
             services.user,
             SystemClock().now_ms(),
             forget_cluster,
+            services.conf.yarn_cluster,
         )
 
     # --- the connection of the executor ---------------------------------------

@@ -118,9 +118,10 @@ class ApplicationSubmit:
         YarnflowError
             YARN or HDFS refused.
         """
-        # again: the program's main may have taken longer than a sweep grants a submit that died
-        self.directory.create()
         everywhere, master = uploads.resources()
+        # again: main() and the uploads may have taken longer than a sweep grants a submit that died; from
+        # here on each file that is written shows that this one lives
+        self.directory.create()
         deployment = self.deployment(request, environment)
         master_files = [SUBMISSION_FILE] if request.submission is not None else []
         written = {
@@ -158,6 +159,7 @@ class ApplicationSubmit:
             staging_uri=services.fs.uri + services.layout.root,
             application_dir=self.directory.path,
             user=services.user,
+            yarn_cluster=services.conf.yarn_cluster,
             configuration=shipped_configuration(
                 services.configuration, services.layout, services.fs.uri, self.deployment_id
             ),

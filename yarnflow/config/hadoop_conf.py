@@ -168,6 +168,21 @@ class HadoopConf:
             raise YarnUnavailable(f"{missing} is missing in {self.directory / 'yarn-site.xml'}; {_ADVICE}")
         return found
 
+    @property
+    def yarn_cluster(self) -> str:
+        """What tells this YARN from others that have the same file system.
+
+        The name it was given, which its ResourceManagers have in common, else their addresses: unlike the
+        time in application ids, neither changes when a ResourceManager starts again or another takes over.
+
+        Raises
+        ------
+        YarnUnavailable
+            High availability is on, but a ResourceManager's host is not named.
+        """
+        named = self.get("yarn.resourcemanager.cluster-id")
+        return named or ",".join(sorted(self.resource_manager_web_addresses()))
+
     def user(self, environ: Mapping[str, str]) -> str:
         """Who the client is for YARN and HDFS: ``HADOOP_USER_NAME``, else the operating system's user.
 

@@ -64,6 +64,8 @@ class Deployment:
     #: PER_JOB: id of the job
     job_id: str = ""
     name: str = ""
+    #: which YARN it is submitted to (:attr:`HadoopConf.yarn_cluster`); empty = not known
+    yarn_cluster: str = ""
 
     @property
     def layout(self) -> StagingLayout:

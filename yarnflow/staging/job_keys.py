@@ -37,6 +37,7 @@ class _Record:
     deployment_id: str
     job_id: str
     created_ms: int
+    yarn_cluster: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,8 @@ class KeyHolder:
     application_id: str = ""
     #: it was given up, or taken over before it had an application
     revoked: bool = False
+    #: where it is; empty = not known
+    yarn_cluster: str = ""
 
 
 class JobKeys:
@@ -70,12 +73,17 @@ class JobKeys:
     fs : FileSystem
     layout : StagingLayout
     clock : Clock
+    yarn_cluster : str
+        Where those are that take keys here.
     """
 
-    def __init__(self, fs: FileSystem, layout: StagingLayout, clock: Clock) -> None:
+    def __init__(
+        self, fs: FileSystem, layout: StagingLayout, clock: Clock, yarn_cluster: str = ""
+    ) -> None:
         self._fs: Final = fs
         self._layout: Final = layout
         self._clock: Final = clock
+        self._yarn_cluster: Final = yarn_cluster
 
     def take(
         self, key: str, deployment_id: str, job_id: str, is_live: Callable[[KeyHolder], bool]
@@ -109,7 +117,7 @@ class JobKeys:
                     # it has just been bound to its application, or revoked by another client
                     continue
             mine = generation + 1
-            record = _Record(deployment_id, job_id, self._clock.now_ms())
+            record = _Record(deployment_id, job_id, self._clock.now_ms(), self._yarn_cluster)
             if not self._fs.create(self._layout.generation(key, mine), to_json(record).encode()):
                 continue
             if self._newest(key) != mine:
@@ -185,6 +193,7 @@ class JobKeys:
             created_ms=record.created_ms,
             application_id="" if revoked else decision,
             revoked=revoked,
+            yarn_cluster=record.yarn_cluster,
         )
 
     def _decide(self, key: str, generation: int, decision: str) -> bool:
@@ -215,25 +224,39 @@ class JobKeys:
         return f"{self._fs.uri}{self._layout.job_key(key)}"
 
 
-def liveness(cluster: YarnCluster, clock: Clock, pending_timeout_ms: int) -> Callable[[KeyHolder], bool]:
+def liveness(
+    cluster: YarnCluster, clock: Clock, pending_timeout_ms: int, yarn_cluster: str = ""
+) -> Callable[[KeyHolder], bool]:
     """Decide about holders by what YARN says; for :meth:`JobKeys.take`.
 
     A holder is live while its application has not ended, or another master of the same cluster, which
     is an application with the same tag.  One without application is live while YARN has an application
-    with its tag, and else until it is ``pending_timeout_ms`` old.  The function raises YarnError when
-    YARN cannot be asked.
+    with its tag, and else until it is ``pending_timeout_ms`` old.  An application of another YARN counts as
+    live, since this one knows nothing of it.  The function raises YarnError when YARN cannot be asked.
+
+    Parameters
+    ----------
+    yarn_cluster : str
+        Which YARN is asked; empty = there is no other.
     """
 
     def is_live(holder: KeyHolder) -> bool:
+        known = False
         if holder.application_id:
             with suppress(ApplicationNotFound):
                 if not cluster.application(holder.application_id).state.ended:
                     return True
+                known = True
         if found := cluster.applications(tag=deployment_tag(holder.deployment_id)):
             return any(not application.state.ended for application in found)
         if holder.application_id:
-            return False
+            return not known and is_elsewhere(holder.yarn_cluster, yarn_cluster)
         # clocks differ: a time far ahead is no more to be trusted than one long ago
         return abs(clock.now_ms() - holder.created_ms) < pending_timeout_ms
 
     return is_live
+
+
+def is_elsewhere(recorded: str, yarn_cluster: str) -> bool:
+    """Whether a record is about another YARN; not when either is not known."""
+    return bool(recorded and yarn_cluster) and recorded != yarn_cluster

@@ -3,8 +3,9 @@
 Normally the master deletes its application's directory, or the janitor of the last master of a highly
 available cluster; this is for those that could not: killed with everything around them, or submits
 that died half-way.  Decides by what YARN says about each application, and when in doubt leaves things
-alone.  Runs with every submit.  Flink counterpart:
-``YarnClusterDescriptor``'s clean-up of ``.flink/<application id>``.
+alone, above all those of another YARN that has the same file system.  Runs with every submit.
+
+Flink counterpart: ``YarnClusterDescriptor``'s clean-up of ``.flink/<application id>``.
 """
 
 from __future__ import annotations
@@ -12,14 +13,16 @@ from __future__ import annotations
 import logging
 import posixpath
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Final
 
 from yarnflow.config.configuration import Configuration
 from yarnflow.config.options import cluster as cluster_options
 from yarnflow.core.ports import FileSystem, YarnCluster
 from yarnflow.core.yarn import Application, FileStatus
-from yarnflow.errors import ApplicationNotFound, StorageError, YarnError, YarnflowError
+from yarnflow.errors import ApplicationNotFound, FileMissing, StorageError, YarnError, YarnflowError
 from yarnflow.staging.deployment import ApplicationDirectory
+from yarnflow.staging.job_keys import is_elsewhere
 from yarnflow.staging.layout import (
     APPLICATION_TAG,
     StagingLayout,
@@ -40,7 +43,13 @@ FORGET_FOR_MS: Final = 86_400_000
 
 
 def sweep(
-    fs: FileSystem, layout: StagingLayout, cluster: YarnCluster, user: str, now_ms: int, forget: Forget
+    fs: FileSystem,
+    layout: StagingLayout,
+    cluster: YarnCluster,
+    user: str,
+    now_ms: int,
+    forget: Forget,
+    yarn_cluster: str = "",
 ) -> list[str]:
     """Delete what ended applications and died submits left; never raises for YARN or the file system.
 
@@ -54,6 +63,8 @@ def sweep(
     now_ms : int
     forget : callable
         Deletes what a highly available cluster has in ZooKeeper.
+    yarn_cluster : str
+        Which YARN ``cluster`` is; empty = there is no other.
 
     Returns
     -------
@@ -62,7 +73,7 @@ def sweep(
     """
     deleted: list[str] = []
     try:
-        clusters, others = _leftovers(fs, layout, cluster, user, now_ms)
+        clusters, others = _leftovers(fs, layout, cluster, user, now_ms, yarn_cluster)
     except (StorageError, YarnError) as error:
         _log.warning("leftovers in %s%s are not looked for now: %s", fs.uri, layout.root, error)
         return deleted
@@ -98,12 +109,17 @@ def _give_up(forget: Forget) -> Forget:
 
 
 def _leftovers(
-    fs: FileSystem, layout: StagingLayout, cluster: YarnCluster, user: str, now_ms: int
+    fs: FileSystem,
+    layout: StagingLayout,
+    cluster: YarnCluster,
+    user: str,
+    now_ms: int,
+    yarn_cluster: str,
 ) -> tuple[list[FileStatus], list[str]]:
     """Directories of clusters, and paths of anything else."""
     directories = fs.list(layout.applications)
     skein_parent = posixpath.dirname(skein_directory(fs.home(), "-"))
-    skein = {posixpath.basename(status.path) for status in fs.list(skein_parent)}
+    skein = {posixpath.basename(status.path): status for status in fs.list(skein_parent)}
     old_ms = now_ms - UPLOAD_DIED_MS
     uploads = [status.path for status in fs.list(layout.uploads) if status.modified_ms < old_ms]
     # of masters that were killed while they wrote
@@ -119,14 +135,38 @@ def _leftovers(
     clusters = [
         status
         for status in directories
-        if _abandoned(fs, layout, cluster, applications, status, now_ms)
+        if _abandoned(fs, layout, cluster, applications, status, now_ms, yarn_cluster)
     ]
+    known = {application.application_id: application for application in applications}
     others = [
-        skein_directory(fs.home(), application.application_id)
-        for application in applications
-        if application.application_id in skein and _ended(application, now_ms)
+        status.path
+        for application_id, status in skein.items()
+        if (
+            _ended(known[application_id], now_ms)
+            if application_id in known
+            else status.modified_ms < old_ms and _never_submitted(cluster, applications, application_id)
+        )
     ]
     return clusters, uploads + others
+
+
+def _never_submitted(
+    cluster: YarnCluster, applications: Sequence[Application], application_id: str
+) -> bool:
+    """Whether an id is from this YARN, but of no application: its submit was killed half-way."""
+    # the time stamp of the ResourceManager that gave the id; another YARN's is another
+    own = {_time_stamp(application.application_id) for application in applications}
+    if _time_stamp(application_id) not in own:
+        return False
+    try:
+        cluster.application(application_id)
+    except ApplicationNotFound:
+        return True
+    return False
+
+
+def _time_stamp(application_id: str) -> str:
+    return application_id.rpartition("_")[0]
 
 
 def _abandoned(
@@ -136,6 +176,7 @@ def _abandoned(
     applications: Sequence[Application],
     status: FileStatus,
     now_ms: int,
+    yarn_cluster: str,
 ) -> bool:
     """Whether nobody needs an application's directory any more."""
     deployment_id = posixpath.basename(status.path)
@@ -144,14 +185,27 @@ def _abandoned(
         return all(_ended(application, now_ms) for application in own)
     if now_ms - status.modified_ms <= SUBMIT_DIED_MS:
         return False
-    # YARN does not list it: it was never submitted, is long forgotten, or is hidden by access rules
-    connection = ApplicationDirectory(fs, layout, deployment_id).read_connection()
-    if connection is None:
-        return True
+    # YARN does not list it: it was never submitted, is long forgotten, is hidden by access rules, or it is
+    # another YARN's
+    directory = ApplicationDirectory(fs, layout, deployment_id)
+    elsewhere = is_elsewhere(_yarn_cluster_of(directory), yarn_cluster)
+    connection = directory.read_connection()
+    if connection is not None:
+        with suppress(ApplicationNotFound):
+            return _ended(cluster.application(connection.application_id), now_ms)
+    if elsewhere:
+        return False
+    # it may have been that old when it was listed, and a slow submit may be filling it by now
+    latest = fs.status(status.path)
+    return latest is not None and now_ms - latest.modified_ms > SUBMIT_DIED_MS
+
+
+def _yarn_cluster_of(directory: ApplicationDirectory) -> str:
+    """Where it was to be submitted; empty for what never came so far."""
     try:
-        return _ended(cluster.application(connection.application_id), now_ms)
-    except ApplicationNotFound:
-        return True
+        return directory.read_deployment().yarn_cluster
+    except FileMissing:
+        return ""
 
 
 def _ended(application: Application, now_ms: int) -> bool:
