@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from integration.spark.translate_support import make_session
 from yarnflow.errors import LeaseLost, StorageError
 from yarnflow.graph.operators import FileSink
 from yarnflow.spark.file_sink import STAGING, FileWriter
+from yarnflow.spark.hadoop_files import HadoopFiles
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +47,7 @@ class Sleeper:
             raise Asleep
 
 
-@pytest.mark.parametrize("calls", [1, 2, 3, 4])
+@pytest.mark.parametrize("calls", [2, 3, 4, 5])
 def test_what_one_driver_began_another_finishes_once(spark: SparkSession, tmp_path: Path, calls: int) -> None:
     """Asleep before the manifest, before the first, the second or the third move."""
     out = tmp_path / "out"
@@ -59,7 +61,7 @@ def test_what_one_driver_began_another_finishes_once(spark: SparkSession, tmp_pa
     # it wakes up, and its lease says nothing: what it goes on with
     zombie._fence = lambda: None
     manifest = f"{zombie._staging}/0.json"
-    if calls == 1:
+    if calls == 2:
         # it had staged the batch and was about to write the manifest
         with pytest.raises(LeaseLost, match="taken over"):
             zombie.write(frame, 0)
@@ -76,7 +78,7 @@ def test_a_moved_file_that_is_gone_fences(spark: SparkSession, tmp_path: Path) -
 
     def fence() -> None:
         taken.append(1)
-        if len(taken) == 2:
+        if len(taken) == 3:
             # another driver takes over at the first move
             other = writer(spark, out)
             other.write(spark.range(4), 0)
@@ -96,10 +98,71 @@ def test_an_output_file_of_another_job_is_not_written_over(spark: SparkSession, 
     assert len(output(out)) == 2
 
 
+def test_partition_fields_may_begin_with_an_underscore(spark: SparkSession, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    sink = FileSink(str(out), "json", partition_by=("_day",))
+    assert FileWriter(spark, sink, "job").write(spark.range(4).selectExpr("id", "id % 2 AS _day"), 0) == 4
+    assert sorted(row.id for row in spark.read.json(str(out)).collect()) == [0, 1, 2, 3]
+
+
+def test_rows_without_files_are_an_error(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FileWriter, "_moves", lambda *_: [])
+    with pytest.raises(StorageError, match="has 2 rows, but no file"):
+        writer(spark, tmp_path / "out").write(spark.range(2), 0)
+
+
+def test_a_driver_without_its_lease_takes_nothing_over(spark: SparkSession, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with pytest.raises(Asleep):
+        # before the first move: the manifest is there
+        writer(spark, out, fence=Sleeper(3)).write(spark.range(2), 0)
+    (before,) = (out / STAGING).iterdir()
+    with pytest.raises(Asleep):
+        writer(spark, out, fence=Sleeper(1)).write(spark.range(2), 0)
+    assert [*(out / STAGING).iterdir()] == [before]
+
+
+def test_several_directories_with_owners_are_merged(spark: SparkSession, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    for batch_id in (3, 4):
+        with pytest.raises(Asleep):
+            writer(spark, out, fence=Sleeper(3)).write(spark.range(batch_id), batch_id)
+        (made,) = (path for path in (out / STAGING).iterdir() if path.name.startswith("job."))
+        made.rename(out / STAGING / f"other.{batch_id}")
+    for directory in (out / STAGING).iterdir():
+        directory.rename(directory.with_name(directory.name.replace("other", "job")))
+    last = writer(spark, out)
+    assert last.write(spark.range(3), 3) == 3
+    assert last.write(spark.range(4), 4) == 4
+    assert len(output(out)) == 7
+
+
+def test_a_batch_of_two_owners_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with pytest.raises(Asleep):
+        writer(spark, out, fence=Sleeper(3)).write(spark.range(2), 0)
+    (made,) = (out / STAGING).iterdir()
+    shutil.copytree(made, out / STAGING / "job.other")
+    with pytest.raises(StorageError, match="both say how batch 0 goes to"):
+        writer(spark, out).write(spark.range(2), 0)
+    assert not output(out)
+
+
+def test_a_small_file_is_replaced_as_a_whole(spark: SparkSession, tmp_path: Path) -> None:
+    files = HadoopFiles(spark)
+    for content in (b"one", b"two"):
+        files.write(f"{tmp_path}/file", content)
+        files.write((tmp_path / "second").as_uri(), content)
+    assert (tmp_path / "file").read_bytes() == (tmp_path / "second").read_bytes() == b"two"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "second"]
+
+
 def test_the_last_one_tidies_up_after_all(spark: SparkSession, tmp_path: Path) -> None:
     out = tmp_path / "out"
     with pytest.raises(Asleep):
-        writer(spark, out, fence=Sleeper(1)).write(spark.range(2), 0)
+        writer(spark, out, fence=Sleeper(2)).write(spark.range(2), 0)
     last = writer(spark, out)
     last.write(spark.range(2), 0)
     last.finish()

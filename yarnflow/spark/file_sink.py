@@ -86,6 +86,11 @@ class FileWriter:
         rows = int(observed.get["rows"])
         if rows:
             moves = self._moves(data, batch_id)
+            if not moves:
+                raise StorageError(
+                    f"batch {batch_id} of file sink {self._path} has {rows} rows, but no file of them is in "
+                    f"{data}; nothing was committed"
+                )
             self._fence()
             if not self._files.exists(f"{self._staging}/{_OWNER}"):
                 raise self._lost()
@@ -106,17 +111,41 @@ class FileWriter:
         return [name for name in self._files.children(self._parent) if name.startswith(f"{self._id}.")]
 
     def _take_over(self) -> None:
-        """Make what an earlier incarnation left this one's."""
+        """Make what earlier incarnations left this one's."""
         for name in self._incarnations():
             earlier = f"{self._parent}/{name}"
+            self._fence()
             if not self._files.exists(f"{earlier}/{_OWNER}"):
                 # made by a task or driver that did not know yet that it was replaced
                 self._files.delete(earlier)
             elif not self._files.exists(self._staging):
                 self._files.rename(earlier, self._staging)
+            else:
+                self._merge(earlier)
         if not self._files.exists(f"{self._staging}/{_OWNER}"):
+            self._fence()
             self._files.write(f"{self._staging}/{_OWNER}", b"")
         self._owns = True
+
+    def _merge(self, earlier: str) -> None:
+        """Bring what one of several incarnations left that had taken over at the same time."""
+        for name in self._files.children(earlier):
+            if not name.endswith(".json"):
+                continue
+            batch = name.removesuffix(".json")
+            if self._files.exists(f"{self._staging}/{name}"):
+                raise StorageError(
+                    f"{self._staging}/{name} and {earlier}/{name} both say how batch {batch} goes to "
+                    f"{self._path}: two drivers have written it; look at its files there and delete the one "
+                    "manifest that is not of them"
+                )
+            self._fence()
+            # rows first: without a manifest they count for nothing
+            if self._files.exists(f"{earlier}/{batch}"):
+                self._files.delete(f"{self._staging}/{batch}")
+                self._files.rename(f"{earlier}/{batch}", f"{self._staging}/{batch}")
+            self._files.rename(f"{earlier}/{name}", f"{self._staging}/{name}")
+        self._files.delete(earlier)
 
     def _lost(self) -> LeaseLost:
         return LeaseLost(

@@ -100,7 +100,7 @@ class HadoopFiles:
         while entries.hasNext():
             status = entries.next()
             relative = str(status.getPath().toString())[len(root) + 1 :]
-            if not any(part[0] in "._" for part in relative.split("/")):
+            if not any(_is_hidden(part) for part in relative.split("/")):
                 found.append((relative, int(status.getLen())))
         return sorted(found)
 
@@ -166,15 +166,33 @@ class HadoopFiles:
             stream.write(content)
         finally:
             stream.close()
-        if self.exists(path):
-            self.delete(path)
-        self.rename(temporary, path)
+        self._replace(temporary, path)
+
+    def _replace(self, source: str, target: str) -> None:
+        """Move a file to where another may be, which is there until this one is."""
+        if not self.exists(target) or self.qualified(target).startswith("file:"):
+            # local file systems rename over what is there
+            self.rename(source, target)
+            return
+        fs = self._jvm.org.apache.hadoop.fs
+        options = self._gateway.new_array(fs.Options.Rename, 1)
+        options[0] = fs.Options.Rename.OVERWRITE
+        try:
+            context = fs.FileContext.getFileContext(self.path(target).toUri(), self._configuration)
+            context.rename(self.path(source), self.path(target), options)
+        except Py4JJavaError as error:
+            raise StorageError(f"cannot rename {source} to {target}: {java_cause(error)}") from error
 
     def _call(self, path: str, method: str, *arguments: Any) -> Any:
         try:
             return getattr(self.system(path), method)(self.path(path), *arguments)
         except Py4JJavaError as error:
             raise StorageError(f"{method} of {path} failed: {java_cause(error)}") from error
+
+
+def _is_hidden(name: str) -> bool:
+    """As Spark sees it: ``_day=1`` is a partition."""
+    return name.startswith(".") or (name.startswith("_") and "=" not in name)
 
 
 def java_cause(error: Py4JError) -> str:
