@@ -20,6 +20,7 @@ from yarnflow.core.messages import ErrorInfo
 from yarnflow.core.states import JobStatus
 from yarnflow.entrypoint import cds
 from yarnflow.errors import DuplicateJob, InvalidTransition, JavaUnavailable
+from yarnflow.process.signals import ENDING
 
 S = JobStatus
 
@@ -41,11 +42,11 @@ def interpreter(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
     monkeypatch.delenv("YARNFLOW_CONF_DIR", raising=False)
     main_module, argv, path = sys.modules["__main__"], sys.argv, list(sys.path)
-    on_term, on_int = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
+    handlers = {number: signal.getsignal(number) for number in ENDING}
     yield
     sys.modules["__main__"], sys.argv, sys.path[:] = main_module, argv, path
-    signal.signal(signal.SIGTERM, on_term)
-    signal.signal(signal.SIGINT, on_int)
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
 
 
 @pytest.fixture

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -27,7 +29,8 @@ from yarnflow.core.checkpoint_messages import (
 from yarnflow.core.messages import JobDetails, JobSubmission, ProgramKind
 from yarnflow.core.savepoint import METADATA_FILE, from_bytes
 from yarnflow.core.states import JobStatus
-from yarnflow.errors import CheckpointError, RpcUnavailable, SavepointNotFound
+from yarnflow.errors import CheckpointError, LeadershipLost, RpcUnavailable, SavepointNotFound
+from yarnflow.process.signals import ENDING
 from yarnflow.spark.state_reader import StateStore, StateTable
 
 S = JobStatus
@@ -46,16 +49,14 @@ client.get_job_execution_result()
 
 @pytest.fixture(autouse=True)
 def interpreter(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    import signal
-
     for name in ("YARNFLOW_CONF_DIR", "HADOOP_CONF_DIR", "YARN_CONF_DIR"):
         monkeypatch.delenv(name, raising=False)
     main_module, argv, path = sys.modules["__main__"], sys.argv, list(sys.path)
-    on_term, on_int = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
+    handlers = {number: signal.getsignal(number) for number in ENDING}
     yield
     sys.modules["__main__"], sys.argv, sys.path[:] = main_module, argv, path
-    signal.signal(signal.SIGTERM, on_term)
-    signal.signal(signal.SIGINT, on_int)
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
 
 
 class Cluster(FakeDispatcher):
@@ -143,6 +144,34 @@ def test_stop_prints_the_path_when_the_job_has_ended(
     assert out == f"{SAVEPOINT.external_path}\n"
     assert err.splitlines()[-1].endswith("switched from state RUNNING to FINISHED.")
     assert (cluster.requests[0][1].after, cluster.requests[0][1].target_dir) == (after, "file:///sp")
+
+
+@pytest.mark.parametrize(
+    ("end", "status", "said"),
+    [
+        ("interrupt", 130, "see whether the job has ended"),
+        ("silence", 61, "see whether the job has ended"),
+        ("failure", 43, "a job can start from it"),
+    ],
+)
+def test_stop_prints_the_path_whatever_comes_after_the_savepoint(
+    end: str, status: int, said: str, cluster: Cluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def poll(version: int) -> None:
+        if end == "interrupt" and version == 2:
+            os.kill(os.getpid(), signal.SIGINT)
+        elif end == "silence":
+            raise LeadershipLost("gone")
+
+    cluster.states = [S.RUNNING, S.RUNNING, *([S.FAILED] if end == "failure" else [])]
+    cluster.on_poll = poll
+    cluster.job_details = lambda job_id: _running()  # type: ignore[method-assign]
+    cluster.outcomes = [SAVEPOINT]
+    assert main(["stop", JOB, "-D", "client.timeout=0 ms"]) == status
+    cluster.cancel_job(JOB)  # lets a poll end
+    out, err = capsys.readouterr()
+    assert out == f"{SAVEPOINT.external_path}\n" and said.replace("the job", f"job {JOB}") in err
+    assert "cancel it" not in err
 
 
 def _running() -> JobDetails:

@@ -21,6 +21,7 @@ from yarnflow.core.messages import JobSubmission, ProgramKind
 from yarnflow.core.states import JobStatus
 from yarnflow.core.yarn import ApplicationState, ClusterLimits, DeploymentMode, FinalStatus
 from yarnflow.errors import YarnUnavailable
+from yarnflow.process.signals import ENDING
 from yarnflow.staging.deployment import Deployment
 
 M, S, J = DeploymentMode, ApplicationState, JobStatus
@@ -39,7 +40,7 @@ ONE, TWO = "1" * 16, "2" * 16
 def interpreter(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.delenv("YARNFLOW_CONF_DIR", raising=False)
     module, argv, path = sys.modules["__main__"], sys.argv, list(sys.path)
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    handlers = {number: signal.getsignal(number) for number in ENDING}
     yield
     sys.modules["__main__"], sys.argv, sys.path[:] = module, argv, path
     for number, handler in handlers.items():

@@ -44,6 +44,7 @@ def command(
             details.overview.name,
             make_view(live=False),
             timeout_ms=configuration.get(client_options.CLIENT_TIMEOUT_MS),
+            goes_on="It is being canceled; see how far that is with: yarnflow list --all",
         )
         try:
             waiting.await_result()

@@ -11,7 +11,14 @@ import click
 
 from yarnflow.cli.cancel import checked_job_id
 from yarnflow.cli.checkpoints import duration_text
-from yarnflow.cli.common import CONTEXT, cluster_options, existing_cluster, load_configuration, with_target
+from yarnflow.cli.common import (
+    CONTEXT,
+    cluster_options,
+    existing_cluster,
+    load_configuration,
+    terminate_as_interrupt,
+    with_target,
+)
 from yarnflow.cli.savepoint import savepoint_directory
 from yarnflow.cli.state_options import interruptible, note, now_ms, open_file_systems
 from yarnflow.cli.view import make_view
@@ -23,7 +30,7 @@ from yarnflow.config.options import client as client_options
 from yarnflow.core.checkpoint_messages import AfterSavepoint, CheckpointKind, CheckpointRequest
 from yarnflow.core.ids import JobId
 from yarnflow.core.states import JobStatus
-from yarnflow.errors import CheckpointError, HaError, JobError, RpcError
+from yarnflow.errors import CheckpointError, HaError, JobError, RpcError, YarnflowError
 
 
 @click.command("stop", context_settings=CONTEXT)
@@ -54,6 +61,7 @@ def command(
 
     The batch that runs is committed, nothing is read after it, and the job ends FINISHED.
     """
+    terminate_as_interrupt()
     configuration = with_target(load_configuration(conf_dir, dynamic), target, jobmanager)
     job_id = checked_job_id(job)
     parent = savepoint_directory(directory, configuration)
@@ -72,9 +80,7 @@ def command(
         note(f"Stopping job {job_id} with a savepoint{' after draining it' if drain else ''}.")
         with interruptible(job_id):
             path = _stop(cluster, job_id, request, timeout_ms)
-        view = make_view(live=False)
-        ClusterJobClient(cluster, job_id, details.overview.name, view, timeout_ms=timeout_ms).await_result()
-    click.echo(path)
+        _await_end(cluster, job_id, details.overview.name, path, timeout_ms)
 
 
 def _stop(cluster: JobCluster, job_id: JobId, request: CheckpointRequest, timeout_ms: int) -> str:
@@ -92,6 +98,21 @@ def _stop(cluster: JobCluster, job_id: JobId, request: CheckpointRequest, timeou
     took = duration_text(info.end_ms - info.trigger_ms)
     note(f"Savepoint {info.checkpoint_id} is complete ({took}{pause}).")
     return info.external_path
+
+
+def _await_end(cluster: JobCluster, job_id: JobId, name: str, path: str, timeout_ms: int) -> None:
+    """Wait for the job's end, and print the savepoint's path whatever comes of that."""
+    unseen = f"The savepoint is complete; see whether job {job_id} has ended with: yarnflow list --all"
+    waiting = ClusterJobClient(
+        cluster, job_id, name, make_view(live=False), timeout_ms=timeout_ms, goes_on=unseen
+    )
+    try:
+        waiting.await_result()
+    except YarnflowError:
+        note(unseen if waiting.ended is None else "The savepoint is complete; a job can start from it.")
+        raise
+    finally:
+        click.echo(path)
 
 
 def _left_behind(cluster: JobCluster, job_id: JobId, request: CheckpointRequest, since_ms: int) -> str:

@@ -33,6 +33,7 @@ from yarnflow.errors import (
     YarnflowError,
     error_from_code,
 )
+from yarnflow.process.signals import ENDING
 
 if TYPE_CHECKING:
     from yarnflow.api.executor import JobExecutionResult
@@ -95,6 +96,8 @@ class ClusterJobClient:
         An interrupt cancels it although its cluster outlives this process.
     timeout_ms : int
         How long an unreachable JobManager is tried again (``client.timeout``).
+    goes_on : str
+        What a user is told who waits no longer, where the job's end has been asked for.
     """
 
     def __init__(
@@ -107,10 +110,12 @@ class ClusterJobClient:
         attached: bool = True,
         cancel_on_interrupt: bool = False,
         timeout_ms: int = 60_000,
+        goes_on: str = "",
     ) -> None:
         self._connection = connection
         self._job_id = job_id
         self._name = name
+        self._goes_on = goes_on
         self._listener = listener or SilentListener()
         self._attached = attached
         self._cancel_on_interrupt = cancel_on_interrupt or connection.owned
@@ -233,7 +238,7 @@ class ClusterJobClient:
     def _interrupted(self, interrupt: KeyboardInterrupt) -> None:
         if not self._cancel_on_interrupt:
             command = cancel_command(self._connection, self._job_id)
-            self._listener.note(f"The job goes on; cancel it with: {command}")
+            self._listener.note(self._goes_on or f"The job goes on; cancel it with: {command}")
             raise interrupt
         if self._interrupt is not None:
             raise interrupt
@@ -311,7 +316,7 @@ def _interrupts_to(put: Callable[[KeyboardInterrupt], None]) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.getsignal(number) for number in ENDING}
 
     def on_signal(number: int, frame: FrameType | None) -> None:
         handler = before[signal.Signals(number)]
