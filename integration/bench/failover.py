@@ -4,13 +4,18 @@ A job over numbered records commits about twice a second on a standalone cluster
 three ZooKeepers and HDFS.  "Commit" is Spark's own file in the query's ``commits`` directory, its
 time that of HDFS.  Each fault comes several times; medians are reported, with the parts
 
-* ``elected_s``: another leader has published itself in ZooKeeper (leader faults),
+* ``elected_s``: another leader has published itself in ZooKeeper (leader and master faults),
 * ``driver_s``: another driver holds the job's lease (driver and master faults),
 * ``running_s``: the job's status is RUNNING with all executions,
-* ``commit_s``: the first batch above those there were at the fault is committed.
+* ``commit_s``: each query has committed a batch after the victim was dead.
 
 ``gap_ratio`` is the largest gap between two commits around the fault over the median gap of the same
-run without one: about 1 means that the data did not notice.
+run without one: about 1 means that the data did not notice.  ``memory_mib`` is what the processes of
+the cluster take in that mode while the job runs (proportional set size).
+
+``peer`` is plain Spark on YARN, on the same machine in the same run, with the same rates and the same
+end point: ``spark-submit``, two attempts, its ApplicationMaster (which has the driver) or an executor
+killed.  It has no counterpart of the other faults.
 """
 
 from __future__ import annotations
@@ -22,111 +27,89 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import psutil
-from hdfs.util import HdfsError
 
-from integration.conftest import Commands, wait_until
+from integration.bench.commits import Look, await_more, commits_below, first_after_s, gaps_s, newest
+from integration.bench.failover_peer import PEER_FAULTS, run_peer
+from integration.conftest import Commands, marked_processes, wait_until
 from integration.faults import injections
 from integration.faults.ha_cluster import HaCluster, ha_cluster, kill, task_manager_processes, tree
 from integration.hadoop import HadoopCluster
+from integration.processes import DRIVER, EXECUTOR, JOB_MANAGER, TASK_MANAGER
 
 #: enough for a run of any length
 ENDLESS: Final = 10_000_000
 #: of the job
 QUERIES: Final = 2
-#: commits watched before and after a fault
+#: commits watched before a fault
 WATCHED: Final = 12
 
 #: what is timed; ready-made ones wait for their own consequences, which is not wanted here
 FAULTS: Final[dict[str, Callable[[HaCluster, str], None]]] = {
     "leader_killed": lambda cluster, _job: kill(cluster.leader_process()),
     "driver_killed": lambda cluster, job: kill(cluster.driver_process(job)),
-    "task_manager_killed": lambda cluster, _job: kill(task_manager_processes(cluster)[0]),
+    "task_manager_killed": lambda cluster, job: kill_busy_task_manager(cluster, job),
     "executor_killed": injections.executor_killed,
-    "master_killed": lambda cluster, job: _kill_master(cluster, job),
+    "master_killed": lambda cluster, job: kill_master(cluster, job),
 }
 MODES: Final = ("cold", "warm", "hot")
+PARTS: Final = {
+    "masters": ("yarnflow jobmanager", JOB_MANAGER),
+    "drivers": (DRIVER, "org.apache.spark.deploy.PythonGatewayServer", "java_gateway"),
+    "task_managers": ("yarnflow taskmanager", TASK_MANAGER),
+    "executors": (EXECUTOR,),
+}
 
 
-def _kill_master(cluster: HaCluster, job_id: str) -> None:
-    for process in tree(cluster.owner_of(cluster.driver_process(job_id))):
+def kill_master(cluster: HaCluster, job_id: str) -> None:
+    """All of the master that has the job's driver: supervisor, JobManager, drivers."""
+    victims = tree(cluster.owner_of(cluster.driver_process(job_id)))
+    for process in victims:
         process.kill()
+    psutil.wait_procs(victims, 20)
 
 
-@dataclass(frozen=True)
-class Commit:
-    """One committed batch."""
-
-    query: str
-    batch_id: int
-    at_ms: int
-
-
-def commits(cluster: HaCluster, job_id: str) -> list[Commit]:
-    """All that are still on HDFS, by time."""
-    client = cluster.hadoop.hdfs.client
-    root = f"/tests/{cluster.cluster_id}/checkpoints/{job_id}"
-    found = []
-    for query in client.list(root):
-        if query.startswith("query-"):
-            try:
-                entries = client.list(f"{root}/{query}/commits", status=True)
-            except HdfsError:
-                continue
-            found += [
-                Commit(query, int(name), int(status["modificationTime"]))
-                for name, status in entries
-                if name.isdigit()
-            ]
-    return sorted(found, key=lambda commit: commit.at_ms)
-
-
-def gaps_s(found: list[Commit], since_ms: int) -> list[float]:
-    """Seconds between neighbouring commits of the same query from a time on."""
-    gaps = []
-    for query in {commit.query for commit in found}:
-        times = [commit.at_ms for commit in found if commit.query == query]
-        gaps += [(b - a) / 1000 for a, b in zip(times, times[1:], strict=False) if b >= since_ms]
-    return gaps
-
-
-def await_more(cluster: HaCluster, job_id: str, more: int) -> None:
-    """Until every query has so many more commits."""
-    before = newest(commits(cluster, job_id))
-
-    def reached() -> bool:
-        now = newest(commits(cluster, job_id))
-        return bool(now) and all(now.get(query, -1) >= batch + more for query, batch in before.items())
-
-    wait_until(reached, f"{more} more commits", 180)
-
-
-def newest(found: list[Commit]) -> dict[str, int]:
-    """Query → its newest batch."""
-    return {commit.query: commit.batch_id for commit in sorted(found, key=lambda commit: commit.batch_id)}
+def kill_busy_task_manager(cluster: HaCluster, job_id: str) -> None:
+    """One that has an executor of the job's driver."""
+    driver = cluster.driver_process(job_id)
+    ports = {
+        str(connection.laddr.port)
+        for process in tree(driver)
+        for connection in process.net_connections()
+        if connection.status == "LISTEN"
+    }
+    for process in task_manager_processes(cluster):
+        for child in process.children(recursive=True):
+            words = child.cmdline()
+            if "--driver-url" in words and words[words.index("--driver-url") + 1].rsplit(":", 1)[1] in ports:
+                kill(process)
+                return
+    raise SystemExit("no TaskManager has an executor of the job")
 
 
 def measure(cluster: HaCluster, job_id: str, fault: str) -> dict[str, float]:
     """One fault on a job that runs."""
-    wait_until(lambda: len(newest(commits(cluster, job_id))) == QUERIES, "the first commits", 180)
+    look: Look = lambda: commits_below(  # noqa: E731
+        cluster.hadoop.hdfs.client, f"/tests/{cluster.cluster_id}/checkpoints/{job_id}"
+    )
     # a spare driver that is being prepared takes the processor, and would not be ready
-    wait_until(lambda: not info(cluster, job_id)["waiting_for"], "everything to be ready", 180)
-    await_more(cluster, job_id, WATCHED)
-    before = commits(cluster, job_id)
+    wait_until(lambda: not info(cluster, job_id)["waiting_for"], "everything to be ready", 240)
+    await_more(look, WATCHED, QUERIES)
+    before = look()
     usual_s = statistics.median(gaps_s(before, before[-1].at_ms - 20_000))
     had = newest(before)
     epoch, lease = cluster.epoch(), cluster.lease(job_id)
-    fault_ms = time.time_ns() // 1_000_000
+    fault_ms = now_ms()
     FAULTS[fault](cluster, job_id)
+    dead_ms = now_ms()
     seen: dict[str, float] = {}
 
     def note(name: str) -> None:
-        seen.setdefault(name, (time.time_ns() // 1_000_000 - fault_ms) / 1000)
+        seen.setdefault(name, (now_ms() - fault_ms) / 1000)
 
     def recovered() -> bool:
         if cluster.epoch() > epoch:
@@ -134,22 +117,26 @@ def measure(cluster: HaCluster, job_id: str, fault: str) -> dict[str, float]:
         now = cluster.lease(job_id)
         if now is not None and lease is not None and now["pid"] != lease["pid"]:
             note("driver_s")
-        # a batch that was all but committed at the fault is no sign of recovery
-        fresh = {c.query for c in commits(cluster, job_id) if c.batch_id > had.get(c.query, -1) + 1}
-        return fresh == set(had)
+        commit_s = first_after_s(look(), had, fault_ms, dead_ms)
+        if commit_s is None:
+            return False
+        seen["commit_s"] = commit_s
+        return True
 
-    wait_until(recovered, f"commits after {fault}", 180)
-    after = [c for c in commits(cluster, job_id) if c.batch_id > had.get(c.query, -1)]
-    first = [min(c.at_ms for c in after if c.query == query and c.at_ms > fault_ms) for query in had]
-    seen["commit_s"] = (max(first) - fault_ms) / 1000
+    wait_until(recovered, f"commits after {fault}", 240)
     details = info(cluster, job_id)
     running_ms = details["timestamps_ms"].get("RUNNING", 0)
     seen["running_s"] = max(0.0, (running_ms - fault_ms) / 1000)
-    await_more(cluster, job_id, 3)
-    seen["largest_gap_s"] = max(gaps_s(commits(cluster, job_id), fault_ms))
+    await_more(look, 3, QUERIES)
+    seen["largest_gap_s"] = max(gaps_s(look(), fault_ms))
     seen["usual_gap_s"] = usual_s
     seen["gap_ratio"] = seen["largest_gap_s"] / usual_s
     return seen
+
+
+def now_ms() -> int:
+    """By the clock that HDFS has, too."""
+    return time.time_ns() // 1_000_000
 
 
 def info(cluster: HaCluster, job_id: str) -> dict[str, Any]:
@@ -159,14 +146,32 @@ def info(cluster: HaCluster, job_id: str) -> dict[str, Any]:
     return dict(json.loads(done.stdout))
 
 
+def memory_mib(cluster: HaCluster) -> dict[str, int]:
+    """Part of the cluster → proportional set size of its processes, Python workers with executors."""
+    found = dict.fromkeys(PARTS, 0.0)
+    for process in marked_processes(cluster.commands.mark):
+        try:
+            ancestry = [" ".join(each.cmdline()) for each in (process, *process.parents())]
+            part = next(
+                (part for line in ancestry for part, words in PARTS.items() if any(w in line for w in words)),
+                "",
+            )
+            if part:
+                found[part] += process.memory_full_info().pss / 2**20
+        except psutil.Error:
+            continue
+    return {name: round(mib) for name, mib in found.items()}
+
+
 def run_mode(
-    hadoop: HadoopCluster, scratch: Path, mode: str, faults: list[str], rounds: int
+    hadoop: HadoopCluster, scratch: Path, mode: str, faults: Iterable[str], rounds: int
 ) -> dict[str, Any]:
     """All faults in one standby mode, on one cluster with one job."""
     commands = Commands(scratch, uuid.uuid4().hex)
     found: dict[str, Any] = {}
     options = [f"-Dhigh-availability.standby-mode={mode}"]
-    task_managers = 3 if mode == "hot" else 2
+    # as many slots as the job and its understudy want, and one TaskManager that may be lost
+    task_managers = 5 if mode == "hot" else 3
     with ha_cluster(hadoop, commands, scratch, task_managers=task_managers, options=options) as cluster:
         job = cluster.numbered("bench", rate=50, count=ENDLESS)
         job_id = cluster.submit(job)
@@ -174,30 +179,41 @@ def run_mode(
         for fault in faults:
             measured = []
             for number in range(rounds):
-                print(f"{mode}: {fault} {number + 1} of {rounds}", file=sys.stderr)
+                print(f"{mode}: {fault} {number + 1} of {rounds}", file=sys.stderr, flush=True)
                 measured.append(measure(cluster, job_id, fault))
+                print(json.dumps(measured[-1]), file=sys.stderr, flush=True)
                 if fault == "master_killed":
                     cluster.start_master()
-            found[fault] = {
-                name: {
-                    "median": round(statistics.median(values), 2),
-                    "all": [round(value, 2) for value in values],
-                }
-                for name in sorted({name for one in measured for name in one})
-                for values in [[one[name] for one in measured if name in one]]
-            }
+            found[fault] = medians(measured)
+        wait_until(lambda: not info(cluster, job_id)["waiting_for"], "everything to be ready", 240)
+        found["memory_mib"] = memory_mib(cluster)
         assert cluster.yarnflow("cancel", job_id).process.returncode == 0
     return found
+
+
+def medians(measured: list[Mapping[str, float]] | list[dict[str, float]]) -> dict[str, Any]:
+    """Name → median and all values."""
+    return {
+        name: {
+            "median": round(statistics.median(values), 2),
+            "all": [round(value, 2) for value in values],
+        }
+        for name in sorted({name for one in measured for name in one})
+        for values in [[one[name] for one in measured if name in one]]
+    }
 
 
 def main() -> None:
     """Run the rounds and print one JSON object."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--mode", action="append", choices=MODES, help="standby mode (default: each)")
+    parser.add_argument(
+        "--mode", action="append", choices=(*MODES, "peer"), help="standby mode, or the peer (default: all)"
+    )
     parser.add_argument("--fault", action="append", choices=sorted(FAULTS), help="(default: each)")
     parser.add_argument("--directory", type=Path, help="use the cluster that scripts/hadoop started there")
     arguments = parser.parse_args()
+    faults = arguments.fault or sorted(FAULTS)
     with tempfile.TemporaryDirectory() as scratch:
         own = arguments.directory is None
         hadoop = (
@@ -212,11 +228,15 @@ def main() -> None:
                 "processors": psutil.cpu_count(),
                 "load": round(psutil.getloadavg()[0], 1),
             }
-            for mode in arguments.mode or MODES:
+            for mode in arguments.mode or (*MODES, "peer"):
                 directory = Path(scratch) / mode
                 directory.mkdir()
-                faults = arguments.fault or sorted(FAULTS)
-                result[mode] = run_mode(hadoop, directory, mode, faults, arguments.rounds)
+                if mode == "peer":
+                    wanted = [fault for fault in PEER_FAULTS if fault in faults]
+                    measured = run_peer(hadoop, directory, wanted, arguments.rounds)
+                    result["peer"] = {fault: medians(each) for fault, each in measured.items()}
+                else:
+                    result[mode] = run_mode(hadoop, directory, mode, faults, arguments.rounds)
             print(json.dumps(result))
         finally:
             if own:
