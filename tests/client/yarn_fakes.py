@@ -125,7 +125,7 @@ class FakeSubmitter:
     def start(self) -> None:
         self.calls.append("start")
 
-    def submit(self, spec: ApplicationSpec) -> str:
+    def submit(self, spec: ApplicationSpec, undone: Callable[[str], object]) -> str:
         self.calls.append("submit")
         self.on_submit()
         self.under_way.set()

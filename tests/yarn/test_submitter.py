@@ -184,12 +184,36 @@ def test_a_submit_that_fails_leaves_no_application(it: Fixture, error: BaseExcep
         _application("application_1_0003", ApplicationState.FINISHED, ("yarnflow", "yarnflow-0123")),
     ]
     it.client.error = error
+    undone: list[str] = []
     with pytest.raises(type(error)):
-        it.submitter.submit(SPEC)
-    assert it.cluster.killed == ["application_1_0001"]
+        it.submitter.submit(SPEC, undone.append)
+    assert it.cluster.killed == undone == ["application_1_0001"]
     # before YARN was looked at, or the JVM could have been quicker
     assert it.jvm.ends == ["kill", "close"]
     assert not (it.folder / "client").exists()
+
+
+def test_a_submit_that_is_given_up(it: Fixture) -> None:
+    it.cluster.found = [_application("application_1_0001", ApplicationState.ACCEPTED, SPEC.tags)]
+    submit = it.client.submit
+
+    def killed_meanwhile(spec: Any) -> str:
+        it.submitter.abort()
+        assert it.jvm.ends == ["kill"]
+        it.client.error = skein().exceptions.ConnectionError("Unable to connect to driver")
+        return submit(spec)
+
+    it.client.submit = killed_meanwhile  # type: ignore[method-assign]
+    with pytest.raises(YarnUnavailable):
+        it.submitter.submit(SPEC)
+    assert it.cluster.killed == ["application_1_0001"]
+
+
+def test_a_submit_that_is_given_up_while_the_jvm_starts(it: Fixture) -> None:
+    it.submitter.abort()
+    with pytest.raises(YarnError, match="given up"):
+        it.submitter.submit(SPEC)
+    assert it.client.submitted == [] and it.jvm.ends == ["close"]
 
 
 def test_the_next_submit_after_a_failed_one_starts_another_jvm(it: Fixture) -> None:

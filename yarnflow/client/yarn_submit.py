@@ -139,7 +139,7 @@ class ApplicationSubmit:
             self.directory.write_application(standby_spec(self._services.configuration, spec))
         # never in the main thread: an interrupt must not lose the id of an application YARN has
         self._submitted = Future()
-        run_into(self._submitted, lambda: self._services.submitter().submit(spec), "submit")
+        run_into(self._submitted, lambda: self._submit(spec), "submit")
         self.application_id = self._submitted.result()
         self._note(
             f"Application {self.application_id} ({spec.name}) has been submitted to queue {spec.queue}."
@@ -148,6 +148,9 @@ class ApplicationSubmit:
         return ApplicationCluster(
             self._services, self.application_id, self.deployment_id, self._mode, self._secret
         )
+
+    def _submit(self, spec: ApplicationSpec) -> str:
+        return self._services.submitter().submit(spec, self._delete_skein_files)
 
     def deployment(self, request: Request, environment: PythonEnvironment) -> Deployment:
         """What the containers are told."""

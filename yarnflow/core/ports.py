@@ -348,8 +348,15 @@ class YarnCluster(Protocol):
 class YarnSubmitter(Protocol):
     """Submits and kills applications."""
 
-    def submit(self, spec: ApplicationSpec) -> str:
-        """Submit; returns the application id as soon as YARN has it."""
+    def submit(self, spec: ApplicationSpec, undone: Callable[[str], object] = lambda _: None) -> str:
+        """Submit; returns the application id as soon as YARN has it.
+
+        ``undone`` is told the id of an application that a failed submit had left, once that is killed: what
+        lies of it on the file system is to be deleted.
+        """
+
+    def abort(self) -> None:
+        """Have the submit under way fail, and undo it; from another thread.  Final, idempotent."""
 
     def kill(self, application_id: str) -> None:
         """End an application by force.  Idempotent."""

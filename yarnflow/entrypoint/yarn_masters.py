@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 LOG: Final = logging.getLogger(__name__)
 
 _ID_BYTES: Final = 4
+#: a submit that is given up has undone itself within this time, unless YARN does not answer
+_GIVE_UP_S: Final = 15.0
 
 
 class Masters:
@@ -58,16 +60,19 @@ class Masters:
         self._services = services
         self._new_submitter = submitter or _submitter
         self._lock = threading.Lock()
-        self._starting = False
+        #: the thread of a submit under way
+        self._starting: threading.Thread | None = None
+        #: what it submits with, once it does
+        self._submitter: YarnSubmitter | None = None
         self._closed = False
 
     def start_master(self) -> None:
         """Have one more started, in a thread, unless there are enough or one is on its way."""
         with self._lock:
-            if self._starting or self._closed:
+            if self._starting is not None or self._closed:
                 return
-            self._starting = True
-        threading.Thread(target=self._start, name="start-master", daemon=True).start()
+            self._starting = threading.Thread(target=self._start, name="start-master", daemon=True)
+            self._starting.start()
 
     def others(self) -> Sequence[Application]:
         """Applications of the other masters that have not ended.  Raises YarnError."""
@@ -77,10 +82,16 @@ class Masters:
     def end_those_that_wait(self) -> None:
         """The cluster is over: nobody needs a master that has not begun; never raises for YARN.
 
-        Those that run see the end by themselves, and end in the same way.
+        Those that run see the end by themselves, and end in the same way.  One that is just being submitted
+        is given up first, or YARN might have it only after it was looked for.
         """
         with self._lock:
             self._closed = True
+            starting, submitter = self._starting, self._submitter
+        if submitter is not None:
+            submitter.abort()
+        if starting is not None:
+            starting.join(_GIVE_UP_S)
         try:
             for application in self.others():
                 if application.state is not ApplicationState.RUNNING:
@@ -96,7 +107,7 @@ class Masters:
             LOG.warning("No further master could be started: %s", error)
         finally:
             with self._lock:
-                self._starting = False
+                self._starting = None
 
     def _submit(self) -> None:
         services = self._services()
@@ -109,21 +120,26 @@ class Masters:
         # a tag that no other application has, by which a submit that fails half-way is undone
         spec = replace(spec, tags=(*spec.tags, master_tag(secrets.token_hex(_ID_BYTES))))
         submitter = self._new_submitter(services)
+        with self._lock:
+            if self._closed:
+                return
+            self._submitter = submitter
         try:
-            application_id = submitter.submit(spec)
+            application_id = submitter.submit(spec, self._delete_files)
         finally:
+            with self._lock:
+                self._submitter = None
             submitter.close()
         LOG.info("Application %s was submitted as a further master of this cluster.", application_id)
-        with self._lock:
-            closed = self._closed
-        if closed:
-            self._kill(application_id)
 
     def _kill(self, application_id: str) -> None:
         """End one that has not begun, and so has nobody who clears up after it."""
-        services = self._services()
-        services.cluster.kill(application_id)
-        services.fs.delete(skein_directory(services.fs.home(), application_id))
+        self._services().cluster.kill(application_id)
+        self._delete_files(application_id)
+
+    def _delete_files(self, application_id: str) -> None:
+        fs = self._services().fs
+        fs.delete(skein_directory(fs.home(), application_id))
 
 
 def _directory(fs: FileSystem, deployment: Deployment) -> ApplicationDirectory:

@@ -13,7 +13,7 @@ import re
 import shutil
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -129,6 +129,7 @@ class SkeinSubmitter:
         self._starting: threading.Thread | None = None
         self._connection: _Connection | None = None
         self._failure: BaseException | None = None
+        self._aborted = False
 
     def start(self) -> None:
         """Begin to start the JVM in a thread; returns at once.  Idempotent."""
@@ -137,8 +138,15 @@ class SkeinSubmitter:
                 self._starting = threading.Thread(target=self._start, name="skein-client", daemon=True)
                 self._starting.start()
 
-    def submit(self, spec: ApplicationSpec) -> str:
+    def submit(self, spec: ApplicationSpec, undone: Callable[[str], object] = lambda _: None) -> str:
         """Submit; returns the application id as soon as YARN has it.
+
+        Parameters
+        ----------
+        spec : ApplicationSpec
+        undone : callable
+            Told the id of an application that this submit had left when it failed, once that is killed: its
+            files are still there.
 
         Raises
         ------
@@ -168,11 +176,19 @@ class SkeinSubmitter:
         except BaseException:
             # the JVM may still be at it, and YARN may have the application already
             connection.jvm.kill()
-            self._undo(spec)
+            self._undo(spec, undone)
             self.close()
             raise
         finally:
             timer.cancel()
+
+    def abort(self) -> None:
+        """Have the submit under way fail at once, and undo it; from another thread.  Final, idempotent."""
+        with self._lock:
+            self._aborted = True
+            connection = self._connection
+        if connection is not None:
+            connection.jvm.kill()
 
     def kill(self, application_id: str) -> None:
         """End an application by force, without a JVM.  Idempotent; raises ApplicationNotFound."""
@@ -203,23 +219,27 @@ class SkeinSubmitter:
         if starting is not None:
             starting.join()
         with self._lock:
-            connection, failure = self._connection, self._failure
+            connection, failure, aborted = self._connection, self._failure, self._aborted
             if failure is not None:
                 self._starting = self._failure = None
+        if aborted:
+            self.close()
+            raise YarnError("could not submit to YARN: the submit was given up")
         if failure is not None:
             raise failure
         if connection is None:
             raise YarnError("the client of skein was closed while it was needed")
         return connection
 
-    def _undo(self, spec: ApplicationSpec) -> None:
+    def _undo(self, spec: ApplicationSpec, undone: Callable[[str], object]) -> None:
         if not spec.tags:
             return
-        with contextlib.suppress(YarnError):
+        with contextlib.suppress(YarnflowError):
             # the tag that is not on any other application comes last, but all are compared
             for found in self._cluster.applications(tag=spec.tags[-1]):
                 if not found.state.ended and {tag.lower() for tag in spec.tags} <= set(found.tags):
                     self._cluster.kill(found.application_id)
+                    undone(found.application_id)
 
 
 def connect(conf: HadoopConf, environ: Mapping[str, str], cache_dir: Path | None) -> _Connection:
