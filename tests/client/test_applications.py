@@ -242,6 +242,7 @@ def test_masters_that_are_started_meanwhile_are_killed_as_well(world: World) -> 
     world.yarn.add("application_1_9", TWO)
     kill_masters(world.services(), found.directory.deployment_id, pause)
     assert world.yarn.killed == ["application_1_1", "application_1_2", "application_1_3"]
+    assert world.fs.status(found.directory.path) is None, "no master may ever have begun"
 
 
 class Master(FakeDispatcher):

@@ -212,7 +212,6 @@ def test_drain_waits_for_every_master(services: FakeServices, cluster: Cluster) 
 def test_drain_by_force_kills_every_master(services: FakeServices, cluster: Cluster) -> None:
     services.cluster.known["application_1_9"] = application("application_1_9")
     cluster.leaves = True
-    services.fs.delete(services.layout.application(DEPLOYMENT))
     said = run_drain(services, force=True)
     assert set(services.cluster.killed) == {APPLICATION, "application_1_9"}
     assert cluster.canceled == [] and said[-1] == "nothing is left of it on YARN and HDFS"

@@ -10,6 +10,7 @@ cluster is meant, and it lives as long as one of them does.  Needs no JVM.  Flin
 
 from __future__ import annotations
 
+import logging
 import re
 import threading
 import time
@@ -18,6 +19,7 @@ from typing import Final
 
 from yarnflow.client.leader import LeaderFollowingDispatcher
 from yarnflow.client.yarn_services import YarnServices
+from yarnflow.client.zookeeper import forget_cluster
 from yarnflow.config.options import client
 from yarnflow.config.options import cluster as cluster_options
 from yarnflow.config.options import yarn
@@ -29,6 +31,7 @@ from yarnflow.core.yarn import Application, ApplicationState, DeploymentMode, Fi
 from yarnflow.errors import (
     ApplicationFailed,
     ApplicationNotFound,
+    HaError,
     RpcUnavailable,
     StorageError,
     YarnError,
@@ -36,7 +39,9 @@ from yarnflow.errors import (
 )
 from yarnflow.staging.deployment import ApplicationDirectory, ApplicationResult
 from yarnflow.staging.layout import APPLICATION_TAG, deployment_tag, job_tag, skein_directory
-from yarnflow.staging.masters import LIVE_STATES, live_masters
+from yarnflow.staging.masters import LIVE_STATES, live_masters, remove_cluster
+
+LOG: Final = logging.getLogger(__name__)
 
 #: a master that leads starts others for those that are gone, so one look is not enough
 _KILL_TRIES: Final = 10
@@ -91,7 +96,7 @@ def clusters_of(applications: Iterable[Application]) -> list[list[Application]]:
 def kill_masters(
     services: YarnServices, deployment_id: str, sleep: Callable[[float], None] = time.sleep
 ) -> None:
-    """End a cluster by force, also masters that are only being started.
+    """End a cluster by force, also masters that are only being started, and delete what is left of it.
 
     Raises
     ------
@@ -107,9 +112,15 @@ def kill_masters(
             services.cluster.kill(master.application_id)
             killed.add(master.application_id)
         sleep(_KILL_PAUSE_S)
+    else:
+        return  # whoever is still there needs the files
     # one that has not begun has no janitor
     for application_id in killed:
         services.fs.delete(skein_directory(services.fs.home(), application_id))
+    try:
+        remove_cluster(services.fs, services.layout, deployment_id, forget_cluster)
+    except HaError as error:
+        LOG.warning("The next submit removes what is left of the cluster: %s", error)
 
 
 def find_application(
