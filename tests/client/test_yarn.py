@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,28 +16,34 @@ from tests.client.yarn_fakes import FakeFactory, World, job_id
 from yarnflow.client import shipping, yarn, yarn_submit
 from yarnflow.client.aggregated_logs import CollectedLine
 from yarnflow.client.applications import ApplicationCluster
+from yarnflow.client.job_owners import JobOwners
 from yarnflow.client.yarn import YarnDeployer, connect_running, connect_session, describe_submit
 from yarnflow.client.yarn_submit import Request
 from yarnflow.config.configuration import Configuration
 from yarnflow.core.json_codec import from_json
-from yarnflow.core.messages import JobSubmission, JobSubmitted, ProgramKind
+from yarnflow.core.messages import JobOverview, JobSubmission, JobSubmitted, ProgramKind
 from yarnflow.core.states import JobStatus
 from yarnflow.core.yarn import ApplicationState, DeploymentMode, FinalStatus, Queue
 from yarnflow.errors import (
     ApplicationFailed,
     ApplicationNotFound,
     DuplicateJob,
+    LeadershipLost,
     QueueUnavailable,
+    RpcTimeout,
+    RpcUnavailable,
     SlotUnavailable,
     StorageDenied,
     StorageUnavailable,
     YarnError,
+    YarnflowError,
     YarnUnavailable,
 )
 from yarnflow.process.clock import SystemClock
 from yarnflow.staging.deployment import Deployment
 from yarnflow.staging.job_keys import JobKeys, KeyTaken
 from yarnflow.staging.layout import StagingLayout
+from yarnflow.testing.runtime import ManualClock
 
 M, S, F = DeploymentMode, ApplicationState, FinalStatus
 JOB = job_id(7)
@@ -444,6 +451,83 @@ def test_a_key_lost_on_the_way_takes_its_application_back(world: World) -> None:
     assert world.yarn.killed == ["application_1_0001"]
 
 
+def jobless(world: World) -> FakeDispatcher:
+    """An application that has key k and lives on, with a program that has no job now."""
+    world.yarn.add("application_1_7777", "7" * 16, mode=M.APPLICATION)
+    taken = keys(world).take("k", "7" * 16, "", lambda holder: False)
+    assert isinstance(taken, KeyTaken)
+    keys(world).set_application("k", taken.generation, "application_1_7777")
+    return world.serve("application_1_7777", "7" * 16)
+
+
+def claims(
+    world: World, at_s: float, then: Callable[[], object], **values: str
+) -> tuple[JobOwners, list[str], list[float]]:
+    """Whoever claims keys; something happens when he has waited for so long.  With notes and pauses."""
+    clock = ManualClock(1_000)
+    notes: list[str] = []
+    pauses: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        clock.advance(round(seconds * 1000))
+        if sum(pauses) >= at_s:
+            then()
+
+    return JobOwners(world.services(**values), notes.append, clock, sleep), notes, pauses
+
+
+def test_an_application_without_a_live_job_is_waited_for_with_a_word(world: World) -> None:
+    dispatcher = jobless(world)
+    owners, notes, pauses = claims(
+        world, 20, lambda: dispatcher.submissions.append(submission("k", 5))
+    )
+    answer = owners.claim("k", "1" * 16, job_id(1))
+    assert not isinstance(answer, KeyTaken) and answer[0].job_id == job_id(5)
+    (note,) = notes
+    assert note.startswith("Job key k belongs to application_1_7777, which lives and has no live job")
+    assert max(pauses) == 1.0 and len(pauses) < 30
+
+
+def test_a_submit_that_is_to_fail_does_not_wait_for_ever(world: World) -> None:
+    jobless(world)
+    owners, notes, pauses = claims(world, 60, lambda: None, client_on__existing="fail")
+    with pytest.raises(DuplicateJob, match="application_1_7777.*yarn application -kill application_1_7777"):
+        owners.claim("k", "1" * 16, job_id(1))
+    assert not notes
+
+
+@pytest.mark.parametrize("error", [RpcTimeout("late"), RpcUnavailable("nobody"), LeadershipLost("standby")])
+def test_a_holder_that_does_not_answer_is_asked_again(
+    error: YarnflowError, world: World
+) -> None:
+    dispatcher = jobless(world)
+    dispatcher.submissions.append(submission("k", 5))
+    answers = iter([error])
+
+    def list_jobs() -> Sequence[JobOverview]:
+        for refusal in answers:
+            raise refusal
+        return FakeDispatcher.list_jobs(dispatcher)
+
+    dispatcher.list_jobs = list_jobs  # type: ignore[method-assign]
+    owners, _, pauses = claims(world, 60, lambda: None)
+    answer = owners.claim("k", "1" * 16, job_id(1))
+    assert not isinstance(answer, KeyTaken) and len(pauses) == 1
+
+
+def test_an_accepted_job_needs_no_resource_manager(world: World) -> None:
+    client = Client(world)
+
+    def serve(application_id: str, deployment_id: str) -> None:
+        world.serve(application_id, deployment_id)
+        world.yarn.error = YarnUnavailable("just restarting")
+
+    world.submitter.master = serve
+    assert client.submit() == JobSubmitted(JOB)
+    assert world.yarn.killed == []
+
+
 # --- application mode ----------------------------------------------------------------
 
 
@@ -479,6 +563,52 @@ def test_a_program_that_ends_without_a_job(world: World, tmp_path: Path) -> None
     world.submitter.master = fail
     with pytest.raises(ApplicationFailed, match="ValueError: x"):
         application_client(world, tmp_path).submit_program("prog", (), 1, "")
+
+
+@pytest.mark.parametrize("error", [RpcTimeout("late"), RpcUnavailable("nobody"), LeadershipLost("standby")])
+def test_a_master_that_is_slow_to_tell_the_first_job(
+    error: YarnflowError, world: World, tmp_path: Path
+) -> None:
+    answers = iter([error])
+
+    def serve(application_id: str, deployment_id: str) -> None:
+        dispatcher = world.serve(application_id, deployment_id)
+        dispatcher.submissions.append(submission(number=5))
+
+        def list_jobs() -> Sequence[JobOverview]:
+            for refusal in answers:
+                raise refusal
+            return FakeDispatcher.list_jobs(dispatcher)
+
+        dispatcher.list_jobs = list_jobs  # type: ignore[method-assign]
+
+    world.submitter.master = serve
+    assert application_client(world, tmp_path).submit_program("prog", (), 1, "") == JobSubmitted(job_id(5))
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_an_interrupt_before_the_first_job(ends: bool, world: World, tmp_path: Path) -> None:
+    ended: list[str] = []
+
+    def serve(application_id: str, deployment_id: str) -> None:
+        dispatcher = world.serve(application_id, deployment_id)
+
+        def list_jobs() -> Sequence[JobOverview]:
+            raise KeyboardInterrupt
+
+        dispatcher.list_jobs = list_jobs  # type: ignore[method-assign]
+        dispatcher.shut_down_cluster = lambda: ended.append(application_id)  # type: ignore[method-assign]
+
+    world.submitter.master = serve
+    notes: list[str] = []
+    configuration = options(**{"execution.shutdown-on-attached-exit": str(ends).lower()})
+    (tmp_path / "prog.py").write_text("")
+    deployer = YarnDeployer.begin(configuration, M.APPLICATION, notes.append, (str(tmp_path / "prog.py"),))
+    with pytest.raises(KeyboardInterrupt):
+        deployer.submit_program("prog", (), 1, "")
+    deployer.stop(forced=True, failed=False)
+    assert ended == (["application_1_0001"] if ends else []) and world.yarn.killed == []
+    assert ("Ending application" if ends else "yarn application -kill application_1_0001") in notes[-1]
 
 
 def test_second_submit_of_a_running_program_attaches_to_its_job(world: World, tmp_path: Path) -> None:

@@ -334,13 +334,7 @@ def _run_there(
     try:
         Follower(application, view, configuration.get(client.CLIENT_TIMEOUT_MS)).follow()
     except KeyboardInterrupt:
-        if configuration.get(client.SHUTDOWN_ON_ATTACHED_EXIT):
-            view.note(f"Ending application {application.application_id}.")
-            application.gateway().shut_down_cluster()
-        else:
-            view.note(
-                f"The application goes on; end it with: yarn application -kill {application.application_id}"
-            )
+        connection.leave(application)
         raise
 
 

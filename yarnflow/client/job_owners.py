@@ -7,6 +7,7 @@ the application's.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -24,15 +25,23 @@ from yarnflow.errors import (
     ApplicationFailed,
     ApplicationNotFound,
     DuplicateJob,
+    HaError,
     JobNotFound,
+    RpcTimeout,
+    RpcUnavailable,
     StorageError,
     YarnflowError,
 )
 from yarnflow.process.clock import SystemClock
-from yarnflow.staging.job_keys import JobKeys, KeyHolder, is_elsewhere, liveness
+from yarnflow.staging.job_keys import JobKeys, KeyHolder, KeyTaken, is_elsewhere, liveness
 from yarnflow.staging.layout import deployment_tag
 
+LOG: Final = logging.getLogger(__name__)
+
 _POLL_S: Final = 0.1
+_MAX_POLL_S: Final = 1.0
+#: YARN needs so long at most until an application whose job has ended has ended, too
+_PATIENCE_MS: Final = 10_000
 
 
 class JobOwners:
@@ -89,32 +98,74 @@ class JobOwners:
         finally:
             cluster.close()
 
-    def attach(self, holder: KeyHolder) -> tuple[JobSubmitted, ApplicationCluster] | None:
-        """Reach the job of a live holder; None when it has ended by then.
+    def claim(
+        self, key: str, deployment_id: str, job_id: str
+    ) -> KeyTaken | tuple[JobSubmitted, ApplicationCluster]:
+        """Take a key, or reach the live job that has it; waits while its holder has none and lives.
 
         Raises
         ------
         DuplicateJob
-            It is on another YARN.
+            The holder is on another YARN; or it has no live job, does not end, and such a submit is to
+            fail (``client.on-existing``).
+        StorageError
+            See :meth:`yarnflow.staging.job_keys.JobKeys.take`.
         """
+        pause_s, waiting_for, since_ms = _POLL_S, -1, 0
+        told = False
+        while True:
+            taken = self.keys.take(key, deployment_id, job_id, self.is_live)
+            if isinstance(taken, KeyTaken):
+                return taken
+            attached = self._attach(taken)
+            if attached is not None:
+                return attached
+            if taken.generation != waiting_for:
+                pause_s, waiting_for, since_ms = _POLL_S, taken.generation, self._clock.monotonic_ms()
+            elif not told and self._clock.monotonic_ms() - since_ms >= _PATIENCE_MS:
+                told = True
+                self._tell_jobless(taken)
+            self._sleep(pause_s)
+            pause_s = min(2 * pause_s, _MAX_POLL_S)
+
+    def _tell_jobless(self, holder: KeyHolder) -> None:
+        """Its application has been living on without a live job for longer than an end takes."""
+        owner = holder.application_id or f"the submit {holder.deployment_id}"
+        text = f"job key {holder.key} belongs to {owner}, which lives and has no live job that answers"
+        what_now = f"end it with: yarn application -kill {owner}" if holder.application_id else "submit again"
+        if self._services.configuration.get(client.ON_EXISTING) == "fail":
+            raise DuplicateJob(f"{text}; {what_now}")
+        self._note(f"{text[:1].upper()}{text[1:]}; waiting for a job of it or its end, or {what_now}")
+
+    def _attach(self, holder: KeyHolder) -> tuple[JobSubmitted, ApplicationCluster] | None:
+        """Reach the job of a live holder; None when there is none now."""
         found = self._with_application(holder)
         if found is None:
             return None
         try:
             cluster = self._cluster(found)
-            if cluster is None:
-                self._check_here(found)
-                return None
-            watch = StartWatch(self._services, cluster, self._note)
-            watch.await_ready()
-            job_id = found.job_id or _some_job(cluster)
-            if not job_id:
-                return None
-            if watch.await_job(JobId(job_id)).globally_terminal:
-                return None
-        except (ApplicationFailed, ApplicationNotFound):
+        except ApplicationNotFound:
             return None
-        return JobSubmitted(JobId(job_id), attached_to_existing=True), cluster
+        if cluster is None:
+            self._check_here(found)
+            return None
+        job_id = ""
+        try:
+            job_id = self._live_job(cluster, found)
+        finally:
+            if not job_id:
+                cluster.close()
+        return (JobSubmitted(JobId(job_id), attached_to_existing=True), cluster) if job_id else None
+
+    def _live_job(self, cluster: ApplicationCluster, holder: KeyHolder) -> str:
+        """The job that has the key; empty when it or its application has ended."""
+        watch = StartWatch(self._services, cluster, self._note)
+        try:
+            watch.await_ready()
+            job_id = holder.job_id or _some_job(cluster)
+            return job_id if job_id and not watch.await_job(JobId(job_id)).globally_terminal else ""
+        except ApplicationFailed:
+            return ""
 
     def _check_here(self, holder: KeyHolder) -> None:
         if is_elsewhere(holder.yarn_cluster, self._yarn_cluster):
@@ -169,6 +220,12 @@ class JobOwners:
 
 
 def _some_job(cluster: ApplicationCluster) -> str:
-    """The newest live job of an application whose program decides on its jobs."""
-    jobs = [job for job in cluster.gateway().list_jobs() if not job.status.terminal]
+    """The newest live job of an application whose program decides on its jobs; empty = none that answers."""
+    try:
+        jobs = [job for job in cluster.gateway().list_jobs() if not job.status.terminal]
+    except (RpcUnavailable, RpcTimeout, HaError) as error:
+        # whether it has ended is YARN's to say
+        LOG.info("Jobs of application %s: %s", cluster.application_id, error)
+        cluster.forget_address()
+        return ""
     return max(jobs, key=lambda job: job.start_time_ms).job_id if jobs else ""

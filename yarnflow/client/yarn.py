@@ -38,7 +38,7 @@ from yarnflow.client.yarn_start import Note, StartWatch
 from yarnflow.client.yarn_submit import ApplicationSubmit, Request
 from yarnflow.client.zookeeper import check_quorum, forget_cluster
 from yarnflow.config.configuration import Configuration
-from yarnflow.config.options import yarn
+from yarnflow.config.options import client, yarn
 from yarnflow.core.ids import JobId
 from yarnflow.core.messages import JobDetails, JobSubmission, JobSubmitted
 from yarnflow.core.ports import DispatcherGateway
@@ -50,10 +50,13 @@ from yarnflow.errors import (
     JobError,
     RpcTimeout,
     RpcUnavailable,
+    StorageError,
+    YarnError,
     YarnflowError,
 )
 from yarnflow.process.clock import SystemClock
 from yarnflow.staging.cache import ContentCache
+from yarnflow.staging.deployment import ApplicationResult
 from yarnflow.staging.job_keys import KeyTaken
 from yarnflow.staging.layout import prepare
 from yarnflow.staging.sweep import sweep
@@ -226,26 +229,20 @@ class YarnDeployer:
             cluster = self._deploy(request)
             if cluster is None:
                 continue
-            found = JobId(job_id) if job_id else self._first_job(cluster)
+            found = JobId(job_id) if job_id else self._awaited_job(cluster)
             self._clusters[found] = cluster
             return JobSubmitted(found)
 
     def _take(self, key: str, job_id: str) -> KeyTaken | JobSubmitted:
         if self._owners is None:
             self._owners = JobOwners(self._services, self._note)
-        while True:
-            taken = self._owners.keys.take(
-                key, self._current().deployment_id, job_id, self._owners.is_live
-            )
-            if isinstance(taken, KeyTaken):
-                self._unbound = (key, taken.generation)
-                return taken
-            attached = self._owners.attach(taken)
-            if attached is not None:
-                answer, cluster = attached
-                self._clusters[answer.job_id] = cluster
-                return answer
-            time.sleep(_JOB_POLL_S)
+        taken = self._owners.claim(key, self._current().deployment_id, job_id)
+        if isinstance(taken, KeyTaken):
+            self._unbound = (key, taken.generation)
+            return taken
+        answer, cluster = taken
+        self._clusters[answer.job_id] = cluster
+        return answer
 
     def _current(self) -> ApplicationSubmit:
         """The submit under way; a new one for every further job."""
@@ -282,10 +279,39 @@ class YarnDeployer:
         submit.accepted = True
         # the JVM has done its work, and the processor and memory it takes are wanted elsewhere
         self._closing = in_background(self._services.close, "close-client")
-        web_address = cluster.application().tracking_url
+        self._tell_web_page(cluster)
+        return cluster
+
+    def _tell_web_page(self, cluster: ApplicationCluster) -> None:
+        try:
+            web_address = cluster.application().tracking_url
+        except YarnError as error:
+            # the job runs, whatever the ResourceManager says just now
+            LOG.info("No address of the web page: %s", error)
+            return
         if web_address:
             self._note(f"Web page: {web_address}")
-        return cluster
+
+    def leave(self, application: ApplicationCluster) -> None:
+        """The user waits no longer for an application: it goes on, or ends if that is what he wants."""
+        application_id = application.application_id
+        kill = f"yarn application -kill {application_id}"
+        if not self._services.configuration.get(client.SHUTDOWN_ON_ATTACHED_EXIT):
+            self._note(f"The application goes on; end it with: {kill}")
+            return
+        self._note(f"Ending application {application_id}.")
+        try:
+            application.gateway().shut_down_cluster()
+        except YarnflowError as error:
+            self._note(f"It does not answer ({error}); end it with: {kill}")
+
+    def _awaited_job(self, cluster: ApplicationCluster) -> JobId:
+        """As :meth:`_first_job`; an interrupt does not leave the application without a word."""
+        try:
+            return self._first_job(cluster)
+        except KeyboardInterrupt:
+            self.leave(cluster)
+            raise
 
     def _first_job(self, cluster: ApplicationCluster) -> JobId:
         """Wait for the first job of the program.
@@ -298,8 +324,9 @@ class YarnDeployer:
         while True:
             try:
                 jobs = cluster.gateway().list_jobs()
-            except (RpcUnavailable, HaError):
-                result = cluster.directory.read_result()
+            except (RpcUnavailable, RpcTimeout, HaError):
+                cluster.forget_address()
+                result = _left_result(cluster)
                 if result is not None and result.details is not None:
                     return result.details.overview.job_id
                 failure = cluster.failure()
@@ -425,38 +452,32 @@ class SessionClient:
             return self._session.gateway().submit_job(submission)
         owners = JobOwners(self._services, self._note)
         deployment_id = self._session.directory.deployment_id
-        while True:
-            taken = owners.keys.take(
-                submission.job_key, deployment_id, submission.job_id, owners.is_live
-            )
-            if not isinstance(taken, KeyTaken):
-                attached = owners.attach(taken)
-                if attached is None:
-                    time.sleep(_JOB_POLL_S)
-                    continue
-                self._clusters[attached[0].job_id] = attached[1]
-                return attached[0]
-            try:
-                answer = self._session.gateway().submit_job(submission)
-            except (RpcTimeout, RpcUnavailable, HaError):
-                # it may have been accepted: whoever wants the key next asks the session about the job
-                self._bind(owners, submission.job_key, taken)
-                raise
-            except YarnflowError:
-                owners.keys.release(submission.job_key, taken.generation)
-                raise
-            try:
-                bound = self._bind(owners, submission.job_key, taken)
-            except YarnflowError:
-                self._session.gateway().cancel_job(answer.job_id)
-                raise
-            if bound:
-                return answer
+        taken = owners.claim(submission.job_key, deployment_id, submission.job_id)
+        if not isinstance(taken, KeyTaken):
+            answer, cluster = taken
+            self._clusters[answer.job_id] = cluster
+            return answer
+        try:
+            answer = self._session.gateway().submit_job(submission)
+        except (RpcTimeout, RpcUnavailable, HaError):
+            # it may have been accepted: whoever wants the key next asks the session about the job
+            self._bind(owners, submission.job_key, taken)
+            raise
+        except YarnflowError:
+            owners.keys.release(submission.job_key, taken.generation)
+            raise
+        try:
+            bound = self._bind(owners, submission.job_key, taken)
+        except YarnflowError:
             self._session.gateway().cancel_job(answer.job_id)
-            raise DuplicateJob(
-                f"job key {submission.job_key} went to another submit, since this one took longer than "
-                "client.timeout; its job was canceled: submit again"
-            )
+            raise
+        if bound:
+            return answer
+        self._session.gateway().cancel_job(answer.job_id)
+        raise DuplicateJob(
+            f"job key {submission.job_key} went to another submit, since this one took longer than "
+            "client.timeout; its job was canceled: submit again"
+        )
 
     def _bind(self, owners: JobOwners, key: str, taken: KeyTaken) -> bool:
         return owners.keys.set_application(key, taken.generation, self._session.application_id)
@@ -540,6 +561,14 @@ def describe_submit(
     """
     services = yarn_services(configuration, os.environ)
     return YarnDeployer(services, mode, note, program_files).describe(request)
+
+
+def _left_result(cluster: ApplicationCluster) -> ApplicationResult | None:
+    try:
+        return cluster.directory.read_result()
+    except StorageError as error:
+        LOG.info("What application %s left: %s", cluster.application_id, error)
+        return None
 
 
 def _ignore(_: object) -> None:
