@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -17,10 +17,10 @@ from yarnflow.cli.main import main
 from yarnflow.client import shipping, yarn, yarn_services
 from yarnflow.client.applications import ApplicationCluster
 from yarnflow.core.json_codec import from_json
-from yarnflow.core.messages import JobSubmission, ProgramKind
+from yarnflow.core.messages import JobOverview, JobSubmission, ProgramKind
 from yarnflow.core.states import JobStatus
 from yarnflow.core.yarn import ApplicationState, ClusterLimits, DeploymentMode, FinalStatus
-from yarnflow.errors import YarnUnavailable
+from yarnflow.errors import LeadershipLost, YarnUnavailable
 from yarnflow.process.signals import ENDING
 from yarnflow.staging.deployment import Deployment
 
@@ -313,6 +313,18 @@ def test_stop_of_a_session_that_does_not_answer(world: World) -> None:
     assert main(["session", "start", "-d"]) == 0
     world.leave("application_1_0001:1")
     assert main(["session", "stop"]) == 72
+    assert world.yarn.killed == []
+    assert main(["session", "stop", "--force"]) == 0
+    assert world.yarn.killed == ["application_1_0001"]
+
+
+def test_stop_of_a_session_without_a_leader(world: World) -> None:
+    def nobody_leads() -> Sequence[JobOverview]:
+        raise LeadershipLost("ZooKeeper has no leader")
+
+    assert main(["session", "start", "-d"]) == 0
+    world.dispatchers["application_1_0001:1"].list_jobs = nobody_leads  # type: ignore[method-assign]
+    assert main(["session", "stop"]) == 61
     assert world.yarn.killed == []
     assert main(["session", "stop", "--force"]) == 0
     assert world.yarn.killed == ["application_1_0001"]

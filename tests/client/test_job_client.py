@@ -21,6 +21,7 @@ from yarnflow.errors import (
     JobCanceled,
     JobError,
     JobFailed,
+    LeadershipLost,
     ProgramNotFound,
     ResourceError,
     RpcTimeout,
@@ -302,12 +303,13 @@ def test_replace_the_job_that_has_the_key() -> None:
     assert any(_Taken.OTHER in note for note in listener.notes)
 
 
-def test_replace_a_job_whose_cluster_is_about_to_end() -> None:
+@pytest.mark.parametrize("error", [RpcUnavailable("nobody listens"), LeadershipLost("standby")])
+def test_replace_a_job_whose_cluster_is_about_to_end(error: YarnflowError) -> None:
     dispatcher = _Taken()
 
     def gone(job_id: JobId) -> None:
         dispatcher.cancelled.append(job_id)
-        raise RpcUnavailable("nobody listens")
+        raise error
 
     dispatcher.cancel_job = gone  # type: ignore[method-assign]
     executor = ClusterExecutor(FakeConnection(dispatcher), {}, Listener(), job_key="k", on_existing="replace")

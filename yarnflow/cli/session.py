@@ -28,7 +28,7 @@ from yarnflow.cli.view import View, make_view
 from yarnflow.config.configuration import Configuration
 from yarnflow.config.options import client, yarn
 from yarnflow.core.yarn import Application, DeploymentMode
-from yarnflow.errors import ApplicationFailed, InvalidOption, JobError, RpcError, YarnflowError
+from yarnflow.errors import ApplicationFailed, HaError, InvalidOption, JobError, RpcError, YarnflowError
 
 if TYPE_CHECKING:
     from yarnflow.client.applications import ApplicationCluster
@@ -147,8 +147,8 @@ def end_session(services: YarnServices, session: ApplicationCluster, force: bool
     ------
     JobError
         It has live jobs and is not to be ended by force.
-    RpcError
-        Its JobManager does not answer, and it is not to be ended by force.
+    RpcError, HaError
+        Its JobManager does not answer, or none leads, and it is not to be ended by force.
     """
     try:
         live = [job for job in session.gateway().list_jobs() if not job.status.terminal]
@@ -158,7 +158,7 @@ def end_session(services: YarnServices, session: ApplicationCluster, force: bool
                 f"session {session.application_id} has live jobs: {jobs}; cancel them first, or use --force"
             )
         session.gateway().shut_down_cluster()
-    except RpcError:
+    except (RpcError, HaError):
         if not force:
             raise
         session.kill()

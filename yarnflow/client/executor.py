@@ -22,7 +22,7 @@ from yarnflow.config.option import Scope
 from yarnflow.config.options import OPTIONS_BY_KEY, PASSED_THROUGH
 from yarnflow.core.ids import JobId, VertexId
 from yarnflow.core.messages import JobSubmission, JobSubmitted, ProgramKind
-from yarnflow.errors import DuplicateJob, JobError, ProgramNotFound, RpcError, YarnflowError
+from yarnflow.errors import DuplicateJob, HaError, JobError, ProgramNotFound, RpcError, YarnflowError
 from yarnflow.graph.codec import job_graph_to_json
 from yarnflow.graph.job_graph import JobGraph, JobVertex
 
@@ -230,8 +230,8 @@ class ClusterExecutor:
                 )
             try:
                 self._end_existing(answer.job_id, name)
-            except RpcError:
-                # its cluster may be about to end
+            except (RpcError, HaError):
+                # its cluster may be about to end, or another master to lead
                 if time.monotonic() >= give_up_s:
                     raise
                 time.sleep(_RETRY_S)
