@@ -34,7 +34,11 @@ def leader(epoch: int, address: str = "node7:1") -> MasterRole:
 
 class World:
     def __init__(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.deployment = replace(deployment(), mode=DeploymentMode.APPLICATION)
+        self.deployment = replace(
+            deployment(),
+            mode=DeploymentMode.APPLICATION,
+            configuration={"high-availability.type": "zookeeper"},
+        )
         self.fs = MemoryFileSystem()
         prepare(self.fs, self.deployment.layout, self.fs.user)
         self.directory = ApplicationDirectory(

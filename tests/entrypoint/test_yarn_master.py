@@ -16,7 +16,7 @@ from yarnflow.core.states import JobStatus
 from yarnflow.core.yarn import DeploymentMode, FinalStatus
 from yarnflow.entrypoint import yarn_master
 from yarnflow.entrypoint.yarn_container import JOB_MANAGER_KEY
-from yarnflow.entrypoint.yarn_end import End
+from yarnflow.entrypoint.yarn_end import End, first_end
 from yarnflow.entrypoint.yarn_master import YarnMaster
 from yarnflow.errors import ResourceError, StorageUnavailable, UserCodeError, YarnflowError
 from yarnflow.process.clock import SystemClock
@@ -211,10 +211,32 @@ def test_without_hdfs_yarn_is_told_and_the_janitor_stays(world: World) -> None:
     def refuse(*arguments: Any, **named: Any) -> None:
         raise StorageUnavailable("HDFS is in safe mode")
 
+    world.deployment = replace(world.deployment, configuration={"client.timeout": "0 s"})
     world.files = SimpleNamespace(write=refuse, delete=refuse, read=refuse, list=refuse)
     assert world.run() == 0
     assert world.application.said[-1] == (FinalStatus.FAILED, "HDFS is in safe mode")
     assert not world.dismissed
+
+
+def test_a_start_waits_for_hdfs(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A NameNode that is in safe mode for a moment ends nobody's job."""
+    monkeypatch.setattr(yarn_master, "_RETRY_S", 0.01)
+    keys = JobKeys(world.fs, world.deployment.layout, SystemClock())
+    mine = keys.take("k", "0123456789abcdef", "1" * 32, lambda holder: False)
+    assert isinstance(mine, KeyTaken)
+    world.deployment = replace(world.deployment, job_key="k", key_generation=mine.generation)
+    refused: list[str] = []
+
+    def refuse_once(operation: str, path: str) -> None:
+        what = f"{operation} {path.rpartition('/')[2]}"
+        if operation in ("create", "write") and what not in refused:
+            refused.append(what)
+            raise StorageUnavailable("HDFS is in safe mode")
+
+    world.fs.before = refuse_once
+    assert world.run() == 0
+    assert world.application.said[-1] == (FinalStatus.SUCCEEDED, "")
+    assert "write connection.json" in refused and any("create" in what for what in refused)
 
 
 def test_if_yarn_cannot_be_told_the_exit_status_tells_skein(world: World) -> None:
@@ -275,9 +297,35 @@ def test_a_session_keeps_a_spare_driver_while_there_is_memory(
     assert cluster.steps == expected
 
 
-def test_a_killed_master_leaves_the_rest_to_the_janitor(world: World) -> None:
-    end = End(FinalStatus.UNDEFINED, "skein's ApplicationMaster has ended", at_once=True)
-    assert world.master()._finish(end) == 1
-    assert world.fs.status(DIRECTORY) is not None
-    assert world.application.said == []
+@pytest.mark.parametrize("sign", ["_terminated", "_abandoned"])
+def test_a_killed_master_leaves_the_rest_to_yarn_and_the_janitor(
+    world: World, monkeypatch: pytest.MonkeyPatch, sign: str
+) -> None:
+    """Nobody has canceled the job, and YARN may start the application anew."""
+    monkeypatch.setattr(yarn_master, "_CONTAINER_ENDS_S", 0.01)
+    master = world.master()
+    world.end = lambda cluster: getattr(master, sign)()
+    assert master.run() == 1
+    assert world.directory.read_result() is None and world.fs.status(DIRECTORY) is not None
+    assert not [said for said in world.application.said if isinstance(said[0], FinalStatus)]
     assert not world.dismissed
+
+
+def test_the_end_of_the_cluster_counts_though_the_container_is_taken_away(world: World) -> None:
+    master = world.master()
+    master._terminated()
+    master._ends.put(End(FinalStatus.KILLED, "job x was canceled", of_cluster=True))
+    master._abandoned()
+    assert master._finish(first_end(master._ends)) == 0
+    assert world.application.said[-1] == (FinalStatus.KILLED, "job x was canceled")
+
+
+def test_the_thread_that_talks_to_yarn_survives_everything(world: World) -> None:
+    master = world.master()
+    master._application = world.application  # type: ignore[assignment]
+
+    def broken(application: Any) -> None:
+        raise KeyError("whatever a library raises")
+
+    master._calls.put(broken)
+    master._next_call()

@@ -15,7 +15,6 @@ from yarnflow.core.provider import ProviderState, WorkerExit
 from yarnflow.core.states import JobStatus
 from yarnflow.core.yarn import Application, ApplicationState, FinalStatus
 from yarnflow.entrypoint import yarn_master
-from yarnflow.entrypoint.yarn_end import End
 from yarnflow.entrypoint.yarn_master import YarnMaster
 from yarnflow.errors import ResourceError
 from yarnflow.process.channel import MasterRole
@@ -93,9 +92,15 @@ def test_a_master_that_fails_ends_alone(world: HaWorld, others: list[str], writt
     assert (f"{DIRECTORY}/result.json" in world.application.files_at_finish) == written
 
 
-def test_a_killed_master_says_nothing_about_the_cluster(world: HaWorld) -> None:
-    world.master()._finish(End(FinalStatus.KILLED, "told to end", at_once=True))
-    assert world.application.files_at_finish == []
+def test_a_killed_master_says_nothing_about_the_cluster(
+    world: HaWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(yarn_master, "_CONTAINER_ENDS_S", 0.01)
+    master = world.master()
+    world.end = lambda cluster: master._terminated()
+    assert master.run() == 1
+    assert not [said for said in world.application.said if isinstance(said, tuple)]
+    assert world.directory.read_result() is None
 
 
 def test_nobody_leads_before_it_is_certain_that_the_job_may_run(world: HaWorld) -> None:
@@ -175,9 +180,12 @@ def test_workers_have_names_of_their_own_in_the_cluster(world: HaWorld) -> None:
     ]
 
 
-def test_what_a_role_needs_is_tried_again(world: HaWorld, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(yarn_master, "_ROLE_RETRY_S", 0.01)
-    add, failures = world.application.add_web_page, [ResourceError("not yet")]
+@pytest.mark.parametrize("error", [ResourceError("not yet"), ValueError("whatever a library raises")])
+def test_what_a_role_needs_is_tried_again(
+    world: HaWorld, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    monkeypatch.setattr(yarn_master, "_RETRY_S", 0.01)
+    add, failures = world.application.add_web_page, [error]
 
     def refuse_once(url: str) -> None:
         if failures:

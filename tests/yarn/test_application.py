@@ -54,6 +54,15 @@ def application(client: FakeClient) -> YarnApplication:
     return YarnApplication(client, "container_1", "taskmanager_3", YarnWorkers(client))
 
 
+@pytest.mark.parametrize("error", [ValueError("no such page"), KeyError("gone")])
+def test_what_the_application_master_refuses(
+    application: YarnApplication, client: FakeClient, error: Exception
+) -> None:
+    client.error = error
+    with pytest.raises(YarnError, match="application_1_0001 refused: "):
+        application.finish(FinalStatus.SUCCEEDED)
+
+
 @pytest.mark.parametrize(("asked", "told"), [(0.5, 0.5), (-1, 0.0), (7, 1.0)])
 def test_progress_is_within_bounds(
     application: YarnApplication, client: FakeClient, asked: float, told: float

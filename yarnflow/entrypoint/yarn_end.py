@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from queue import Empty, SimpleQueue
 from typing import Final
 
 from yarnflow.core.cluster_result import ClusterResult
@@ -55,6 +56,19 @@ def failed(error: YarnflowError) -> End:
     return End(FinalStatus.FAILED, str(error))
 
 
+def first_end(ends: SimpleQueue[End]) -> End:
+    """Wait for one; that of the cluster, if it is known by then, whatever else ends this master."""
+    end = ends.get()
+    while not end.of_cluster:
+        try:
+            other = ends.get_nowait()
+        except Empty:
+            break
+        if other.of_cluster:
+            end = other
+    return end
+
+
 def leave_result(end: End, directory: ApplicationDirectory, masters: Masters | None) -> None:
     """Write how the cluster ended, if this is its end.  Raises StorageError or YarnError.
 
@@ -63,7 +77,7 @@ def leave_result(end: End, directory: ApplicationDirectory, masters: Masters | N
     masters : Masters, optional
         The others, with high availability.
     """
-    if masters is not None and not end.of_cluster and (end.at_once or masters.others()):
+    if masters is not None and not end.of_cluster and masters.others():
         return
     directory.write_result(
         ApplicationResult(end.job_status or end.status.value, end.diagnostics, end.details)

@@ -33,6 +33,22 @@ LOG: Final = logging.getLogger(__name__)
 ListJobs = Callable[[str], Sequence[JobOverview]]
 
 
+def publish(role: MasterRole, container: Container, files: ApplicationDirectory) -> None:
+    """Tell clients where the JobManager that leads serves.  Raises StorageError."""
+    files.publish_connection(
+        Connection(
+            application_id=container.application_id,
+            address=role.address,
+            web_address=role.web_address,
+            leader_id=role.leader_id,
+            epoch=role.epoch,
+            started_ms=SystemClock().now_ms(),
+            highly_available=container.deployment.highly_available,
+        )
+    )
+    LOG.info("This master leads (epoch %d); its JobManager serves at %s.", role.epoch, role.address)
+
+
 class Leadership:
     """Acts on the roles of one master; called by one thread, apart from the end of the program.
 
@@ -104,18 +120,7 @@ class Leadership:
         if published is not None and published.epoch > role.epoch:
             LOG.warning("The master of application %s leads already.", published.application_id)
             return
-        files.publish_connection(
-            Connection(
-                application_id=self._container.application_id,
-                address=role.address,
-                web_address=role.web_address,
-                leader_id=role.leader_id,
-                epoch=role.epoch,
-                started_ms=SystemClock().now_ms(),
-                highly_available=True,
-            )
-        )
-        LOG.info("This master leads (epoch %d); its JobManager serves at %s.", role.epoch, role.address)
+        publish(role, self._container, files)
 
     def _run_program(self, role: MasterRole) -> None:
         jobs = self._list_jobs(role.address)

@@ -23,11 +23,12 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
-from yarnflow.config.options import cluster
+from yarnflow.config.options import client, cluster
 from yarnflow.config.options import ha as ha_options
 from yarnflow.config.options import memory
 from yarnflow.core.states import JobStatus
@@ -43,10 +44,10 @@ from yarnflow.entrypoint.yarn_container import (
     when_parent_ends,
     worker_name,
 )
-from yarnflow.entrypoint.yarn_end import End, end_of_cluster, failed, leave_result
-from yarnflow.entrypoint.yarn_leadership import Leadership
+from yarnflow.entrypoint.yarn_end import End, end_of_cluster, failed, first_end, leave_result
+from yarnflow.entrypoint.yarn_leadership import Leadership, publish
 from yarnflow.entrypoint.yarn_masters import Masters
-from yarnflow.errors import JobError, ResourceError, YarnflowError
+from yarnflow.errors import JobError, ResourceError, StorageUnavailable, YarnflowError
 from yarnflow.process.channel import JobStatusReport, MasterRole
 from yarnflow.process.clock import SystemClock
 from yarnflow.process.cluster import ClusterSupervisor
@@ -54,7 +55,7 @@ from yarnflow.process.commands import ProcessCommands
 from yarnflow.process.dirs import ClusterDirectory, read_json, write_json
 from yarnflow.process.logs import log_settings, set_up_logging
 from yarnflow.process.supervisor import Supervisor
-from yarnflow.staging.deployment import ApplicationDirectory, Connection
+from yarnflow.staging.deployment import ApplicationDirectory
 from yarnflow.staging.layout import SUBMISSION_FILE
 
 if TYPE_CHECKING:
@@ -63,12 +64,16 @@ if TYPE_CHECKING:
 
 LOG: Final = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
 START_TIMEOUT_S: Final = 120.0
 STOP_GRACE_S: Final = 2.0
 #: how often a session looks whether there is room for another spare driver
 _SPARE_INTERVAL_S: Final = 2.0
 #: before something is tried again that HDFS or the JobManager did not do
-_ROLE_RETRY_S: Final = 2.0
+_RETRY_S: Final = 2.0
+#: whoever ends a container ends its ApplicationMaster as well, within this time
+_CONTAINER_ENDS_S: Final = 2.0
 _PROGRESS: Final = {JobStatus.CREATED: 0.1, JobStatus.RUNNING: 0.5}
 
 
@@ -105,6 +110,8 @@ class YarnMaster:
         self._workers = LateWorkers(worker_name(container.application_id, "") if highly_available else "")
         self._ends: SimpleQueue[End] = SimpleQueue()
         self._ending = threading.Event()
+        #: skein's ApplicationMaster
+        self._parent_ended = threading.Event()
         #: what is to be told to YARN, by one thread
         self._calls: SimpleQueue[Callable[[YarnApplication], None]] = SimpleQueue()
         self._services: ContainerServices | None = None
@@ -130,7 +137,7 @@ class YarnMaster:
         except YarnflowError as error:
             self._ends.put(failed(error))
         threading.Thread(target=self._talk_to_yarn, name="yarn", daemon=True).start()
-        return self._finish(self._ends.get())
+        return self._finish(first_end(self._ends))
 
     # --- start ---------------------------------------------------------------
 
@@ -237,16 +244,30 @@ class YarnMaster:
         from yarnflow.staging.job_keys import JobKeys
 
         keys = JobKeys(services.fs, deployment.layout, SystemClock())
-        bound = keys.set_application(
-            deployment.job_key, deployment.key_generation, self._container.application_id
+        key, generation = deployment.job_key, deployment.key_generation
+        mine = self._await_storage(
+            lambda: keys.set_application(key, generation, self._container.application_id)
+            and keys.is_newest(key, generation)
         )
-        if not bound or not keys.is_newest(deployment.job_key, deployment.key_generation):
+        if not mine:
             raise JobError(
                 f"job key {deployment.job_key} was taken over by another submit; this job does not run"
             )
         if self._waits_for_key and not self._ending.is_set():
             assert self._cluster is not None
             self._cluster.start_job_manager()
+
+    def _await_storage(self, action: Callable[[], T]) -> T:
+        """Do what needs HDFS; a NameNode that has just been started must not end the application."""
+        deadline_s = time.monotonic() + self._configuration.get(client.CLIENT_TIMEOUT_MS) / 1000
+        while True:
+            try:
+                return action()
+            except StorageUnavailable as error:
+                if self._ending.is_set() or time.monotonic() >= deadline_s:
+                    raise
+                LOG.warning("%s; trying again", error)
+                self._ending.wait(_RETRY_S)
 
     def _publish(
         self, application: YarnApplication, services: ContainerServices, key: _Background
@@ -259,17 +280,11 @@ class YarnMaster:
         application.publish(JOB_MANAGER_KEY, address.encode("ascii"))
         served = read_json(self._directory.jobmanager_file) or {}
         web_address = str(served.get("web_address", ""))
-        self._application_directory(services).publish_connection(
-            Connection(
-                application_id=self._container.application_id,
-                address=address,
-                web_address=web_address,
-                leader_id=str(served.get("leader_id", "")),
-                epoch=int(served.get("epoch", 0)),
-                started_ms=SystemClock().now_ms(),
-            )
+        leads = MasterRole(
+            True, address, web_address, str(served.get("leader_id", "")), int(served.get("epoch", 0))
         )
-        LOG.info("JobManager serves at %s.", address)
+        files = self._application_directory(services)
+        self._await_storage(lambda: publish(leads, self._container, files))
         if self._deployment.mode is DeploymentMode.APPLICATION:
             from yarnflow.entrypoint import application_program
 
@@ -287,16 +302,17 @@ class YarnMaster:
 
     def _next_call(self) -> None:
         try:
-            call = self._calls.get(timeout=_SPARE_INTERVAL_S)
-        except Empty:
-            self._keep_spare()
-            return
-        if self._application is None:
-            return
-        try:
-            call(self._application)
+            try:
+                call = self._calls.get(timeout=_SPARE_INTERVAL_S)
+            except Empty:
+                self._keep_spare()
+                return
+            if self._application is not None:
+                call(self._application)
         except YarnflowError as error:
             LOG.warning("YARN could not be told: %s", error)
+        except Exception:  # without this thread the application would never end
+            LOG.exception("YARN could not be told")
 
     def _keep_spare(self) -> None:
         """Have the next job's driver ready, or that for a lost one, as long as there is memory for it."""
@@ -327,10 +343,14 @@ class YarnMaster:
         try:
             directory = self._application_directory(self._await_services())
             self._leadership.changed(role, directory, application.add_web_page)
-        except YarnflowError as error:
-            LOG.warning("What follows from this master's role is tried again: %s", error)
+        except Exception as error:  # a leader that is not published could never be reached
+            LOG.warning(
+                "What follows from this master's role is tried again: %s",
+                error,
+                exc_info=None if isinstance(error, YarnflowError) else error,
+            )
             again = threading.Timer(
-                _ROLE_RETRY_S,
+                _RETRY_S,
                 lambda: self._calls.put(lambda application: self._act_on(role, application)),
             )
             again.daemon = True
@@ -343,10 +363,16 @@ class YarnMaster:
             return self._services
 
     def _terminated(self) -> None:
-        self._ends.put(End(FinalStatus.KILLED, "the ApplicationMaster was told to end", at_once=True))
+        """Not the user's cancel of a job: YARN takes the container away, and knows itself why.
+
+        After a ``yarn application -kill`` it has called the application KILLED; when it is the node that
+        goes, it may have another attempt in mind, which a final status would prevent.
+        """
+        self._ends.put(End(FinalStatus.UNDEFINED, "the ApplicationMaster was told to end", at_once=True))
 
     def _abandoned(self) -> None:
         """skein's ApplicationMaster has ended without us: YARN has given the containers up."""
+        self._parent_ended.set()
         self._ends.put(End(FinalStatus.UNDEFINED, "skein's ApplicationMaster has ended", at_once=True))
 
     # --- end -----------------------------------------------------------------
@@ -358,7 +384,9 @@ class YarnMaster:
             self._cluster.stop(0.0 if end.at_once else STOP_GRACE_S)
         self._supervisor.stop(0.0)
         if end.status is FinalStatus.UNDEFINED:
-            # whether there will be another attempt is YARN's decision; the janitor waits for it
+            # whether there will be another attempt is YARN's decision; the janitor waits for it.  As long as
+            # skein's ApplicationMaster lives, it takes our end for that of the application
+            self._parent_ended.wait(_CONTAINER_ENDS_S)
             return 1
         told = self._tell_yarn(end)
         if told and self._clean_up():

@@ -145,6 +145,10 @@ class YarnApplication:
             ) from error
         except exceptions.SkeinError as error:
             raise YarnError(f"skein's ApplicationMaster of {self.application_id}: {error}") from error
+        except (KeyError, ValueError) as error:  # what gRPC's statuses of the ApplicationMaster become
+            raise YarnError(
+                f"skein's ApplicationMaster of {self.application_id} refused: {error}"
+            ) from error
 
 
 _WORDS: Final = {
