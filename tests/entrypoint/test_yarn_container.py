@@ -20,6 +20,7 @@ from yarnflow.core.json_codec import to_json
 from yarnflow.core.yarn import DeploymentMode
 from yarnflow.entrypoint import application_program
 from yarnflow.entrypoint.yarn_container import Container, append_output, enter, when_parent_ends
+from yarnflow.entrypoint.yarn_services import container_services
 from yarnflow.errors import ConfigError
 from yarnflow.staging.deployment import Deployment
 from yarnflow.staging.layout import StagingLayout
@@ -184,3 +185,10 @@ def test_jobs_of_one_name_have_the_keys_of_their_applications(key: str) -> None:
     )
     # whatever the program calls its jobs, a run finds the state of the same job of the run before
     assert [executor.key_for(name) for name in ("rows", "sums", "rows")] == [key, f"{key}#2", f"{key}#3"]
+
+
+def test_shared_directories_in_place_of_hdfs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("core-site.xml", "yarn-site.xml"):
+        (tmp_path / name).write_text("<configuration/>")
+    monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))
+    assert container_services(deployment()).fs.uri == "file://"

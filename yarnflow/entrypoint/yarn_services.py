@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from yarnflow.config.hadoop_conf import HadoopConf
 from yarnflow.core.ports import FileSystem
-from yarnflow.fs.webhdfs import WebHdfsFileSystem
+from yarnflow.fs import open_file_system
 from yarnflow.staging.deployment import Deployment
 from yarnflow.yarn.rest import ResourceManagerRest
 
@@ -27,11 +27,11 @@ def container_services(deployment: Deployment) -> ContainerServices:
     Raises
     ------
     YarnUnavailable
-        Hadoop's configuration did not come with the container.
+        Hadoop's configuration did not come with the container, or names no file system that can be used.
     """
     conf = HadoopConf.load(os.environ)
     return ContainerServices(
         conf,
-        WebHdfsFileSystem(conf, deployment.user),
+        open_file_system(conf, deployment.user),
         ResourceManagerRest(conf.resource_manager_web_addresses(), deployment.user),
     )
