@@ -97,7 +97,7 @@ def _errors(capsys: pytest.CaptureFixture[str]) -> list[str]:
         (["submit", "elsewhere.py"], 21, "elsewhere.py does not exist (looked in "),
         (["submit", "{late}"], 24, "RuntimeError: after the job"),
         (["submit", "-t", "remote", "-Dtaskmanager.memory.process.size=2g", "{program}"], 12, "TaskManagers"),
-        (["submit", "-m", "h:1", "-D", "heartbeat.timeout=60s", "{script}"], 12, "-D heartbeat.timeout"),
+        (["submit", "-m", "h:1", "-D", "heartbeat.timeout=60s", "{script}"], 12, "heartbeat.timeout (-D)"),
         (["submit", "-m", "nowhere", "{program}"], 12, "expected host:port"),
         (["submit", "-d", "{program}"], 12, "cannot be detached"),
         (["submit", "-pyfs", "/none.py", "{script}"], 21, "/none.py"),

@@ -142,10 +142,37 @@ def test_application_id_alone_means_the_session(world: World) -> None:
 
 def test_options_of_a_running_session_are_refused(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     world.yarn.add("application_1_5000", "5" * 16, mode=M.SESSION)
-    option = "-Dtaskmanager.memory.process.size=2g"
-    assert main(["submit", "-t", "yarn-session", option, "script.py"]) == 12
-    assert "TaskManagers" in capsys.readouterr().err
-    assert main(["submit", "-d", "-t", "yarn-per-job", option, "script.py"]) == 0
+    for option in (["-Dtaskmanager.memory.process.size=2g"], ["-ys", "3"], ["-ytm", "2g"]):
+        assert main(["submit", "-yid", "application_1_5000", *option, "script.py"]) == 12
+        assert "TaskManagers" in capsys.readouterr().err
+        assert main(["submit", "-d", "-t", "yarn-per-job", *option, "script.py"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("flags", "key"),
+    [
+        (["-pyarch", "a.zip"], "yarn.ship-archives"),
+        (["-Dyarn.ship-files=a"], "yarn.ship-files"),
+        (["-yD", "python.environment=/env"], "python.environment"),
+        (["-yqu", "fast"], "yarn.application.queue"),
+        (["-yjm", "2g"], "jobmanager.memory.process.size"),
+    ],
+)
+@pytest.mark.parametrize("target", ["local", "remote", "yarn-session"])
+def test_options_of_an_application_are_refused_where_none_is_made(
+    target: str, flags: list[str], key: str, world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["submit", "-t", target, *flags, "script.py"]) == 12
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"{key} (" in line and target in line
+
+
+def test_what_stands_in_the_file_is_for_all_targets(world: World, tmp_path: Path) -> None:
+    world.yarn.add("application_1_5000", "5" * 16, mode=M.SESSION)
+    world.serve("application_1_5000", "5" * 16)
+    lines = ("yarn.ship-files: a", "yarn.application.queue: fast", "taskmanager.numberOfTaskSlots: 3")
+    (tmp_path / "conf" / "yarnflow-conf.yaml").write_text("\n".join(lines) + "\n")
+    assert main(["submit", "-d", "--conf-dir", "conf", "-t", "yarn-session", "script.py"]) == 0
 
 
 def test_application_mode_runs_the_program_there(world: World, capsys: pytest.CaptureFixture[str]) -> None:

@@ -29,7 +29,7 @@ from yarnflow.cli.view import OutputPump, View, make_view
 from yarnflow.client.cluster import ClusterConnection
 from yarnflow.client.executor import ClusterExecutor, script_submission, shipped_options
 from yarnflow.client.program import Program, load_program, run_main
-from yarnflow.client.targets import Target, find_target, refuse_cluster_options
+from yarnflow.client.targets import Target, find_target, refuse_unread_options
 from yarnflow.config.configuration import Configuration
 from yarnflow.config.option import AnyOption
 from yarnflow.config.options import client, cluster, job, memory, yarn
@@ -174,8 +174,7 @@ def run_program(
             f"a {target.name} cluster ends with its command, so its jobs cannot be detached; "
             "leave -d out, or submit to a standalone cluster with -m host:port"
         )
-    if not target.deploys:
-        refuse_cluster_options(configuration)
+    refuse_unread_options(target, configuration)
     configuration, check_graph = with_state(configuration, target.name)
     terminate_as_interrupt()
     view = make_view(refresh_ms=configuration.get(client.VIEW_REFRESH_MS), verbose=verbose)
@@ -237,7 +236,7 @@ def describe_program(program: Program, configuration: Configuration, files: tupl
         The target asks nothing of YARN.
     """
     target = find_target(configuration.get(client.TARGET))
-    if target.mode is None or not target.deploys:
+    if target.mode is None or not target.deploys_on_yarn:
         raise InvalidOption(
             f"--dry-run shows the application that a submit makes on YARN; target {target.name} makes none"
         )

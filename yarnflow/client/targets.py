@@ -39,7 +39,12 @@ class Target:
     @property
     def deploys(self) -> bool:
         """Each submit makes a cluster of its own, so the cluster's options are taken from it."""
-        return self.owned or self.mode in (DeploymentMode.PER_JOB, DeploymentMode.APPLICATION)
+        return self.owned or self.deploys_on_yarn
+
+    @property
+    def deploys_on_yarn(self) -> bool:
+        """Each submit makes an application on YARN."""
+        return self.mode in (DeploymentMode.PER_JOB, DeploymentMode.APPLICATION)
 
     @property
     def runs_programs(self) -> bool:
@@ -181,10 +186,14 @@ _READ_BY_CLIENTS: Final[frozenset[AnyOption]] = frozenset(
 )
 
 
-def refuse_cluster_options(configuration: Configuration) -> None:
-    """Refuse ``-D`` options that only a cluster's own processes read, for one that runs already.
+#: what a user types for one command, in whatever form
+_TYPED: Final = ("-D", "command line")
 
-    Those of ``yarnflow-conf.yaml`` are passed over: the file is for everybody.
+
+def refuse_unread_options(target: Target, configuration: Configuration) -> None:
+    """Refuse options that were typed for this submit and that nobody would read.
+
+    Those of ``yarnflow-conf.yaml`` and of the environment are passed over: they are for every command.
 
     Raises
     ------
@@ -192,13 +201,19 @@ def refuse_cluster_options(configuration: Configuration) -> None:
         The message names the first of them.
     """
     for option in ALL_OPTIONS:
-        if (
-            option.scope in (Scope.CLUSTER, Scope.TASK_MANAGER)
-            and option not in _READ_BY_CLIENTS
-            and configuration.source_of(option) == "-D"
-        ):
-            owner = "TaskManagers" if option.scope is Scope.TASK_MANAGER else "JobManager and TaskManagers"
+        source = configuration.source_of(option)
+        if source not in _TYPED:
+            continue
+        if option.scope is Scope.DEPLOYMENT and not target.deploys_on_yarn:
             raise InvalidOption(
-                f"-D {option.key}: an option of the cluster, which runs already and does not take it from a "
-                f"job; set it in yarnflow-conf.yaml of its {owner} and start them again"
+                f"{option.key} ({source}): an option of an application on YARN, and target {target.name} "
+                "makes none; leave it out, or submit with -t yarn-per-job or yarn-application"
+            )
+        of_task_managers = option.scope is Scope.TASK_MANAGER
+        of_cluster = of_task_managers or option.scope is Scope.CLUSTER
+        if of_cluster and not target.deploys and option not in _READ_BY_CLIENTS:
+            owner = "TaskManagers" if of_task_managers else "JobManager and TaskManagers"
+            raise InvalidOption(
+                f"{option.key} ({source}): an option of the cluster, which runs already and does not take it "
+                f"from a job; set it in yarnflow-conf.yaml of its {owner} and start them again"
             )

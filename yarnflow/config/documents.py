@@ -37,8 +37,9 @@ An unknown key is an error, not ignored. Keys that begin with `spark.` are hande
 Durations: `500 ms`, `10 s`, `5 min`, `1 h`, `2 d`, `PT1M30S`; no unit means milliseconds. Memory sizes:
 `1728m`, `1 gb`; units are powers of 1024, no unit means bytes.
 
-Scope says who reads an option: `client` the command that submits, `cluster` the cluster's processes at their
-start, `taskmanager` a TaskManager at its start, `job` each job, with the values it was submitted with.
+Scope says who reads an option: `client` the command that submits, `deployment` a command that makes
+an application on YARN, `cluster` the cluster's processes at their start, `taskmanager` a TaskManager at its
+start, `job` each job, with the values it was submitted with.
 """
 _YAML_HEAD: Final = """\
 # Configuration of yarnflow. {generated}

@@ -18,6 +18,8 @@ class Scope(Enum):
     """Whose behaviour an option changes."""
 
     CLIENT = "client"
+    #: the application on YARN that a command makes
+    DEPLOYMENT = "deployment"
     CLUSTER = "cluster"
     TASK_MANAGER = "taskmanager"
     JOB = "job"

@@ -57,7 +57,7 @@ JVM_METASPACE_MIB: Final[ConfigOption[int]] = declare.memory(
 JOBMANAGER_PROCESS_SIZE_MIB: Final[ConfigOption[int]] = declare.memory(
     "jobmanager.memory.process.size",
     "640m",
-    Scope.CLIENT,
+    Scope.DEPLOYMENT,
     "Memory of the JobManager on YARN: its Python processes and skein's ApplicationMaster. The master's "
     "container has this and driver.memory.process.size for each of yarn.appmaster.drivers.",
 )

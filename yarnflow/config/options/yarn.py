@@ -8,6 +8,7 @@ from yarnflow.config import declare
 from yarnflow.config.option import ConfigOption, Scope
 
 _CLIENT = Scope.CLIENT
+_DEPLOYMENT = Scope.DEPLOYMENT
 _CLUSTER = Scope.CLUSTER
 
 APPLICATION_ID: Final[ConfigOption[str]] = declare.string(
@@ -19,44 +20,44 @@ APPLICATION_ID: Final[ConfigOption[str]] = declare.string(
 APPLICATION_NAME: Final[ConfigOption[str]] = declare.string(
     "yarn.application.name",
     "",
-    _CLIENT,
+    _DEPLOYMENT,
     "Name of the application in YARN; empty = the job's name, or \"yarnflow session\".",
 )
 APPLICATION_QUEUE: Final[ConfigOption[str]] = declare.string(
     "yarn.application.queue",
     "default",
-    _CLIENT,
+    _DEPLOYMENT,
     "Queue the application is submitted to.",
 )
 APPLICATION_NODE_LABEL: Final[ConfigOption[str]] = declare.string(
     "yarn.application.node-label",
     "",
-    _CLIENT,
+    _DEPLOYMENT,
     "Node label for the ApplicationMaster, and for the TaskManagers unless they have their own.",
 )
 TASKMANAGER_NODE_LABEL: Final[ConfigOption[str]] = declare.string(
     "yarn.taskmanager.node-label",
     "",
-    _CLIENT,
+    _DEPLOYMENT,
     "Node label for the TaskManagers' containers; empty = that of the application.",
 )
 APPLICATION_PRIORITY: Final[ConfigOption[int]] = declare.integer(
     "yarn.application.priority",
     -1,
-    _CLIENT,
+    _DEPLOYMENT,
     "Priority among the applications of the queue; -1 = YARN's default.",
     at_least=-1,
 )
 TAGS: Final[ConfigOption[str]] = declare.string(
     "yarn.tags",
     "",
-    _CLIENT,
+    _DEPLOYMENT,
     "Further tags of the application in YARN, separated by commas.",
 )
 APPLICATION_ATTEMPTS: Final[ConfigOption[int]] = declare.integer(
     "yarn.application-attempts",
     1,
-    _CLIENT,
+    _DEPLOYMENT,
     "How often YARN may start the ApplicationMaster. YARN ends all containers of a failed attempt, and "
     "without high availability the next one starts the job anew.",
     at_least=1,
@@ -64,21 +65,21 @@ APPLICATION_ATTEMPTS: Final[ConfigOption[int]] = declare.integer(
 CONTAINER_VCORES: Final[ConfigOption[int]] = declare.integer(
     "yarn.containers.vcores",
     -1,
-    _CLIENT,
+    _DEPLOYMENT,
     "Virtual cores of a TaskManager's container; -1 = its number of slots.",
     at_least=-1,
 )
 MASTER_VCORES: Final[ConfigOption[int]] = declare.integer(
     "yarn.appmaster.vcores",
     1,
-    _CLIENT,
+    _DEPLOYMENT,
     "Virtual cores of the ApplicationMaster's container, in which JobManager and drivers run.",
     at_least=1,
 )
 SESSION_DRIVERS: Final[ConfigOption[int]] = declare.integer(
     "yarn.appmaster.drivers",
     -1,
-    _CLIENT,
+    _DEPLOYMENT,
     "Drivers the ApplicationMaster's container has memory for, and so jobs that can run at the same time: "
     "each one needs driver.memory.process.size. -1 = 1, in a session 2.",
     at_least=-1,
@@ -86,14 +87,14 @@ SESSION_DRIVERS: Final[ConfigOption[int]] = declare.integer(
 SHIP_FILES: Final[ConfigOption[str]] = declare.string(
     "yarn.ship-files",
     "",
-    _CLIENT,
+    _DEPLOYMENT,
     "Files (local, or URIs YARN's nodes can read), separated by ; or , for the working directory of every "
     "container.",
 )
 SHIP_ARCHIVES: Final[ConfigOption[str]] = declare.string(
     "yarn.ship-archives",
     "",
-    _CLIENT,
+    _DEPLOYMENT,
     "Archives (.zip, .tar, .tar.gz, .tgz; local, or URIs), separated by ; or , unpacked in the working "
     "directory of every container. path#name unpacks into the directory name.",
 )
@@ -113,26 +114,26 @@ FILE_REPLICATION: Final[ConfigOption[int]] = declare.integer(
 MASTER_HEARTBEAT_INTERVAL_MS: Final[ConfigOption[int]] = declare.duration(
     "yarn.heartbeat.interval",
     "1 s",
-    _CLIENT,
+    _DEPLOYMENT,
     "Time between two calls of the ApplicationMaster to YARN's ResourceManager. Requests for containers "
     "wait for the next one.",
 )
 VIEW_ACLS: Final[ConfigOption[str]] = declare.string(
     "yarn.view.acls",
     "",
-    _CLIENT,
+    _DEPLOYMENT,
     "Users and groups that may see the application: user1,user2 group1,group2.",
 )
 MODIFY_ACLS: Final[ConfigOption[str]] = declare.string(
     "yarn.modify.acls",
     "",
-    _CLIENT,
+    _DEPLOYMENT,
     "Users and groups that may kill the application: user1,user2 group1,group2.",
 )
 PYTHON_ENVIRONMENT: Final[ConfigOption[str]] = declare.string(
     "python.environment",
     "",
-    _CLIENT,
+    _DEPLOYMENT,
     "Python environment of all containers: a directory that exists on every node, or an archive made by "
     "`yarnflow env pack` (local or a URI). Empty = the directory of the environment that submits.",
 )
