@@ -272,7 +272,7 @@ def test_arguments_of_the_job_manager(world: World) -> None:
     arguments = FakeCluster.made[0].arguments
     given = arguments["job_manager_arguments"]
     assert given[given.index("--mode") + 1] == "yarn-per-job"
-    assert given[given.index("--expected-workers") + 1] == "3"
+    assert arguments["expected_workers"] == 3
     assert given[given.index("--submission") + 1].endswith("/submission.json")
     assert arguments["drivers"] == 2
 

@@ -126,10 +126,10 @@ def test_a_standby_does_not_ask_for_the_key(world: HaWorld) -> None:
 
 @pytest.mark.parametrize(
     ("mode", "spares", "steps", "workers"),
-    [("cold", 0, ["jobmanager"], "0"), ("warm", 1, ["spare", "jobmanager"], "0"), ("hot", 1, None, "3")],
+    [("cold", 0, ["jobmanager"], 0), ("warm", 1, ["spare", "jobmanager"], 0), ("hot", 1, None, 3)],
 )
 def test_what_a_standby_has_ready(
-    world: HaWorld, mode: str, spares: int, steps: list[str] | None, workers: str
+    world: HaWorld, mode: str, spares: int, steps: list[str] | None, workers: int
 ) -> None:
     options = {**world.deployment.configuration, "high-availability.standby-mode": mode}
     world.deployment = replace(
@@ -138,8 +138,7 @@ def test_what_a_standby_has_ready(
     assert world.master(standby=True).run() == 0
     cluster = FakeCluster.made[-1]
     assert steps is None or cluster.steps[: len(steps)] == steps
-    given = cluster.arguments["job_manager_arguments"]
-    assert given[given.index("--expected-workers") + 1] == workers
+    assert cluster.arguments["expected_workers"] == workers
 
 
 def test_a_spare_driver_takes_the_place_of_one_that_is_used(world: HaWorld) -> None:

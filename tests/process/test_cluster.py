@@ -25,6 +25,7 @@ from yarnflow.process.channel import SupervisorLink
 from yarnflow.process.cluster import ClusterSupervisor
 from yarnflow.process.commands import ProcessCommands
 from yarnflow.process.dirs import open_cluster_directory
+from yarnflow.process.leftovers import MARK_ENVIRONMENT
 
 
 @pytest.fixture
@@ -35,9 +36,13 @@ def world() -> World:
 class NoWorkers:
     """Starts TaskManagers somewhere else."""
 
+    def __init__(self) -> None:
+        self.canceled: list[int] = []
+
     def request_workers(self, count: int) -> None: ...
 
     def cancel_requests(self, count: int) -> int:
+        self.canceled.append(count)
         return 0
 
     def release_worker(self, worker_id: str) -> None: ...
@@ -54,11 +59,13 @@ class Ends:
         )
         self.results: list[ClusterResult] = []
         self.failures: list[YarnflowError] = []
+        self.workers = NoWorkers()
         self.cluster = ClusterSupervisor(
             self.directory,
             commands,
-            worker_owner=NoWorkers(),
+            worker_owner=self.workers,
             job_manager_arguments=("--mode", "yarn-per-job"),
+            expected_workers=2 if highly_available else 0,
             drivers=1,
             on_end=self.results.append,
             on_failure=self.failures.append,
@@ -167,6 +174,23 @@ def test_a_dead_job_manager_is_started_again_at_once_and_drivers_run_on(
     ends.close()
 
 
+@pytest.mark.parametrize(("known", "expects", "canceled"), [(True, False, [1]), (False, True, [])])
+def test_requests_of_the_last_job_manager_are_withdrawn_or_its_successors(
+    world: World, tmp_path: Path, known: bool, expects: bool, canceled: list[int]
+) -> None:
+    """Never both, or it would wait for TaskManagers nobody asks for any more."""
+    ends = Ends(world, tmp_path, highly_available=True)
+    assert ends.job_manager.spec.command[-2:] == ("--expected-workers", "2")
+    serve(ends)
+    if known:
+        ends.cluster.provider_state(ProviderState(1, "", ("w1",)))
+    ends.job_manager.end(-9)
+    world.run_scheduled()
+    assert ("--expected-workers" in world.children[-1].spec.command) == expects
+    assert ends.workers.canceled == canceled
+    ends.close()
+
+
 def test_it_is_started_more_slowly_when_it_crashes_again_and_again(world: World, tmp_path: Path) -> None:
     ends = Ends(world, tmp_path, highly_available=True)
     serve(ends)
@@ -238,7 +262,7 @@ def test_ended_processes_are_told_when_nothing_of_them_runs(world: World, tmp_pa
     ends.cluster.start_spare_driver(1600)
     launch(ends)
     spec = world.children[1].spec
-    (name,) = (key for key in spec.environment if key.endswith("LOG_FILE"))
+    name = MARK_ENVIRONMENT
     # a session of its own, as a driver's JVM has
     left = subprocess.Popen(
         [sys.executable, "-c", "import sys; print(flush=True); sys.stdin.read()"],
@@ -257,4 +281,17 @@ def test_ended_processes_are_told_when_nothing_of_them_runs(world: World, tmp_pa
     left.wait(10)
     left.stdout.close()
     assert ends.processes.get(timeout=10) == 1001
+    ends.close()
+
+
+def test_a_job_manager_that_was_started_again_does_not_hide_the_end_of_the_first(
+    world: World, tmp_path: Path
+) -> None:
+    ends = Ends(world, tmp_path, highly_available=True)
+    ends.directory.jobmanager_file.write_text("{}")
+    ends.job_manager.end(-9)
+    assert ends.processes.get(timeout=10) == 1000
+    world.scheduled.pop()[1]()
+    first, second = (child.spec.environment[MARK_ENVIRONMENT] for child in world.children)
+    assert first != second
     ends.close()

@@ -125,6 +125,26 @@ def test_one_of_two_is_withdrawn() -> None:
     assert w.canceled == [(1, 1)]
 
 
+def test_withdrawals_count_though_the_next_one_fails() -> None:
+    """Else the JobManager would wait for a request that is gone."""
+    w = Watched(initial=3)
+    w.step()
+    kill = w.client.kill_container
+
+    def kill_one(worker_id: str) -> None:
+        if "KILLED" in w.client.states():
+            raise ConnectionError("the ApplicationMaster is busy")
+        kill(worker_id)
+
+    w.client.kill_container = kill_one  # type: ignore[method-assign]
+    assert w.workers.cancel_requests(2) is None
+    w.step()
+    assert w.canceled == [] and w.client.states() == ["REQUESTED", "REQUESTED", "KILLED"]
+    w.client.kill_container = kill  # type: ignore[method-assign]
+    w.step()
+    assert w.canceled == [(2, 2)] and w.client.states() == ["REQUESTED", "KILLED", "KILLED"]
+
+
 def test_what_was_granted_just_now_is_not_withdrawn() -> None:
     w = Watched(initial=1)
     w.step()

@@ -146,7 +146,6 @@ class YarnMaster:
         deployment = self._deployment
         write_json(self._directory.conf_file, self._configuration.to_dict())
         arguments = ["--mode", deployment.mode.value]
-        arguments += ["--expected-workers", str(self._initial_task_managers)]
         if deployment.mode is DeploymentMode.PER_JOB:
             arguments += ["--submission", str(self._container.directory / SUBMISSION_FILE)]
         self._cluster = ClusterSupervisor(
@@ -154,6 +153,7 @@ class YarnMaster:
             ProcessCommands(self._directory.path, self._directory.conf_file, self._container.secret_file),
             worker_owner=self._workers,
             job_manager_arguments=arguments,
+            expected_workers=self._initial_task_managers,
             drivers=deployment.drivers,
             understudies=(
                 deployment.spare_drivers if self._configuration.get(ha_options.STANDBY_MODE) == "hot" else 0

@@ -35,7 +35,7 @@ from yarnflow.process.clock import SystemClock
 from yarnflow.process.commands import ProcessCommands
 from yarnflow.process.dirs import ClusterDirectory, read_json
 from yarnflow.process.driver_queue import DriverQueue
-from yarnflow.process.leftovers import await_nothing_left
+from yarnflow.process.leftovers import MARK_ENVIRONMENT, await_nothing_left, new_mark
 from yarnflow.process.logs import LOG_FILE_ENVIRONMENT
 from yarnflow.process.pools import DriverPool, WorkerPool
 from yarnflow.process.spawn import ProcessSpec
@@ -79,6 +79,8 @@ class ClusterSupervisor:
         :meth:`worker_exited`, :meth:`requests_canceled` and :meth:`provider_state`.
     job_manager_arguments : sequence of str
         Further arguments of the JobManager, see :mod:`yarnflow.entrypoint.jobmanager`.
+    expected_workers : int
+        TaskManagers that somebody has asked the owner of workers for already.
     drivers : int
         Drivers there is memory for, and so jobs; 0 = no limit.
     understudies : int
@@ -109,6 +111,7 @@ class ClusterSupervisor:
         workers: int = 0,
         worker_owner: WorkerOwner | None = None,
         job_manager_arguments: Sequence[str] = (),
+        expected_workers: int = 0,
         drivers: int = 0,
         understudies: int = 0,
         on_job_status: Callable[[JobStatusReport], None] | None = None,
@@ -141,6 +144,7 @@ class ClusterSupervisor:
         self._clock: Clock = clock or SystemClock()
         self._link: JobManagerLink | None = None
         self._max_workers = workers
+        self._expected_workers = expected_workers
         self._worker_owner = worker_owner
         self._stopping = False
         #: JobManagers started so far, and when the last one was
@@ -196,14 +200,18 @@ class ClusterSupervisor:
             before.close()
         self._starts += 1
         self._started_ms = self._clock.monotonic_ms()
+        # later ones find them granted, or the requests are withdrawn
+        inherits = self._starts > 1 and self._provider_state is not None
+        expected = 0 if inherits else self._expected_workers
+        arguments = (*self._arguments, *(("--expected-workers", str(expected)) if expected else ()))
         try:
             self._supervisor.start(
                 JOB_MANAGER,
                 lambda: ProcessSpec(
                     name=JOB_MANAGER,
-                    command=(*self._commands.job_manager(fd, self._max_workers), *self._arguments),
+                    command=(*self._commands.job_manager(fd, self._max_workers), *arguments),
                     log_file=self._directory.logs / f"{JOB_MANAGER}.out",
-                    environment={LOG_FILE_ENVIRONMENT: str(log_file)},
+                    environment={LOG_FILE_ENVIRONMENT: str(log_file), **new_mark()},
                     pass_fds=(fd,),
                 ),
                 NEVER,
@@ -213,9 +221,9 @@ class ClusterSupervisor:
             theirs.close()
         link.start()
         if self._highly_available:
-            self._tell_what_is_there(link)
+            self._tell_what_is_there(link, inherits)
 
-    def _tell_what_is_there(self, link: JobManagerLink) -> None:
+    def _tell_what_is_there(self, link: JobManagerLink, inherits: bool) -> None:
         """What a new JobManager has not seen happen."""
         link.running_drivers([DriverId(driver_id) for driver_id in self.drivers.running()])
         for end in list(self._driver_ends):
@@ -223,7 +231,7 @@ class ClusterSupervisor:
         state = self._provider_state
         if state is not None:
             link.provider_state(state)
-            if state.ungranted and self._starts > 1 and self._worker_owner is not None:
+            if state.ungranted and inherits and self._worker_owner is not None:
                 # nobody keeps books of what its predecessor asked for
                 self._worker_owner.cancel_requests(state.ungranted)
         if self._program_end is not None:
@@ -314,7 +322,8 @@ class ClusterSupervisor:
         told = self._on_process_ended
         if told is None:
             return
-        mark = f"{LOG_FILE_ENVIRONMENT}={child.spec.environment.get(LOG_FILE_ENVIRONMENT, '')}"
+        # of this start only: a JobManager that was started again must not hide its predecessor's end
+        mark = f"{MARK_ENVIRONMENT}={child.spec.environment[MARK_ENVIRONMENT]}"
 
         def tell() -> None:
             if await_nothing_left(child.pid, mark):

@@ -152,7 +152,11 @@ class YarnWorkers:
                 releases.pop(0)
             while cancels:
                 asked, withdrawn = cancels[0]
-                withdrawn += self._withdraw(asked - withdrawn)
+                for worker_id in self._withdrawable(asked - withdrawn):
+                    if self._kill(worker_id, self._withdrawn):
+                        withdrawn += 1
+                        # what fails next does not undo this one
+                        cancels[0] = asked, withdrawn
                 cancels.pop(0)
                 for listener in self._cancel_listeners:
                     listener(asked, withdrawn)
@@ -208,26 +212,26 @@ class YarnWorkers:
     def _containers(self, states: tuple[str, ...]) -> list[Any]:
         return list(self._client.get_containers(services=[TASK_MANAGER_SERVICE], states=list(states)))
 
-    def _withdraw(self, count: int) -> int:
+    def _withdrawable(self, count: int) -> list[str]:
+        """Up to ``count`` requests that are still open, the youngest first."""
         self._look()
-        youngest_first = sorted(
-            (c for c in self._live.values() if _state_of(c) in _OPEN), key=lambda c: -int(c.instance)
-        )
-        for container in youngest_first[:count]:
-            self._kill(container.id, self._withdrawn)
-        return min(count, len(youngest_first))
+        opened = [c for c in self._live.values() if _state_of(c) in _OPEN and c.id not in self._withdrawn]
+        opened.sort(key=lambda c: -int(c.instance))
+        return [str(c.id) for c in opened[:count]]
 
-    def _kill(self, worker_id: str, why: set[str]) -> None:
+    def _kill(self, worker_id: str, why: set[str]) -> bool:
+        """End a container; False when it has ended, or was to be ended for this reason before."""
         if worker_id not in self._live:
             self._look()
         if worker_id not in self._live or worker_id in why:
-            return
+            return False
         try:
             self._client.kill_container(worker_id)
         except (KeyError, ValueError) as error:
             # it ended meanwhile
             _log.info("container %s could not be given back: %s", worker_id, error)
         why.add(worker_id)
+        return True
 
     def _ended(self, container: Any) -> None:
         worker_id = str(container.id)
