@@ -92,6 +92,22 @@ def test_a_damaged_file_is_named(
     goes_on(spark, taken[0], tmp_path / "job2")
 
 
+def test_nothing_of_a_savepoint_is_left_out(
+    spark: SparkSession, tmp_path: Path, taken: tuple[Input, Path]
+) -> None:
+    """As a query named ``a/b`` would be, which has no directory of its own."""
+    manifest = read_manifest(taken[1])
+    (position,) = manifest.positions
+    settings, target = RestoreSettings(str(taken[1])), str(tmp_path / "job2/checkpoint")
+    rewrite_manifest(taken[1], replace(manifest, positions=(replace(position, query="a/counts"),)))
+    with pytest.raises(SavepointInvalid, match="belongs to no query"):
+        restore(spark, settings, target, None)
+    rewrite_manifest(taken[1], replace(manifest, files=()))
+    with pytest.raises(SavepointInvalid, match="no files of query counts"):
+        restore(spark, settings, target, None)
+    assert not (tmp_path / "job2").exists()
+
+
 def test_a_program_that_does_not_fit_is_refused(
     spark: SparkSession, tmp_path: Path, taken: tuple[Input, Path]
 ) -> None:

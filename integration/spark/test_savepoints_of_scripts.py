@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -20,7 +20,9 @@ from yarnflow.core.checkpoint_messages import (
     CheckpointOutcome,
     RestoreSettings,
 )
+from yarnflow.core.ids import JobId
 from yarnflow.core.program_shape import ProgramShape
+from yarnflow.core.savepoint import METADATA_FILE, SavepointMetadata, to_bytes
 from yarnflow.errors import LeaseLost, StorageError, YarnflowError
 from yarnflow.spark.progress import ProgressCollector
 from yarnflow.spark.savepoints import restore
@@ -55,25 +57,34 @@ def _nothing_left_running(spark: SparkSession) -> Iterator[None]:
 class ScriptJob:
     """A script in this process; main runs in this thread, so what else happens does so beside it."""
 
-    def __init__(self, spark: SparkSession, directory: Path, options: str, source: Input, out: Path) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        directory: Path,
+        options: str,
+        source: Input,
+        out: Path,
+        text: str = SCRIPT,
+        progress: ProgressCollector | None = None,
+    ) -> None:
         spark.conf.unset("spark.sql.streaming.checkpointLocation")
-        text = SCRIPT.replace("OPTIONS", options)
+        text = text.replace("OPTIONS", options)
         self.program = ScriptProgram(
             spark,
             {"job.py": text.encode()},
             ["job.py", str(source.directory), str(out)],
             directory,
             str(directory / "checkpoint"),
-            ProgressCollector(),
+            progress or ProgressCollector(),
         )
         self.outcomes: list[CheckpointOutcome] = []
 
-    def run(self, *orders: CheckpointOrder, after: Path) -> None:
-        """Run to the end; once a file is there, the orders are given, and then the job is canceled."""
+    def run(self, *orders: CheckpointOrder, after: Callable[[], bool]) -> None:
+        """Run to the end; once it is time, the orders are given, and then the job is canceled."""
 
         def give() -> None:
             try:
-                wait_until(after.exists, str(after))
+                wait_until(after, "the time for the orders")
                 for order in orders:
                     self.outcomes.append(self.program.take_checkpoint(order))
             finally:
@@ -100,7 +111,7 @@ def test_stopped_with_a_savepoint_and_gone_on(spark: SparkSession, tmp_path: Pat
     commits = tmp_path / "job1/checkpoint/copy/commits"
     checkpoint = CheckpointOrder(1, CheckpointKind.CHECKPOINT)
     stop = savepoint(tmp_path / "savepoint", AfterSavepoint.STOP)
-    job.run(checkpoint, stop, savepoint(tmp_path / "late", AfterSavepoint.STOP), after=commits / "2")
+    job.run(checkpoint, stop, savepoint(tmp_path / "late", AfterSavepoint.STOP), after=(commits / "2").exists)
     first, stopped, late = job.outcomes
     assert (first.failure, stopped.failure, late.failure) == ("", "", "the job has ended")
     last = stopped.positions[0].batch_id
@@ -113,10 +124,14 @@ def test_stopped_with_a_savepoint_and_gone_on(spark: SparkSession, tmp_path: Pat
     )
     assert state is not None
     job = ScriptJob(spark, tmp_path / "job2", NAMED, source, out)
-    job.run(after=tmp_path / "job2/checkpoint/copy/commits/15")
-    # Spark's own file sink lists in its log what counts
-    rows = spark.read.parquet(str(out)).select("n").collect()
-    assert Counter(row.n for row in rows) == Counter(range(source.written))
+
+    def numbers() -> Counter[int]:
+        # Spark's own file sink lists in its log what counts
+        return Counter(row.n for row in spark.read.parquet(str(out)).select("n").collect())
+
+    # a file that was listed when the query was stopped is read with the next one: not one batch each
+    job.run(after=lambda: len(numbers()) == source.written)
+    assert numbers() == Counter(range(source.written))
     assert read_manifest(tmp_path / "savepoint").program.kind == "SCRIPT"
 
 
@@ -128,12 +143,82 @@ def test_what_a_script_cannot_do_is_said(spark: SparkSession, tmp_path: Path) ->
     job.run(
         savepoint(tmp_path / "s", AfterSavepoint.DRAIN),
         savepoint(tmp_path / "s", AfterSavepoint.CONTINUE),
-        after=own / "commits/0",
+        after=(own / "commits/0").exists,
     )
     drained, placed = (outcome.failure for outcome in job.outcomes)
     assert "stop without --drain" in drained
     assert re.search("copy keeps its checkpoint in .*own.* leave out the option checkpointLocation", placed)
     assert not (tmp_path / "s").exists()
+
+
+def test_queries_of_another_session_are_the_jobs_as_well(spark: SparkSession, tmp_path: Path) -> None:
+    source, out = Input(tmp_path / "in"), tmp_path / "out"
+    text = SCRIPT.replace("getOrCreate()", "getOrCreate().newSession()")
+    # main ends at once: the job is its queries
+    text = text.replace("query.awaitTermination()", "")
+    progress = ProgressCollector()
+    job = ScriptJob(spark, tmp_path / "job1", NAMED, source, out, text, progress)
+    commits = tmp_path / "job1/checkpoint/copy/commits"
+    job.run(savepoint(tmp_path / "savepoint", AfterSavepoint.STOP), after=(commits / "0").exists)
+    assert job.outcomes[0].failure == ""
+    assert [position.query for position in job.outcomes[0].positions] == ["copy"]
+    assert [query.query for query in progress.snapshot()] == ["copy"]
+
+
+def test_no_query_starts_while_the_job_is_stopped(spark: SparkSession, tmp_path: Path) -> None:
+    """Its rows would be in the output and not in the savepoint."""
+    source, out = Input(tmp_path / "in"), tmp_path / "out"
+    again = (
+        "import pathlib\n"
+        "try:\n"
+        "    late = numbers.writeStream.format('parquet').queryName('late')\n"
+        "    late.option('path', sys.argv[2] + '2').start()\n"
+        "except Exception as error:\n"
+        "    pathlib.Path(sys.argv[2] + '.refused').write_text(str(error))\n"
+    )
+    job = ScriptJob(spark, tmp_path / "job1", NAMED, source, out, SCRIPT + again)
+    commits = tmp_path / "job1/checkpoint/copy/commits"
+    job.run(savepoint(tmp_path / "savepoint", AfterSavepoint.STOP), after=(commits / "0").exists)
+    assert [position.query for position in job.outcomes[0].positions] == ["copy"]
+    assert "no query starts any more" in (tmp_path / "out.refused").read_text()
+    assert not (tmp_path / "job1/checkpoint/late").exists()
+
+
+def test_names_that_find_no_place_are_refused(spark: SparkSession, tmp_path: Path) -> None:
+    source = Input(tmp_path / "in")
+    job = ScriptJob(
+        spark, tmp_path / "job", NAMED.replace('"copy"', '"sources"'), source, tmp_path / "out"
+    )
+    after = (tmp_path / "job/checkpoint/sources/commits/0").exists
+    job.run(savepoint(tmp_path / "s", AfterSavepoint.CONTINUE), after=after)
+    assert "'sources' cannot be told from other files" in job.outcomes[0].failure
+
+
+def test_a_query_with_a_place_of_its_own_goes_on_there(spark: SparkSession, tmp_path: Path) -> None:
+    """The next run of a job that FAILED starts from its newest checkpoint without being asked."""
+    source, out, own = Input(tmp_path / "in"), tmp_path / "out", tmp_path / "own"
+    options = f'{NAMED}.option("checkpointLocation", {str(own)!r})'
+    job = ScriptJob(spark, tmp_path / "job", options, source, out)
+    job.run(CheckpointOrder(1, CheckpointKind.CHECKPOINT), after=(own / "commits/0").exists)
+    manifest = SavepointMetadata(
+        checkpoint_id=1,
+        kind=CheckpointKind.CHECKPOINT,
+        job_id=JobId("5" * 32),
+        job_name="job",
+        job_key="",
+        created_ms=0,
+        yarnflow_version="0",
+        program=ProgramShape("SCRIPT"),
+        positions=job.outcomes[0].positions,
+        files=(),
+    )
+    chk = tmp_path / "job/checkpoint/chk-1"
+    chk.mkdir(parents=True)
+    (chk / METADATA_FILE).write_bytes(to_bytes(manifest))
+    target = tmp_path / "job2/checkpoint"
+    state = restore(spark, RestoreSettings(str(chk)), str(target), ProgramShape("SCRIPT"))
+    assert state is not None
+    assert [path.name for path in target.iterdir() if not path.name.startswith(".")] == ["restored.json"]
 
 
 def test_a_stop_that_cannot_be_saved_fails_the_job(

@@ -164,8 +164,18 @@ class _Restore:
         by_part: dict[str, dict[str, SavepointFile]] = {}
         for file in manifest.files:
             part, _, path = file.path.partition("/")
-            if part in names:
-                by_part.setdefault(part, {})[path] = file
+            if part not in names:
+                raise SavepointInvalid(
+                    f"{root}/{file.path} belongs to no query of the savepoint's manifest; "
+                    "start from another one"
+                )
+            by_part.setdefault(part, {})[path] = file
+        for position in manifest.positions:
+            if position.batch_id >= 0 and query_directory(position.query) not in by_part:
+                raise SavepointInvalid(
+                    f"{root} has no files of query {position.query}, which had committed batch "
+                    f"{position.batch_id}; start from another one"
+                )
         return [
             _Part(f"{root}/{part}", names[part], tuple(expected), expected)
             for part, expected in by_part.items()
@@ -180,6 +190,11 @@ class _Restore:
             parts.append(_Part(f"{job}/{SOURCES_DIRECTORY}", SOURCES_DIRECTORY, collections, {}))
         for position in manifest.positions:
             directory = f"{job}/{_directory_name(position)}"
+            if manifest.program.kind == "SCRIPT" and self._is_elsewhere(position, job, directory):
+                logger.info(
+                    "Query %s goes on in %s, as its program says.", position.query, position.directory
+                )
+                continue
             if is_drained(self._files, directory):
                 raise _drained(root)
             committed = committed_batch(self._files, directory)
@@ -198,6 +213,12 @@ class _Restore:
                 ) from error
             parts.append(_Part(directory, _directory_name(position), paths, {}))
         return parts
+
+    def _is_elsewhere(self, position: QueryPosition, job: str, directory: str) -> bool:
+        """Whether a script keeps the query's state at a place of its own, where it looks for it again."""
+        files = self._files
+        below = f"{files.qualified(position.directory)}/".startswith(f"{files.qualified(job)}/")
+        return not below and not files.exists(directory) and files.exists(position.directory)
 
     # --- bringing it ----------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 Decides how a script's ``main`` meets the driver's session and what its end means.  The session
 is there already: ``SparkSession.builder.getOrCreate()`` and ``SparkContext()`` return it whatever
 master or name the script asks for, and ``stop()`` ends the script's queries but not the session.
+Sessions that the script makes beside it are as good.
 Streaming queries that are still active when main returns are waited for.  Never restarts
 anything.  Flink counterpart: application mode's ``PackagedProgram``.
 """
@@ -31,8 +32,9 @@ from yarnflow.errors import (
     YarnflowError,
 )
 from yarnflow.spark.checkpoint_job import Fence, JobIdentity, no_fence
-from yarnflow.spark.progress import ProgressCollector
+from yarnflow.spark.progress import ProgressCollector, listen
 from yarnflow.spark.script_checkpoints import ScriptCheckpoints
+from yarnflow.spark.script_queries import ScriptQueries
 from yarnflow.spark.user_errors import map_spark_error, map_texts, user_traceback_of
 
 logger = logging.getLogger(__name__)
@@ -88,8 +90,14 @@ class ScriptProgram:
         self._fence = fence
         self._stopped = threading.Event()
         self._canceled = threading.Event()
+        self._queries = ScriptQueries(spark, self._prepare)
         self._checkpoints = ScriptCheckpoints(
-            spark, job or JobIdentity.nobody(), checkpoint_dir.rstrip("/"), fence, self._canceled
+            spark,
+            self._queries,
+            job or JobIdentity.nobody(),
+            checkpoint_dir.rstrip("/"),
+            fence,
+            self._canceled,
         )
         self._lock = threading.Lock()
         self._main_runs = False
@@ -113,8 +121,7 @@ class ScriptProgram:
                 self._spark.sparkContext.addPyFile(str(target))
         self._compile()
         self._progress.forget_failures()
-        if self._checkpoint_dir and not self._spark.conf.get("spark.sql.streaming.checkpointLocation", None):
-            self._spark.conf.set("spark.sql.streaming.checkpointLocation", self._checkpoint_dir)
+        self._keep_checkpoints_of(self._spark)
 
     def await_end(self) -> None:
         """Run main here, in the main thread, then wait for the queries it left active.
@@ -133,7 +140,7 @@ class ScriptProgram:
         code = self._compile()
         with (
             _program_environment(self._argv, self.path),
-            _kept_session(self._spark, self._stop_queries, self._fence),
+            _kept_session(self._spark, self._queries, self._fence),
         ):
             try:
                 self._run_main(code)
@@ -146,7 +153,7 @@ class ScriptProgram:
                 if not self._stopped.is_set():
                     raise
             finally:
-                self._stop_queries()
+                self._queries.stop()
                 # of threads that main left behind
                 self._cancel_jobs()
                 # the job's directory may be gone once this returns
@@ -170,21 +177,34 @@ class ScriptProgram:
         CheckpointOutcome
             With ``failure`` set if it could not be done.
         """
-        return self._checkpoints.take(order, self._stopped.set, self._halt)
+        return self._checkpoints.take(order, self._begin_to_stop, self._halt)
 
     def query_directory(self, query_id: str, name: str) -> str:
         """Where a query's checkpoint lies (a URI); empty when it has ended."""
         return self._checkpoints.directory_of(query_id)
 
-    def _halt(self) -> None:
+    def _begin_to_stop(self) -> None:
         self._stopped.set()
-        self._stop_queries()
+        self._queries.refuse()
+
+    def _halt(self) -> None:
+        self._begin_to_stop()
+        self._queries.stop()
         self._cancel_jobs()
         if not self._main_ended.wait(_GRACE_S):
             with self._lock:
                 if self._main_runs:
                     # what Ctrl-C does in a terminal: ends sleeps and waits wherever main is
                     signal.pthread_kill(_main_thread_ident(), signal.SIGINT)
+
+    def _prepare(self, session: Any) -> None:
+        """A session that the script has made beside the driver's, before its first query starts."""
+        listen(session, self._progress)
+        self._keep_checkpoints_of(session)
+
+    def _keep_checkpoints_of(self, session: Any) -> None:
+        if self._checkpoint_dir and not session.conf.get("spark.sql.streaming.checkpointLocation", None):
+            session.conf.set("spark.sql.streaming.checkpointLocation", self._checkpoint_dir)
 
     def _compile(self) -> types.CodeType:
         source = self._files[self._argv[0]]
@@ -258,16 +278,9 @@ class ScriptProgram:
 
     def _active_queries(self) -> list[Any]:
         try:
-            return list(self._spark.streams.active)
+            return self._queries.active()
         except Exception as error:
             raise map_spark_error(error) from error
-
-    def _stop_queries(self) -> None:
-        try:
-            for query in self._spark.streams.active:
-                query.stop()
-        except Exception as error:
-            logger.info("A query could not be stopped: %s", error)
 
     def _cancel_jobs(self) -> None:
         try:
@@ -326,19 +339,18 @@ def _program_environment(argv: Sequence[str], path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _kept_session(spark: Any, stop_queries: Callable[[], None], fence: Fence) -> Iterator[None]:
-    """While a script runs there is one session, which it can neither replace nor stop."""
+def _kept_session(spark: Any, queries: ScriptQueries, fence: Fence) -> Iterator[None]:
+    """While a script runs it can neither replace nor stop the session, and its queries are known."""
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
     context = spark.sparkContext
-    originals = (SparkSession.stop, SparkContext.stop, SparkContext.__init__, DataStreamWriter.foreachBatch)
     owner = os.getpid()
 
     def stop(self: Any) -> None:
         if os.getpid() == owner:
-            stop_queries()
+            queries.stop()
 
     def init(self: Any, *args: Any, **kwargs: Any) -> None:
         # a second context is an error in Spark; a script that makes its own gets the driver's
@@ -350,14 +362,29 @@ def _kept_session(spark: Any, stop_queries: Callable[[], None], fence: Fence) ->
             fence()
             function(frame, batch_id)
 
-        return originals[3](self, fenced)
+        return spark_foreach_batch(self, fenced)
 
-    classes: tuple[Any, Any, Any] = (SparkSession, SparkContext, DataStreamWriter)
-    classes[0].stop = stop
-    classes[1].stop = stop
-    classes[1].__init__ = init
-    classes[2].foreachBatch = foreach_batch
+    def known(begin: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(begin)
+        def start(self: Any, *args: Any, **kwargs: Any) -> Any:
+            return queries.start(self._spark, lambda: begin(self, *args, **kwargs))
+
+        return start
+
+    spark_foreach_batch = DataStreamWriter.foreachBatch
+    replacements: list[tuple[type, str, Any]] = [
+        (SparkSession, "stop", stop),
+        (SparkContext, "stop", stop),
+        (SparkContext, "__init__", init),
+        (DataStreamWriter, "foreachBatch", foreach_batch),
+        (DataStreamWriter, "start", known(DataStreamWriter.start)),
+        (DataStreamWriter, "toTable", known(DataStreamWriter.toTable)),
+    ]
+    originals = [(cls, name, getattr(cls, name)) for cls, name, _ in replacements]
+    for cls, name, replacement in replacements:
+        setattr(cls, name, replacement)
     try:
         yield
     finally:
-        classes[0].stop, classes[1].stop, classes[1].__init__, classes[2].foreachBatch = originals
+        for cls, name, original in originals:
+            setattr(cls, name, original)

@@ -22,11 +22,15 @@ from yarnflow.core.checkpoint_messages import (
     CheckpointOutcome,
 )
 from yarnflow.core.program_shape import ProgramShape
+from yarnflow.core.savepoint import checkpoint_id_of
 from yarnflow.errors import CheckpointFailed, YarnflowError
 from yarnflow.spark.checkpoint_job import Fence, JobIdentity
 from yarnflow.spark.hadoop_files import HadoopFiles
 from yarnflow.spark.positions import committed_batch, planned_batch, read_position
 from yarnflow.spark.savepoint_writer import QueryState, SavepointWriter, Written, outcome_of
+from yarnflow.spark.savepoints import RESTORED_FILE
+from yarnflow.spark.script_queries import ScriptQueries
+from yarnflow.spark.sources import SOURCES_DIRECTORY
 from yarnflow.spark.user_errors import map_spark_error
 
 logger = logging.getLogger(__name__)
@@ -50,6 +54,8 @@ class ScriptCheckpoints:
     Parameters
     ----------
     spark : SparkSession
+    queries : ScriptQueries
+        What the script runs.
     job : JobIdentity
     job_dir : str
         Below which named queries keep their checkpoints.
@@ -60,9 +66,16 @@ class ScriptCheckpoints:
     """
 
     def __init__(
-        self, spark: Any, job: JobIdentity, job_dir: str, fence: Fence, canceled: threading.Event
+        self,
+        spark: Any,
+        queries: ScriptQueries,
+        job: JobIdentity,
+        job_dir: str,
+        fence: Fence,
+        canceled: threading.Event,
     ) -> None:
         self._spark = spark
+        self._script = queries
         self._job = job
         self._job_dir = job_dir
         self._fence = fence
@@ -79,7 +92,7 @@ class ScriptCheckpoints:
 
     def directory_of(self, query_id: str) -> str:
         """Checkpoint directory of an active query; else empty."""
-        query = self._spark.streams.get(query_id)
+        query = self._script.get(query_id)
         return _directory(query) if query is not None else ""
 
     def take(
@@ -90,9 +103,10 @@ class ScriptCheckpoints:
         Parameters
         ----------
         stopping : callable
-            Called before the queries are stopped: main's errors mean nothing from then on.
+            Called before the queries are stopped: none starts from then on, and main's errors mean
+            nothing.
         halt : callable
-            Ends main.
+            Stops the queries and ends main.
         """
         with self._lock:
             try:
@@ -136,7 +150,7 @@ class ScriptCheckpoints:
         """Those that run, and those that ended and must not begin anew in a job that starts from here."""
         found = {
             _directory(query): _ScriptQuery(query.name or "", _directory(query), query)
-            for query in self._spark.streams.active
+            for query in self._script.active()
         }
         root = files.qualified(self._job_dir)
         for entry in files.entries(self._job_dir):
@@ -157,6 +171,11 @@ class ScriptCheckpoints:
                 raise CheckpointFailed(
                     f"the query with its checkpoint in {query.directory} has no name by which it could be "
                     "found again; give it one with queryName()"
+                )
+            if not _has_own_place(query.name):
+                raise CheckpointFailed(
+                    f"the query {query.name!r} cannot be told from other files of the job by its name; "
+                    "give it another one with queryName(), without '/'"
                 )
             if query.directory != f"{root}/{query.name}":
                 raise CheckpointFailed(
@@ -192,12 +211,18 @@ class ScriptCheckpoints:
         began = time.monotonic()
         for query in queries:
             self._await_commit(files, query, committed_batch(files, query.directory) + 1)
-        stopping()
         stopped = time.monotonic()
         try:
-            for query in queries:
-                if query.query is not None:
-                    query.query.stop()
+            stopping()
+            try:
+                # with those that main has started meanwhile
+                queries = self._queries(files)
+                self._refuse(order, queries)
+                for query in queries:
+                    if query.query is not None:
+                        query.query.stop()
+            finally:
+                halt()
             states = [self._state(files, query, True) for query in queries]
             written: Written = writer.write(order, states, self._check)
             self._ended = True
@@ -206,8 +231,6 @@ class ScriptCheckpoints:
             mapped = map_spark_error(error)
             self.failure = CheckpointFailed(f"stopped, but the savepoint failed: {mapped.message}")
             raise
-        finally:
-            halt()
         waited_ms = int((stopped - began) * 1000)
         return outcome_of(order, states, written, waited_ms, _since_ms(stopped))
 
@@ -231,6 +254,12 @@ class ScriptCheckpoints:
     def _check(self) -> None:
         if self._canceled.is_set():
             raise CheckpointFailed("the job is being stopped")
+
+
+def _has_own_place(name: str) -> bool:
+    """Whether a query's directory is called like nothing else in a job's directory."""
+    others = (".", "..", SOURCES_DIRECTORY, RESTORED_FILE)
+    return "/" not in name and name not in others and checkpoint_id_of(name) is None
 
 
 def _directory(query: Any) -> str:
