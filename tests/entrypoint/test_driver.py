@@ -7,13 +7,15 @@ import os
 import select
 import subprocess
 import sys
+from pathlib import Path
 from typing import Final
 
 import pytest
 
 from yarnflow.config.configuration import Configuration
-from yarnflow.entrypoint.driver import driver_settings
-from yarnflow.errors import LeaseLost, error_from_exit
+from yarnflow.entrypoint.driver import driver_jvm_flags, driver_settings
+from yarnflow.errors import InvalidOption, LeaseLost, error_from_exit
+from yarnflow.spark.java import JavaRuntime
 
 #: far above what any of these steps takes
 LIMIT_S: Final = 20.0
@@ -67,3 +69,13 @@ def test_an_earlier_driver_is_waited_for_until_zookeeper_has_given_it_up() -> No
     session = {"high-availability.zookeeper.client.session-timeout": "40 s"}
     assert driver_settings(Configuration.from_dict(session, "test")).lease_timeout_ms == 120_000
     assert driver_settings(Configuration.empty()).lease_timeout_ms == 30_000
+
+
+def test_jvm_options_are_read_as_a_shell_does() -> None:
+    java = JavaRuntime(Path("/java"), "17.0.15", "PATH")
+    options = {"spark.driver.extraJavaOptions": "-Da='b c' -XX:+UseG1GC", "driver.class-data-sharing": "off"}
+    flags = driver_jvm_flags(java, Configuration.from_dict(options, "test"))
+    assert flags[-2:] == ["-Da=b c", "-XX:+UseG1GC"]
+    broken = Configuration.from_dict({"spark.driver.extraJavaOptions": "-Da='b"}, "test")
+    with pytest.raises(InvalidOption, match="spark.driver.extraJavaOptions.*No closing quotation"):
+        driver_jvm_flags(java, broken)

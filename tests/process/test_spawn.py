@@ -133,3 +133,16 @@ def test_unknown_program(tmp_path: Path) -> None:
 
 def test_tail_of_missing_file(tmp_path: Path) -> None:
     assert tail(tmp_path / "none") == ""
+
+
+def test_a_whole_environment_is_not_added_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OF_THE_PARENT", "1")
+    for whole, left in ((True, "no"), (False, "1")):
+        out = tmp_path / f"out-{whole}"
+        environment = {"PATH": os.environ["PATH"]}
+        command = ("sh", "-c", "echo ${OF_THE_PARENT:-no}")
+        child = spawn(
+            ProcessSpec("c", command, log_file=out, environment=environment, whole_environment=whole)
+        )
+        assert child.wait(WAIT_S) == 0
+        assert out.read_text().strip() == left

@@ -60,7 +60,7 @@ def test_the_epoch_is_no_watermark() -> None:
 
 def test_queries_without_a_name_get_one() -> None:
     collector = ProgressCollector()
-    collector.started("22222222-bbbb", "")
+    collector.started("22222222-bbbb", "run-1", "")
     collector.progressed(event(0, 1, id="22222222-bbbb", name=None))
     assert [q.query for q in collector.snapshot()] == ["query-22222222"]
 
@@ -68,12 +68,15 @@ def test_queries_without_a_name_get_one() -> None:
 def test_a_failure_is_forgotten_when_the_query_starts_again() -> None:
     calls: list[int] = []
     collector = ProgressCollector(on_change=lambda: calls.append(1))
-    collector.started("q", "words")
-    collector.terminated("q", "boom")
+    collector.started("q", "run-1", "words")
+    collector.terminated("q", "run-1", "boom")
     assert collector.failures() == {"q": "boom"}
-    collector.started("q", "words")
+    collector.started("q", "run-2", "words")
     assert collector.failures() == {}
     assert len(calls) == 3
+    # Spark's two ways of telling may overtake each other
+    collector.terminated("q", "run-1", "boom")
+    assert collector.failures() == {}
 
 
 def test_what_checkpoints_are_made_of() -> None:

@@ -66,12 +66,12 @@ def test_executors_are_started_with_network_options_but_no_secret() -> None:
             "spark.network.timeout": "60s",
             "spark.driver.port": "4711",
             "spark.sql.shuffle.partitions": "3",
-            "spark.executor.extraJavaOptions": "-Da=b -XX:+UseG1GC",
+            "spark.executor.extraJavaOptions": "-Da='b c' -XX:+UseG1GC",
         }
     )
     expected = {"-Dspark.authenticate=true", "-Dspark.network.timeout=60s", "-Dspark.driver.port=4711"}
     assert expected <= set(options)
-    assert options[-2:] == ("-Da=b", "-XX:+UseG1GC")
+    assert options[-2:] == ("-Da=b c", "-XX:+UseG1GC")
     assert not any("s3cret" in option or "shuffle" in option for option in options)
 
 

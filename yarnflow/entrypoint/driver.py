@@ -35,7 +35,14 @@ from yarnflow.process.secret import read_secret
 from yarnflow.process.spawn import wrap_command
 from yarnflow.spark.class_data_sharing import Role, installed_flags
 from yarnflow.spark.java import JavaRuntime, find_java
-from yarnflow.spark.jvm import DRIVER_JVM_FLAGS, GatewayJvm, gateway_command, has_collector
+from yarnflow.spark.jvm import (
+    DRIVER_JVM_FLAGS,
+    FOREIGN_VARIABLES,
+    GatewayJvm,
+    gateway_command,
+    has_collector,
+    split_options,
+)
 
 if TYPE_CHECKING:
     from yarnflow.runtime.driver_services import DriverSettings
@@ -48,6 +55,7 @@ _OWNER_GONE: Final = 3
 _LEASE_WAIT_MS: Final = 30_000
 #: how long saying why it ends may keep a process that must end
 _LAST_WORDS_S: Final = 0.2
+_DRIVER_OPTIONS: Final = "spark.driver.extraJavaOptions"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -62,6 +70,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parsed = parser.parse_args(arguments)
     # Ctrl-C at a terminal is its owner's business, until a script's main wants it
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for name in FOREIGN_VARIABLES:
+        os.environ.pop(name, None)
     try:
         values = json.loads(parsed.conf_json.read_text()) if parsed.conf_json else {}
         configuration = Configuration.from_dict(values, str(parsed.conf_json))
@@ -82,7 +92,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def driver_jvm_flags(java: JavaRuntime, configuration: Configuration) -> list[str]:
     """JVM options of a driver."""
-    own = (configuration.get_raw("spark.driver.extraJavaOptions") or "").split()
+    own = split_options(_DRIVER_OPTIONS, configuration.get_raw(_DRIVER_OPTIONS) or "")
     flags = [flag for flag in DRIVER_JVM_FLAGS if not (has_collector([flag]) and has_collector(own))]
     flags.append(f"-XX:MaxMetaspaceSize={configuration.get(memory_options.DRIVER_METASPACE_MIB)}m")
     if configuration.get(python_options.CLASS_DATA_SHARING) != "off":

@@ -120,6 +120,7 @@ class SparkExecutorProcesses:
                 command=command.command,
                 log_file=self._places.log_file(descriptor),
                 environment=command.environment,
+                whole_environment=True,
                 cwd=directories[0],
             )
         )

@@ -9,12 +9,20 @@ Linux only.
 from __future__ import annotations
 
 import os
+import secrets
 import time
 from pathlib import Path
 from typing import Final
 
+#: variable by which all that a process starts is known; see :func:`new_mark`
+MARK_ENVIRONMENT: Final = "YARNFLOW_PROCESS_MARK"
 _LOOK_AGAIN_S: Final = 0.02
 _PROC: Final = Path("/proc")
+
+
+def new_mark() -> dict[str, str]:
+    """Environment of a process whose leftovers can be told from those of every other one."""
+    return {MARK_ENVIRONMENT: secrets.token_hex(8)}
 
 
 def await_nothing_left(group: int, mark: str, timeout_s: float = 10.0) -> bool:

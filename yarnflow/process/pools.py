@@ -22,6 +22,7 @@ from yarnflow.core.provider import WorkerExit
 from yarnflow.errors import YarnflowError
 from yarnflow.process.channel import assignment_to_json
 from yarnflow.process.commands import ProcessCommands
+from yarnflow.process.leftovers import new_mark
 from yarnflow.process.logs import LOG_FILE_ENVIRONMENT
 from yarnflow.process.spawn import ProcessSpec
 from yarnflow.process.supervisor import NEVER, Child, RestartPolicy, Supervisor
@@ -171,7 +172,7 @@ class DriverPool:
             log_file=self._logs / f"{name}.out",
             inherit_stdout=self._inherit_stdout,
             stdout_fd=self._stdout_fd,
-            environment={LOG_FILE_ENVIRONMENT: str(log_file)},
+            environment={LOG_FILE_ENVIRONMENT: str(log_file), **new_mark()},
             stdin_pipe=True,
         )
         child = self._supervisor.start(name, lambda: spec, NEVER, self._exited)

@@ -104,8 +104,10 @@ class ProcessSpec:
     inherit_stdout: bool = False
     #: file descriptor for standard output; only with ``inherit_stdout``
     stdout_fd: int | None = None
-    #: variables over this process's own
+    #: variables over this process's own, or all there are
     environment: Mapping[str, str] = field(default_factory=dict)
+    #: ``environment`` is all there are
+    whole_environment: bool = False
     cwd: Path | None = None
     #: keep a pipe to its standard input
     stdin_pipe: bool = False
@@ -302,6 +304,7 @@ def spawn(spec: ProcessSpec) -> ChildProcess:
     """
     spawner, watcher = _workers()
     command = wrap_command(spec.command)
+    inherited = {} if spec.whole_environment else os.environ
     try:
         log: IO[bytes] | int | None = None
         if spec.log_file is not None:
@@ -316,7 +319,7 @@ def spawn(spec: ProcessSpec) -> ChildProcess:
                     stdin=subprocess.PIPE if spec.stdin_pipe else subprocess.DEVNULL,
                     stdout=stdout,
                     stderr=log,
-                    env={**os.environ, **spec.environment},
+                    env={**inherited, **spec.environment},
                     cwd=spec.cwd,
                     pass_fds=spec.pass_fds,
                     start_new_session=True,

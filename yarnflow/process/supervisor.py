@@ -87,7 +87,6 @@ class RestartPolicy:
 
 
 NEVER: Final = RestartPolicy()
-ON_EXIT: Final = RestartPolicy(restart=True)
 
 
 @dataclass
@@ -166,12 +165,6 @@ class Supervisor:
                 raise
         child.on_exit(lambda status: self._exited(name, entry, child, status))
         return child
-
-    def child(self, name: str) -> Child | None:
-        """The running child of that name."""
-        with self._lock:
-            entry = self._entries.get(name)
-            return entry.child if entry is not None else None
 
     def names(self) -> list[str]:
         """Names of all children, including those waiting for their restart."""

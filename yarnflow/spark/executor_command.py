@@ -18,17 +18,13 @@ from typing import Final
 from yarnflow.core.hosts import bind_address
 from yarnflow.core.messages import ExecutorDescriptor
 from yarnflow.spark.java import JavaRuntime
-from yarnflow.spark.jvm import common_flags, has_collector
+from yarnflow.spark.jvm import FOREIGN_VARIABLES, common_flags, has_collector
 from yarnflow.spark.spark_home import class_path, module_options, spark_home
 
 EXECUTOR_MAIN: Final = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
 
 #: heaps below this are collected soonest, and with the least memory beside them, by one thread
 _SERIAL_GC_BELOW_MIB: Final = 1792
-#: variables of the TaskManager that must not reach user code
-_NOT_INHERITED: Final = (
-    "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET", "SPARK_CONNECT_MODE", "SPARK_REMOTE",
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +127,7 @@ def _environment(
     descriptor: ExecutorDescriptor, settings: ExecutorSettings, auth_secret: str, environ: Mapping[str, str]
 ) -> dict[str, str]:
     python = settings.python_executable or sys.executable
-    env = {key: value for key, value in environ.items() if key not in _NOT_INHERITED}
+    env = {key: value for key, value in environ.items() if key not in FOREIGN_VARIABLES}
     env.update(
         {
             "SPARK_HOME": str(spark_home()),

@@ -11,6 +11,7 @@ dies.  The gateway's authentication token stays on, as in pyspark.  Never create
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import struct
 import subprocess
@@ -21,7 +22,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from yarnflow.errors import DriverLost
+from yarnflow.errors import DriverLost, InvalidOption
 from yarnflow.spark.java import JavaRuntime
 from yarnflow.spark.spark_home import LOG4J_CONFIG, class_path, module_options, spark_home
 
@@ -29,8 +30,27 @@ GATEWAY_MAIN: Final = "org.apache.spark.api.python.PythonGatewayServer"
 #: A driver plans and schedules in short bursts, so it gets the quick compiler only and the
 #: collector without threads of its own; together they save half of its CPU time at the start.
 DRIVER_JVM_FLAGS: Final = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+#: variables of another Spark, which must reach neither a driver nor user code: its gateway, its server
+FOREIGN_VARIABLES: Final = (
+    "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET", "SPARK_API_MODE", "SPARK_CONNECT_MODE",
+    "SPARK_CONNECT_MODE_ENABLED", "SPARK_LOCAL_REMOTE", "SPARK_REMOTE",
+)  # fmt: skip
 _CONNECTION_FILE_ENV: Final = "_PYSPARK_DRIVER_CONN_INFO_PATH"
 _POLL_S: Final = 0.005
+
+
+def split_options(key: str, text: str) -> list[str]:
+    """JVM options as a shell reads them.
+
+    Raises
+    ------
+    InvalidOption
+        A quote that does not end; ``key`` names where it stands.
+    """
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise InvalidOption(f"{key} is {text!r}: {error}; close the quote or escape it with \\") from None
 
 
 def gateway_command(

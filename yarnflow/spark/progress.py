@@ -49,7 +49,9 @@ class ProgressCollector:
         self._names: dict[str, str] = {}
         #: (run id, batch id) seen last, per query: an idle query repeats its last batch
         self._last_batch: dict[str, tuple[str, int]] = {}
-        #: query id → message of its failure
+        #: query id → the run that started last
+        self._runs: dict[str, str] = {}
+        #: query id → message of that run's failure
         self._failures: dict[str, str] = {}
 
     def use_output_rows(self, output_rows: Callable[[], Mapping[str, int]] | None) -> None:
@@ -62,9 +64,10 @@ class ProgressCollector:
             self._directory_of = directory_of
             self._directories.clear()
 
-    def started(self, query_id: str, name: str) -> None:
+    def started(self, query_id: str, run_id: str, name: str) -> None:
         """A query started, maybe again."""
         with self._lock:
+            self._runs[query_id] = run_id
             self._names[query_id] = name or f"query-{query_id[:8]}"
             self._failures.pop(query_id, None)
             self._queries.setdefault(self._names[query_id], QueryProgress(self._names[query_id]))
@@ -98,10 +101,13 @@ class ProgressCollector:
             )
         self._changed()
 
-    def terminated(self, query_id: str, exception: str) -> None:
-        """A query ended; ``exception`` is empty if in good order."""
+    def terminated(self, query_id: str, run_id: str, exception: str) -> None:
+        """A run of a query ended; ``exception`` is empty if in good order.
+
+        Spark may tell of it after it told of the next run's start.
+        """
         with self._lock:
-            if exception:
+            if exception and self._runs.get(query_id, run_id) == run_id:
                 self._failures[query_id] = exception
         self._changed()
 
@@ -232,7 +238,9 @@ class _JavaListener:
         self._collector = collector
 
     def onQueryStarted(self, event: Any) -> None:
-        self._collector.started(str(event.id().toString()), event.name() or "")
+        self._collector.started(
+            str(event.id().toString()), str(event.runId().toString()), event.name() or ""
+        )
 
     def onQueryProgress(self, event: Any) -> None:
         try:
@@ -245,7 +253,11 @@ class _JavaListener:
 
     def onQueryTerminated(self, event: Any) -> None:
         failure = event.exception()
-        self._collector.terminated(str(event.id().toString()), failure.get() if failure.isDefined() else "")
+        self._collector.terminated(
+            str(event.id().toString()),
+            str(event.runId().toString()),
+            failure.get() if failure.isDefined() else "",
+        )
 
     class Java:
         implements = ["org.apache.spark.sql.streaming.PythonStreamingQueryListener"]

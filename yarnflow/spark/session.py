@@ -20,6 +20,7 @@ from typing import Any, Final
 
 from yarnflow.core.hosts import bind_address
 from yarnflow.errors import InvalidOption
+from yarnflow.spark.jvm import split_options
 from yarnflow.spark.spark_home import is_unwanted, module_options, spark_home
 
 logger = logging.getLogger(__name__)
@@ -50,6 +51,7 @@ PROTECTED_OPTIONS: Final[Mapping[str, str]] = {
 }
 
 #: a change on the way to the executors would be of no use: they need these before they ask the driver
+_EXECUTOR_OPTIONS: Final = "spark.executor.extraJavaOptions"
 _EXECUTOR_STARTUP: Final = ("spark.auth", "spark.rpc.", "spark.network.", "spark.ssl", "spark.port.")
 _SECRET_WORDS: Final = ("secret", "password", "token", "keypassword")
 
@@ -164,7 +166,7 @@ def executor_java_options(options: Mapping[str, str]) -> tuple[str, ...]:
         wanted = key.startswith(_EXECUTOR_STARTUP) or (key.startswith("spark.") and key.endswith(".port"))
         if wanted and not any(word in key.lower() for word in _SECRET_WORDS):
             found.append(f"-D{key}={value}")
-    found.extend(options.get("spark.executor.extraJavaOptions", "").split())
+    found.extend(split_options(_EXECUTOR_OPTIONS, options.get(_EXECUTOR_OPTIONS, "")))
     # Spark adds its own list there, with what is left out of ours
     return tuple(dict.fromkeys(option for option in found if not is_unwanted(option)))
 
