@@ -75,17 +75,18 @@ def test_one_of_several_masters(tmp_path: Path) -> None:
     assert entered(tmp_path, deployment()).worker_name == "taskmanager_3"
 
 
-def test_options_of_the_container_over_the_client_s(tmp_path: Path) -> None:
-    client = {"taskmanager_host": "elsewhere", "taskmanager_rpc_port": "50100-50200"}
+@pytest.mark.parametrize("ports", ["50100-50200", "50100,50101"])
+def test_options_of_the_container_over_the_client_s(ports: str, tmp_path: Path) -> None:
+    client = {"taskmanager_host": "elsewhere", "taskmanager_rpc_port": ports, "jobmanager_rpc_port": "7-7"}
     what = deployment(parallelism_default="4", **client)
     got = entered(tmp_path, what).configuration({cluster.JOBMANAGER_RPC_ADDRESS.key: "node7"})
     assert got.get(job.PARALLELISM_DEFAULT) == 4
     assert got.get(cluster.TASKMANAGER_HOST) == got.get(cluster.JOBMANAGER_RPC_ADDRESS) == "node7"
     assert got.get(cluster.LOG_DIR) == str(tmp_path / "logs1")
     assert got.get(security.CLUSTER_SECRET_FILE) == str(tmp_path / "secret")
-    # one port cannot serve every container of a node, a range can
+    # one port cannot serve every container of a node, several can
     assert got.get(cluster.JOBMANAGER_RPC_PORT) == "0"
-    assert got.get(cluster.TASKMANAGER_RPC_PORT) == "50100-50200"
+    assert got.get(cluster.TASKMANAGER_RPC_PORT) == ports
 
 
 def test_paths_without_scheme_are_on_the_cluster_s_file_system(tmp_path: Path) -> None:

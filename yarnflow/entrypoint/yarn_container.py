@@ -13,13 +13,15 @@ import stat
 import threading
 from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
 from yarnflow.config.configuration import Configuration
-from yarnflow.config.option import AnyOption
+from yarnflow.config.option import ConfigOption
 from yarnflow.config.options import cluster, python, security
+from yarnflow.config.parsers import port_candidates
 from yarnflow.core.hosts import bind_address
 from yarnflow.core.json_codec import from_json
 from yarnflow.errors import ConfigError, RpcProtocolError
@@ -86,7 +88,7 @@ class Container:
         own = {
             cluster.JOBMANAGER_RPC_PORT.key: _shared_port(client, cluster.JOBMANAGER_RPC_PORT),
             cluster.TASKMANAGER_RPC_PORT.key: _shared_port(client, cluster.TASKMANAGER_RPC_PORT),
-            cluster.REST_PORT.key: _shared_port(client, cluster.REST_PORT),
+            cluster.REST_PORT.key: "0",
             # a node's name may mean an address that only others have for it
             cluster.JOBMANAGER_BIND_HOST.key: bind_address(self.host),
             cluster.TASKMANAGER_BIND_HOST.key: bind_address(self.host),
@@ -201,7 +203,7 @@ def _output_file(descriptor: int) -> Path | None:
     return None
 
 
-def _shared_port(client: Configuration, option: AnyOption) -> str:
-    """A range is the administrator's wish; one port cannot serve all containers of a node."""
-    text = client.get_raw(option.key) or ""
-    return text if "-" in text else "0"
+def _shared_port(client: Configuration, option: ConfigOption[str]) -> str:
+    """Several ports are the administrator's wish; one cannot serve all containers of a node."""
+    text = client.get(option)
+    return text if len(list(islice(port_candidates(text), 2))) > 1 else "0"

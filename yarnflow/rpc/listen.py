@@ -8,38 +8,19 @@ from __future__ import annotations
 
 import errno
 import logging
-import re
 import socket
 from typing import Final
 
+from yarnflow.config.parsers import port_candidates
 from yarnflow.core.hosts import is_loopback
 from yarnflow.errors import PortUnavailable
 
 _LOG: Final = logging.getLogger(__name__)
-_RANGE: Final = re.compile(r"\s*(\d{1,5})\s*(?:-\s*(\d{1,5})\s*)?")
 #: the system's queue of connections nobody accepted yet: every TaskManager dials a new leader at once
 _BACKLOG: Final = 4096
 _WHAT_NOW: Final = (
     "set jobmanager.bind-host or taskmanager.bind-host to an address of this machine, or 0.0.0.0"
 )
-
-
-def parse_port_range(text: str) -> range:
-    """Ports of ``"0"`` (any), ``"6123"`` or ``"50100-50200"``, in the order they are tried.
-
-    Raises
-    ------
-    PortUnavailable
-        The text is none of these forms, or a port is above 65535.
-    """
-    match = _RANGE.fullmatch(text)
-    first = int(match[1]) if match else -1
-    last = int(match[2] or first) if match else -1
-    if not 0 <= first <= last <= 65535 or (first == 0 and last > 0):
-        raise PortUnavailable(
-            f"{text!r} is no port or port range; write 0 (any free port), 6123 or 50100-50200, at most 65535"
-        )
-    return range(first, last + 1)
 
 
 def bind_host(configured: str, advertised: str) -> str:
@@ -65,14 +46,17 @@ def bind(host: str, port_range: str) -> socket.socket:
     host : str
         Address or name to bind to; empty = every interface.
     port_range : str
-        As :func:`parse_port_range` reads it.
+        As :func:`yarnflow.config.parsers.port_candidates` reads it.
 
     Raises
     ------
     PortUnavailable
-        No port of the range is free, or the host is not of this machine.
+        The text is no port or range, none of its ports is free, or the host is not of this machine.
     """
-    ports = parse_port_range(port_range)
+    try:
+        ports = tuple(port_candidates(port_range))
+    except ValueError as exc:
+        raise PortUnavailable(f"{port_range!r} names no ports; write {exc} (0 = any free one)") from exc
     where = host or "0.0.0.0"
     try:
         family, _, _, _, address = socket.getaddrinfo(where, None, type=socket.SOCK_STREAM)[0]
