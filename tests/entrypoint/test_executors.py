@@ -48,6 +48,7 @@ def test_the_job_s_secret_is_derived_here(tmp_path: Path, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(executors, "spawn", spawn)
     assert processes(tmp_path).start(DESCRIPTOR) == 7
+    assert specs[0].whole_environment, "or what was left out would be inherited after all"
     assert specs[0].environment["_SPARK_AUTH_SECRET"] == spark_secret(b"cluster", DESCRIPTOR.job_id)
     assert specs[0].command[specs[0].command.index("--bind-address") + 1] == "127.0.0.1"
 

@@ -31,9 +31,10 @@ def test_without_high_availability_nothing_is_elected(tmp_path: Path) -> None:
 
 def test_files_of_this_machine(tmp_path: Path) -> None:
     fs_of = file_systems()
-    for uri in (f"{tmp_path}/a b%20c", (tmp_path / "a b%20c").as_uri()):
+    name = f"{tmp_path}/a b%20c#d?ü:"
+    for uri in (name, f"file://{name}", f"file:{name}"):
         found, path = fs_of(uri)
-        assert path == f"{tmp_path}/a b%20c" and found.uri == "file://"
+        assert path == name and found.uri == "file://"
     assert fs_of("/x")[0] is fs_of("file:///y")[0]
     with pytest.raises(ConfigError, match="only hdfs://"):
         fs_of("s3://bucket/x")
@@ -52,9 +53,9 @@ def test_files_of_the_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     (tmp_path / "yarn-site.xml").write_text("<configuration/>")
     monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))
     fs_of = file_systems()
-    for uri in ("hdfs://nn:8020/x/y", "hdfs:///x/y"):
+    for uri in ("hdfs://nn:8020/x#/y", "hdfs:///x#/y"):
         found, path = fs_of(uri)
-        assert (found.uri, path) == ("hdfs://nn:8020", "/x/y")
+        assert (found.uri, path) == ("hdfs://nn:8020", "/x#/y")
     with pytest.raises(ConfigError, match="the cluster's file system is hdfs://nn:8020"):
         fs_of("hdfs://other:8020/x")
 

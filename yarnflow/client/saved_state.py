@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
-from urllib.parse import urlsplit
 
 from yarnflow.config.hadoop_conf import HadoopConf
 from yarnflow.core.checkpoint_messages import CheckpointKind
@@ -28,6 +27,7 @@ from yarnflow.core.savepoint import (
     query_directory,
 )
 from yarnflow.core.states import GLOBALLY_TERMINAL
+from yarnflow.core.uris import split_uri
 from yarnflow.errors import (
     CheckpointError,
     FileMissing,
@@ -76,21 +76,19 @@ def state_uri(text: str, environ: Mapping[str, str], *, on_hadoop: bool, home: C
     InvalidOption
         Neither HDFS nor a local path.
     """
-    parts = urlsplit(text)
+    scheme, authority, path = split_uri(text)
     if not text.strip():
         raise InvalidOption("the path of the state is empty; name a directory, or leave the option out")
-    if parts.scheme == "file":
-        # as Hadoop reads it: nothing is decoded
-        path = text.removeprefix("file:").removeprefix("//")
-        if not path.startswith("/"):
+    if scheme == "file":
+        if authority or not path.startswith("/"):
             raise InvalidOption(f"{text} is not an absolute path; write file:///…")
         return _file_uri(path)
-    if parts.scheme == "hdfs":
-        if not parts.path.startswith("/"):
+    if scheme == "hdfs":
+        if not path.startswith("/"):
             raise InvalidOption(f"{text} is not an absolute path; write hdfs://host:port/…")
-        root = f"hdfs://{parts.netloc}" if parts.netloc else HadoopConf.load(environ).default_fs
-        return f"{root}{_normal(parts.path)}"
-    if parts.scheme and "/" not in parts.scheme and text.startswith(f"{parts.scheme}:/"):
+        root = f"hdfs://{authority}" if authority else HadoopConf.load(environ).default_fs
+        return f"{root}{_normal(path)}"
+    if scheme and (authority or path.startswith("/")):
         raise InvalidOption(f"{text}: only hdfs://…, file:///… and paths without a scheme can be used")
     root = HadoopConf.load(environ).default_fs if on_hadoop else "file://"
     if root == "file://":

@@ -15,7 +15,6 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
-from urllib.parse import unquote, urlsplit
 
 from yarnflow.config.configuration import Configuration
 from yarnflow.config.hadoop_conf import HadoopConf
@@ -31,6 +30,7 @@ from yarnflow.core.ha import (
 from yarnflow.core.ids import JobId
 from yarnflow.core.messages import Fence
 from yarnflow.core.ports import FileSystem
+from yarnflow.core.uris import split_uri
 from yarnflow.errors import ConfigError
 from yarnflow.ha.settings import is_highly_available
 
@@ -175,18 +175,18 @@ def file_systems() -> FileSystems:
     lock = threading.Lock()
 
     def fs_of(uri: str) -> tuple[FileSystem, str]:
-        parts = urlsplit(uri)
-        if parts.scheme in ("", "file"):
-            key, path = "file://", unquote(parts.path) if parts.scheme else uri
-        elif parts.scheme == "hdfs":
-            key, path = "hdfs://", parts.path or "/"
+        scheme, authority, path = split_uri(uri)
+        if scheme in ("", "file"):
+            key = "file://"
+        elif scheme == "hdfs":
+            key, path = "hdfs://", path or "/"
         else:
             raise ConfigError(f"{uri}: only hdfs://… and file://… can be used")
         with lock:
             if key not in opened:
                 opened[key] = _open(key)
             found = opened[key]
-        if parts.netloc and key == "hdfs://" and found.uri != f"hdfs://{parts.netloc}":
+        if authority and key == "hdfs://" and found.uri != f"hdfs://{authority}":
             raise ConfigError(
                 f"{uri}: the cluster's file system is {found.uri} (fs.defaultFS in HADOOP_CONF_DIR); "
                 "use that one"
