@@ -11,6 +11,7 @@ import pytest
 from tests.runtime.driver_harness import LIMIT_S, Harness
 from yarnflow.core.messages import DriverPhase, QueryProgress
 from yarnflow.errors import DriverLost, InvalidOption, RpcUnavailable, UserCodeError
+from yarnflow.runtime.driver_services import REHEARSED
 
 
 @pytest.fixture
@@ -256,6 +257,7 @@ def test_an_understudy_rehearses_until_it_is_wanted(harness: Harness) -> None:
     harness.deploy(1)
     assert harness.backend.rehearsed.wait(LIMIT_S)
     harness.backend.await_program(1)
+    harness.job_master.wait(lambda: REHEARSED in harness.job_master.reports[-1].milestones_ms)
 
 
 def test_one_without_executors_does_not(harness: Harness) -> None:

@@ -19,6 +19,7 @@ from yarnflow.core.messages import (
 )
 from yarnflow.core.states import ExecutionState, JobStatus, RestartLevel
 from yarnflow.errors import ConfigError, DriverLost, ZooKeeperUnavailable
+from yarnflow.runtime.driver_services import REHEARSED
 from yarnflow.testing.gateways import FakeDriver, FakeTaskExecutor
 from yarnflow.testing.stores import FakeJobStores
 
@@ -51,6 +52,8 @@ class Stage(Bench):
         return self
 
     def says(self, driver_id: DriverId, phase: DriverPhase, executors: str = "", **more: object) -> Stage:
+        if phase is DriverPhase.IDLE:
+            more = {"milestones_ms": {REHEARSED: 1}, **more}
         report = DriverReport(
             JOB,
             driver_id,
@@ -161,6 +164,8 @@ def test_it_has_everything_but_a_deployment() -> None:
     bench.register(understudy)
     assert bench.started_on(TM2) == [("1", understudy)]
     assert bench.details.waiting_for == "the understudy's executors: 0 of 1"
+    bench.says(understudy, DriverPhase.IDLE, "1", milestones_ms={})
+    assert bench.details.waiting_for == "the understudy's rehearsal"
     bench.says(understudy, DriverPhase.IDLE, "1")
     assert bench.details.waiting_for == ""
     assert bench.attempts(understudy) == []

@@ -39,6 +39,7 @@ from yarnflow.runtime.driver_leader import LeaderLink
 from yarnflow.runtime.driver_lease import LeaseKeeper
 from yarnflow.runtime.driver_reports import Reporter
 from yarnflow.runtime.driver_services import (
+    REHEARSED,
     Attachment,
     DriverBackend,
     DriverSettings,
@@ -222,6 +223,8 @@ class Driver:
             if self._is_wanted(_REHEARSAL_POLL_S):
                 return
         self._backend.rehearse(self._assignment, self._is_wanted)
+        self._milestones.reached(REHEARSED)
+        self._reporter.due()
 
     def _is_wanted(self, wait_s: float = 0.0) -> bool:
         """Whether there is a deployment, or will never be one; waits for that for a while."""

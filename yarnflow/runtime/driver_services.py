@@ -5,12 +5,15 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Final, Protocol
 
 from yarnflow.core.checkpoint_messages import CheckpointOrder, CheckpointOutcome
 from yarnflow.core.messages import DriverAssignment, DriverDeployment, QueryProgress
 from yarnflow.core.ports import Clock
 from yarnflow.runtime.registration import RegistrationBackoff
+
+#: milestone of an understudy: it is as warm as it will be
+REHEARSED: Final = "REHEARSED"
 
 
 class RunningProgram(Protocol):

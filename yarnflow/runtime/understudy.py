@@ -30,6 +30,7 @@ from yarnflow.core.messages import (
 from yarnflow.core.slot_pool import SlotPool
 from yarnflow.errors import DriverLost, YarnflowError
 from yarnflow.runtime.driver_link import DriverLink
+from yarnflow.runtime.driver_services import REHEARSED
 from yarnflow.runtime.executor_fleet import MAX_STILLBORN, ExecutorFleet
 from yarnflow.runtime.job_failures import ended_by
 from yarnflow.runtime.job_services import JobMasterServices, JobMasterSettings
@@ -107,6 +108,8 @@ class Understudy:
         #: executors of others on the same TaskManagers may have lower numbers
         self._first_number = 0
         self._ended = False
+        #: the driver has said that it is warm
+        self._rehearsed = False
         #: executors of others that were told to end
         self._strangers: set[tuple[str, ExecutorId]] = set()
 
@@ -140,7 +143,7 @@ class Understudy:
         if not pool.all_registered:
             seen = sum(record.registered for record in pool.records)
             return f"the understudy's executors: {seen} of {len(pool.records)}"
-        return ""
+        return "" if self._rehearsed else "the understudy's rehearsal"
 
     @property
     def _reason(self) -> str:
@@ -336,12 +339,17 @@ class Understudy:
         self._on_changed()
         return True
 
+    def resumed(self) -> None:
+        """Its silence until now means nothing."""
+        self._driver.seen()
+
     def report(self, report: DriverReport) -> bool:
         """Heartbeat of a driver; whether it is the understudy."""
         if not self.is_current(report.driver_id):
             return False
         before = self.waiting_for
         self._driver.seen()
+        self._rehearsed = REHEARSED in report.milestones_ms
         for record in self._fleet.seen_by_driver(report.executor_ids):
             self._fleet.stop(record)
             self._executor_gone(record.executor_id, "is not seen by its driver")
