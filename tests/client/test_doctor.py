@@ -305,6 +305,25 @@ def test_zookeeper(zookeeper: Callable[[bytes], str]) -> None:
     assert "follower" in str(caught.value)
 
 
+def test_high_availability_without_a_quorum_is_refused_as_a_submit_is(
+    zookeeper: Callable[[bytes], str],
+) -> None:
+    checks = Checks(**{"high-availability.type": "zookeeper"})
+    checks.fake.properties = {"ha.zookeeper.quorum": zookeeper(b"Mode: standalone\n")}
+    with pytest.raises(ConfigError, match="high-availability.zookeeper.quorum"):
+        checks.zookeeper()
+
+
+def test_the_queue_has_to_have_room_for_all_masters() -> None:
+    values = {"high-availability.type": "zookeeper", "high-availability.jobmanagers": "2"}
+    checks = Checks(**values)
+    assert "2 masters, each 2240 MiB" in checks.queue()
+    checks = Checks(**{**values, "high-availability.jobmanagers": "9"})
+    checks.fake.cluster.all_queues = [Queue("default", "root.default", max_capacity_percent=60)]
+    with pytest.raises(RequestTooLarge, match="9 masters"):
+        checks.queue()
+
+
 def test_zookeeper_is_looked_for_where_hadoop_has_one(zookeeper: Callable[[bytes], str]) -> None:
     checks = Checks()
     assert checks.zookeeper() == "none is configured"

@@ -14,18 +14,16 @@ import urllib.request
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module, metadata
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from yarnflow.client.checks import Check
 from yarnflow.client.yarn_services import YarnServices, yarn_services
+from yarnflow.client.zookeeper import check_quorum
 from yarnflow.config.configuration import Configuration
 from yarnflow.config.hadoop_conf import HadoopConf
 from yarnflow.config.options import yarn
-from yarnflow.core.yarn import ApplicationSpec, ContainerSpec, DeploymentMode
+from yarnflow.core.yarn import DeploymentMode
 from yarnflow.errors import ConfigError, StorageError, YarnError, YarnUnavailable
-
-if TYPE_CHECKING:
-    from yarnflow.client.deploy import ContainerSizes
 
 #: leases and tokens go wrong beyond this
 MAX_CLOCK_DIFFERENCE_MS: Final = 10_000
@@ -112,24 +110,24 @@ class YarnChecks:
         return f"{abs(difference_ms) / 1000:.0f} s from the ResourceManager's"
 
     def queue(self) -> str:
-        """Whether the queue takes containers of the configured sizes."""
-        from yarnflow.client.deploy import container_sizes
-        from yarnflow.yarn.admission import check_application, check_room, find_queue
+        """Whether the queue takes containers of the configured sizes, as a submit asks."""
+        from yarnflow.client.deploy import check_admission, container_sizes
+        from yarnflow.yarn.admission import find_queue
 
         cluster = self.services.cluster
         sizes = container_sizes(self.configuration, self.mode)
         name = self.configuration.get(yarn.APPLICATION_QUEUE)
-        check_application(_sizes_only(name, sizes), cluster)
+        check_admission(cluster, self.configuration, sizes)
         queue = find_queue(cluster.queues(), name)
         limits = cluster.limits()
+        masters = f"{sizes.masters} masters, each" if sizes.masters > 1 else "master"
         wanted = (
-            f"master {sizes.master_mib} MiB, {sizes.master_vcores} vcores, TaskManager "
+            f"{masters} {sizes.master_mib} MiB, {sizes.master_vcores} vcores, TaskManager "
             f"{sizes.task_manager_mib} MiB, {sizes.task_manager_vcores} vcores (at most "
             f"{limits.max_memory_mib} MiB, {limits.max_vcores} vcores)"
         )
         if queue is None:
             return f"{name} is made by YARN when it is used; {wanted}"
-        check_room(queue, limits, sizes.master_mib, sizes.task_manager_mib)
         used = f", {queue.used_percent:.0f} % used" if queue.used_percent >= 0 else ""
         pending = f", {queue.pending_containers} containers pending" if queue.pending_containers else ""
         return f"{queue.path} is {queue.state}{used}{pending}; {wanted}"
@@ -168,7 +166,8 @@ class YarnChecks:
                 pass  # what is wrong is being told already
 
     def zookeeper(self) -> str:
-        """Whether every server of the quorum answers."""
+        """Whether every server of the quorum answers; with high availability as a submit asks, too."""
+        check_quorum(self.configuration)
         quorum = self.configuration.get_raw(ZOOKEEPER_QUORUM) or ""
         for key in _HADOOP_QUORUMS:
             quorum = quorum or self.services.conf.get(key)
@@ -196,16 +195,6 @@ class YarnChecks:
         if wrong:
             raise YarnError(f"on {found.get('host')}: {'; '.join(wrong)}")
         return f"{summary(found)} ({time.monotonic() - started_s:.0f} s)"
-
-
-def _sizes_only(queue: str, sizes: ContainerSizes) -> ApplicationSpec:
-    return ApplicationSpec(
-        name="",
-        queue=queue,
-        tags=(),
-        master=ContainerSpec(sizes.master_mib, sizes.master_vcores, ""),
-        task_manager=ContainerSpec(sizes.task_manager_mib, sizes.task_manager_vcores, ""),
-    )
 
 
 def skein_library() -> str:
