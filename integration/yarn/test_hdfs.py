@@ -75,7 +75,6 @@ def test_somebody_else(
         lambda: ann.rename(f"{root}/secret", f"{root}/file"),
         lambda: ann.delete(f"{root}/secret"),
         lambda: ann.make_directory(f"{root}/directory"),
-        lambda: ann.set_permission(f"{root}/secret", 0o644),
         lambda: prepare(ann, StagingLayout("/user/ann/.yarnflow"), "ann"),
     ]
     for attempt in attempts:

@@ -95,14 +95,6 @@ class FileSystemContract:
         root_of_all = fs.status("/")
         assert root_of_all is not None and root_of_all.path == "/"
 
-    def test_set_permission(self, fs: FileSystem, root: str) -> None:
-        fs.write(f"{root}/file", b"", permission=0o666)
-        fs.set_permission(f"{root}/file", 0o604)
-        status = fs.status(f"{root}/file")
-        assert status is not None and status.permission == 0o604
-        with pytest.raises(FileMissing, match="missing"):
-            fs.set_permission(f"{root}/missing", 0o600)
-
     def test_list_what_is_no_directory(self, fs: FileSystem, root: str) -> None:
         fs.write(f"{root}/file", b"")
         assert not fs.list(f"{root}/file")

@@ -157,12 +157,6 @@ class WebHdfsServer:
         self.fs.make_directory(path, permission=int(parameters["permission"], 8))
         return {"boolean": True}
 
-    def setpermission(
-        self, path: str, parameters: dict[str, str], content: bytes
-    ) -> tuple[int, bytes]:  # fmt: skip
-        self.fs.set_permission(path, int(parameters["permission"], 8))
-        return 200, b""
-
     def rename(self, path: str, parameters: dict[str, str], content: bytes) -> tuple[int, bytes]:
         target = parameters["destination"]
         source, found = self.fs.status(path), self.fs.status(target)

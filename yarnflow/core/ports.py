@@ -310,8 +310,6 @@ class FileSystem(Protocol):
     def make_directory(self, path: str, *, permission: int = 0o700) -> None:
         """Create a directory and its missing parents.  Idempotent."""
 
-    def set_permission(self, path: str, permission: int) -> None: ...
-
     def rename(self, source: str, target: str) -> bool:
         """Move; False when the target exists already."""
 

@@ -108,11 +108,6 @@ class LocalFileSystem:
                 if not os.path.isdir(directory):
                     raise StorageError(f"cannot create {directory}: a file is there; choose another path")
 
-    def set_permission(self, path: str, permission: int) -> None:
-        """Raises FileMissing."""
-        with _errors("set the permission of", path):
-            os.chmod(path, permission)
-
     def rename(self, source: str, target: str) -> bool:
         """Move; False when the target exists already.  Raises FileMissing."""
         with _errors("rename", source):

@@ -239,11 +239,6 @@ class WebHdfsFileSystem:
         """Create a directory and its missing parents.  Idempotent."""
         self._call("create", path, lambda client: client._mkdirs(path, permission=f"{permission:o}"))
 
-    def set_permission(self, path: str, permission: int) -> None:
-        """Raises FileMissing."""
-        text = f"{permission:o}"
-        self._call("set the mode of", path, lambda client: client._set_permission(path, permission=text))
-
     def rename(self, source: str, target: str) -> bool:
         """Move; False when the target exists already.  Raises FileMissing."""
         return self._move(source, target, source, replace=False)

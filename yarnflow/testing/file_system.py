@@ -114,8 +114,7 @@ class MemoryFileSystem:
             self._make(path, permission)
 
     def set_permission(self, path: str, permission: int) -> None:
-        """Change a mode."""
-        self.before("set_permission", path)
+        """Change a mode, as an administrator may."""
         with self._lock:
             self._entries[path] = replace(self._entry(path), permission=permission)
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote
 
-from yarnflow.errors import FileMissing, YarnError, YarnUnavailable
+from yarnflow.errors import FileMissing, YarnError
 from yarnflow.yarn.http import RemoteFailure, WebServices
 
 #: read beyond what is new, for what a file grows while it is asked for
@@ -168,4 +168,4 @@ def _missing(node: str, container_id: str, name: str) -> FileMissing:
 
 
 def _gone(error: RemoteFailure) -> bool:
-    return error.status in (400, 404, 500) and not isinstance(error, YarnUnavailable)
+    return error.status in (400, 404, 500)
