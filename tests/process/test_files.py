@@ -36,6 +36,23 @@ def test_secret_is_private_whatever_the_umask(tmp_path: Path) -> None:
         create_secret(path)
 
 
+def test_a_secret_is_there_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two masters of one machine may start at the same moment."""
+    path = tmp_path / "secret"
+    seen: list[bool] = []
+    link = os.link
+
+    def linked(*arguments: object, **more: object) -> None:
+        seen.append(path.exists())
+        link(*arguments, **more)  # type: ignore[arg-type]
+        seen.append(read_secret(path) != "")
+
+    monkeypatch.setattr(os, "link", linked)
+    create_secret(path)
+    assert seen == [False, True]
+    assert [entry.name for entry in tmp_path.iterdir()] == ["secret"]
+
+
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o660])
 def test_secret_others_can_read_is_refused(tmp_path: Path, mode: int) -> None:
     path = tmp_path / "secret"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import secrets
 import stat
+import tempfile
 from pathlib import Path
 from typing import Final
 
@@ -28,16 +29,20 @@ def create_secret(path: Path) -> str:
     """
     text = secrets.token_hex(SECRET_BYTES)
     try:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        descriptor = os.open(path, flags, 0o600)
+        # under another name first: processes that start at the same moment see all of it or nothing
+        descriptor, hidden = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
+        try:
+            with os.fdopen(descriptor, "w") as file:
+                # the mode must not depend on the umask of whoever starts the cluster
+                os.fchmod(file.fileno(), 0o600)
+                file.write(text + "\n")
+            os.link(hidden, path, follow_symlinks=False)
+        finally:
+            os.unlink(hidden)
     except OSError as error:
         raise ConfigError(
             f"cannot create the cluster secret file {path}: {error.strerror} {_HINT}"
         ) from error
-    with os.fdopen(descriptor, "w") as file:
-        # the mode must not depend on the umask of whoever starts the cluster
-        os.fchmod(file.fileno(), 0o600)
-        file.write(text + "\n")
     return text
 
 
