@@ -35,7 +35,7 @@ from yarnflow.process.clock import SystemClock
 from yarnflow.process.commands import ProcessCommands
 from yarnflow.process.dirs import ClusterDirectory, read_json
 from yarnflow.process.driver_queue import DriverQueue
-from yarnflow.process.leftovers import await_nothing_left
+from yarnflow.process.leftovers import MARK_ENVIRONMENT, await_nothing_left, new_mark
 from yarnflow.process.logs import LOG_FILE_ENVIRONMENT
 from yarnflow.process.pools import DriverPool, WorkerPool
 from yarnflow.process.spawn import ProcessSpec
@@ -211,7 +211,7 @@ class ClusterSupervisor:
                     name=JOB_MANAGER,
                     command=(*self._commands.job_manager(fd, self._max_workers), *arguments),
                     log_file=self._directory.logs / f"{JOB_MANAGER}.out",
-                    environment={LOG_FILE_ENVIRONMENT: str(log_file)},
+                    environment={LOG_FILE_ENVIRONMENT: str(log_file), **new_mark()},
                     pass_fds=(fd,),
                 ),
                 NEVER,
@@ -322,7 +322,8 @@ class ClusterSupervisor:
         told = self._on_process_ended
         if told is None:
             return
-        mark = f"{LOG_FILE_ENVIRONMENT}={child.spec.environment.get(LOG_FILE_ENVIRONMENT, '')}"
+        # of this start only: a JobManager that was started again must not hide its predecessor's end
+        mark = f"{MARK_ENVIRONMENT}={child.spec.environment[MARK_ENVIRONMENT]}"
 
         def tell() -> None:
             if await_nothing_left(child.pid, mark):
