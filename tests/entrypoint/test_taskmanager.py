@@ -159,3 +159,24 @@ def test_the_link_follows_the_leader_of_zookeeper(tmp_path: Path) -> None:
     with pytest.raises(ResourceError, match="older than the last one"):
         link.resource_manager()
     factory.close()
+
+
+def test_an_answer_of_before_another_master_led_is_not_kept(tmp_path: Path) -> None:
+    retrieval = FakeLeaderRetrieval()
+    factory = ThriftGatewayFactory(SECRET, "tm", 1_000, 1 << 20)
+    link = LeaderLink(factory, tmp_path, Configuration.empty(), retrieval)
+    link.on_new_leader(lambda: None)
+    retrieval.set_leader(leader_info(2))
+    ask = retrieval.leader
+
+    def slow() -> LeaderInfo | None:
+        retrieval.leader = ask  # type: ignore[method-assign]
+        found = ask()
+        retrieval.set_leader(leader_info(3))
+        return found
+
+    retrieval.leader = slow  # type: ignore[method-assign]
+    link.job_master()
+    link.job_master()
+    assert link.accepted_fence.epoch == 3
+    factory.close()

@@ -49,6 +49,7 @@ class Bench:
         self.fatal: list[YarnflowError] = []
         self.lookups = 0
         self.exit_error: YarnflowError | None = None
+        self.offer_error: YarnflowError | None = None
         self._exit: Callable[[JobId, ExecutorId, int, str], None] = lambda *_: None
         self.executor = TaskExecutor(
             2,
@@ -75,6 +76,8 @@ class Bench:
         self.new_leader = listener
 
     def offer_slots(self, job_id: JobId, offers: Sequence[SlotOffer]) -> Sequence[AllocationId]:
+        if self.offer_error is not None:
+            raise self.offer_error
         self.offered.extend(offers)
         return [offer.allocation_id for offer in offers] if self.accepts else []
 
@@ -308,6 +311,40 @@ def test_slots_no_job_of_a_new_leader_wants_are_freed_in_the_end() -> None:
     for _ in range(50):
         bench.run(500)
     assert bench.stopped == ["0"]
+
+
+def test_slots_not_taken_yet_are_offered_after_registering_with_the_same_leader_again() -> None:
+    bench = Bench().begin()
+    bench.give_slot()
+    bench.start_executor()
+    bench.accepts = False
+    bench.master = FakeResourceManager(NEXT)
+    bench.new_leader()
+    bench.run()
+    bench.new_leader()
+    bench.run()
+    bench.offered.clear()
+    bench.accepts = True
+    bench.run(500)
+    assert [offer.allocation_id for offer in bench.offered] == ["a1"]
+    bench.run(60_000)
+    assert len(bench.offered) == 1 and not bench.stopped
+
+
+def test_a_job_master_that_cannot_be_asked_has_refused_nothing() -> None:
+    bench = Bench().begin()
+    bench.give_slot()
+    bench.start_executor()
+    bench.offer_error = LeadershipLost("it is in doubt whether this master leads; try again")
+    bench.master = FakeResourceManager(NEXT)
+    bench.new_leader()
+    for _ in range(100):
+        bench.run(500)
+    assert not bench.stopped
+    bench.offer_error = None
+    bench.offered.clear()
+    bench.run(500)
+    assert [offer.allocation_id for offer in bench.offered] == ["a1"]
 
 
 def test_the_same_leader_is_not_offered_slots_again() -> None:

@@ -65,7 +65,11 @@ class LeaderLink:
         self._gateways = gateways
         self._cluster_dir = cluster_dir
         self._configuration = configuration
+        #: guards the two below: many threads look for the leader at the same time
+        self._lock = threading.Lock()
         self._leader: LeaderInfo | None = None
+        #: rises whenever the leader is forgotten: an answer of before that is not kept
+        self._forgotten = 0
         #: whom slots and executors are given to; calls of any other master are refused
         self.accepted_fence = Fence("", 0)
 
@@ -81,7 +85,9 @@ class LeaderLink:
 
     def forget_leader(self) -> None:
         """Look it up again before the next call."""
-        self._leader = None
+        with self._lock:
+            self._leader = None
+            self._forgotten += 1
 
     def on_new_leader(self, listener: Callable[[], None]) -> None:
         """Call ``listener`` when another master has begun to lead; never without high availability."""
@@ -91,19 +97,23 @@ class LeaderLink:
 
     def _leader_known(self, leader: LeaderInfo | None) -> None:
         if leader is not None and leader.fence.epoch > self.accepted_fence.epoch:
-            self._leader = None
+            self.forget_leader()
             self._listener()
 
     def _find(self) -> LeaderInfo:
-        leader = self._leader
-        if leader is None:
-            leader = self._ask()
+        with self._lock:
+            known, forgotten = self._leader, self._forgotten
+        if known is not None:
+            return known
+        leader = self._ask()
+        with self._lock:
             if leader.fence.epoch < self.accepted_fence.epoch:
                 raise ResourceError(
                     f"the master at {leader.address} is older than the last one; waiting for the new one"
                 )
             self.accepted_fence = leader.fence
-            self._leader = leader
+            if forgotten == self._forgotten:
+                self._leader = leader
         return leader
 
     def _ask(self) -> LeaderInfo:

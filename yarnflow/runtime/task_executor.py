@@ -230,9 +230,12 @@ class TaskExecutor:
         if term != self._term or not held:
             return
 
-        def refused(error: YarnflowError) -> None:
+        def unanswered(error: YarnflowError) -> None:
             logger.info("Job %s has not taken its slots here yet: %s", job_id, error)
-            answered(())
+            # nobody has refused them
+            self._mailbox.schedule(
+                OFFER_RETRY_MS, lambda: self._offer_again(job_id, term, self._offered_until_ms())
+            )
 
         def answered(accepted: Sequence[AllocationId]) -> None:
             for allocation_id in accepted:
@@ -252,7 +255,7 @@ class TaskExecutor:
         offers = [
             self._offer_of(SlotRequest(slot.job_id, slot.allocation_id, slot.index)) for slot in held
         ]
-        self._send_offers(job_id, offers, answered, refused)
+        self._send_offers(job_id, offers, answered, unanswered)
 
     def _offer_of(self, request: SlotRequest) -> SlotOffer:
         return SlotOffer(
@@ -400,11 +403,13 @@ class TaskExecutor:
         known, self._leader_id = self._leader_id, leader.fence.leader_id
         if known and known != self._leader_id:
             self._slots = self._slots.offered_anew(self._clock.now_ms())
-            for job_id in self._slots.jobs():
-                self._offer_again(
-                    job_id, term, self._clock.monotonic_ms() + self._times.adoption_timeout_ms
-                )
+        # also when it is the same leader again: what it had not taken was offered under another term
+        for job_id in self._slots.jobs():
+            self._offer_again(job_id, term, self._offered_until_ms())
         self._heartbeat(term)
+
+    def _offered_until_ms(self) -> int:
+        return self._clock.monotonic_ms() + self._times.adoption_timeout_ms
 
     def _registration_failed(self, error: YarnflowError, term: int) -> None:
         if isinstance(error, TaskManagerDismissed):
