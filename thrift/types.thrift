@@ -241,7 +241,7 @@ struct TJobCheckpoints {
   7: optional i64 minPauseMs,
   /** milliseconds */
   8: optional i64 timeoutMs,
-  9: optional i64 tolerableFailures,
+  // 9 was tolerableFailures
   10: optional i64 retained,
   11: optional string retention,
   12: optional string directory,
@@ -264,6 +264,8 @@ struct TCheckpointOrder {
   3: optional TAfterSavepoint after,
   /** the savepoint's own directory (a URI) */
   4: optional string target,
+  /** of the request it is for */
+  5: optional string requestId,
 }
 
 /** Driver → JobMaster: what became of an order; repeated in every report. */
@@ -280,6 +282,11 @@ struct TCheckpointOutcome {
   6: optional i64 copyMs,
   /** bytes */
   7: optional i64 copiedBytes,
+  /** this and what follows: of the order, for a master that did not give it */
+  8: optional string requestId,
+  9: optional TCheckpointKind kind,
+  10: optional string target,
+  11: optional TAfterSavepoint after,
 }
 
 /** From which state a submission starts.  Flink: `SavepointRestoreSettings`. */

@@ -23,7 +23,7 @@ from yarnflow.core.lease import LeaseClock, LeaseState
 
 SESSION_TIMEOUT_MS = 9_000
 SETTINGS = CheckpointSettings(
-    interval_ms=1_000, min_pause_ms=0, timeout_ms=5_000, tolerable_failures=2, retained=2
+    interval_ms=1_000, min_pause_ms=0, timeout_ms=5_000, retained=2
 )
 
 Result = tuple[CheckpointCoordinator, tuple[Effect, ...]]

@@ -7,17 +7,15 @@ from yarnflow.core.heartbeat import HeartbeatMonitor
 
 def test_silence_for_the_time_out_is_a_loss() -> None:
     monitor = HeartbeatMonitor(timeout_ms=50).monitor("a", 0).monitor("b", 20)
-    assert monitor.next_deadline_ms() == 50
     assert monitor.expired(49) == ()
     assert monitor.expired(50) == ("a",)
     monitor = monitor.received("a", 40)
     assert monitor.expired(70) == ("b",)
-    assert monitor.unmonitor("b").unmonitor("b").next_deadline_ms() == 90
+    assert monitor.unmonitor("b").unmonitor("b").expired(89) == ()
 
 
-def test_nobody_watched_has_no_deadline_and_strangers_are_ignored() -> None:
+def test_strangers_are_ignored() -> None:
     monitor = HeartbeatMonitor(timeout_ms=50)
-    assert monitor.next_deadline_ms() is None
     assert monitor.received("a", 1) == monitor
     assert monitor.rpc_failed("a") == (monitor, False)
 
@@ -43,4 +41,9 @@ def test_without_threshold_failed_calls_are_never_enough() -> None:
 
 def test_a_sign_of_life_that_came_late_does_not_turn_time_back() -> None:
     monitor = HeartbeatMonitor(timeout_ms=50).monitor("a", 30).received("a", 10)
-    assert monitor.next_deadline_ms() == 80
+    assert (monitor.expired(79), monitor.expired(80)) == ((), ("a",))
+
+
+def test_who_could_not_be_heard_has_all_its_time_again() -> None:
+    monitor = HeartbeatMonitor(timeout_ms=50).monitor("a", 0).monitor("b", 20).restarted(100)
+    assert (monitor.expired(149), monitor.expired(150)) == ((), ("a", "b"))

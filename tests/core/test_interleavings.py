@@ -249,7 +249,6 @@ class SparkForgets(RuleBasedStateMachine):
             interval_ms=10**9,
             min_pause_ms=10**9,
             timeout_ms=10**6,
-            tolerable_failures=0,
             retained=2,
             keep_batches=12,
         )

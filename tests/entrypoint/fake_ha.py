@@ -9,6 +9,7 @@ from yarnflow.core.cluster_result import ClusterResult
 from yarnflow.core.ha import JobStores, LeaderContender, MasterInfo
 from yarnflow.core.messages import Fence, LeaderInfo
 from yarnflow.entrypoint.ha_services import HaServices, file_systems
+from yarnflow.errors import LeadershipLost
 from yarnflow.testing.ha import FakeLeaderRetrieval
 from yarnflow.testing.stores import FakeJobStores
 
@@ -30,6 +31,12 @@ class FakeElection:
         """Tell all."""
         self.cluster.retrieval.set_leader(leader)
 
+    def confirm(self, fence: Fence) -> None:
+        """As the newest grant of all says."""
+        self.cluster.asked.append(fence)
+        if fence.epoch < self.cluster.epoch:
+            raise LeadershipLost("another one leads")
+
     def masters(self) -> Sequence[MasterInfo]:
         """All there are."""
         return [me for _election, me in self.cluster.present]
@@ -44,6 +51,7 @@ class FakeElection:
     def grant(self, epoch: int) -> None:
         """It leads."""
         assert self.contender is not None
+        self.cluster.epoch = epoch
         self.contender.granted(Fence(f"leader-{epoch}", epoch))
 
 
@@ -56,6 +64,9 @@ class FakeHaCluster:
         self.present: list[tuple[FakeElection, MasterInfo]] = []
         self.ended: ClusterResult | None = None
         self.removed = False
+        self.epoch = 0
+        #: who asked whether it leads
+        self.asked: list[Fence] = []
         self._listeners: list[Callable[[ClusterResult], None]] = []
 
     def declare(self, result: ClusterResult) -> None:

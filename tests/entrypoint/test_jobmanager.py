@@ -43,6 +43,7 @@ from yarnflow.errors import (
 from yarnflow.graph.codec import job_graph_to_json
 from yarnflow.graph.job_graph import JobGraph, JobVertex
 from yarnflow.process.channel import JobStatusReporter, MasterReporter, NoResourceProvider
+from yarnflow.process.clock import SystemClock
 from yarnflow.rpc.gateways import ThriftGatewayFactory
 from yarnflow.testing.gateways import FakeDriverLauncher
 
@@ -340,12 +341,48 @@ def test_a_deposed_master_ends_at_once(
     gateway = master.gateway(master.start()["address"])
     master.grant(1)
     master.job_manager.suspended()
-    with pytest.raises(LeadershipLost, match="suspended"):
+    with pytest.raises(LeadershipLost, match="in doubt"):
         gateway.submit_job(submission())
     master.job_manager.resumed()
     gateway.submit_job(submission())
     master.job_manager.revoked()
     assert statuses == [61]
+
+
+@pytest.mark.parametrize("leads", [True, False])
+def test_a_master_that_was_halted_asks_whether_it_leads(
+    leads: bool, start: Callable[..., Cluster], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """kazoo tells of an expired session only when it hears of it; until then nothing may be decided."""
+    statuses: list[int] = []
+    monkeypatch.setattr(master_module, "exit_process", statuses.append)
+    monkeypatch.setattr(master_module.logging, "shutdown", lambda: None)
+    cluster = FakeHaCluster()
+    master = start(None, FakeHa(cluster))
+    gateway = master.gateway(master.start()["address"])
+    master.grant(1)
+    gateway.submit_job(submission())
+    cluster.epoch = 1 if leads else 2
+    now = SystemClock.monotonic_ms
+    monkeypatch.setattr(SystemClock, "monotonic_ms", lambda self: now(self) + 60_000)
+    until(lambda: cluster.asked or None)
+    assert cluster.asked == [Fence("leader-1", 1)]
+    assert master.launcher.killed == []
+    if leads:
+        until(lambda: _is_answered(lambda: gateway.cancel_job(JOB)) or None)
+    else:
+        until(lambda: statuses or None)
+        assert statuses[0] == 61
+        with pytest.raises(LeadershipLost, match="in doubt"):
+            gateway.cancel_job(JOB)
+
+
+def _is_answered(call: Callable[[], None]) -> bool:
+    try:
+        call()
+    except LeadershipLost:
+        return False
+    return True
 
 
 def test_the_end_is_told_to_all_masters(start: Callable[..., Cluster]) -> None:

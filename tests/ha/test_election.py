@@ -12,7 +12,7 @@ from tests.ha.conftest import OpenSession, kazoo_of
 from tests.ha.fake_kazoo import Ensemble
 from yarnflow.core.ha import MasterInfo
 from yarnflow.core.messages import Fence, LeaderInfo
-from yarnflow.errors import LeadershipLost
+from yarnflow.errors import LeadershipLost, ZooKeeperUnavailable
 from yarnflow.ha.client import ZooKeeper
 from yarnflow.ha.election import ZooKeeperElection
 
@@ -128,3 +128,21 @@ def test_address_of_the_last_leader_is_replaced(session: OpenSession) -> None:
     second.election.close()
     second.election.close()
     assert path not in ensemble.nodes
+
+
+def test_only_the_leader_has_its_lead_confirmed(session: OpenSession) -> None:
+    ensemble = Ensemble()
+    first = Candidate(session(ensemble), "one").stand()
+    second = Candidate(session(ensemble), "two").stand()
+    first.election.confirm(first.fence)
+    with pytest.raises(LeadershipLost):
+        second.election.confirm(Fence("two", 2))
+    kazoo_of(first.zookeeper).suspend()
+    with pytest.raises(ZooKeeperUnavailable):
+        first.election.confirm(first.fence)
+    kazoo_of(first.zookeeper).resume()
+    first.election.confirm(first.fence)
+    # halted for so long that its session went, and it has not heard of that yet
+    ensemble.delete(f"{LATCH}/{min(ensemble.children(LATCH), key=lambda n: n[-10:])}")
+    with pytest.raises(LeadershipLost):
+        first.election.confirm(first.fence)

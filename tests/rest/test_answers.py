@@ -99,7 +99,6 @@ CHECKPOINTS = JobCheckpoints(
     restored=RestoredState("hdfs://n/old", KIND.SAVEPOINT, 3, 960_000, "CLAIM"),
     interval_ms=10_000,
     timeout_ms=600_000,
-    tolerable_failures=2,
 )  # fmt: skip
 TASK_MANAGER = TaskManagerInfo(
     TaskManagerRegistration(
@@ -246,7 +245,7 @@ def test_checkpoint_config() -> None:
     made = get(f"/jobs/{NEW}/checkpoints/config")
     assert (made["mode"], made["interval"], made["timeout"]) == ("exactly_once", 10_000, 600_000)
     assert made["externalization"] == {"enabled": True, "delete_on_cancellation": False}
-    assert made["tolerable_failed_checkpoints"] == 2
+    assert made["tolerable_failed_checkpoints"] == 2**31 - 1
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,7 @@ from yarnflow.graph.job_graph import JobGraph, JobVertex
 from yarnflow.runtime.job_board import JobBoard
 from yarnflow.runtime.job_master import JobMaster
 from yarnflow.runtime.job_services import JobMasterServices, JobMasterSettings, Retention
+from yarnflow.runtime.lead_clock import Doubt, LeadClock
 from yarnflow.testing.gateways import FakeDriver, FakeDriverLauncher, FakeGateways, FakeSlotRequirements
 from yarnflow.testing.runtime import InlineEffects, InlineMailbox, ManualClock
 from yarnflow.testing.stores import FakeCheckpoints, FakeJobStores
@@ -40,7 +41,7 @@ ADAPTIVE = SchedulerSettings(
     SchedulerKind.ADAPTIVE, resource_wait_timeout_ms=10_000, stabilization_timeout_ms=2_000
 )
 EVERY_10_S = CheckpointSettings(
-    interval_ms=10_000, min_pause_ms=0, timeout_ms=60_000, tolerable_failures=0, retained=2
+    interval_ms=10_000, min_pause_ms=0, timeout_ms=60_000, retained=2
 )
 USER_ERROR = ErrorInfo("USER_CODE", "ValueError: bad row", "Traceback …")
 
@@ -64,15 +65,19 @@ class Bench:
         savepoint_dir: str = "",
         effects: InlineEffects | None = None,
         understudy: bool = False,
+        lead: bool = False,
     ) -> None:
         self.stores = stores or FakeJobStores()
         self.clock = ManualClock()
+        #: its time, if ``lead``: a pause of a few seconds is noticed then
+        self.time = LeadClock(self.clock)
+        clock = self.time if lead else self.clock
         self.gateways = FakeGateways()
         self.launcher = FakeDriverLauncher()
         self.slots = FakeSlotRequirements()
         self.board = JobBoard(self.clock, 10)
         self.ended: list[JobId] = []
-        self.mailbox = InlineMailbox("job", self.clock)
+        self.mailbox = InlineMailbox("job", clock, may_run=self.time.is_certain if lead else None)
         ids = (f"{number:08x}{0:024x}" for number in itertools.count(1))
         self.master = JobMaster(
             JobSubmission(JOB, "flights", kind, "", {}, job_key),
@@ -105,7 +110,7 @@ class Bench:
                 understudy=understudy,
             ),
             JobMasterServices(
-                self.clock,
+                clock,
                 effects or InlineEffects(),
                 self.gateways,
                 self.launcher,
@@ -128,6 +133,16 @@ class Bench:
         self.adopted_driver: DriverId | None = None
 
     # --- what happens ---
+
+    def doubt(self) -> None:
+        """The connection to ZooKeeper is lost."""
+        self.time.doubt(Doubt.CONNECTION)
+        self.master.suspended()
+
+    def settle(self, doubt: Doubt) -> None:
+        """This master leads all the same."""
+        self.master.resumed()
+        self.time.settle(doubt)
 
     def start(self) -> Bench:
         self.master.start()

@@ -138,7 +138,8 @@ class Bench:
             2,
             keep_end=(lambda *end: self.dispatcher.keep_end(*end)) if hold_ends else None,
         )
-        self.mailbox = InlineMailbox("dispatcher", self.clock)
+        self.leads = True
+        self.mailbox = InlineMailbox("dispatcher", self.clock, may_run=lambda: self.leads)
         self.refusal: YarnflowError | None = None
         self.jobs: dict[JobId, FakeJob] = {}
         self.ended = threading.Event()
@@ -390,6 +391,7 @@ def test_an_end_is_seen_once_it_is_written_down() -> None:
 def test_nothing_is_decided_while_the_leadership_is_in_doubt() -> None:
     bench = Bench()
     bench.submit()
+    bench.leads = False
     bench.dispatcher.suspended()
     for call in (
         lambda: bench.submit(OTHER),
@@ -397,11 +399,12 @@ def test_nothing_is_decided_while_the_leadership_is_in_doubt() -> None:
         lambda: bench.dispatcher.trigger_checkpoint(JOB, CheckpointRequest("r", CheckpointKind.CHECKPOINT)),
         lambda: bench.dispatcher.shut_down_cluster(),
     ):
-        with pytest.raises(LeadershipLost, match="suspended; try again"):
+        with pytest.raises(LeadershipLost, match="in doubt whether this master leads; try again"):
             call()
     assert bench.dispatcher.job_details(JOB).overview.job_id == JOB, "reading is allowed"
     assert not bench.jobs[JOB].canceled and OTHER not in bench.jobs
     bench.dispatcher.resumed()
+    bench.leads = True
     bench.submit(OTHER)
     assert bench.jobs[JOB].heard == ["suspended", "resumed"]
 

@@ -13,7 +13,7 @@ from yarnflow.core.checkpoint_messages import (
 )
 from yarnflow.core.executor_pool import ExecutorPool
 from yarnflow.core.ha import DriverLeaseInfo
-from yarnflow.core.ids import AllocationId, DriverId, ExecutorId
+from yarnflow.core.ids import AllocationId, DriverId, ExecutorId, JobId
 from yarnflow.core.messages import DriverPhase, ErrorInfo, ExecutorStatus, SlotOffer
 from yarnflow.core.states import ExecutionState, JobStatus, RestartLevel
 from yarnflow.errors import DriverLost, LeadershipLost, ZooKeeperUnavailable
@@ -229,6 +229,14 @@ def test_a_job_that_ended_without_a_master(phase: DriverPhase, status: JobStatus
     assert bench.ended == [JOB]
 
 
+def test_a_cancel_that_was_under_way_when_the_master_was_lost() -> None:
+    """The driver has reported RUNNING to the new one before it was done with it."""
+    bench = adopted()
+    bench.report(DriverPhase.CANCELED, "4", batch=9)
+    assert bench.status is JobStatus.CANCELED
+    assert bench.ended == [JOB]
+
+
 def test_a_job_that_failed_without_a_master() -> None:
     bench = reconciling("fixed-delay")
     bench.offer(TM1, 2, RUNS_ALREADY)
@@ -279,6 +287,21 @@ def test_a_job_lives_on_although_its_master_never_saw_a_commit() -> None:
     bench.report(DriverPhase.FAILED, error=ErrorInfo("USER_CODE", "ValueError"))
     assert bench.status is JobStatus.RESTARTING
     assert bench.master.checkpoints().history[0].checkpoint_id == 8
+
+
+def test_a_lease_that_changes_while_it_is_read_is_read_again() -> None:
+    held = stores(held=False)
+    read = held.lease_table.holder
+
+    def holder(job_id: JobId) -> DriverLeaseInfo | None:
+        found = read(job_id)
+        held.lease_table.holder = read  # type: ignore[method-assign]
+        held.lease_table.hold(lease())
+        return found
+
+    held.lease_table.holder = holder  # type: ignore[method-assign]
+    bench = Bench(stores=held, recovered=True).start()
+    assert bench.status is JobStatus.RECONCILING and bench.launcher.assignments == []
 
 
 def test_ids_of_checkpoints_rise_over_masters() -> None:

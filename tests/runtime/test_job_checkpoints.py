@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import pytest
 
-from tests.runtime.job_bench import EVERY_10_S, JOB, USER_ERROR, Bench
+from tests.runtime.job_bench import EVERY_10_S, JOB, TM1, USER_ERROR, Bench
 from yarnflow.core.checkpoint_messages import (
     AfterSavepoint,
     CheckpointInfo,
@@ -20,11 +20,11 @@ from yarnflow.core.checkpoint_messages import (
     CheckpointTrigger,
     QueryPosition,
 )
-from yarnflow.core.ha import LatestState
-from yarnflow.core.ids import JobId
-from yarnflow.core.messages import DriverPhase, ProgramKind
+from yarnflow.core.ha import DriverLeaseInfo, LatestState
+from yarnflow.core.ids import DriverId, ExecutorId, JobId
+from yarnflow.core.messages import DriverPhase, ExecutorStatus
 from yarnflow.core.savepoint import from_bytes
-from yarnflow.core.states import JobStatus, RestartLevel
+from yarnflow.core.states import JobStatus
 from yarnflow.errors import (
     CheckpointError,
     CheckpointFailed,
@@ -34,9 +34,9 @@ from yarnflow.errors import (
     YarnflowError,
 )
 from yarnflow.runtime.job_services import Retention
-from yarnflow.runtime.mailbox import Mailbox
+from yarnflow.runtime.mailbox import Mailbox, Work
 from yarnflow.testing.runtime import InlineEffects
-from yarnflow.testing.stores import FakeCheckpoints
+from yarnflow.testing.stores import FakeCheckpoints, FakeJobStores
 
 T = TypeVar("T")
 POSITION = QueryPosition("q", 7)
@@ -95,17 +95,15 @@ def test_subsumed_checkpoints_are_removed() -> None:
     assert bench.checkpoints.log == ["add 1", "add 2", "add 3", "remove 1"]
 
 
-def test_a_checkpoint_that_cannot_be_recorded_restarts_the_queries() -> None:
+def test_a_checkpoint_that_cannot_be_recorded_is_shown_and_made_up_for() -> None:
     bench = with_checkpoint()
-    driver = bench.driver_id
     bench.checkpoints.error = StorageUnavailable("name node is in safe mode")
     later(bench, 2, 15)
-    failure = bench.details.failures[0]
-    assert "name node is in safe mode" in failure.error.message
-    assert "tolerable-failed-checkpoints" in failure.error.message
-    assert failure.level is RestartLevel.QUERY
-    assert [d.attempt for d in bench.driver.deployments] == [1, 2]
-    assert bench.driver_id == driver
+    assert "name node is in safe mode" in newest(bench).failure
+    assert bench.status is JobStatus.RUNNING
+    assert bench.details.failures == () and bench.details.restarts == 0
+    bench.checkpoints.error = None
+    assert newest(later(bench, 3, 15)).status is CheckpointStatus.COMPLETED
 
 
 def test_a_directory_that_can_never_be_used_fails_the_job() -> None:
@@ -281,6 +279,59 @@ def test_the_end_waits_until_the_savepoint_is_recorded() -> None:
     assert bench.status is JobStatus.FINISHED
 
 
+def test_a_job_whose_savepoint_cannot_be_recorded_keeps_its_state() -> None:
+    """It has stopped, and the path of its savepoint is known to nobody."""
+    bench = with_checkpoint(Bench(job_key="flights"))
+    bench.master.trigger_checkpoint(replace(SAVEPOINT, after=AfterSavepoint.STOP))
+    bench.run()
+    (order,) = bench.driver.orders
+    bench.checkpoints.error = StorageUnavailable("safe mode")
+    bench.outcome(
+        CheckpointOutcome(2, positions=(POSITION,), target=order.target), phase=DriverPhase.FINISHED
+    )
+    bench.run(1_000).run(1_000)
+    assert bench.status is JobStatus.FINISHED
+    bench.checkpoints.error = None
+    bench.run(1_000)
+    assert bench.ended == [JOB]
+    assert "discard_all" not in bench.checkpoints.log
+    assert bench.stores.latest.states["flights"].path.endswith("chk-1")
+    info = bench.master.await_checkpoint("r1", 0)
+    assert info.status is CheckpointStatus.FAILED
+    assert info.failure == f"safe mode; its files are complete, in {order.target}"
+
+
+@pytest.mark.parametrize("unreadable_at_first", [True, False])
+def test_a_stop_that_was_ordered_by_a_lost_master_is_recorded(unreadable_at_first: bool) -> None:
+    stores = FakeJobStores(highly_available=True)
+    stores.by_job[JOB] = FakeCheckpoints(f"file:/checkpoints/{JOB}", 7)
+    if unreadable_at_first:
+        stores.by_job[JOB].error = StorageUnavailable("safe mode")
+    driver = DriverId("driver-of-the-master-before")
+    stores.lease_table.hold(DriverLeaseInfo(JOB, driver, "driver:1", "host", 42, epoch=1, attempt=3))
+    bench = Bench(stores=stores, recovered=True, job_key="flights").start()
+    bench.offer(TM1, 2, ExecutorStatus(ExecutorId("4"), JOB, driver, 77, 2))
+    bench.register(driver, attempt=3)
+    bench.adopted_driver, bench.attempt = driver, 3
+    told = CheckpointOutcome(
+        7,
+        positions=(POSITION,),
+        request_id="r1",
+        kind=CheckpointKind.SAVEPOINT,
+        target="hdfs://nn/saved/savepoint-1",
+        after=AfterSavepoint.STOP,
+    )
+    bench.outcome(told, phase=DriverPhase.FINISHED)
+    if unreadable_at_first:
+        assert bench.status is JobStatus.RECONCILING
+        stores.by_job[JOB].error = None
+        bench.run(1_000)
+    assert bench.status is JobStatus.FINISHED
+    info = bench.master.await_checkpoint("r1", 0)
+    assert (info.status, info.external_path) == (CheckpointStatus.COMPLETED, "hdfs://nn/saved/savepoint-1")
+    assert bench.stores.latest.states["flights"].path == "hdfs://nn/saved/savepoint-1"
+
+
 def test_a_job_that_finishes_first_has_no_savepoint() -> None:
     bench = running()
     bench.master.trigger_checkpoint(SAVEPOINT)
@@ -316,6 +367,7 @@ class SlowWrites(InlineEffects):
         effect: Callable[[], T],
         on_success: Callable[[T], None],
         on_failure: Callable[[YarnflowError], None],
+        work: Work = Work.CALL,
     ) -> None:
         if self.held is None:
             super().perform(mailbox, effect, on_success, on_failure)
@@ -432,11 +484,3 @@ def test_checkpoints_of_an_ended_job_can_still_be_read() -> None:
         3,
         f"file:/checkpoints/{JOB}",
     )
-
-
-def test_a_script_gets_a_new_driver_when_checkpoints_fail() -> None:
-    bench = with_checkpoint(Bench(kind=ProgramKind.SCRIPT))
-    first = bench.driver_id
-    bench.checkpoints.error = StorageUnavailable("safe mode")
-    later(bench, 2, 15)
-    assert bench.driver_id != first

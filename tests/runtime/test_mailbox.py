@@ -8,7 +8,7 @@ import pytest
 
 from yarnflow.errors import InternalError, JobNotFound, RpcTimeout
 from yarnflow.process.clock import SystemClock
-from yarnflow.runtime.mailbox import Effects, Mailbox
+from yarnflow.runtime.mailbox import Effects, Mailbox, Work
 from yarnflow.testing.runtime import ManualClock
 
 
@@ -102,3 +102,28 @@ def test_no_effect_is_lost() -> None:
     finally:
         effects.close()
         mailbox.stop()
+
+
+def test_what_hangs_holds_up_only_its_like() -> None:
+    """A NameNode that does not answer must not keep slots from being given."""
+    mailbox, effects = Mailbox("m", SystemClock()), Effects(1)
+    mailbox.start()
+    release, done = threading.Event(), threading.Event()
+    try:
+        effects.perform(mailbox, lambda: release.wait(30), lambda _: None, lambda _: None, Work.STORAGE)
+        effects.perform(mailbox, lambda: None, lambda _: done.set(), lambda _: None)
+        assert done.wait(10)
+    finally:
+        release.set()
+        effects.close()
+        mailbox.stop()
+
+
+def test_canceled_timers_do_not_pile_up() -> None:
+    mailbox = Mailbox("m", ManualClock())
+    ran: list[int] = []
+    mailbox.schedule(5, lambda: ran.append(1))
+    for _ in range(1_000):
+        mailbox.schedule(600_000, lambda: ran.append(2)).cancel()
+    assert len(mailbox._timers) < 100
+    assert mailbox.run_pending() == 0 and ran == []

@@ -15,6 +15,7 @@ from yarnflow.core.messages import (
     TaskManagerRegistration,
 )
 from yarnflow.errors import RpcUnavailable, TaskManagerDismissed, TaskManagerNotFound
+from yarnflow.runtime.lead_clock import LeadClock
 from yarnflow.runtime.resource_manager import ResourceManager, ResourceManagerSettings
 from yarnflow.testing.gateways import FakeGateways, FakeResourceProvider
 from yarnflow.testing.runtime import InlineEffects, InlineMailbox, ManualClock
@@ -32,8 +33,11 @@ class Bench:
         workers_expected: int = 0,
         redundant_workers: int = 0,
         max_workers: int | None = None,
+        lead: bool = False,
     ) -> None:
         self.clock = ManualClock()
+        self.time = LeadClock(self.clock)
+        clock = self.time if lead else self.clock
         self.gateways = FakeGateways()
         self.provider = FakeResourceProvider(replaces_workers, max_workers)
         self.lost: list[tuple[str, str]] = []
@@ -41,11 +45,11 @@ class Bench:
         self.refused: list[str] = []
         self.diagnosed: list[tuple[str, str]] = []
         self.waits: list[str] = []
-        self.mailbox = InlineMailbox("rm", self.clock)
+        self.mailbox = InlineMailbox("rm", clock, may_run=self.time.is_certain if lead else None)
         ids = (f"{number:032x}" for number in itertools.count(1))
         self.manager = ResourceManager(
             ResourceManagerSettings(10_000, 2, 1_000, 5_000, 2, workers_expected, redundant_workers),
-            self.clock,
+            clock,
             self.mailbox,
             InlineEffects(),
             self.gateways,

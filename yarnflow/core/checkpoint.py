@@ -14,8 +14,9 @@ Never reads a clock, draws an id nor writes: the shell performs the effects and 
 report about what is over is ignored, so effects may be answered late, twice or never.  Times are
 milliseconds of one clock that does not run backwards.
 
-Flink counterparts: ``CheckpointCoordinator``, ``CheckpointRequestDecider``,
-``CheckpointFailureManager``.
+Flink counterparts: ``CheckpointCoordinator``, ``CheckpointRequestDecider``.  There is no
+``CheckpointFailureManager``: what a failed checkpoint lacks is the record of something that is
+durable all the same, so it never fails the job.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from yarnflow.core.checkpoint_effects import Discard, Effect, Ended, FailJob
+from yarnflow.core.checkpoint_effects import Discard, Effect, Ended
 from yarnflow.core.checkpoint_history import CheckpointHistory
 from yarnflow.core.checkpoint_messages import (
     CheckpointInfo,
@@ -53,8 +54,6 @@ class CheckpointSettings:
     interval_ms: int
     min_pause_ms: int
     timeout_ms: int
-    #: periodic ones that may fail one after the other
-    tolerable_failures: int
     #: completed checkpoints that are kept
     retained: int
     #: batches Spark can go back to (``spark.sql.streaming.minBatchesToRetain``)
@@ -79,9 +78,11 @@ class CheckpointCoordinator:
     positions: tuple[QueryPosition, ...] = ()
     pending: Pending | None = None
     queue: tuple[tuple[CheckpointRequest, int], ...] = ()
+    #: savepoints that an earlier master ordered: all that is missing is the record
+    copied: tuple[tuple[CheckpointRequest, CheckpointInfo], ...] = ()
+    #: requests of these, and of those that failed
+    taken_over: tuple[str, ...] = ()
     newest_id: int = NO_ID
-    #: periodic ones, since the last that completed
-    failures_in_row: int = 0
     is_suspended: bool = False
     #: of the last checkpoint (no savepoint), or when the first position was heard of; -1 = neither
     last_trigger_ms: int = -1
@@ -123,6 +124,9 @@ class CheckpointCoordinator:
         for request, at_ms in self.queue:
             if request.request_id == request_id:
                 return begun(request, at_ms)
+        for request, info in self.copied:
+            if request.request_id == request_id:
+                return info
         return self.past.find(request_id) if request_id else None
 
     @property
@@ -197,25 +201,14 @@ class CheckpointCoordinator:
         return self._try_again(replace(pending, asked=False), f"no number: {reason}", at_ms)
 
     def outcome(self, outcome: CheckpointOutcome, at_ms: int) -> Result:
-        """What the driver says of an order, maybe again."""
+        """What the driver says of an order, maybe again; maybe of one that an earlier master gave."""
         pending = self.pending
-        if (
-            pending is None
-            or pending.stage is not Stage.ORDERED
-            or pending.info.checkpoint_id != outcome.checkpoint_id
-        ):
-            return self._go_on(at_ms, ())
+        if pending is None or pending.stage is not Stage.ORDERED or not _answers(outcome, pending.info):
+            return self._taken_over(outcome, at_ms)
         if outcome.failure:
             after, effects = self._ended_badly(outcome.failure, at_ms)
             return after._go_on(at_ms, effects)
-        info = replace(
-            pending.info,
-            positions=outcome.positions,
-            commit_wait_ms=outcome.commit_wait_ms,
-            pause_ms=outcome.pause_ms,
-            copy_ms=outcome.copy_ms,
-            copied_bytes=outcome.copied_bytes,
-        )
+        info = _with(pending.info, outcome)
         after = self._heard_of(outcome.positions)
         if info.kind is CheckpointKind.CHECKPOINT:
             # a report may have overtaken it, and a checkpoint is never behind an earlier one
@@ -246,7 +239,6 @@ class CheckpointCoordinator:
             past=past,
             pending=None,
             last_end_ms=at_ms,
-            failures_in_row=0 if pending.request is None else self.failures_in_row,
             unwanted=(*self.unwanted, *subsumed),
         )
         return after._go_on(at_ms, (Ended(ended),))
@@ -301,6 +293,27 @@ class CheckpointCoordinator:
 
     # --- rules ----------------------------------------------------------------
 
+    def _taken_over(self, outcome: CheckpointOutcome, at_ms: int) -> Result:
+        """Take over the end of a savepoint that an earlier master ordered and has not recorded.
+
+        Not that of a checkpoint: positions may have been recorded since that are newer.
+        """
+        known = outcome.request_id in self.taken_over or self.find(outcome.request_id) is not None
+        if outcome.kind is not CheckpointKind.SAVEPOINT or not outcome.request_id or known:
+            return self._go_on(at_ms, ())
+        request = CheckpointRequest(outcome.request_id, outcome.kind, after=outcome.after)
+        info = replace(begun(request, at_ms), checkpoint_id=outcome.checkpoint_id)
+        after = replace(
+            self,
+            newest_id=max(self.newest_id, outcome.checkpoint_id),
+            taken_over=(*self.taken_over, outcome.request_id),
+        )
+        if outcome.failure:
+            after, effects = after._failed(info, outcome.failure, at_ms)
+            return after._go_on(at_ms, effects)
+        after = after._heard_of(outcome.positions)
+        return replace(after, copied=(*after.copied, (request, _with(info, outcome))))._go_on(at_ms, ())
+
     def _heard_of(self, positions: Sequence[QueryPosition]) -> CheckpointCoordinator:
         known = {position.query: position for position in self.positions}
         for position in positions:
@@ -345,6 +358,10 @@ class CheckpointCoordinator:
         # before requests: a savepoint can take long, and Spark goes on forgetting meanwhile
         if self._forgotten_soon() and at_ms >= self.not_before_ms:
             return self._begin(periodic(CheckpointTrigger.RETENTION, at_ms), None, at_ms)
+        if self.copied:
+            (request, info), *copies = self.copied
+            pending = Pending(Stage.READY, info, self._expiry(at_ms), request)
+            return replace(self, copied=tuple(copies), pending=pending)
         if self.queue:
             (request, asked_ms), *others = self.queue
             return replace(self, queue=tuple(others))._begin(begun(request, asked_ms), request, at_ms)
@@ -379,20 +396,35 @@ class CheckpointCoordinator:
         if pending.persist_began_ms >= 0:
             # perhaps it was written, and only the answer is missing
             after = replace(after, unwanted=(*after.unwanted, pending.info.checkpoint_id))
+            if pending.info.external_path:
+                reason = f"{reason}; its files are complete, in {pending.info.external_path}"
         return after._failed(pending.info, reason, at_ms)
 
     def _failed(self, info: CheckpointInfo, reason: str, at_ms: int) -> Result:
         ended = replace(info, status=CheckpointStatus.FAILED, end_ms=at_ms, failure=reason)
         past, _ = self.past.ended(ended)
         after = replace(self, past=past, last_end_ms=at_ms)
-        if info.trigger not in _PERIODIC:
-            return after, (Ended(ended),)
-        failures = self.failures_in_row + 1
-        after = replace(after, failures_in_row=failures, not_before_ms=at_ms + RETRY_PAUSE_MS)
-        if failures <= self.settings.tolerable_failures:
-            return after, (Ended(ended),)
-        message = (
-            f"checkpoint {info.checkpoint_id or '(without a number)'} failed: {reason}; {failures} in a row, "
-            f"but execution.checkpointing.tolerable-failed-checkpoints is {self.settings.tolerable_failures}"
-        )
-        return replace(after, failures_in_row=0), (Ended(ended), FailJob(message))
+        if info.trigger in _PERIODIC:
+            # The batches are committed, whether that is recorded or not: no reason to interrupt the job.
+            after = replace(after, not_before_ms=at_ms + RETRY_PAUSE_MS)
+        return after, (Ended(ended),)
+
+
+def _answers(outcome: CheckpointOutcome, info: CheckpointInfo) -> bool:
+    """Whether the outcome is that of this one, or of the order another master gave for its request."""
+    if outcome.checkpoint_id == info.checkpoint_id:
+        return True
+    return bool(info.request_id) and outcome.request_id == info.request_id
+
+
+def _with(info: CheckpointInfo, outcome: CheckpointOutcome) -> CheckpointInfo:
+    """What the driver has done."""
+    return replace(
+        info,
+        external_path=outcome.target,
+        positions=outcome.positions,
+        commit_wait_ms=outcome.commit_wait_ms,
+        pause_ms=outcome.pause_ms,
+        copy_ms=outcome.copy_ms,
+        copied_bytes=outcome.copied_bytes,
+    )

@@ -43,11 +43,4 @@ class Ended:
     info: CheckpointInfo
 
 
-@dataclass(frozen=True, slots=True)
-class FailJob:
-    """More periodic ones failed in a row than are tolerated."""
-
-    reason: str
-
-
-Effect = NeedId | OrderDriver | Persist | Discard | Ended | FailJob
+Effect = NeedId | OrderDriver | Persist | Discard | Ended

@@ -169,7 +169,6 @@ class JobCheckpoints:
     interval_ms: int = 0
     min_pause_ms: int = 0
     timeout_ms: int = 0
-    tolerable_failures: int = 0
     retained: int = 1
     #: Flink's name of the retention: what happens to them when the job is canceled
     retention: str = "RETAIN_ON_CANCELLATION"
@@ -198,6 +197,8 @@ class CheckpointOrder:
     after: AfterSavepoint = AfterSavepoint.CONTINUE
     #: SAVEPOINT: the savepoint's own directory (a URI), made by the driver
     target: str = ""
+    #: of the request it is for: another master may give an order again for the same one
+    request_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +213,11 @@ class CheckpointOutcome:
     pause_ms: int = 0
     copy_ms: int = 0
     copied_bytes: int = 0
+    # of the order, for a master that did not give it
+    request_id: str = ""
+    kind: CheckpointKind = CheckpointKind.CHECKPOINT
+    target: str = ""
+    after: AfterSavepoint = AfterSavepoint.CONTINUE
 
 
 class ClaimMode(Enum):

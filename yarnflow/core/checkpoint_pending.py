@@ -64,7 +64,12 @@ def advanced(pending: Pending, at_ms: int) -> tuple[Pending, Effect | None]:
         return replace(pending, asked=True), NeedId()
     if pending.stage is Stage.NUMBERED:
         assert pending.request is not None, "periodic ones are READY at once"
-        order = CheckpointOrder(pending.info.checkpoint_id, pending.info.kind, pending.request.after)
+        order = CheckpointOrder(
+            pending.info.checkpoint_id,
+            pending.info.kind,
+            pending.request.after,
+            request_id=pending.request.request_id,
+        )
         stops = order.after is not AfterSavepoint.CONTINUE
         expires_ms = None if stops else pending.expires_ms
         return replace(pending, stage=Stage.ORDERED, expires_ms=expires_ms), OrderDriver(order)

@@ -63,6 +63,9 @@ class LeaderElection(Protocol):
     def publish(self, leader: LeaderInfo) -> None:
         """As leader: say where to be reached.  Raises LeadershipLost when it does not lead."""
 
+    def confirm(self, fence: Fence) -> None:
+        """Have ZooKeeper say that this process leads under ``fence``.  Raises LeadershipLost if not."""
+
     def masters(self) -> Sequence[MasterInfo]:
         """All candidates there are now, by age of their candidacy."""
 

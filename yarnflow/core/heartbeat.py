@@ -49,6 +49,10 @@ class HeartbeatMonitor:
             return self
         return self.monitor(target, max(at_ms, beat.last_seen_ms))
 
+    def restarted(self, at_ms: int) -> HeartbeatMonitor:
+        """Nobody could be heard until now: all targets have the whole time-out again."""
+        return replace(self, targets={name: Heartbeat(at_ms) for name in self.targets})
+
     def rpc_failed(self, target: str) -> tuple[HeartbeatMonitor, bool]:
         """A call to the target failed.
 
@@ -69,7 +73,3 @@ class HeartbeatMonitor:
         return tuple(
             name for name, beat in self.targets.items() if at_ms - beat.last_seen_ms >= self.timeout_ms
         )
-
-    def next_deadline_ms(self) -> int | None:
-        """When the next target will count as lost if nothing is heard; None = nobody is watched."""
-        return min((beat.last_seen_ms + self.timeout_ms for beat in self.targets.values()), default=None)

@@ -6,8 +6,10 @@ Flink counterparts: ``SessionDispatcherLeaderProcess``, ``DefaultDispatcherResou
 
 from __future__ import annotations
 
+import logging
 import random
 import secrets
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -35,9 +37,12 @@ from yarnflow.runtime.dispatcher import Dispatcher
 from yarnflow.runtime.job_archive import JobArchive
 from yarnflow.runtime.job_board import JobBoard
 from yarnflow.runtime.job_factory import JobMasterFactory
+from yarnflow.runtime.lead_clock import Doubt, LeadClock
 from yarnflow.runtime.mailbox import Effects, Mailbox
 from yarnflow.runtime.resource_manager import ResourceManager, ResourceManagerSettings
 from yarnflow.runtime.understudy_launcher import UnderstudyLauncher
+
+logger = logging.getLogger(__name__)
 
 #: versions of job snapshots begin with the epoch, so that they rise over all leaders
 _EPOCH_SHIFT: Final = 32
@@ -71,6 +76,8 @@ class MasterParts:
     victim: MasterVictim | None = None
     #: addresses of the other masters, the one that leads next first
     standbys: Callable[[], Sequence[str]] = tuple
+    #: asks until there is an answer whether this process still leads under a fence; blocks
+    still_leads: Callable[[Fence], bool] = lambda _fence: True
 
 
 class Leader:
@@ -98,11 +105,15 @@ class Leader:
         on_fatal: Callable[[BaseException], None],
     ) -> None:
         configuration, clock = parts.configuration, parts.clock
+        self._time = LeadClock(clock)
+        #: guards that doubts and what is told of them go together
+        self._doubting = threading.Lock()
+        new_mailbox = partial(Mailbox, clock=self._time, on_fatal=on_fatal, may_run=self._time.is_certain)
         timeout_ms = configuration.get(cluster_options.RPC_ASK_TIMEOUT_MS)
         self.fence: Final = fence
         self._parts = parts
-        self._dispatcher_mailbox = Mailbox("dispatcher", clock, on_fatal)
-        self._resource_mailbox = Mailbox("resource-manager", clock, on_fatal)
+        self._dispatcher_mailbox = new_mailbox("dispatcher")
+        self._resource_mailbox = new_mailbox("resource-manager")
         self.board = JobBoard(
             clock,
             configuration.get(cluster_options.JOBSTORE_MAX_CAPACITY),
@@ -113,7 +124,7 @@ class Leader:
         )
         self.resource_manager = ResourceManager(
             resource_manager_settings(configuration, parts.workers_expected, fence.epoch > 1),
-            clock,
+            self._time,
             self._resource_mailbox,
             parts.effects,
             parts.gateways,
@@ -126,7 +137,7 @@ class Leader:
         jobs = JobMasterFactory(
             configuration,
             parts.cluster_dir,
-            clock,
+            self._time,
             parts.effects,
             parts.gateways,
             parts.launcher,
@@ -135,7 +146,7 @@ class Leader:
             leader_info,
             new_id=lambda: secrets.token_hex(16),
             jitter=lambda: random.uniform(-1.0, 1.0),
-            on_fatal=on_fatal,
+            new_mailbox=new_mailbox,
             stores=parts.stores,
             understudy_launcher=UnderstudyLauncher(
                 parts.launcher,
@@ -184,6 +195,7 @@ class Leader:
 
     def start(self) -> None:
         """Start the threads; nobody can call this leader yet."""
+        self._time.watch(self._after_pause)
         self._dispatcher_mailbox.start()
         self._resource_mailbox.start()
         self.resource_manager.start()
@@ -216,6 +228,34 @@ class Leader:
     def stop(self) -> None:
         """Do nothing more; drivers and TaskManagers are not touched."""
         self.dispatcher.stop()
+        self._time.end()
+
+    def suspended(self) -> None:
+        """The connection to ZooKeeper is lost: decide nothing."""
+        self._doubt(Doubt.CONNECTION)
+
+    def resumed(self) -> None:
+        """The connection is back in time."""
+        self._settle(Doubt.CONNECTION)
+
+    def _after_pause(self) -> None:
+        logger.warning("This process did not run for a while; nothing is decided before it is sure to lead.")
+        self._doubt(Doubt.PAUSE)
+        if self._parts.still_leads(self.fence):
+            self._settle(Doubt.PAUSE)
+
+    def _doubt(self, doubt: Doubt) -> None:
+        with self._doubting:
+            self._time.doubt(doubt)
+            self.dispatcher.suspended()
+
+    def _settle(self, doubt: Doubt) -> None:
+        with self._doubting:
+            if self._time.doubts() == {doubt}:
+                # what was said meanwhile comes before this, and this before any timer
+                self.resource_manager.resumed()
+                self.dispatcher.resumed()
+            self._time.settle(doubt)
 
     def _keep_end(self, details: JobDetails, shown: Callable[[], None]) -> None:
         self.dispatcher.keep_end(details, shown)

@@ -148,6 +148,7 @@ class JobManager:
             own_worker=lambda worker_id: application_number(worker_id) in ("", self._application),
             victim=MasterVictim(configuration, cluster_dir, ha.election),
             standbys=lambda: self._standbys,
+            still_leads=self._still_leads,
         )
         self._standby = Standby(lambda: self._known_leader, launcher, cluster_dir)
         self._bind_host = bind_host(
@@ -286,7 +287,7 @@ class JobManager:
         with self._role_lock:
             self._suspended = True
             if self._leader is not None:
-                self._leader.dispatcher.suspended()
+                self._leader.suspended()
 
     def resumed(self) -> None:
         """The connection is back in time."""
@@ -294,7 +295,7 @@ class JobManager:
         with self._role_lock:
             self._suspended = False
             if self._leader is not None:
-                self._leader.dispatcher.resumed()
+                self._leader.resumed()
 
     def revoked(self) -> None:
         """Another master may lead: end at once, with all there is of this leadership."""
@@ -305,6 +306,21 @@ class JobManager:
         print(f"error: {error}", file=sys.stderr, flush=True)
         logging.shutdown()
         exit_process(error.exit_code)
+
+    def _still_leads(self, fence: Fence) -> bool:
+        """After a pause: ask ZooKeeper, which tells of the loss of the lead only when it is heard again."""
+        election = self._ha.election
+        if election is None:
+            return True
+        try:
+            self._until_done(lambda: election.confirm(fence))
+        except LeadershipLost:
+            self.revoked()
+        except YarnflowError as error:
+            self._fatal(error)
+        else:
+            return True
+        return False
 
     def _lead(self, fence: Fence) -> None:
         try:
@@ -317,7 +333,7 @@ class JobManager:
             with self._role_lock:
                 self._leader = leader
                 if self._suspended:
-                    leader.dispatcher.suspended()
+                    leader.suspended()
             election = self._ha.election
             assert election is not None
             self._until_done(lambda: election.publish(self.leader_info()))
@@ -428,7 +444,7 @@ class JobManager:
         lifetime = self.lifetime
         if lifetime is not None or self._ha.cluster_end is not None:
             result = ClusterResult(JobStatus.FINISHED) if lifetime is None else lifetime.end()
-            self._ending.declare(result, self._until_done, forget=self._parts.mode is None)
+            self._ending.declare(result, forget=self._parts.mode is None)
 
     def _cluster_ended(self, result: ClusterResult) -> None:
         """The leader says that all is done."""

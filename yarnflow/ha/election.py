@@ -113,6 +113,23 @@ class ZooKeeperElection:
             except (NoNodeError, NodeExistsError):
                 continue  # the earlier one's went, or came, meanwhile
 
+    def confirm(self, fence: Fence) -> None:
+        """Have ZooKeeper say that this process leads.
+
+        Raises
+        ------
+        LeadershipLost
+            It does not.
+        ZooKeeperUnavailable
+            Nobody answers.
+        """
+        latch = self._zookeeper.path(_LATCH, self._node or f"{_PREFIX}gone")
+        try:
+            # a read would not do: a server may not have heard yet that the session has ended
+            self._zookeeper.commit("confirm the lead", fence.epoch, lambda t: t.check(latch, -1))
+        except NoNodeError:
+            raise LeadershipLost("this master's candidacy is gone from ZooKeeper") from None
+
     def masters(self) -> Sequence[MasterInfo]:
         """All candidates, oldest first; asks ZooKeeper."""
         return self._read_masters(self._candidates(None))

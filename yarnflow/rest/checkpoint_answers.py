@@ -21,6 +21,8 @@ from yarnflow.core.checkpoint_messages import (
 _QUANTILES: Final = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 #: Flink gives its quantiles no number when there is nothing to take them of
 _NAN: Final = "NaN"
+#: Flink's word for: checkpoints that fail never fail the job
+_ANY_NUMBER: Final = 2**31 - 1
 
 
 def history(checkpoints: JobCheckpoints, now_ms: int) -> dict[str, Any]:
@@ -76,7 +78,7 @@ def config(checkpoints: JobCheckpoints) -> dict[str, Any]:
         },
         "checkpoint_storage": "FileSystemCheckpointStorage",
         "unaligned_checkpoints": False,
-        "tolerable_failed_checkpoints": checkpoints.tolerable_failures,
+        "tolerable_failed_checkpoints": _ANY_NUMBER,
         "aligned_checkpoint_timeout": 0,
         "checkpoints_after_tasks_finish": False,
         "retained": checkpoints.retained,

@@ -40,7 +40,7 @@ from yarnflow.runtime.job_archive import JobArchive, KeptJobs, describe
 from yarnflow.runtime.job_board import JobBoard
 from yarnflow.runtime.job_endpoint import JobEndpoint, JobEndpointFactory
 from yarnflow.runtime.job_router import JobRouter
-from yarnflow.runtime.mailbox import Effects, Mailbox
+from yarnflow.runtime.mailbox import Effects, Mailbox, Work
 
 logger = logging.getLogger(__name__)
 
@@ -162,7 +162,7 @@ class Dispatcher(JobRouter):
         JobError
             The job has ended already.
         """
-        self._refuse_if_frozen()
+        self._mailbox.assert_may_run()
         endpoint = self._live.get(job_id)
         if endpoint is None:
             status = self._board.get(job_id).overview.status
@@ -188,7 +188,7 @@ class Dispatcher(JobRouter):
 
     def shut_down_cluster(self) -> None:
         """Cancel every job, then end the process."""
-        self._refuse_if_frozen()
+        self._mailbox.assert_may_run()
         self._mailbox.post(self._shut_down)
 
     def trigger_checkpoint(self, job_id: JobId, request: CheckpointRequest) -> None:
@@ -199,7 +199,7 @@ class Dispatcher(JobRouter):
         CheckpointError
             The job has ended, or cannot take one now.
         """
-        self._refuse_if_frozen()
+        self._mailbox.assert_may_run()
         endpoint = self._live.get(job_id)
         if endpoint is not None:
             endpoint.trigger_checkpoint(request)
@@ -234,7 +234,7 @@ class Dispatcher(JobRouter):
         JobError, ResourceError
             The job has ended, or has nothing of the kind at the moment.
         """
-        self._refuse_if_frozen()
+        self._mailbox.assert_may_run()
         if self._faults is None:
             raise JobError("this cluster takes no drills")
         return self._faults(request)
@@ -277,13 +277,13 @@ class Dispatcher(JobRouter):
             self._mailbox.schedule(ARCHIVE_RETRY_MS, lambda: self.keep_end(details, shown))
 
         self._effects.perform(
-            self._mailbox, lambda: self._archive.ended(details), lambda _none: shown(), failed
+            self._mailbox, lambda: self._archive.ended(details), lambda _none: shown(), failed, Work.STORAGE
         )
 
     # --- submission, in the caller's thread ---
 
     def _submit(self, submission: JobSubmission) -> JobSubmitted:
-        self._refuse_if_frozen()
+        self._mailbox.assert_may_run()
         key, job_id = submission.job_key, submission.job_id
         if self._is_known(job_id):
             return JobSubmitted(job_id)
@@ -386,7 +386,11 @@ class Dispatcher(JobRouter):
             self._mailbox.schedule(ARCHIVE_RETRY_MS, lambda: self._clear(job_id, endpoint))
 
         self._effects.perform(
-            self._mailbox, clear, lambda checkpoints: self._cleared(job_id, checkpoints), failed
+            self._mailbox,
+            clear,
+            lambda checkpoints: self._cleared(job_id, checkpoints),
+            failed,
+            Work.STORAGE,
         )
 
     def _cleared(self, job_id: JobId, checkpoints: JobCheckpoints) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
 from yarnflow.core.checkpoint_messages import CheckpointOrder, CheckpointOutcome
@@ -43,11 +44,13 @@ class CheckpointOrders:
         # guarded by _changed
         #: ids rise, so whatever is not above it was given before
         self._newest_id = 0
+        #: requests that have an order: another master does not know of those under the last one
+        self._requests: set[str] = set()
         self._under_way: set[int] = set()
         self._outcomes: list[CheckpointOutcome] = []
 
     def take(self, order: CheckpointOrder, program: RunningProgram | None, why_not: str = "") -> None:
-        """Begin to carry an order out; returns at once.  Idempotent by id.
+        """Begin to carry an order out; returns at once.  Idempotent by id and by request.
 
         Parameters
         ----------
@@ -60,9 +63,13 @@ class CheckpointOrders:
             if order.checkpoint_id <= self._newest_id:
                 return
             self._newest_id = order.checkpoint_id
+            if order.request_id in self._requests:  # its outcome names the request
+                return
+            if order.request_id:
+                self._requests.add(order.request_id)
             self._under_way.add(order.checkpoint_id)
         if program is None:
-            self._ended(CheckpointOutcome(order.checkpoint_id, failure=why_not))
+            self._ended(order, CheckpointOutcome(order.checkpoint_id, failure=why_not))
             return
         threading.Thread(
             target=self._carry_out,
@@ -99,9 +106,16 @@ class CheckpointOrders:
             logger.exception("Checkpoint %d failed in an unforeseen way", order.checkpoint_id)
             failure = InternalError(f"{type(raised).__name__}: {raised}; see the driver's log")
             outcome = CheckpointOutcome(order.checkpoint_id, failure=failure.message)
-        self._ended(outcome)
+        self._ended(order, outcome)
 
-    def _ended(self, outcome: CheckpointOutcome) -> None:
+    def _ended(self, order: CheckpointOrder, outcome: CheckpointOutcome) -> None:
+        outcome = replace(
+            outcome,
+            request_id=order.request_id,
+            kind=order.kind,
+            target=order.target,
+            after=order.after,
+        )
         logger.info("Checkpoint %d: %s.", outcome.checkpoint_id, outcome.failure or "done")
         with self._changed:
             self._under_way.discard(outcome.checkpoint_id)

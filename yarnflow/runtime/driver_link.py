@@ -15,7 +15,7 @@ from yarnflow.core.ids import DriverId
 from yarnflow.core.messages import DriverAssignment, DriverDeployment, DriverRegistration, JobSubmission
 from yarnflow.errors import DriverLost, YarnflowError
 from yarnflow.runtime.job_services import JobMasterServices, JobMasterSettings
-from yarnflow.runtime.mailbox import Mailbox
+from yarnflow.runtime.mailbox import Mailbox, Work
 
 #: pause before ZooKeeper is asked again
 REVOKE_RETRY_MS: Final = 1_000
@@ -232,7 +232,7 @@ class DriverLink:
         def failed(_error: YarnflowError) -> None:
             self._mailbox.schedule(REVOKE_RETRY_MS, lambda: self._revoke(driver_id))
 
-        self._perform(lambda: leases.revoke(job_id, driver_id), failed)
+        self._perform(lambda: leases.revoke(job_id, driver_id), failed, Work.LEASE)
 
     def _watch(self, driver: _Driver) -> None:
         """Check for signs of life for as long as the driver is the current one."""
@@ -252,8 +252,13 @@ class DriverLink:
         interval_ms = max(self._settings.driver_heartbeat_timeout_ms // 5, 100)
         self._mailbox.schedule(interval_ms, lambda: self._watch(driver))
 
-    def _perform(self, call: Callable[[], None], on_failure: Callable[[YarnflowError], None]) -> None:
-        self._services.effects.perform(self._mailbox, call, lambda _none: None, on_failure)
+    def _perform(
+        self,
+        call: Callable[[], None],
+        on_failure: Callable[[YarnflowError], None],
+        work: Work = Work.CALL,
+    ) -> None:
+        self._services.effects.perform(self._mailbox, call, lambda _none: None, on_failure, work)
 
     def _now_ms(self) -> int:
         return self._services.clock.monotonic_ms()

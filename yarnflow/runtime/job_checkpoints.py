@@ -19,7 +19,7 @@ from dataclasses import replace
 from typing import Final, TypeVar
 
 from yarnflow.core.checkpoint import CheckpointCoordinator, Result
-from yarnflow.core.checkpoint_effects import Discard, Effect, Ended, FailJob, NeedId, OrderDriver, Persist
+from yarnflow.core.checkpoint_effects import Discard, Effect, Ended, NeedId, OrderDriver, Persist
 from yarnflow.core.checkpoint_messages import (
     CheckpointInfo,
     CheckpointKind,
@@ -41,7 +41,7 @@ from yarnflow.runtime.job_orders import CheckpointOrders
 from yarnflow.runtime.job_restore import RestoreChoice
 from yarnflow.runtime.job_services import JobMasterServices, JobMasterSettings
 from yarnflow.runtime.job_state_files import JobStateFiles
-from yarnflow.runtime.mailbox import Mailbox, TimerHandle
+from yarnflow.runtime.mailbox import Mailbox, TimerHandle, Work
 
 T = TypeVar("T")
 
@@ -61,7 +61,7 @@ class CheckpointControl:
     submission, graph, settings, services, mailbox, driver
         The JobMaster's.
     on_failed : callable
-        ``(error, final)``: the job cannot go on without checkpoints; final = a restart is no use.
+        There is no place for checkpoints, and there never will be.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class CheckpointControl:
         services: JobMasterServices,
         mailbox: Mailbox,
         driver: DriverLink,
-        on_failed: Callable[[YarnflowError, bool], None],
+        on_failed: Callable[[YarnflowError], None],
     ) -> None:
         self._submission = submission
         self._settings = settings
@@ -83,8 +83,8 @@ class CheckpointControl:
         self._coordinator = CheckpointCoordinator.create(settings.checkpointing)
         self._restored: RestoredState | None = None
         self._orders = CheckpointOrders(submission, settings, services, mailbox, driver)
-        #: the savepoint the job stops with
-        self._stopped_with: CheckpointInfo | None = None
+        #: what became of the last order to stop
+        self._stop: CheckpointInfo | None = None
         #: effects whose end has not come back yet
         self._under_way = 0
         #: what waits until everything a user asked for is written, or has failed
@@ -92,8 +92,11 @@ class CheckpointControl:
         #: what waits until, besides, no effect is under way
         self._when_settled: list[Callable[[], None]] = []
         self._timer: TimerHandle | None = None
+        self._timer_due_ms: int | None = None
         #: what earlier masters recorded is being read
         self._recovering = False
+        #: what the driver said meanwhile
+        self._unheard: DriverReport | None = None
         #: the job is over
         self._closing = False
         self._now_ms = 0
@@ -110,18 +113,21 @@ class CheckpointControl:
         CheckpointError
             Nobody asked for one under this id.
         """
-        deadline_ms = self._services.clock.monotonic_ms() + timeout_ms
+        def found() -> CheckpointInfo:
+            info = self._coordinator.find(request_id)
+            if info is None:
+                raise CheckpointError(
+                    f"nobody asked job {self._submission.name} for checkpoint {request_id!r}; ask again"
+                )
+            return info
+
+        def has_ended() -> bool:
+            return found().status is not CheckpointStatus.IN_PROGRESS
+
         with self._changed:
-            while True:
-                info = self._coordinator.find(request_id)
-                if info is None:
-                    raise CheckpointError(
-                        f"nobody asked job {self._submission.name} for checkpoint {request_id!r}; ask again"
-                    )
-                left_ms = deadline_ms - self._services.clock.monotonic_ms()
-                if info.status is not CheckpointStatus.IN_PROGRESS or left_ms <= 0:
-                    return info
-                self._changed.wait(left_ms / 1000)
+            # the caller's time, which goes on while a leader's stands still
+            self._changed.wait_for(has_ended, timeout_ms / 1000)
+            return found()
 
     def snapshot(self) -> JobCheckpoints:
         """All that is known."""
@@ -137,7 +143,6 @@ class CheckpointControl:
             interval_ms=settings.interval_ms,
             min_pause_ms=settings.min_pause_ms,
             timeout_ms=settings.timeout_ms,
-            tolerable_failures=settings.tolerable_failures,
             retained=settings.retained,
             retention=self._settings.retention.value,
             directory=self._settings.checkpoint_dir,
@@ -151,9 +156,12 @@ class CheckpointControl:
 
         def found(infos: Sequence[CheckpointInfo]) -> None:
             self._recovering = False
-            self._apply(self._coordinator.recovered(infos, self._at_ms()))
+            self._apply_only(self._coordinator.recovered(infos, self._at_ms()))
             if infos:
                 on_found()
+            if self._unheard is not None:
+                self.reported(self._unheard)
+            self._check_settled()
 
         def failed(error: YarnflowError) -> None:
             logger.warning("Checkpoints of %s cannot be read, trying on: %s", self._submission.name, error)
@@ -163,12 +171,17 @@ class CheckpointControl:
             if not self._closing:
                 self.recover(on_found)
 
-        self._services.effects.perform(self._mailbox, self._files.completed, found, failed)
+        self._services.effects.perform(
+            self._mailbox, self._files.completed, found, failed, Work.STORAGE
+        )
 
     def reported(self, report: DriverReport) -> None:
         """The job's driver says how far its queries and its orders are."""
-        if self._recovering or self._closing:
-            return  # it says so again
+        if self._closing:
+            return
+        if self._recovering:
+            self._unheard = report
+            return
         at_ms = self._at_ms()
         for outcome in report.checkpoints:
             self._apply(self._coordinator.outcome(outcome, at_ms))
@@ -223,14 +236,14 @@ class CheckpointControl:
         """The job is over: keep or delete its state, then call ``on_ended``."""
         self._closing = True
         self.interrupted(f"the job is {details.overview.status.value}")
-        if self._timer is not None and not self._is_writing:
-            self._timer.cancel()
+        if not self._is_writing:
+            self._cancel_timer()
         self._when_settled.append(lambda: self._clear(details, on_ended, _CLEAR_ATTEMPTS))
         self._check_settled()
 
     def _clear(self, details: JobDetails, on_ended: Callable[[], None], attempts: int) -> None:
         def clear() -> None:
-            self._files.end(details, self._stopped_with, self._coordinator.positions)
+            self._files.end(details, self._stop, self._coordinator.positions)
 
         def failed(error: YarnflowError) -> None:
             if error.retryable and attempts > 1:
@@ -240,11 +253,17 @@ class CheckpointControl:
             logger.error("What job %s leaves in %s is not in order: %s", self._submission.name, where, error)
             on_ended()
 
-        self._services.effects.perform(self._mailbox, clear, lambda _none: on_ended(), failed)
+        self._services.effects.perform(
+            self._mailbox, clear, lambda _none: on_ended(), failed, Work.STORAGE
+        )
 
     # --- the coordinator ---
 
     def _apply(self, result: Result) -> None:
+        self._apply_only(result)
+        self._check_settled()
+
+    def _apply_only(self, result: Result) -> None:
         coordinator, effects = result
         with self._changed:
             self._coordinator = coordinator
@@ -252,7 +271,6 @@ class CheckpointControl:
         for effect in effects:
             self._perform(effect)
         self._schedule_tick()
-        self._check_settled()
 
     def _perform(self, effect: Effect) -> None:
         if isinstance(effect, Ended):
@@ -268,8 +286,6 @@ class CheckpointControl:
             self._draw_id()
         elif isinstance(effect, OrderDriver):
             self._order(effect.order)
-        elif isinstance(effect, FailJob):
-            self._on_failed(CheckpointFailed(effect.reason), False)
 
     def _draw_id(self) -> None:
         def failed(error: YarnflowError) -> None:
@@ -303,7 +319,7 @@ class CheckpointControl:
 
     def _persist(self, info: CheckpointInfo) -> None:
         if info.kind is CheckpointKind.SAVEPOINT:
-            info = replace(info, external_path=self._orders.target)
+            info = replace(info, external_path=info.external_path or self._orders.target)
         info = replace(info, status=CheckpointStatus.COMPLETED, end_ms=self._at_ms())
 
         def failed(error: YarnflowError) -> None:
@@ -327,17 +343,17 @@ class CheckpointControl:
     def _ended(self, info: CheckpointInfo) -> None:
         self._orders.forget(info.request_id)
         name, what = self._submission.name, info.kind.value.lower()
+        if info.trigger is CheckpointTrigger.STOP:
+            self._stop = info
         if info.status is CheckpointStatus.FAILED:
             logger.warning("Job %s: %s %d failed: %s", name, what, info.checkpoint_id, info.failure)
             return
         logger.info("Job %s: %s %d is complete: %s", name, what, info.checkpoint_id, info.external_path)
-        if info.trigger is CheckpointTrigger.STOP:
-            self._stopped_with = info
 
     def _fail_if_hopeless(self, error: YarnflowError) -> None:
         """A directory that cannot be used at all is not worth a number of restarts."""
         if isinstance(error, ConfigError) and not self._closing:
-            self._on_failed(error, True)
+            self._on_failed(error)
 
     def _do(
         self,
@@ -358,7 +374,7 @@ class CheckpointControl:
             on_failure(error)
             self._check_settled()
 
-        self._services.effects.perform(self._mailbox, action, succeeded, failed)
+        self._services.effects.perform(self._mailbox, action, succeeded, failed, Work.STORAGE)
 
     # --- time and rest ---
 
@@ -366,6 +382,8 @@ class CheckpointControl:
     def _is_writing(self) -> bool:
         """Something a user asked for is being written, or will be as soon as that is possible."""
         pending = self._coordinator.pending
+        if self._coordinator.copied:
+            return True
         return (
             pending is not None
             and pending.request is not None
@@ -375,6 +393,8 @@ class CheckpointControl:
     def _check_settled(self) -> None:
         if self._is_writing:
             return
+        if self._recovering and not self._closing:
+            return  # what a driver says of its orders cannot be taken in yet
         actions, self._when_recorded = self._when_recorded, []
         if not self._under_way:
             actions, self._when_settled = actions + self._when_settled, []
@@ -382,15 +402,23 @@ class CheckpointControl:
             action()
 
     def _schedule_tick(self) -> None:
+        deadline_ms = self._coordinator.deadline_ms
+        if self._closing and not self._is_writing:
+            deadline_ms = None
+        if deadline_ms == self._timer_due_ms:
+            return  # as with most reports
+        self._cancel_timer()
+        if deadline_ms is not None:
+            self._timer = self._mailbox.schedule(deadline_ms - self._at_ms(), self._tick)
+            self._timer_due_ms = deadline_ms
+
+    def _cancel_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
-            self._timer = None
-        deadline_ms = self._coordinator.deadline_ms
-        if deadline_ms is not None and (not self._closing or self._is_writing):
-            self._timer = self._mailbox.schedule(deadline_ms - self._at_ms(), self._tick)
+        self._timer = self._timer_due_ms = None
 
     def _tick(self) -> None:
-        self._timer = None
+        self._timer = self._timer_due_ms = None
         self._apply(self._coordinator.tick(self._at_ms()))
 
     def _at_ms(self) -> int:

@@ -5,6 +5,7 @@ The one place of ``runtime`` that reads a job's options.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from yarnflow.core.messages import JobSubmission, LeaderInfo
 from yarnflow.core.ports import Clock, DriverLauncher, GatewayFactory
 from yarnflow.core.restart import RestartStrategy, restart_strategy_from
 from yarnflow.core.scheduling import SchedulerKind, SchedulerSettings
+from yarnflow.core.uris import file_uri
 from yarnflow.graph.codec import job_graph_from_json
 from yarnflow.runtime.job_board import JobBoard
 from yarnflow.runtime.job_master import JobMaster
@@ -44,6 +46,8 @@ class JobMasterFactory:
     cluster_dir : Path
         Jobs without ``execution.checkpointing.dir`` keep their checkpoints below it, unless another
         master may take over.
+    new_mailbox : callable
+        Makes a job's mailbox of its name.
     stores : JobStores
         What is kept beyond the JobMasters' lives.
     understudy_launcher : UnderstudyLaunching
@@ -63,14 +67,13 @@ class JobMasterFactory:
         leader_info: Callable[[], LeaderInfo],
         new_id: Callable[[], str],
         jitter: Callable[[], float],
-        on_fatal: Callable[[BaseException], None],
+        new_mailbox: Callable[[str], Mailbox],
         stores: JobStores,
         understudy_launcher: UnderstudyLaunching,
     ) -> None:
         self._configuration = configuration
         self._cluster_dir = cluster_dir
-        self._clock = clock
-        self._on_fatal = on_fatal
+        self._new_mailbox = new_mailbox
         self._services = JobMasterServices(
             clock,
             effects,
@@ -84,6 +87,8 @@ class JobMasterFactory:
             stores,
             understudy_launcher,
         )
+        #: guards changes of the table: jobs come in the Dispatcher's thread and go in their own
+        self._lock = threading.Lock()
         #: replaced, never changed in place: driver exits arrive on another thread
         self._live: dict[JobId, JobMaster] = {}
 
@@ -110,7 +115,8 @@ class JobMasterFactory:
         graph = job_graph_from_json(submission.job_graph_json)
 
         def ended(job_id: JobId) -> None:
-            self._live = {key: value for key, value in self._live.items() if key != job_id}
+            with self._lock:
+                self._live = {key: value for key, value in self._live.items() if key != job_id}
             on_ended(job_id)
 
         job_master = JobMaster(
@@ -118,11 +124,12 @@ class JobMasterFactory:
             graph,
             self._settings(submission, configuration),
             self._services,
-            Mailbox(f"job-{submission.job_id[:8]}", self._clock, self._on_fatal),
+            self._new_mailbox(f"job-{submission.job_id[:8]}"),
             ended,
             recovered,
         )
-        self._live = {**self._live, submission.job_id: job_master}
+        with self._lock:
+            self._live = {**self._live, submission.job_id: job_master}
         return job_master
 
     def driver_exited(self, driver_id: DriverId, exit_status: int, output_tail: str) -> None:
@@ -160,7 +167,7 @@ class JobMasterFactory:
         storage_dir = self._configuration.get(ha_options.STORAGE_DIR)
         if self._services.stores.highly_available and storage_dir:  # the next leader may be elsewhere
             return f"{storage_dir.rstrip('/')}/checkpoints"
-        return (self._cluster_dir / "checkpoints").as_uri()
+        return file_uri(self._cluster_dir / "checkpoints")
 
 
 def work_dir(cluster_dir: Path, job_id: JobId) -> Path:
@@ -175,7 +182,6 @@ def checkpoint_settings(configuration: Configuration) -> CheckpointSettings:
         interval_ms=get(job_options.CHECKPOINT_INTERVAL_MS),
         min_pause_ms=get(job_options.CHECKPOINT_MIN_PAUSE_MS),
         timeout_ms=get(job_options.CHECKPOINT_TIMEOUT_MS),
-        tolerable_failures=get(job_options.CHECKPOINT_TOLERABLE_FAILURES),
         retained=get(job_options.CHECKPOINTS_RETAINED),
     )
 

@@ -23,6 +23,7 @@ from yarnflow.errors import (
     StateDrained,
     StateIncompatible,
     YarnflowError,
+    ZooKeeperUnavailable,
 )
 
 #: the state a job is to start from is the same at the next attempt
@@ -82,6 +83,11 @@ def error_info(error: YarnflowError) -> ErrorInfo:
 def is_loss(error: ErrorInfo) -> bool:
     """Whether a driver was lost, rather than that what runs in it failed."""
     return error.code in (DriverLost.code, LeaseLost.code)
+
+
+def is_outage(error: ErrorInfo) -> bool:
+    """Whether a driver could not go on without ZooKeeper, which is no fault of its job."""
+    return error.code in (LeaseLost.code, ZooKeeperUnavailable.code)
 
 
 def ended_by(exit_status: int, output_tail: str) -> str:

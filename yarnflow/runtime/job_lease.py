@@ -14,7 +14,7 @@ from yarnflow.core.ha import DriverLeaseInfo
 from yarnflow.core.ids import DriverId, JobId
 from yarnflow.errors import YarnflowError
 from yarnflow.runtime.job_services import JobMasterServices
-from yarnflow.runtime.mailbox import Mailbox
+from yarnflow.runtime.mailbox import Mailbox, Work
 
 logger = logging.getLogger(__name__)
 
@@ -48,6 +48,8 @@ class LeaseWatch:
         self._mailbox = mailbox
         self._on_lost = on_lost
         self._holder: DriverLeaseInfo | None = None
+        #: changes heard of, in the thread of ZooKeeper's listeners
+        self._heard = 0
         self._ended = False
 
     def begin(self, on_known: Callable[[DriverLeaseInfo | None], None]) -> None:
@@ -57,12 +59,21 @@ class LeaseWatch:
             on_known(None)
             return
 
-        def look() -> DriverLeaseInfo | None:
-            leases.unwatch(self._job_id)  # of a try that got half-way
-            leases.watch(self._job_id, lambda info: self._mailbox.post(lambda: self._changed(info)))
-            return leases.holder(self._job_id)
+        def heard(info: DriverLeaseInfo | None) -> None:
+            self._heard += 1
+            self._mailbox.post(lambda: self._changed(info))
 
-        def known(holder: DriverLeaseInfo | None) -> None:
+        def look() -> tuple[DriverLeaseInfo | None, int]:
+            leases.unwatch(self._job_id)  # of a try that got half-way
+            leases.watch(self._job_id, heard)
+            before = self._heard
+            return leases.holder(self._job_id), before
+
+        def known(found: tuple[DriverLeaseInfo | None, int]) -> None:
+            holder, before = found
+            if self._heard != before:  # a change came while it was read: which of them is newer?
+                again()
+                return
             self._changed(holder)
             on_known(holder)
 
@@ -74,14 +85,18 @@ class LeaseWatch:
             if not self._ended:
                 self.begin(on_known)
 
-        self._effects.perform(self._mailbox, look, known, failed)
+        self._effects.perform(self._mailbox, look, known, failed, Work.LEASE)
 
     def end(self) -> None:
         """Watch no more."""
         leases, self._ended = self._leases, True
         if leases is not None:
             self._effects.perform(
-                self._mailbox, lambda: leases.unwatch(self._job_id), lambda _none: None, lambda _error: None
+                self._mailbox,
+                lambda: leases.unwatch(self._job_id),
+                lambda _none: None,
+                lambda _error: None,
+                Work.LEASE,
             )
 
     def is_held_by(self, driver_id: DriverId) -> bool:

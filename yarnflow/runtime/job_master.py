@@ -140,11 +140,11 @@ class JobMaster:
 
     def suspended(self) -> None:
         """This master cannot reach ZooKeeper: no checkpoint is completed until it can again."""
-        self._mailbox.post(self._run.checkpoints.suspended)
+        self._mailbox.post(self._run.suspended)
 
     def resumed(self) -> None:
         """This master led all the time."""
-        self._mailbox.post(self._run.checkpoints.resumed)
+        self._mailbox.post(self._run.resumed)
 
     def driver_exited(self, driver_id: DriverId, exit_status: int, output_tail: str) -> None:
         """A driver process ended."""

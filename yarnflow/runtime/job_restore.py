@@ -20,7 +20,7 @@ from yarnflow.core.savepoint import METADATA_FILE, checkpoint_id_of
 from yarnflow.core.states import JobStatus
 from yarnflow.errors import YarnflowError
 from yarnflow.runtime.job_services import JobMasterServices, JobMasterSettings
-from yarnflow.runtime.mailbox import Mailbox, TimerHandle
+from yarnflow.runtime.mailbox import Mailbox, TimerHandle, Work
 
 logger = logging.getLogger(__name__)
 
@@ -118,7 +118,7 @@ class RestoreChoice:
                 self._on_failed(error)
 
         self._services.effects.perform(
-            self._mailbox, read, lambda state: on_resolved(self._found(state)), failed
+            self._mailbox, read, lambda state: on_resolved(self._found(state)), failed, Work.STORAGE
         )
 
     def _found(self, state: LatestState | None) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from yarnflow.core.ids import AllocationId, JobId, TaskManagerId
 from yarnflow.core.messages import DriverRegistration, DriverReport, ExecutorExited, SlotOffer
-from yarnflow.errors import JobNotFound, LeadershipLost
+from yarnflow.errors import JobNotFound
 from yarnflow.runtime.job_endpoint import JobEndpoint
 
 
@@ -21,20 +21,16 @@ class JobRouter:
         self._live: dict[JobId, JobEndpoint] = {}
         #: what jobs that lack slots wait for
         self._outlook = ""
-        #: whether this master leads is not certain
-        self._frozen = False
 
     # --- leadership ---
 
     def suspended(self) -> None:
         """Whether this master leads is not certain: nothing may be decided for good."""
-        self._frozen = True
         for endpoint in self._live.values():
             endpoint.suspended()
 
     def resumed(self) -> None:
         """It led all the time."""
-        self._frozen = False
         for endpoint in self._live.values():
             endpoint.resumed()
 
@@ -98,10 +94,6 @@ class JobRouter:
         """Stop the mailboxes of all jobs; their drivers are not touched."""
         for endpoint in self._live.values():
             endpoint.stop()
-
-    def _refuse_if_frozen(self) -> None:
-        if self._frozen:
-            raise LeadershipLost("the connection to ZooKeeper is suspended; try again")
 
     def _endpoint(self, job_id: JobId) -> JobEndpoint:
         endpoint = self._live.get(job_id)

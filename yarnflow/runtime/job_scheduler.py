@@ -9,7 +9,8 @@ posts.  Used in the JobMaster's mailbox only.
 How far up a failure goes: Spark reruns tasks on other executors (``TASKS``); the query is started
 again in the same driver (``QUERY``); a new driver on the same slots (``DRIVER``).  The restart
 strategy counts the last two.  A new master takes over the driver that runs (``MASTER``), or, when
-that is gone, starts another one; neither is the job's fault, and neither is counted.
+that is gone, starts another one; neither is the job's fault, and neither is counted.  Nor is a
+driver that ends because ZooKeeper was away from it.
 
 Flink counterpart: ``DefaultScheduler``.
 """
@@ -39,6 +40,7 @@ from yarnflow.errors import (
     CheckpointFailed,
     DriverLost,
     InternalError,
+    LeaseLost,
     SavepointNotFound,
     YarnflowError,
     error_from_exit,
@@ -47,7 +49,7 @@ from yarnflow.graph.job_graph import JobGraph
 from yarnflow.runtime.driver_link import DriverLink
 from yarnflow.runtime.job_adoption import Adoption
 from yarnflow.runtime.job_checkpoints import CheckpointControl
-from yarnflow.runtime.job_failures import FailurePolicy, ended_by, error_info, is_loss
+from yarnflow.runtime.job_failures import FailurePolicy, ended_by, error_info, is_loss, is_outage
 from yarnflow.runtime.job_record import JobRecord
 from yarnflow.runtime.job_resources import JobResources
 from yarnflow.runtime.job_restore import RestoreChoice
@@ -58,6 +60,8 @@ logger = logging.getLogger(__name__)
 
 #: within that time an understudy has found its new leader
 _LEFT_DRIVER_MS: Final = 2_000
+#: before the next try of a driver whose end was ZooKeeper's, not the job's: it must not spin
+_OUTAGE_DELAY_MS: Final = 1_000
 
 
 class JobScheduler:
@@ -117,7 +121,7 @@ class JobScheduler:
         )
         self._understudy = self.resources.understudy
         self.checkpoints = CheckpointControl(
-            submission, graph, settings, services, mailbox, self.driver, self._checkpoints_failed
+            submission, graph, settings, services, mailbox, self.driver, self._state_unusable
         )
         self._restore = RestoreChoice(submission, settings, services, mailbox, self._restore_failed)
         self._restore_known = False
@@ -134,6 +138,9 @@ class JobScheduler:
         #: rises with each deployment, over all drivers
         self._attempt = 1
         self._restart_timer: TimerHandle | None = None
+        self._in_doubt = False
+        #: until then it may come out what an outage of ZooKeeper has cost
+        self._doubtful_until_ms = 0
         self._ended = False
 
     # --- start ---
@@ -184,7 +191,7 @@ class JobScheduler:
 
     def _restore_failed(self, error: YarnflowError) -> None:
         if not self.driver.adopted:  # that one started long ago
-            self._checkpoints_failed(error, True)
+            self._state_unusable(error)
 
     def _starts_empty(self, note: str) -> None:
         error = SavepointNotFound(f"{note}; job {self._submission.name} starts empty")
@@ -247,7 +254,10 @@ class JobScheduler:
         A job whose master was lost with its driver is not to blame, so the restart strategy is not asked.
         """
         if self.record.status is not JobStatus.RECONCILING:
-            self._fail(DriverLost(reason), driver_id, RestartLevel.DRIVER)
+            # drivers give up while ZooKeeper is away, and that is not their jobs' fault either
+            outage = self._in_doubt or self._now_ms() < self._doubtful_until_ms
+            error = LeaseLost(reason) if outage else DriverLost(reason)
+            self._fail(error, driver_id, RestartLevel.DRIVER)
             return
         error = DriverLost(f"{reason}; another driver goes on from the last commit")
         logger.warning("Job %s: %s", self._submission.name, error)
@@ -353,11 +363,10 @@ class JobScheduler:
             self._confirm_running()
         elif phase is DriverPhase.FINISHED:
             self.checkpoints.when_recorded(self._finish)
-        elif phase is DriverPhase.CANCELED:
-            if self.record.status is JobStatus.RECONCILING:  # as it was told by the master before
-                self.record.cancelling()
-            if self.record.status is JobStatus.CANCELLING:
-                self._all_stopped()
+        elif phase is DriverPhase.CANCELED and not self.record.status.terminal:
+            self._cancel_restart()
+            self.record.cancelling()  # if it was told so by the master before
+            self._all_stopped()
 
     def _confirm_running(self) -> None:
         before = self.record.status
@@ -404,6 +413,21 @@ class JobScheduler:
     def _driver_lost(self, error: YarnflowError, driver_id: DriverId) -> None:
         self._fail(error, driver_id, RestartLevel.DRIVER)
 
+    # --- leadership ---
+
+    def suspended(self) -> None:
+        """What comes from now on came while it was in doubt whether this master leads."""
+        self._in_doubt = True
+        self.checkpoints.suspended()
+
+    def resumed(self) -> None:
+        """This master led all the time, but could not hear anybody."""
+        self._in_doubt = False
+        self._doubtful_until_ms = self._now_ms() + self._settings.adoption_timeout_ms
+        self.driver.seen()
+        self._understudy.resumed()
+        self.checkpoints.resumed()
+
     # --- checkpoints ---
 
     def trigger_checkpoint(self, request: CheckpointRequest) -> None:
@@ -417,9 +441,8 @@ class JobScheduler:
             raise CheckpointFailed(f"job {name} is {status.value}; try again when it is RUNNING")
         self.checkpoints.requested(request)
 
-    def _checkpoints_failed(self, error: YarnflowError, final: bool) -> None:
-        new_driver = self._submission.kind is ProgramKind.SCRIPT
-        self._fail(error, "", RestartLevel.DRIVER if new_driver else RestartLevel.QUERY, final)
+    def _state_unusable(self, error: YarnflowError) -> None:
+        self._fail(error, "", RestartLevel.QUERY, final=True)
 
     # --- failure and restart ---
 
@@ -432,8 +455,11 @@ class JobScheduler:
             return
         if self.record.status.terminal or self.record.status is JobStatus.INITIALIZING:
             return  # over, or not known yet what runs
-        decision = self._policy.decide(error, final)
         logger.warning("Job %s failed: %s", self._submission.name, error.message)
+        if is_outage(error) and not final:
+            self._restart_after(error, location, level, _OUTAGE_DELAY_MS)
+            return
+        decision = self._policy.decide(error, final)
         if decision is None:
             self.record.failure(error, location, level, recovered=False)
             self.record.failing(error)
@@ -519,6 +545,9 @@ class JobScheduler:
         details = self._services.board.last(self._job_id)
         if details is not None:
             self.checkpoints.end(details, lambda: self._on_ended(self._job_id))
+
+    def _now_ms(self) -> int:
+        return self._services.clock.monotonic_ms()
 
     def _waiting_for(self) -> str:
         if not self.record.wants_executors:

@@ -81,7 +81,7 @@ class JobStateFiles:
         self._store().remove(checkpoint_id)
 
     def end(
-        self, details: JobDetails, stopped_with: CheckpointInfo | None, positions: Sequence[QueryPosition]
+        self, details: JobDetails, stop: CheckpointInfo | None, positions: Sequence[QueryPosition]
     ) -> None:
         """The job is over: put down its result, then keep or delete its state.
 
@@ -89,8 +89,8 @@ class JobStateFiles:
         ----------
         details : JobDetails
             The last snapshot.
-        stopped_with : CheckpointInfo, optional
-            The savepoint a FINISHED job was stopped with.
+        stop : CheckpointInfo, optional
+            What became of the last order to stop the job.
         positions : sequence of QueryPosition
             The last ones; a job whose state is kept leaves a record of them at least.
         """
@@ -98,15 +98,17 @@ class JobStateFiles:
         if self._stores.results.get(details.overview.job_id) is None:
             self._stores.results.put(details)
         status = details.overview.status
-        if self._settings.retention.keeps(status):
+        # all there is of a job that stopped and whose savepoint is not known to be good
+        unsaved = stop is not None and stop.status is not CheckpointStatus.COMPLETED
+        if unsaved or self._settings.retention.keeps(status):
             newest = self._newest() or self._record_last(positions)
             if newest is not None:
                 self._note_latest(newest, status)
             self._store().close_job()
             return
         # the pointer goes before what it points to
-        if stopped_with is not None:
-            self._note_latest(stopped_with, status)
+        if stop is not None:
+            self._note_latest(stop, status)
         elif self._submission.job_key:
             self._forget_latest(status)
         self._store().discard_all()

@@ -17,38 +17,40 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TypeVar
+from enum import Enum
+from typing import Final, TypeVar
 
 from yarnflow.core.ports import Clock
-from yarnflow.errors import InternalError, RpcTimeout, YarnflowError
+from yarnflow.errors import InternalError, LeadershipLost, RpcTimeout, YarnflowError
 
 T = TypeVar("T")
 Action = Callable[[], None]
 
 logger = logging.getLogger(__name__)
 
+#: before a mailbox that may not run looks again whether it may
+_HELD_POLL_S: Final = 0.05
+#: timers that were canceled and are still in the heap, besides half of it
+_CANCELED_KEPT: Final = 32
+
 
 @dataclass(order=True)
 class _Timer:
     due_ms: int
     order: int
-    action: Action = field(compare=False)
-    canceled: bool = field(default=False, compare=False)
-
-    def cancel(self) -> None:
-        """Do not run the action; harmless when it has run."""
-        self.canceled = True
+    #: None = it has run, or was canceled
+    action: Action | None = field(compare=False)
 
 
 class TimerHandle:
     """Cancels one scheduled action."""
 
-    def __init__(self, timer: _Timer) -> None:
-        self._timer = timer
+    def __init__(self, cancel: Callable[[], None]) -> None:
+        self._cancel = cancel
 
     def cancel(self) -> None:
         """Do not run the action; harmless when it has run."""
-        self._timer.cancel()
+        self._cancel()
 
 
 class Mailbox:
@@ -62,16 +64,26 @@ class Mailbox:
         Its monotonic time decides when timers are due.
     on_fatal : callable, optional
         Called with an error that escaped an action; an endpoint in an unknown state must not go on.
+    may_run : callable, optional
+        Looked at before each action.  While it is false nothing runs, neither posts nor timers, and
+        calls are refused; all that was posted runs afterwards.
     """
 
     def __init__(
-        self, name: str, clock: Clock, on_fatal: Callable[[BaseException], None] | None = None
+        self,
+        name: str,
+        clock: Clock,
+        on_fatal: Callable[[BaseException], None] | None = None,
+        may_run: Callable[[], bool] | None = None,
     ) -> None:
+        self._may_run = may_run
         self._name = name
         self._clock = clock
         self._on_fatal = on_fatal
         self._ready: deque[Action] = deque()
         self._timers: list[_Timer] = []
+        #: of these, canceled
+        self._canceled = 0
         self._order = itertools.count()
         self._changed = threading.Condition()
         self._stopping = False
@@ -98,16 +110,25 @@ class Mailbox:
                 self._ready.append(action)
                 self._changed.notify()
 
-    def call(self, action: Callable[[], T], timeout_ms: int) -> T:
+    def call(self, action: Callable[[], T], timeout_ms: int | None) -> T:
         """Run ``action`` in the mailbox and give its result to the calling thread.
+
+        Parameters
+        ----------
+        timeout_ms : int, optional
+            None = however long it takes, also until the mailbox may run again.
 
         Raises
         ------
+        LeadershipLost
+            Nothing may run at the moment.
         RpcTimeout
-            The mailbox did not get to it in time.
+            The mailbox did not get to it in time; if it has begun with it all the same, it ends it.
         YarnflowError
             What ``action`` raised.
         """
+        if timeout_ms is not None:
+            self.assert_may_run()
         future: Future[T] = Future()
 
         def run() -> None:
@@ -123,7 +144,7 @@ class Mailbox:
 
         self.post(run)
         try:
-            return future.result(timeout_ms / 1000)
+            return future.result(None if timeout_ms is None else timeout_ms / 1000)
         except TimeoutError as error:
             if isinstance(error, YarnflowError):
                 raise
@@ -136,7 +157,18 @@ class Mailbox:
         with self._changed:
             heapq.heappush(self._timers, timer)
             self._changed.notify()
-        return TimerHandle(timer)
+        return TimerHandle(lambda: self._cancel(timer))
+
+    def assert_may_run(self) -> None:
+        """Refuse a call that would only be put off.
+
+        Raises
+        ------
+        LeadershipLost
+            Nothing may run at the moment.
+        """
+        if self._is_held():
+            raise LeadershipLost(f"{self._name}: it is in doubt whether this master leads; try again")
 
     def assert_mailbox_thread(self) -> None:
         """Fail loudly when endpoint state is touched from a foreign thread."""
@@ -157,14 +189,37 @@ class Mailbox:
         while (action := self._next(block=True)) is not None:
             self._run(action)
 
+    def _is_held(self) -> bool:
+        return self._may_run is not None and not self._may_run()
+
+    def _cancel(self, timer: _Timer) -> None:
+        with self._changed:
+            if timer.action is None:
+                return
+            timer.action = None
+            self._canceled += 1
+            # what is far off would stay, with all that its action holds, until it is due
+            if self._canceled > max(_CANCELED_KEPT, len(self._timers) // 2):
+                self._timers = [timer for timer in self._timers if timer.action is not None]
+                heapq.heapify(self._timers)
+                self._canceled = 0
+
     def _next(self, block: bool) -> Action | None:
         with self._changed:
             while not self._stopping:
+                if self._is_held():
+                    if not block:
+                        return None
+                    self._changed.wait(_HELD_POLL_S)
+                    continue
                 now_ms = self._clock.monotonic_ms()
-                while self._timers and (self._timers[0].canceled or self._timers[0].due_ms <= now_ms):
+                while self._timers and (self._timers[0].action is None or self._timers[0].due_ms <= now_ms):
                     timer = heapq.heappop(self._timers)
-                    if not timer.canceled:
+                    if timer.action is None:
+                        self._canceled -= 1
+                    else:
                         self._ready.append(timer.action)
+                        timer.action = None
                 if self._ready:
                     return self._ready.popleft()
                 if not block:
@@ -185,17 +240,30 @@ class Mailbox:
             self._on_fatal(error)
 
 
+class Work(Enum):
+    """What an effect waits for; whoever hangs holds up only others that wait for the same."""
+
+    #: answers of other processes of the cluster
+    CALL = "call"
+    #: ZooKeeper: leases
+    LEASE = "lease"
+    #: the file system: states, graphs and results of jobs, and what ZooKeeper says of them
+    STORAGE = "storage"
+
+
 class Effects:
-    """Performs effects that may block, in a small pool; every end is posted to a mailbox.
+    """Performs effects that may block, in small pools; every end is posted to a mailbox.
 
     Parameters
     ----------
     max_threads : int
-        Calls under way at once; further ones queue.
+        Effects under way at once, of each kind; further ones queue.
     """
 
     def __init__(self, max_threads: int = 16) -> None:
-        self._pool = ThreadPoolExecutor(max_threads, thread_name_prefix="effects")
+        self._pools = {
+            work: ThreadPoolExecutor(max_threads, thread_name_prefix=f"effects-{work.value}") for work in Work
+        }
 
     def perform(
         self,
@@ -203,8 +271,9 @@ class Effects:
         effect: Callable[[], T],
         on_success: Callable[[T], None],
         on_failure: Callable[[YarnflowError], None],
+        work: Work = Work.CALL,
     ) -> None:
-        """Run ``effect`` in the pool, then exactly one of the two callbacks in ``mailbox``."""
+        """Run ``effect`` in its pool, then exactly one of the two callbacks in ``mailbox``."""
 
         def run() -> None:
             try:
@@ -220,10 +289,11 @@ class Effects:
             mailbox.post(lambda: on_failure(failure))
 
         try:
-            self._pool.submit(run)
+            self._pools[work].submit(run)
         except RuntimeError:  # the process is shutting down; nobody is left to tell
             logger.debug("effect dropped at shutdown")
 
     def close(self) -> None:
         """Start nothing more."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        for pool in self._pools.values():
+            pool.shutdown(wait=False, cancel_futures=True)

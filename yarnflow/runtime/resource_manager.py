@@ -16,7 +16,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from yarnflow.core.heartbeat import HeartbeatMonitor
 from yarnflow.core.ids import AllocationId, JobId, TaskManagerId
@@ -39,6 +39,9 @@ from yarnflow.errors import TaskManagerDismissed, TaskManagerNotFound, YarnflowE
 from yarnflow.runtime.mailbox import Effects, Mailbox, TimerHandle
 
 logger = logging.getLogger(__name__)
+
+#: TaskManagers that were given up and may still come back
+_GIVEN_UP_KEPT: Final = 1_000
 
 
 class JobNotices(Protocol):
@@ -119,8 +122,8 @@ class ResourceManager:
         own_worker: Callable[[str], bool] = lambda _worker_id: True,
     ) -> None:
         self._own_worker = own_worker
-        #: TaskManagers given up here: what they still hold has been replaced
-        self._given_up: set[TaskManagerId] = set()
+        #: TaskManagers given up here: what they still hold has been replaced; the newest, in order
+        self._given_up: dict[TaskManagerId, None] = {}
         self._settings = settings
         self._clock = clock
         self._mailbox = mailbox
@@ -158,6 +161,10 @@ class ResourceManager:
     def start(self) -> None:
         """Begin to watch heartbeats."""
         self._mailbox.post(self._watch)
+
+    def resumed(self) -> None:
+        """This master led all the time, but could not hear anybody: their silence means nothing."""
+        self._mailbox.post(self._resumed)
 
     # --- ResourceManagerGateway ---
 
@@ -343,6 +350,9 @@ class ResourceManager:
 
     # --- liveness ---
 
+    def _resumed(self) -> None:
+        self._monitor = self._monitor.restarted(self._clock.monotonic_ms())
+
     def _watch(self) -> None:
         for task_manager_id in self._monitor.expired(self._clock.monotonic_ms()):
             timeout_s = self._settings.heartbeat_timeout_ms / 1000
@@ -381,6 +391,9 @@ class ResourceManager:
             return
         logger.warning("TaskManager %s is lost: %s", task_manager_id, reason)
         self._forget(task_manager_id, reason)
+        self._given_up[task_manager_id] = None
+        if len(self._given_up) > _GIVEN_UP_KEPT:
+            del self._given_up[next(iter(self._given_up))]
         self._notices().task_manager_lost(task_manager_id, reason)
         self._workers, effects = self._workers.lost(
             registration.worker_id, self._clock.monotonic_ms(), hangs=hangs
@@ -390,7 +403,6 @@ class ResourceManager:
 
     def _forget(self, task_manager_id: TaskManagerId, reason: str) -> None:
         self._registrations.pop(task_manager_id, None)
-        self._given_up.add(task_manager_id)
         self._monitor = self._monitor.unmonitor(task_manager_id)
         self._manager, _lost_allocations = self._manager.unregister_task_manager(task_manager_id, reason)
 

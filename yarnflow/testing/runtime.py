@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from yarnflow.errors import YarnflowError
-from yarnflow.runtime.mailbox import Effects, Mailbox
+from yarnflow.runtime.mailbox import Effects, Mailbox, Work
 
 T = TypeVar("T")
 
@@ -36,8 +36,10 @@ class InlineMailbox(Mailbox):
     def start(self) -> None:
         """No thread."""
 
-    def call(self, action: Callable[[], T], timeout_ms: int) -> T:
+    def call(self, action: Callable[[], T], timeout_ms: int | None) -> T:
         """Run what is due, then ``action``, in the calling thread."""
+        if timeout_ms is not None:
+            self.assert_may_run()
         self.run_pending()
         return action()
 
@@ -51,6 +53,7 @@ class InlineEffects(Effects):
         effect: Callable[[], T],
         on_success: Callable[[T], None],
         on_failure: Callable[[YarnflowError], None],
+        work: Work = Work.CALL,
     ) -> None:
         """Run ``effect`` now and post its end."""
         try:

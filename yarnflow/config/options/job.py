@@ -87,7 +87,8 @@ CHECKPOINT_TOLERABLE_FAILURES: Final[ConfigOption[int]] = declare.integer(
     "execution.checkpointing.tolerable-failed-checkpoints",
     0,
     _JOB,
-    "Periodic checkpoints that may fail in a row before the job is restarted.",
+    "Of no effect: a checkpoint is the record of batches that are committed already, so one that fails is "
+    "shown in the history and made up for by the next; it never fails the job.",
     at_least=0,
 )
 CHECKPOINTS_RETAINED: Final[ConfigOption[int]] = declare.integer(

@@ -1207,7 +1207,6 @@ class TJobCheckpoints(object):
      - intervalMs: milliseconds
      - minPauseMs: milliseconds
      - timeoutMs: milliseconds
-     - tolerableFailures
      - retained
      - retention
      - directory
@@ -1223,14 +1222,13 @@ class TJobCheckpoints(object):
         'intervalMs',
         'minPauseMs',
         'timeoutMs',
-        'tolerableFailures',
         'retained',
         'retention',
         'directory',
     )
 
 
-    def __init__(self, jobId=None, completed=None, failed=None, history=None, restored=None, intervalMs=None, minPauseMs=None, timeoutMs=None, tolerableFailures=None, retained=None, retention=None, directory=None,):
+    def __init__(self, jobId=None, completed=None, failed=None, history=None, restored=None, intervalMs=None, minPauseMs=None, timeoutMs=None, retained=None, retention=None, directory=None,):
         self.jobId = jobId
         self.completed = completed
         self.failed = failed
@@ -1239,7 +1237,6 @@ class TJobCheckpoints(object):
         self.intervalMs = intervalMs
         self.minPauseMs = minPauseMs
         self.timeoutMs = timeoutMs
-        self.tolerableFailures = tolerableFailures
         self.retained = retained
         self.retention = retention
         self.directory = directory
@@ -1298,11 +1295,6 @@ class TJobCheckpoints(object):
             elif fid == 8:
                 if ftype == TType.I64:
                     self.timeoutMs = iprot.readI64()
-                else:
-                    iprot.skip(ftype)
-            elif fid == 9:
-                if ftype == TType.I64:
-                    self.tolerableFailures = iprot.readI64()
                 else:
                     iprot.skip(ftype)
             elif fid == 10:
@@ -1364,10 +1356,6 @@ class TJobCheckpoints(object):
         if self.timeoutMs is not None:
             oprot.writeFieldBegin('timeoutMs', TType.I64, 8)
             oprot.writeI64(self.timeoutMs)
-            oprot.writeFieldEnd()
-        if self.tolerableFailures is not None:
-            oprot.writeFieldBegin('tolerableFailures', TType.I64, 9)
-            oprot.writeI64(self.tolerableFailures)
             oprot.writeFieldEnd()
         if self.retained is not None:
             oprot.writeFieldBegin('retained', TType.I64, 10)
@@ -1521,6 +1509,7 @@ class TCheckpointOrder(object):
      - kind
      - after
      - target: the savepoint's own directory (a URI)
+     - requestId: of the request it is for
 
     """
 
@@ -1529,14 +1518,16 @@ class TCheckpointOrder(object):
         'kind',
         'after',
         'target',
+        'requestId',
     )
 
 
-    def __init__(self, checkpointId=None, kind=None, after=None, target=None,):
+    def __init__(self, checkpointId=None, kind=None, after=None, target=None, requestId=None,):
         self.checkpointId = checkpointId
         self.kind = kind
         self.after = after
         self.target = target
+        self.requestId = requestId
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -1567,6 +1558,11 @@ class TCheckpointOrder(object):
                     self.target = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
+            elif fid == 5:
+                if ftype == TType.STRING:
+                    self.requestId = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
             else:
                 iprot.skip(ftype)
             iprot.readFieldEnd()
@@ -1592,6 +1588,10 @@ class TCheckpointOrder(object):
         if self.target is not None:
             oprot.writeFieldBegin('target', TType.STRING, 4)
             oprot.writeString(self.target.encode('utf-8') if sys.version_info[0] == 2 else self.target)
+            oprot.writeFieldEnd()
+        if self.requestId is not None:
+            oprot.writeFieldBegin('requestId', TType.STRING, 5)
+            oprot.writeString(self.requestId.encode('utf-8') if sys.version_info[0] == 2 else self.requestId)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -1630,6 +1630,10 @@ class TCheckpointOutcome(object):
      - pauseMs: milliseconds
      - copyMs: milliseconds
      - copiedBytes: bytes
+     - requestId: this and what follows: of the order, for a master that did not give it
+     - kind
+     - target
+     - after
 
     """
 
@@ -1641,10 +1645,14 @@ class TCheckpointOutcome(object):
         'pauseMs',
         'copyMs',
         'copiedBytes',
+        'requestId',
+        'kind',
+        'target',
+        'after',
     )
 
 
-    def __init__(self, checkpointId=None, failure=None, positions=None, commitWaitMs=None, pauseMs=None, copyMs=None, copiedBytes=None,):
+    def __init__(self, checkpointId=None, failure=None, positions=None, commitWaitMs=None, pauseMs=None, copyMs=None, copiedBytes=None, requestId=None, kind=None, target=None, after=None,):
         self.checkpointId = checkpointId
         self.failure = failure
         self.positions = positions
@@ -1652,6 +1660,10 @@ class TCheckpointOutcome(object):
         self.pauseMs = pauseMs
         self.copyMs = copyMs
         self.copiedBytes = copiedBytes
+        self.requestId = requestId
+        self.kind = kind
+        self.target = target
+        self.after = after
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -1703,6 +1715,26 @@ class TCheckpointOutcome(object):
                     self.copiedBytes = iprot.readI64()
                 else:
                     iprot.skip(ftype)
+            elif fid == 8:
+                if ftype == TType.STRING:
+                    self.requestId = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 9:
+                if ftype == TType.I32:
+                    self.kind = TCheckpointKind(iprot.readI32()).name
+                else:
+                    iprot.skip(ftype)
+            elif fid == 10:
+                if ftype == TType.STRING:
+                    self.target = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 11:
+                if ftype == TType.I32:
+                    self.after = TAfterSavepoint(iprot.readI32()).name
+                else:
+                    iprot.skip(ftype)
             else:
                 iprot.skip(ftype)
             iprot.readFieldEnd()
@@ -1743,6 +1775,22 @@ class TCheckpointOutcome(object):
         if self.copiedBytes is not None:
             oprot.writeFieldBegin('copiedBytes', TType.I64, 7)
             oprot.writeI64(self.copiedBytes)
+            oprot.writeFieldEnd()
+        if self.requestId is not None:
+            oprot.writeFieldBegin('requestId', TType.STRING, 8)
+            oprot.writeString(self.requestId.encode('utf-8') if sys.version_info[0] == 2 else self.requestId)
+            oprot.writeFieldEnd()
+        if self.kind is not None:
+            oprot.writeFieldBegin('kind', TType.I32, 9)
+            oprot.writeI32(TCheckpointKind[self.kind].value)
+            oprot.writeFieldEnd()
+        if self.target is not None:
+            oprot.writeFieldBegin('target', TType.STRING, 10)
+            oprot.writeString(self.target.encode('utf-8') if sys.version_info[0] == 2 else self.target)
+            oprot.writeFieldEnd()
+        if self.after is not None:
+            oprot.writeFieldBegin('after', TType.I32, 11)
+            oprot.writeI32(TAfterSavepoint[self.after].value)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -5528,7 +5576,7 @@ TJobCheckpoints.thrift_spec = (
     (6, TType.I64, 'intervalMs', None, None, ),  # 6
     (7, TType.I64, 'minPauseMs', None, None, ),  # 7
     (8, TType.I64, 'timeoutMs', None, None, ),  # 8
-    (9, TType.I64, 'tolerableFailures', None, None, ),  # 9
+    None,  # 9
     (10, TType.I64, 'retained', None, None, ),  # 10
     (11, TType.STRING, 'retention', 'UTF8', None, ),  # 11
     (12, TType.STRING, 'directory', 'UTF8', None, ),  # 12
@@ -5548,6 +5596,7 @@ TCheckpointOrder.thrift_spec = (
     (2, TType.I32, 'kind', None, None, ),  # 2
     (3, TType.I32, 'after', None, None, ),  # 3
     (4, TType.STRING, 'target', 'UTF8', None, ),  # 4
+    (5, TType.STRING, 'requestId', 'UTF8', None, ),  # 5
 )
 all_structs.append(TCheckpointOutcome)
 TCheckpointOutcome.thrift_spec = (
@@ -5559,6 +5608,10 @@ TCheckpointOutcome.thrift_spec = (
     (5, TType.I64, 'pauseMs', None, None, ),  # 5
     (6, TType.I64, 'copyMs', None, None, ),  # 6
     (7, TType.I64, 'copiedBytes', None, None, ),  # 7
+    (8, TType.STRING, 'requestId', 'UTF8', None, ),  # 8
+    (9, TType.I32, 'kind', None, None, ),  # 9
+    (10, TType.STRING, 'target', 'UTF8', None, ),  # 10
+    (11, TType.I32, 'after', None, None, ),  # 11
 )
 all_structs.append(TRestoreSettings)
 TRestoreSettings.thrift_spec = (
