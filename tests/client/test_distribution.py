@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from yarnflow.client.distribution import distribution, zip_bytes
+from yarnflow.errors import ConfigError
+from yarnflow.yarn.master_jar import master_jar
 
 SOURCES = {
     "pkg/__init__.py": "names = {'a', 'b', 'c', 'zebra', 'yak'}\nif 'x' in {'x', 'yy', 'zzz'}:\n    pass\n",
@@ -87,3 +89,18 @@ def test_zip_depends_on_names_and_contents_only() -> None:
     files = [("b", b"2"), ("a", b"1")]
     assert zip_bytes(files) == zip_bytes(reversed(files))
     assert zip_bytes(files) != zip_bytes([("b", b"2"), ("a", b"3")])
+
+
+def test_a_directory_that_cannot_be_written_to_is_named(package: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    said = f"cannot write to {tmp_path}/file/.*set XDG_CACHE_HOME"
+    with pytest.raises(ConfigError, match=said):
+        distribution(package, tmp_path / "file" / "dist")
+    with pytest.raises(ConfigError, match=said):
+        master_jar(tmp_path / "file")
+
+
+def test_an_archive_another_client_forgets_at_the_same_time(package: Path, tmp_path: Path) -> None:
+    for number in range(6):
+        (tmp_path / f"{number}.zip").symlink_to(tmp_path / "gone")
+    assert distribution(package, tmp_path).exists()

@@ -214,6 +214,16 @@ def test_follow_without_aggregation_says_that_lines_may_be_missing() -> None:
 # --- ended ----------------------------------------------------------------------
 
 
+def test_logs_on_hdfs_that_break_off_are_shown_before_it_is_said() -> None:
+    texts = {(MASTER, "a.log"): "one\ntwo\nthree\n"}
+    reader = Reader(application=ended(application()), collected=texts, lines=2)
+    reader.collected.failure = YarnUnavailable("not complete")
+    parts = reader.logs.read()
+    assert [next(parts).text for _ in range(2)] == ["two\n", "three\n"]
+    with pytest.raises(YarnUnavailable, match="not complete"):
+        next(parts)
+
+
 def test_ended_application_is_read_from_hdfs() -> None:
     texts = {(MASTER, LAUNCH): "secret\n", (MASTER, "m.log"): "one\ntwo\nthree\n", (WORKER, "w.log"): "w\n"}
     reader = Reader(application=ended(application()), collected=texts, lines=2)
@@ -337,6 +347,15 @@ def test_the_command_is_run(tmp_path: Path) -> None:
     environ = shim(tmp_path, f'echo "$@" > {tmp_path}/arguments; cat {tmp_path}/out')
     assert len(list(collected_lines("application_1_1", "bob", environ))) == 4
     assert (tmp_path / "arguments").read_text() == "logs -applicationId application_1_1 -appOwner bob\n"
+
+
+def test_logs_that_are_cut_short_are_not_taken_for_all(tmp_path: Path) -> None:
+    (tmp_path / "out").write_text(PRINTED)
+    environ = shim(tmp_path, f"cat {tmp_path}/out; echo 'Could not obtain block' >&2; exit 1")
+    lines = collected_lines("application_1_1", "bob", environ)
+    assert len([next(lines) for _ in range(4)]) == 4
+    with pytest.raises(YarnUnavailable, match="not complete.*status 1: Could not obtain block"):
+        next(lines)
 
 
 def test_the_command_finds_nothing_or_is_not_there(tmp_path: Path) -> None:

@@ -32,7 +32,14 @@ from yarnflow.core.ids import JobId
 from yarnflow.core.messages import JobDetails, JobOverview
 from yarnflow.core.states import JobStatus
 from yarnflow.core.yarn import Application, DeploymentMode, FinalStatus
-from yarnflow.errors import ApplicationFailed, ApplicationNotFound, ConfigError, RpcTimeout, RpcUnavailable
+from yarnflow.errors import (
+    ApplicationFailed,
+    ApplicationNotFound,
+    ConfigError,
+    RpcTimeout,
+    RpcUnavailable,
+    YarnUnavailable,
+)
 from yarnflow.staging.deployment import ApplicationDirectory, Deployment
 from yarnflow.staging.layout import skein_directory
 
@@ -253,13 +260,21 @@ def test_drain_of_what_cannot_be_drained(services: FakeServices, cluster: Cluste
 
 
 @pytest.fixture
+def collected() -> FakeCollected:
+    return FakeCollected({(MASTER, "m.log"): "begun\nat the end\n"})
+
+
+@pytest.fixture
 def bundle(
-    services: FakeServices, cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    services: FakeServices,
+    cluster: Cluster,
+    collected: FakeCollected,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> Callable[[], dict[str, str]]:
     """Writes a bundle; returns its files."""
     lines = f"connecting\nsecret is {SECRET}\npassword=topsecret x\n".encode()
     live = FakeLiveLogs({MASTER: [File("m.log", lines), File("launch_container.sh", b"export A=b\n")]})
-    collected = FakeCollected({(MASTER, "m.log"): "begun\nat the end\n"})
 
     def logs(*arguments: Any, **more: Any) -> ApplicationLogs:
         return ApplicationLogs(*arguments, **more, live=live, collected=collected, now=lambda: 1e6)
@@ -312,6 +327,16 @@ def test_bundle_of_an_ended_application(
     assert "went with it" in json.loads(files["missing"])["jobs.json"]
     assert "not known any more" in json.loads(files["configuration.json"])["application"]
     assert files[f"logs/{MASTER}/m.log"] == "begun\nat the end\n"
+
+
+def test_bundle_of_logs_that_break_off(
+    services: FakeServices, bundle: Callable[[], dict[str, str]], collected: FakeCollected
+) -> None:
+    services.cluster.known[APPLICATION] = ended(application())
+    collected.failure = YarnUnavailable("status 1")
+    files = bundle()
+    assert files[f"logs/{MASTER}/m.log"] == "begun\nat the end\n"
+    assert json.loads(files["missing"])["logs"] == "status 1"
 
 
 def test_bundle_without_what_cannot_be_had(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -310,7 +310,12 @@ def test_death_of_the_application_shows_its_masters_last_lines(
         world.yarn.change(application_id, state=S.FAILED, diagnostics="exit code 1")
 
     world.submitter.master = die
-    answers = [[], [CollectedLine("container_1", "application.driver.log", "boom\n")]]
+
+    def cut_short() -> Iterator[CollectedLine]:
+        yield CollectedLine("container_1", "application.driver.log", "boom\n")
+        raise YarnUnavailable("status 1")
+
+    answers = [iter([]), cut_short()]
     monkeypatch.setattr(yarn_submit, "collected_lines", lambda *_: answers.pop(0))
     client = Client(world)
     with pytest.raises(ApplicationFailed, match="exit code 1") as raised:

@@ -179,6 +179,8 @@ class FakeCollected:
     def __init__(self, texts: Mapping[tuple[str, str], str]) -> None:
         self.texts = texts
         self.asked: list[tuple[str, str]] = []
+        #: after the last line
+        self.failure: YarnUnavailable | None = None
 
     def __call__(self, application_id: str, user: str, environ: Mapping[str, str]) -> Iterator[CollectedLine]:
         self.asked.append((application_id, user))
@@ -187,3 +189,5 @@ class FakeCollected:
         for (container_id, file), text in self.texts.items():
             for line in text.splitlines(keepends=True):
                 yield CollectedLine(container_id, file, line)
+        if self.failure is not None:
+            raise self.failure

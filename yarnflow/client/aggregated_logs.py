@@ -39,7 +39,7 @@ def collected_lines(application_id: str, user: str, environ: Mapping[str, str]) 
     Raises
     ------
     YarnUnavailable
-        The command cannot be run.
+        The command cannot be run; or it failed, after the lines it had printed.
     ApplicationNotFound
         There are no logs on HDFS.
     """
@@ -68,7 +68,7 @@ def collected_lines(application_id: str, user: str, environ: Mapping[str, str]) 
             for line in parse_lines(process.stdout):
                 found = True
                 yield line
-            process.wait()
+            status = process.wait()
         finally:
             process.stdout.close()
             if process.poll() is None:
@@ -78,6 +78,12 @@ def collected_lines(application_id: str, user: str, environ: Mapping[str, str]) 
             said.seek(0)
             raise ApplicationNotFound(
                 f"YARN has no logs of {application_id} of user {user} on HDFS: {_reason(said.read())}"
+            )
+        if status != 0:
+            said.seek(0)
+            raise YarnUnavailable(
+                f"the logs of {application_id} are not complete: {program} logs ended with status {status}: "
+                f"{_reason(said.read())}; try again"
             )
 
 

@@ -16,11 +16,13 @@ import sys
 import tempfile
 import zipfile
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
 from typing import Final
 
 import yarnflow
+from yarnflow.config.directories import cache_directory, writing_to
 
 #: the archive's name for YARN, which unpacks by the ending
 DISTRIBUTION_NAME: Final = "yarnflow-dist.zip"
@@ -32,11 +34,6 @@ _MARSHAL_VERSION: Final = 2
 _EPOCH: Final = (1980, 1, 1, 0, 0, 0)
 
 
-def cache_directory() -> Path:
-    """Where this user's clients keep what they would make again otherwise."""
-    return Path.home() / ".cache" / "yarnflow"
-
-
 def distribution(package: Path | None = None, directory: Path | None = None) -> Path:
     """The archive of the running package; made when its files have changed.
 
@@ -45,26 +42,33 @@ def distribution(package: Path | None = None, directory: Path | None = None) -> 
     package : Path, optional
         Directory of the package.
     directory : Path, optional
-        Where archives are kept; default ``~/.cache/yarnflow/dist``.
+        Where archives are kept; default: in the user's cache.
+
+    Raises
+    ------
+    ConfigError
+        They cannot be kept there.
     """
     package = package or Path(yarnflow.__file__).parent
     directory = directory or cache_directory() / "dist"
     files = [(f"{package.name}/{name}", content) for name, content in _sources(package)]
     path = directory / f"{_signature(files)}.zip"
     if path.exists():
-        os.utime(path)
+        with suppress(OSError):  # it is as good where this user may only read it
+            os.utime(path)
         return path
-    directory.mkdir(parents=True, exist_ok=True)
     content = zip_bytes(_with_byte_code(files))
-    descriptor, temporary = tempfile.mkstemp(dir=directory, suffix=".tmp")
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
-    _forget_old(directory)
+    with writing_to(directory):
+        directory.mkdir(parents=True, exist_ok=True)
+        descriptor, temporary = tempfile.mkstemp(dir=directory, suffix=".tmp")
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(content)
+            os.replace(temporary, path)
+        except BaseException:
+            os.unlink(temporary)
+            raise
+        _forget_old(directory)
     return path
 
 
@@ -111,6 +115,13 @@ def _byte_code(name: str, source: bytes) -> bytes:
 
 
 def _forget_old(directory: Path) -> None:
-    archives = sorted(directory.glob("*.zip"), key=lambda path: path.stat().st_mtime_ns)
+    archives = sorted(directory.glob("*.zip"), key=_modified_ns)
     for path in archives[:-_KEPT]:
         path.unlink(missing_ok=True)
+
+
+def _modified_ns(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except FileNotFoundError:
+        return 0  # another client has just forgotten it

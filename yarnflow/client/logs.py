@@ -28,6 +28,7 @@ from yarnflow.errors import (
     StorageError,
     YarnError,
     YarnflowError,
+    YarnUnavailable,
 )
 from yarnflow.staging.layout import STANDBY_TAG, job_tag
 from yarnflow.staging.masters import LIVE_STATES
@@ -189,6 +190,8 @@ class ApplicationLogs:
     _failed_nodes: set[str] = field(default_factory=set)
     _seen_containers: bool = False
     _following: bool = False
+    #: why there may be more logs than were read
+    _cut_short: YarnUnavailable | None = None
 
     def read(self) -> Iterator[LogPart]:
         """What there is now.
@@ -313,6 +316,8 @@ class ApplicationLogs:
                 meant[container_id] = selected(self.selection, container_id, {name})
             if meant[container_id] and name not in HIDDEN_FILES:
                 yield from self._rest(container_id, name, (line.line for line in lines))
+        if self._cut_short is not None:
+            raise self._cut_short
         if not any(meant.values()):
             raise YarnError(
                 f"application {self.application.application_id} has no logs of "
@@ -342,10 +347,18 @@ class ApplicationLogs:
                 waited = True
                 self.note("waiting for YARN to collect the logs on HDFS")
             self.sleep(POLL_S)
+        found = False
         try:
-            yield from self.collected(application.application_id, user, self.services.environ)
+            for line in self.collected(application.application_id, user, self.services.environ):
+                found = True
+                yield line
         except ApplicationNotFound as error:
             raise self._nothing_collected(user) from error
+        except YarnUnavailable as error:
+            if not found:
+                raise
+            # of the file it broke off in, the last lines are wanted, too
+            self._cut_short = error
 
     def _aggregation_pending(self, user: str) -> bool:
         """Nodes are still writing, or have not begun: not worth a JVM to look."""

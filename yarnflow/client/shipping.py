@@ -19,9 +19,10 @@ from urllib.parse import urlsplit
 from yarnflow.client import deploy
 from yarnflow.client.background import in_background
 from yarnflow.client.deploy import PythonEnvironment
-from yarnflow.client.distribution import DISTRIBUTION_NAME, cache_directory, distribution, zip_bytes
+from yarnflow.client.distribution import DISTRIBUTION_NAME, distribution, zip_bytes
 from yarnflow.client.yarn_services import YarnServices
 from yarnflow.config.configuration import Configuration
+from yarnflow.config.directories import cache_directory
 from yarnflow.config.option import AnyOption
 from yarnflow.config.options import cluster as cluster_options
 from yarnflow.config.options import yarn

@@ -216,10 +216,17 @@ def _logs(
     for (container_id, file), of_file in groupby(parts, key=lambda part: (part.container_id, part.file)):
         entry = f"logs/{container_id}/{file}"
         written[entry] += 1
+        texts: list[str] = []
+        failure: YarnflowError | None = None
+        try:
+            for part in of_file:
+                texts.append(part.text)
+        except YarnflowError as error:
+            failure = error
         # YARN may have collected one file in several pieces; members of one name would hide each other
-        yield entry if written[entry] == 1 else f"{entry}.{written[entry]}", "".join(
-            part.text for part in of_file
-        )
+        yield entry if written[entry] == 1 else f"{entry}.{written[entry]}", "".join(texts)
+        if failure is not None:
+            raise failure
 
 
 def _content(value: object, secrets: frozenset[str]) -> str:

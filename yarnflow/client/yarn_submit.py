@@ -10,12 +10,12 @@ from __future__ import annotations
 import logging
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Final
 
-from yarnflow.client.aggregated_logs import collected_lines
+from yarnflow.client.aggregated_logs import CollectedLine, collected_lines
 from yarnflow.client.applications import ApplicationCluster, kill_masters
 from yarnflow.client.background import in_background, run_into
 from yarnflow.client.deploy import (
@@ -33,7 +33,7 @@ from yarnflow.client.zookeeper import forget_cluster
 from yarnflow.config.options import yarn
 from yarnflow.core.messages import JobSubmission
 from yarnflow.core.yarn import ApplicationSpec, DeploymentMode, LocalResource
-from yarnflow.errors import ApplicationFailed, YarnflowError
+from yarnflow.errors import ApplicationFailed, YarnflowError, YarnUnavailable
 from yarnflow.staging.deployment import ApplicationDirectory, Deployment
 from yarnflow.staging.layout import DEPLOYMENT_FILE, SECRET_FILE, SUBMISSION_FILE, skein_directory
 from yarnflow.staging.masters import live_masters, remove_cluster
@@ -202,7 +202,8 @@ class ApplicationSubmit:
         for _ in range(_LOG_TRIES if self.application_id else 0):
             try:
                 services = self._services
-                text = log_tail(collected_lines(self.application_id, services.user, services.environ))
+                lines = collected_lines(self.application_id, services.user, services.environ)
+                text = log_tail(_as_far_as_readable(lines))
             except YarnflowError as error:
                 LOG.info("No log of %s: %s", self.application_id, error)
                 text = ""
@@ -284,3 +285,16 @@ class ApplicationSubmit:
             action()
         except YarnflowError as error:
             self._note(f"Could not {what} of this submit ({error}); a later submit will sweep it away.")
+
+
+def _as_far_as_readable(lines: Iterator[CollectedLine]) -> Iterator[CollectedLine]:
+    """Logs that are cut short explain more than none."""
+    found = False
+    try:
+        for line in lines:
+            found = True
+            yield line
+    except YarnUnavailable as error:
+        if not found:
+            raise
+        LOG.info("%s", error)

@@ -22,6 +22,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Final
 
+from yarnflow.config.directories import cache_directory
 from yarnflow.errors import YarnflowError
 from yarnflow.spark.java import JavaRuntime
 from yarnflow.spark.spark_home import class_path_fingerprint
@@ -42,12 +43,7 @@ class Role(Enum):
 
 def default_cache_dir(environ: Mapping[str, str] | None = None) -> Path:
     """``$XDG_CACHE_HOME/yarnflow/cds``, by default below ``~/.cache``."""
-    env = os.environ if environ is None else environ
-    base = env.get("XDG_CACHE_HOME", "")
-    # the specification has relative paths ignored
-    home = Path(env.get("HOME") or Path.home())
-    root = Path(base) if base and Path(base).is_absolute() else home / ".cache"
-    return root / "yarnflow" / "cds"
+    return cache_directory(environ) / "cds"
 
 
 def cache_dirs(environ: Mapping[str, str] | None = None) -> list[Path]:

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from yarnflow.config.directories import cache_directory
 from yarnflow.core.ports import FileSystem
 from yarnflow.core.yarn import FileStatus, LocalResource, Visibility
 from yarnflow.errors import FileMissing, StorageError
@@ -61,7 +62,7 @@ class ContentCache:
     def __init__(self, fs: FileSystem, layout: StagingLayout, hashes_file: Path | None = None) -> None:
         self._fs: Final = fs
         self._layout: Final = layout
-        self._hashes: Final = _LocalHashes(hashes_file or _default_hashes_file())
+        self._hashes: Final = _LocalHashes(hashes_file or cache_directory() / "hashes.json")
         self._lock: Final = threading.Lock()
         self._enterable: bool | None = None
 
@@ -170,11 +171,6 @@ def _ancestors(path: str) -> list[str]:
     while found[-1] != "/":
         found.append(posixpath.dirname(found[-1]))
     return found
-
-
-def _default_hashes_file() -> Path:
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "yarnflow" / "hashes.json"
 
 
 class _LocalHashes:

@@ -14,6 +14,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
+from yarnflow.config.directories import writing_to
+
 #: name in the master's working directory, whose jars come first on its class path
 SKEIN_JAR_NAME: Final = "skein.jar"
 #: skein serves the JobManager's page below ``pages/`` under this name
@@ -41,6 +43,11 @@ def master_jar(cache_dir: Path) -> Path:
     ----------
     cache_dir : Path
         The user's cache directory of yarnflow.
+
+    Raises
+    ------
+    ConfigError
+        It cannot be written to.
     """
     original = skein_jar()
     status = original.stat()
@@ -48,16 +55,17 @@ def master_jar(cache_dir: Path) -> Path:
     target = cache_dir / "skein" / f"{hashlib.sha256(key.encode()).hexdigest()[:16]}.jar"
     if target.exists():
         return target
-    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=target.parent)
-    try:
-        with os.fdopen(handle, "wb") as file, zipfile.ZipFile(original) as old:
-            with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as new:
-                for entry in old.infolist():
-                    content = old.read(entry) if entry.filename != _TEMPLATE else _PAGE.encode()
-                    # the entry's own time: the same jar gives the same bytes
-                    new.writestr(entry, content, zipfile.ZIP_DEFLATED)
-        os.replace(temporary, target)
-    finally:
-        Path(temporary).unlink(missing_ok=True)
+    with writing_to(target.parent):
+        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=target.parent)
+        try:
+            with os.fdopen(handle, "wb") as file, zipfile.ZipFile(original) as old:
+                with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as new:
+                    for entry in old.infolist():
+                        content = old.read(entry) if entry.filename != _TEMPLATE else _PAGE.encode()
+                        # the entry's own time: the same jar gives the same bytes
+                        new.writestr(entry, content, zipfile.ZIP_DEFLATED)
+            os.replace(temporary, target)
+        finally:
+            Path(temporary).unlink(missing_ok=True)
     return target

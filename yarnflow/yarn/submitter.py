@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+from yarnflow.config.directories import cache_directory
 from yarnflow.config.hadoop_conf import HadoopConf
 from yarnflow.core.yarn import ApplicationSpec
 from yarnflow.errors import (
@@ -124,7 +125,7 @@ class SkeinSubmitter:
         self._conf = conf
         self._cluster = cluster
         self._environ = dict(environ)
-        self._cache_dir = (cache_dir or default_cache_dir(environ)) if class_archive else None
+        self._cache_dir = (cache_dir or cache_directory(environ)) if class_archive else None
         self._lock = threading.Lock()
         self._starting: threading.Thread | None = None
         self._connection: _Connection | None = None
@@ -283,13 +284,6 @@ def _impatient(folder: Path, conf_dir: Path) -> Path:
         f"{include}{properties}</configuration>\n"
     )
     return folder / "conf"
-
-
-def default_cache_dir(environ: Mapping[str, str]) -> Path:
-    """``$XDG_CACHE_HOME/yarnflow``, by default below ``~/.cache``."""
-    base = environ.get("XDG_CACHE_HOME", "")
-    home = Path(environ.get("HOME") or Path.home())
-    return (Path(base) if base and Path(base).is_absolute() else home / ".cache") / "yarnflow"
 
 
 def _client(address: str, credentials: Credentials) -> tuple[Any, Any]:
