@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -22,6 +21,9 @@ logger = logging.getLogger(__name__)
 
 #: how long the leader of a cluster that has ended waits for the other masters
 FAREWELL_S: Final = 10.0
+#: how long it tries to tell them when ZooKeeper does not answer
+DECLARE_S: Final = 30.0
+_RETRY_S: Final = 0.5
 
 
 class ClusterEnding:
@@ -47,15 +49,11 @@ class ClusterEnding:
         write_json(self._cluster_dir / RESULT_FILE, json.loads(to_json(result)))
         logger.info("The cluster ended %s. %s", result.status.name, result.diagnostics)
 
-    def declare(
-        self, result: ClusterResult, until_done: Callable[[Callable[[], None]], None], *, forget: bool = True
-    ) -> None:
+    def declare(self, result: ClusterResult, *, forget: bool = True) -> None:
         """As leader: tell the other masters, wait for them to leave, and forget the cluster.
 
         Parameters
         ----------
-        until_done : callable
-            Tries what may work later.
         forget : bool
             Do so; False = a master that is just being started is not to find a cluster without an end, so
             whoever knows that none is left does it (YARN).
@@ -63,7 +61,7 @@ class ClusterEnding:
         cluster_end = self._cluster_end
         if cluster_end is not None:
             try:
-                until_done(lambda: cluster_end.declare(result))
+                self._declare(cluster_end, result)
                 self._await_others()
                 if forget:
                     cluster_end.remove_cluster()
@@ -93,6 +91,18 @@ class ClusterEnding:
             return
         cluster_end.remove_cluster()
         raise LeadershipLost("what the last cluster of this name had left in ZooKeeper is removed")
+
+    def _declare(self, cluster_end: ClusterEnd, result: ClusterResult) -> None:
+        deadline = time.monotonic() + DECLARE_S
+        while True:
+            try:
+                cluster_end.declare(result)
+                return
+            except YarnflowError as error:
+                if not error.retryable or isinstance(error, LeadershipLost) or time.monotonic() >= deadline:
+                    raise
+                logger.warning("%s; trying again", error)
+                time.sleep(_RETRY_S)
 
     def _await_others(self) -> None:
         assert self._election is not None
