@@ -329,6 +329,15 @@ def test_bundle_of_an_ended_application(
     assert files[f"logs/{MASTER}/m.log"] == "begun\nat the end\n"
 
 
+def test_bundle_has_the_logs_of_all_masters(
+    services: FakeServices, bundle: Callable[[], dict[str, str]], collected: FakeCollected
+) -> None:
+    first = f"{APPLICATION[:-4]}0003"
+    services.cluster.known[first] = ended(application(first))
+    bundle()
+    assert collected.asked == [(first, "ann")]
+
+
 def test_bundle_of_logs_that_break_off(
     services: FakeServices, bundle: Callable[[], dict[str, str]], collected: FakeCollected
 ) -> None:

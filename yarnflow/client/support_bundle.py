@@ -34,6 +34,7 @@ from yarnflow.config.secrets import HIDDEN, masked, masked_text
 from yarnflow.core.yarn import Application, DeploymentMode
 from yarnflow.errors import ConfigError, FileMissing, YarnflowError
 from yarnflow.staging.deployment import ApplicationDirectory
+from yarnflow.staging.layout import deployment_tag
 
 #: of each log file, from its end
 LOG_LINES: Final = 20_000
@@ -45,7 +46,7 @@ containers.json       its containers now, while it runs
 queue.json            its queue and the cluster
 jobs.json             its jobs in detail, from its JobManager or, right after its end, from what it left
 configuration.json    options of the application; values of secret ones are masked
-logs/                 log files by container, the last {lines} lines of each
+logs/                 log files by container, the last {lines} lines of each, of all of its cluster's masters
 doctor.txt            yarnflow doctor, without a container
 versions.txt          of what the client runs on
 
@@ -98,11 +99,13 @@ def write_bundle(
                 except YarnflowError as error:
                     missing[entry] = " ".join(str(error).split())
             note("logs")
-            try:
-                for entry, text in _logs(services, application, missing):
-                    add(entry, text)
-            except YarnflowError as error:
-                missing["logs"] = " ".join(str(error).split())
+            for master in _masters(services, application):
+                try:
+                    for entry, text in _logs(services, master, missing):
+                        add(entry, text)
+                except YarnflowError as error:
+                    of_other = f" of {master.application_id}" if master is not application else ""
+                    missing[f"logs{of_other}"] = " ".join(str(error).split())
             if missing:
                 add("missing.txt", "".join(f"{entry}: {reason}\n" for entry, reason in missing.items()))
     except OSError as error:
@@ -202,6 +205,18 @@ def _versions() -> str:
         except metadata.PackageNotFoundError:
             lines.append(f"{name} is not installed")
     return "\n".join(lines) + "\n"
+
+
+def _masters(services: YarnServices, application: Application) -> list[Application]:
+    """The application, then the cluster's other ones: who led before, and standbys."""
+    try:
+        found = services.cluster.applications(
+            tag=deployment_tag(deployment_id_of(application)), user=application.user
+        )
+    except YarnflowError:
+        return [application]  # what goes in of it says why
+    others = (one for one in found if one.application_id != application.application_id)
+    return [application, *others]
 
 
 def _logs(
