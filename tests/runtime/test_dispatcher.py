@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Sequence
 
 import pytest
@@ -36,6 +37,7 @@ from yarnflow.errors import (
     JobError,
     JobNotFound,
     LeadershipLost,
+    RpcTimeout,
     SlotUnavailable,
     StorageUnavailable,
     YarnflowError,
@@ -239,14 +241,118 @@ def test_shut_down_waits_for_the_jobs() -> None:
     assert bench.ended.is_set()
 
 
-def test_a_key_is_free_as_soon_as_its_jobs_end_can_be_seen() -> None:
-    """Whoever replaces a job waits for its end on the board; clearing it away may come later."""
+def test_a_key_is_free_when_what_its_job_leaves_is_in_order() -> None:
+    """The next job under the key may start from that; the end of a job can be seen before."""
     bench = Bench(max_jobs=1)
     bench.submit(JOB, "daily")
     bench.board.publish(_details(JOB, JobStatus.CANCELED))
-    assert bench.submit(OTHER, "daily") == (OTHER, False)
+    with pytest.raises(RpcTimeout, match="put in order; try again"):
+        bench.submit(OTHER, "daily")
+    assert bench.submit(JOB, "daily") == (JOB, False)
     bench.jobs[JOB].on_ended(JOB)
+    assert bench.submit(OTHER, "daily") == (OTHER, False)
     assert bench.submit(JobId("c" * 32), "daily") == (OTHER, True), "the key went with its former owner"
+
+
+def test_a_submission_waits_for_its_key() -> None:
+    bench = Bench()
+    bench.submit(JOB, "daily")
+    bench.board.publish(_details(JOB, JobStatus.CANCELED))
+    found: list[tuple[JobId, bool]] = []
+    waits = threading.Thread(target=lambda: found.append(bench.submit(OTHER, "daily")))
+    waits.start()
+    time.sleep(0.05)
+    bench.jobs[JOB].on_ended(JOB)
+    bench.mailbox.run_pending()
+    waits.join(10)
+    assert found == [(OTHER, False)]
+
+
+def test_submissions_do_not_take_all_threads_of_the_server() -> None:
+    bench = Bench()
+    submissions = [threading.Thread(target=bench.submit, args=(JobId(letter * 32),)) for letter in "abcd"]
+    release = threading.Event()
+    put = bench.stores.graphs.put
+
+    def slow(submission: JobSubmission) -> None:
+        release.wait(10)
+        put(submission)
+
+    bench.stores.graphs.put = slow  # type: ignore[method-assign]
+    for thread in submissions:
+        thread.start()
+    until = time.monotonic() + 10
+    while bench.dispatcher._places._value and time.monotonic() < until:
+        time.sleep(0.01)
+    with pytest.raises(RpcTimeout, match="4 other jobs are being submitted; try again"):
+        bench.submit(JobId("e" * 32))
+    release.set()
+    for thread in submissions:
+        thread.join(10)
+    assert len(bench.jobs) == 4
+
+
+@pytest.mark.parametrize("late", [True, False])
+def test_a_job_that_is_accepted_too_late_for_its_caller(late: bool) -> None:
+    """It is not taken for refused; one that was not begun with is."""
+    bench = Bench()
+    call = bench.mailbox.call
+
+    def times_out(action: Callable[[], object], timeout_ms: int | None) -> object:
+        if bench.stores.graphs.stored and timeout_ms is not None:
+            bench.mailbox.call = call  # type: ignore[method-assign]
+            if late:
+                bench.mailbox.post(lambda: action() and None)
+            raise RpcTimeout("dispatcher did not answer")
+        return call(action, timeout_ms)
+
+    bench.mailbox.call = times_out  # type: ignore[assignment, method-assign]
+    with pytest.raises(RpcTimeout):
+        bench.submit(JOB, "daily")
+    bench.mailbox.run_pending()
+    assert list(bench.jobs) == list(bench.stores.graphs.stored) == ([JOB] if late else [])
+    assert bench.submit(JOB, "daily") == (JOB, False)
+    assert list(bench.stores.graphs.stored) == [JOB] and bench.stores.keys.owners == {"daily": JOB}
+
+
+def test_what_was_refused_is_cleared_away_until_it_is_gone() -> None:
+    """A master that takes over would run it."""
+    bench = Bench()
+    remove, failures = bench.stores.graphs.remove, [StorageUnavailable("safe mode")]
+
+    def fails_once(job_id: JobId) -> None:
+        if failures:
+            raise failures.pop()
+        remove(job_id)
+
+    bench.stores.graphs.remove = fails_once  # type: ignore[method-assign]
+    bench.refusal = ConfigError("no such option")
+    with pytest.raises(ConfigError):
+        bench.submit(JOB, "daily")
+    with pytest.raises(RpcTimeout, match="was refused and is still being cleared away"):
+        bench.submit(JOB, "daily")
+    bench.clock.advance(ARCHIVE_RETRY_MS)
+    bench.mailbox.run_pending()
+    assert not bench.stores.graphs.stored and not bench.stores.keys.owners
+
+
+def test_a_job_without_its_key_is_not_taken_over() -> None:
+    """It was refused, and its master died before it was cleared away."""
+    before = Bench()
+    before.submit(JOB, "daily")
+    before.stores.graphs.put(JobSubmission(OTHER, "j", ProgramKind.GRAPH, "", {}, "daily"))
+    bench = Bench(stores=before.stores)
+    bench.dispatcher.recover()
+    assert list(bench.jobs) == [JOB] and list(bench.stores.graphs.stored) == [JOB]
+
+
+def test_a_key_left_by_nobody_is_taken_over_with_the_job() -> None:
+    before = Bench()
+    before.submit(JOB, "daily")
+    before.stores.keys.owners["daily"] = OTHER
+    bench = Bench(stores=before.stores)
+    bench.dispatcher.recover()
+    assert list(bench.jobs) == [JOB] and bench.stores.keys.owners == {"daily": JOB}
 
 
 def test_no_more_jobs_than_drivers() -> None:
@@ -314,6 +420,7 @@ def test_what_cannot_be_stored_is_no_job() -> None:
     bench.stores.graphs.put = put  # type: ignore[method-assign]
     with pytest.raises(StorageUnavailable):
         bench.submit(JOB, "daily")
+    bench.mailbox.run_pending()
     assert not bench.jobs and not bench.stores.keys.owners, "the key would be lost to all jobs"
 
 
@@ -322,6 +429,7 @@ def test_what_cannot_run_is_not_kept() -> None:
     bench.refusal = ConfigError("no such option")
     with pytest.raises(ConfigError):
         bench.submit(JOB, "daily")
+    bench.mailbox.run_pending()
     assert not bench.stores.graphs.stored and not bench.stores.keys.owners
     bench.dispatcher.close("enough")
     bench.mailbox.run_pending()

@@ -46,6 +46,8 @@ logger = logging.getLogger(__name__)
 
 #: before a job's end is written down again that could not be
 ARCHIVE_RETRY_MS: Final = 1_000
+#: the one that is under way, and those that wait for it
+SUBMISSIONS_AT_ONCE: Final = 4
 
 
 class SlotCounts(Protocol):
@@ -108,6 +110,12 @@ class Dispatcher(JobRouter):
         self._effects = effects
         #: one submission at a time: it takes longer than the mailbox may be kept from other work
         self._submitting = threading.Lock()
+        #: those that wait for that have a thread of the RPC server each
+        self._places = threading.BoundedSemaphore(SUBMISSIONS_AT_ONCE)
+        #: refused and still stored
+        self._withdrawing: set[JobId] = set()
+        #: told when a job is cleared away
+        self._changed = threading.Condition()
         #: accepted, but not started yet
         self._arriving: JobId | None = None
         #: jobs that are over and still to be cleared away; replaced, as the live ones
@@ -133,12 +141,20 @@ class Dispatcher(JobRouter):
         """
         if not is_job_id(submission.job_id):
             raise JobError(f"{submission.job_id!r} is not a job id; a job id has 32 hexadecimal digits")
-        if not self._submitting.acquire(timeout=self._call_timeout_ms / 1000):
-            raise RpcTimeout(f"job {submission.name} waits for another submission; try again")
+        if not self._places.acquire(blocking=False):
+            raise RpcTimeout(
+                f"job {submission.name}: {SUBMISSIONS_AT_ONCE} other jobs are being submitted; try again"
+            )
         try:
-            return self._submit(submission)
+            self._await_key(submission)
+            if not self._submitting.acquire(timeout=self._call_timeout_ms / 1000):
+                raise RpcTimeout(f"job {submission.name} waits for another submission; try again")
+            try:
+                return self._submit(submission)
+            finally:
+                self._submitting.release()
         finally:
-            self._submitting.release()
+            self._places.release()
 
     def list_jobs(self) -> Sequence[JobOverview]:
         """All jobs known, oldest first."""
@@ -264,7 +280,8 @@ class Dispatcher(JobRouter):
             self._board.restore(details)
         if kept.live or kept.ended:
             logger.info("%d jobs have ended before; taking over: %s.", len(kept.ended), describe(kept.live))
-        self._mailbox.call(lambda: self._recover(kept), self._call_timeout_ms)
+        # nobody can be told to come again: drivers of jobs that are not known here must end
+        self._mailbox.call(lambda: self._recover(kept), None)
 
     def keep_end(self, details: JobDetails, shown: Callable[[], None]) -> None:
         """Write a job's end down, then call ``shown``; any thread, returns at once.
@@ -287,29 +304,57 @@ class Dispatcher(JobRouter):
         key, job_id = submission.job_key, submission.job_id
         if self._is_known(job_id):
             return JobSubmitted(job_id)
-        self._mailbox.call(lambda: self._begin_to_accept(job_id, key), self._call_timeout_ms)
         try:
+            self._mailbox.call(lambda: self._begin_to_accept(job_id, key), self._call_timeout_ms)
             ended = self._archive.result(job_id)
             if ended is not None:  # so long ago that the board has forgotten it
                 return JobSubmitted(job_id)
-            owner = self._archive.admit(submission, self._lives)
-            if owner != job_id:
-                logger.info("Job key %s belongs to live job %s.", key, owner)
-                return JobSubmitted(owner, attached_to_existing=True)
-            try:
-                self._mailbox.call(lambda: self._accept(submission), self._call_timeout_ms)
-            except YarnflowError:
-                if job_id not in self._live:
-                    self._archive.withdraw(submission)
-                raise
-            return JobSubmitted(job_id)
+            return self._admit(submission)
         finally:
             self._mailbox.post(self._nothing_arrives)
+
+    def _admit(self, submission: JobSubmission) -> JobSubmitted:
+        try:
+            owner = self._archive.admit(submission, self._owns_key)
+            if owner == submission.job_id:
+                self._mailbox.call(lambda: self._accept(submission), self._call_timeout_ms)
+                return JobSubmitted(owner)
+        except YarnflowError:
+            # behind what was not answered in time: the job may be accepted all the same
+            self._mailbox.post(lambda: self._refused(submission))
+            raise
+        if self._has_ended(owner):
+            raise self._key_is_busy(submission)
+        logger.info("Job key %s belongs to live job %s.", submission.job_key, owner)
+        return JobSubmitted(owner, attached_to_existing=True)
+
+    def _await_key(self, submission: JobSubmission) -> None:
+        """A job that is over keeps its key until its state is settled: the next one may start from that."""
+        key = submission.job_key
+
+        def is_free() -> bool:
+            owners = [job_id for job_id, other in list(self._keys.items()) if other == key]
+            return submission.job_id in owners or not any(self._has_ended(owner) for owner in owners)
+
+        with self._changed:
+            if key and not self._changed.wait_for(is_free, self._call_timeout_ms / 2_000):
+                raise self._key_is_busy(submission)
+
+    def _key_is_busy(self, submission: JobSubmission) -> RpcTimeout:
+        return RpcTimeout(
+            f"job {submission.name}: the last job of job key {submission.job_key} has ended, and what it "
+            "leaves is still being put in order; try again"
+        )
+
+    def _owns_key(self, job_id: JobId) -> bool:
+        return job_id in self._live or job_id in self._ending
 
     # --- in the mailbox ---
 
     def _begin_to_accept(self, job_id: JobId, key: str) -> None:
         self._mailbox.assert_mailbox_thread()
+        if job_id in self._withdrawing:
+            raise RpcTimeout(f"job {job_id} was refused and is still being cleared away; try again")
         if not any(self._keys.get(other) == key for other in self._live if key and self._lives(other)):
             if self._closed:
                 raise JobError(self._closed)
@@ -323,16 +368,38 @@ class Dispatcher(JobRouter):
     def _accept(self, submission: JobSubmission, *, recovered: bool = False) -> None:
         self._mailbox.assert_mailbox_thread()
         job_id = submission.job_id
+        if job_id in self._live:
+            return
         endpoint = self._new_job_endpoint(
             submission, lambda ended: self._mailbox.post(lambda: self._ended(ended)), recovered
         )
         self._live = {**self._live, job_id: endpoint}
-        self._keys[job_id] = submission.job_key
         if not recovered:
             logger.info("Received job %s (%s).", submission.name, job_id)
         endpoint.start()
+        self._keys[job_id] = submission.job_key  # on the board by now: whoever waits for its end looks there
         if self._outlook:
             endpoint.resources_wait(self._outlook)
+
+    def _refused(self, submission: JobSubmission) -> None:
+        if not self._is_known(submission.job_id):
+            self._withdrawing.add(submission.job_id)
+            self._withdraw(submission)
+
+    def _withdraw(self, submission: JobSubmission) -> None:
+        """Nobody may run what was refused, so it is tried until it is gone."""
+
+        def failed(error: YarnflowError) -> None:
+            logger.warning("Job %s was refused, but is still stored: %s", submission.job_id, error)
+            self._mailbox.schedule(ARCHIVE_RETRY_MS, lambda: self._withdraw(submission))
+
+        self._effects.perform(
+            self._mailbox,
+            lambda: self._archive.withdraw(submission),
+            lambda _none: self._withdrawing.discard(submission.job_id),
+            failed,
+            Work.STORAGE,
+        )
 
     def _recover(self, kept: KeptJobs) -> None:
         for submission in kept.live:
@@ -401,7 +468,9 @@ class Dispatcher(JobRouter):
         ending.pop(job_id).stop()
         self._ending = ending
         self._board.show(job_id)
-        self._keys.pop(job_id, None)
+        with self._changed:
+            self._keys.pop(job_id, None)
+            self._changed.notify_all()
         self._end_process_if_idle()
 
     def _shut_down(self) -> None:

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from yarnflow.core.ha import JobStores
 from yarnflow.core.ids import JobId
 from yarnflow.core.messages import JobDetails, JobSubmission
-from yarnflow.errors import YarnflowError
 
 logger = logging.getLogger(__name__)
 
@@ -56,44 +55,51 @@ class JobArchive:
             else:
                 logger.info("Job %s had ended already; clearing it away.", job_id)
                 self.clear(job_id, submission.job_key)
-        return KeptJobs(tuple(stores.results.all()), tuple(live))
+        accepted = tuple(submission for submission in live if self._was_accepted(submission, live))
+        return KeptJobs(tuple(stores.results.all()), accepted)
+
+    def _was_accepted(self, submission: JobSubmission, others: Sequence[JobSubmission]) -> bool:
+        """Whether a stored job has its key; one that was refused, and is still stored, has not."""
+        stored = {other.job_id for other in others}
+        owner = self._claim(submission, lambda job_id: job_id in stored)
+        if owner == submission.job_id:
+            return True
+        logger.warning(
+            "Job %s was refused, as job key %s is that of job %s; clearing it away.",
+            submission.job_id, submission.job_key, owner,
+        )  # fmt: skip
+        self._stores.job_graphs.remove(submission.job_id)
+        return False
 
     def result(self, job_id: JobId) -> JobDetails | None:
         """How a job ended, if it has."""
         return self._stores.results.get(job_id)
 
-    def admit(self, submission: JobSubmission, lives: Callable[[JobId], bool]) -> JobId:
-        """Make a submission durable, unless a live job has its key.
+    def admit(self, submission: JobSubmission, owns_key: Callable[[JobId], bool]) -> JobId:
+        """Make a submission durable, unless another job has its key.
+
+        When it fails the submission may be stored all the same, see :meth:`withdraw`.
 
         Parameters
         ----------
-        lives : callable
-            Whether a job is not over; what a dead job left of its key does not count.
+        owns_key : callable
+            Whether a job is known; what one that is not left of its key does not count.
 
         Returns
         -------
         JobId
             Who has the key: the submission's own id once it is accepted.
         """
-        keys, key, job_id = self._stores.job_keys, submission.job_key, submission.job_id
-        if key:
-            while (owner := keys.claim(key, job_id)) != job_id:
-                if lives(owner):
-                    return owner
-                keys.release(key, owner)
-        try:
+        owner = self._claim(submission, owns_key)
+        if owner == submission.job_id:
             self._stores.job_graphs.put(submission)
-        except YarnflowError:
-            self._release(key, job_id)
-            raise
-        return job_id
+        return owner
 
     def withdraw(self, submission: JobSubmission) -> None:
-        """The job was not accepted after all."""
-        try:
-            self.clear(submission.job_id, submission.job_key)
-        except YarnflowError as error:
-            logger.warning("Job %s was refused, but is still stored: %s", submission.job_id, error)
+        """The job was not accepted after all; the graph goes first, as nobody runs one without its key."""
+        self._stores.job_graphs.remove(submission.job_id)
+        if submission.job_key:
+            self._stores.job_keys.release(submission.job_key, submission.job_id)
 
     def ended(self, details: JobDetails) -> None:
         """The job is over: no master runs it again."""
@@ -105,12 +111,13 @@ class JobArchive:
             self._stores.job_keys.release(key, job_id)
         self._stores.job_graphs.remove(job_id)
 
-    def _release(self, key: str, job_id: JobId) -> None:
-        try:
-            if key:
-                self._stores.job_keys.release(key, job_id)
-        except YarnflowError as error:
-            logger.warning("Job key %s could not be released: %s", key, error)
+    def _claim(self, submission: JobSubmission, owns_key: Callable[[JobId], bool]) -> JobId:
+        keys, key, job_id = self._stores.job_keys, submission.job_key, submission.job_id
+        if not key:
+            return job_id
+        while (owner := keys.claim(key, job_id)) != job_id and not owns_key(owner):
+            keys.release(key, owner)
+        return owner
 
 
 def describe(jobs: Sequence[JobSubmission]) -> str:
