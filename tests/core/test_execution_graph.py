@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from yarnflow.core import execution as ex
-from yarnflow.core.execution_graph import ExecutionGraph, in_state, not_terminal, on_task_manager
+from yarnflow.core.execution_graph import ExecutionGraph, in_state, on_task_manager
 from yarnflow.core.ids import TaskManagerId, VertexId
 from yarnflow.core.messages import ErrorInfo
 from yarnflow.core.states import ExecutionState as S
@@ -55,7 +55,6 @@ def test_what_gets_no_slot_stays_scheduled_until_there_is_one() -> None:
     made = graph().scheduled(2).assign_slots([A, A, B], 3)
     assert (made.counts()[S.DEPLOYING], made.counts()[S.SCHEDULED]) == (5, 2)
     assert places(made)["map", 3] == places(made)["out", 0] == ""
-    assert not made.apply(ex.SwitchedToRunning(4), in_state(S.DEPLOYING)).all_running
     made = made.assign_slots([A, A, B, B, B], 5)
     assert (made.counts()[S.DEPLOYING], made.counts()[S.SCHEDULED]) == (7, 0)
     assert places(made)["map", 3] == places(made)["out", 0] == B
@@ -65,21 +64,11 @@ def test_a_lost_task_manager_gets_new_attempts_on_what_is_left() -> None:
     """1. tm-a is lost 2. its subtasks fail 3. new attempts take new slots, the others stay."""
     made, changes = running().apply_with_effects(ex.Failed(5, LOST), on_task_manager(A))
     assert {change.new for change in changes} == {S.FAILED} and len(changes) == 5
-    assert not made.all_running and not made.all_terminal
     made = made.new_attempts(6).scheduled(7).assign_slots([B] * 5, 8).apply(ex.SwitchedToRunning(9))
-    assert made.all_running
+    assert made.counts()[S.RUNNING] == 7
     assert set(places(made).values()) == {B}
     attempts = {(str(e.vertex_id), e.subtask_index): e.attempt for e in made}
     assert attempts["src", 0] == 1 and attempts["map", 3] == 0 and attempts["out", 0] == 0
-
-
-def test_all_running_counts_finished_but_needs_one_that_runs() -> None:
-    made = running()
-    assert made.all_running
-    made = made.apply(ex.Finished(5), lambda e: e.vertex_id == "src")
-    assert made.all_running and not made.all_finished
-    made = made.apply(ex.Finished(6), not_terminal)
-    assert made.all_finished and made.all_terminal and not made.all_running
 
 
 def test_without_a_selection_only_those_move_that_can() -> None:

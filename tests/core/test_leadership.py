@@ -9,7 +9,6 @@ from yarnflow.core.leadership import (
     ConnectionRestored,
     ConnectionSuspended,
     Elected,
-    EpochSeen,
     Freeze,
     Grant,
     Leadership,
@@ -20,7 +19,6 @@ from yarnflow.core.leadership import (
     SessionLost,
     StandAgain,
     Thaw,
-    Withdrawn,
     check_invariants,
 )
 from yarnflow.core.messages import Fence
@@ -58,7 +56,7 @@ def test_a_broken_connection_freezes_and_the_same_session_resumes() -> None:
 
 @pytest.mark.parametrize(
     "events",
-    [(SessionLost(2),), (ConnectionSuspended(2), SessionLost(3)), (EpochSeen(2, 8),), (Withdrawn(2),)],
+    [(SessionLost(2),), (ConnectionSuspended(2), SessionLost(3))],
 )
 def test_revoked_is_told_once_and_for_good(events: tuple[LeadershipEvent, ...]) -> None:
     model, told = after(Elected(1, 7), *events)
@@ -67,18 +65,9 @@ def test_revoked_is_told_once_and_for_good(events: tuple[LeadershipEvent, ...]) 
     assert not MACHINE.accepts(Leadership.REVOKED, Elected)
 
 
-def test_its_own_epoch_revokes_nobody() -> None:
-    assert after(Elected(1, 7), EpochSeen(2, 7), EpochSeen(3, 6))[0].state is Leadership.GRANTED
-
-
 def test_a_follower_that_lost_its_session_stands_again_and_may_win() -> None:
     model, told = after(SessionLost(1), ConnectionRestored(2), Elected(3, 2))
     assert told == [StandAgain(), Grant(Fence("m1", 2))] and model.state is Leadership.GRANTED
-
-
-def test_an_election_that_was_overtaken_is_none() -> None:
-    model, told = after(EpochSeen(1, 9), Elected(2, 8))
-    assert told == [StandAgain()] and model.state is Leadership.FOLLOWER
 
 
 def test_elected_by_the_last_answer_before_the_connection_broke() -> None:

@@ -38,15 +38,3 @@ def test_slots_go_with_their_task_manager() -> None:
 def test_release() -> None:
     made, released = pool(2, A0, B0).release([AllocationId("z"), AllocationId("unknown")])
     assert (released, made.slots) == ((B0,), (A0,))
-    made, released = made.release_all()
-    assert (released, made.required, made.is_complete) == ((A0,), 0, True)
-
-
-def test_fewer_required_keeps_what_is_there() -> None:
-    made = pool(3, A0, B0, A1).with_required(1)
-    assert (len(made.slots), made.missing) == (3, 0)
-
-
-def test_by_task_manager_is_in_order() -> None:
-    assert pool(3, B0, A1, A0).by_task_manager() == {"tm-a": (A0, A1), "tm-b": (B0,)}
-    assert list(pool(3, B0, A1, A0).by_task_manager()) == ["tm-a", "tm-b"]

@@ -50,12 +50,3 @@ def test_a_slot_is_never_given_twice(index: int, job: JobId, allocation: Allocat
 def test_a_freed_slot_cannot_be_activated() -> None:
     with pytest.raises(SlotUnavailable, match="allocation x is not known here any more"):
         TaskSlotTable.of_size(1).activate(X, 5)
-
-
-def test_slots_nobody_accepted_expire() -> None:
-    table = TaskSlotTable.of_size(3).allocate(0, J, X, 0).allocate(1, J, Y, 0).activate(Y, 1)
-    assert table.expire(99, 100) == (table, ())
-    table, gone = table.expire(100, 100)
-    assert [slot.allocation_id for slot in gone] == ["x"]
-    table, gone = table.free_job(J, 101)
-    assert [slot.allocation_id for slot in gone] == ["y"] and table.jobs() == ()

@@ -22,7 +22,8 @@ _JOB: Final = """
 ## Job
 
 `yarnflow/core/job.py`. A job is RUNNING only while all its executions run; without slots it is CREATED or
-RESTARTING. SUSPENDED is terminal for one master only: the next leader goes on with the job.
+RESTARTING. Flink's SUSPENDED does not occur: a master that does not lead any more ends, and the next leader
+goes on with the job.
 """
 _EXECUTION: Final = """
 ## Execution

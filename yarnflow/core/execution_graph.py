@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
 
 from yarnflow.core.execution import (
     MACHINE,
@@ -36,7 +35,6 @@ Select = Callable[[Execution], bool]
 EventFactory = Callable[[Execution], ExecutionEvent]
 #: (slot sharing group, subtask index): what one slot holds
 _Place = tuple[str, int]
-_RUNNING_OR_FINISHED: Final = frozenset({ExecutionState.RUNNING, ExecutionState.FINISHED})
 
 
 def on_task_manager(task_manager_id: str) -> Select:
@@ -117,22 +115,6 @@ class ExecutionGraph:
     def slots_required(self) -> int:
         """Slots the whole job needs."""
         return len(self._places())
-
-    @property
-    def all_running(self) -> bool:
-        """Every execution is RUNNING or has FINISHED, and one at least is RUNNING."""
-        states = {execution.state for execution in self}
-        return ExecutionState.RUNNING in states and states <= _RUNNING_OR_FINISHED
-
-    @property
-    def all_terminal(self) -> bool:
-        """No execution is alive."""
-        return all(execution.state.terminal for execution in self)
-
-    @property
-    def all_finished(self) -> bool:
-        """Every execution FINISHED."""
-        return all(execution.state is ExecutionState.FINISHED for execution in self)
 
     def counts(self) -> dict[ExecutionState, int]:
         """Executions per state, all ten states present."""

@@ -88,7 +88,7 @@ class Machine(Generic[M, E, F]):
     ----------
     name : str
         For error messages and documentation.
-    states : type of Enum
+    states : iterable of Enum
         All states; each has rows or is terminal.
     initial, terminal
         Where models start; where nothing leads out.
@@ -101,7 +101,7 @@ class Machine(Generic[M, E, F]):
     def __init__(
         self,
         name: str,
-        states: type[Enum],
+        states: Iterable[Enum],
         initial: Enum,
         terminal: Iterable[Enum],
         state_of: Callable[[M], Enum],

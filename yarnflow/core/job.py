@@ -64,14 +64,6 @@ class JobInitialized:
 
 
 @dataclass(frozen=True, slots=True)
-class InitializationFailed:
-    """The job graph or its options cannot be used."""
-
-    at_ms: int
-    error: ErrorInfo
-
-
-@dataclass(frozen=True, slots=True)
 class AdoptionBegan:
     """A new master found the job's driver alive and waits for its report."""
 
@@ -109,14 +101,6 @@ class CancelRequested:
 
 
 @dataclass(frozen=True, slots=True)
-class CancellationFailed:
-    """Executions did not stop within ``task.cancellation.timeout`` nor by force."""
-
-    at_ms: int
-    error: ErrorInfo
-
-
-@dataclass(frozen=True, slots=True)
 class AllExecutionsTerminal:
     """No execution is alive any more."""
 
@@ -130,25 +114,15 @@ class AllExecutionsFinished:
     at_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class LeadershipRevoked:
-    """This master may not act for the job any more; the next leader will."""
-
-    at_ms: int
-
-
 JobEvent = (
     JobInitialized
-    | InitializationFailed
     | AdoptionBegan
     | ExecutionsRunning
     | RestartBegan
     | FailureUnrecoverable
     | CancelRequested
-    | CancellationFailed
     | AllExecutionsTerminal
     | AllExecutionsFinished
-    | LeadershipRevoked
 )
 
 
@@ -201,10 +175,6 @@ def _failing(model: JobModel, event: FailureUnrecoverable) -> Result:
     return _enter(model, S.FAILING, event.at_ms, event.error)
 
 
-def _failed(model: JobModel, event: InitializationFailed | CancellationFailed) -> Result:
-    return _enter(model, S.FAILED, event.at_ms, event.error)
-
-
 def _failed_at_last(model: JobModel, event: AllExecutionsTerminal) -> Result:
     return _enter(model, S.FAILED, event.at_ms, model.error)
 
@@ -221,32 +191,14 @@ def _finished(model: JobModel, event: AllExecutionsFinished) -> Result:
     return _enter(model, S.FINISHED, event.at_ms, None)
 
 
-def _suspended(model: JobModel, event: LeadershipRevoked) -> Result:
-    return _enter(model, S.SUSPENDED, event.at_ms, model.error)
-
-
 def _unchanged(model: JobModel, event: object) -> Result:
     return model, ()
 
 
 # --- the table --------------------------------------------------------------
 
-_LIVE: Final = tuple(status for status in S if not status.terminal)
-
-
-def _suspend_from(status: JobStatus) -> JobRow:
-    return on(
-        status,
-        LeadershipRevoked,
-        _suspended,
-        S.SUSPENDED,
-        note="over for this master only; the next leader goes on",
-    )
-
-
 _ROWS: Final[tuple[JobRow, ...]] = (
     on(S.INITIALIZING, JobInitialized, _created, S.CREATED, note="graph and options are good"),
-    on(S.INITIALIZING, InitializationFailed, _failed, S.FAILED, note="nothing runs yet that must end"),
     on(S.INITIALIZING, AdoptionBegan, _reconciling, S.RECONCILING, note="another master's driver is alive"),
     on(S.INITIALIZING, CancelRequested, _cancelling, S.CANCELLING, note="cancelled before it began"),
     on(S.CREATED, ExecutionsRunning, _running, S.RUNNING, note="slots, driver and executors are all there"),
@@ -277,7 +229,6 @@ _ROWS: Final[tuple[JobRow, ...]] = (
     on(S.FAILING, ExecutionsRunning, _unchanged, S.FAILING, note="late report"),
     on(S.CANCELLING, AllExecutionsTerminal, _canceled, S.CANCELED, note="nothing is alive any more"),
     on(S.CANCELLING, AllExecutionsFinished, _canceled, S.CANCELED, note="finished while being cancelled"),
-    on(S.CANCELLING, CancellationFailed, _failed, S.FAILED, note="something could not be stopped"),
     on(S.CANCELLING, CancelRequested, _unchanged, S.CANCELLING, note="asked twice"),
     on(S.CANCELLING, FailureUnrecoverable, _unchanged, S.CANCELLING, note="a failure only helps to end"),
     on(S.CANCELLING, RestartBegan, _unchanged, S.CANCELLING, note="a failure only helps to end"),
@@ -286,14 +237,14 @@ _ROWS: Final[tuple[JobRow, ...]] = (
     on(S.RECONCILING, RestartBegan, _restarting, S.RESTARTING, note="no report of the driver, or a failure"),
     on(S.RECONCILING, FailureUnrecoverable, _failing, S.FAILING, note="same; the restart strategy gives up"),
     on(S.RECONCILING, CancelRequested, _cancelling, S.CANCELLING, note="user"),
-    *(_suspend_from(status) for status in _LIVE),
 )
 
 MACHINE: Final[Machine[JobModel, JobEvent, StatusChanged]] = Machine(
     name="Job",
-    states=JobStatus,
+    # Flink suspends the jobs of a master that does not lead any more; here that master ends
+    states=[status for status in S if status is not S.SUSPENDED],
     initial=S.INITIALIZING,
-    terminal=GLOBALLY_TERMINAL | {S.SUSPENDED},
+    terminal=GLOBALLY_TERMINAL,
     state_of=lambda model: model.state,
     id_of=lambda model: model.job_id,
     story=lambda model: story_of(model.timestamps),

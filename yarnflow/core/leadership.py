@@ -1,9 +1,8 @@
 """Whether this master leads, as its own connection to ZooKeeper tells.
 
 Decides when a master may act as leader: from the moment it holds the latch *and* has raised the
-epoch, frozen while its connection is broken, never again once its session is over or a higher epoch
-was seen.  A master that was revoked ends; the process that is started in its place stands anew.
-Never talks to ZooKeeper.
+epoch, frozen while its connection is broken, never again once its session is over.  A master that
+was revoked ends; the process that is started in its place stands anew.  Never talks to ZooKeeper.
 
 Flink counterparts: ``DefaultLeaderElectionService``, ``ZooKeeperLeaderElectionDriver`` (there a
 broken connection revokes unless ``tolerate-suspended-connections``).
@@ -47,8 +46,6 @@ class LeadershipModel:
     timestamps: Timestamps[Leadership]
     #: under which it leads, or led; 0 = it never did
     epoch: int = 0
-    #: highest epoch heard of, its own included
-    seen_epoch: int = 0
     #: ZooKeeper is there
     connected: bool = True
     #: why it is REVOKED, one line
@@ -77,14 +74,6 @@ class Elected:
 
 
 @dataclass(frozen=True, slots=True)
-class EpochSeen:
-    """Somebody raised the epoch to ``epoch``."""
-
-    at_ms: int
-    epoch: int
-
-
-@dataclass(frozen=True, slots=True)
 class ConnectionSuspended:
     """ZooKeeper does not answer; the session may go on."""
 
@@ -105,14 +94,7 @@ class SessionLost:
     at_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class Withdrawn:
-    """It does not want to lead any more."""
-
-    at_ms: int
-
-
-LeadershipEvent = Elected | EpochSeen | ConnectionSuspended | ConnectionRestored | SessionLost | Withdrawn
+LeadershipEvent = Elected | ConnectionSuspended | ConnectionRestored | SessionLost
 
 
 # --- effects ----------------------------------------------------------------
@@ -159,29 +141,12 @@ def _enter(model: LeadershipModel, state: Leadership, at_ms: int) -> LeadershipM
 
 
 def _elected(model: LeadershipModel, event: Elected) -> Result:
-    if event.epoch <= model.seen_epoch:
-        # an answer that was overtaken: whoever raised the epoch further leads
-        return model, (StandAgain(),)
-    model = replace(model, epoch=event.epoch, seen_epoch=event.epoch)
+    model = replace(model, epoch=event.epoch)
     grant = Grant(Fence(model.leader_id, event.epoch))
     if model.connected:
         return _enter(model, L.GRANTED, event.at_ms), (grant,)
     # the connection broke behind the answer
     return _enter(model, L.SUSPENDED, event.at_ms), (grant, Freeze())
-
-
-def _seen(model: LeadershipModel, event: EpochSeen) -> Result:
-    return replace(model, seen_epoch=max(model.seen_epoch, event.epoch)), ()
-
-
-def _overtaken(model: LeadershipModel, event: EpochSeen) -> Result:
-    if event.epoch <= model.epoch:
-        return model, ()
-    return _revoked(
-        replace(model, seen_epoch=event.epoch),
-        event.at_ms,
-        f"another master leads in epoch {event.epoch}, this one led in {model.epoch}",
-    )
 
 
 def _disconnected(model: LeadershipModel, event: ConnectionSuspended) -> Result:
@@ -208,14 +173,6 @@ def _lost(model: LeadershipModel, event: SessionLost) -> Result:
     return _revoked(model, event.at_ms, "its ZooKeeper session is over")
 
 
-def _withdrawn(model: LeadershipModel, event: Withdrawn) -> Result:
-    return _revoked(model, event.at_ms, "it withdrew")
-
-
-def _left(model: LeadershipModel, event: Withdrawn) -> Result:
-    return _enter(replace(model, reason="it withdrew"), L.REVOKED, event.at_ms), ()
-
-
 def _revoked(model: LeadershipModel, at_ms: int, reason: str) -> Result:
     return _enter(replace(model, reason=reason), L.REVOKED, at_ms), (Revoke(reason),)
 
@@ -233,24 +190,17 @@ _ROWS: Final[tuple[LeadershipRow, ...]] = (
         _elected,
         L.GRANTED,
         L.SUSPENDED,
-        L.FOLLOWER,
-        note="latch and epoch are its own; FOLLOWER if a higher epoch is known, SUSPENDED if cut off since",
+        note="latch and epoch are its own; SUSPENDED if cut off since",
     ),
-    on(L.FOLLOWER, EpochSeen, _seen, L.FOLLOWER, note="another master leads"),
     on(L.FOLLOWER, ConnectionSuspended, _disconnected, L.FOLLOWER, note="nothing to freeze"),
     on(L.FOLLOWER, ConnectionRestored, _connected, L.FOLLOWER, note="its candidacy stands"),
     on(L.FOLLOWER, SessionLost, _stands_again, L.FOLLOWER, note="its candidacy went with the session"),
-    on(L.FOLLOWER, Withdrawn, _left, L.REVOKED, note="the process ends"),
-    on(L.GRANTED, EpochSeen, _overtaken, L.GRANTED, L.REVOKED, note="REVOKED by an epoch above its own"),
     on(L.GRANTED, ConnectionSuspended, _suspended, L.SUSPENDED, note="another may be elected unseen"),
     on(L.GRANTED, ConnectionRestored, _unchanged, L.GRANTED, note="told twice"),
     on(L.GRANTED, SessionLost, _lost, L.REVOKED, note="another master may be elected"),
-    on(L.GRANTED, Withdrawn, _withdrawn, L.REVOKED, note="the process ends"),
-    on(L.SUSPENDED, EpochSeen, _overtaken, L.SUSPENDED, L.REVOKED, note="REVOKED by an epoch above its own"),
     on(L.SUSPENDED, ConnectionSuspended, _unchanged, L.SUSPENDED, note="told twice"),
     on(L.SUSPENDED, ConnectionRestored, _resumed, L.GRANTED, note="same session, so the latch was held"),
     on(L.SUSPENDED, SessionLost, _lost, L.REVOKED, note="another master may be elected"),
-    on(L.SUSPENDED, Withdrawn, _withdrawn, L.REVOKED, note="the process ends"),
 )
 
 MACHINE: Final[Machine[LeadershipModel, LeadershipEvent, LeadershipEffect]] = Machine(
@@ -270,10 +220,8 @@ def check_invariants(model: LeadershipModel) -> None:
     where = f"Leadership {model.leader_id}"
     if not model.timestamps or model.timestamps[-1][0] is not model.state:
         raise InvariantViolated(f"{where}: the last timestamp is not of state {model.state.name}")
-    if model.epoch > model.seen_epoch:
-        raise InvariantViolated(f"{where}: epoch {model.epoch} was never seen")
-    if model.state in (L.GRANTED, L.SUSPENDED) and not 0 < model.epoch == model.seen_epoch:
-        raise InvariantViolated(f"{where}: {model.state.name} in epoch {model.epoch}, not the newest")
+    if model.state in (L.GRANTED, L.SUSPENDED) and model.epoch < 1:
+        raise InvariantViolated(f"{where}: {model.state.name} without an epoch")
     if model.state is L.GRANTED and not model.connected:
         raise InvariantViolated(f"{where}: GRANTED without a connection")
     if (model.state is L.REVOKED) is not bool(model.reason):

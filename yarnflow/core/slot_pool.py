@@ -41,17 +41,6 @@ class SlotPool:
         """The TaskManager of each slot, sorted, one entry per slot (``ExecutionGraph.assign_slots``)."""
         return tuple(sorted(slot.task_manager_id for slot in self.slots))
 
-    def by_task_manager(self) -> dict[TaskManagerId, tuple[SlotOffer, ...]]:
-        """TaskManager → its slots of this job, in order of id: one executor each."""
-        found: dict[TaskManagerId, tuple[SlotOffer, ...]] = {}
-        for slot in sorted(self.slots, key=lambda offer: (offer.task_manager_id, offer.slot_index)):
-            found[slot.task_manager_id] = (*found.get(slot.task_manager_id, ()), slot)
-        return found
-
-    def with_required(self, required: int) -> SlotPool:
-        """The job wants another number of slots; the ones it has are kept."""
-        return replace(self, required=required)
-
     def offer(self, offers: Iterable[SlotOffer]) -> tuple[SlotPool, tuple[AllocationId, ...]]:
         """Take offered slots up to ``required``.
 
@@ -79,10 +68,6 @@ class SlotPool:
         """Give slots up; returns the ones the pool had.  Unknown allocations are ignored."""
         wanted = frozenset(allocation_ids)
         return self._without(lambda slot: slot.allocation_id in wanted)
-
-    def release_all(self) -> tuple[SlotPool, tuple[SlotOffer, ...]]:
-        """The job is over: no slots, and none wanted."""
-        return replace(self, slots=(), required=0), self.slots
 
     def _without(self, gone: Callable[[SlotOffer], bool]) -> tuple[SlotPool, tuple[SlotOffer, ...]]:
         kept = tuple(slot for slot in self.slots if not gone(slot))

@@ -9,7 +9,6 @@ Flink counterpart: ``TaskSlotTableImpl``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
@@ -136,25 +135,6 @@ class TaskSlotTable:
         """Take a slot back.  Idempotent; :meth:`find` says beforehand what it is."""
         slot = self.find(allocation_id)
         return self if slot is None else self._put(TaskSlot(slot.index, since_ms=at_ms))
-
-    def free_job(self, job_id: JobId, at_ms: int) -> tuple[TaskSlotTable, tuple[TaskSlot, ...]]:
-        """Take all slots of a job back; returns what they were."""
-        return self._free_where(lambda slot: slot.job_id == job_id, at_ms)
-
-    def expire(self, at_ms: int, timeout_ms: int) -> tuple[TaskSlotTable, tuple[TaskSlot, ...]]:
-        """Take back slots no JobMaster accepted for ``timeout_ms``; returns what they were."""
-        return self._free_where(
-            lambda slot: slot.state is TaskSlotState.ALLOCATED and at_ms - slot.since_ms >= timeout_ms, at_ms
-        )
-
-    def _free_where(
-        self, gone: Callable[[TaskSlot], bool], at_ms: int
-    ) -> tuple[TaskSlotTable, tuple[TaskSlot, ...]]:
-        taken = tuple(slot for slot in self.slots if slot.state is not TaskSlotState.FREE and gone(slot))
-        table = self
-        for slot in taken:
-            table = table._put(TaskSlot(slot.index, since_ms=at_ms))
-        return table, taken
 
     def _put(self, slot: TaskSlot) -> TaskSlotTable:
         return TaskSlotTable(tuple(slot if old.index == slot.index else old for old in self.slots))
