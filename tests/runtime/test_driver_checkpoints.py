@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -105,6 +106,26 @@ def test_a_new_leader_hears_what_became_of_the_old_ones_order(
     job_master = harness.job_master_at(second.address)
     report = job_master.await_phase(1, DriverPhase.RUNNING)
     assert [outcome.checkpoint_id for outcome in report.checkpoints] == [4]
+
+
+def test_a_new_leaders_order_for_the_same_request_is_no_second_one(harness: Harness) -> None:
+    """The client of a `stop` asks the next master again; what the last one ordered is what it wants."""
+    program = harness.run_program()
+    stop = CheckpointOrder(
+        4, CheckpointKind.SAVEPOINT, AfterSavepoint.STOP, "hdfs://nn/saved/savepoint-1", request_id="r1"
+    )
+    harness.driver.take_checkpoint(stop)
+    outcome = await_outcome(harness, 4)
+    assert (outcome.request_id, outcome.kind, outcome.target, outcome.after) == (
+        "r1",
+        stop.kind,
+        stop.target,
+        stop.after,
+    )
+    harness.driver.take_checkpoint(replace(stop, checkpoint_id=5, target="hdfs://nn/saved/savepoint-2"))
+    harness.driver.take_checkpoint(order(6))
+    await_outcome(harness, 6)
+    assert [taken.checkpoint_id for taken in program.orders] == [4, 6]
 
 
 def test_only_the_last_outcomes_are_repeated(harness: Harness) -> None:

@@ -62,9 +62,11 @@ def test_without_a_state_the_job_starts_empty_and_says_so() -> None:
     assert note.recovered and "no state of job key flights is retained; job flights starts empty" in str(note)
 
 
-def test_a_job_does_not_start_from_its_own_record() -> None:
-    bench = Bench(stores=left("RUNNING", JOB), restore_if_lost=True, job_key="flights").running()
-    assert deployed(bench) is None
+@pytest.mark.parametrize("wanted", [LATEST, None])
+def test_a_job_does_not_start_from_its_own_record(wanted: RestoreSettings | None) -> None:
+    bench = Bench(stores=left("RUNNING", JOB), restore=wanted, restore_if_lost=True, job_key="flights")
+    assert deployed(bench.running()) is None
+    assert bench.details.failures == (), "it has not lost anything by having another master"
 
 
 def test_the_state_is_named_until_something_was_committed() -> None:

@@ -435,3 +435,23 @@ def test_an_idle_task_manager_of_another_master_is_dismissed() -> None:
         bench.manager.heartbeat(TaskManagerHeartbeat(TaskManagerId("tm-1")))
     with pytest.raises(TaskManagerDismissed):
         bench.register("tm-1", worker="theirs-1")
+
+
+def test_task_managers_that_are_given_up_are_forgotten_some_day() -> None:
+    bench = Bench()
+    for number in range(1_100):
+        bench.register(f"tm-{number}")
+        bench.manager.disconnect_task_manager(TaskManagerId(f"tm-{number}"), "it was stopped")
+    bench.run()
+    assert len(bench.manager._given_up) == 1_000
+
+
+def test_a_worker_that_never_registered_is_no_task_manager_that_was_given_up() -> None:
+    bench = Bench()
+    bench.manager.declare_requirements(JOB, 2)
+    bench.run()
+    bench.provider.grant("w-1")
+    bench.run()
+    bench.manager.release_slots(JOB)
+    bench.run(60_000)
+    assert not bench.manager._given_up

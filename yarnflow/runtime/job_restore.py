@@ -123,7 +123,9 @@ class RestoreChoice:
 
     def _found(self, state: LatestState | None) -> str:
         wanted = self._settings.restore
-        usable = state is not None and state.job_id != self._submission.job_id and bool(state.path)
+        if state is not None and state.job_id == self._submission.job_id:
+            return ""  # it has started long ago, under an earlier master
+        usable = state is not None and bool(state.path)
         if state is not None and usable and (wanted is not None or _was_lost(state)):
             self.settings = replace(wanted or RestoreSettings(), path=state.path, latest=False)
             self._checkpoint_id = state.checkpoint_id
