@@ -83,14 +83,6 @@ CHECKPOINT_TIMEOUT_MS: Final[ConfigOption[int]] = declare.duration(
     _JOB,
     "A checkpoint or savepoint that takes longer has failed.",
 )
-CHECKPOINT_TOLERABLE_FAILURES: Final[ConfigOption[int]] = declare.integer(
-    "execution.checkpointing.tolerable-failed-checkpoints",
-    0,
-    _JOB,
-    "Of no effect: a checkpoint is the record of batches that are committed already, so one that fails is "
-    "shown in the history and made up for by the next; it never fails the job.",
-    at_least=0,
-)
 CHECKPOINTS_RETAINED: Final[ConfigOption[int]] = declare.integer(
     "execution.checkpointing.num-retained",
     1,
