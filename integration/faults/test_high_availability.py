@@ -41,15 +41,13 @@ def test_fault(fault: str, coordinated: HadoopCluster, yarnflow: Commands, tmp_p
 @pytest.mark.drill
 @pytest.mark.parametrize("fault", sorted(FAULTS.keys() - {"leader_killed", "driver_killed"}))
 def test_rarer_fault(fault: str, coordinated: HadoopCluster, yarnflow: Commands, tmp_path: Path) -> None:
-    # its source counts by the clock: there must be input left when the slowest of them is over
-    _test(fault, coordinated, yarnflow, tmp_path, count=50 * 120)
+    _test(fault, coordinated, yarnflow, tmp_path)
 
 
-def _test(
-    fault: str, coordinated: HadoopCluster, yarnflow: Commands, tmp_path: Path, count: int = 50 * 50
-) -> None:
+def _test(fault: str, coordinated: HadoopCluster, yarnflow: Commands, tmp_path: Path) -> None:
     with ha_cluster(coordinated, yarnflow, tmp_path) as cluster:
-        job = cluster.numbered(fault, count=count)
+        # its source counts by the clock: there must be input left when the slowest fault is over
+        job = cluster.numbered(fault, count=50 * 120)
         job_id = cluster.submit(job)
         cluster.await_status(job_id, "RUNNING")
         _survive(cluster, job, job_id, fault)

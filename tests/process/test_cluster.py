@@ -295,3 +295,21 @@ def test_a_job_manager_that_was_started_again_does_not_hide_the_end_of_the_first
     first, second = (child.spec.environment[MARK_ENVIRONMENT] for child in world.children)
     assert first != second
     ends.close()
+
+
+def test_a_cluster_can_be_stopped_while_its_processes_end(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is joined must have been started: joining it too early failed the whole application."""
+    ends = Ends(world, tmp_path, highly_available=True)
+    ends.cluster.start_spare_driver(1600)
+    start = threading.Thread.start
+    listed: list[bool] = []
+
+    def started(thread: threading.Thread) -> None:
+        listed.append(thread in ends.cluster._tellers)
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", started)
+    world.children[1].end(-9)
+    assert listed and not any(listed)

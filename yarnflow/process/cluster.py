@@ -152,6 +152,7 @@ class ClusterSupervisor:
         self._started_ms = 0
         self._restart_delay_ms: int | None = None
         self._tellers: list[threading.Thread] = []
+        self._tellers_lock = threading.Lock()
         self._driver_ends: deque[tuple[DriverId, int, str]] = deque(maxlen=_DRIVER_ENDS_KEPT)
         self._provider_state: ProviderState | None = None
         self._program_end: tuple[int, str] | None = None
@@ -284,7 +285,9 @@ class ClusterSupervisor:
         """End everything: TERM, then KILL after ``grace_s`` (0 = KILL at once).  Idempotent."""
         self._stopping = True
         self._supervisor.stop(grace_s)
-        for teller in self._tellers:
+        with self._tellers_lock:
+            tellers = list(self._tellers)
+        for teller in tellers:
             teller.join(_LAST_WORDS_S)
         if self._link is not None:
             self._link.close()
@@ -332,8 +335,10 @@ class ClusterSupervisor:
                 LOG.warning("Something that process %d had started is still running.", child.pid)
 
         teller = threading.Thread(target=tell, name=f"ended-{child.pid}", daemon=True)
-        self._tellers = [*(other for other in self._tellers if other.is_alive()), teller]
-        teller.start()
+        # several processes end at the same moment, and whoever stops the cluster joins what is listed
+        with self._tellers_lock:
+            teller.start()
+            self._tellers = [*(other for other in self._tellers if other.is_alive()), teller]
 
     def _job_manager_exited(self, child: Child, exit_status: int, again: bool) -> None:
         self._process_ended(child)
