@@ -323,6 +323,10 @@ class SlotOffer:
     #: the executor that serves the slot already, started for an earlier leader
     executor: ExecutorStatus | None = None
 
+    def runs_for(self, driver_id: DriverId) -> bool:
+        """Whether an executor of this driver ran on the slot when it was offered."""
+        return self.executor is not None and self.executor.driver_id == driver_id
+
 
 @dataclass(frozen=True, slots=True)
 class ExecutorDescriptor:

@@ -132,11 +132,7 @@ class JobResources:
 
     def runs_for(self, driver_id: DriverId) -> tuple[SlotOffer, ...]:
         """The job's slots on which executors of this driver ran when they were offered."""
-        return tuple(
-            slot
-            for slot in self.slots.offers
-            if slot.executor is not None and slot.executor.driver_id == driver_id
-        )
+        return tuple(slot for slot in self.slots.offers if slot.runs_for(driver_id))
 
     def change_to(self, driver_id: DriverId) -> None:
         """Have the slots whose executors are those of the driver that was adopted, wherever they are."""

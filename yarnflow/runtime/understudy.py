@@ -171,7 +171,7 @@ class Understudy:
         driver_id = self._job_driver.driver_id
         if driver_id is None:
             return (), ()  # not known yet; they are offered again
-        mine = [offer for offer in offers if offer.executor and offer.executor.driver_id == driver_id]
+        mine = [offer for offer in offers if offer.runs_for(driver_id)]
         return mine, [offer for offer in offers if offer not in mine]
 
     def offer(self, offers: Sequence[SlotOffer]) -> tuple[AllocationId, ...]:
@@ -327,8 +327,8 @@ class Understudy:
 
     def give(self, driver_id: DriverId) -> tuple[SlotOffer, ...]:
         """Give up the slots on which executors of this driver run."""
-        theirs = [s for s in self._pool.slots if s.executor is not None and s.executor.driver_id == driver_id]
-        self._pool, given = self._pool.release(slot.allocation_id for slot in theirs)
+        theirs = (slot.allocation_id for slot in self._pool.slots if slot.runs_for(driver_id))
+        self._pool, given = self._pool.release(theirs)
         return given
 
     def register(self, registration: DriverRegistration) -> bool:
