@@ -46,6 +46,8 @@ def test_next_leader_finds_everything_and_a_deposed_one_changes_nothing(
     old.job_graphs.put(submission(JOB))
     old.job_graphs.put(submission(OTHER))
     old.results.put(ended(OTHER))
+    old.job_graphs.mark_canceled(JOB)
+    old.job_graphs.mark_canceled(JOB)
     assert old.job_keys.claim("a/b.", JOB) == JOB
     assert old.job_keys.claim("a/b.", OTHER) == JOB
     checkpoints = old.checkpoints(JOB, job)
@@ -68,6 +70,7 @@ def test_next_leader_finds_everything_and_a_deposed_one_changes_nothing(
         checkpoints.discard_all,
         lambda: old.job_graphs.remove(JOB),
         lambda: old.job_graphs.put(submission(THIRD)),
+        lambda: old.job_graphs.mark_canceled(OTHER),
         lambda: old.results.put(ended(JOB)),
         lambda: old.job_keys.release("a/b.", JOB),
         lambda: old.job_keys.claim("another", JOB),
@@ -84,6 +87,7 @@ def test_next_leader_finds_everything_and_a_deposed_one_changes_nothing(
     assert list(new.job_graphs.job_ids()) == [JOB, OTHER]
     assert new.job_graphs.get(JOB) == submission(JOB)
     assert new.job_graphs.get(THIRD) is None
+    assert [new.job_graphs.is_canceled(job_id) for job_id in (JOB, OTHER)] == [True, False]
     assert list(new.results.all()) == [ended(OTHER)] and new.results.get(JOB) is None
     assert new.job_keys.claim("a/b.", OTHER) == JOB
     taken_over = new.checkpoints(JOB, job)
@@ -97,11 +101,13 @@ def test_cancelled_job_leaves_what_it_retains(cluster: Cluster, tmp_path: Path) 
     stores.job_graphs.put(submission(JOB))
     checkpoints = stores.checkpoints(JOB, str(tmp_path / "job"))
     checkpoints.add(checkpoint(checkpoints.next_id()), b"metadata")
+    stores.job_graphs.mark_canceled(JOB)
     stores.results.put(ended(JOB, JobStatus.CANCELED))
     checkpoints.close_job()
     checkpoints.close_job()
     stores.job_graphs.remove(JOB)
     stores.job_graphs.remove(JOB)
+    stores.job_graphs.mark_canceled(JOB)
     assert (tmp_path / "job/chk-1/_metadata").exists()
     files = [path for path in (tmp_path / "ha").rglob("*") if path.is_file()]
     assert [path.parent.name for path in files] == ["results"]

@@ -115,6 +115,7 @@ def successor(master: Master, session: OpenSession) -> Master:
 CHANGES: dict[str, Callable[[Master], object]] = {
     "put a graph": lambda m: m.stores.job_graphs.put(submission(OTHER)),
     "remove a graph": lambda m: m.stores.job_graphs.remove(JOB),
+    "mark a job canceled": lambda m: m.stores.job_graphs.mark_canceled(JOB),
     "put a result": lambda m: m.stores.results.put(ended(JOB)),
     "claim a key": lambda m: m.stores.job_keys.claim("another", OTHER),
     "release a key": lambda m: m.stores.job_keys.release("key", JOB),
@@ -250,6 +251,7 @@ def found_by(master: Master) -> object:
     stores = master.stores
     return (
         {job_id: stores.job_graphs.get(job_id) for job_id in stores.job_graphs.job_ids()},
+        [job_id for job_id in (JOB, OTHER) if stores.job_graphs.is_canceled(job_id)],
         list(stores.results.all()),
         [info.checkpoint_id for info in master.checkpoints.all()],
         sorted(master.zookeeper.children(master.zookeeper.path("job-keys"))),

@@ -218,6 +218,25 @@ def test_cancel_of_an_ended_job() -> None:
         bench.dispatcher.cancel_job(JOB)
 
 
+def test_a_cancel_is_known_to_the_next_leader_before_it_is_answered() -> None:
+    before = Bench()
+    before.submit(JOB)
+    before.submit(OTHER)
+    before.dispatcher.cancel_job(JOB)
+    bench = Bench(stores=before.stores)
+    bench.dispatcher.recover()
+    assert (bench.jobs[JOB].canceled, bench.jobs[OTHER].canceled) == (True, False)
+
+
+def test_a_cancel_that_cannot_be_written_down_is_not_begun() -> None:
+    bench = Bench()
+    bench.submit()
+    bench.stores.graphs.error = LeadershipLost("deposed")
+    with pytest.raises(LeadershipLost):
+        bench.dispatcher.cancel_job(JOB)
+    assert not bench.jobs[JOB].canceled
+
+
 def test_ended_jobs_are_kept_up_to_a_number() -> None:
     bench = Bench()
     for letter in "abcd":

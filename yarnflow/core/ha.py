@@ -102,6 +102,12 @@ class JobGraphStore(Protocol):
     def job_ids(self) -> Sequence[JobId]:
         """In order of submission."""
 
+    def mark_canceled(self, job_id: JobId) -> None:
+        """Somebody wants the end of a stored job: durable when it returns.  Idempotent."""
+
+    def is_canceled(self, job_id: JobId) -> bool:
+        """Whether a stored job is marked so."""
+
     def remove(self, job_id: JobId) -> None:
         """With everything else of the job that is not retained.  Idempotent."""
 

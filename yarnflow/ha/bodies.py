@@ -55,6 +55,10 @@ class Bodies:
         self._kind: Final = kind
         self._fence = fence
 
+    def node(self, name: str) -> str:
+        """Path of the pointer to a document."""
+        return self._zookeeper.path(self._kind, name)
+
     def put(self, name: str, content: bytes) -> None:
         """Write a document and its pointer, unless there is one: the first one stands.
 
@@ -64,7 +68,7 @@ class Bodies:
             This master was deposed.
         """
         self._zookeeper.ensure(self._kind)
-        node = self._zookeeper.path(self._kind, name)
+        node = self.node(name)
         if self._zookeeper.get(node) is not None:
             return
         epoch = self._fence().epoch
@@ -90,7 +94,7 @@ class Bodies:
 
     def get(self, name: str) -> bytes | None:
         """The document; None when there is none, or its file is gone."""
-        found = self._zookeeper.get(self._zookeeper.path(self._kind, name))
+        found = self._zookeeper.get(self.node(name))
         if found is None:
             return None
         fs, path = self._fs_of(found[0].decode())
@@ -104,18 +108,18 @@ class Bodies:
         """Of all documents, in the order in which their pointers were made."""
         found = []
         for name in self._zookeeper.children(self._zookeeper.path(self._kind)):
-            node = self._zookeeper.get(self._zookeeper.path(self._kind, name))
+            node = self._zookeeper.get(self.node(name))
             if node is not None:
                 found.append((int(node[1].czxid), name))
         return [name for _order, name in sorted(found)]
 
     def has(self, name: str) -> bool:
         """Whether there is a pointer."""
-        return self._zookeeper.get(self._zookeeper.path(self._kind, name)) is not None
+        return self._zookeeper.get(self.node(name)) is not None
 
     def remove(self, name: str) -> None:
         """Delete pointer and document.  Idempotent."""
-        node = self._zookeeper.path(self._kind, name)
+        node = self.node(name)
         found = self._zookeeper.get(node)
         if found is None:
             self._zookeeper.assert_leads(self._fence().epoch)

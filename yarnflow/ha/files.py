@@ -31,6 +31,7 @@ class MemoryJobGraphs:
 
     def __init__(self) -> None:
         self._jobs: dict[JobId, JobSubmission] = {}
+        self._canceled: set[JobId] = set()
 
     def put(self, submission: JobSubmission) -> None:
         """Keep a job."""
@@ -44,9 +45,19 @@ class MemoryJobGraphs:
         """In order of submission."""
         return list(self._jobs)
 
+    def mark_canceled(self, job_id: JobId) -> None:
+        """Somebody wants the job's end."""
+        if job_id in self._jobs:
+            self._canceled.add(job_id)
+
+    def is_canceled(self, job_id: JobId) -> bool:
+        """Whether somebody wanted the job's end."""
+        return job_id in self._canceled
+
     def remove(self, job_id: JobId) -> None:
         """Forget a job."""
         self._jobs.pop(job_id, None)
+        self._canceled.discard(job_id)
 
 
 class MemoryResults:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Final, TypeVar
 from urllib.parse import quote
 
+from kazoo.client import TransactionRequest
 from kazoo.exceptions import BadVersionError, NodeExistsError, NoNodeError
 
 from yarnflow.core.ids import JobId
@@ -23,6 +24,9 @@ from yarnflow.ha.leases import LEASE
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+#: name of the node below the job's that says that somebody wants its end
+CANCELED: Final = "canceled"
 
 
 def _read(cls: type[T], content: bytes | None, what: str) -> T | None:
@@ -55,6 +59,27 @@ class ZooKeeperJobGraphs:
         """In order of submission."""
         return [JobId(name) for name in self._bodies.names()]
 
+    def mark_canceled(self, job_id: JobId) -> None:
+        """Have the next leader cancel the job, should this one not come to it."""
+        node = f"{self._zookeeper.ensure('jobs', job_id)}/{CANCELED}"
+        pointer = self._bodies.node(job_id)
+
+        def fill(transaction: TransactionRequest) -> None:
+            # a job that has just ended must leave nothing behind; any version
+            transaction.check(pointer, -1)
+            transaction.create(node, b"")
+
+        try:
+            self._zookeeper.commit(f"cancel job {job_id}", self._fence().epoch, fill)
+        except NodeExistsError:
+            pass
+        except NoNodeError:
+            self._sweep()
+
+    def is_canceled(self, job_id: JobId) -> bool:
+        """Whether somebody wanted the job's end under this leader or an earlier one."""
+        return self._zookeeper.get(self._zookeeper.path("jobs", job_id, CANCELED)) is not None
+
     def remove(self, job_id: JobId) -> None:
         """Forget a job, its records and counters included.
 
@@ -68,6 +93,13 @@ class ZooKeeperJobGraphs:
                 self._zookeeper.delete_tree(f"{jobs}/{job_id}/{name}")
         # last: by it the next leader knows that there is something to clear away
         self._bodies.remove(job_id)
+        # what was marked in between
+        self._zookeeper.delete(f"{jobs}/{job_id}/{CANCELED}")
+        self._sweep()
+
+    def _sweep(self) -> None:
+        """Delete the nodes of jobs that are over, but for those whose driver is about to end."""
+        jobs = self._zookeeper.path("jobs")
         for name in self._zookeeper.children(jobs):
             if not self._bodies.has(name):
                 self._zookeeper.delete(f"{jobs}/{name}")

@@ -169,7 +169,7 @@ class Dispatcher(JobRouter):
         return self._board.await_change(job_id, seen_version, timeout_ms)
 
     def cancel_job(self, job_id: JobId) -> None:
-        """Begin to cancel a live job.
+        """Begin to cancel a live job; that it ends is certain when this returns, whoever leads then.
 
         Raises
         ------
@@ -177,6 +177,8 @@ class Dispatcher(JobRouter):
             No such job.
         JobError
             The job has ended already.
+        LeadershipLost, HaError
+            That it shall end could not be written down.
         """
         self._mailbox.assert_may_run()
         endpoint = self._live.get(job_id)
@@ -185,6 +187,7 @@ class Dispatcher(JobRouter):
             if status is JobStatus.CANCELED:
                 return
             raise JobError(f"job {job_id} is {status.value} already; there is nothing to cancel")
+        self._archive.cancel(job_id)
         endpoint.cancel()
 
     def cluster_overview(self) -> ClusterOverview:
@@ -405,6 +408,8 @@ class Dispatcher(JobRouter):
         for submission in kept.live:
             try:
                 self._accept(submission, recovered=True)
+                if submission.job_id in kept.canceled:
+                    self._live[submission.job_id].cancel()
             except YarnflowError as error:
                 # it stays stored: a master that understands it may come
                 logger.error("Job %s cannot be taken over: %s", submission.job_id, error)

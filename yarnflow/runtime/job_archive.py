@@ -28,6 +28,8 @@ class KeptJobs:
     ended: tuple[JobDetails, ...] = ()
     #: accepted and not over, in order of submission
     live: tuple[JobSubmission, ...] = ()
+    #: those of the live ones whose end somebody wants
+    canceled: frozenset[JobId] = frozenset()
 
 
 class JobArchive:
@@ -56,7 +58,8 @@ class JobArchive:
                 logger.info("Job %s had ended already; clearing it away.", job_id)
                 self.clear(job_id, submission.job_key)
         accepted = tuple(submission for submission in live if self._was_accepted(submission, live))
-        return KeptJobs(tuple(stores.results.all()), accepted)
+        canceled = frozenset(job.job_id for job in accepted if stores.job_graphs.is_canceled(job.job_id))
+        return KeptJobs(tuple(stores.results.all()), accepted, canceled)
 
     def _was_accepted(self, submission: JobSubmission, others: Sequence[JobSubmission]) -> bool:
         """Whether a stored job has its key; one that was refused, and is still stored, has not."""
@@ -100,6 +103,10 @@ class JobArchive:
         self._stores.job_graphs.remove(submission.job_id)
         if submission.job_key:
             self._stores.job_keys.release(submission.job_key, submission.job_id)
+
+    def cancel(self, job_id: JobId) -> None:
+        """Somebody wants the end of a job: the next leader knows, should this one not come to it."""
+        self._stores.job_graphs.mark_canceled(job_id)
 
     def ended(self, details: JobDetails) -> None:
         """The job is over: no master runs it again."""

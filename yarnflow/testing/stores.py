@@ -23,9 +23,11 @@ from yarnflow.errors import YarnflowError
 
 @dataclass
 class FakeJobGraphs:
-    """Submissions by id."""
+    """Submissions by id; :attr:`error` makes marks fail."""
 
     stored: dict[JobId, JobSubmission] = field(default_factory=dict)
+    canceled: set[JobId] = field(default_factory=set)
+    error: YarnflowError | None = None
 
     def put(self, submission: JobSubmission) -> None:
         """Remember."""
@@ -39,9 +41,20 @@ class FakeJobGraphs:
         """In order of submission."""
         return tuple(self.stored)
 
+    def mark_canceled(self, job_id: JobId) -> None:
+        """Remember."""
+        if self.error is not None:
+            raise self.error
+        self.canceled.add(job_id)
+
+    def is_canceled(self, job_id: JobId) -> bool:
+        """As it was marked."""
+        return job_id in self.canceled
+
     def remove(self, job_id: JobId) -> None:
         """Forget."""
         self.stored.pop(job_id, None)
+        self.canceled.discard(job_id)
 
 
 @dataclass
