@@ -572,8 +572,8 @@ struct TDriverAssignment {
   7: optional string jobName,
   /** the job's own options over the cluster's, key → text */
   8: optional map<string, string> configuration,
-  /** it has time before it is deployed, if it ever is */
-  9: optional bool understudy,
+  /** the job's driver, which this one is to be lost apart from; empty = it is the job's driver itself */
+  9: optional string understudyOf,
 }
 
 /** A driver's SparkContext is up and executors may dial in. */

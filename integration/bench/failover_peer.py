@@ -133,4 +133,5 @@ def _is_java(process: psutil.Process, main_class: str) -> bool:
         words = process.cmdline()
     except psutil.Error:
         return False
-    return bool(words) and words[0].endswith("java") and main_class in words
+    # on YARN the executor's class has a prefix; shells that start a JVM have the words as well
+    return bool(words) and words[0].endswith("java") and any(word.endswith(main_class) for word in words)

@@ -98,6 +98,7 @@ class Job:
             spark, graph.job(), Configuration.empty(), str(directory / "checkpoint"), **options
         )
         self.failure: Exception | None = None
+        self.program.prepare()
         self.program.start()
         self.thread = threading.Thread(target=self._main, daemon=True)
         self.thread.start()

@@ -345,6 +345,7 @@ def test_a_program_without_a_stream_has_no_savepoints(spark: SparkSession, tmp_p
     g = Graph()
     g.files(tmp_path / "out", g.add(SqlOperator("select id from range(3)"), schema("id bigint")))
     made = program(spark, g, tmp_path)
+    made.prepare()
     made.start()
     outcome = made.take_checkpoint(CheckpointOrder(1, CheckpointKind.SAVEPOINT, STOP, str(tmp_path / "s")))
     assert "reads no stream" in outcome.failure

@@ -91,6 +91,7 @@ class ScriptJob:
                 self.program.stop()
 
         beside = threading.Thread(target=give, daemon=True)
+        self.program.prepare()
         self.program.start()
         beside.start()
         self.program.await_end()
@@ -233,6 +234,7 @@ def test_a_stop_that_cannot_be_saved_fails_the_job(
     with pytest.raises(YarnflowError, match="the savepoint failed"):
         run = savepoint(tmp_path / "savepoint", AfterSavepoint.STOP)
         # canceled by nobody: else the failure would be nobody's either
+        job.program.prepare()
         job.program.start()
         threading.Thread(
             target=lambda: (
@@ -265,6 +267,7 @@ def test_a_fenced_driver_calls_no_batch_function(spark: SparkSession, tmp_path: 
         ProgressCollector(),
         fence=fence,
     )
+    program.prepare()
     program.start()
     with pytest.raises(YarnflowError, match="LeaseLost|lease of this driver"):
         program.await_end()

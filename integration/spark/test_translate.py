@@ -265,6 +265,7 @@ def test_socket(spark: SparkSession, tmp_path: Path) -> None:
             tmp_path / "out", g.add(SocketSource("127.0.0.1", server.server_address[1]), schema("string"))
         )
         made = program(spark, g, tmp_path)
+        made.prepare()
         made.start()
         try:
             while len(rows(tmp_path / "out")) < 2:
@@ -555,6 +556,7 @@ def test_batch_done_again_after_its_files_were_moved(spark: SparkSession, tmp_pa
     g = Graph()
     g.files(tmp_path / "out", g.collection(list(range(5)), schema("bigint")))
     made = program(spark, g, tmp_path)
+    made.prepare()
     made.start()
     while not list((tmp_path / "checkpoint").rglob("commits/0")):
         threading.Event().wait(0.1)
@@ -580,6 +582,7 @@ def test_stateful_batch_done_again_after_its_files_were_moved(spark: SparkSessio
     output = schema("k string, window_start timestamp, window_end timestamp, total bigint")
     g.files(tmp_path / "out", g.add(WindowAggregate(key("k"), window, ("sum(n) AS total",)), output, node))
     made = program(spark, g, tmp_path)
+    made.prepare()
     made.start()
     waiting = threading.Thread(target=made.await_end)
     waiting.start()
@@ -622,6 +625,7 @@ def test_bounded_query_stopped_in_the_middle_is_resumed(spark: SparkSession, tmp
     output = schema("k string, window_start timestamp, window_end timestamp, total bigint")
     g.files(tmp_path / "out", g.add(WindowAggregate(key("k"), window, ("sum(n) AS total",)), output, node))
     made = program(spark, g, tmp_path)
+    made.prepare()
     made.start()
     waiting = threading.Thread(target=made.await_end)
     waiting.start()
@@ -642,6 +646,7 @@ def test_no_query_starts_after_a_stop(spark: SparkSession, tmp_path: Path) -> No
     g.files(tmp_path / "batch", g.add(SqlOperator("select id from range(3)"), schema("id bigint")))
     made = program(spark, g, tmp_path)
     made.stop()
+    made.prepare()
     made.start()
     made.await_end()
     assert not spark.streams.active
@@ -663,6 +668,7 @@ def test_stop_waits_for_a_batch_and_its_next_sink_is_not_written(spark: SparkSes
     g.each_batch(hold, node)
     g.files(tmp_path / "out", node)
     made = program(spark, g, tmp_path)
+    made.prepare()
     made.start()
     assert _HELD.wait(60)
     stopping = threading.Thread(target=made.stop)

@@ -164,5 +164,6 @@ def program(spark: SparkSession, graph: Graph, directory: Path) -> GraphProgram:
 def run(spark: SparkSession, graph: Graph, directory: Path) -> None:
     """Run a bounded graph to its end."""
     made = program(spark, graph, directory)
+    made.prepare()
     made.start()
     made.await_end()

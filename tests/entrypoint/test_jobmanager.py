@@ -36,6 +36,7 @@ from yarnflow.errors import (
     ConfigError,
     JobError,
     LeadershipLost,
+    ResourceError,
     RpcProtocolError,
     StaleEpoch,
     ZooKeeperUnavailable,
@@ -280,7 +281,8 @@ def test_a_standby_keeps_a_driver_for_the_leader(start: Callable[..., Cluster]) 
     address = second.start()["address"]
     fence = Fence("leader-1", 1)
     assignment = DriverAssignment(
-        JOB, DriverId("driver-1"), leader["address"], fence, "hdfs:///c", "/elsewhere", understudy=True
+        *(JOB, DriverId("driver-1"), leader["address"], fence, "hdfs:///c", "/elsewhere"),
+        understudy_of=DriverId("driver-0"),
     )
     second.factory.fence = lambda: fence
     with pytest.raises(StaleEpoch, match="nobody"):
@@ -290,6 +292,9 @@ def test_a_standby_keeps_a_driver_for_the_leader(start: Callable[..., Cluster]) 
     (kept,) = second.launcher.assignments
     assert kept.work_dir == str(second.path / "jobs" / JOB), "a directory of another machine is of no use"
     assert replace(kept, work_dir="/elsewhere") == assignment
+    beside = replace(assignment, driver_id=DriverId("driver-2"), understudy_of=kept.driver_id)
+    with pytest.raises(ResourceError, match="driver-1 itself"):
+        second.factory.master(address).host_driver(beside, 1000)
     second.factory.fence = lambda: Fence("deposed", 7)
     with pytest.raises(StaleEpoch):
         second.factory.master(address).host_driver(assignment, 1000)

@@ -60,12 +60,17 @@ class FakeProgram:
         self.may_complete = threading.Event()
         self.may_complete.set()
         self.checkpoint_error: Exception | None = None
+        self.prepared = threading.Event()
         self.started = threading.Event()
         self.stopped = threading.Event()
         self._end = threading.Event()
         self._error: BaseException | None = None
 
+    def prepare(self) -> None:
+        self.prepared.set()
+
     def start(self) -> None:
+        assert self.prepared.is_set()
         self.started.set()
 
     def await_end(self) -> None:

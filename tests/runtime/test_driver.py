@@ -250,7 +250,7 @@ def test_a_program_that_does_not_stop_is_left_behind(harness: Harness) -> None:
 
 
 def test_an_understudy_rehearses_until_it_is_wanted(harness: Harness) -> None:
-    harness.assignment = replace(harness.assignment, understudy=True)
+    harness.assignment = replace(harness.assignment, understudy_of=DriverId("theirs"))
     harness.start()
     assert harness.backend.rehearsing.wait(LIMIT_S)
     assert not harness.backend.rehearsed.is_set()
@@ -261,7 +261,7 @@ def test_an_understudy_rehearses_until_it_is_wanted(harness: Harness) -> None:
 
 
 def test_one_without_executors_does_not(harness: Harness) -> None:
-    harness.assignment = replace(harness.assignment, understudy=True)
+    harness.assignment = replace(harness.assignment, understudy_of=DriverId("theirs"))
     harness.backend.executors = ()
     harness.start()
     harness.job_master.wait(lambda: len(harness.job_master.reports) > 2)

@@ -56,6 +56,7 @@ def test_stop_interrupts_a_main_that_never_looks(
         f"pathlib.Path({str(begun)!r}).touch()\n{busy}\npathlib.Path({str(ended)!r}).touch()\n"
     )
     made = program(FakeSpark(), source, tmp_path)
+    made.prepare()
     made.start()
 
     def stop() -> None:
@@ -74,6 +75,7 @@ def test_stop_interrupts_a_main_that_never_looks(
 def test_jobs_of_threads_that_main_left_are_canceled_at_its_end(tmp_path: Path) -> None:
     spark = FakeSpark()
     made = program(spark, "raise SystemExit(0)\n", tmp_path)
+    made.prepare()
     made.start()
     made._await_queries = lambda: None  # type: ignore[method-assign]
     made.await_end()

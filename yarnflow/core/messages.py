@@ -380,8 +380,9 @@ class DriverAssignment:
     job_name: str = ""
     #: the job's own options over the cluster's, key → text
     configuration: dict[str, str] = field(default_factory=dict)
-    #: it has time before it is deployed, if it ever is, and may use it to get warm
-    understudy: bool = False
+    #: the job's driver, which this one is to be lost apart from: it has time before it is deployed, if
+    #: it ever is, and may use it to get warm.  Empty = it is the job's driver itself
+    understudy_of: DriverId = DriverId("")
 
 
 @dataclass(frozen=True, slots=True)

@@ -232,6 +232,9 @@ class DriverLauncher(Protocol):
         Returns at once.  Idempotent; unknown ids are ignored.
         """
 
+    def runs(self, driver_id: DriverId) -> bool:
+        """Whether the driver belongs to this supervisor and has not ended; quick."""
+
     def on_exit(self, listener: DriverExitListener) -> None:
         """Call ``listener`` for each driver process that ends, from any thread."""
 

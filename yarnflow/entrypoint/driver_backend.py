@@ -242,6 +242,12 @@ class _Watched:
         self._session = session
         self._jvm = jvm
 
+    def prepare(self) -> None:
+        try:
+            self._program.prepare()
+        except Exception as error:
+            raise self._mapped(error) from error
+
     def start(self) -> None:
         try:
             self._program.start()

@@ -15,7 +15,7 @@ from typing import Final, NoReturn
 
 from yarnflow.core.messages import DriverAssignment, Fence, LeaderInfo
 from yarnflow.core.ports import DriverLauncher
-from yarnflow.errors import LeadershipLost
+from yarnflow.errors import LeadershipLost, ResourceError
 from yarnflow.rest.routes import Answer, error_answer
 from yarnflow.rpc.methods import DISPATCHER, JOB_MASTER, MASTER, RESOURCE_MANAGER, Service
 from yarnflow.runtime.job_factory import work_dir
@@ -60,9 +60,19 @@ class Standby:
         return leader
 
     def host_driver(self, assignment: DriverAssignment, memory_mib: int) -> None:
-        """Start a driver of the leader's."""
+        """Start a driver of the leader's.
+
+        Raises
+        ------
+        LeadershipLost
+            There is no leader.
+        ResourceError
+            The driver that it is the understudy of is here, and would be lost with it.
+        """
         if self._known_leader() is None:
             self._refuse()
+        if self._launcher.runs(assignment.understudy_of):
+            raise ResourceError(f"it has driver {assignment.understudy_of} itself")
         own = replace(assignment, work_dir=str(work_dir(self._cluster_dir, assignment.job_id)))
         logger.info("Driver %s of job %s is kept here.", assignment.driver_id, assignment.job_id)
         self._launcher.launch(own, memory_mib)

@@ -29,7 +29,7 @@ import json
 import logging
 import socket
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -177,9 +177,13 @@ class ChannelDriverLauncher:
         self._listeners: list[DriverExitListener] = []
         #: ends that came while nobody listened: a standby has no jobs
         self._unheard: list[tuple[DriverId, int, str]] = []
+        #: asked for, by this process or one before it, and not ended; replaced, never changed in place
+        self._running: frozenset[DriverId] = frozenset()
+        self._lock = threading.Lock()
 
     def launch(self, assignment: DriverAssignment, memory_mib: int) -> None:
         """Ask for a driver.  Returns at once."""
+        self.left([assignment.driver_id])
         self._send(
             {
                 "op": "launch_driver",
@@ -192,6 +196,15 @@ class ChannelDriverLauncher:
         """End a driver by force if it is still there after ``grace_ms``.  Unknown ids are ignored."""
         self._send({"op": "kill_driver", "driver_id": driver_id, "grace_ms": grace_ms})
 
+    def runs(self, driver_id: DriverId) -> bool:
+        """Whether the driver belongs to this supervisor and has not ended."""
+        return driver_id in self._running
+
+    def left(self, driver_ids: Iterable[DriverId]) -> None:
+        """The supervisor has these."""
+        with self._lock:
+            self._running |= frozenset(driver_ids)
+
     def on_exit(self, listener: DriverExitListener) -> None:
         """Call ``listener`` with each end; those that nobody has heard of come first."""
         self._listeners.append(listener)
@@ -202,6 +215,8 @@ class ChannelDriverLauncher:
     def exited(self, message: Mapping[str, Any]) -> None:
         """Pass an event on."""
         end = DriverId(message["driver_id"]), int(message["exit_status"]), message.get("output_tail", "")
+        with self._lock:
+            self._running -= {end[0]}
         if not self._listeners:
             self._unheard = [*self._unheard[-_UNHEARD_KEPT:], end]
         for listener in self._listeners:
@@ -447,8 +462,10 @@ class SupervisorLink:
             for listener in self._program_listeners:
                 listener(int(message["exit_status"]), message.get("output_tail", ""))
         elif event == "running_drivers":
+            driver_ids = [DriverId(driver_id) for driver_id in message["driver_ids"]]
+            self.driver_launcher.left(driver_ids)
             for drivers_listener in self._drivers_listeners:
-                drivers_listener([DriverId(driver_id) for driver_id in message["driver_ids"]])
+                drivers_listener(driver_ids)
         else:
             LOG.error("Ignored an unknown event of the supervisor: %s", event)
 

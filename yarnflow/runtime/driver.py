@@ -201,7 +201,7 @@ class Driver:
             return error.exit_code
         self._milestones.reached("SESSION_UP")
         self._backend.on_progress(self._batch_ended)
-        if self._assignment.understudy:
+        if self._assignment.understudy_of:
             threading.Thread(target=self._rehearse, name="rehearsal", daemon=True).start()
         try:
             self._reporter.start()
@@ -258,13 +258,19 @@ class Driver:
         try:
             # first, as an earlier driver may take as long to end as executors to come
             self._lease.hold(self._address, deployment.attempt, self._settings.lease_timeout_ms)
-            self._await_executors(deployment)
-            if not self._interrupted():
-                self._restore(deployment)
+            if deployment.restore is not None:
+                # copying is the executors' work
+                self._await_executors(deployment)
+                if not self._interrupted():
+                    self._restore(deployment)
             if not self._interrupted():
                 program = self._backend.program(self._assignment, deployment, self._lease.check)
                 with self._changed:
                     self._program = program
+                if not self._interrupted():
+                    program.prepare()
+                # all of them: state stays where the first batch has put it
+                self._await_executors(deployment)
                 if not self._interrupted():
                     program.start()
                     self._milestones.reached("QUERY_STARTED")

@@ -64,7 +64,6 @@ class DriverLink:
         self._settings = settings
         self._mailbox = mailbox
         self._on_lost = on_lost
-        self._understudy = understudy
         self._launcher = services.understudy_launcher if understudy else services.launcher
         self._driver: _Driver | None = None
         #: of each driver that must end although its lease may outlive it
@@ -100,8 +99,14 @@ class DriverLink:
         driver = self._driver
         return driver is not None and driver.driver_id == driver_id
 
-    def launch(self) -> None:
-        """Ask for a driver process and watch it."""
+    def launch(self, understudy_of: DriverId | None = None) -> None:
+        """Ask for a driver process and watch it.
+
+        Parameters
+        ----------
+        understudy_of : DriverId, optional
+            The driver that it is to get ready for.
+        """
         driver = _Driver(DriverId(f"driver-{self._services.new_id()[:12]}"), self._now_ms())
         self._driver = driver
         leader = self._services.leader_info()
@@ -114,7 +119,7 @@ class DriverLink:
             work_dir=self._settings.work_dir,
             job_name=self._submission.name,
             configuration=self._submission.configuration,
-            understudy=self._understudy,
+            understudy_of=understudy_of or DriverId(""),
         )
         self._launcher.launch(assignment, self._settings.driver_memory_mib)
         self._watch(driver)

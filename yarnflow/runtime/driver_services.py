@@ -19,8 +19,11 @@ REHEARSED: Final = "REHEARSED"
 class RunningProgram(Protocol):
     """One run of the job.  Made, started and awaited by the main thread."""
 
+    def prepare(self) -> None:
+        """Compile, as far as that can be done while executors are still coming."""
+
     def start(self) -> None:
-        """Compile and start.  A script only gets ready here; its main is run by ``await_end``."""
+        """Start what :meth:`prepare` has compiled; the main of a script is run by ``await_end`` only."""
 
     def await_end(self) -> None:
         """Block until the end, by :meth:`stop` as well; raises :class:`YarnflowError` when it failed.

@@ -17,11 +17,13 @@ from yarnflow.core.restart import RestartDecision, RestartState, RestartStrategy
 from yarnflow.errors import (
     ERRORS_BY_CODE,
     DriverLost,
+    ExecutorLost,
     LeaseLost,
     SavepointInvalid,
     SavepointNotFound,
     StateDrained,
     StateIncompatible,
+    TaskManagerLost,
     YarnflowError,
     ZooKeeperUnavailable,
 )
@@ -81,8 +83,8 @@ def error_info(error: YarnflowError) -> ErrorInfo:
 
 
 def is_loss(error: ErrorInfo) -> bool:
-    """Whether a driver was lost, rather than that what runs in it failed."""
-    return error.code in (DriverLost.code, LeaseLost.code)
+    """Whether processes of the job were lost, rather than that what runs in them failed."""
+    return error.code in (DriverLost.code, ExecutorLost.code, LeaseLost.code, TaskManagerLost.code)
 
 
 def is_outage(error: ErrorInfo) -> bool:

@@ -59,6 +59,7 @@ class JobResources:
         driver: DriverLink,
         on_changed: Callable[[], None],
         on_failed: Callable[[YarnflowError, str, bool], None],
+        on_stranded: Callable[[YarnflowError, str], bool],
         recovered: bool = False,
     ) -> None:
         self._name = submission.name
@@ -68,6 +69,7 @@ class JobResources:
         self._driver = driver
         self._on_changed = on_changed
         self._on_failed = on_failed
+        self._on_stranded = on_stranded
         self.slots = JobSlots(
             submission,
             slots_required,
@@ -227,21 +229,23 @@ class JobResources:
             )
             self._on_failed(ExecutorLost(message), where, False)
             return
-        self._lost(
-            where,
-            ExecutorLost(
-                f"executor {executor_id} of job {self._name} on {where} {reason}; another one is started"
-            ),
-        )
+        self._lost(where, ExecutorLost(f"executor {executor_id} of job {self._name} on {where} {reason}"))
         self._mailbox.schedule(self._settings.executor_replacement_delay_ms, self._on_changed)
 
     def _executors_refused(self, error: YarnflowError, task_manager_id: TaskManagerId) -> None:
         self._on_failed(error, task_manager_id, False)
 
     def _lost(self, task_manager_id: TaskManagerId, error: YarnflowError) -> None:
-        """Some executors are gone; Spark reruns their tasks elsewhere, or waits for new executors."""
+        """Some executors are gone; Spark reruns their tasks elsewhere, or waits for new executors.
+
+        Where it would have to wait, an understudy that is complete is quicker.
+        """
+        running = self._record.status is JobStatus.RUNNING
+        if running and not self.pool.any_registered and self.understudy.complete:
+            if self._on_stranded(error, task_manager_id):
+                return
         info = error_info(error)
-        logger.warning("%s", error)
+        logger.warning("%s; Spark goes on with what is left, and gets others.", error)
         self._record.failure(info, task_manager_id, RestartLevel.TASKS, recovered=True)
         if self._record.wants_executors:
             self._record.lost_on(task_manager_id, info)

@@ -117,6 +117,7 @@ class JobScheduler:
             self.driver,
             self._advance,
             lambda error, location, final: self._fail(error, location, RestartLevel.DRIVER, final),
+            self._stranded,
             recovered,
         )
         self._understudy = self.resources.understudy
@@ -469,7 +470,23 @@ class JobScheduler:
             self.record.restarted()
         self._restart_after(error, location, level, decision.delay_ms)
 
+    def _stranded(self, error: YarnflowError, location: str) -> bool:
+        """No executor is left and the understudy is complete; whether that goes on.
+
+        It counts as a restart: what an executor dies of it may die of on every driver.
+        """
+        info = error_info(error)
+        decision = self._policy.decide(info)
+        if decision is None:
+            return False
+        logger.warning("Job %s: %s; its understudy goes on.", self._submission.name, error)
+        if decision.counted:
+            self.record.restarted()
+        self._restart_after(info, location, RestartLevel.DRIVER, decision.delay_ms)
+        return True
+
     def _restart_after(self, error: ErrorInfo, location: str, level: RestartLevel, delay_ms: int) -> None:
+        worked = self.record.status is JobStatus.RUNNING
         self.record.failure(error, location, level, recovered=True)
         self.record.restarting(error)
         self.checkpoints.interrupted(error.message)
@@ -479,6 +496,9 @@ class JobScheduler:
             self.resources.drop_driver()
             if self.resources.step_in() and is_loss(error):
                 delay_ms = 0
+            elif worked and not self.driver.exists:
+                # it takes longer to come than most delays last; one that cannot even start is not hurried
+                self._launch_driver()
         self._all_offered()
         logger.info("Job %s restarts in %d ms (%s).", self._submission.name, delay_ms, level.value)
         self._restart_timer = self._mailbox.schedule(delay_ms, self._restart)

@@ -126,6 +126,11 @@ class Understudy:
         return self._driver.registration is not None
 
     @property
+    def complete(self) -> bool:
+        """It could go on at once: driver and executors are there, and warm."""
+        return self._asked and not self.waiting_for
+
+    @property
     def next_number(self) -> int:
         """Executors of the job's own driver must have at least this one."""
         return max(self._fleet.pool.next_number, self._first_number)
@@ -301,7 +306,7 @@ class Understudy:
             self._first_number = max(self._first_number, next_number)
             self._fleet.start_missing(self._pool.slots, registration, self._first_number)
         elif not self._driver.exists and self._retry is None:
-            self._driver.launch()
+            self._driver.launch(self._job_driver.driver_id)
             logger.info("%s is being prepared: driver %s.", self, self._driver.driver_id)
 
     def _may_prepare(self, running: bool) -> bool:

@@ -1,7 +1,9 @@
-"""Where understudies are started: on another master if there is one, so that they outlive this one.
+"""Where understudies are started: on a standby, so that they outlive this master.
 
 On YARN a lost master takes its drivers and the TaskManagers of its application with it; a standby
-has both of its own, and is the one that leads next.  What understudies are for, and when there is
+has both of its own, and is the one that leads next.  A standby that has the job's own driver, which
+stays where it is when another master begins to lead, refuses its understudy; then this master, which
+has not, is the right place.  What understudies are for, and when there is
 one, is decided by :mod:`yarnflow.runtime.understudy`.
 
 Flink has no counterpart.
@@ -80,6 +82,10 @@ class UnderstudyLauncher:
         """End one that was started here; others end when their lease is revoked."""
         self._own.kill(driver_id, grace_ms)
 
+    def runs(self, driver_id: DriverId) -> bool:
+        """Whether it was started here."""
+        return self._own.runs(driver_id)
+
     def on_exit(self, listener: DriverExitListener) -> None:
         """Ends of those that were started here; others fall silent."""
         self._own.on_exit(listener)
@@ -93,7 +99,7 @@ class UnderstudyLauncher:
                 logger.warning("Driver %s: %s", assignment.driver_id, error)
                 return
             except YarnflowError as error:
-                logger.warning("The master at %s keeps no understudy: %s", address, error)
+                logger.info("The master at %s keeps no understudy: %s", address, error)
             else:
                 logger.info("Driver %s is kept by the master at %s.", assignment.driver_id, address)
                 return

@@ -76,13 +76,13 @@ class GraphProgram:
         )
         self._checkpoints = GraphCheckpoints(spark, writer, self._stopped)
 
-    def start(self) -> None:
-        """Translate the whole graph, then start every query; none after :meth:`stop`.
+    def prepare(self) -> None:
+        """Translate the whole graph.
 
         Raises
         ------
         YarnflowError
-            Nothing was started, or what was started is stopped again.
+            The graph does not fit Spark, or what was written before.
         """
         try:
             if any(isinstance(node.operator, KeyedReduce) for node in self._graph.nodes):
@@ -96,11 +96,23 @@ class GraphProgram:
             # none runs if one of them must not
             for run in runs:
                 run.look_back()
-            for run in runs:
+        except Exception as error:
+            raise _mapped(error) from error
+
+    def start(self) -> None:
+        """Start every query, after :meth:`prepare`; none after :meth:`stop`.
+
+        Raises
+        ------
+        YarnflowError
+            Nothing was started, or what was started is stopped again.
+        """
+        try:
+            for run in self._runs:
                 # a stop that came before there were runs is known to nobody else
                 if not self._stopped.is_set():
                     run.start()
-            self._checkpoints.begin(runs)
+            self._checkpoints.begin(self._runs)
         except Exception as error:
             self.stop()
             raise _mapped(error) from error

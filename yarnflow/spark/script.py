@@ -108,8 +108,8 @@ class ScriptProgram:
         """The program's file in this driver."""
         return self._directory / self._argv[0]
 
-    def start(self) -> None:
-        """Write the files and check the program's syntax; main runs in :meth:`await_end`."""
+    def prepare(self) -> None:
+        """Write the files and check the program's syntax."""
         root = self._directory.resolve()
         for name, content in self._files.items():
             target = (root / name).resolve()
@@ -122,6 +122,9 @@ class ScriptProgram:
         self._compile()
         self._progress.forget_failures()
         self._keep_checkpoints_of(self._spark)
+
+    def start(self) -> None:
+        """Nothing: main runs in :meth:`await_end`."""
 
     def await_end(self) -> None:
         """Run main here, in the main thread, then wait for the queries it left active.

@@ -223,6 +223,10 @@ class FakeDriverLauncher:
         """Remember."""
         self.killed.append(driver_id)
 
+    def runs(self, driver_id: DriverId) -> bool:
+        """Whether it was assigned and not killed."""
+        return driver_id in {each.driver_id for each in self.assignments} - set(self.killed)
+
     def on_exit(self, listener: DriverExitListener) -> None:
         """Remember the listener."""
         self._listeners.append(listener)

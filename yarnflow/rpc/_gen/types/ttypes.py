@@ -4775,7 +4775,7 @@ class TDriverAssignment(object):
      - workDir: scratch directory of this job's attempts on this machine
      - jobName
      - configuration: the job's own options over the cluster's, key → text
-     - understudy: it has time before it is deployed, if it ever is
+     - understudyOf: the job's driver, which this one is to be lost apart from; empty = it is the job's driver itself
 
     """
 
@@ -4788,11 +4788,11 @@ class TDriverAssignment(object):
         'workDir',
         'jobName',
         'configuration',
-        'understudy',
+        'understudyOf',
     )
 
 
-    def __init__(self, jobId=None, driverId=None, jobMasterAddress=None, fence=None, checkpointDir=None, workDir=None, jobName=None, configuration=None, understudy=None,):
+    def __init__(self, jobId=None, driverId=None, jobMasterAddress=None, fence=None, checkpointDir=None, workDir=None, jobName=None, configuration=None, understudyOf=None,):
         self.jobId = jobId
         self.driverId = driverId
         self.jobMasterAddress = jobMasterAddress
@@ -4801,7 +4801,7 @@ class TDriverAssignment(object):
         self.workDir = workDir
         self.jobName = jobName
         self.configuration = configuration
-        self.understudy = understudy
+        self.understudyOf = understudyOf
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -4860,8 +4860,8 @@ class TDriverAssignment(object):
                 else:
                     iprot.skip(ftype)
             elif fid == 9:
-                if ftype == TType.BOOL:
-                    self.understudy = iprot.readBool()
+                if ftype == TType.STRING:
+                    self.understudyOf = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
             else:
@@ -4910,9 +4910,9 @@ class TDriverAssignment(object):
                 oprot.writeString(viter197.encode('utf-8') if sys.version_info[0] == 2 else viter197)
             oprot.writeMapEnd()
             oprot.writeFieldEnd()
-        if self.understudy is not None:
-            oprot.writeFieldBegin('understudy', TType.BOOL, 9)
-            oprot.writeBool(self.understudy)
+        if self.understudyOf is not None:
+            oprot.writeFieldBegin('understudyOf', TType.STRING, 9)
+            oprot.writeString(self.understudyOf.encode('utf-8') if sys.version_info[0] == 2 else self.understudyOf)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -5836,7 +5836,7 @@ TDriverAssignment.thrift_spec = (
     (6, TType.STRING, 'workDir', 'UTF8', None, ),  # 6
     (7, TType.STRING, 'jobName', 'UTF8', None, ),  # 7
     (8, TType.MAP, 'configuration', (TType.STRING, 'UTF8', TType.STRING, 'UTF8', False), None, ),  # 8
-    (9, TType.BOOL, 'understudy', None, None, ),  # 9
+    (9, TType.STRING, 'understudyOf', 'UTF8', None, ),  # 9
 )
 all_structs.append(TDriverRegistration)
 TDriverRegistration.thrift_spec = (
