@@ -159,10 +159,14 @@ class FakeBackend:
         self.closed = True
         self.story.append(f"closed, released={self._lease.released}")
 
-    def await_program(self, count: int) -> FakeProgram:
+    def await_prepared(self, count: int) -> FakeProgram:
         with self.made:
             assert self.made.wait_for(lambda: len(self.programs) >= count, LIMIT_S)
-        assert self.programs[count - 1].started.wait(LIMIT_S)
+        assert self.programs[count - 1].prepared.wait(LIMIT_S)
+        return self.programs[count - 1]
+
+    def await_program(self, count: int) -> FakeProgram:
+        assert self.await_prepared(count).started.wait(LIMIT_S)
         return self.programs[count - 1]
 
 

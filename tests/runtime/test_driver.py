@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from tests.runtime.driver_harness import LIMIT_S, Harness
+from yarnflow.core.ids import DriverId
 from yarnflow.core.messages import DriverPhase, QueryProgress
 from yarnflow.errors import DriverLost, InvalidOption, RpcUnavailable, UserCodeError
 from yarnflow.runtime.driver_services import REHEARSED
@@ -130,8 +131,9 @@ def test_executors_are_waited_for_and_a_replacement_counts(harness: Harness) -> 
     harness.settings = replace(harness.settings, report_interval_ms=20, executor_timeout_ms=10**9)
     harness.start()
     harness.deploy(1, ("0", "1"))
+    program = harness.backend.await_prepared(1)
     harness.job_master.await_phase(1, DriverPhase.DEPLOYING)
-    assert not harness.backend.programs
+    assert not program.started.is_set()
     harness.backend.executors = ("0", "2")
     harness.backend.await_program(1)
 
@@ -160,10 +162,10 @@ def test_cancel_while_waiting_for_executors(harness: Harness) -> None:
     harness.settings = replace(harness.settings, report_interval_ms=20, executor_timeout_ms=10**9)
     harness.start()
     harness.deploy(1)
-    harness.job_master.await_phase(1, DriverPhase.DEPLOYING)
+    program = harness.backend.await_prepared(1)
     harness.driver.cancel()
     harness.job_master.await_phase(1, DriverPhase.CANCELED)
-    assert not harness.backend.programs
+    assert not program.started.is_set()
 
 
 def test_a_newer_attempt_replaces_a_running_one(harness: Harness) -> None:

@@ -135,6 +135,28 @@ def test_a_dead_driver_is_replaced_on_the_same_slots() -> None:
     assert bench.status is JobStatus.RUNNING
 
 
+def test_the_next_driver_starts_during_the_restart_delay_and_is_deployed_after_it() -> None:
+    bench = Bench().running()
+    bench.launcher.end(bench.driver_id, -9)
+    bench.run()
+    assert len(bench.launcher.assignments) == 2
+    bench.register()
+    deployments = bench.gateways.drivers["driver:1"].deployments
+    assert [deployment.attempt for deployment in deployments] == [1]
+    bench.run(1_000)
+    assert [deployment.attempt for deployment in deployments] == [1, 2]
+
+
+def test_a_driver_that_ends_before_it_worked_is_not_hurried() -> None:
+    bench = Bench().running()
+    for launched in (2, 2):
+        bench.launcher.end(bench.driver_id, -9)
+        bench.run()
+        assert len(bench.launcher.assignments) == launched
+    bench.run(1_000)
+    assert len(bench.launcher.assignments) == 3
+
+
 def test_a_replaced_driver_is_told_to_end() -> None:
     bench = Bench().running()
     stale = DriverReport(JOB, bench.driver_id, 1, DriverPhase.RUNNING)

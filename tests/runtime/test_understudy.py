@@ -87,12 +87,13 @@ class Stage(Bench):
         self.register()
         return self.says(self.drivers[0], DriverPhase.RUNNING, "0").seconds(5)
 
-    def ready(self) -> Stage:
+    def ready(self, rehearsed: bool = True) -> Stage:
         """Its understudy has an executor on TaskManager 2."""
         self.starts()
         self.offer(TM2, 2)
         self.register()
-        return self.says(self.drivers[1], DriverPhase.IDLE, "1")
+        milestones_ms = {REHEARSED: 1} if rehearsed else {}
+        return self.says(self.drivers[1], DriverPhase.IDLE, "1", milestones_ms=milestones_ms)
 
     def report_batch(self) -> Stage:
         """The job has committed something."""
@@ -270,6 +271,38 @@ def test_it_steps_in_when_the_jvm_ends() -> None:
     stepped_in(bench)
 
 
+def stranded(bench: Stage) -> None:
+    """Its driver lives and has no executor."""
+    assert bench.attempts(bench.drivers[1]) == [2], "no restart delay"
+    assert bench.launcher.killed == [bench.drivers[0]]
+    assert bench.details.restarts == 1
+    (failure,) = bench.details.failures
+    assert (failure.level, failure.location) == (RestartLevel.DRIVER, TM1)
+
+
+def test_it_steps_in_when_no_executor_is_left() -> None:
+    bench = Stage().ready()
+    bench.master.executor_exited(ExecutorExited(JOB, bench.drivers[0], ExecutorId("0"), TM1, -9, ""))
+    bench.run()
+    stranded(bench)
+
+
+def test_it_steps_in_when_the_jobs_task_manager_is_lost() -> None:
+    bench = Stage().ready()
+    bench.master.task_manager_lost(TM1, "gone")
+    bench.run()
+    stranded(bench)
+
+
+@pytest.mark.parametrize("restart, rehearsed", [("none", True), ("fixed-delay", False)])
+def test_otherwise_executors_are_replaced(restart: str, rehearsed: bool) -> None:
+    bench = Stage(restart).ready(rehearsed)
+    bench.master.executor_exited(ExecutorExited(JOB, bench.drivers[0], ExecutorId("0"), TM1, -9, ""))
+    bench.run().run(200)
+    assert bench.started_on(TM1) == [("0", bench.drivers[0]), ("2", bench.drivers[0])]
+    assert [failure.level for failure in bench.details.failures] == [RestartLevel.TASKS]
+
+
 def test_the_next_one_is_prepared_on_the_freed_slots() -> None:
     bench = Stage().ready()
     bench.launcher.end(bench.drivers[0], -9)
@@ -428,7 +461,7 @@ def test_losing_its_task_manager_costs_the_job_nothing() -> None:
 
 
 def test_losing_the_jobs_task_manager_costs_it_its_slots() -> None:
-    bench = Stage().ready()
+    bench = Stage().ready(rehearsed=False)
     job, understudy = bench.drivers
     bench.master.task_manager_lost(TM1, "gone")
     bench.run()
@@ -446,7 +479,7 @@ def test_losing_the_jobs_task_manager_costs_it_its_slots() -> None:
 
 
 def test_free_slots_leave_the_understudy_its_own() -> None:
-    bench = Stage().ready()
+    bench = Stage().ready(rehearsed=False)
     bench.master.task_manager_lost(TM1, "gone")
     bench.run()
     bench.offer(TM3, 2)

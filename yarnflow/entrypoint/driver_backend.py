@@ -106,6 +106,9 @@ class SparkBackend:
         self._session: DriverSession | None = None
         self._listener: Callable[[], None] | None = None
         self._progress = ProgressCollector(on_change=self._progressed)
+        self._listening = False
+        #: a rehearsal may still be on when the job comes
+        self._lock = threading.Lock()
         self._closed = threading.Event()
 
     def open(self, assignment: DriverAssignment) -> Attachment:
@@ -118,7 +121,6 @@ class SparkBackend:
             gateway = self._jvm.connect()
             self._milestones.reached("JVM_UP")
             self._session = open_session(gateway, settings)
-            listen(self._session.spark, self._progress)
             attachment = self._session.attachment()
         except Exception as error:
             raise _mapped(error) from error
@@ -225,8 +227,17 @@ class SparkBackend:
         self._jvm.stop()
 
     def _open_session(self) -> DriverSession:
+        """The session, ready for queries.
+
+        Spark puts the half of a session together when it is first used.  That is not waited for in
+        :meth:`open`: executors can be on their way meanwhile.
+        """
         if self._session is None:
             raise DriverLost("the driver's session is not up")
+        with self._lock:
+            if not self._listening:
+                listen(self._session.spark, self._progress)
+                self._listening = True
         return self._session
 
     def _progressed(self) -> None:
