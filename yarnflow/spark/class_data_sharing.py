@@ -31,7 +31,7 @@ from yarnflow.spark.spark_home import class_path_fingerprint
 _SMALLEST_ARCHIVE_BYTES: Final = 1 << 20
 _STALE_AFTER_S: Final = 30 * 24 * 3600
 #: raised when flags change in a way an archive depends on
-_FORMAT: Final = "2"
+_FORMAT: Final = "1"
 
 
 class Role(Enum):

@@ -1,14 +1,12 @@
 """The tiny streaming job from which class-data archives learn.
 
 Touches what most jobs touch: files in and out, windows with a watermark on RocksDB state, a
-shuffle, a Python function by Arrow, ``foreachBatch``, Parquet; and loads what HDFS would need.  Runs
-one driver JVM and one executor on this machine and waits for both to end, because that is when they
-write.
+shuffle, a Python function by Arrow, ``foreachBatch``, Parquet.  Runs one driver JVM and one
+executor on this machine and waits for both to end, because that is when they write.
 """
 
 from __future__ import annotations
 
-import contextlib
 import secrets
 import subprocess
 import tempfile
@@ -21,12 +19,10 @@ from yarnflow.core.messages import ExecutorDescriptor
 from yarnflow.errors import ResourceError
 from yarnflow.spark.class_data_sharing import Role
 from yarnflow.spark.executor_command import ExecutorSettings, executor_command
-from yarnflow.spark.hdfs_classes import hdfs_classes
 from yarnflow.spark.java import JavaRuntime
 from yarnflow.spark.jvm import GatewayJvm, gateway_command
 from yarnflow.spark.progress import ProgressCollector, listen
 from yarnflow.spark.session import DriverSession, SessionSettings, open_session
-from yarnflow.spark.spark_home import spark_home
 
 _HEAP_MIB: Final = 640
 #: writing an archive of 150 MB takes its time on a small machine
@@ -62,7 +58,6 @@ def train(java: JavaRuntime, driver_flags: list[str], flags: Mapping[Role, list[
             executor = _start_executor(session, java, flags[Role.EXECUTOR], directory, wrap)
             listen(session.spark, ProgressCollector())
             _run_queries(session.spark, directory)
-            _load(session.spark, hdfs_classes(spark_home() / "jars"))
             session.stop()
             executor.wait(_END_TIMEOUT_S)
         finally:
@@ -101,19 +96,6 @@ def _start_executor(
             stderr=log,
             start_new_session=True,
         )
-
-
-def _load(spark: Any, classes: list[str]) -> None:
-    """Have the executor and this driver load classes; those that cannot be are left out."""
-    from pyspark.sql import functions as F
-
-    names = spark.createDataFrame([(name,) for name in classes], "name string")
-    load = F.try_reflect(F.lit("java.lang.Class"), F.lit("forName"), "name")
-    names.select(load.alias("loaded")).agg(F.count("loaded")).collect()
-    loader = spark._jvm.java.lang.Class
-    for name in classes:
-        with contextlib.suppress(Exception):
-            loader.forName(name)
 
 
 def _run_queries(spark: Any, directory: Path) -> None:
