@@ -418,8 +418,8 @@ struct TJobDetails {
   /** why the job waits, empty when it does not */
   8: optional string waitingFor,
   /**
-   * milestones of the start, name → time (SUBMITTED, SLOTS, DRIVER_STARTED, JVM_UP, SESSION_UP,
-   * EXECUTORS_UP, QUERY_STARTED, FIRST_BATCH)
+   * milestones of the start, name → time (SUBMITTED, SLOTS, DRIVER_STARTED, JVM_UP, CONTEXT_UP,
+   * SESSION_UP, EXECUTORS_UP, QUERY_STARTED, FIRST_BATCH)
    */
   9: optional map<string, i64> milestonesMs,
   /** root cause when FAILED */

@@ -108,6 +108,7 @@ class FakeBackend:
         self.is_usable = True
         self.closed = False
         self.open_error: YarnflowError | None = None
+        self.complete_error: YarnflowError | None = None
         self.program_error: YarnflowError | None = None
         self.listener: Callable[[], None] | None = None
         self.made = threading.Condition()
@@ -123,6 +124,10 @@ class FakeBackend:
         if self.open_error is not None:
             raise self.open_error
         return Attachment("spark://x", "app-1", ("-Da=b",), {"E": "1"})
+
+    def complete(self) -> None:
+        if self.complete_error is not None:
+            raise self.complete_error
 
     def executor_ids(self) -> tuple[str, ...]:
         return self.executors

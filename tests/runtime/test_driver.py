@@ -29,7 +29,7 @@ def test_registers_with_what_executors_need(harness: Harness) -> None:
     assert (registration.address, registration.pid) == ("host:99", 42)
     assert (registration.driver_url, registration.java_options) == ("spark://x", ("-Da=b",))
     assert registration.milestones_ms["DRIVER_STARTED"] == 7
-    assert "SESSION_UP" in registration.milestones_ms
+    assert "CONTEXT_UP" in registration.milestones_ms
 
 
 def test_registration_is_tried_until_it_succeeds(harness: Harness) -> None:
@@ -52,6 +52,13 @@ def test_a_session_that_does_not_come_up_is_reported_and_ends_the_driver(harness
     report = harness.job_master.reports[-1]
     assert (report.attempt, report.phase, report.driver_unusable) == (0, DriverPhase.FAILED, True)
     assert report.error is not None and report.error.code == "INVALID_OPTION"
+
+
+def test_a_session_that_fails_when_executors_are_coming_ends_the_driver_as_well(harness: Harness) -> None:
+    harness.backend.complete_error = DriverLost("the JVM ended")
+    harness.start()
+    assert harness.join() == DriverLost.exit_code
+    assert harness.job_master.reports[-1].phase is DriverPhase.FAILED and harness.backend.closed
 
 
 def test_deploy_run_finish(harness: Harness) -> None:

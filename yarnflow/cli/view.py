@@ -28,6 +28,7 @@ MILESTONES: Final = (
     "SLOTS",
     "DRIVER_STARTED",
     "JVM_UP",
+    "CONTEXT_UP",
     "SESSION_UP",
     "EXECUTORS_UP",
     "QUERY_STARTED",

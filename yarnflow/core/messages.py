@@ -180,8 +180,8 @@ class JobDetails:
     restarts: int = 0
     #: why the job waits, empty when it does not
     waiting_for: str = ""
-    #: milestones of the start, name → time (SUBMITTED, SLOTS, DRIVER_STARTED, JVM_UP, SESSION_UP,
-    #: EXECUTORS_UP, QUERY_STARTED, FIRST_BATCH)
+    #: milestones of the start, name → time (SUBMITTED, SLOTS, DRIVER_STARTED, JVM_UP, CONTEXT_UP,
+    #: SESSION_UP, EXECUTORS_UP, QUERY_STARTED, FIRST_BATCH)
     milestones_ms: dict[str, int] = field(default_factory=dict)
     #: root cause when FAILED
     error: ErrorInfo | None = None

@@ -106,9 +106,6 @@ class SparkBackend:
         self._session: DriverSession | None = None
         self._listener: Callable[[], None] | None = None
         self._progress = ProgressCollector(on_change=self._progressed)
-        self._listening = False
-        #: a rehearsal may still be on when the job comes
-        self._lock = threading.Lock()
         self._closed = threading.Event()
 
     def open(self, assignment: DriverAssignment) -> Attachment:
@@ -130,6 +127,13 @@ class SparkBackend:
             java_options=attachment.java_options,
             environment=attachment.environment,
         )
+
+    def complete(self) -> None:
+        """Make what queries need beyond what executors need."""
+        try:
+            listen(self._open_session().spark, self._progress)
+        except Exception as error:
+            raise _mapped(error) from error
 
     def executor_ids(self) -> tuple[str, ...]:
         """Executors registered now."""
@@ -227,17 +231,8 @@ class SparkBackend:
         self._jvm.stop()
 
     def _open_session(self) -> DriverSession:
-        """The session, ready for queries.
-
-        Spark puts the half of a session together when it is first used.  That is not waited for in
-        :meth:`open`: executors can be on their way meanwhile.
-        """
         if self._session is None:
             raise DriverLost("the driver's session is not up")
-        with self._lock:
-            if not self._listening:
-                listen(self._session.spark, self._progress)
-                self._listening = True
         return self._session
 
     def _progressed(self) -> None:

@@ -195,16 +195,19 @@ class Driver:
         try:
             self._attachment = self._backend.open(self._assignment)
         except YarnflowError as error:
-            logger.error("The session did not come up: %s", error)
-            self._set_failed(error, unusable=True)
-            self._reporter.send_once()
-            return error.exit_code
-        self._milestones.reached("SESSION_UP")
+            return self._did_not_come_up(error)
+        self._milestones.reached("CONTEXT_UP")
         self._backend.on_progress(self._batch_ended)
-        if self._assignment.understudy_of:
-            threading.Thread(target=self._rehearse, name="rehearsal", daemon=True).start()
         try:
             self._reporter.start()
+            try:
+                # while executors are coming
+                self._backend.complete()
+            except YarnflowError as error:
+                return self._did_not_come_up(error)
+            self._milestones.reached("SESSION_UP")
+            if self._assignment.understudy_of:
+                threading.Thread(target=self._rehearse, name="rehearsal", daemon=True).start()
             while (deployment := self._await_deployment()) is not None:
                 self._run_deployment(deployment)
         finally:
@@ -216,6 +219,12 @@ class Driver:
             self._lease.release()
             self._left.set()
         return 0
+
+    def _did_not_come_up(self, error: YarnflowError) -> int:
+        logger.error("The session did not come up: %s", error)
+        self._set_failed(error, unusable=True)
+        self._reporter.send_once()
+        return error.exit_code
 
     def _rehearse(self) -> None:
         """Get warm as soon as there are executors, unless the job comes first."""

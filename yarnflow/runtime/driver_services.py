@@ -55,7 +55,10 @@ class DriverBackend(Protocol):
     """Spark, as a driver sees it.  Everything raises :class:`YarnflowError` only."""
 
     def open(self, assignment: DriverAssignment) -> Attachment:
-        """Bring the session up.  Main thread; once."""
+        """Bring up what executors dial in to.  Main thread; once."""
+
+    def complete(self) -> None:
+        """Bring up what programs need, while executors are on their way.  Main thread; once."""
 
     def executor_ids(self) -> tuple[str, ...]:
         """Executors registered now.  Any thread."""

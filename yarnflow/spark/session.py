@@ -14,6 +14,7 @@ import logging
 import os
 import secrets
 import sys
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -184,16 +185,27 @@ class ExecutorAttachment:
 class DriverSession:
     """One SparkContext with its session; made by :func:`open_session`."""
 
-    def __init__(self, spark: Any, master_rpc_env: Any, options: Mapping[str, str]) -> None:
-        self.spark = spark
+    def __init__(self, context: Any, master_rpc_env: Any) -> None:
+        self._context = context
+        self._spark: Any = None
+        self._lock = threading.Lock()
         self._master_rpc_env = master_rpc_env
-        self._options = dict(options)
-        self._scheduler_backend = spark.sparkContext._jsc.sc().schedulerBackend()
-        self._jvm_context = spark.sparkContext._jsc.sc()
+        self._jvm_context = context._jsc.sc()
+        self._scheduler_backend = self._jvm_context.schedulerBackend()
+
+    @property
+    def spark(self) -> Any:
+        """The SparkSession, made when it is first asked for; it becomes the active one of that thread."""
+        from pyspark.sql import SparkSession
+
+        with self._lock:
+            if self._spark is None:
+                self._spark = SparkSession(self._context)
+            return self._spark
 
     def attachment(self) -> ExecutorAttachment:
         """How executors reach this session."""
-        context = self.spark.sparkContext
+        context = self._context
         settings = dict(context.getConf().getAll())
         host, port = settings["spark.driver.host"], settings["spark.driver.port"]
         environment = {
@@ -232,7 +244,7 @@ class DriverSession:
 
     def stop(self) -> None:
         """Stop session, context and Master.  Idempotent; errors of a dying JVM are ignored."""
-        for step in (self.spark.stop, self._master_rpc_env.shutdown):
+        for step in ((self._spark or self._context).stop, self._master_rpc_env.shutdown):
             try:
                 step()
             except Exception:
@@ -261,10 +273,9 @@ class MasterEndpoint:
 
 
 def open_session(gateway: Any, settings: SessionSettings) -> DriverSession:
-    """Bring the SparkContext and the session up; executors may dial in afterwards.
+    """Bring the SparkContext up; executors may dial in afterwards.
 
-    Must be called in the thread that will run the user's program: the session becomes the
-    active and the default one there.
+    The SparkSession takes as long again, and is made by :attr:`DriverSession.spark`.
 
     Raises
     ------
@@ -276,7 +287,6 @@ def open_session(gateway: Any, settings: SessionSettings) -> DriverSession:
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ["SPARK_HOME"] = str(spark_home())
     from pyspark import SparkConf, SparkContext
-    from pyspark.sql import SparkSession
 
     master = MasterEndpoint(gateway, settings.host, settings.auth_secret)
     SparkContext._ensure_initialized(gateway=gateway)
@@ -285,7 +295,7 @@ def open_session(gateway: Any, settings: SessionSettings) -> DriverSession:
         conf.set(key, value)
     conf.setMaster(master.url)
     context = SparkContext(conf=conf, gateway=gateway)
-    return DriverSession(SparkSession(context), master.rpc_env, options)
+    return DriverSession(context, master.rpc_env)
 
 
 def warm_up(gateway: Any, wanted: Callable[[], bool]) -> None:

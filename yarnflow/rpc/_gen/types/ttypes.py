@@ -3031,8 +3031,8 @@ class TJobDetails(object):
      - failures
      - restarts: restarts counted by the restart strategy
      - waitingFor: why the job waits, empty when it does not
-     - milestonesMs: milestones of the start, name → time (SUBMITTED, SLOTS, DRIVER_STARTED, JVM_UP, SESSION_UP,
-    EXECUTORS_UP, QUERY_STARTED, FIRST_BATCH)
+     - milestonesMs: milestones of the start, name → time (SUBMITTED, SLOTS, DRIVER_STARTED, JVM_UP, CONTEXT_UP,
+    SESSION_UP, EXECUTORS_UP, QUERY_STARTED, FIRST_BATCH)
      - error: root cause when FAILED
 
     """
