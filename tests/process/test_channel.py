@@ -163,6 +163,27 @@ def test_lines_that_are_no_messages_are_ignored() -> None:
     theirs.close()
 
 
+def test_job_manager_knows_which_drivers_its_supervisor_has() -> None:
+    ours, theirs = socket.socketpair()
+    owner = Owner()
+    supervisor = JobManagerLink(ours, owner, owner)
+    manager = SupervisorLink.from_fd(theirs.detach())
+    launcher = manager.driver_launcher
+    ends: SimpleQueue[str] = SimpleQueue()
+    launcher.on_exit(lambda driver_id, *_: ends.put(driver_id))
+    supervisor.start()
+    manager.start()
+    supervisor.running_drivers([DriverId("of the process before")])
+    launcher.launch(ASSIGNMENT, 1600)
+    assert launcher.runs(ASSIGNMENT.driver_id)
+    supervisor.driver_exited(ASSIGNMENT.driver_id, 0, "")
+    assert ends.get(timeout=10) == ASSIGNMENT.driver_id
+    assert not launcher.runs(ASSIGNMENT.driver_id)
+    assert launcher.runs(DriverId("of the process before"))
+    manager.close()
+    supervisor.close()
+
+
 def test_whoever_listens_late_hears_what_came_before() -> None:
     """A standby has no jobs; once it leads, its parts want to know."""
     ours, theirs = socket.socketpair()
