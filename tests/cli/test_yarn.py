@@ -99,6 +99,7 @@ def test_detached_submit_says_job_and_application(world: World, capsys: pytest.C
     assert main(["submit", "-d", "-t", "yarn-per-job", "script.py"]) == 0
     err = capsys.readouterr().err
     assert "application_1_0001" in err and "has been submitted with JobID" in err
+    assert "`yarnflow info -Dyarn.application.id=application_1_0001 " in err
     assert world.yarn.killed == []
 
 

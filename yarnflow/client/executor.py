@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from yarnflow.client.cluster import ClusterConnection, JobListener
-from yarnflow.client.job_client import ClusterJobClient, cancel_command
+from yarnflow.client.job_client import ClusterJobClient, job_command
 from yarnflow.client.program import Program
 from yarnflow.config.configuration import Configuration
 from yarnflow.config.option import Scope
@@ -223,7 +223,7 @@ class ClusterExecutor:
             if not answer.attached_to_existing or self._on_existing == "attach":
                 return answer
             if self._on_existing == "fail":
-                cancel = cancel_command(self._connection.cluster_of(answer.job_id), answer.job_id)
+                cancel = job_command("cancel", self._connection.cluster_of(answer.job_id), answer.job_id)
                 raise DuplicateJob(
                     f"job key {key} belongs to the live job {answer.job_id}; cancel it with `{cancel}`, or "
                     "submit with --on-existing attach or replace"
@@ -249,8 +249,9 @@ class ClusterExecutor:
 
     def watch(self, answer: JobSubmitted, name: str) -> ClusterJobClient:
         """Keep track of a job that was accepted."""
+        cluster = self._connection.cluster_of(answer.job_id)
         client = ClusterJobClient(
-            self._connection.cluster_of(answer.job_id),
+            cluster,
             answer.job_id,
             name,
             self._listener,
@@ -260,6 +261,9 @@ class ClusterExecutor:
         )
         self.clients.append(client)
         self._listener.submitted(answer.job_id, name, answer.attached_to_existing)
+        if not self._attached:
+            look, end = (job_command(verb, cluster, answer.job_id) for verb in ("info", "cancel"))
+            self._listener.note(f"See how it is with `{look}`; end it with `{end}`.")
         return client
 
     def await_all(self) -> None:

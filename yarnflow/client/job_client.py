@@ -49,9 +49,9 @@ LEADER_CHANGED: Final = "The leader of the cluster has changed; the job goes on.
 _Change: TypeAlias = "tuple[JobDetails, ClusterOverview | None] | str | YarnflowError | KeyboardInterrupt"
 
 
-def cancel_command(cluster: JobCluster, job_id: JobId) -> str:
-    """What a user types to cancel a job."""
-    return " ".join(filter(None, ("yarnflow cancel", cluster.named_by, job_id)))
+def job_command(verb: str, cluster: JobCluster, job_id: JobId) -> str:
+    """What a user types to do something with a job."""
+    return " ".join(filter(None, (f"yarnflow {verb}", cluster.named_by, job_id)))
 
 
 def job_error(details: JobDetails) -> YarnflowError | None:
@@ -237,7 +237,7 @@ class ClusterJobClient:
 
     def _interrupted(self, interrupt: KeyboardInterrupt) -> None:
         if not self._cancel_on_interrupt:
-            command = cancel_command(self._connection, self._job_id)
+            command = job_command("cancel", self._connection, self._job_id)
             self._listener.note(self._goes_on or f"The job goes on; cancel it with: {command}")
             raise interrupt
         if self._interrupt is not None:

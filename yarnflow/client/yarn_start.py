@@ -41,7 +41,7 @@ QUEUE_PATIENCE_S: Final = 3.0
 QUEUE_REPORT_S: Final = 30.0
 #: how many last lines of a log are shown
 TAIL_LINES: Final = 20
-_DIAGNOSTICS_LENGTH: Final = 300
+_DIAGNOSTICS_LENGTH: Final = 200
 #: where skein sends the output of the master's script
 MASTER_LOG: Final = "application.driver.log"
 
@@ -185,7 +185,8 @@ class StartWatch:
                     break
         except YarnError:
             pass  # it only explains
-        said = " ".join(application.diagnostics.split())
+        # what follows are YARN's own figures for the same, which change all the time
+        said = " ".join(application.diagnostics.split()).partition(" Details")[0]
         if said:
             parts.append(f"YARN says: {said[:_DIAGNOSTICS_LENGTH]}")
         return "; ".join(parts) or f"queue {application.queue}"
