@@ -294,6 +294,14 @@ def test_it_steps_in_when_the_jobs_task_manager_is_lost() -> None:
     stranded(bench)
 
 
+def test_a_leader_in_doubt_drops_no_driver_for_it() -> None:
+    bench = Stage().ready()
+    bench.master.suspended()
+    bench.master.executor_exited(ExecutorExited(JOB, bench.drivers[0], ExecutorId("0"), TM1, -9, ""))
+    bench.run()
+    assert bench.launcher.killed == [] and bench.attempts(bench.drivers[1]) == []
+
+
 @pytest.mark.parametrize("restart, rehearsed", [("none", True), ("fixed-delay", False)])
 def test_otherwise_executors_are_replaced(restart: str, rehearsed: bool) -> None:
     bench = Stage(restart).ready(rehearsed)

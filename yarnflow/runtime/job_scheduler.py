@@ -475,6 +475,8 @@ class JobScheduler:
 
         It counts as a restart: what an executor dies of it may die of on every driver.
         """
+        if self._in_doubt:  # the driver, which lives, may be another leader's by now
+            return False
         info = error_info(error)
         decision = self._policy.decide(info)
         if decision is None:
@@ -496,7 +498,7 @@ class JobScheduler:
             self.resources.drop_driver()
             if self.resources.step_in() and is_loss(error):
                 delay_ms = 0
-            elif worked and not self.driver.exists:
+            elif worked and not self.driver.exists and not self._in_doubt:
                 # it takes longer to come than most delays last; one that cannot even start is not hurried
                 self._launch_driver()
         self._all_offered()
