@@ -43,8 +43,8 @@ from yarnflow.errors import (
 )
 from yarnflow.graph.codec import job_graph_to_json
 from yarnflow.graph.job_graph import JobGraph, JobVertex
-from yarnflow.process.channel import JobStatusReporter, MasterReporter, NoResourceProvider
 from yarnflow.process.clock import SystemClock
+from yarnflow.process.supervisor_link import JobStatusReporter, MasterReporter, NoResourceProvider
 from yarnflow.rpc.gateways import ThriftGatewayFactory
 from yarnflow.testing.gateways import FakeDriverLauncher
 

@@ -15,8 +15,8 @@ from yarnflow.core.messages import Fence, LeaderInfo
 from yarnflow.entrypoint import master, taskmanager
 from yarnflow.entrypoint.taskmanager import LeaderLink, TaskManager, advertised_host
 from yarnflow.errors import AuthenticationFailed, LeadershipLost, ResourceError, RpcError, RpcUnavailable
-from yarnflow.process.channel import NoResourceProvider
 from yarnflow.process.dirs import write_json
+from yarnflow.process.supervisor_link import NoResourceProvider
 from yarnflow.rpc.gateways import ThriftGatewayFactory
 from yarnflow.testing.ha import FakeLeaderRetrieval, leader_info
 

@@ -11,15 +11,9 @@ from yarnflow.core.messages import DriverAssignment, Fence
 from yarnflow.core.provider import ProviderState, WorkerExit
 from yarnflow.core.states import JobStatus
 from yarnflow.errors import ResourceError
-from yarnflow.process.channel import (
-    JobManagerLink,
-    JobStatusReport,
-    MasterRole,
-    NoResourceProvider,
-    SupervisorLink,
-    assignment_from_json,
-    assignment_to_json,
-)
+from yarnflow.process.channel import JobStatusReport, MasterRole, assignment_from_json, assignment_to_json
+from yarnflow.process.job_manager_link import JobManagerLink
+from yarnflow.process.supervisor_link import NoResourceProvider, SupervisorLink
 
 ASSIGNMENT = DriverAssignment(
     JobId("a" * 32), DriverId("d-1"), "localhost:1", Fence("l", 3), "file:/c", "/w", "a\n\"job\"", {"k": "v"}

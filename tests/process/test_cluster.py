@@ -21,11 +21,11 @@ from yarnflow.core.messages import DriverAssignment, Fence
 from yarnflow.core.provider import ProviderState
 from yarnflow.core.states import JobStatus
 from yarnflow.errors import ResourceError, YarnflowError
-from yarnflow.process.channel import SupervisorLink
 from yarnflow.process.cluster import ClusterSupervisor
 from yarnflow.process.commands import ProcessCommands
 from yarnflow.process.dirs import open_cluster_directory
 from yarnflow.process.leftovers import MARK_ENVIRONMENT
+from yarnflow.process.supervisor_link import SupervisorLink
 
 
 @pytest.fixture

@@ -29,9 +29,9 @@ from yarnflow.core.yarn import DeploymentMode
 from yarnflow.entrypoint.ha_services import services_of
 from yarnflow.entrypoint.master import JobManager
 from yarnflow.errors import ConfigError, YarnflowError
-from yarnflow.process.channel import NoResourceProvider, SupervisorLink
 from yarnflow.process.logs import log_settings, set_up_logging
 from yarnflow.process.secret import read_secret
+from yarnflow.process.supervisor_link import NoResourceProvider, SupervisorLink
 
 logger = logging.getLogger(__name__)
 

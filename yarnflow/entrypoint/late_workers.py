@@ -14,13 +14,13 @@ from dataclasses import replace
 from typing import Final
 
 from yarnflow.core.provider import ProviderState, WorkerExit
-from yarnflow.process.channel import WorkerOwner
+from yarnflow.process.job_manager_link import WorkerOwner
 
 LOG: Final = logging.getLogger(__name__)
 
 
 class LateWorkers:
-    """A :class:`~yarnflow.process.channel.WorkerOwner` in front of one that comes later.
+    """A :class:`~yarnflow.process.job_manager_link.WorkerOwner` in front of one that comes later.
 
     Parameters
     ----------

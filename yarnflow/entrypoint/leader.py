@@ -30,7 +30,7 @@ from yarnflow.core.provider import TaskManagerInfo
 from yarnflow.core.yarn import DeploymentMode
 from yarnflow.entrypoint.fault_injection import FaultInjector, MasterVictim
 from yarnflow.entrypoint.lifetime import Lifetime
-from yarnflow.process.channel import JobStatusReporter
+from yarnflow.process.supervisor_link import JobStatusReporter
 from yarnflow.rpc.gateways import dispatcher_service, job_master_service, resource_manager_service
 from yarnflow.rpc.methods import Service
 from yarnflow.runtime.dispatcher import Dispatcher

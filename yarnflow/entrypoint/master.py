@@ -40,9 +40,10 @@ from yarnflow.entrypoint.lifetime import Lifetime
 from yarnflow.entrypoint.master_count import keep_masters
 from yarnflow.entrypoint.standby import NOBODY, Standby
 from yarnflow.errors import LeadershipLost, YarnflowError
-from yarnflow.process.channel import JobStatusReporter, MasterReporter, MasterRole
+from yarnflow.process.channel import MasterRole
 from yarnflow.process.clock import SystemClock
 from yarnflow.process.dirs import write_json
+from yarnflow.process.supervisor_link import JobStatusReporter, MasterReporter
 from yarnflow.rest.routes import Answer, Routes
 from yarnflow.rest.server import WebServer
 from yarnflow.rpc.gateways import ThriftGatewayFactory

@@ -23,18 +23,12 @@ from yarnflow.core.json_codec import from_json
 from yarnflow.core.ports import Clock
 from yarnflow.core.provider import ProviderState, WorkerExit
 from yarnflow.errors import ResourceError, RpcProtocolError, YarnflowError, error_from_exit
-from yarnflow.process.channel import (
-    JobManagerLink,
-    JobStatusReport,
-    MasterOwner,
-    MasterRole,
-    NoResourceProvider,
-    WorkerOwner,
-)
+from yarnflow.process.channel import JobStatusReport, MasterRole
 from yarnflow.process.clock import SystemClock
 from yarnflow.process.commands import ProcessCommands
 from yarnflow.process.dirs import ClusterDirectory, read_json
 from yarnflow.process.driver_queue import DriverQueue
+from yarnflow.process.job_manager_link import JobManagerLink, MasterOwner, WorkerOwner
 from yarnflow.process.leftovers import MARK_ENVIRONMENT, await_nothing_left, new_mark
 from yarnflow.process.logs import LOG_FILE_ENVIRONMENT
 from yarnflow.process.pools import DriverPool, WorkerPool
@@ -48,6 +42,7 @@ from yarnflow.process.supervisor import (
     describe_exit,
     run_later,
 )
+from yarnflow.process.supervisor_link import NoResourceProvider
 
 LOG: Final = logging.getLogger(__name__)
 

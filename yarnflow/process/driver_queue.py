@@ -14,13 +14,13 @@ from typing import Final
 
 from yarnflow.core.ids import DriverId
 from yarnflow.core.messages import DriverAssignment
-from yarnflow.process.channel import DriverOwner
+from yarnflow.process.job_manager_link import DriverOwner
 
 LOG: Final = logging.getLogger(__name__)
 
 
 class DriverQueue:
-    """A :class:`~yarnflow.process.channel.DriverOwner` that launches at most ``limit`` at a time.
+    """A :class:`~yarnflow.process.job_manager_link.DriverOwner` that launches at most ``limit`` at a time.
 
     Parameters
     ----------
