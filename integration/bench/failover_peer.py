@@ -30,6 +30,8 @@ from integration.processes import EXECUTOR
 PEER_FAULTS: Final = ("driver_killed", "executor_killed")
 QUERIES: Final = 2
 WATCHED: Final = 12
+#: between the starts of two batches
+INTERVAL_S: Final = 2
 _MASTER: Final = "org.apache.spark.deploy.yarn.ApplicationMaster"
 
 _SCRIPT: Final = """
@@ -41,7 +43,7 @@ rows = spark.readStream.format("rate").option("rowsPerSecond", 50).option("numPa
 def start(frame, name):
     (frame.writeStream.format("parquet").option("path", "{home}/out-" + name)
         .option("checkpointLocation", "{home}/checkpoints/query-" + name)
-        .trigger(processingTime="500 milliseconds").start())
+        .trigger(processingTime="{interval_s} seconds").start())
 
 start(rows, "rows")
 start(
@@ -85,7 +87,7 @@ def run_peer(
 
 def _submit(hadoop: HadoopCluster, scratch: Path, place: str, archive: str) -> str:
     script = scratch / "peer.py"
-    script.write_text(_SCRIPT.format(home=place, keys=KEYS))
+    script.write_text(_SCRIPT.format(home=place, keys=KEYS, interval_s=INTERVAL_S))
     before = {app["id"] for app in hadoop.yarn_applications()}
     command = [
         *(str(Path(sys.executable).parent / "spark-submit"), "--master", "yarn", "--deploy-mode", "cluster"),
