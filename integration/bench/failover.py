@@ -3,7 +3,8 @@
 A job over numbered records, two queries with one executor, runs a batch every two seconds on a
 standalone cluster with two masters, three ZooKeepers and HDFS.  (More often would be all that two
 processors can do, and then a restart is not quicker than the load allows.)  "Commit" is Spark's own
-file in the query's ``commits`` directory, its time that of HDFS.  Each fault comes several times; medians are reported, with the parts
+file in the query's ``commits`` directory, its time that of HDFS.  Each fault comes several times;
+medians are reported, with the parts
 
 * ``elected_s``: another leader has published itself in ZooKeeper (leader and master faults),
 * ``driver_s``: another driver holds the job's lease (driver and master faults),
@@ -47,7 +48,7 @@ ENDLESS: Final = 10_000_000
 #: of the job
 QUERIES: Final = 2
 #: commits watched before a fault
-WATCHED: Final = 12
+WATCHED: Final = 8
 
 #: what is timed; ready-made ones wait for their own consequences, which is not wanted here
 FAULTS: Final[dict[str, Callable[[HaCluster, str], None]]] = {

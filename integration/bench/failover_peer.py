@@ -29,7 +29,7 @@ from integration.processes import EXECUTOR
 #: those that plain Spark has, by the names they have here
 PEER_FAULTS: Final = ("driver_killed", "executor_killed")
 QUERIES: Final = 2
-WATCHED: Final = 12
+WATCHED: Final = 8
 #: between the starts of two batches
 INTERVAL_S: Final = 2
 _MASTER: Final = "org.apache.spark.deploy.yarn.ApplicationMaster"
