@@ -38,7 +38,7 @@ _SCRIPT: Final = """
 from pyspark.sql import SparkSession, functions as F
 
 spark = SparkSession.builder.appName("peer").getOrCreate()
-rows = spark.readStream.format("rate").option("rowsPerSecond", 50).option("numPartitions", 2).load()
+rows = spark.readStream.format("rate").option("rowsPerSecond", 50).option("numPartitions", 1).load()
 
 def start(frame, name):
     (frame.writeStream.format("parquet").option("path", "{home}/out-" + name)
@@ -91,10 +91,10 @@ def _submit(hadoop: HadoopCluster, scratch: Path, place: str, archive: str) -> s
     before = {app["id"] for app in hadoop.yarn_applications()}
     command = [
         *(str(Path(sys.executable).parent / "spark-submit"), "--master", "yarn", "--deploy-mode", "cluster"),
-        *("--driver-memory", "1200m", "--executor-memory", "1g", "--num-executors", "2"),
+        *("--driver-memory", "1200m", "--executor-memory", "1g", "--num-executors", "1"),
         *("--executor-cores", "1", "--conf", f"spark.yarn.archive=hdfs://{archive}"),
         *("--conf", f"spark.pyspark.python={sys.executable}", "--conf", "spark.ui.enabled=false"),
-        *("--conf", "spark.sql.shuffle.partitions=2", "--conf", "spark.yarn.maxAppAttempts=2"),
+        *("--conf", "spark.sql.shuffle.partitions=1", "--conf", "spark.yarn.maxAppAttempts=2"),
         *("--conf", "spark.yarn.submit.waitAppCompletion=false", str(script)),
     ]
     with (scratch / "peer.log").open("ab") as log:
