@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.client.environments import make_environment
-from tests.client.tool_fakes import APPLICATION, MASTER, FakeCluster, FakeServices
+from tests.client.tool_fakes import APPLICATION, JOB, MASTER, FakeCluster, FakeServices
 from tests.client.tool_fakes import application as make_application
 from tests.client.tool_fakes import ended
 from yarnflow.cli import env
@@ -102,6 +103,29 @@ def test_logs_have_a_heading_per_file(
         "three",
     ]
     assert services.closed
+
+
+def test_logs_of_a_job_are_those_of_all_masters(
+    services: FakeServices, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other, silent = f"{APPLICATION[:-4]}0008", f"{APPLICATION[:-4]}0009"
+    for application_id in (other, silent):
+        services.cluster.known[application_id] = make_application(application_id)
+
+    def read(self: logs.ApplicationLogs) -> Iterator[LogPart]:
+        application_id = self.application.application_id
+        if application_id == silent:
+            raise YarnUnavailable("it has no container")
+        yield LogPart(MASTER, "a.log", application_id)
+
+    monkeypatch.setattr(logs.ApplicationLogs, "read", read)
+    assert main(["logs", JOB]) == 0
+    out, err = capsys.readouterr()
+    assert {APPLICATION, other} <= set(out.splitlines())
+    assert "it has no container" in err
+    assert main(["logs", other]) == 0
+    assert APPLICATION not in capsys.readouterr().out
+    assert main(["logs", silent]) == YarnUnavailable.exit_code
 
 
 @pytest.mark.parametrize(

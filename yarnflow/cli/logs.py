@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 
 import click
@@ -32,24 +33,27 @@ def command(
 ) -> None:
     """Show the logs of a job or application on YARN.
 
+    A job's are those of all masters of its cluster; with --follow only of one that lives.
     While it runs they are read from its nodes, after its end from HDFS, where YARN collects
     them if log aggregation is on.
     """
-    from yarnflow.client.logs import ApplicationLogs, check_selection, known_application
+    from yarnflow.client.applications import masters_of
+    from yarnflow.client.logs import ApplicationLogs, check_selection, known_application, read_logs
     from yarnflow.client.yarn_services import yarn_services
 
     check_selection(container)
     services = yarn_services(load_configuration(conf_dir, dynamic), os.environ)
     try:
-        logs = ApplicationLogs(
-            services,
-            known_application(services, name),
-            selection=container,
-            lines=lines,
-            note=lambda text: click.echo(text, err=True),
-        )
+        note = partial(click.echo, err=True)
+        application = known_application(services, name)
+        if follow:
+            parts = ApplicationLogs(services, application, container, lines, note).follow()
+        else:
+            named = application.application_id == name
+            applications = [application] if named else masters_of(services, application)
+            parts = read_logs(services, applications, container, lines, note)
         before = ("", "")
-        for part in logs.follow() if follow else logs.read():
+        for part in parts:
             if (part.container_id, part.file) != before:
                 where = f" on {part.node}" if part.node else ""
                 click.echo(f"==> {part.container_id} {part.file}{where} <==")

@@ -54,6 +54,18 @@ def mode_tag(mode: DeploymentMode) -> str:
     return f"{APPLICATION_TAG}-{mode.value}"
 
 
+def masters_of(services: YarnServices, application: Application) -> list[Application]:
+    """The application, then its cluster's other ones: who led before, and standbys."""
+    try:
+        found = services.cluster.applications(
+            tag=deployment_tag(deployment_id_of(application)), user=application.user
+        )
+    except YarnflowError:
+        return [application]  # whoever reads about it is told why
+    others = (one for one in found if one.application_id != application.application_id)
+    return [application, *others]
+
+
 def deployment_id_of(application: Application) -> str:
     """Name of its directory in the staging directory.
 

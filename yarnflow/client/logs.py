@@ -46,6 +46,9 @@ _APPLICATION_ID: Final = re.compile(r"application_\d+_\d+")
 _MASTER_FILES: Final = frozenset({"application.master.log", "application.driver.log"})
 
 
+Note = Callable[[str], None]
+
+
 class FileOfLogs(Protocol):
     """A file as :class:`LiveLogs` lists it."""
 
@@ -180,7 +183,7 @@ class ApplicationLogs:
     application: Application
     selection: str = ""
     lines: int | None = None
-    note: Callable[[str], None] = lambda text: None
+    note: Note = lambda text: None
     live: LiveLogs | None = None
     collected: Callable[[str, str, Mapping[str, str]], Iterator[CollectedLine]] = collected_lines
     sleep: Callable[[float], None] = time.sleep
@@ -410,6 +413,30 @@ class ApplicationLogs:
             f"(looked in {self._directories(user)[0]} and where older versions keep them): YARN collects "
             "them within seconds after the end, so try again; if they stay away, see the NodeManagers' logs"
         )
+
+
+def read_logs(
+    services: YarnServices, applications: Sequence[Application], selection: str, lines: int | None, note: Note
+) -> Iterator[LogPart]:
+    """What there is now of all of them, one after the other; the parameters are :class:`ApplicationLogs`'.
+
+    Raises
+    ------
+    YarnError
+        None of them has any; what is missing of some is noted.
+    """
+    found, failures = False, []
+    for application in applications:
+        try:
+            for part in ApplicationLogs(services, application, selection, lines, note).read():
+                found = True
+                yield part
+        except YarnError as error:
+            failures.append(error)
+    if failures and not found:
+        raise failures[0]
+    for failure in failures:
+        note(str(failure))
 
 
 def known_application(services: YarnServices, name: str) -> Application:

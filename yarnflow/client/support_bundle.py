@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from yarnflow import __version__
-from yarnflow.client.applications import connect_application, deployment_id_of
+from yarnflow.client.applications import connect_application, deployment_id_of, masters_of
 from yarnflow.client.checks import run_checks
 from yarnflow.client.doctor import checks_for
 from yarnflow.client.environment_check import REQUIRED
@@ -34,7 +34,6 @@ from yarnflow.config.secrets import HIDDEN, masked, masked_text
 from yarnflow.core.yarn import Application, DeploymentMode
 from yarnflow.errors import ConfigError, FileMissing, YarnflowError
 from yarnflow.staging.deployment import ApplicationDirectory
-from yarnflow.staging.layout import deployment_tag
 
 #: of each log file, from its end
 LOG_LINES: Final = 20_000
@@ -99,7 +98,7 @@ def write_bundle(
                 except YarnflowError as error:
                     missing[entry] = " ".join(str(error).split())
             note("logs")
-            for master in _masters(services, application):
+            for master in masters_of(services, application):
                 try:
                     for entry, text in _logs(services, master, missing):
                         add(entry, text)
@@ -205,18 +204,6 @@ def _versions() -> str:
         except metadata.PackageNotFoundError:
             lines.append(f"{name} is not installed")
     return "\n".join(lines) + "\n"
-
-
-def _masters(services: YarnServices, application: Application) -> list[Application]:
-    """The application, then the cluster's other ones: who led before, and standbys."""
-    try:
-        found = services.cluster.applications(
-            tag=deployment_tag(deployment_id_of(application)), user=application.user
-        )
-    except YarnflowError:
-        return [application]  # what goes in of it says why
-    others = (one for one in found if one.application_id != application.application_id)
-    return [application, *others]
 
 
 def _logs(
