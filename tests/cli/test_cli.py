@@ -19,7 +19,7 @@ from yarnflow.config.options.cluster import LOG_CONFIG_FILE
 from yarnflow.core.messages import ErrorInfo
 from yarnflow.core.states import JobStatus
 from yarnflow.entrypoint import cds
-from yarnflow.errors import DuplicateJob, InvalidTransition, JavaUnavailable
+from yarnflow.errors import ConfigError, DuplicateJob, InvalidTransition, JavaUnavailable
 from yarnflow.process.signals import ENDING
 
 S = JobStatus
@@ -361,3 +361,11 @@ def test_prepare_without_java_is_one_line(
     monkeypatch.setattr(cds, "find_java", find_java)
     assert main(["prepare"]) == JavaUnavailable.exit_code
     assert _errors(capsys) == ["error: no java; install 17 or newer"]
+
+
+def test_a_cluster_that_is_not_here_may_be_on_yarn(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["list", f"-Dio.tmp.dirs={tmp_path}"]) == ConfigError.exit_code
+    (line,) = _errors(capsys)
+    assert "no standalone cluster" in line and "-t yarn-per-job" in line
