@@ -146,8 +146,8 @@ def connect_remote(configuration: Configuration) -> RemoteCluster:
         raise ConfigError(
             f"there is no standalone cluster of this user on this machine (no {path}); start one with "
             f"`yarnflow jobmanager`, or copy the secret of another one here and set "
-            f"{security.CLUSTER_SECRET_FILE.key}; one on YARN is named by -t yarn-per-job and the job's id, or by "
-            "-Dyarn.application.id=…"
+            f"{security.CLUSTER_SECRET_FILE.key}; one on YARN is named by -t yarn-per-job and the job's id, "
+            "or by -Dyarn.application.id=…"
         )
     secret = read_secret(path).encode("ascii")
     timeout_ms = configuration.get(client.CLIENT_TIMEOUT_MS)
