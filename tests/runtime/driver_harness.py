@@ -53,8 +53,9 @@ class FakeClock:
 class FakeProgram:
     """Ends when told to."""
 
-    def __init__(self, fence: Callable[[], None]) -> None:
+    def __init__(self, fence: Callable[[], None], compiles_on_executors: bool = False) -> None:
         self.fence = fence
+        self.compiles_on_executors = compiles_on_executors
         self.orders: list[CheckpointOrder] = []
         #: while cleared orders take their time
         self.may_complete = threading.Event()
@@ -109,6 +110,10 @@ class FakeBackend:
         self.closed = False
         self.open_error: YarnflowError | None = None
         self.complete_error: YarnflowError | None = None
+        #: while cleared the session is not there
+        self.may_complete = threading.Event()
+        self.may_complete.set()
+        self.compiles_on_executors = False
         self.program_error: YarnflowError | None = None
         self.listener: Callable[[], None] | None = None
         self.made = threading.Condition()
@@ -126,6 +131,8 @@ class FakeBackend:
         return Attachment("spark://x", "app-1", ("-Da=b",), {"E": "1"})
 
     def complete(self) -> None:
+        assert threading.current_thread().name == MAIN
+        assert self.may_complete.wait(LIMIT_S)
         if self.complete_error is not None:
             raise self.complete_error
 
@@ -147,7 +154,7 @@ class FakeBackend:
         if self.program_error is not None:
             raise self.program_error
         with self.made:
-            self.programs.append(FakeProgram(fence))
+            self.programs.append(FakeProgram(fence, self.compiles_on_executors))
             self.made.notify_all()
         return self.programs[-1]
 

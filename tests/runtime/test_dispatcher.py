@@ -237,6 +237,24 @@ def test_a_cancel_that_cannot_be_written_down_is_not_begun() -> None:
     assert not bench.jobs[JOB].canceled
 
 
+def test_a_cancel_that_may_have_been_written_down_is_begun() -> None:
+    bench = Bench()
+    bench.submit()
+    bench.stores.graphs.error = ZooKeeperUnavailable("no answer")
+    with pytest.raises(ZooKeeperUnavailable):
+        bench.dispatcher.cancel_job(JOB)
+    assert bench.jobs[JOB].canceled
+
+
+def test_the_next_leader_cancels_the_jobs_of_a_cluster_that_was_to_shut_down() -> None:
+    before = Bench()
+    before.submit()
+    before.dispatcher.shut_down_cluster()
+    bench = Bench(stores=before.stores)
+    bench.dispatcher.recover()
+    assert bench.jobs[JOB].canceled
+
+
 def test_ended_jobs_are_kept_up_to_a_number() -> None:
     bench = Bench()
     for letter in "abcd":

@@ -61,6 +61,55 @@ def test_a_session_that_fails_when_executors_are_coming_ends_the_driver_as_well(
     assert harness.job_master.reports[-1].phase is DriverPhase.FAILED and harness.backend.closed
 
 
+def test_executors_can_come_before_the_session_is_there(harness: Harness) -> None:
+    harness.backend.may_complete.clear()
+    harness.start()
+    harness.job_master.wait(lambda: bool(harness.job_master.registrations))
+    assert "SESSION_UP" not in harness.job_master.registrations[0].milestones_ms
+    harness.deploy(1)
+    assert not harness.backend.programs
+    harness.backend.may_complete.set()
+    harness.backend.await_program(1)
+
+
+@pytest.mark.parametrize("end", ["cancel", "shut_down"])
+def test_a_job_can_end_before_the_session_is_there(harness: Harness, end: str) -> None:
+    harness.backend.may_complete.clear()
+    harness.start()
+    harness.job_master.wait(lambda: bool(harness.job_master.registrations))
+    harness.deploy(1)
+    getattr(harness.driver, end)()
+    harness.backend.may_complete.set()
+    if end == "cancel":
+        harness.job_master.await_phase(1, DriverPhase.CANCELED)
+    else:
+        assert harness.join() == 0
+    assert not any(program.started.is_set() for program in harness.backend.programs)
+
+
+def test_a_deployment_that_waits_for_the_session_is_told_to_a_new_leader(harness: Harness) -> None:
+    harness.backend.may_complete.clear()
+    harness.start()
+    harness.deploy(4)
+    assert harness.driver._registration().attempt == 4
+    harness.backend.may_complete.set()
+    harness.backend.await_program(1)
+
+
+def test_what_compiles_on_executors_waits_for_them(harness: Harness) -> None:
+    harness.backend.compiles_on_executors, harness.backend.executors = True, ()
+    harness.settings = replace(harness.settings, report_interval_ms=20, executor_timeout_ms=10**9)
+    harness.start()
+    harness.deploy(1)
+    harness.job_master.await_phase(1, DriverPhase.DEPLOYING)
+    with harness.backend.made:
+        assert harness.backend.made.wait_for(lambda: bool(harness.backend.programs), LIMIT_S)
+    program = harness.backend.programs[0]
+    assert not program.prepared.is_set()
+    harness.backend.executors = ("0", "1")
+    harness.backend.await_program(1)
+
+
 def test_deploy_run_finish(harness: Harness) -> None:
     """
     1. deployed → DEPLOYING

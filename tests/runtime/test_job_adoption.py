@@ -249,12 +249,28 @@ def test_a_job_that_failed_without_a_master() -> None:
 
 
 def test_cancel_before_the_driver_has_reported() -> None:
+    """It may be stopping already, as the master before has told it."""
     bench = reconciling()
     bench.master.cancel()
     bench.run()
+    assert bench.status is JobStatus.RECONCILING
+    bench.register(OLD, attempt=3)
+    assert (bench.status, bench.driver.cancels) == (JobStatus.CANCELLING, 1)
+    bench.adopted_driver, bench.attempt = OLD, 3
+    bench.report(DriverPhase.CANCELED, "4", batch=9)
     assert bench.status is JobStatus.CANCELED
-    assert bench.stores.lease_table.revoked == [OLD]
+    assert bench.stores.lease_table.revoked == []
     assert bench.slots.released == [JOB]
+
+
+def test_cancel_of_a_driver_that_never_reports() -> None:
+    bench = reconciling()
+    bench.master.cancel()
+    bench.run()
+    bench.stores.lease_table.expire(JOB)
+    bench.run().run(1_000)
+    assert bench.status is JobStatus.CANCELED
+    assert bench.slots.released == [JOB] and bench.launcher.assignments == []
 
 
 def test_cancel_before_it_is_known_what_runs() -> None:
@@ -267,8 +283,9 @@ def test_cancel_before_it_is_known_what_runs() -> None:
     assert bench.status is JobStatus.INITIALIZING
     held.lease_table.error = None
     bench.run(1_000)
-    assert bench.status is JobStatus.CANCELED
-    assert held.lease_table.revoked == [OLD]
+    assert bench.status is JobStatus.RECONCILING
+    bench.register(OLD, attempt=3)
+    assert bench.driver.cancels == 1
 
 
 def test_a_job_lives_on_although_its_master_never_saw_a_commit() -> None:

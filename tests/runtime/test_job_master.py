@@ -147,14 +147,6 @@ def test_the_next_driver_starts_during_the_restart_delay_and_is_deployed_after_i
     assert [deployment.attempt for deployment in deployments] == [1, 2]
 
 
-def test_a_leader_in_doubt_hurries_no_driver() -> None:
-    bench = Bench().running()
-    bench.master.suspended()
-    bench.launcher.end(bench.driver_id, -9)
-    bench.run()
-    assert len(bench.launcher.assignments) == 1
-
-
 def test_a_driver_that_ends_before_it_worked_is_not_hurried() -> None:
     bench = Bench().running()
     for launched in (2, 2):

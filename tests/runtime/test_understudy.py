@@ -294,12 +294,27 @@ def test_it_steps_in_when_the_jobs_task_manager_is_lost() -> None:
     stranded(bench)
 
 
-def test_a_leader_in_doubt_drops_no_driver_for_it() -> None:
+@pytest.mark.parametrize("then", ["nothing", "executor", "task manager"])
+def test_it_steps_in_when_the_driver_is_the_first_to_know(then: str) -> None:
+    """It reports every second, and a TaskManager that is silent is waited for longer."""
     bench = Stage().ready()
-    bench.master.suspended()
-    bench.master.executor_exited(ExecutorExited(JOB, bench.drivers[0], ExecutorId("0"), TM1, -9, ""))
+    bench.says(bench.drivers[0], DriverPhase.RUNNING, "")
+    if then == "executor":
+        bench.master.executor_exited(ExecutorExited(JOB, bench.drivers[0], ExecutorId("0"), TM1, -9, ""))
+    elif then == "task manager":
+        bench.master.task_manager_lost(TM1, "gone")
+    bench.run().run(300)
+    assert bench.attempts(bench.drivers[1]) == [2]
+    assert bench.launcher.killed == [bench.drivers[0]]
+    assert bench.task_manager(TM2).stopped == [], "its executor was ended"
+    assert bench.details.restarts == 1
+
+
+def test_it_steps_in_when_the_last_slot_is_lost() -> None:
+    bench = Stage().ready()
+    bench.master.slot_lost(AllocationId("alloc-1"), "freed")
     bench.run()
-    assert bench.launcher.killed == [] and bench.attempts(bench.drivers[1]) == []
+    assert bench.attempts(bench.drivers[1]) == [2], "it waits for a restart delay"
 
 
 @pytest.mark.parametrize("restart, rehearsed", [("none", True), ("fixed-delay", False)])

@@ -51,6 +51,11 @@ def command(
         else:
             named = application.application_id == name
             applications = [application] if named else masters_of(services, application)
+            if container.startswith("container_"):
+                # container_<cluster>_<application>_…, perhaps with an epoch before
+                applications = [
+                    one for one in applications if one.application_id[len("application") :] + "_" in container
+                ] or [application]
             parts = read_logs(services, applications, container, lines, note)
         before = ("", "")
         for part in parts:

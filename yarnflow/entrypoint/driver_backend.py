@@ -109,7 +109,7 @@ class SparkBackend:
         self._closed = threading.Event()
 
     def open(self, assignment: DriverAssignment) -> Attachment:
-        """Bring the session up; see :class:`~yarnflow.runtime.driver_services.DriverBackend`."""
+        """Bring the SparkContext up; see :class:`~yarnflow.runtime.driver_services.DriverBackend`."""
         self._configuration = self._configuration.with_values(assignment.configuration, "job")
         secret = spark_secret(self._cluster_secret, assignment.job_id)
         Path(assignment.work_dir).mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -247,6 +247,10 @@ class _Watched:
         self._program = program
         self._session = session
         self._jvm = jvm
+
+    @property
+    def compiles_on_executors(self) -> bool:
+        return self._program.compiles_on_executors
 
     def prepare(self) -> None:
         try:

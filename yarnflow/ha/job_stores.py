@@ -61,20 +61,24 @@ class ZooKeeperJobGraphs:
 
     def mark_canceled(self, job_id: JobId) -> None:
         """Have the next leader cancel the job, should this one not come to it."""
-        node = f"{self._zookeeper.ensure('jobs', job_id)}/{CANCELED}"
         pointer = self._bodies.node(job_id)
+        node = self._zookeeper.path("jobs", job_id, CANCELED)
 
         def fill(transaction: TransactionRequest) -> None:
             # a job that has just ended must leave nothing behind; any version
             transaction.check(pointer, -1)
             transaction.create(node, b"")
 
-        try:
-            self._zookeeper.commit(f"cancel job {job_id}", self._fence().epoch, fill)
-        except NodeExistsError:
-            pass
-        except NoNodeError:
-            self._sweep()
+        while self._bodies.has(job_id):
+            self._zookeeper.ensure("jobs", job_id)
+            try:
+                self._zookeeper.commit(f"cancel job {job_id}", self._fence().epoch, fill)
+                return
+            except NodeExistsError:
+                return
+            except NoNodeError:
+                continue  # it has just ended, or a driver that left has taken the job's node along
+        self._sweep()
 
     def is_canceled(self, job_id: JobId) -> bool:
         """Whether somebody wanted the job's end under this leader or an earlier one."""

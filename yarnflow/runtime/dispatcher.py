@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Protocol
 
 from yarnflow import __version__
@@ -32,6 +32,7 @@ from yarnflow.errors import (
     CheckpointError,
     JobError,
     JobNotFound,
+    LeadershipLost,
     RpcTimeout,
     SlotUnavailable,
     YarnflowError,
@@ -127,6 +128,8 @@ class Dispatcher(JobRouter):
         self._faults = faults
         #: why no further job is accepted; empty = jobs are welcome
         self._closed = ""
+        #: jobs that were about to be accepted are canceled as the others
+        self._shutting_down = False
 
     # --- DispatcherGateway ---
 
@@ -177,8 +180,10 @@ class Dispatcher(JobRouter):
             No such job.
         JobError
             The job has ended already.
-        LeadershipLost, HaError
-            That it shall end could not be written down.
+        LeadershipLost
+            Another master leads.
+        HaError
+            It begins, but may not have been written down: the next leader might not know.
         """
         self._mailbox.assert_may_run()
         endpoint = self._live.get(job_id)
@@ -187,8 +192,7 @@ class Dispatcher(JobRouter):
             if status is JobStatus.CANCELED:
                 return
             raise JobError(f"job {job_id} is {status.value} already; there is nothing to cancel")
-        self._archive.cancel(job_id)
-        endpoint.cancel()
+        self._cancel([job_id], endpoint.cancel)
 
     def cluster_overview(self) -> ClusterOverview:
         """Counts for ``GET /overview``."""
@@ -206,9 +210,9 @@ class Dispatcher(JobRouter):
         )
 
     def shut_down_cluster(self) -> None:
-        """Cancel every job, then end the process."""
+        """Cancel every job as :meth:`cancel_job`, then end the process."""
         self._mailbox.assert_may_run()
-        self._mailbox.post(self._shut_down)
+        self._cancel(self._live, lambda: self._mailbox.post(self._shut_down))
 
     def trigger_checkpoint(self, job_id: JobId, request: CheckpointRequest) -> None:
         """Begin a checkpoint or savepoint of a live job.
@@ -300,6 +304,19 @@ class Dispatcher(JobRouter):
             self._mailbox, lambda: self._archive.ended(details), lambda _none: shown(), failed, Work.STORAGE
         )
 
+    def _cancel(self, job_ids: Iterable[JobId], begin: Callable[[], None]) -> None:
+        """Write down that jobs shall end, then begin with it."""
+        try:
+            for job_id in job_ids:
+                self._archive.cancel(job_id)
+        except LeadershipLost:
+            raise
+        except YarnflowError:
+            # it may have been written down all the same, and must not come true at some later time
+            begin()
+            raise
+        begin()
+
     # --- submission, in the caller's thread ---
 
     def _submit(self, submission: JobSubmission) -> JobSubmitted:
@@ -380,6 +397,8 @@ class Dispatcher(JobRouter):
         if not recovered:
             logger.info("Received job %s (%s).", submission.name, job_id)
         endpoint.start()
+        if self._shutting_down:
+            endpoint.cancel()
         self._keys[job_id] = submission.job_key  # on the board by now: whoever waits for its end looks there
         if self._outlook:
             endpoint.resources_wait(self._outlook)
@@ -479,6 +498,7 @@ class Dispatcher(JobRouter):
         self._end_process_if_idle()
 
     def _shut_down(self) -> None:
+        self._shutting_down = True
         self._close("the cluster is shutting down; submit to another one")
         for endpoint in self._live.values():
             endpoint.cancel()

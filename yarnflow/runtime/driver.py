@@ -179,7 +179,7 @@ class Driver:
     # --- main thread ---
 
     def run(self, address: str) -> int:
-        """Open the session, register, and serve deployments until told to leave.
+        """Register as soon as executors can dial in, and serve deployments until told to leave.
 
         Parameters
         ----------
@@ -276,6 +276,8 @@ class Driver:
                 program = self._backend.program(self._assignment, deployment, self._lease.check)
                 with self._changed:
                     self._program = program
+                if program.compiles_on_executors:
+                    self._await_executors(deployment)
                 if not self._interrupted():
                     program.prepare()
                 # all of them: state stays where the first batch has put it
@@ -396,7 +398,8 @@ class Driver:
 
     def _registration(self) -> DriverRegistration:
         with self._changed:
-            attempt = self._attempt
+            # one that waits for the session is as good as running: nobody else may run it
+            attempt = self._attempt if self._next is None else self._next.attempt
         return DriverRegistration(
             job_id=self._assignment.job_id,
             driver_id=self._assignment.driver_id,

@@ -19,8 +19,12 @@ REHEARSED: Final = "REHEARSED"
 class RunningProgram(Protocol):
     """One run of the job.  Made, started and awaited by the main thread."""
 
+    @property
+    def compiles_on_executors(self) -> bool:
+        """Whether :meth:`prepare` would wait for executors, and could then not be stopped."""
+
     def prepare(self) -> None:
-        """Compile, as far as that can be done while executors are still coming."""
+        """Compile, as far as that can be done before the start."""
 
     def start(self) -> None:
         """Start what :meth:`prepare` has compiled; the main of a script is run by ``await_end`` only."""

@@ -17,13 +17,11 @@ from yarnflow.core.restart import RestartDecision, RestartState, RestartStrategy
 from yarnflow.errors import (
     ERRORS_BY_CODE,
     DriverLost,
-    ExecutorLost,
     LeaseLost,
     SavepointInvalid,
     SavepointNotFound,
     StateDrained,
     StateIncompatible,
-    TaskManagerLost,
     YarnflowError,
     ZooKeeperUnavailable,
 )
@@ -70,10 +68,11 @@ class FailurePolicy:
             Whoever saw it knows that a restart is no use.
         """
         decision = self._strategy.on_failure(self._state, self._clock.now_ms(), self._jitter())
-        self._state = decision.state
         never_worked = not self.has_committed and not _may_pass(error)
         if final or never_worked or error.code in _STATE_UNUSABLE or not decision.can_restart:
             return None
+        # not before: who goes on without a restart has not had one
+        self._state = decision.state
         return decision
 
 
@@ -83,8 +82,8 @@ def error_info(error: YarnflowError) -> ErrorInfo:
 
 
 def is_loss(error: ErrorInfo) -> bool:
-    """Whether processes of the job were lost, rather than that what runs in them failed."""
-    return error.code in (DriverLost.code, ExecutorLost.code, LeaseLost.code, TaskManagerLost.code)
+    """Whether a driver was lost, rather than that what runs in it failed."""
+    return error.code in (DriverLost.code, LeaseLost.code)
 
 
 def is_outage(error: ErrorInfo) -> bool:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 
 from yarnflow.core.executor_pool import ExecutorPool
 from yarnflow.core.ids import AllocationId, DriverId, ExecutorId, TaskManagerId
-from yarnflow.core.messages import DriverRegistration, ErrorInfo, ExecutorExited, JobSubmission, SlotOffer
+from yarnflow.core.messages import DriverRegistration, ExecutorExited, JobSubmission, SlotOffer
 from yarnflow.core.states import JobStatus, RestartLevel
 from yarnflow.errors import ExecutorLost, SlotUnavailable, TaskManagerLost, YarnflowError
 from yarnflow.runtime.driver_link import DriverLink
@@ -44,6 +44,9 @@ class JobResources:
         Something may have become possible.
     on_failed : callable
         ``(error, location, final)``: the job cannot go on as it does; final = no restart helps.
+    on_stranded : callable
+        ``(error, location)``: the job has no executor and its understudy is complete; returns whether
+        that goes on.
     recovered : bool
         Some of the slots may be those of a job that runs.
     """
@@ -215,7 +218,10 @@ class JobResources:
     def confirm_running(self) -> None:
         """The queries are active: executions whose executor is there are running."""
         self._record.running_on({r.task_manager_id for r in self.pool.records if r.registered})
-        self._check_still_running(error_info(ExecutorLost("no executor is registered with the driver")))
+        # the driver may know it before their TaskManagers say so
+        error = ExecutorLost("no executor is registered with the driver")
+        if self._stranded and not self._goes_on_elsewhere(error, ""):
+            self._record.interrupted(error_info(error))
 
     def _executor_gone(self, executor_id: ExecutorId, reason: str) -> None:
         record = self._fleet.forget(executor_id)
@@ -236,23 +242,23 @@ class JobResources:
         self._on_failed(error, task_manager_id, False)
 
     def _lost(self, task_manager_id: TaskManagerId, error: YarnflowError) -> None:
-        """Some executors are gone; Spark reruns their tasks elsewhere, or waits for new executors.
-
-        Where it would have to wait, an understudy that is complete is quicker.
-        """
-        running = self._record.status is JobStatus.RUNNING
-        if running and not self.pool.any_registered and self.understudy.complete:
-            if self._on_stranded(error, task_manager_id):
-                return
+        """Some executors are gone; Spark reruns their tasks elsewhere, or waits for new executors."""
+        if self._goes_on_elsewhere(error, task_manager_id):
+            return
         info = error_info(error)
         logger.warning("%s; Spark goes on with what is left, and gets others.", error)
         self._record.failure(info, task_manager_id, RestartLevel.TASKS, recovered=True)
         if self._record.wants_executors:
             self._record.lost_on(task_manager_id, info)
-        self._check_still_running(info)
+        if self._stranded:
+            self._record.interrupted(info)
         self._record.publish()
 
-    def _check_still_running(self, reason: ErrorInfo) -> None:
+    @property
+    def _stranded(self) -> bool:
         """A job whose query has no executor is not RUNNING, whatever its driver says."""
-        if self._record.status is JobStatus.RUNNING and not self.pool.any_registered:
-            self._record.interrupted(reason)
+        return self._record.status is JobStatus.RUNNING and not self.pool.any_registered
+
+    def _goes_on_elsewhere(self, error: YarnflowError, location: str) -> bool:
+        """Whether the understudy has stepped in: it is quicker than executors that are still to start."""
+        return self._stranded and self.understudy.complete and self._on_stranded(error, location)

@@ -233,7 +233,9 @@ class JobScheduler:
         """
         driver_id = registration.driver_id
         strange = self._settings.understudy and not registration.attempt and not self.is_wanted(driver_id)
-        if not (strange and self._recovered) or self._ended or self.record.status.terminal:
+        if not (strange and self._recovered) or self._cancel_wanted or self._ended:
+            return False
+        if self.record.status.terminal:
             return False
         if self.driver.exists or not self.record.wants_executors:
             # too late if the job is about to start executors in place of its own
@@ -259,6 +261,11 @@ class JobScheduler:
             outage = self._in_doubt or self._now_ms() < self._doubtful_until_ms
             error = LeaseLost(reason) if outage else DriverLost(reason)
             self._fail(error, driver_id, RestartLevel.DRIVER)
+            return
+        if self._cancel_wanted:
+            self.resources.drop_driver()
+            self.record.cancelling()
+            self._all_stopped()
             return
         error = DriverLost(f"{reason}; another driver goes on from the last commit")
         logger.warning("Job %s: %s", self._submission.name, error)
@@ -339,6 +346,8 @@ class JobScheduler:
             self.resources.slots.deployed()
         elif self.record.status is JobStatus.RECONCILING:
             self._all_offered()  # it never ran: what it needs must be found first
+        if self._cancel_wanted:
+            self.cancel()
         self._advance()
 
     def report(self, report: DriverReport) -> None:
@@ -475,8 +484,6 @@ class JobScheduler:
 
         It counts as a restart: what an executor dies of it may die of on every driver.
         """
-        if self._in_doubt:  # the driver, which lives, may be another leader's by now
-            return False
         info = error_info(error)
         decision = self._policy.decide(info)
         if decision is None:
@@ -484,7 +491,7 @@ class JobScheduler:
         logger.warning("Job %s: %s; its understudy goes on.", self._submission.name, error)
         if decision.counted:
             self.record.restarted()
-        self._restart_after(info, location, RestartLevel.DRIVER, decision.delay_ms)
+        self._restart_after(info, location, RestartLevel.DRIVER, 0)
         return True
 
     def _restart_after(self, error: ErrorInfo, location: str, level: RestartLevel, delay_ms: int) -> None:
@@ -498,7 +505,7 @@ class JobScheduler:
             self.resources.drop_driver()
             if self.resources.step_in() and is_loss(error):
                 delay_ms = 0
-            elif worked and not self.driver.exists and not self._in_doubt:
+            elif worked and not self.driver.exists:
                 # it takes longer to come than most delays last; one that cannot even start is not hurried
                 self._launch_driver()
         self._all_offered()
@@ -527,7 +534,9 @@ class JobScheduler:
         """Begin to cancel."""
         if self.record.status.terminal or self.record.status is JobStatus.CANCELLING:
             return
-        if self.adoption.pending:
+        unheard = self.driver.adopted and self.driver.registration is None
+        if self.adoption.pending or unheard:
+            # what runs is to end in good order, and may be about to already
             self._cancel_wanted = True
             return
         self.record.cancelling()

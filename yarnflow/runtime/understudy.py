@@ -128,7 +128,9 @@ class Understudy:
     @property
     def complete(self) -> bool:
         """It could go on at once: driver and executors are there, and warm."""
-        return self._asked and not self.waiting_for
+        return (
+            self.ready and not self._pool.missing and self._fleet.pool.all_registered and self._rehearsed
+        )
 
     @property
     def next_number(self) -> int:

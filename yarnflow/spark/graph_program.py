@@ -18,13 +18,14 @@ from yarnflow.config.options.job import MICRO_BATCH_INTERVAL_MS
 from yarnflow.core.checkpoint_messages import CheckpointOrder, CheckpointOutcome
 from yarnflow.errors import InternalError, YarnflowError
 from yarnflow.graph.job_graph import JobGraph
-from yarnflow.graph.operators import KeyedReduce
+from yarnflow.graph.operators import FileSource, KeyedReduce
 from yarnflow.graph.state_shape import shape_of
 from yarnflow.spark.checkpoint_job import Fence, JobIdentity, no_fence
 from yarnflow.spark.graph_checkpoints import GraphCheckpoints
 from yarnflow.spark.query_groups import GraphIndex, query_groups
 from yarnflow.spark.query_run import QueryRun
 from yarnflow.spark.savepoint_writer import SavepointWriter
+from yarnflow.spark.sources import infers_schema
 from yarnflow.spark.stateful import use_rocksdb
 from yarnflow.spark.user_errors import map_spark_error
 
@@ -75,6 +76,14 @@ class GraphProgram:
             spark, job or JobIdentity.nobody(), self._directory, shape_of(graph), fence
         )
         self._checkpoints = GraphCheckpoints(spark, writer, self._stopped)
+
+    @property
+    def compiles_on_executors(self) -> bool:
+        """Spark finds out the schema of files by a job."""
+        return any(
+            isinstance(node.operator, FileSource) and infers_schema(node.operator)
+            for node in self._graph.nodes
+        )
 
     def prepare(self) -> None:
         """Translate the whole graph.

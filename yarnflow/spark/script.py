@@ -100,6 +100,7 @@ class ScriptProgram:
             self._canceled,
         )
         self._lock = threading.Lock()
+        self._main_begun = False
         self._main_runs = False
         self._main_ended = threading.Event()
 
@@ -107,6 +108,11 @@ class ScriptProgram:
     def path(self) -> Path:
         """The program's file in this driver."""
         return self._directory / self._argv[0]
+
+    @property
+    def compiles_on_executors(self) -> bool:
+        """Nothing of a script does; its main begins when they are there."""
+        return False
 
     def prepare(self) -> None:
         """Write the files and check the program's syntax."""
@@ -141,6 +147,8 @@ class ScriptProgram:
             A query failed.
         """
         code = self._compile()
+        with self._lock:
+            self._main_begun = True
         with (
             _program_environment(self._argv, self.path),
             _kept_session(self._spark, self._queries, self._fence),
@@ -194,7 +202,9 @@ class ScriptProgram:
         self._begin_to_stop()
         self._queries.stop()
         self._cancel_jobs()
-        if not self._main_ended.wait(_GRACE_S):
+        with self._lock:
+            begun = self._main_begun
+        if begun and not self._main_ended.wait(_GRACE_S):
             with self._lock:
                 if self._main_runs:
                     # what Ctrl-C does in a terminal: ends sleeps and waits wherever main is

@@ -32,6 +32,11 @@ _ONE_FILE_GLOB = "[{}]"
 SOURCES_DIRECTORY: Final = "sources"
 
 
+def infers_schema(source: FileSource) -> bool:
+    """Whether the files themselves say what is in them, which takes a Spark job."""
+    return source.format != "text" and not is_typed(source.schema)
+
+
 class Sources:
     """Makes a streaming DataFrame of a source node.
 
@@ -111,7 +116,7 @@ class Sources:
         where = f"file source {source.path}"
         if source.format == "text":
             return StructType().add("value", "string")
-        if is_typed(source.schema):
+        if not infers_schema(source):
             return to_struct_type(source.schema, where)
         try:
             found = self._spark.read.format(source.format).options(**source.options).load(source.path).schema
