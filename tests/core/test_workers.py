@@ -297,6 +297,23 @@ def test_nothing_is_asked_for_while_workers_are_about_to_register() -> None:
     assert books.plan(Demand(more=2), 50)[1] == (RequestWorkers(2),)
 
 
+def test_what_an_earlier_leader_got_is_not_given_back_before_jobs_could_claim_it() -> None:
+    """Its provider lives on beside the new leader, which has never asked for anything."""
+    books = Workers(POLICY).patient(50).provider_state(ProviderState(0, "", ("w",)), 1)
+    books, effects = books.plan(Demand(), 1)
+    assert effects == (), "its executor may be what the job goes on with"
+    assert books.deadline_ms(Demand(), 51) == 150
+    books = books.registered("w", tm("w"), 2)
+    books, effects = books.plan(idle("w", since_ms=2), 3)
+    assert effects == () and books.may_register("w")
+    assert [type(effect) for effect in books.plan(idle("w", since_ms=2), 150)[1]] == [ReleaseWorker]
+
+
+def test_what_an_earlier_leader_got_is_given_back_when_nobody_claims_it() -> None:
+    books = Workers(POLICY).patient(50).provider_state(ProviderState(0, "", ("w",)), 1)
+    assert [type(effect) for effect in books.plan(Demand(), 150)[1]] == [ReleaseWorker]
+
+
 # --- all interleavings ------------------------------------------------------
 
 JOBS = (JobId("j" * 32), JobId("k" * 32))

@@ -174,6 +174,8 @@ class Workers:
     failures: tuple[int, ...] = ()
     last_failure: str = ""
     paused_until_ms: int = 0
+    #: until then workers may be those of an earlier leader
+    inherits_until_ms: int = 0
     #: the provider's word on the open requests
     outlook: str = ""
 
@@ -185,8 +187,16 @@ class Workers:
         )
 
     def patient(self, until_ms: int) -> Workers:
-        """Ask for nothing before that time: TaskManagers of an earlier leader are about to register."""
-        return replace(self, paused_until_ms=max(self.paused_until_ms, until_ms))
+        """Ask for nothing before that time: TaskManagers of an earlier leader are about to register.
+
+        None that is there already is given back before the idle time is over as well: it may have what
+        a job needs, of which nothing is known yet.
+        """
+        return replace(
+            self,
+            paused_until_ms=max(self.paused_until_ms, until_ms),
+            inherits_until_ms=until_ms + self.policy.idle_timeout_ms,
+        )
 
     # --- reading ------------------------------------------------------------
 
@@ -223,6 +233,7 @@ class Workers:
         times = [
             self.reserved_until_ms,
             self.paused_until_ms,
+            self.inherits_until_ms,
             *([self.cancel_since_ms + CANCEL_ANSWER_TIMEOUT_MS] if self.canceling else []),
             *(since_ms + policy.idle_timeout_ms for since_ms in demand.idle.values()),
             *(failed_ms + FAILURE_WINDOW_MS for failed_ms in self.failures[-1:]),
@@ -279,7 +290,7 @@ class Workers:
                 WorkerState.REGISTERED,
                 at_ms,
                 task_manager_id,
-                fresh=not foreign,
+                fresh=not foreign and at_ms >= self.inherits_until_ms,
                 foreign=foreign,
             )
         )
@@ -402,7 +413,12 @@ class Workers:
         if may_be_withdrawn and not self.canceling:
             books = replace(self, canceling=may_be_withdrawn, cancel_since_ms=at_ms)
             effects += (CancelRequests(may_be_withdrawn),)
-        granted = [worker for worker in self.workers.values() if worker.state is WorkerState.GRANTED]
+        inherits = at_ms < self.inherits_until_ms
+        granted = [
+            worker
+            for worker in self.workers.values()
+            if worker.state is WorkerState.GRANTED and not inherits
+        ]
         granted.sort(key=lambda worker: -worker.since_ms)
         for worker in granted[: max(surplus - may_be_withdrawn, 0)]:
             books, more = books._release(worker, at_ms, "it is not needed any more")
