@@ -98,9 +98,7 @@ def measure(cluster: HaCluster, job_id: str, fault: str) -> dict[str, float]:
     look: Look = lambda: commits_below(  # noqa: E731
         cluster.hadoop.hdfs.client, f"/tests/{cluster.cluster_id}/checkpoints/{job_id}"
     )
-    # a spare driver that is being prepared takes the processor, and would not be ready
-    wait_until(lambda: not info(cluster, job_id)["waiting_for"], "everything to be ready", 240)
-    await_more(look, WATCHED, QUERIES)
+    await_steady(cluster, job_id, look)
     before = look()
     usual_s = statistics.median(gaps_s(before, before[-1].at_ms - 20_000))
     had = newest(before)
@@ -134,6 +132,23 @@ def measure(cluster: HaCluster, job_id: str, fault: str) -> dict[str, float]:
     seen["usual_gap_s"] = usual_s
     seen["gap_ratio"] = seen["largest_gap_s"] / usual_s
     return seen
+
+
+def await_steady(cluster: HaCluster, job_id: str, look: Look) -> None:
+    """Until the job has committed for a while with everything ready.
+
+    A spare driver that is being prepared takes the processor, and would not be there in time; it may
+    be wanted anew when a master has come back.
+    """
+
+    def steady() -> bool:
+        if info(cluster, job_id)["waiting_for"]:
+            await_more(look, 1, QUERIES)  # between two looks, which take the processor, too
+            return False
+        await_more(look, WATCHED, QUERIES)
+        return not info(cluster, job_id)["waiting_for"]
+
+    wait_until(steady, "everything to be ready", 300)
 
 
 def now_ms() -> int:

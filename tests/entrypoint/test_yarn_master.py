@@ -44,6 +44,9 @@ class FakeCluster:
     def start_spare_driver(self, memory_mib: int) -> None:
         self.steps.append("spare")
 
+    def keep_spare_driver(self, memory_mib: int) -> None:
+        self.steps.append("spare")
+
     def start_job_manager(self) -> None:
         self.steps.append("jobmanager")
 

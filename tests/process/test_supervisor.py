@@ -15,7 +15,7 @@ from yarnflow.errors import ResourceError
 from yarnflow.process.cluster import ClusterSupervisor
 from yarnflow.process.commands import ProcessCommands
 from yarnflow.process.dirs import open_cluster_directory
-from yarnflow.process.pools import CANNOT_START_STATUS, DriverPool, WorkerPool
+from yarnflow.process.pools import CANNOT_START_STATUS, SPARE_AFTER_S, DriverPool, WorkerPool
 from yarnflow.process.spawn import ProcessSpec
 from yarnflow.process.supervisor import NEVER, Child, RestartPolicy, Supervisor
 
@@ -210,6 +210,23 @@ def test_spare_with_fitting_memory_takes_the_assignment(world: World) -> None:
     world.children[0].end(3)
     assert exits == [("d1", 3, "tail of driver-1")]
     assert pool.running() == []
+
+
+def test_the_next_spare_waits_until_the_driver_is_up(world: World) -> None:
+    now_s = 100.0
+    commands = ProcessCommands(Path("/c"), Path("/c/conf.json"), Path("/c/secret"), "python")
+    pool = DriverPool(
+        world.supervisor, commands, Path("/c/logs"), lambda *_exit: None, now_s=lambda: now_s
+    )
+    pool.keep_spare(1600)
+    assert len(world.children) == 1, "no driver could be disturbed"
+    pool.launch(_assignment("d1"), 1600)
+    now_s += SPARE_AFTER_S - 1
+    pool.keep_spare(1600)
+    assert len(world.children) == 1
+    now_s += 1
+    pool.keep_spare(1600)
+    assert len(world.children) == 2
 
 
 def test_spare_of_other_memory_makes_room(world: World) -> None:

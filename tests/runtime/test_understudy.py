@@ -54,6 +54,8 @@ class Stage(Bench):
     def says(self, driver_id: DriverId, phase: DriverPhase, executors: str = "", **more: object) -> Stage:
         if phase is DriverPhase.IDLE:
             more = {"milestones_ms": {REHEARSED: 1}, **more}
+        elif phase is DriverPhase.RUNNING:
+            more = {"queries": (QueryProgress("q", batch_id=0),), **more}
         report = DriverReport(
             JOB,
             driver_id,
@@ -155,6 +157,36 @@ def test_it_is_not_started_beside_a_job_that_starts() -> None:
     assert len(bench.drivers) == 1, "its first batches need the processors"
     bench.seconds(1)
     assert len(bench.drivers) == 2
+
+
+@pytest.mark.parametrize("queries", [(), (QueryProgress("q", batch_id=4), QueryProgress("r"))])
+def test_it_is_not_started_before_the_job_has_committed(queries: tuple[QueryProgress, ...]) -> None:
+    bench = Stage().start()
+    bench.offer(TM1, 2)
+    assert bench.offer(TM2, 2) == 2
+    bench.register()
+    bench.says(bench.drivers[0], DriverPhase.RUNNING, "0", queries=queries)
+    bench.seconds(29)
+    assert len(bench.drivers) == 1
+    bench.seconds(1)
+    assert len(bench.drivers) == 2, "perhaps there is no input"
+
+
+def test_it_moves_when_another_master_could_have_it() -> None:
+    bench = Stage().ready()
+    _, first = bench.drivers
+    bench.launcher.misplaced_ids.add(first)
+    bench.seconds(1)
+    assert bench.launcher.killed == [first]
+    assert bench.details.waiting_for == "the understudy's driver"
+    bench.seconds(1, first)
+    second = bench.drivers[2]
+    bench.register(second)
+    bench.says(second, DriverPhase.IDLE, "2", milestones_ms={})
+    assert bench.details.waiting_for == "the understudy's rehearsal", "it has not been warm, ever"
+    bench.says(second, DriverPhase.IDLE, "2")
+    assert bench.details.waiting_for == ""
+    assert bench.status is JobStatus.RUNNING
 
 
 def test_it_has_everything_but_a_deployment() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 from tests.runtime.driver_harness import ASSIGNMENT, LIMIT_S
+from yarnflow.core.ids import DriverId
 from yarnflow.core.messages import DriverAssignment
 from yarnflow.errors import LeadershipLost, RpcTimeout
 from yarnflow.runtime.understudy_launcher import (
@@ -22,6 +23,10 @@ class Own(FakeDriverLauncher):
     def __init__(self) -> None:
         super().__init__()
         self.asked = threading.Event()
+        self.running: set[DriverId] = set()
+
+    def runs(self, driver_id: DriverId) -> bool:
+        return driver_id in self.running
 
     def launch(self, assignment: DriverAssignment, memory_mib: int) -> None:
         super().launch(assignment, memory_mib)
@@ -96,6 +101,54 @@ def test_but_not_without_end() -> None:
     place = Place()
     place.clock.advance(STANDBY_PATIENCE_MS)
     assert not place.launcher.awaits_standby()
+
+
+def _moves(place: Place, driver_id: str = ASSIGNMENT.driver_id) -> bool:
+    return place.launcher.misplaced(DriverId(driver_id), DriverId("the-jobs"))
+
+
+def _kept_here(expected: bool = False, **masters: Recorded) -> Place:
+    place = Place(expected, **masters)
+    place.own.running.add(DriverId("the-jobs"))
+    place.launcher.launch(ASSIGNMENT, 1000)
+    assert place.own.asked.wait(LIMIT_S)
+    place.own.running.add(ASSIGNMENT.driver_id)
+    return place
+
+
+def test_it_moves_when_a_standby_comes() -> None:
+    place = _kept_here()
+    assert not _moves(place), "where to?"
+    place.standbys = ("second",)
+    assert _moves(place)
+
+
+def test_it_stays_where_the_jobs_driver_is_not() -> None:
+    place = _kept_here()
+    place.standbys = ("second",)
+    place.own.running.remove(DriverId("the-jobs"))
+    assert not _moves(place)
+
+
+def test_it_stays_where_it_is_when_that_is_another_master() -> None:
+    place = Place(first=Recorded())
+    place.own.running.add(DriverId("the-jobs"))
+    assert not _moves(place)
+
+
+def test_it_does_not_go_to_and_fro_between_masters_that_refuse_it() -> None:
+    place = _kept_here(first=Recorded(LeadershipLost("no")))
+    assert not _moves(place)
+    place.standbys = ("first", "second")
+    assert _moves(place)
+
+
+def test_it_moves_when_the_standbys_task_managers_have_had_their_time() -> None:
+    place = _kept_here(expected=True)
+    place.standbys = ("second",)
+    assert not _moves(place)
+    place.clock.advance(STANDBY_SETTLES_MS)
+    assert _moves(place)
 
 
 def test_nobody_is_waited_for_where_none_comes_by_itself() -> None:

@@ -121,7 +121,7 @@ def _run_master(configuration: Configuration, say: Say, stop: threading.Event) -
             say(f"JobManager serves at {address} (pid {os.getpid()}); logs: {directory.logs}")
             while not stop.wait(_SPARE_INTERVAL_S):
                 if configuration.get(ha_options.STANDBY_MODE) != "cold":
-                    supervisor.start_spare_driver(configuration.get(memory.DRIVER_PROCESS_SIZE_MIB))
+                    supervisor.keep_spare_driver(configuration.get(memory.DRIVER_PROCESS_SIZE_MIB))
         finally:
             supervisor.stop(STOP_GRACE_S)
             directory.jobmanager_file.unlink(missing_ok=True)

@@ -321,7 +321,7 @@ class YarnMaster:
         if not wanted or self._cluster is None:
             return
         if len(self._cluster.drivers.running()) < deployment.drivers + deployment.spare_drivers:
-            self._cluster.start_spare_driver(self._driver_mib)
+            self._cluster.keep_spare_driver(self._driver_mib)
 
     # --- while it runs -------------------------------------------------------
 

@@ -237,6 +237,10 @@ class ClusterSupervisor:
         """Start a warm spare driver."""
         self.drivers.start_spare(memory_mib)
 
+    def keep_spare_driver(self, memory_mib: int) -> None:
+        """Start another one when the last has been given a job; to be called now and then."""
+        self.drivers.keep_spare(memory_mib)
+
     def start_workers(self) -> None:
         """Start all TaskManagers (local clusters only).
 

@@ -8,8 +8,10 @@ driver or worker is wanted: that is the JobMaster's and the ResourceManager's bu
 from __future__ import annotations
 
 import logging
+import math
 import secrets
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -31,6 +33,8 @@ LOG: Final = logging.getLogger(__name__)
 
 #: exit status reported for a driver that could not even be started (as a shell does)
 CANNOT_START_STATUS: Final = 127
+#: a driver that has been given its job has the processors for itself so long
+SPARE_AFTER_S: Final = 15.0
 
 
 @dataclass
@@ -72,7 +76,9 @@ class DriverPool:
         on_process_ended: Callable[[Child], None] | None = None,
         inherit_stdout: bool = False,
         stdout_fd: int | None = None,
+        now_s: Callable[[], float] = time.monotonic,
     ) -> None:
+        self._now_s = now_s
         self._on_process_ended = on_process_ended
         self._supervisor = supervisor
         self._commands = commands
@@ -83,6 +89,8 @@ class DriverPool:
         self._lock = threading.RLock()
         self._drivers: dict[str, _Driver] = {}
         self._count = 0
+        #: when the last assignment came
+        self._launched_s = -math.inf
 
     def start_spare(self, memory_mib: int) -> None:
         """Start a driver process that has not been told its job yet, unless one waits already."""
@@ -95,12 +103,18 @@ class DriverPool:
                 # a spare is a convenience; whoever needs a driver will see the error
                 LOG.warning("No spare driver: %s", error)
 
+    def keep_spare(self, memory_mib: int) -> None:
+        """Have a spare again, once that does not disturb the driver that the last one has become."""
+        if self._now_s() - self._launched_s >= SPARE_AFTER_S:
+            self.start_spare(memory_mib)
+
     def launch(self, assignment: DriverAssignment, memory_mib: int) -> None:
         """Hand an assignment to the spare if its memory fits, else to a new process in place of it."""
         failure = ""
         with self._lock:
             if any(driver.driver_id == assignment.driver_id for driver in self._drivers.values()):
                 return
+            self._launched_s = self._now_s()
             line = assignment_to_json(assignment)
             spare = self._spare(memory_mib)
             if spare is not None:

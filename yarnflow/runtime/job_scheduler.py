@@ -366,6 +366,8 @@ class JobScheduler:
             self._driver_failed(report)
         elif report.attempt == self._attempt:
             self._take_phase(report.phase)
+        if report.queries and all(query.batch_id >= 0 for query in report.queries):
+            self._understudy.job_commits()
         self.record.publish()
 
     def _take_phase(self, phase: DriverPhase) -> None:

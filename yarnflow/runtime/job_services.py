@@ -36,6 +36,9 @@ class UnderstudyLaunching(DriverLauncher, Protocol):
     def awaits_standby(self) -> bool:
         """The place where they are to be is still to come."""
 
+    def misplaced(self, driver_id: DriverId, understudy_of: DriverId) -> bool:
+        """This understudy would be lost with that driver's master, and there is another master."""
+
 
 @dataclass(frozen=True, slots=True)
 class JobMasterServices:

@@ -41,8 +41,10 @@ logger = logging.getLogger(__name__)
 
 #: the ResourceManager is quicker than that when it has a free slot, and the understudy keeps its own
 LEND_AFTER_MS: Final = 300
-#: a job that has begun to run has the processors for itself so long
+#: a job that has committed something since it began to run has the processors for itself so long
 PREPARE_AFTER_MS: Final = 5_000
+#: the same for one that has begun to run, and commits nothing: perhaps there is no input
+PREPARE_WITHOUT_COMMIT_MS: Final = 30_000
 #: before a lost understudy is replaced; doubled each time, until one is complete
 _RETRY_MS: Final = 1_000
 _MAX_RETRY_MS: Final = 60_000
@@ -103,6 +105,7 @@ class Understudy:
         self._lend_at_ms: int | None = None
         #: the job runs, and may be disturbed from then on
         self._prepare_at_ms: int | None = None
+        self._job_commits = False
         self._retry: TimerHandle | None = None
         self._failures = 0
         #: executors of others on the same TaskManagers may have lower numbers
@@ -305,21 +308,40 @@ class Understudy:
         self._end_strangers()
         registration = self._driver.registration
         if registration is not None:
+            if self._misplaced(registration.driver_id):
+                logger.info("%s moves: another master could have it, as this one has the driver.", self)
+                self._replace(_RETRY_MS)
+                return
             self._first_number = max(self._first_number, next_number)
             self._fleet.start_missing(self._pool.slots, registration, self._first_number)
         elif not self._driver.exists and self._retry is None:
+            self._rehearsed = False
             self._driver.launch(self._job_driver.driver_id)
             logger.info("%s is being prepared: driver %s.", self, self._driver.driver_id)
 
+    def _misplaced(self, driver_id: DriverId) -> bool:
+        job_driver_id = self._job_driver.driver_id
+        launcher = self._services.understudy_launcher
+        return job_driver_id is not None and launcher.misplaced(driver_id, job_driver_id)
+
     def _may_prepare(self, running: bool) -> bool:
         if not running:
-            self._prepare_at_ms = None
+            self._prepare_at_ms, self._job_commits = None, False
             return False
-        now_ms = self._services.clock.monotonic_ms()
         if self._prepare_at_ms is None:
-            self._prepare_at_ms = now_ms + PREPARE_AFTER_MS
-            self._mailbox.schedule(PREPARE_AFTER_MS, self._on_changed)
-        return now_ms >= self._prepare_at_ms
+            self._prepare_at_ms = self._in(PREPARE_WITHOUT_COMMIT_MS)
+        return self._services.clock.monotonic_ms() >= self._prepare_at_ms
+
+    def job_commits(self) -> None:
+        """Each query of the job has committed a batch since it began to run."""
+        if self._prepare_at_ms is not None and not self._job_commits:
+            self._job_commits = True
+            self._prepare_at_ms = min(self._prepare_at_ms, self._in(PREPARE_AFTER_MS))
+
+    def _in(self, delay_ms: int) -> int:
+        """Look again then."""
+        self._mailbox.schedule(delay_ms, self._on_changed)
+        return self._services.clock.monotonic_ms() + delay_ms
 
     def adopt(self, registration: DriverRegistration) -> bool:
         """Take over the understudy of an earlier master; whether there was none and one is wanted."""
@@ -438,12 +460,15 @@ class Understudy:
         delay_ms = min(_RETRY_MS << min(self._failures, 10), _MAX_RETRY_MS)
         self._failures += 1
         logger.warning("%s is lost: %s; another one is prepared in %d ms.", self, error, delay_ms)
+        self._replace(delay_ms)
+        self._on_changed()
+
+    def _replace(self, delay_ms: int) -> None:
         self._driver.drop()
         self._fleet.driver_lost()
         if self._retry is not None:
             self._retry.cancel()
         self._retry = self._mailbox.schedule(delay_ms, self._try_again)
-        self._on_changed()
 
     def _try_again(self) -> None:
         self._retry = None

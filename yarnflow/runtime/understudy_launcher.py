@@ -3,8 +3,9 @@
 On YARN a lost master takes its drivers and the TaskManagers of its application with it; a standby
 has both of its own, and is the one that leads next.  A standby that has the job's own driver, which
 stays where it is when another master begins to lead, refuses its understudy; then this master, which
-has not, is the right place.  What understudies are for, and when there is
-one, is decided by :mod:`yarnflow.runtime.understudy`.
+has not, is the right place.  So it is while there is no standby; one that comes later is a reason to
+move.  What understudies are for, when there is one and when it moves, is decided by
+:mod:`yarnflow.runtime.understudy`.
 
 Flink has no counterpart.
 """
@@ -59,18 +60,30 @@ class UnderstudyLauncher:
         self._clock = clock
         self._since_ms = clock.monotonic_ms()
         self._seen_ms: int | None = None
+        #: understudy that was started here → masters that would not have it
+        self._refusals: dict[DriverId, frozenset[str]] = {}
 
     def awaits_standby(self) -> bool:
         """The place of understudies is still to come."""
         if not self._expected:
             return False
+        if self._standbys():
+            return not self._standby_settled()
+        self._seen_ms = None
+        return self._clock.monotonic_ms() - self._since_ms < STANDBY_PATIENCE_MS
+
+    def misplaced(self, driver_id: DriverId, understudy_of: DriverId) -> bool:
+        """Both are this master's, and there is another one that could have the understudy."""
+        if not (self._own.runs(driver_id) and self._own.runs(understudy_of)):
+            return False
+        others = set(self._standbys()) - self._refusals.get(driver_id, frozenset())
+        return bool(others) and (not self._expected or self._standby_settled())
+
+    def _standby_settled(self) -> bool:
         now_ms = self._clock.monotonic_ms()
-        if not self._standbys():
-            self._seen_ms = None
-            return now_ms - self._since_ms < STANDBY_PATIENCE_MS
         if self._seen_ms is None:
             self._seen_ms = now_ms
-        return now_ms - self._seen_ms < STANDBY_SETTLES_MS
+        return now_ms - self._seen_ms >= STANDBY_SETTLES_MS
 
     def launch(self, assignment: DriverAssignment, memory_mib: int) -> None:
         """Start a driver on the first standby that takes it, else here.  Returns at once."""
@@ -91,7 +104,8 @@ class UnderstudyLauncher:
         self._own.on_exit(listener)
 
     def _place(self, assignment: DriverAssignment, memory_mib: int) -> None:
-        for address in self._standbys():
+        standbys = self._standbys()
+        for address in standbys:
             try:
                 self._gateways.master(address).host_driver(assignment, memory_mib)
             except RpcTimeout as error:
@@ -103,4 +117,6 @@ class UnderstudyLauncher:
             else:
                 logger.info("Driver %s is kept by the master at %s.", assignment.driver_id, address)
                 return
+        here = {known: by for known, by in self._refusals.items() if self._own.runs(known)}
+        self._refusals = {**here, assignment.driver_id: frozenset(standbys)}
         self._own.launch(assignment, memory_mib)

@@ -209,6 +209,8 @@ class FakeDriverLauncher:
     assignments: list[DriverAssignment] = field(default_factory=list)
     killed: list[DriverId] = field(default_factory=list)
     awaiting: bool = False
+    #: understudies that are to be elsewhere
+    misplaced_ids: set[DriverId] = field(default_factory=set)
     _listeners: list[DriverExitListener] = field(default_factory=list)
 
     def launch(self, assignment: DriverAssignment, memory_mib: int) -> None:
@@ -218,6 +220,10 @@ class FakeDriverLauncher:
     def awaits_standby(self) -> bool:
         """As told."""
         return self.awaiting
+
+    def misplaced(self, driver_id: DriverId, understudy_of: DriverId) -> bool:
+        """As told."""
+        return driver_id in self.misplaced_ids
 
     def kill(self, driver_id: DriverId, grace_ms: int = 0) -> None:
         """Remember."""
