@@ -685,6 +685,25 @@ def test_it_keeps_its_executors_when_other_slots_come_first() -> None:
     assert bench.tasks == [("DEPLOYING", TM2), ("DEPLOYING", TM2)]
 
 
+@pytest.mark.parametrize("driver_first", [False, True])
+def test_it_has_its_executors_back_although_others_were_started(driver_first: bool) -> None:
+    """TaskManagers come one after the other, some before and some after the driver."""
+    bench = deserted()
+    if driver_first:
+        bench.register(OLD_UNDERSTUDY)
+    bench.offer(TM1, 2, on("4", OLD))
+    bench.register(OLD_UNDERSTUDY).run()
+    ((executor_id, _),) = bench.started_on(TM1)
+    bench.offer(TM2, 2, on("300", OLD_UNDERSTUDY))
+    assert bench.task_manager(TM1).stopped == [executor_id], "its place is the next understudy's"
+    assert bench.tasks == [("DEPLOYING", TM2), ("DEPLOYING", TM2)]
+    bench.attempt = bench.fake(OLD_UNDERSTUDY).deployments[-1].attempt
+    bench.says(OLD_UNDERSTUDY, DriverPhase.RUNNING, "300")
+    assert bench.status is JobStatus.RUNNING and bench.tasks == [("RUNNING", TM2), ("RUNNING", TM2)]
+    bench.seconds(6)
+    assert bench.task_manager(TM2).stopped == [] and bench.started_on(TM2) == []
+
+
 def test_it_is_not_waited_for_without_end() -> None:
     bench = deserted()
     bench.offer(TM2, 2, on("300", OLD_UNDERSTUDY))

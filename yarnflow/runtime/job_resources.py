@@ -127,7 +127,11 @@ class JobResources:
         accepted = self.slots.offer(own)
         self.adopt()
         left = [*others, *(offer for offer in own if offer.allocation_id not in accepted)]
-        return (*accepted, *self.understudy.offer(left))
+        taken = (*accepted, *self.understudy.offer(left))
+        driver_id = self._driver.driver_id
+        if driver_id is not None and self._driver.adopted and not self.pool.all_registered:
+            self.change_to(driver_id)  # other slots may have been offered before those of its executors
+        return taken
 
     def adopt(self) -> None:
         """Take over executors on the job's slots that an earlier master started for its driver."""
@@ -141,8 +145,13 @@ class JobResources:
 
     def change_to(self, driver_id: DriverId) -> None:
         """Have the slots whose executors are those of the driver that was adopted, wherever they are."""
-        freed = self.slots.exchange([*self.runs_for(driver_id), *self.understudy.give(driver_id)])
-        self.understudy.offer(freed)
+        theirs = self.understudy.give(driver_id)
+        if theirs:
+            freed = self.slots.exchange([*self.runs_for(driver_id), *theirs])
+            for slot in freed:
+                self._fleet.slot_lost(slot.allocation_id)
+            self._record.moved_from({slot.task_manager_id for slot in freed})
+            self.understudy.offer(freed)
         self.adopt()
 
     def start_executors(self, registration: DriverRegistration) -> None:
