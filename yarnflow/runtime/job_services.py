@@ -10,7 +10,7 @@ from typing import Protocol
 from yarnflow.core.checkpoint import CheckpointSettings
 from yarnflow.core.checkpoint_messages import RestoreSettings
 from yarnflow.core.ha import JobStores
-from yarnflow.core.ids import JobId
+from yarnflow.core.ids import DriverId, JobId
 from yarnflow.core.messages import LeaderInfo
 from yarnflow.core.ports import Clock, DriverLauncher, GatewayFactory
 from yarnflow.core.restart import RestartStrategy

@@ -111,6 +111,10 @@ def spark_options(settings: SessionSettings) -> dict[str, str]:
         # Hadoop's configuration may be there, so that its file systems are known; paths without a
         # scheme mean this machine all the same, except in containers of YARN
         "spark.hadoop.fs.defaultFS": "file:///",
+        # a file is complete when a DataNode has told the NameNode of its block, a moment after the last
+        # byte; who closes it asks again after 400 ms, doubled each time, and a batch writes many small files
+        "spark.hadoop.dfs.client.block.write.locateFollowingBlock.initial.delay.ms": "20",
+        "spark.hadoop.dfs.client.block.write.locateFollowingBlock.retries": "10",
         "spark.sql.shuffle.partitions": parallelism,
         "spark.default.parallelism": parallelism,
         "spark.sql.execution.arrow.pyspark.enabled": "true",
