@@ -14,7 +14,7 @@ from yarnflow.core.checkpoint_messages import (
 from yarnflow.core.executor_pool import ExecutorPool
 from yarnflow.core.ha import DriverLeaseInfo
 from yarnflow.core.ids import AllocationId, DriverId, ExecutorId, JobId
-from yarnflow.core.messages import DriverPhase, ErrorInfo, ExecutorStatus, SlotOffer
+from yarnflow.core.messages import DriverPhase, ErrorInfo, ExecutorExited, ExecutorStatus, SlotOffer
 from yarnflow.core.states import ExecutionState, JobStatus, RestartLevel
 from yarnflow.errors import DriverLost, LeadershipLost, ZooKeeperUnavailable
 from yarnflow.testing.stores import FakeCheckpoints, FakeJobStores
@@ -178,6 +178,27 @@ def test_a_driver_that_was_never_deployed_is_used() -> None:
     bench.adopted_driver, bench.attempt = OLD, 3
     bench.report(DriverPhase.RUNNING, "0")
     assert bench.status is JobStatus.RUNNING
+
+
+def test_an_adopted_executor_that_ended_is_not_adopted_again() -> None:
+    """What TaskManagers offer later does not change what became of the slots there are."""
+    bench = reconciling()
+    bench.offer(TM1, 1, RUNS_ALREADY)
+    bench.register(OLD, attempt=3)
+    bench.adopted_driver, bench.attempt = OLD, 3
+    bench.report(DriverPhase.RUNNING, "4", batch=9)
+    bench.master.executor_exited(ExecutorExited(JOB, OLD, ExecutorId("4"), TM1, -9, ""))
+    for _ in range(5):
+        bench.run(1_000)
+        bench.report(DriverPhase.RUNNING, "", batch=9)
+    assert started(bench) == ["104"]
+    bench.offer(TM2)
+    for _ in range(20):
+        bench.run(1_000)
+        bench.report(DriverPhase.RUNNING, "104 105", batch=10)
+    assert bench.status is JobStatus.RUNNING and bench.states() == {ExecutionState.RUNNING}
+    assert bench.details.waiting_for == ""
+    assert len(bench.details.failures) == 2, "the master, and the executor"
 
 
 def test_executors_of_a_dead_driver_are_not_adopted() -> None:

@@ -685,23 +685,32 @@ def test_it_keeps_its_executors_when_other_slots_come_first() -> None:
     assert bench.tasks == [("DEPLOYING", TM2), ("DEPLOYING", TM2)]
 
 
-@pytest.mark.parametrize("driver_first", [False, True])
-def test_it_has_its_executors_back_although_others_were_started(driver_first: bool) -> None:
-    """TaskManagers come one after the other, some before and some after the driver."""
+def test_it_keeps_its_executors_when_other_slots_come_before_and_after_it() -> None:
     bench = deserted()
-    if driver_first:
-        bench.register(OLD_UNDERSTUDY)
+    bench.register(OLD_UNDERSTUDY)
     bench.offer(TM1, 2, on("4", OLD))
-    bench.register(OLD_UNDERSTUDY).run()
-    ((executor_id, _),) = bench.started_on(TM1)
+    assert bench.details.waiting_for == "slots: 0 of 2"
     bench.offer(TM2, 2, on("300", OLD_UNDERSTUDY))
-    assert bench.task_manager(TM1).stopped == [executor_id], "its place is the next understudy's"
+    (deployment,) = bench.fake(OLD_UNDERSTUDY).deployments
+    assert deployment.executor_ids == ("300",)
     assert bench.tasks == [("DEPLOYING", TM2), ("DEPLOYING", TM2)]
-    bench.attempt = bench.fake(OLD_UNDERSTUDY).deployments[-1].attempt
+    bench.attempt = deployment.attempt
     bench.says(OLD_UNDERSTUDY, DriverPhase.RUNNING, "300")
-    assert bench.status is JobStatus.RUNNING and bench.tasks == [("RUNNING", TM2), ("RUNNING", TM2)]
+    assert bench.status is JobStatus.RUNNING and bench.started_on(TM1) == []
     bench.seconds(6)
+    assert len(bench.drivers) == 1, "the other slots are those of the next understudy"
     assert bench.task_manager(TM2).stopped == [] and bench.started_on(TM2) == []
+
+
+def test_slots_of_lost_executors_are_not_waited_for_without_end() -> None:
+    bench = deserted()
+    bench.offer(TM1, 2, on("4", OLD))
+    bench.register(OLD_UNDERSTUDY)
+    assert bench.started_on(TM1) == []
+    bench.run(2_500)
+    bench.run(500)
+    assert bench.started_on(TM1) == [("5", OLD_UNDERSTUDY)]
+    assert bench.attempts(OLD_UNDERSTUDY) == [2]
 
 
 def test_it_is_not_waited_for_without_end() -> None:

@@ -9,6 +9,7 @@ from yarnflow.core.ids import DriverId
 from yarnflow.core.messages import DriverAssignment
 from yarnflow.errors import LeadershipLost, RpcTimeout
 from yarnflow.runtime.understudy_launcher import (
+    SHUNNED_MS,
     STANDBY_PATIENCE_MS,
     STANDBY_SETTLES_MS,
     UnderstudyLauncher,
@@ -82,10 +83,14 @@ def test_one_that_may_have_been_started_is_not_started_twice() -> None:
     place = Place(first=first)
     place.launcher.launch(ASSIGNMENT, 1000)
     assert first.asked.wait(LIMIT_S)
+    _await_placed()
+    assert place.own.assignments == []
+
+
+def _await_placed() -> None:
     for thread in threading.enumerate():
         if thread.name == "place-understudy":
             thread.join(LIMIT_S)
-    assert place.own.assignments == []
 
 
 def test_a_standby_that_should_come_is_waited_for() -> None:
@@ -141,6 +146,25 @@ def test_it_does_not_go_to_and_fro_between_masters_that_refuse_it() -> None:
     assert not _moves(place)
     place.standbys = ("first", "second")
     assert _moves(place)
+    place.standbys = ("first",)
+    place.clock.advance(SHUNNED_MS)
+    assert _moves(place), "it may have been in doubt itself"
+    place.own.asked.clear()
+    place.launcher.launch(ASSIGNMENT, 1000)
+    assert place.own.asked.wait(LIMIT_S)
+    place.clock.advance(SHUNNED_MS)
+    assert not _moves(place), "not so soon again"
+
+
+def test_one_that_does_not_answer_is_not_asked_again_at_once() -> None:
+    first = Recorded(RpcTimeout("no answer"))
+    place = Place(first=first)
+    place.launcher.launch(ASSIGNMENT, 1000)
+    assert first.asked.wait(LIMIT_S)
+    _await_placed()
+    place.launcher.launch(ASSIGNMENT, 1000)
+    assert place.own.asked.wait(LIMIT_S)
+    assert place.own.assignments == [ASSIGNMENT]
 
 
 def test_it_moves_when_the_standbys_task_managers_have_had_their_time() -> None:
@@ -149,6 +173,8 @@ def test_it_moves_when_the_standbys_task_managers_have_had_their_time() -> None:
     assert not _moves(place)
     place.clock.advance(STANDBY_SETTLES_MS)
     assert _moves(place)
+    place.standbys = ("third",)
+    assert not _moves(place), "one standby's time is not another's"
 
 
 def test_nobody_is_waited_for_where_none_comes_by_itself() -> None:

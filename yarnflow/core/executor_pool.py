@@ -51,6 +51,8 @@ class ExecutorPool:
 
     records: tuple[ExecutorRecord, ...] = ()
     next_number: int = 0
+    #: executors that were adopted at some time: offers name them as long as the slots are the job's
+    adopted: frozenset[tuple[DriverId, ExecutorId]] = frozenset()
 
     def start_missing(
         self, slots: Sequence[SlotOffer], at_ms: int, first_number: int = 0
@@ -114,7 +116,9 @@ class ExecutorPool:
         found: dict[ExecutorId, list[SlotOffer]] = {}
         for slot in slots:
             executor = slot.executor
-            if executor is not None and executor.driver_id == driver_id and executor.executor_id not in known:
+            if executor is None or executor.driver_id != driver_id or executor.executor_id in known:
+                continue
+            if (driver_id, executor.executor_id) not in self.adopted:
                 found.setdefault(executor.executor_id, []).append(slot)
         adopted = tuple(
             ExecutorRecord(
@@ -130,6 +134,7 @@ class ExecutorPool:
         return replace(
             self,
             records=self.records + adopted,
+            adopted=self.adopted | {(driver_id, record.executor_id) for record in adopted},
             next_number=max([self.next_number, *(number_of(r.executor_id) + _ADOPTION_GAP for r in adopted)]),
         )
 

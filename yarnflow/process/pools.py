@@ -89,8 +89,8 @@ class DriverPool:
         self._lock = threading.RLock()
         self._drivers: dict[str, _Driver] = {}
         self._count = 0
-        #: when the last assignment came
-        self._launched_s = -math.inf
+        #: when the last spare was given a job
+        self._spent_s = -math.inf
 
     def start_spare(self, memory_mib: int) -> None:
         """Start a driver process that has not been told its job yet, unless one waits already."""
@@ -105,7 +105,7 @@ class DriverPool:
 
     def keep_spare(self, memory_mib: int) -> None:
         """Have a spare again, once that does not disturb the driver that the last one has become."""
-        if self._now_s() - self._launched_s >= SPARE_AFTER_S:
+        if self._now_s() - self._spent_s >= SPARE_AFTER_S:
             self.start_spare(memory_mib)
 
     def launch(self, assignment: DriverAssignment, memory_mib: int) -> None:
@@ -114,10 +114,10 @@ class DriverPool:
         with self._lock:
             if any(driver.driver_id == assignment.driver_id for driver in self._drivers.values()):
                 return
-            self._launched_s = self._now_s()
             line = assignment_to_json(assignment)
             spare = self._spare(memory_mib)
             if spare is not None:
+                self._spent_s = self._now_s()
                 # before the write: the driver may end at once, and its end must find the id
                 spare.driver_id = assignment.driver_id
                 if spare.child.write_line(line):

@@ -133,18 +133,6 @@ class JobRecord:
         self._executions = self._executions.new_attempts(now_ms, in_state(ExecutionState.FAILED))
         self._executions = self._executions.scheduled(now_ms)
 
-    def moved_from(self, task_manager_ids: Collection[TaskManagerId]) -> None:
-        """The job has other slots instead: what was deployed there waits for one of them."""
-        now_ms = self._clock.now_ms()
-
-        def there(execution: ex.Execution) -> bool:
-            return execution.task_manager_id in task_manager_ids and not execution.state.terminal
-
-        canceled = self._executions.apply(ex.CancelRequested(now_ms), there)
-        canceled = canceled.apply(ex.CancelCompleted(now_ms), in_state(ExecutionState.CANCELING))
-        again = canceled.new_attempts(now_ms, in_state(ExecutionState.CANCELED))
-        self._executions = again.scheduled(now_ms)
-
     def running_on(self, task_manager_ids: Collection[TaskManagerId]) -> None:
         """The queries are active; executions on these TaskManagers are running, and so the job is."""
         now_ms = self._clock.now_ms()

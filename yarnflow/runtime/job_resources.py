@@ -127,11 +127,7 @@ class JobResources:
         accepted = self.slots.offer(own)
         self.adopt()
         left = [*others, *(offer for offer in own if offer.allocation_id not in accepted)]
-        taken = (*accepted, *self.understudy.offer(left))
-        driver_id = self._driver.driver_id
-        if driver_id is not None and self._driver.adopted and not self.pool.all_registered:
-            self.change_to(driver_id)  # other slots may have been offered before those of its executors
-        return taken
+        return (*accepted, *self.understudy.offer(left))
 
     def adopt(self) -> None:
         """Take over executors on the job's slots that an earlier master started for its driver."""
@@ -144,14 +140,14 @@ class JobResources:
         return tuple(slot for slot in self.slots.offers if slot.runs_for(driver_id))
 
     def change_to(self, driver_id: DriverId) -> None:
-        """Have the slots whose executors are those of the driver that was adopted, wherever they are."""
-        theirs = self.understudy.give(driver_id)
-        if theirs:
-            freed = self.slots.exchange([*self.runs_for(driver_id), *theirs])
-            for slot in freed:
-                self._fleet.slot_lost(slot.allocation_id)
-            self._record.moved_from({slot.task_manager_id for slot in freed})
-            self.understudy.offer(freed)
+        """Have the slots whose executors are those of the driver that was adopted, wherever they are.
+
+        Others are the understudy's until it is known that no more of these come.
+        """
+        others = self.slots.give_all_but(driver_id)
+        self.slots.offer(self.understudy.give(driver_id))
+        taken = self.understudy.offer(others)
+        self.slots.offer([slot for slot in others if slot.allocation_id not in taken])
         self.adopt()
 
     def start_executors(self, registration: DriverRegistration) -> None:

@@ -247,6 +247,9 @@ class JobScheduler:
             self._restart_after(error_info(error), "", RestartLevel.DRIVER, 0)
         self.driver.adopt(driver_id)
         self.driver.register(registration)
+        # TaskManagers with its executors may still be to come, and others came already
+        self._understudy.unsettle()
+        self._mailbox.schedule(_LEFT_DRIVER_MS, self._all_offered)
         self.resources.change_to(driver_id)
         self._advance()
         return True

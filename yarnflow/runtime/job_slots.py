@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from yarnflow.core.ids import AllocationId, TaskManagerId
+from yarnflow.core.ids import AllocationId, DriverId, TaskManagerId
 from yarnflow.core.messages import JobSubmission, SlotOffer
 from yarnflow.core.scheduling import NEVER_MS, SchedulerSettings, SlotWait
 from yarnflow.core.slot_pool import SlotPool
@@ -124,6 +124,13 @@ class JobSlots:
         self._set(self._wait.with_slots(len(self._pool.slots), self._now_ms()))
         kept = set(self._pool.slots)
         return tuple(slot for slot in before if slot not in kept)
+
+    def give_all_but(self, driver_id: DriverId) -> tuple[SlotOffer, ...]:
+        """Give up the slots on which executors of other drivers run, or none."""
+        others = [slot.allocation_id for slot in self._pool.slots if not slot.runs_for(driver_id)]
+        self._pool, given = self._pool.release(others)
+        self._set(self._wait.with_slots(len(self._pool.slots), self._now_ms()))
+        return given
 
     def task_manager_lost(self, task_manager_id: TaskManagerId) -> tuple[SlotOffer, ...]:
         """A TaskManager is gone; returns the slots the job had there."""

@@ -171,6 +171,10 @@ class Understudy:
             self._settled = True
             self._mailbox.post(self._on_changed)
 
+    def unsettle(self) -> None:
+        """What a driver that was adopted just now has is not known yet."""
+        self._settled = False
+
     def sort(self, offers: Sequence[SlotOffer]) -> tuple[Sequence[SlotOffer], Sequence[SlotOffer]]:
         """Which offers the job itself may take, and which only the understudy.
 
@@ -333,15 +337,16 @@ class Understudy:
         return self._services.clock.monotonic_ms() >= self._prepare_at_ms
 
     def job_commits(self) -> None:
-        """Each query of the job has committed a batch since it began to run."""
+        """Each query of the job reports a batch."""
         if self._prepare_at_ms is not None and not self._job_commits:
             self._job_commits = True
             self._prepare_at_ms = min(self._prepare_at_ms, self._in(PREPARE_AFTER_MS))
 
     def _in(self, delay_ms: int) -> int:
         """Look again then."""
+        at_ms = self._services.clock.monotonic_ms() + delay_ms
         self._mailbox.schedule(delay_ms, self._on_changed)
-        return self._services.clock.monotonic_ms() + delay_ms
+        return at_ms
 
     def adopt(self, registration: DriverRegistration) -> bool:
         """Take over the understudy of an earlier master; whether there was none and one is wanted."""

@@ -20,7 +20,7 @@ from typing import Final
 from yarnflow.core.ids import DriverId
 from yarnflow.core.messages import DriverAssignment
 from yarnflow.core.ports import Clock, DriverExitListener, DriverLauncher, GatewayFactory
-from yarnflow.errors import RpcTimeout, YarnflowError
+from yarnflow.errors import ResourceError, RpcTimeout, YarnflowError
 
 logger = logging.getLogger(__name__)
 
@@ -28,6 +28,9 @@ logger = logging.getLogger(__name__)
 STANDBY_PATIENCE_MS: Final = 60_000
 #: a standby's TaskManagers come a while after itself
 STANDBY_SETTLES_MS: Final = 10_000
+#: how long a standby that took no understudy is not asked again; doubled each time
+SHUNNED_MS: Final = 30_000
+_MAX_SHUNNED_MS: Final = 3_600_000
 
 
 class UnderstudyLauncher:
@@ -59,31 +62,39 @@ class UnderstudyLauncher:
         self._expected = expected
         self._clock = clock
         self._since_ms = clock.monotonic_ms()
-        self._seen_ms: int | None = None
-        #: understudy that was started here → masters that would not have it
-        self._refusals: dict[DriverId, frozenset[str]] = {}
+        #: standby → since when it is known
+        self._known_ms: dict[str, int] = {}
+        #: standby that took none or did not answer → until when it is not asked, and how long that is
+        self._shunned: dict[str, tuple[int, int]] = {}
 
     def awaits_standby(self) -> bool:
         """The place of understudies is still to come."""
         if not self._expected:
             return False
-        if self._standbys():
-            return not self._standby_settled()
-        self._seen_ms = None
+        settled = self._settled()
+        if self._known_ms:
+            return not settled
         return self._clock.monotonic_ms() - self._since_ms < STANDBY_PATIENCE_MS
 
     def misplaced(self, driver_id: DriverId, understudy_of: DriverId) -> bool:
         """Both are this master's, and there is another one that could have the understudy."""
-        if not (self._own.runs(driver_id) and self._own.runs(understudy_of)):
-            return False
-        others = set(self._standbys()) - self._refusals.get(driver_id, frozenset())
-        return bool(others) and (not self._expected or self._standby_settled())
+        others = [address for address in self._settled() if not self._is_shunned(address)]
+        return bool(others) and self._own.runs(driver_id) and self._own.runs(understudy_of)
 
-    def _standby_settled(self) -> bool:
+    def _settled(self) -> list[str]:
+        """Standbys that have been there long enough to have TaskManagers."""
         now_ms = self._clock.monotonic_ms()
-        if self._seen_ms is None:
-            self._seen_ms = now_ms
-        return now_ms - self._seen_ms >= STANDBY_SETTLES_MS
+        self._known_ms = {address: self._known_ms.get(address, now_ms) for address in self._standbys()}
+        enough_ms = STANDBY_SETTLES_MS if self._expected else 0
+        return [address for address, since_ms in self._known_ms.items() if now_ms - since_ms >= enough_ms]
+
+    def _is_shunned(self, address: str) -> bool:
+        return self._clock.monotonic_ms() < self._shunned.get(address, (0, 0))[0]
+
+    def _shun(self, address: str) -> None:
+        _, before_ms = self._shunned.get(address, (0, 0))
+        shunned_ms = min(max(2 * before_ms, SHUNNED_MS), _MAX_SHUNNED_MS)
+        self._shunned[address] = (self._clock.monotonic_ms() + shunned_ms, shunned_ms)
 
     def launch(self, assignment: DriverAssignment, memory_mib: int) -> None:
         """Start a driver on the first standby that takes it, else here.  Returns at once."""
@@ -104,19 +115,23 @@ class UnderstudyLauncher:
         self._own.on_exit(listener)
 
     def _place(self, assignment: DriverAssignment, memory_mib: int) -> None:
-        standbys = self._standbys()
-        for address in standbys:
+        for address in self._standbys():
+            if self._is_shunned(address):
+                continue
             try:
                 self._gateways.master(address).host_driver(assignment, memory_mib)
             except RpcTimeout as error:
                 # it may be there; if it is not, it does not register, and another one is started
                 logger.warning("Driver %s: %s", assignment.driver_id, error)
+                self._shun(address)
                 return
+            except ResourceError as error:  # as it has the job's own driver
+                logger.info("The master at %s keeps no understudy: %s", address, error)
             except YarnflowError as error:
                 logger.info("The master at %s keeps no understudy: %s", address, error)
+                self._shun(address)
             else:
+                self._shunned.pop(address, None)
                 logger.info("Driver %s is kept by the master at %s.", assignment.driver_id, address)
                 return
-        here = {known: by for known, by in self._refusals.items() if self._own.runs(known)}
-        self._refusals = {**here, assignment.driver_id: frozenset(standbys)}
         self._own.launch(assignment, memory_mib)
