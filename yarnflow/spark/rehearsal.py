@@ -25,8 +25,8 @@ logger = logging.getLogger(__name__)
 
 #: names of directories in a job's checkpoint directory that are nobody's state
 REHEARSAL_PREFIX: Final = "rehearsal-"
-#: the first loads classes, the second is what later ones are like
-_BATCHES: Final = 3
+#: the first loads classes and takes longest by far, those after it have the JVMs compile what is used often
+_BATCHES: Final = 15
 _ROWS_PER_BATCH: Final = 200
 _TIMEOUT_S: Final = 60.0
 _POLL_S: Final = 0.05
