@@ -7,6 +7,7 @@ test is over, a process that still carries the mark is a failure of the test and
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -22,6 +23,9 @@ import pytest
 ROOT: Final = Path(__file__).resolve().parents[1]
 MARK: Final = "YARNFLOW_INTEGRATION_TEST"
 T = TypeVar("T")
+
+# a shell without job control has it ignored in what it starts in the background, and they in what they start
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def wait_until(condition: Callable[[], T], what: str, timeout_s: float = 60.0) -> T:

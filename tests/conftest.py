@@ -6,6 +6,7 @@ Nothing here starts a JVM or a cluster; that is what ``integration/`` is for.
 from __future__ import annotations
 
 import os
+import signal
 
 import pytest
 from hypothesis import settings
@@ -13,6 +14,9 @@ from hypothesis import settings
 # a busy machine must not fail a test, and a failure must be found again
 settings.register_profile("yarnflow", deadline=None, derandomize=True)
 settings.load_profile("yarnflow")
+
+# a shell without job control has it ignored in what it starts in the background
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
