@@ -40,10 +40,10 @@ def reconciling(restart: str = "none") -> Bench:
     return bench
 
 
-def adopted(restart: str = "none") -> Bench:
-    """A job of two slots whose driver and executor were taken over."""
+def adopted(restart: str = "none", slots: int = 2) -> Bench:
+    """A job of two slots whose driver and executor were taken over, with so many of its slots."""
     bench = reconciling(restart)
-    bench.offer(TM1, 2, RUNS_ALREADY)
+    bench.offer(TM1, slots, RUNS_ALREADY)
     bench.register(OLD, attempt=3)
     bench.adopted_driver, bench.attempt = OLD, 3
     return bench.report(DriverPhase.RUNNING, "4", batch=9)
@@ -83,11 +83,7 @@ def test_other_slots_are_not_asked_for_before_the_old_ones_can_be_there() -> Non
 
 
 def test_slots_that_do_not_come_back_are_replaced() -> None:
-    bench = reconciling()
-    bench.offer(TM1, 1, RUNS_ALREADY)
-    bench.register(OLD, attempt=3)
-    bench.adopted_driver, bench.attempt = OLD, 3
-    bench.report(DriverPhase.RUNNING, "4", batch=9)
+    bench = adopted(slots=1)
     assert bench.status is JobStatus.RUNNING
     assert bench.slots.declared == {JOB: 2}
     assert bench.tasks == [("RUNNING", TM1), ("SCHEDULED", "")]
@@ -182,11 +178,7 @@ def test_a_driver_that_was_never_deployed_is_used() -> None:
 
 def test_an_adopted_executor_that_ended_is_not_adopted_again() -> None:
     """What TaskManagers offer later does not change what became of the slots there are."""
-    bench = reconciling()
-    bench.offer(TM1, 1, RUNS_ALREADY)
-    bench.register(OLD, attempt=3)
-    bench.adopted_driver, bench.attempt = OLD, 3
-    bench.report(DriverPhase.RUNNING, "4", batch=9)
+    bench = adopted(slots=1)
     bench.master.executor_exited(ExecutorExited(JOB, OLD, ExecutorId("4"), TM1, -9, ""))
     for _ in range(5):
         bench.run(1_000)
