@@ -76,7 +76,12 @@ class WebHdfsServer:
         parts = urlsplit(handler.path)
         parameters = {name: values[0] for name, values in parse_qs(parts.query).items()}
         operation = parameters["op"]
-        content = handler.rfile.read(int(handler.headers.get("Content-Length") or 0))
+        length_bytes = int(handler.headers.get("Content-Length") or 0)
+        content = handler.rfile.read(length_bytes)
+        if len(content) < length_bytes:
+            # the client gave up: HDFS keeps nothing of it once the client has deleted the file
+            handler.close_connection = True
+            return
         if handler.headers.get("Transfer-Encoding") == "chunked":
             content = b"".join(chunks(handler))
         self.requests.append(operation)

@@ -109,6 +109,15 @@ def test_missing_files_and_containers(node: FakeDaemon, logs: ContainerLogs) -> 
         logs.tail(node.address, "container_9", "x", 3)
 
 
+def test_a_container_that_does_not_run_yet_has_no_logs(node: FakeDaemon, logs: ContainerLogs) -> None:
+    """As Hadoop 3.5 answers while its files are localized."""
+    node.answers[BASE] = Answer({"RemoteException": {"message": "HTTP 404 Not Found"}}, 503)
+    assert logs.files(node.address, CONTAINER) == []
+    node.answers[BASE] = Answer({"RemoteException": {"message": "shutting down"}}, 503)
+    with pytest.raises(YarnError, match="503 shutting down"):
+        logs.files(node.address, CONTAINER)
+
+
 def test_something_else_than_a_log() -> None:
     with pytest.raises(YarnError, match="no log file: '<html>'"):
         parse_log(b"<html>", 0)

@@ -49,7 +49,7 @@ class ContainerLogs:
         self._lock = threading.Lock()
 
     def files(self, node: str, container_id: str) -> Sequence[LogFile]:
-        """Log files, sorted by name; none when there are no logs (any more).
+        """Log files, sorted by name; none when there are no logs (yet, or any more).
 
         Parameters
         ----------
@@ -168,4 +168,5 @@ def _missing(node: str, container_id: str, name: str) -> FileMissing:
 
 
 def _gone(error: RemoteFailure) -> bool:
-    return error.status in (400, 404, 500)
+    """No logs any more, or not yet: Hadoop 3.5 answers 503 around a 404 until the container runs."""
+    return error.status in (400, 404, 500) or "404 Not Found" in error.reason
