@@ -34,8 +34,8 @@ from yarnflow.testing.runtime import InlineEffects, InlineMailbox, ManualClock
 from yarnflow.testing.stores import FakeCheckpoints, FakeJobStores
 
 JOB = JobId("a" * 32)
-TM1, TM2 = TaskManagerId("tm-1"), TaskManagerId("tm-2")
-ADDRESS = {TM1: "host1:1", TM2: "host2:1"}
+TM1, TM2, TM3 = TaskManagerId("tm-1"), TaskManagerId("tm-2"), TaskManagerId("tm-3")
+ADDRESS = {TM1: "host1:1", TM2: "host2:1", TM3: "host3:1"}
 DEFAULT = SchedulerSettings(slot_request_timeout_ms=10_000)
 ADAPTIVE = SchedulerSettings(
     SchedulerKind.ADAPTIVE, resource_wait_timeout_ms=10_000, stabilization_timeout_ms=2_000
