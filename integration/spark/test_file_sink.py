@@ -3,24 +3,15 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
-from integration.spark.translate_support import make_session
 from yarnflow.errors import LeaseLost, StorageError
 from yarnflow.graph.operators import FileSink
 from yarnflow.spark.file_sink import STAGING, FileWriter
 from yarnflow.spark.hadoop_files import HadoopFiles
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    session = make_session()
-    yield session
-    session.stop()
 
 
 def writer(spark: SparkSession, out: Path, **options: object) -> FileWriter:

@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
-from integration.spark.translate_support import make_session
 from yarnflow.spark.progress import ProgressCollector, listen
 from yarnflow.spark.rehearsal import REHEARSAL_PREFIX, rehearse
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    session = make_session()
-    yield session
-    session.stop()
 
 
 def test_it_runs_and_leaves_nothing(

@@ -21,7 +21,6 @@ from integration.spark.savepoint_support import (
     use_backend,
     wait_until,
 )
-from integration.spark.translate_support import make_session
 from yarnflow.core.checkpoint_messages import CheckpointKind, ClaimMode, RestoreSettings
 from yarnflow.core.savepoint import METADATA_FILE, SavepointMetadata, to_bytes
 from yarnflow.errors import SavepointInvalid, SavepointNotFound, StateIncompatible
@@ -31,11 +30,9 @@ from yarnflow.spark.state_reader import describe, read_state
 
 
 @pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    session = make_session()
-    use_backend(session)
-    yield session
-    session.stop()
+def spark(spark: SparkSession) -> SparkSession:
+    use_backend(spark)
+    return spark
 
 
 @pytest.fixture(autouse=True)

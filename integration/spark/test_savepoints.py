@@ -31,7 +31,7 @@ from integration.spark.savepoint_support import (
     wait_until,
     windowed,
 )
-from integration.spark.translate_support import Graph, make_session, program, schema
+from integration.spark.translate_support import Graph, program, schema
 from yarnflow.core.checkpoint_messages import CheckpointKind, CheckpointOrder, CheckpointOutcome
 from yarnflow.errors import StateDrained, StorageError, UserCodeError
 from yarnflow.graph.operators import SqlOperator, UnionOperator
@@ -39,11 +39,9 @@ from yarnflow.spark.batch_gate import BatchGate
 
 
 @pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    session = make_session()
-    use_backend(session)
-    yield session
-    session.stop()
+def spark(spark: SparkSession) -> SparkSession:
+    use_backend(spark)
+    return spark
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,6 @@ import pytest
 from pyspark.sql import SparkSession
 
 from integration.spark.savepoint_support import Input, read_manifest, wait_until
-from integration.spark.translate_support import make_session
 from yarnflow.core.checkpoint_messages import (
     AfterSavepoint,
     CheckpointKind,
@@ -37,13 +36,6 @@ numbers = (spark.readStream.schema("n bigint, k bigint, at timestamp").option("m
 query = numbers.writeStream.OPTIONS.option("path", sys.argv[2]).start()
 query.awaitTermination()
 """
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    session = make_session()
-    yield session
-    session.stop()
 
 
 @pytest.fixture(autouse=True)

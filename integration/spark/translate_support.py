@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from yarnflow.config.configuration import Configuration
@@ -18,6 +20,7 @@ from yarnflow.core.messages import ProgramKind
 from yarnflow.graph.closures import make_closure
 from yarnflow.graph.job_graph import JobEdge, JobGraph, JobVertex, ShipStrategy, StreamNode
 from yarnflow.graph.operators import (
+    AssignTimestamps,
     CollectionSource,
     FileSink,
     ForeachBatchSink,
@@ -29,6 +32,9 @@ from yarnflow.graph.operators import (
 )
 from yarnflow.graph.schema import Field, Schema
 from yarnflow.spark.graph_program import GraphProgram
+
+HOUR_MS = 3_600_000
+EPOCH = dt.datetime(2013, 1, 1)
 
 
 def make_session() -> SparkSession:
@@ -167,3 +173,36 @@ def run(spark: SparkSession, graph: Graph, directory: Path) -> None:
     made.prepare()
     made.start()
     made.await_end()
+
+
+def rows(path: Path) -> list[tuple[Any, ...]]:
+    """What any reader finds in a directory of Parquet files, sorted."""
+    if not path.exists():
+        return []
+    table = pq.read_table(path)
+    return sorted((tuple(r.values()) for r in table.to_pylist()), key=repr)
+
+
+def at(minutes: int) -> dt.datetime:
+    """That long after ``EPOCH``."""
+    return EPOCH + dt.timedelta(minutes=minutes)
+
+
+def ms(time: dt.datetime) -> int:
+    """Of a time without zone, as UTC."""
+    return int((time - dt.datetime(1970, 1, 1)).total_seconds() * 1000)
+
+
+def plain(found: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Times without their zone."""
+    return [tuple(v.replace(tzinfo=None) if isinstance(v, dt.datetime) else v for v in row) for row in found]
+
+
+EVENTS = [(f"k{n % 3}", at(n * 7), n) for n in range(60)]
+EVENT_SCHEMA = schema("k string, ts timestamp, n bigint")
+
+
+def event_source(g: Graph) -> int:
+    """``EVENTS`` with a watermark a minute behind."""
+    node = g.collection(EVENTS, EVENT_SCHEMA)
+    return g.add(AssignTimestamps("ts", 60_000), EVENT_SCHEMA, node)

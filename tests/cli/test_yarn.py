@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from tests.client.fakes import FakeDispatcher
-from tests.client.yarn_fakes import FakeFactory, World, job_id
+from tests.client.submits import submit_world
+from tests.client.yarn_fakes import World, job_id
 from yarnflow.cli.main import main
-from yarnflow.client import shipping, yarn, yarn_services
-from yarnflow.client.applications import ApplicationCluster
+from yarnflow.client import yarn_services
 from yarnflow.core.json_codec import from_json
 from yarnflow.core.messages import JobOverview, JobSubmission, ProgramKind
 from yarnflow.core.states import JobStatus
@@ -49,19 +49,10 @@ def interpreter(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
-    archive = tmp_path / "dist.zip"
-    archive.write_bytes(b"the package")
-    (tmp_path / "conf").mkdir()
+    made = submit_world(tmp_path, monkeypatch)
     (tmp_path / "prog.py").write_text(PROGRAM)
     (tmp_path / "script.py").write_text("print(1)\n")
-    made = World(tmp_path / "conf")
-    monkeypatch.setattr(shipping, "distribution", lambda: archive)
-    monkeypatch.setattr(ApplicationCluster, "_new_factory", lambda self: FakeFactory(made.dispatchers))
-    for module in (yarn, yarn_services):
-        monkeypatch.setattr(module, "yarn_services", made.yarn_services)
-    monkeypatch.setattr(
-        yarn, "ContentCache", lambda fs, layout: shipping.ContentCache(fs, layout, tmp_path / "hashes.json")
-    )
+    monkeypatch.setattr(yarn_services, "yarn_services", made.yarn_services)
     monkeypatch.chdir(tmp_path)
     return made
 
