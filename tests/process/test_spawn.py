@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 from pathlib import Path
 
 import pytest
@@ -122,6 +123,30 @@ def test_output_goes_to_the_log_file(tmp_path: Path) -> None:
     assert child.output_tail(2) == "3\ne"
     # YARN reads the logs of its containers through the group
     assert (tmp_path / "l" / "x").stat().st_mode & 0o037 == 0
+
+
+def test_its_directories_are_its_own_and_go_with_it(tmp_path: Path) -> None:
+    scratch = tmp_path / "new" / "scratch"
+    go = tmp_path / "go"
+    os.mkfifo(go)
+    child = spawn(ProcessSpec("x", ("sh", "-c", f"cat {go}; kill -9 $$"), directories=(scratch,)))
+    assert scratch.stat().st_mode & 0o777 == 0o700
+    (scratch / "file").write_text("gigabytes")
+    (scratch / "shared").symlink_to(tmp_path)
+    ended = threading.Event()
+    child.on_exit(lambda status: ended.set())
+    go.write_text("")
+    assert ended.wait(WAIT_S)
+    for thread in threading.enumerate():
+        if thread.name == "remove-directories":
+            thread.join(WAIT_S)
+    assert not scratch.exists() and go.exists()
+
+
+def test_a_directory_that_cannot_be_made(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ResourceError, match="cannot start process x .*Not a directory"):
+        spawn(ProcessSpec("x", ("true",), directories=(tmp_path / "file" / "scratch",)))
 
 
 def test_unknown_program(tmp_path: Path) -> None:

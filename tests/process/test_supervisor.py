@@ -191,10 +191,19 @@ def _assignment(driver_id: str) -> DriverAssignment:
     return DriverAssignment(job, DriverId(driver_id), "localhost:1", Fence("l", 1), "file:/c", "/w")
 
 
-def _driver_pool(world: World) -> tuple[DriverPool, list[tuple[str, int, str]]]:
+def _driver_pool(
+    world: World, now_s: Callable[[], float] = lambda: 0.0
+) -> tuple[DriverPool, list[tuple[str, int, str]]]:
     exits: list[tuple[str, int, str]] = []
     commands = ProcessCommands(Path("/c"), Path("/c/conf.json"), Path("/c/secret"), "python")
-    pool = DriverPool(world.supervisor, commands, Path("/c/logs"), lambda *exit: exits.append(exit))
+    pool = DriverPool(
+        world.supervisor,
+        commands,
+        Path("/c/logs"),
+        Path("/c/scratch"),
+        lambda *exit: exits.append(exit),
+        now_s=now_s,
+    )
     return pool, exits
 
 
@@ -214,10 +223,7 @@ def test_spare_with_fitting_memory_takes_the_assignment(world: World) -> None:
 
 def test_the_next_spare_waits_until_the_driver_is_up(world: World) -> None:
     now_s = 100.0
-    commands = ProcessCommands(Path("/c"), Path("/c/conf.json"), Path("/c/secret"), "python")
-    pool = DriverPool(
-        world.supervisor, commands, Path("/c/logs"), lambda *_exit: None, now_s=lambda: now_s
-    )
+    pool, _ = _driver_pool(world, lambda: now_s)
     pool.keep_spare(1600)
     assert len(world.children) == 1, "no driver could be disturbed"
     pool.launch(_assignment("d1"), 1600)
@@ -227,6 +233,14 @@ def test_the_next_spare_waits_until_the_driver_is_up(world: World) -> None:
     now_s += 1
     pool.keep_spare(1600)
     assert len(world.children) == 2
+
+
+def test_temporary_files_go_with_the_driver(world: World) -> None:
+    pool, _ = _driver_pool(world)
+    pool.start_spare(1600)
+    spec = world.children[0].spec
+    assert spec.directories == (Path("/c/scratch/driver-1"),)
+    assert spec.environment["TMPDIR"] == "/c/scratch/driver-1"
 
 
 def test_spare_of_other_memory_makes_room(world: World) -> None:

@@ -7,7 +7,6 @@ is started (``spark``) and how processes are (``process``).
 from __future__ import annotations
 
 import os
-import shutil
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -122,12 +121,13 @@ class SparkExecutorProcesses:
                 environment=command.environment,
                 whole_environment=True,
                 cwd=directories[0],
+                directories=directories,
             )
         )
         key = (descriptor.job_id, descriptor.executor_id)
         with self._lock:
             self._children[key] = child
-        child.on_exit(lambda status: self._exited(key, child, status, directories))
+        child.on_exit(lambda status: self._exited(key, child, status))
         return child.pid
 
     def stop(self, executor_id: ExecutorId, job_id: JobId) -> None:
@@ -150,13 +150,9 @@ class SparkExecutorProcesses:
         """Call ``listener(job, executor, exit status, output tail)`` for each end."""
         self._listeners.append(listener)
 
-    def _exited(
-        self, key: tuple[JobId, ExecutorId], child: ChildProcess, status: int, directories: tuple[Path, ...]
-    ) -> None:
+    def _exited(self, key: tuple[JobId, ExecutorId], child: ChildProcess, status: int) -> None:
         with self._lock:
             self._children.pop(key, None)
-        # gigabytes of shuffle files may take their time, and others end meanwhile
-        threading.Thread(target=_remove, args=(directories,), name="executor-files", daemon=True).start()
         for listener in self._listeners:
             listener(*key, status, child.output_tail())
 
@@ -177,8 +173,3 @@ class SparkExecutorProcesses:
             python_executable=self._configuration.get(python_options.PYTHON_EXECUTABLE),
         )
         return executor_command(descriptor, settings, spark_secret(self._secret, descriptor.job_id))
-
-
-def _remove(directories: tuple[Path, ...]) -> None:
-    for path in directories:
-        shutil.rmtree(path, ignore_errors=True)

@@ -10,6 +10,7 @@ is started again at once, until one says that the work is done.
 from __future__ import annotations
 
 import logging
+import shutil
 import socket
 import threading
 from collections import deque
@@ -155,10 +156,13 @@ class ClusterSupervisor:
         self.failure: YarnflowError | None = None
         #: how the cluster ended by itself, once it has
         self.result: ClusterResult | None = None
+        # a supervisor that was killed could not delete them
+        shutil.rmtree(directory.scratch, ignore_errors=True)
         self.drivers = DriverPool(
             self._supervisor,
             commands,
             directory.logs,
+            directory.scratch,
             self._driver_exited,
             on_process_ended=self._process_ended,
             inherit_stdout=driver_stdout_inherited,

@@ -85,6 +85,11 @@ class ClusterDirectory:
         """Where the serving JobManager writes its address."""
         return self.path / "jobmanager.json"
 
+    @property
+    def scratch(self) -> Path:
+        """Temporary files of drivers, which go with them."""
+        return self.path / "scratch"
+
     def remove(self, *, keep_evidence: bool) -> None:
         """Delete the directory; with ``keep_evidence`` logs and checkpoints stay."""
         if keep_evidence:

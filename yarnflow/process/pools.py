@@ -57,6 +57,8 @@ class DriverPool:
         Makes their command lines.
     logs : Path
         Directory of their log files.
+    scratch : Path
+        Below it each has a directory for temporary files, which goes with it.
     on_exit : callable
         ``(driver id, exit status, last lines of output)`` for every assigned driver that ends.
     on_process_ended : callable, optional
@@ -71,6 +73,7 @@ class DriverPool:
         supervisor: Supervisor,
         commands: ProcessCommands,
         logs: Path,
+        scratch: Path,
         on_exit: Callable[[DriverId, int, str], None],
         *,
         on_process_ended: Callable[[Child], None] | None = None,
@@ -83,6 +86,7 @@ class DriverPool:
         self._supervisor = supervisor
         self._commands = commands
         self._logs = logs
+        self._scratch = scratch
         self._on_exit = on_exit
         self._inherit_stdout = inherit_stdout
         self._stdout_fd = stdout_fd
@@ -180,14 +184,16 @@ class DriverPool:
         self._count += 1
         name = f"driver-{self._count}"
         log_file = self._logs / f"{name}.log"
+        scratch = self._scratch / name
         spec = ProcessSpec(
             name=name,
             command=self._commands.driver(memory_mib, log_file),
             log_file=self._logs / f"{name}.out",
             inherit_stdout=self._inherit_stdout,
             stdout_fd=self._stdout_fd,
-            environment={LOG_FILE_ENVIRONMENT: str(log_file), **new_mark()},
+            environment={LOG_FILE_ENVIRONMENT: str(log_file), "TMPDIR": str(scratch), **new_mark()},
             stdin_pipe=True,
+            directories=(scratch,),
         )
         child = self._supervisor.start(name, lambda: spec, NEVER, self._exited)
         if child is None:

@@ -113,6 +113,8 @@ class ProcessSpec:
     stdin_pipe: bool = False
     #: file descriptors it inherits under the same numbers
     pass_fds: tuple[int, ...] = ()
+    #: its own: made with mode 0700 before it starts where they are missing, deleted after its end
+    directories: tuple[Path, ...] = ()
 
 
 class ChildProcess:
@@ -205,8 +207,18 @@ class ChildProcess:
                 self._popen.stdin.close()
             except OSError:
                 pass
+        if self.spec.directories:
+            # gigabytes of shuffle files may take their time, and others end meanwhile
+            threading.Thread(
+                target=_remove, args=(self.spec.directories,), name="remove-directories", daemon=True
+            ).start()
         for listener in listeners:
             listener(self._exit_status)
+
+
+def _remove(directories: tuple[Path, ...]) -> None:
+    for path in directories:
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def _signal_group(pid: int, number: signal.Signals) -> None:
@@ -300,12 +312,14 @@ def spawn(spec: ProcessSpec) -> ChildProcess:
     Raises
     ------
     ResourceError
-        The program cannot be started or its log file not be written.
+        The program cannot be started, or its log file or directories not be written.
     """
     spawner, watcher = _workers()
     command = wrap_command(spec.command)
     inherited = {} if spec.whole_environment else os.environ
     try:
+        for path in spec.directories:
+            path.mkdir(mode=0o700, parents=True, exist_ok=True)
         log: IO[bytes] | int | None = None
         if spec.log_file is not None:
             spec.log_file.parent.mkdir(parents=True, exist_ok=True)
