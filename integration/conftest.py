@@ -112,9 +112,14 @@ class Commands:
         self.started.append(started)
         return started
 
-    def run(self, *arguments: str | Path, timeout_s: float = 180.0) -> Started:
+    def run(
+        self,
+        *arguments: str | Path,
+        timeout_s: float = 180.0,
+        environment: Mapping[str, str] | None = None,
+    ) -> Started:
         """Run ``yarnflow …`` to its end."""
-        started = self.start(*arguments)
+        started = self.start(*arguments, environment=environment)
         started.wait(timeout_s)
         return started
 

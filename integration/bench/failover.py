@@ -44,8 +44,6 @@ from integration.faults.ha_cluster import HaCluster, ha_cluster, kill, task_mana
 from integration.hadoop import HadoopCluster
 from integration.processes import DRIVER, EXECUTOR, JOB_MANAGER, TASK_MANAGER
 
-#: enough for a run of any length
-ENDLESS: Final = 10_000_000
 #: of the job
 QUERIES: Final = 2
 #: commits watched before a fault
@@ -194,7 +192,7 @@ def run_mode(
     # as many slots as the job and its understudy want, and one TaskManager that may be lost
     task_managers = 5 if mode == "hot" else 3
     with ha_cluster(hadoop, commands, scratch, task_managers=task_managers, options=options) as cluster:
-        job = cluster.numbered("bench", rate=50, count=ENDLESS)
+        job = cluster.numbered("bench")
         job_id = cluster.submit(job, f"-Dexecution.micro-batch.interval={INTERVAL_S} s")
         cluster.await_status(job_id, "RUNNING")
         for fault in faults:

@@ -215,15 +215,23 @@ class HaCluster:
 
         wait_until(reached, f"the job to be {status}", timeout_s)
 
-    def assert_each_record_once(self, job: Numbered) -> None:
-        """No record is missing, none is there twice, the sums are right."""
+    def assert_each_record_once(self, job: Numbered, job_id: str) -> None:
+        """Drain the job: no record is missing, none is there twice, the sums are right."""
+        stopped = self.yarnflow("stop", "--drain", "-p", f"{job.output}/savepoints", job_id)
+        assert stopped.process.returncode == 0, stopped.stderr
+        self.await_status(job_id, "FINISHED")
+        inspected = self.commands.run(
+            *("savepoint", "inspect", "--json", stopped.stdout.strip()), environment=self.environment()
+        )
+        assert inspected.process.returncode == 0, inspected.stderr
+        taken = job.taken(json.loads(inspected.stdout))
         path = job.output.removeprefix(self.hadoop_fs)
-        verdict = job.verdict(*read_results(lambda sink: self.files(f"{path}/{sink}")))
+        verdict = job.verdict(taken, *read_results(lambda sink: self.files(f"{path}/{sink}")))
         assert verdict == "", verdict
 
-    def numbered(self, name: str, rate: int = 50, count: int = 2500) -> Numbered:
+    def numbered(self, name: str) -> Numbered:
         """A job that writes to HDFS."""
-        return Numbered(f"{self.hadoop_fs}/tests/{self.cluster_id}/{name}", rate, count)
+        return Numbered(f"{self.hadoop_fs}/tests/{self.cluster_id}/{name}")
 
 
 _FS: dict[Path, str] = {}

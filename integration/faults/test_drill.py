@@ -31,16 +31,11 @@ def _names(report: dict[str, Any]) -> set[str]:
 
 
 def _start(cluster: HaCluster, name: str) -> tuple[Numbered, str]:
-    job = cluster.numbered(name, rate=50, count=50 * 120)
+    job = cluster.numbered(name)
     job_id = cluster.submit(job)
     cluster.await_status(job_id, "RUNNING")
     cluster.await_commits(job)
     return job, job_id
-
-
-def _end(cluster: HaCluster, job: Numbered, job_id: str) -> None:
-    cluster.await_status(job_id, "FINISHED", 300)
-    cluster.assert_each_record_once(job)
 
 
 @pytest.mark.drill
@@ -61,7 +56,7 @@ def test_leader(coordinated: HadoopCluster, yarnflow: Commands, tmp_path: Path) 
         report = _drill(cluster, "driver")
         assert not driver.is_running()
         assert "restored" in _names(report)
-        _end(cluster, job, job_id)
+        cluster.assert_each_record_once(job, job_id)
 
 
 @pytest.mark.drill
@@ -75,7 +70,7 @@ def test_driver(coordinated: HadoopCluster, yarnflow: Commands, tmp_path: Path) 
         assert "elected" not in _names(report)
         assert report["replay"]["records"] is not None
         assert "exactly" in report["replay"]["offsets"] or report["replay"]["offsets"] == "not comparable"
-        _end(cluster, job, job_id)
+        cluster.assert_each_record_once(job, job_id)
 
 
 @pytest.mark.drill
@@ -88,4 +83,4 @@ def test_other_faults(
         report = _drill(cluster, kind, job_id, *(["--for", "8"] if kind == "hdfs" else []))
         expected = {"hdfs": "lifted", "taskmanager": "detected"}.get(kind, "elected")
         assert expected in _names(report)
-        _end(cluster, job, job_id)
+        cluster.assert_each_record_once(job, job_id)

@@ -45,7 +45,7 @@ def _understudies(cluster: HaCluster) -> int:
 @pytest.mark.drill
 def test_an_understudy_steps_in(coordinated: HadoopCluster, yarnflow: Commands, tmp_path: Path) -> None:
     with ha_cluster(coordinated, yarnflow, tmp_path, task_managers=3, options=[HOT]) as cluster:
-        job = cluster.numbered("understudy", count=50 * 300)
+        job = cluster.numbered("understudy")
         job_id = cluster.submit(job)
         _await_understudy(cluster, job_id)
         there_already = {process.pid for process in processes(yarnflow.mark, DRIVER)}
@@ -65,8 +65,7 @@ def test_an_understudy_steps_in(coordinated: HadoopCluster, yarnflow: Commands, 
         wait_until(lambda: not _details(cluster, job_id)["waiting_for"], "the new leader to know all", 60)
         assert {process.pid for process in processes(yarnflow.mark, DRIVER)} == drivers, "it was adopted, too"
 
-        cluster.await_status(job_id, "FINISHED", 600)
-        cluster.assert_each_record_once(job)
+        cluster.assert_each_record_once(job, job_id)
 
 
 @pytest.mark.drill
@@ -75,7 +74,7 @@ def test_an_understudy_outlives_the_leader(
 ) -> None:
     """It is kept by another master than the driver, so the loss of a whole master is no worse."""
     with ha_cluster(coordinated, yarnflow, tmp_path, task_managers=3, options=[HOT]) as cluster:
-        job = cluster.numbered("outlives", count=50 * 180)
+        job = cluster.numbered("outlives")
         job_id = cluster.submit(job)
         _await_understudy(cluster, job_id)
         driver = cluster.driver_process(job_id)
@@ -86,5 +85,4 @@ def test_an_understudy_outlives_the_leader(
             process.kill()
         cluster.await_commits(job)
         assert cluster.driver_process(job_id).pid in there_already - {driver.pid}
-        cluster.await_status(job_id, "FINISHED", 600)
-        cluster.assert_each_record_once(job)
+        cluster.assert_each_record_once(job, job_id)

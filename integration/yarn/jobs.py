@@ -189,6 +189,13 @@ def application_id(started: Started) -> str:
     return found
 
 
+def job_id(submitted: Started) -> str:
+    """The job a submit has named."""
+    found = re.search(r"JobID ([0-9a-f]{32})", submitted.stdout + submitted.stderr)
+    assert found, submitted.stderr
+    return found[1]
+
+
 def put_flights(hadoop: HadoopCluster, directory: str, scratch: Path) -> str:
     """Input of the flight delays example, one file per month; returns ``directory``."""
     names: dict[str, Any] = {}

@@ -6,6 +6,7 @@ masters, each one is in the results once.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from kazoo.client import KazooClient
 from integration.conftest import Started, wait_until
 from integration.faults.records import Numbered, read_results
 from integration.processes import DRIVER, EXECUTOR, JOB_MANAGER
-from integration.yarn.jobs import Yarn, application_id
+from integration.yarn.jobs import Yarn, application_id, job_id
 from yarnflow.process.logs import LOG_FILE_ENVIRONMENT
 
 #: of each master's supervisor
@@ -102,9 +103,17 @@ class Masters:
 
         wait_until(enough, f"{more} more commits", 360)
 
-    def assert_finished(self, started: Started, job: Numbered) -> None:
-        """The command ended well, and each record was counted once."""
-        assert started.wait(400) == 0, started.stderr[-3000:]
+    def assert_each_record_once(self, started: Started, job: Numbered) -> None:
+        """Drain the job: the command that waits for it ends well, and each record was counted once."""
+        where = f"-Dyarn.application.id={application_id(started)}"
+        stopped = self.yarn.run(
+            *("stop", where, "--drain", "-p", f"hdfs://{job.output}/savepoints", job_id(started))
+        )
+        assert stopped.process.returncode == 0, stopped.stderr
+        assert started.wait(120) == 0, started.stderr[-3000:]
+        inspected = self.yarn.run("savepoint", "inspect", "--json", stopped.stdout.strip())
+        assert inspected.process.returncode == 0, inspected.stderr
+        taken = job.taken(json.loads(inspected.stdout))
 
         def files(sink: str) -> Iterator[bytes]:
             for name in self.yarn.below(f"{job.output}/{sink}"):
@@ -112,7 +121,7 @@ class Masters:
                     with self.yarn.hdfs.read(f"{job.output}/{sink}/{name}") as reader:
                         yield reader.read()
 
-        verdict = job.verdict(*read_results(files))
+        verdict = job.verdict(taken, *read_results(files))
         assert verdict == "", verdict
 
 
@@ -135,7 +144,7 @@ def masters(yarn: Yarn) -> Iterator[Masters]:
 
 def test_leader_is_killed(masters: Masters, tmp_path: Path) -> None:
     """kill -9 of the JobManager that leads: the driver and its executors do not notice."""
-    job = Numbered("/tests/ha-jobmanager", rate=50, count=5000)
+    job = Numbered("/tests/ha-jobmanager")
     started = masters.submit(job, tmp_path)
     first, second = masters.await_two()
     (driver,) = [process for process in masters.processes_of(first, DRIVER) if process.children()]
@@ -144,14 +153,14 @@ def test_leader_is_killed(masters: Masters, tmp_path: Path) -> None:
     masters.await_commits(started, job, 2)
     assert driver.is_running(), "the driver of a job was ended with its JobManager"
     assert masters.live() == [first, second]
-    masters.assert_finished(started, job)
+    masters.assert_each_record_once(started, job)
     ends = {masters.yarn.ended(application)["finalStatus"] for application in (first, second)}
     assert ends == {"SUCCEEDED"}
 
 
 def test_application_of_the_leader_is_killed(masters: Masters, tmp_path: Path) -> None:
     """`yarn application -kill` of one master is a fault: the standby takes over and is given another."""
-    job = Numbered("/tests/ha-application", rate=50, count=6000)
+    job = Numbered("/tests/ha-application")
     started = masters.submit(job, tmp_path)
     first, second = masters.await_two()
     (named,) = {application_id(started)}
@@ -162,7 +171,7 @@ def test_application_of_the_leader_is_killed(masters: Masters, tmp_path: Path) -
     assert re.search(r"\b[0-9a-f]{32}\b.*numbered", listed.stdout), "a dead master's name leads nowhere"
     assert first not in masters.live() and second in masters.live()
     third = next(application for application in masters.await_two() if application != second)
-    masters.assert_finished(started, job)
+    masters.assert_each_record_once(started, job)
     ends = {masters.yarn.ended(application)["finalStatus"] for application in (second, third)}
     assert ends == {"SUCCEEDED"}
 
@@ -170,7 +179,7 @@ def test_application_of_the_leader_is_killed(masters: Masters, tmp_path: Path) -
 @pytest.mark.drill
 def test_hot_standby_has_everything_ready(masters: Masters, tmp_path: Path) -> None:
     """The driver that goes on after the leader's application is lost ran in the standby's before."""
-    job = Numbered("/tests/ha-hot", rate=50, count=50 * 200)
+    job = Numbered("/tests/ha-hot")
     started = masters.submit(job, tmp_path, "-Dhigh-availability.standby-mode=hot")
     first, second = masters.await_two()
     wait_until(lambda: "is ready: driver" in masters.log_of(first), "the understudy", 240)
@@ -182,45 +191,45 @@ def test_hot_standby_has_everything_ready(masters: Masters, tmp_path: Path) -> N
     assert executors & {process.pid for process in masters.processes_of(second, EXECUTOR)}, "new executors"
     assert ready & {process.pid for process in masters.processes_of(second, DRIVER)}, "a new driver"
     assert "steps in" in masters.log_of(second)
-    masters.assert_finished(started, job)
+    masters.assert_each_record_once(started, job)
 
 
 @pytest.mark.drill
 def test_container_of_the_leader_is_killed(masters: Masters, tmp_path: Path) -> None:
     """kill -9 of the master's supervisor: everything in its container dies with it."""
-    job = Numbered("/tests/ha-container", rate=50, count=6000)
+    job = Numbered("/tests/ha-container")
     started = masters.submit(job, tmp_path)
     first, second = masters.await_two()
     (supervisor,) = masters.processes_of(first, MASTER)
     supervisor.kill()
     masters.await_commits(started, job, 2)
     assert second in masters.live()
-    masters.assert_finished(started, job)
+    masters.assert_each_record_once(started, job)
 
 
 @pytest.mark.drill
 def test_standby_is_killed(masters: Masters, tmp_path: Path) -> None:
     """The leader starts another one; the job does not even notice."""
-    job = Numbered("/tests/ha-standby", rate=50, count=6000)
+    job = Numbered("/tests/ha-standby")
     started = masters.submit(job, tmp_path)
     first, second = masters.await_two()
     masters.yarn.hadoop.kill_application(second)
     wait_until(lambda: second not in masters.live(), "the standby to end", 60)
     assert len(masters.await_two()) == 2
-    masters.assert_finished(started, job)
+    masters.assert_each_record_once(started, job)
     assert "RESTARTING" not in started.stderr
 
 
 @pytest.mark.drill
 def test_program_beside_the_leader(masters: Masters, tmp_path: Path) -> None:
     """Application mode: main() has its effect once, although its container is lost."""
-    job = Numbered("/tests/ha-program", rate=50, count=6000)
+    job = Numbered("/tests/ha-program")
     program = job.write_program(tmp_path / "job.py")
     started = masters.yarn.start("submit", "-t", "yarn-application", *masters.options, program)
     masters.await_commits(started, job, 2)
     first, _second = masters.await_two()
     masters.yarn.hadoop.kill_application(first)
-    masters.assert_finished(started, job)
+    masters.assert_each_record_once(started, job)
 
 
 def test_quorum_that_does_not_answer(yarn: Yarn, endless: Path) -> None:

@@ -11,7 +11,9 @@ from integration.conftest import wait_until
 from integration.yarn.jobs import FLIGHTS, SCRIPT, TWO_TASK_MANAGERS, Yarn, application_id
 
 
-@pytest.mark.parametrize("target", ["yarn-per-job", "yarn-application"])
+@pytest.mark.parametrize(
+    "target", ["yarn-per-job", pytest.param("yarn-application", marks=pytest.mark.drill)]
+)
 def test_flight_delays(yarn: Yarn, flights: str, tmp_path: Path, target: str) -> None:
     output = f"/tests/windows-{target}"
     done = yarn.run(
@@ -25,7 +27,9 @@ def test_flight_delays(yarn: Yarn, flights: str, tmp_path: Path, target: str) ->
     assert "yarnflow" in report["applicationTags"].split(",")
 
 
-@pytest.mark.parametrize("target", ["yarn-per-job", "yarn-application"])
+@pytest.mark.parametrize(
+    "target", [pytest.param("yarn-per-job", marks=pytest.mark.drill), "yarn-application"]
+)
 def test_plain_pyspark_script(yarn: Yarn, texts: str, target: str) -> None:
     output = f"/tests/words-{target}"
     done = yarn.run("submit", "-t", target, SCRIPT, "--input", texts, "--output", output)

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from integration.conftest import ROOT, Started, wait_until
-from integration.yarn.jobs import Yarn, application_id
+from integration.yarn.jobs import Yarn, application_id, job_id
 
 _ARCHIVE = "/tests/environment.tar.gz"
 _PER_JOB = ("-t", "yarn-per-job")
@@ -33,13 +33,6 @@ def doctor(yarn: Yarn, *arguments: str | Path, environment: dict[str, str] | Non
     done = yarn.run("doctor", *_PER_JOB, *arguments, environment=environment)
     assert done.process.returncode == 1, done.stdout + done.stderr
     return checks(done)
-
-
-def job_id(submitted: Started) -> str:
-    """The job a submit has named."""
-    found = re.search(r"JobID ([0-9a-f]{32})", submitted.stdout + submitted.stderr)
-    assert found, submitted.stderr
-    return found[1]
 
 
 def submit_endless(yarn: Yarn, program: Path) -> tuple[str, str]:

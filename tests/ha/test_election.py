@@ -132,7 +132,8 @@ def test_address_of_the_last_leader_is_replaced(session: OpenSession) -> None:
 
 def test_only_the_leader_has_its_lead_confirmed(session: OpenSession) -> None:
     ensemble = Ensemble()
-    first = Candidate(session(ensemble), "one").stand()
+    # asked for so long before it is unavailable
+    first = Candidate(session(ensemble, 2_000), "one").stand()
     second = Candidate(session(ensemble), "two").stand()
     first.election.confirm(first.fence)
     with pytest.raises(LeadershipLost):
