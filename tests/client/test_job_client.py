@@ -109,6 +109,49 @@ def test_interrupt_cancels_in_an_owned_cluster() -> None:
     assert "Cancelling job" in listener.notes[0]
 
 
+def _join_cancel() -> None:
+    for thread in threading.enumerate():
+        if thread.name == "cancel":
+            thread.join(10)
+
+
+def test_a_cluster_that_ends_before_it_answers_the_cancel() -> None:
+    dispatcher = FakeDispatcher([S.RUNNING])
+    _interrupt_when_running(dispatcher)
+    client, listener = _client(dispatcher)
+    gone = threading.Event()
+
+    def cancel(job_id: JobId) -> None:
+        FakeDispatcher.cancel_job(dispatcher, job_id)
+        gone.wait(10)
+        raise RpcUnavailable("nobody listens")
+
+    dispatcher.cancel_job = cancel  # type: ignore[method-assign]
+    with pytest.raises(KeyboardInterrupt):
+        client.await_result()
+    gone.set()
+    _join_cancel()
+    assert not any("Could not cancel" in note for note in listener.notes)
+
+
+def test_a_cancel_that_does_not_arrive_is_said() -> None:
+    dispatcher = FakeDispatcher([S.RUNNING])
+    _interrupt_when_running(dispatcher)
+    client, listener = _client(dispatcher)
+
+    def cancel(job_id: JobId) -> None:
+        # the user has seen nothing happen
+        threading.Timer(0, _interrupt).start()
+        raise RpcUnavailable("nobody listens")
+
+    dispatcher.cancel_job = cancel  # type: ignore[method-assign]
+    with pytest.raises(KeyboardInterrupt):
+        client.await_result()
+    _join_cancel()
+    assert "Could not cancel: nobody listens" in listener.notes
+    dispatcher.cancelled.append(JOB)
+
+
 def test_second_interrupt_does_not_wait() -> None:
     dispatcher = FakeDispatcher([S.RUNNING])
     refuse = threading.Event()

@@ -251,7 +251,9 @@ class ClusterJobClient:
         try:
             self.cancel()
         except YarnflowError as error:
-            self._listener.note(f"Could not cancel: {error}")
+            # a cluster that ends with its job may be gone before it has answered
+            if self.ended is None:
+                self._listener.note(f"Could not cancel: {error}")
 
     def _watch(self, put: Callable[[_Change], None], stop: threading.Event) -> None:
         version = -1
