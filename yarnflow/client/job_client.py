@@ -6,6 +6,7 @@ interrupt never breaks into the middle of a remote call.
 
 from __future__ import annotations
 
+import math
 import signal
 import threading
 import time
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 
 #: a long poll returns after this time at the latest
 POLL_MS: Final = 5_000
+#: a signal that comes right before a wait is handled after it only
+_LOOK_AGAIN_S: Final = 0.5
 _RETRY_S: Final = 0.2
 
 #: the only sign of a failover that a user sees
@@ -210,10 +213,12 @@ class ClusterJobClient:
             with _interrupts_to(changes.put):
                 watcher.start()
                 while True:
-                    left_s = None if deadline is None else max(0.0, deadline - time.monotonic())
+                    left_s = math.inf if deadline is None else max(0.0, deadline - time.monotonic())
                     try:
-                        change = changes.get(timeout=left_s)
+                        change = changes.get(timeout=min(left_s, _LOOK_AGAIN_S))
                     except Empty:
+                        if left_s > _LOOK_AGAIN_S:
+                            continue
                         raise RpcTimeout(
                             f"job {self._name} ({self._job_id}) did not end within {timeout_s} s"
                         ) from None
