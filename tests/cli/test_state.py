@@ -26,6 +26,7 @@ from yarnflow.core.checkpoint_messages import (
     JobCheckpoints,
     RestoredState,
 )
+from yarnflow.core.ids import JobId
 from yarnflow.core.messages import JobDetails, JobSubmission, ProgramKind
 from yarnflow.core.savepoint import METADATA_FILE, from_bytes
 from yarnflow.core.states import JobStatus
@@ -186,7 +187,14 @@ def test_a_cluster_that_ends_with_its_job_has_left_the_savepoint(
     from tests.client.fakes import details
 
     root = saved.savepoint(tmp_path, created_ms=2**52)
-    cluster.job_details = lambda job_id: _running()  # type: ignore[method-assign]
+    answers = iter([_running()])
+
+    def job_details(job_id: JobId) -> JobDetails:
+        for answer in answers:
+            return answer
+        raise RpcUnavailable("gone")
+
+    cluster.job_details = job_details  # type: ignore[method-assign]
     cluster.outcomes = [RpcUnavailable("gone")]
     cluster.left = details(JOB, 9, S.FINISHED)
     cluster.unreachable = True

@@ -11,11 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.client.fakes import FakeDispatcher
-from tests.client.submits import submit_world
+from tests.client.fakes import FakeDispatcher, details
+from tests.client.submits import applications, submit_world
 from tests.client.yarn_fakes import World, job_id
 from yarnflow.cli.main import main
 from yarnflow.client import yarn_services
+from yarnflow.core.ids import JobId
 from yarnflow.core.json_codec import from_json
 from yarnflow.core.messages import JobOverview, JobSubmission, ProgramKind
 from yarnflow.core.states import JobStatus
@@ -283,6 +284,20 @@ def test_verbs_about_what_has_ended(world: World, capsys: pytest.CaptureFixture[
     world.yarn.add("application_1_1", ONE, S.FAILED, diagnostics="ValueError: x")
     assert main(["list", "-Dyarn.application.id=application_1_1"]) == 82
     assert "has ended (FAILED): ValueError: x" in capsys.readouterr().err
+
+
+def test_verbs_about_a_job_that_has_just_ended(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its JobManager is gone, for YARN the application still runs."""
+    assert main(["submit", "-d", "-t", "yarn-per-job", "prog.py"]) == 0
+    (folder,) = applications(world)
+    done = details(JobId("ab" * 16), 9, JobStatus.CANCELED)
+    world.end("application_1_0001", folder.rpartition("/")[2], FinalStatus.KILLED, done)
+    world.yarn.change("application_1_0001", state=S.RUNNING)
+    for verb in ("cancel", "stop"):
+        assert main([verb, "-t", "yarn-per-job", "ab" * 16]) == 40
+        assert "it is CANCELED already" in capsys.readouterr().err
+    assert main(["info", "-t", "yarn-per-job", "ab" * 16]) == 0
+    assert '"CANCELED"' in capsys.readouterr().out
 
 
 # --- sessions -----------------------------------------------------------------------

@@ -8,6 +8,7 @@ import click
 
 from yarnflow.cli.common import CONTEXT, cluster_options, existing_cluster, load_configuration, with_target
 from yarnflow.cli.view import make_view
+from yarnflow.client.cluster import job_details
 from yarnflow.client.job_client import ClusterJobClient
 from yarnflow.config.options import client as client_options
 from yarnflow.core.ids import JobId, is_job_id
@@ -31,7 +32,7 @@ def command(
     configuration = with_target(load_configuration(conf_dir, dynamic), target, jobmanager)
     job_id = checked_job_id(job)
     with existing_cluster(configuration, job_id) as connection:
-        details = connection.gateway().job_details(job_id)
+        details = job_details(connection.cluster_of(job_id), job_id)
         if details.overview.status.globally_terminal:
             raise JobError(f"job {job_id} cannot be canceled: it is {details.overview.status.value} already")
         click.echo(f"Cancelling job {job_id}.")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from yarnflow.cli.common import CONTEXT, cluster_options, existing_cluster, load_configuration, with_target
+from yarnflow.client.cluster import job_details
 from yarnflow.config.configuration import Configuration
 from yarnflow.core.ids import JobId, is_job_id
 from yarnflow.core.messages import ProgramKind
@@ -50,7 +51,7 @@ def command(
     configuration = with_target(load_configuration(conf_dir, dynamic), target, jobmanager)
     if is_job_id(program):
         with existing_cluster(configuration, program) as connection:
-            details = connection.gateway().job_details(JobId(program))
+            details = job_details(connection.cluster_of(JobId(program)), JobId(program))
         click.echo(json.dumps(plain_values(asdict(details)), indent=2, ensure_ascii=False))
         return
     if parallelism is not None:

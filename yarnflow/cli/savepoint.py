@@ -25,6 +25,7 @@ from yarnflow.cli.common import (
     with_target,
 )
 from yarnflow.cli.state_options import absolute_state, interruptible, note, open_file_systems
+from yarnflow.client.cluster import job_details
 from yarnflow.client.saved_state import SavedState, dispose, read_state, running_job_of
 from yarnflow.client.savepoints import new_request, take, trigger
 from yarnflow.config.configuration import Configuration
@@ -185,7 +186,7 @@ def _live_in_cluster(state: SavedState, configuration: Configuration) -> str:
     job_id = JobId(state.metadata.job_id)
     try:
         with existing_cluster(configuration, job_id) as connection:
-            details = connection.cluster_of(job_id).gateway().job_details(job_id)
+            details = job_details(connection.cluster_of(job_id), job_id)
     except (JobNotFound, RpcError, HaError):
         return ""
     status = details.overview.status

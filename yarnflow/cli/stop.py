@@ -22,7 +22,7 @@ from yarnflow.cli.common import (
 from yarnflow.cli.savepoint import savepoint_directory
 from yarnflow.cli.state_options import interruptible, note, now_ms, open_file_systems
 from yarnflow.cli.view import make_view
-from yarnflow.client.cluster import JobCluster
+from yarnflow.client.cluster import JobCluster, job_details
 from yarnflow.client.job_client import ClusterJobClient
 from yarnflow.client.saved_state import find_savepoint
 from yarnflow.client.savepoints import new_request, take, trigger
@@ -70,7 +70,7 @@ def command(
     timeout_ms = configuration.get(client_options.CLIENT_TIMEOUT_MS)
     with existing_cluster(configuration, job_id) as connection:
         cluster = connection.cluster_of(job_id)
-        details = cluster.gateway().job_details(job_id)
+        details = job_details(cluster, job_id)
         if details.overview.status.globally_terminal:
             raise JobError(f"job {job_id} cannot be stopped: it is {details.overview.status.value} already")
         if detached:
@@ -118,12 +118,10 @@ def _await_end(cluster: JobCluster, job_id: JobId, name: str, path: str, timeout
 def _left_behind(cluster: JobCluster, job_id: JobId, request: CheckpointRequest, since_ms: int) -> str:
     if not request.target_dir:
         return ""
-    details = cluster.final_details(job_id)
-    if details is None:
-        try:
-            details = cluster.gateway().job_details(job_id)
-        except (RpcError, HaError, JobError):
-            return ""
+    try:
+        details = job_details(cluster, job_id)
+    except (RpcError, HaError, JobError):
+        return ""
     if details.overview.status is not JobStatus.FINISHED:
         return ""
     found = find_savepoint(open_file_systems(), request.target_dir, job_id, since_ms)

@@ -10,7 +10,7 @@ from typing import Protocol
 from yarnflow.core.ids import JobId
 from yarnflow.core.messages import ClusterOverview, JobDetails, JobSubmission, JobSubmitted
 from yarnflow.core.ports import DispatcherGateway
-from yarnflow.errors import YarnflowError
+from yarnflow.errors import HaError, RpcError, YarnflowError
 
 
 class JobCluster(Protocol):
@@ -38,6 +38,25 @@ class JobCluster(Protocol):
 
     def final_details(self, job_id: JobId) -> JobDetails | None:
         """How a job ended, left behind by a cluster that is gone; None = nothing is known."""
+
+
+def job_details(cluster: JobCluster, job_id: JobId) -> JobDetails:
+    """What the JobManager says of a job, or what was left behind by one that has just ended with it.
+
+    Raises
+    ------
+    JobNotFound
+        The JobManager does not know the job.
+    RpcError, HaError
+        Nobody answers, and nothing is known.
+    """
+    try:
+        return cluster.gateway().job_details(job_id)
+    except (RpcError, HaError):
+        details = cluster.final_details(job_id)
+        if details is None:
+            raise
+        return details
 
 
 class ClusterConnection(JobCluster, Protocol):
