@@ -167,8 +167,13 @@ def test_a_node_that_does_not_answer_hides_no_other() -> None:
 def test_no_container_yet_and_no_such_container() -> None:
     reader = Reader()
     reader.cluster.containers_of = []
-    with pytest.raises(YarnError, match="has no container, so it has no logs yet"):
+    with pytest.raises(YarnError, match="has no container with logs yet"):
         reader.read()
+    for selection in ("", "master", "taskmanager", "2"):
+        starting = Reader(FakeLiveLogs({MASTER: [], WORKER: []}), selection=selection)
+        with pytest.raises(YarnError, match="has no container with logs yet"):
+            starting.read()
+    assert [part[0] for part in Reader(FakeLiveLogs({MASTER: [File("m.log", b"x\n")]})).read()] == [MASTER]
     with pytest.raises(YarnError, match=f"has no container 7 now; it has: {MASTER}, {WORKER}"):
         Reader(selection="7").read()
 

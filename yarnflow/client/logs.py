@@ -238,9 +238,16 @@ class ApplicationLogs:
         live = self._live_logs()
         containers = self.services.cluster.containers(self.application.application_id)
         ordered = sorted(containers, key=lambda container: container.container_id)
+        starting = False
         for container in ordered:
             try:
                 files = live.files(container.node, container.container_id)
+                if not files:
+                    # whether it is the master its files will tell
+                    starting |= self.selection == "master" or selected(
+                        self.selection, container.container_id, ()
+                    )
+                    continue
                 if not selected(self.selection, container.container_id, {file.name for file in files}):
                     continue
                 self._seen_containers = True
@@ -257,7 +264,7 @@ class ApplicationLogs:
                     self._failed_nodes.add(container.node)
                     self.note(f"no logs of {container.container_id}: {error}")
         # while it is followed, a container may still come
-        if ordered and not self._seen_containers and not self._following:
+        if ordered and not self._seen_containers and not self._following and not starting:
             raise YarnError(
                 f"application {self.application.application_id} has no container {self.selection} now; "
                 f"it has: {', '.join(container.container_id for container in ordered)}"
@@ -304,8 +311,8 @@ class ApplicationLogs:
         application = self.application
         said = f": {' '.join(application.diagnostics.split())}" if application.diagnostics else ""
         return YarnError(
-            f"application {application.application_id} is {application.state.value} and has no container, so "
-            f"it has no logs yet{said}; look again, or use --follow"
+            f"application {application.application_id} is {application.state.value} and has no container "
+            f"with logs yet{said}; look again, or use --follow"
         )
 
     # --- ended applications -----------------------------------------------------

@@ -169,4 +169,4 @@ def _missing(node: str, container_id: str, name: str) -> FileMissing:
 
 def _gone(error: RemoteFailure) -> bool:
     """No logs any more, or not yet: Hadoop 3.5 answers 503 around a 404 until the container runs."""
-    return error.status in (400, 404, 500) or "404 Not Found" in error.reason
+    return error.status in (400, 404, 500) or (error.status == 503 and "404 Not Found" in error.reason)
