@@ -18,7 +18,7 @@ import uuid
 from pathlib import Path
 from typing import Any, Final
 
-from integration.bench.commits import commits_below, gaps_s
+from integration.commits import commits_below, gaps_s
 from integration.conftest import Commands
 from integration.hadoop import HadoopCluster
 

@@ -36,16 +36,15 @@ from typing import Any, Final
 
 import psutil
 
-from integration.bench.commits import Look, await_more, commits_below, first_after_s, gaps_s, newest
 from integration.bench.failover_peer import INTERVAL_S, PEER_FAULTS, run_peer
+from integration.commits import Look, await_more, first_after_s, gaps_s, newest
 from integration.conftest import Commands, marked_processes, wait_until
 from integration.faults import injections
 from integration.faults.ha_cluster import HaCluster, ha_cluster, kill, task_manager_processes, tree
+from integration.faults.records import QUERIES
 from integration.hadoop import HadoopCluster
 from integration.processes import DRIVER, EXECUTOR, JOB_MANAGER, TASK_MANAGER
 
-#: of the job
-QUERIES: Final = 2
 #: commits watched before a fault
 WATCHED: Final = 8
 
@@ -94,9 +93,7 @@ def kill_busy_task_manager(cluster: HaCluster, job_id: str) -> None:
 
 def measure(cluster: HaCluster, job_id: str, fault: str) -> dict[str, float]:
     """One fault on a job that runs."""
-    look: Look = lambda: commits_below(  # noqa: E731
-        cluster.hadoop.hdfs.client, f"/tests/{cluster.cluster_id}/checkpoints/{job_id}"
-    )
+    look: Look = lambda: cluster.commits(job_id)  # noqa: E731
     await_steady(cluster, job_id, look)
     before = look()
     usual_s = statistics.median(gaps_s(before, before[-1].at_ms - 20_000))

@@ -19,7 +19,7 @@ from typing import Final
 import psutil
 import pyspark
 
-from integration.bench.commits import Look, await_more, commits_below, first_after_s, gaps_s, newest
+from integration.commits import Look, await_more, commits_below, first_after_s, gaps_s, newest
 from integration.conftest import wait_until
 from integration.faults.ha_cluster import kill
 from integration.faults.records import KEYS

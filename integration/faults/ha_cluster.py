@@ -20,8 +20,9 @@ from hdfs.util import HdfsError
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 
+from integration.commits import Commit, await_more, commits_below
 from integration.conftest import Commands, Started, wait_until
-from integration.faults.records import Numbered, read_results
+from integration.faults.records import PATIENT, QUERIES, Numbered, Taken, read_results
 from integration.hadoop import HadoopCluster
 from integration.processes import DRIVER, EXECUTOR, JOB_MANAGER, TASK_MANAGER, processes
 
@@ -192,18 +193,13 @@ class HaCluster:
             if name.startswith("part-"):
                 yield self.hadoop.hdfs.read(f"{directory}/{name}")
 
-    def committed(self, job: Numbered) -> int:
-        """Files the first sink has so far."""
-        path = job.output.removeprefix(self.hadoop_fs)
-        try:
-            return sum(name.startswith("part-") for name in self.hadoop.hdfs.list(f"{path}/rows"))
-        except HdfsError:
-            return 0
+    def commits(self, job_id: str) -> list[Commit]:
+        """Those that are still there, by time."""
+        return commits_below(self.hadoop.hdfs.client, f"/tests/{self.cluster_id}/checkpoints/{job_id}")
 
-    def await_commits(self, job: Numbered, more: int = 2) -> None:
-        """Until so many more files were committed."""
-        before = self.committed(job)
-        wait_until(lambda: self.committed(job) >= before + more, f"{more} more commits", 300)
+    def await_commits(self, job_id: str, more: int = 2) -> None:
+        """Until both queries of the job have so many more."""
+        await_more(lambda: self.commits(job_id), more, QUERIES)
 
     def await_status(self, job_id: str, status: str, timeout_s: float = 180.0) -> None:
         """Until the job has a status; FAILED fails the test."""
@@ -217,21 +213,26 @@ class HaCluster:
 
     def assert_each_record_once(self, job: Numbered, job_id: str) -> None:
         """Drain the job: no record is missing, none is there twice, the sums are right."""
-        stopped = self.yarnflow("stop", "--drain", "-p", f"{job.output}/savepoints", job_id)
+        stopped = self.yarnflow(
+            *("stop", "--drain", PATIENT, "-p", f"{job.output}/savepoints", job_id), timeout_s=360
+        )
         assert stopped.process.returncode == 0, stopped.stderr
         self.await_status(job_id, "FINISHED")
         inspected = self.commands.run(
             *("savepoint", "inspect", "--json", stopped.stdout.strip()), environment=self.environment()
         )
         assert inspected.process.returncode == 0, inspected.stderr
-        taken = job.taken(json.loads(inspected.stdout))
+        self.assert_results(job, job.taken(json.loads(inspected.stdout)))
+
+    def assert_results(self, job: Numbered, taken: Taken) -> None:
+        """What stands on HDFS is what was taken, once."""
         path = job.output.removeprefix(self.hadoop_fs)
-        verdict = job.verdict(taken, *read_results(lambda sink: self.files(f"{path}/{sink}")))
+        verdict = taken.verdict(*read_results(lambda sink: self.files(f"{path}/{sink}")))
         assert verdict == "", verdict
 
-    def numbered(self, name: str) -> Numbered:
+    def numbered(self, name: str, count: int | None = None) -> Numbered:
         """A job that writes to HDFS."""
-        return Numbered(f"{self.hadoop_fs}/tests/{self.cluster_id}/{name}")
+        return Numbered(f"{self.hadoop_fs}/tests/{self.cluster_id}/{name}", count=count)
 
 
 _FS: dict[Path, str] = {}

@@ -34,7 +34,7 @@ def _start(cluster: HaCluster, name: str) -> tuple[Numbered, str]:
     job = cluster.numbered(name)
     job_id = cluster.submit(job)
     cluster.await_status(job_id, "RUNNING")
-    cluster.await_commits(job)
+    cluster.await_commits(job_id)
     return job, job_id
 
 

@@ -14,7 +14,7 @@ import pytest
 from integration.conftest import Commands
 from integration.faults.ha_cluster import HaCluster, ha_cluster
 from integration.faults.injections import FAULTS
-from integration.faults.records import Numbered
+from integration.faults.records import Taken
 from integration.hadoop import HadoopCluster
 
 #: faults that leave driver and executors alone: the job must not even restart
@@ -23,11 +23,11 @@ SEED = 20261121
 FAULTS_IN_A_ROW = 10
 
 
-def _survive(cluster: HaCluster, job: Numbered, job_id: str, fault: str) -> None:
-    cluster.await_commits(job)
+def _survive(cluster: HaCluster, job_id: str, fault: str) -> None:
+    cluster.await_commits(job_id)
     driver = cluster.driver_process(job_id).pid
     FAULTS[fault](cluster, job_id)
-    cluster.await_commits(job)
+    cluster.await_commits(job_id)
     cluster.await_status(job_id, "RUNNING")
     if fault in UNNOTICED:
         assert cluster.driver_process(job_id).pid == driver, "a driver that nothing ailed was replaced"
@@ -49,8 +49,23 @@ def _test(fault: str, coordinated: HadoopCluster, yarnflow: Commands, tmp_path: 
         job = cluster.numbered(fault)
         job_id = cluster.submit(job)
         cluster.await_status(job_id, "RUNNING")
-        _survive(cluster, job, job_id, fault)
+        _survive(cluster, job_id, fault)
         cluster.assert_each_record_once(job, job_id)
+
+
+@pytest.mark.drill
+def test_a_job_that_ends_by_itself(
+    coordinated: HadoopCluster, yarnflow: Commands, tmp_path: Path
+) -> None:
+    """Under another leader than it began with."""
+    count = 50 * 90
+    with ha_cluster(coordinated, yarnflow, tmp_path) as cluster:
+        job = cluster.numbered("ends", count=count)
+        job_id = cluster.submit(job)
+        cluster.await_status(job_id, "RUNNING")
+        _survive(cluster, job_id, "leader_killed")
+        cluster.await_status(job_id, "FINISHED", 300)
+        cluster.assert_results(job, Taken(count, count))
 
 
 @pytest.mark.drill
@@ -65,5 +80,5 @@ def test_faults_in_a_row(coordinated: HadoopCluster, yarnflow: Commands, tmp_pat
         cluster.await_status(job_id, "RUNNING")
         for fault in chosen:
             print(f"fault: {fault}")
-            _survive(cluster, job, job_id, fault)
+            _survive(cluster, job_id, fault)
         cluster.assert_each_record_once(job, job_id)

@@ -14,12 +14,12 @@ def _sums(values: range | list[int]) -> list[tuple[int, int, int]]:
 
 
 def test_each_record_once_is_right() -> None:
-    assert JOB.verdict(TAKEN, range(100), _sums(range(100))) == ""
+    assert TAKEN.verdict(range(100), _sums(range(100))) == ""
 
 
 def test_lost_doubled_and_invented_records_are_named() -> None:
     values = [v for v in range(100) if v not in (3, 4, 9)] + [50, 100]
-    found = JOB.verdict(TAKEN, values, _sums(range(100)))
+    found = TAKEN.verdict(values, _sums(range(100)))
     assert "3 records missing: 3–4, 9" in found
     assert "1 records more than once: 50" in found
     assert "1 records nobody made: 100" in found
@@ -27,7 +27,13 @@ def test_lost_doubled_and_invented_records_are_named() -> None:
 
 def test_a_sum_that_is_off_is_named() -> None:
     sums = [(part, total + (part == 2), records) for part, total, records in _sums(range(100))]
-    assert JOB.verdict(TAKEN, range(100), sums).startswith("key 2: sum ")
+    assert TAKEN.verdict(range(100), sums).startswith("key 2: sum ")
+
+
+def test_each_query_has_its_own_number_of_records() -> None:
+    assert Taken(100, 80).verdict(range(100), _sums(range(80))) == ""
+    assert Taken(80, 100).verdict(range(100), _sums(range(80))) != ""
+    assert "nothing was read" in Taken(100, 0).verdict(range(100), [])
 
 
 def test_what_was_taken_is_told_by_the_savepoint() -> None:

@@ -49,17 +49,17 @@ def test_an_understudy_steps_in(coordinated: HadoopCluster, yarnflow: Commands, 
         job_id = cluster.submit(job)
         _await_understudy(cluster, job_id)
         there_already = {process.pid for process in processes(yarnflow.mark, DRIVER)}
-        cluster.await_commits(job)
+        cluster.await_commits(job_id)
 
         kill(cluster.driver_process(job_id))
-        cluster.await_commits(job)
+        cluster.await_commits(job_id)
         assert cluster.driver_process(job_id).pid in there_already
         assert _details(cluster, job_id)["restarts"] == 1
 
         wait_until(lambda: _understudies(cluster) == 2, "the next understudy", 180)
         drivers = {process.pid for process in processes(yarnflow.mark, DRIVER)}
         kill(cluster.leader_process())
-        cluster.await_commits(job)
+        cluster.await_commits(job_id)
         levels = [failure["level"] for failure in _details(cluster, job_id)["failures"]]
         assert levels == ["MASTER"], "the running driver was not adopted"
         wait_until(lambda: not _details(cluster, job_id)["waiting_for"], "the new leader to know all", 60)
@@ -80,9 +80,9 @@ def test_an_understudy_outlives_the_leader(
         driver = cluster.driver_process(job_id)
         master = cluster.owner_of(driver)
         there_already = {process.pid for process in processes(yarnflow.mark, DRIVER)}
-        cluster.await_commits(job)
+        cluster.await_commits(job_id)
         for process in tree(master):
             process.kill()
-        cluster.await_commits(job)
+        cluster.await_commits(job_id)
         assert cluster.driver_process(job_id).pid in there_already - {driver.pid}
         cluster.assert_each_record_once(job, job_id)

@@ -123,6 +123,7 @@ class DriverProcess:
                         *(sys.executable, "-m", "yarnflow.entrypoint.driver", "--memory-mib", "1600"),
                         *("--secret-file", str(secret_file), "--cluster-dir", str(self.directory)),
                         *("--log-file", str(self.log), "--conf-json", str(conf)),
+                        *("--scratch-dir", str(self.directory)),
                     ]
                 ),
                 stdin=subprocess.PIPE,

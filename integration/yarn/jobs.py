@@ -174,26 +174,27 @@ class Yarn:
             wait_until(partial(self._is_empty, directory), f"{directory} to be empty", 30)
 
 
-def application_id(started: Started) -> str:
+def application_id(submit: Started) -> str:
     """The application a submit has named."""
+    return _named(submit, r"(application_\d+_\d+)", "an application", 90)
 
+
+def job_id(submit: Started) -> str:
+    """The job a submit has named."""
+    return _named(submit, r"JobID ([0-9a-f]{32})", "a job", 180)
+
+
+def _named(submit: Started, pattern: str, what: str, timeout_s: float) -> str:
     def named() -> str | None:
-        ended = started.process.poll() is not None
-        if found := re.search(r"application_\d+_\d+", started.stdout + started.stderr):
-            return found[0]
-        assert not ended, "the command ended without naming an application"
+        ended = submit.process.poll() is not None
+        if found := re.search(pattern, submit.stdout + submit.stderr):
+            return found[1]
+        assert not ended, f"the command ended without naming {what}: {submit.stderr[-3000:]}"
         return None
 
-    found = wait_until(named, "the application's id", 90)
+    found = wait_until(named, f"the command to name {what}", timeout_s)
     assert found is not None
     return found
-
-
-def job_id(submitted: Started) -> str:
-    """The job a submit has named."""
-    found = re.search(r"JobID ([0-9a-f]{32})", submitted.stdout + submitted.stderr)
-    assert found, submitted.stderr
-    return found[1]
 
 
 def put_flights(hadoop: HadoopCluster, directory: str, scratch: Path) -> str:

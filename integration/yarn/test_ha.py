@@ -16,8 +16,9 @@ import psutil
 import pytest
 from kazoo.client import KazooClient
 
+from integration.commits import Commit, await_more, commits_below
 from integration.conftest import Started, wait_until
-from integration.faults.records import Numbered, read_results
+from integration.faults.records import PATIENT, QUERIES, Numbered, read_results
 from integration.processes import DRIVER, EXECUTOR, JOB_MANAGER
 from integration.yarn.jobs import Yarn, application_id, job_id
 from yarnflow.process.logs import LOG_FILE_ENVIRONMENT
@@ -86,28 +87,25 @@ class Masters:
         started = self.yarn.start(
             *("submit", "-t", "yarn-per-job", *self.options, *options, job.write_program(scratch / "job.py"))
         )
-        self.await_commits(started, job, 2)
+        self.await_commits(started)
         return started
 
-    def committed(self, job: Numbered) -> int:
-        """Files of the first sink."""
-        return sum(name.startswith("part-") for name in self.yarn.below(f"{job.output}/rows"))
+    def await_commits(self, started: Started) -> None:
+        """Until both queries of the job have committed two batches more."""
+        directory = f"{self.yarn.home}/.yarnflow/checkpoints/{job_id(started)}"
 
-    def await_commits(self, started: Started, job: Numbered, more: int) -> None:
-        """Until so many more files are there."""
-        before = self.committed(job)
-
-        def enough() -> bool:
+        def look() -> list[Commit]:
             assert started.process.poll() is None, f"the job ended: {started.stderr[-3000:]}"
-            return self.committed(job) >= before + more
+            return commits_below(self.yarn.hdfs, directory)
 
-        wait_until(enough, f"{more} more commits", 360)
+        await_more(look, 2, QUERIES)
 
     def assert_each_record_once(self, started: Started, job: Numbered) -> None:
         """Drain the job: the command that waits for it ends well, and each record was counted once."""
         where = f"-Dyarn.application.id={application_id(started)}"
         stopped = self.yarn.run(
-            *("stop", where, "--drain", "-p", f"hdfs://{job.output}/savepoints", job_id(started))
+            *("stop", where, "--drain", PATIENT, "-p", f"hdfs://{job.output}/savepoints", job_id(started)),
+            timeout_s=360,
         )
         assert stopped.process.returncode == 0, stopped.stderr
         assert started.wait(120) == 0, started.stderr[-3000:]
@@ -121,7 +119,7 @@ class Masters:
                     with self.yarn.hdfs.read(f"{job.output}/{sink}/{name}") as reader:
                         yield reader.read()
 
-        verdict = job.verdict(taken, *read_results(files))
+        verdict = taken.verdict(*read_results(files))
         assert verdict == "", verdict
 
 
@@ -150,7 +148,7 @@ def test_leader_is_killed(masters: Masters, tmp_path: Path) -> None:
     (driver,) = [process for process in masters.processes_of(first, DRIVER) if process.children()]
     (leader,) = masters.processes_of(first, JOB_MANAGER)
     leader.kill()
-    masters.await_commits(started, job, 2)
+    masters.await_commits(started)
     assert driver.is_running(), "the driver of a job was ended with its JobManager"
     assert masters.live() == [first, second]
     masters.assert_each_record_once(started, job)
@@ -166,7 +164,7 @@ def test_application_of_the_leader_is_killed(masters: Masters, tmp_path: Path) -
     (named,) = {application_id(started)}
     assert named == first
     masters.yarn.hadoop.kill_application(first)
-    masters.await_commits(started, job, 2)
+    masters.await_commits(started)
     listed = masters.yarn.run("list", f"-Dyarn.application.id={first}")
     assert re.search(r"\b[0-9a-f]{32}\b.*numbered", listed.stdout), "a dead master's name leads nowhere"
     assert first not in masters.live() and second in masters.live()
@@ -187,7 +185,7 @@ def test_hot_standby_has_everything_ready(masters: Masters, tmp_path: Path) -> N
     executors = {process.pid for process in masters.processes_of(second, EXECUTOR)}
     assert ready and executors
     masters.yarn.hadoop.kill_application(first)
-    masters.await_commits(started, job, 2)
+    masters.await_commits(started)
     assert executors & {process.pid for process in masters.processes_of(second, EXECUTOR)}, "new executors"
     assert ready & {process.pid for process in masters.processes_of(second, DRIVER)}, "a new driver"
     assert "steps in" in masters.log_of(second)
@@ -202,7 +200,7 @@ def test_container_of_the_leader_is_killed(masters: Masters, tmp_path: Path) -> 
     first, second = masters.await_two()
     (supervisor,) = masters.processes_of(first, MASTER)
     supervisor.kill()
-    masters.await_commits(started, job, 2)
+    masters.await_commits(started)
     assert second in masters.live()
     masters.assert_each_record_once(started, job)
 
@@ -226,9 +224,10 @@ def test_program_beside_the_leader(masters: Masters, tmp_path: Path) -> None:
     job = Numbered("/tests/ha-program")
     program = job.write_program(tmp_path / "job.py")
     started = masters.yarn.start("submit", "-t", "yarn-application", *masters.options, program)
-    masters.await_commits(started, job, 2)
+    masters.await_commits(started)
     first, _second = masters.await_two()
     masters.yarn.hadoop.kill_application(first)
+    masters.await_commits(started)
     masters.assert_each_record_once(started, job)
 
 

@@ -11,6 +11,7 @@ from integration.conftest import wait_until
 from integration.yarn.jobs import FLIGHTS, SCRIPT, TWO_TASK_MANAGERS, Yarn, application_id
 
 
+# elsewhere than in drills, each target runs one of the two programs
 @pytest.mark.parametrize(
     "target", ["yarn-per-job", pytest.param("yarn-application", marks=pytest.mark.drill)]
 )

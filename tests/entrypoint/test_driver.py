@@ -74,8 +74,9 @@ def test_an_earlier_driver_is_waited_for_until_zookeeper_has_given_it_up() -> No
 def test_jvm_options_are_read_as_a_shell_does() -> None:
     java = JavaRuntime(Path("/java"), "17.0.15", "PATH")
     options = {"spark.driver.extraJavaOptions": "-Da='b c' -XX:+UseG1GC", "driver.class-data-sharing": "off"}
-    flags = driver_jvm_flags(java, Configuration.from_dict(options, "test"))
+    flags = driver_jvm_flags(java, Configuration.from_dict(options, "test"), Path("/scratch"))
+    assert "-Djava.io.tmpdir=/scratch" in flags
     assert flags[-2:] == ["-Da=b c", "-XX:+UseG1GC"]
     broken = Configuration.from_dict({"spark.driver.extraJavaOptions": "-Da='b"}, "test")
     with pytest.raises(InvalidOption, match="spark.driver.extraJavaOptions.*No closing quotation"):
-        driver_jvm_flags(java, broken)
+        driver_jvm_flags(java, broken, Path("/scratch"))

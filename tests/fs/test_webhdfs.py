@@ -271,7 +271,7 @@ def test_a_file_that_shrinks_while_it_is_uploaded(
     server.faults["CREATE"] = [lambda: local.write_bytes(b"1")]
     with pytest.raises(StorageError, match="became shorter"):
         fs.upload(str(local), f"{ROOT}/file")
-    assert not memory.paths(ROOT)
+    assert not memory.paths(ROOT) and "DELETE" in server.requests
 
 
 def test_a_file_that_vanishes_while_it_is_uploaded(

@@ -164,13 +164,18 @@ def launch(ends: Ends, name: str = "d-1") -> None:
 def test_a_dead_job_manager_is_started_again_at_once_and_drivers_run_on(
     world: World, tmp_path: Path
 ) -> None:
+    left = open_cluster_directory(tmp_path / "c").scratch / "driver-7"
+    left.mkdir(parents=True)
     ends = Ends(world, tmp_path, highly_available=True)
+    assert not left.exists(), "it was a killed supervisor's"
+    left.mkdir(parents=True)
     launch(ends)
     serve(ends)
     ends.job_manager.end(-9)
     assert world.run_scheduled() == 0
     assert [child.spec.name for child in world.children] == ["jobmanager", "driver-1", "jobmanager"]
     assert world.children[1].alive and not ends.failures
+    assert left.exists()
     ends.close()
 
 

@@ -143,10 +143,30 @@ def test_its_directories_are_its_own_and_go_with_it(tmp_path: Path) -> None:
     assert not scratch.exists() and go.exists()
 
 
+def test_its_directories_are_deleted_before_this_process_ends(tmp_path: Path) -> None:
+    """Whoever waits for a child's end may leave at once."""
+    scratch = tmp_path / "scratch"
+    script = textwrap.dedent(f"""
+        from pathlib import Path
+        from yarnflow.process.spawn import ProcessSpec, spawn
+        scratch = Path({str(scratch)!r})
+        child = spawn(ProcessSpec("x", ("sleep", "600"), directories=(scratch,)))
+        for number in range(2000):
+            (scratch / str(number)).touch()
+        child.kill_group()
+        child.wait({WAIT_S})
+        """)
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    subprocess.run([sys.executable, "-c", script], check=True, env=environment)
+    assert not scratch.exists()
+
+
 def test_a_directory_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(ResourceError, match="cannot start process x .*Not a directory"):
-        spawn(ProcessSpec("x", ("true",), directories=(tmp_path / "file" / "scratch",)))
+    first, second = tmp_path / "first", tmp_path / "file" / "scratch"
+    with pytest.raises(ResourceError, match=f"cannot start process x .*Not a directory: {second}"):
+        spawn(ProcessSpec("x", ("true",), directories=(first, second)))
+    assert not first.exists()
 
 
 def test_unknown_program(tmp_path: Path) -> None:

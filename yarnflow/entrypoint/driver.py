@@ -66,6 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--secret-file", type=Path, required=True)
     parser.add_argument("--cluster-dir", type=Path, required=True)
     parser.add_argument("--log-file", type=Path, required=True)
+    parser.add_argument("--scratch-dir", type=Path, required=True)
     parser.add_argument("--conf-json", type=Path)
     parsed = parser.parse_args(arguments)
     # Ctrl-C at a terminal is its owner's business, until a script's main wants it
@@ -79,7 +80,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         secret = read_secret(parsed.secret_file).encode("ascii")
         host = own_host(configuration.get(cluster_options.JOBMANAGER_RPC_ADDRESS))
         java = find_java()
-        jvm = _launch(java, configuration, parsed.memory_mib, host, parsed.log_file)
+        jvm = _launch(java, configuration, parsed, host)
         try:
             return _serve(parsed, configuration, secret, host, java, jvm, started_ms)
         finally:
@@ -90,16 +91,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return error.exit_code
 
 
-def driver_jvm_flags(java: JavaRuntime, configuration: Configuration) -> list[str]:
-    """JVM options of a driver."""
+def driver_jvm_flags(java: JavaRuntime, configuration: Configuration, scratch: Path) -> list[str]:
+    """JVM options of a driver whose temporary files are in ``scratch``."""
     own = split_options(_DRIVER_OPTIONS, configuration.get_raw(_DRIVER_OPTIONS) or "")
     flags = [flag for flag in DRIVER_JVM_FLAGS if not (has_collector([flag]) and has_collector(own))]
     flags.append(f"-XX:MaxMetaspaceSize={configuration.get(memory_options.DRIVER_METASPACE_MIB)}m")
     if configuration.get(python_options.CLASS_DATA_SHARING) != "off":
         flags += installed_flags(Role.DRIVER, java)
-    if os.environ.get("TMPDIR"):
-        # Java does not look at it; a container's files must go with the container
-        flags.append(f"-Djava.io.tmpdir={os.environ['TMPDIR']}")
+    flags.append(f"-Djava.io.tmpdir={scratch}")
     # the user's come last, as the JVM takes the last of two
     return flags + own
 
@@ -113,17 +112,19 @@ def own_host(job_manager_host: str) -> str:
 
 
 def _launch(
-    java: JavaRuntime, configuration: Configuration, memory_mib: int, host: str, log_file: Path
+    java: JavaRuntime, configuration: Configuration, parsed: argparse.Namespace, host: str
 ) -> GatewayJvm:
-    memory = driver_memory_of(configuration, memory_mib)
+    memory = driver_memory_of(configuration, parsed.memory_mib)
     command = gateway_command(
         java,
         memory.heap_mib,
-        driver_jvm_flags(java, configuration),
+        driver_jvm_flags(java, configuration, parsed.scratch_dir),
         hadoop_conf_dir=os.environ.get("HADOOP_CONF_DIR", ""),
     )
     # by the main thread, which lives as long as the process: the JVM dies with the thread that forked it
-    return GatewayJvm.launch(command, host=host, log_file=log_file, wrap=wrap_command)
+    return GatewayJvm.launch(
+        command, host=host, log_file=parsed.log_file, wrap=wrap_command, scratch=parsed.scratch_dir
+    )
 
 
 def _serve(
@@ -165,7 +166,7 @@ def _serve(
     logger.info("This is driver %s of job %s.", assignment.driver_id, assignment.job_id)
     configuration = configuration.with_values(assignment.configuration, "job")
 
-    backend = SparkBackend(jvm, configuration, host, secret, milestones)
+    backend = SparkBackend(jvm, configuration, host, secret, milestones, parsed.scratch_dir)
     gateways = ThriftGatewayFactory(
         secret,
         identity=assignment.driver_id,

@@ -45,9 +45,9 @@ _SHUFFLE_PARTITIONS: Final = "spark.sql.shuffle.partitions"
 
 
 def session_settings(
-    configuration: Configuration, assignment: DriverAssignment, host: str, auth_secret: str
+    configuration: Configuration, assignment: DriverAssignment, host: str, auth_secret: str, scratch: Path
 ) -> SessionSettings:
-    """What the job's options mean for its session."""
+    """What the job's options mean for its session, whose temporary files are in ``scratch``."""
     get = configuration.get
     memory = task_manager_memory_of(configuration)
     slots = get(cluster_options.TASKMANAGER_SLOTS)
@@ -70,7 +70,7 @@ def session_settings(
         state_changelog=get(job_options.STATE_CHANGELOG),
         python_executable=get(python_options.PYTHON_EXECUTABLE),
         # in a container of YARN Spark takes the container's directories, and warns when others are named
-        local_dir="" if os.environ.get("CONTAINER_ID") else assignment.work_dir,
+        local_dir="" if os.environ.get("CONTAINER_ID") else str(scratch),
         user_options=options,
     )
 
@@ -88,6 +88,8 @@ class SparkBackend:
         Address executors reach this driver at.
     cluster_secret : bytes
     milestones : Milestones
+    scratch : Path
+        For Spark's temporary files.
     """
 
     def __init__(
@@ -97,12 +99,14 @@ class SparkBackend:
         host: str,
         cluster_secret: bytes,
         milestones: Milestones,
+        scratch: Path,
     ) -> None:
         self._jvm = jvm
         self._configuration = configuration
         self._host = host
         self._cluster_secret = cluster_secret
         self._milestones = milestones
+        self._scratch = scratch
         self._session: DriverSession | None = None
         self._listener: Callable[[], None] | None = None
         self._progress = ProgressCollector(on_change=self._progressed)
@@ -113,7 +117,7 @@ class SparkBackend:
         self._configuration = self._configuration.with_values(assignment.configuration, "job")
         secret = spark_secret(self._cluster_secret, assignment.job_id)
         Path(assignment.work_dir).mkdir(mode=0o700, parents=True, exist_ok=True)
-        settings = session_settings(self._configuration, assignment, self._host, secret)
+        settings = session_settings(self._configuration, assignment, self._host, secret, self._scratch)
         try:
             gateway = self._jvm.connect()
             self._milestones.reached("JVM_UP")

@@ -58,7 +58,7 @@ class ProcessCommands:
             *worker,
         )
 
-    def driver(self, memory_mib: int, log_file: Path) -> tuple[str, ...]:
+    def driver(self, memory_mib: int, log_file: Path, scratch: Path) -> tuple[str, ...]:
         """Driver; it reads its assignment from standard input."""
         return (
             *self._module("driver"),
@@ -66,6 +66,7 @@ class ProcessCommands:
             *("--secret-file", str(self.secret_file)),
             *("--cluster-dir", str(self.cluster_dir)),
             *("--log-file", str(log_file)),
+            *("--scratch-dir", str(scratch)),
             *("--conf-json", str(self.conf_file)),
         )
 

@@ -87,7 +87,7 @@ class ClusterDirectory:
 
     @property
     def scratch(self) -> Path:
-        """Temporary files of drivers, which go with them."""
+        """Spark's temporary files in drivers, which go with them."""
         return self.path / "scratch"
 
     def remove(self, *, keep_evidence: bool) -> None:

@@ -58,7 +58,7 @@ class DriverPool:
     logs : Path
         Directory of their log files.
     scratch : Path
-        Below it each has a directory for temporary files, which goes with it.
+        Below it each has a directory for Spark's temporary files, which goes with it.
     on_exit : callable
         ``(driver id, exit status, last lines of output)`` for every assigned driver that ends.
     on_process_ended : callable, optional
@@ -187,11 +187,11 @@ class DriverPool:
         scratch = self._scratch / name
         spec = ProcessSpec(
             name=name,
-            command=self._commands.driver(memory_mib, log_file),
+            command=self._commands.driver(memory_mib, log_file, scratch),
             log_file=self._logs / f"{name}.out",
             inherit_stdout=self._inherit_stdout,
             stdout_fd=self._stdout_fd,
-            environment={LOG_FILE_ENVIRONMENT: str(log_file), "TMPDIR": str(scratch), **new_mark()},
+            environment={LOG_FILE_ENVIRONMENT: str(log_file), **new_mark()},
             stdin_pipe=True,
             directories=(scratch,),
         )

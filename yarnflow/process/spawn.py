@@ -14,6 +14,7 @@ This module never decides whether something is started again; see
 
 from __future__ import annotations
 
+import logging
 import os
 import selectors
 import shutil
@@ -21,6 +22,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
@@ -45,6 +47,12 @@ _PYTHON_CHECK: Final = (
     "try:os.execvp(sys.argv[2],sys.argv[2:])\n"
     "except OSError as e:print(f'{sys.argv[2]}: {e.strerror}',file=sys.stderr);sys.exit(127)\n"
 )
+
+LOG: Final = logging.getLogger(__name__)
+
+#: how often directories are tried to be removed, and the pause in between
+_REMOVALS: Final = 5
+_REMOVE_AGAIN_S: Final = 0.5
 
 ExitListener = Callable[[int], None]
 _Start = Callable[[], "subprocess.Popen[bytes]"]
@@ -113,7 +121,8 @@ class ProcessSpec:
     stdin_pipe: bool = False
     #: file descriptors it inherits under the same numbers
     pass_fds: tuple[int, ...] = ()
-    #: its own: made with mode 0700 before it starts where they are missing, deleted after its end
+    #: its own: made with mode 0700 before it starts where they are missing, deleted after its end, for
+    #: which this process waits before it ends itself; never those of another process, as that takes time
     directories: tuple[Path, ...] = ()
 
 
@@ -200,6 +209,8 @@ class ChildProcess:
         with self._lock:
             _signal_group(self.pid, signal.SIGKILL)
             self._exit_status = self._popen.wait()
+            # before anybody knows, who might end this process
+            self._remove_directories()
             self._exited.set()
             listeners, self._listeners = self._listeners, []
         if self._popen.stdin is not None:
@@ -207,18 +218,30 @@ class ChildProcess:
                 self._popen.stdin.close()
             except OSError:
                 pass
-        if self.spec.directories:
-            # gigabytes of shuffle files may take their time, and others end meanwhile
-            threading.Thread(
-                target=_remove, args=(self.spec.directories,), name="remove-directories", daemon=True
-            ).start()
         for listener in listeners:
             listener(self._exit_status)
+
+    def _remove_directories(self) -> None:
+        if not self.spec.directories:
+            return
+        # gigabytes of shuffle files may take their time, and others end meanwhile
+        remover = threading.Thread(
+            target=_remove, args=(self.spec.directories,), name="remove-directories", daemon=False
+        )
+        try:
+            remover.start()
+        except RuntimeError as error:
+            LOG.warning("Files of %s stay in %s: %s", self.spec.name, self.spec.directories[0], error)
 
 
 def _remove(directories: tuple[Path, ...]) -> None:
     for path in directories:
-        shutil.rmtree(path, ignore_errors=True)
+        for _ in range(_REMOVALS):
+            shutil.rmtree(path, ignore_errors=True)
+            if not path.exists():
+                break
+            # what it had started in sessions of their own may be a moment from its end
+            time.sleep(_REMOVE_AGAIN_S)
 
 
 def _signal_group(pid: int, number: signal.Signals) -> None:
@@ -343,9 +366,10 @@ def spawn(spec: ProcessSpec) -> ChildProcess:
             if isinstance(log, int):
                 os.close(log)
     except OSError as error:
-        raise ResourceError(
-            f"cannot start process {spec.name} ({spec.command[0]}): {error.strerror or error}"
-        ) from error
+        for path in spec.directories:
+            shutil.rmtree(path, ignore_errors=True)
+        what = f"{error.strerror}: {error.filename}" if error.filename else str(error)
+        raise ResourceError(f"cannot start process {spec.name} ({spec.command[0]}): {what}") from error
     child = ChildProcess(spec, popen)
     watcher.watch(child)
     return child

@@ -153,6 +153,7 @@ class GatewayJvm:
         log_file: Path | None = None,
         wrap: Callable[[list[str]], list[str]] | None = None,
         environ: Mapping[str, str] | None = None,
+        scratch: Path | None = None,
     ) -> GatewayJvm:
         """Start the JVM and return at once.
 
@@ -168,8 +169,10 @@ class GatewayJvm:
             Puts a wrapper before the command that ties the JVM's life to this process.
         environ : mapping, optional
             Environment to start from, by default this process's.
+        scratch : Path, optional
+            Where the way to it is left by the JVM; default: the system's temporary directory.
         """
-        directory = Path(tempfile.mkdtemp(prefix="yarnflow-gateway-"))
+        directory = Path(tempfile.mkdtemp(prefix="yarnflow-gateway-", dir=scratch))
         connection_file = directory / "connection"
         env = gateway_environment(os.environ if environ is None else environ, host, connection_file)
         full = list(command) if wrap is None else wrap(list(command))

@@ -61,14 +61,14 @@ def newest(found: Sequence[Commit]) -> dict[str, int]:
 
 def await_more(look: Look, more: int, queries: int) -> None:
     """Until every one of so many queries has so many more commits."""
-    wait_until(lambda: len(newest(look())) == queries, "the first commits", 240)
+    wait_until(lambda: len(newest(look())) == queries, "the first commits", 360)
     before = newest(look())
 
     def reached() -> bool:
         now = newest(look())
         return all(now.get(query, -1) >= batch + more for query, batch in before.items())
 
-    wait_until(reached, f"{more} more commits", 240)
+    wait_until(reached, f"{more} more commits", 360)
 
 
 def first_after_s(found: Sequence[Commit], had: dict[str, int], fault_ms: int, dead_ms: int) -> float | None:
