@@ -187,7 +187,7 @@ def test_stop_waits_for_a_batch_and_its_next_sink_is_not_written(spark: SparkSes
     _LET_GO.clear()
 
     def hold(frame: DataFrame, batch_id: int) -> None:
-        from integration.spark import test_translate as module
+        from integration.spark import test_crashes as module
 
         module._HELD.set()
         assert module._LET_GO.wait(60)
