@@ -61,8 +61,13 @@ def newest(found: Sequence[Commit]) -> dict[str, int]:
 
 def await_more(look: Look, more: int, queries: int) -> None:
     """Until every one of so many queries has so many more commits."""
-    wait_until(lambda: len(newest(look())) == queries, "the first commits", 360)
-    before = newest(look())
+
+    def all_queries() -> dict[str, int] | None:
+        found = newest(look())
+        return found if len(found) == queries else None
+
+    before = wait_until(all_queries, "the first commits", 360)
+    assert before is not None
 
     def reached() -> bool:
         now = newest(look())

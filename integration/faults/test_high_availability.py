@@ -63,7 +63,8 @@ def test_a_job_that_ends_by_itself(
         job = cluster.numbered("ends", count=count)
         job_id = cluster.submit(job)
         cluster.await_status(job_id, "RUNNING")
-        _survive(cluster, job_id, "leader_killed")
+        cluster.await_commits(job_id)
+        FAULTS["leader_killed"](cluster, job_id)
         cluster.await_status(job_id, "FINISHED", 300)
         cluster.assert_results(job, Taken(count, count))
 

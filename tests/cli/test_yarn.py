@@ -21,7 +21,7 @@ from yarnflow.core.json_codec import from_json
 from yarnflow.core.messages import JobOverview, JobSubmission, ProgramKind
 from yarnflow.core.states import JobStatus
 from yarnflow.core.yarn import ApplicationState, ClusterLimits, DeploymentMode, FinalStatus
-from yarnflow.errors import LeadershipLost, YarnUnavailable
+from yarnflow.errors import LeadershipLost, RpcUnavailable, YarnUnavailable
 from yarnflow.process.signals import ENDING
 from yarnflow.staging.deployment import Deployment
 
@@ -298,6 +298,23 @@ def test_verbs_about_a_job_that_has_just_ended(world: World, capsys: pytest.Capt
         assert "it is CANCELED already" in capsys.readouterr().err
     assert main(["info", "-t", "yarn-per-job", "ab" * 16]) == 0
     assert '"CANCELED"' in capsys.readouterr().out
+
+
+def test_a_cluster_that_ends_before_it_answers_the_cancel(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["submit", "-d", "-t", "yarn-per-job", "prog.py"]) == 0
+    (folder,) = applications(world)
+    dispatcher = world.dispatchers["application_1_0001:1"]
+
+    def cancel(job_id: JobId) -> None:
+        done = details(job_id, 9, JobStatus.CANCELED)
+        world.end("application_1_0001", folder.rpartition("/")[2], FinalStatus.KILLED, done)
+        raise RpcUnavailable("gone")
+
+    dispatcher.cancel_job = cancel  # type: ignore[method-assign]
+    assert main(["cancel", "-t", "yarn-per-job", "ab" * 16]) == 0
+    assert "Cancelled job" in capsys.readouterr().out
 
 
 # --- sessions -----------------------------------------------------------------------

@@ -8,6 +8,7 @@ import threading
 import pytest
 
 from tests.client.fakes import FakeConnection, FakeDispatcher, Listener, details
+from yarnflow.client import job_client
 from yarnflow.client.executor import ClusterExecutor, script_submission, shipped_options
 from yarnflow.client.job_client import ClusterJobClient
 from yarnflow.client.program import Program
@@ -119,22 +120,21 @@ def test_a_cluster_that_ends_before_it_answers_the_cancel() -> None:
     dispatcher = FakeDispatcher([S.RUNNING])
     _interrupt_when_running(dispatcher)
     client, listener = _client(dispatcher)
-    gone = threading.Event()
 
     def cancel(job_id: JobId) -> None:
-        FakeDispatcher.cancel_job(dispatcher, job_id)
-        gone.wait(10)
+        # it is heard of that before the end is seen
+        threading.Timer(0.3, FakeDispatcher.cancel_job, (dispatcher, job_id)).start()
         raise RpcUnavailable("nobody listens")
 
     dispatcher.cancel_job = cancel  # type: ignore[method-assign]
     with pytest.raises(KeyboardInterrupt):
         client.await_result()
-    gone.set()
     _join_cancel()
     assert not any("Could not cancel" in note for note in listener.notes)
 
 
-def test_a_cancel_that_does_not_arrive_is_said() -> None:
+def test_a_cancel_that_does_not_arrive_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(job_client, "_END_SEEN_S", 0.1)
     dispatcher = FakeDispatcher([S.RUNNING])
     _interrupt_when_running(dispatcher)
     client, listener = _client(dispatcher)

@@ -171,7 +171,7 @@ def test_no_container_yet_and_no_such_container() -> None:
         reader.read()
     for selection in ("", "master", "taskmanager", "2"):
         starting = Reader(FakeLiveLogs({MASTER: [], WORKER: []}), selection=selection)
-        with pytest.raises(YarnError, match="has no container with logs yet"):
+        with pytest.raises(YarnError, match=f"has no {f'container {selection}'.strip()} with logs yet"):
             starting.read()
     assert [part[0] for part in Reader(FakeLiveLogs({MASTER: [File("m.log", b"x\n")]})).read()] == [MASTER]
     with pytest.raises(YarnError, match=f"has no container 7 now; it has: {MASTER}, {WORKER}"):

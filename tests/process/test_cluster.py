@@ -89,6 +89,23 @@ def test_further_arguments_of_the_job_manager(world: World, tmp_path: Path) -> N
     ends.close()
 
 
+def test_files_of_a_spare_that_was_there_first_are_its_own(world: World, tmp_path: Path) -> None:
+    """On YARN drivers come before the JobManager."""
+    directory = open_cluster_directory(tmp_path / "c")
+    left = directory.scratch / "driver-7"
+    left.mkdir(parents=True)
+    commands = ProcessCommands(directory.path, directory.conf_file, directory.secret_file, "python")
+    cluster = ClusterSupervisor(directory, commands, worker_owner=NoWorkers(), supervisor=world.supervisor)
+    assert not left.exists(), "a killed supervisor's"
+    cluster.start_spare_driver(1600)
+    (scratch,) = world.children[0].spec.directories
+    scratch.mkdir(parents=True)
+    cluster.start_job_manager()
+    assert scratch.exists()
+    cluster.stop(0.0)
+    directory.remove(keep_evidence=False)
+
+
 def test_a_job_manager_whose_work_is_done(world: World, tmp_path: Path) -> None:
     ends = Ends(world, tmp_path)
     ends.cluster.start_spare_driver(1600)
@@ -164,18 +181,13 @@ def launch(ends: Ends, name: str = "d-1") -> None:
 def test_a_dead_job_manager_is_started_again_at_once_and_drivers_run_on(
     world: World, tmp_path: Path
 ) -> None:
-    left = open_cluster_directory(tmp_path / "c").scratch / "driver-7"
-    left.mkdir(parents=True)
     ends = Ends(world, tmp_path, highly_available=True)
-    assert not left.exists(), "it was a killed supervisor's"
-    left.mkdir(parents=True)
     launch(ends)
     serve(ends)
     ends.job_manager.end(-9)
     assert world.run_scheduled() == 0
     assert [child.spec.name for child in world.children] == ["jobmanager", "driver-1", "jobmanager"]
     assert world.children[1].alive and not ends.failures
-    assert left.exists()
     ends.close()
 
 

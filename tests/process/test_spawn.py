@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from yarnflow.errors import ResourceError
+from yarnflow.process import spawn as spawn_module
 from yarnflow.process.spawn import ORPHANED_EXIT_STATUS, ProcessSpec, spawn, tail, wrap_command
 
 WAIT_S = 20.0
@@ -141,6 +142,24 @@ def test_its_directories_are_its_own_and_go_with_it(tmp_path: Path) -> None:
         if thread.name == "remove-directories":
             thread.join(WAIT_S)
     assert not scratch.exists() and go.exists()
+
+
+def test_the_next_one_may_have_the_same_directories(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scratch, go = tmp_path / "scratch", threading.Event()
+    removed = spawn_module._remove
+    monkeypatch.setattr(spawn_module, "_remove", lambda paths: (go.wait(WAIT_S), removed(paths)))
+    first = spawn(ProcessSpec("x", ("true",), directories=(scratch,)))
+    first.wait(WAIT_S)
+    second = spawn(ProcessSpec("x", ("sleep", "600"), directories=(scratch,)))
+    go.set()
+    for thread in threading.enumerate():
+        if thread.name == "remove-directories":
+            thread.join(WAIT_S)
+    assert os.listdir(tmp_path) == ["scratch"]
+    second.kill_group()
+    second.wait(WAIT_S)
 
 
 def test_its_directories_are_deleted_before_this_process_ends(tmp_path: Path) -> None:

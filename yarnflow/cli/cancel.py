@@ -12,7 +12,7 @@ from yarnflow.client.cluster import job_details
 from yarnflow.client.job_client import ClusterJobClient
 from yarnflow.config.options import client as client_options
 from yarnflow.core.ids import JobId, is_job_id
-from yarnflow.errors import JobCanceled, JobError, JobNotFound
+from yarnflow.errors import HaError, JobCanceled, JobError, JobNotFound, RpcError
 
 
 @click.command("cancel", context_settings=CONTEXT)
@@ -32,15 +32,21 @@ def command(
     configuration = with_target(load_configuration(conf_dir, dynamic), target, jobmanager)
     job_id = checked_job_id(job)
     with existing_cluster(configuration, job_id) as connection:
-        details = job_details(connection.cluster_of(job_id), job_id)
+        cluster = connection.cluster_of(job_id)
+        details = job_details(cluster, job_id)
         if details.overview.status.globally_terminal:
             raise JobError(f"job {job_id} cannot be canceled: it is {details.overview.status.value} already")
         click.echo(f"Cancelling job {job_id}.")
-        connection.gateway().cancel_job(job_id)
+        try:
+            cluster.gateway().cancel_job(job_id)
+        except (RpcError, HaError):
+            # a cluster that ends with its job may be gone before it has answered
+            if cluster.final_details(job_id) is None:
+                raise
         if detached:
             return
         waiting = ClusterJobClient(
-            connection.cluster_of(job_id),
+            cluster,
             job_id,
             details.overview.name,
             make_view(live=False),

@@ -119,7 +119,8 @@ def _left_behind(cluster: JobCluster, job_id: JobId, request: CheckpointRequest,
     if not request.target_dir:
         return ""
     try:
-        details = job_details(cluster, job_id)
+        # first what was left behind: another master may not remember the job
+        details = cluster.final_details(job_id) or job_details(cluster, job_id)
     except (RpcError, HaError, JobError):
         return ""
     if details.overview.status is not JobStatus.FINISHED:

@@ -10,7 +10,7 @@ from typing import Protocol
 from yarnflow.core.ids import JobId
 from yarnflow.core.messages import ClusterOverview, JobDetails, JobSubmission, JobSubmitted
 from yarnflow.core.ports import DispatcherGateway
-from yarnflow.errors import HaError, RpcError, YarnflowError
+from yarnflow.errors import HaError, RpcTimeout, RpcUnavailable, YarnflowError
 
 
 class JobCluster(Protocol):
@@ -47,12 +47,14 @@ def job_details(cluster: JobCluster, job_id: JobId) -> JobDetails:
     ------
     JobNotFound
         The JobManager does not know the job.
-    RpcError, HaError
+    RpcUnavailable, RpcTimeout, HaError
         Nobody answers, and nothing is known.
+    RpcError
+        It refuses.
     """
     try:
         return cluster.gateway().job_details(job_id)
-    except (RpcError, HaError):
+    except (RpcUnavailable, RpcTimeout, HaError):
         details = cluster.final_details(job_id)
         if details is None:
             raise

@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 POLL_MS: Final = 5_000
 #: a signal that comes right before a wait is handled after it only
 _LOOK_AGAIN_S: Final = 0.5
+#: until the end of a job is seen whose cluster has gone with it
+_END_SEEN_S: Final = 3.0
 _RETRY_S: Final = 0.2
 
 #: the only sign of a failover that a user sees
@@ -126,6 +128,7 @@ class ClusterJobClient:
         self._last: JobDetails | None = None
         self._retained: CheckpointInfo | None = None
         self._interrupt: KeyboardInterrupt | None = None
+        self._over = threading.Event()
 
     @property
     def job_id(self) -> JobId:
@@ -234,6 +237,7 @@ class ClusterJobClient:
                     self._last = details
                     self._listener.changed(details, overview)
                     if details.overview.status.terminal:
+                        self._over.set()
                         if self._retained is not None:
                             self._listener.note(retained_text(details, self._retained))
                         return details
@@ -257,7 +261,7 @@ class ClusterJobClient:
             self.cancel()
         except YarnflowError as error:
             # a cluster that ends with its job may be gone before it has answered
-            if self.ended is None:
+            if not self._over.wait(_END_SEEN_S):
                 self._listener.note(f"Could not cancel: {error}")
 
     def _watch(self, put: Callable[[_Change], None], stop: threading.Event) -> None:

@@ -310,8 +310,9 @@ class ApplicationLogs:
     def _no_container(self) -> YarnError:
         application = self.application
         said = f": {' '.join(application.diagnostics.split())}" if application.diagnostics else ""
+        which = f"container {self.selection}" if self.selection else "container"
         return YarnError(
-            f"application {application.application_id} is {application.state.value} and has no container "
+            f"application {application.application_id} is {application.state.value} and has no {which} "
             f"with logs yet{said}; look again, or use --follow"
         )
 

@@ -156,6 +156,8 @@ class ClusterSupervisor:
         self.failure: YarnflowError | None = None
         #: how the cluster ended by itself, once it has
         self.result: ClusterResult | None = None
+        # what drivers of a supervisor that was killed have left there; before the first spare is started
+        shutil.rmtree(directory.scratch, ignore_errors=True)
         self.drivers = DriverPool(
             self._supervisor,
             commands,
@@ -180,9 +182,6 @@ class ClusterSupervisor:
 
     def start_job_manager(self) -> None:
         """Start the JobManager with its end of a new channel."""
-        if not self._starts:
-            # what drivers of a supervisor that was killed have left there
-            shutil.rmtree(self._directory.scratch, ignore_errors=True)
         ours, theirs = socket.socketpair()
         fd = theirs.fileno()
         log_file = self._directory.logs / f"{JOB_MANAGER}.log"

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import logging
 import os
+import secrets
 import selectors
 import shutil
 import signal
@@ -121,8 +122,8 @@ class ProcessSpec:
     stdin_pipe: bool = False
     #: file descriptors it inherits under the same numbers
     pass_fds: tuple[int, ...] = ()
-    #: its own: made with mode 0700 before it starts where they are missing, deleted after its end, for
-    #: which this process waits before it ends itself; never those of another process, as that takes time
+    #: its own: made with mode 0700 before it starts where they are missing; after its end they are no
+    #: longer there under these names, and are deleted before this process ends, unless by ``os._exit``
     directories: tuple[Path, ...] = ()
 
 
@@ -224,14 +225,27 @@ class ChildProcess:
     def _remove_directories(self) -> None:
         if not self.spec.directories:
             return
-        # gigabytes of shuffle files may take their time, and others end meanwhile
+        # gigabytes of shuffle files may take their time; others end, and start in the same place, meanwhile
+        aside = tuple(filter(None, map(_put_aside, self.spec.directories)))
         remover = threading.Thread(
-            target=_remove, args=(self.spec.directories,), name="remove-directories", daemon=False
+            target=_remove, args=(aside,), name="remove-directories", daemon=False
         )
         try:
             remover.start()
         except RuntimeError as error:
             LOG.warning("Files of %s stay in %s: %s", self.spec.name, self.spec.directories[0], error)
+
+
+def _put_aside(directory: Path) -> Path | None:
+    """Give it a name nobody else takes; None = there is nothing to be deleted."""
+    aside = directory.with_name(f".{directory.name}.{secrets.token_hex(4)}.old")
+    try:
+        directory.rename(aside)
+    except FileNotFoundError:
+        return None
+    except OSError:
+        return directory
+    return aside
 
 
 def _remove(directories: tuple[Path, ...]) -> None:
@@ -368,7 +382,9 @@ def spawn(spec: ProcessSpec) -> ChildProcess:
     except OSError as error:
         for path in spec.directories:
             shutil.rmtree(path, ignore_errors=True)
-        what = f"{error.strerror}: {error.filename}" if error.filename else str(error)
+        what = error.strerror or str(error)
+        if error.filename:
+            what += f": {error.filename}"
         raise ResourceError(f"cannot start process {spec.name} ({spec.command[0]}): {what}") from error
     child = ChildProcess(spec, popen)
     watcher.watch(child)

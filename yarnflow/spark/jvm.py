@@ -170,7 +170,8 @@ class GatewayJvm:
         environ : mapping, optional
             Environment to start from, by default this process's.
         scratch : Path, optional
-            Where the way to it is left by the JVM; default: the system's temporary directory.
+            Parent of the directory in which the JVM leaves its port and token; default: the system's
+            temporary directory.
         """
         directory = Path(tempfile.mkdtemp(prefix="yarnflow-gateway-", dir=scratch))
         connection_file = directory / "connection"
