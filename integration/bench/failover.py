@@ -31,6 +31,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -93,7 +94,7 @@ def kill_busy_task_manager(cluster: HaCluster, job_id: str) -> None:
 
 def measure(cluster: HaCluster, job_id: str, fault: str) -> dict[str, float]:
     """One fault on a job that runs."""
-    look: Look = lambda: cluster.commits(job_id)  # noqa: E731
+    look = partial(cluster.commits, job_id)
     await_steady(cluster, job_id, look)
     before = look()
     usual_s = statistics.median(gaps_s(before, before[-1].at_ms - 20_000))

@@ -12,7 +12,7 @@ from yarnflow.client.cluster import job_details
 from yarnflow.client.job_client import ClusterJobClient
 from yarnflow.config.options import client as client_options
 from yarnflow.core.ids import JobId, is_job_id
-from yarnflow.errors import HaError, JobCanceled, JobError, JobNotFound, RpcError
+from yarnflow.errors import JobCanceled, JobError, JobNotFound
 
 
 @click.command("cancel", context_settings=CONTEXT)
@@ -37,14 +37,6 @@ def command(
         if details.overview.status.globally_terminal:
             raise JobError(f"job {job_id} cannot be canceled: it is {details.overview.status.value} already")
         click.echo(f"Cancelling job {job_id}.")
-        try:
-            cluster.gateway().cancel_job(job_id)
-        except (RpcError, HaError):
-            # a cluster that ends with its job may be gone before it has answered
-            if cluster.final_details(job_id) is None:
-                raise
-        if detached:
-            return
         waiting = ClusterJobClient(
             cluster,
             job_id,
@@ -53,6 +45,9 @@ def command(
             timeout_ms=configuration.get(client_options.CLIENT_TIMEOUT_MS),
             goes_on="It is being canceled; see how far that is with: yarnflow list --all",
         )
+        waiting.cancel()
+        if detached:
+            return
         try:
             waiting.await_result()
         except JobCanceled:

@@ -160,7 +160,12 @@ class ClusterJobClient:
 
     def cancel(self) -> None:
         """Begin to cancel; the end is seen by :meth:`await_result`."""
-        self._connection.gateway().cancel_job(self._job_id)
+        try:
+            self._connection.gateway().cancel_job(self._job_id)
+        except (RpcError, HaError):
+            # a cluster that ends with its job may be gone before it has answered
+            if self._connection.final_details(self._job_id) is None:
+                raise
 
     def get_job_execution_result(self) -> JobExecutionResult:
         """Wait for the end as :meth:`await_result`; a detached program does not wait."""
@@ -260,7 +265,7 @@ class ClusterJobClient:
         try:
             self.cancel()
         except YarnflowError as error:
-            # a cluster that ends with its job may be gone before it has answered
+            # of a cluster of this process nothing is left to tell why there was no answer
             if not self._over.wait(_END_SEEN_S):
                 self._listener.note(f"Could not cancel: {error}")
 
