@@ -9,9 +9,9 @@ import psutil
 from integration.conftest import marked_processes, wait_until
 
 EXECUTOR = "CoarseGrainedExecutorBackend"
-DRIVER = "yarnflow.entrypoint.driver"
-TASK_MANAGER = "yarnflow.entrypoint.taskmanager"
-JOB_MANAGER = "yarnflow.entrypoint.jobmanager"
+DRIVER = "yarnflow.entrypoint.driver.main"
+TASK_MANAGER = "yarnflow.entrypoint.taskmanager.main"
+JOB_MANAGER = "yarnflow.entrypoint.master.main"
 
 
 def processes(mark: str, what: str) -> list[psutil.Process]:

@@ -19,8 +19,8 @@ from pyspark.sql import DataFrame, SparkSession
 from yarnflow.graph.closures import make_closure
 from yarnflow.graph.operators import PythonKind
 from yarnflow.graph.schema import Field, Schema
-from yarnflow.spark.python_chain import Chain, ChainSpec, Stage
-from yarnflow.spark.schemas import to_arrow
+from yarnflow.spark.translate.python_chain import Chain, ChainSpec, Stage
+from yarnflow.spark.translate.schemas import to_arrow
 
 SCHEMA = Schema((Field("number", "bigint"), Field("word", "string")))
 

@@ -30,7 +30,7 @@ from typing import Any
 from yarnflow.config.configuration import Configuration
 from yarnflow.core.ids import TaskManagerId
 from yarnflow.core.messages import Fence, SlotStatus, TaskManagerHeartbeat, TaskManagerRegistration
-from yarnflow.entrypoint.jobmanager import JobManager
+from yarnflow.entrypoint.master.main import JobManager
 from yarnflow.rpc import auth, framing
 from yarnflow.rpc._gen.types import ttypes
 from yarnflow.rpc.codec import to_thrift

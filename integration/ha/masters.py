@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass, field
 
 from integration.conftest import wait_until
-from yarnflow.core.ha import MasterInfo
+from yarnflow.core.ha.ports import MasterInfo
 from yarnflow.core.messages import Fence, LeaderInfo
 from yarnflow.ha.services import ZooKeeper, ZooKeeperElection
 

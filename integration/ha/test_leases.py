@@ -16,7 +16,7 @@ import pytest
 from integration.conftest import wait_until
 from integration.ha.conftest import Cluster, end_session_of
 from integration.ha.masters import Master
-from yarnflow.core.ha import DriverLeaseInfo
+from yarnflow.core.ha.ports import DriverLeaseInfo
 from yarnflow.core.ids import DriverId, JobId
 from yarnflow.core.messages import Fence
 from yarnflow.errors import LeadershipLost, LeaseLost

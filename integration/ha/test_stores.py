@@ -10,7 +10,7 @@ import pytest
 from integration.ha.conftest import Cluster
 from integration.ha.masters import Master
 from integration.ha.test_leases import JOB, stores_of
-from yarnflow.core.checkpoint_messages import (
+from yarnflow.core.checkpoint.messages import (
     CheckpointInfo,
     CheckpointKind,
     CheckpointStatus,

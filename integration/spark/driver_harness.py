@@ -35,10 +35,10 @@ from yarnflow.graph.job_graph import JobGraph, JobVertex
 from yarnflow.process.spawn import wrap_command
 from yarnflow.rpc.gateways import ThriftGatewayFactory, job_master_service
 from yarnflow.rpc.server import RpcServer
-from yarnflow.spark.class_data_sharing import Role, default_cache_dir, jvm_flags
-from yarnflow.spark.executor_command import ExecutorSettings, executor_command
-from yarnflow.spark.java import find_java
-from yarnflow.spark.job_secret import spark_secret
+from yarnflow.spark.launch.class_data_sharing import Role, default_cache_dir, jvm_flags
+from yarnflow.spark.launch.executor_command import ExecutorSettings, executor_command
+from yarnflow.spark.launch.java import find_java
+from yarnflow.spark.launch.job_secret import spark_secret
 
 FENCE = Fence("leader", 1)
 JOB_ID = JobId("5" * 32)
@@ -120,7 +120,7 @@ class DriverProcess:
             self.process = subprocess.Popen(
                 wrap_command(
                     [
-                        *(sys.executable, "-m", "yarnflow.entrypoint.driver", "--memory-mib", "1600"),
+                        *(sys.executable, "-m", "yarnflow.entrypoint.driver.main", "--memory-mib", "1600"),
                         *("--secret-file", str(secret_file), "--cluster-dir", str(self.directory)),
                         *("--log-file", str(self.log), "--conf-json", str(conf)),
                         *("--scratch-dir", str(self.directory)),

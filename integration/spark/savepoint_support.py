@@ -17,14 +17,14 @@ from pyspark.sql import SparkSession
 from integration.conftest import wait_until as patiently
 from integration.spark.translate_support import Graph, key, schema
 from yarnflow.config.configuration import Configuration
-from yarnflow.core.checkpoint_messages import (
+from yarnflow.core.checkpoint.manifest import METADATA_FILE, SavepointMetadata, from_bytes
+from yarnflow.core.checkpoint.messages import (
     AfterSavepoint,
     CheckpointKind,
     CheckpointOrder,
     CheckpointOutcome,
     RestoreSettings,
 )
-from yarnflow.core.savepoint import METADATA_FILE, SavepointMetadata, from_bytes
 from yarnflow.graph.operators import (
     AssignTimestamps,
     FileSource,
@@ -35,8 +35,8 @@ from yarnflow.graph.operators import (
     WindowKind,
 )
 from yarnflow.graph.state_shape import shape_of
-from yarnflow.spark.graph_program import GraphProgram
-from yarnflow.spark.savepoints import restore
+from yarnflow.spark.checkpoints.restore import restore
+from yarnflow.spark.run.graph_program import GraphProgram
 
 _STATE_STORE: Final = "spark.sql.streaming.stateStore"
 _PROVIDERS: Final = {

@@ -244,7 +244,7 @@ def test_crash_before_the_sinks_tidied_up(
     g = Graph()
     g.files(tmp_path / "out", g.add(SqlOperator("select id from range(3)"), schema("id bigint")))
     with monkeypatch.context() as patched:
-        patched.setattr("yarnflow.spark.sinks.FileWriter.finish", lambda self: None)
+        patched.setattr("yarnflow.spark.connectors.sinks.FileWriter.finish", lambda self: None)
         run(spark, g, tmp_path)
     assert (tmp_path / "out" / ".yarnflow-staging").exists()
     run(spark, g, tmp_path)

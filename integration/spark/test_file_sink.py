@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from yarnflow.errors import LeaseLost, StorageError
 from yarnflow.graph.operators import FileSink
-from yarnflow.spark.file_sink import STAGING, FileWriter
+from yarnflow.spark.connectors.file_sink import STAGING, FileWriter
 from yarnflow.spark.hadoop_files import HadoopFiles
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from yarnflow.spark.progress import ProgressCollector, listen
-from yarnflow.spark.rehearsal import REHEARSAL_PREFIX, rehearse
+from yarnflow.spark.run.progress import ProgressCollector, listen
+from yarnflow.spark.run.rehearsal import REHEARSAL_PREFIX, rehearse
 
 
 def test_it_runs_and_leaves_nothing(

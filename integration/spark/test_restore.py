@@ -21,12 +21,12 @@ from integration.spark.savepoint_support import (
     use_backend,
     wait_until,
 )
-from yarnflow.core.checkpoint_messages import CheckpointKind, ClaimMode, RestoreSettings
-from yarnflow.core.savepoint import METADATA_FILE, SavepointMetadata, to_bytes
+from yarnflow.core.checkpoint.manifest import METADATA_FILE, SavepointMetadata, to_bytes
+from yarnflow.core.checkpoint.messages import CheckpointKind, ClaimMode, RestoreSettings
 from yarnflow.errors import SavepointInvalid, SavepointNotFound, StateIncompatible
 from yarnflow.graph.state_shape import shape_of
-from yarnflow.spark.savepoints import restore
-from yarnflow.spark.state_reader import describe, read_state
+from yarnflow.spark.checkpoints.restore import restore
+from yarnflow.spark.state.reader import describe, read_state
 
 
 @pytest.fixture(scope="module")

@@ -32,10 +32,10 @@ from integration.spark.savepoint_support import (
     windowed,
 )
 from integration.spark.translate_support import Graph, program, schema
-from yarnflow.core.checkpoint_messages import CheckpointKind, CheckpointOrder, CheckpointOutcome
+from yarnflow.core.checkpoint.messages import CheckpointKind, CheckpointOrder, CheckpointOutcome
 from yarnflow.errors import StateDrained, StorageError, UserCodeError
 from yarnflow.graph.operators import SqlOperator, UnionOperator
-from yarnflow.spark.batch_gate import BatchGate
+from yarnflow.spark.run.batch_gate import BatchGate
 
 
 @pytest.fixture(scope="module")
@@ -188,7 +188,7 @@ def test_a_stop_that_cannot_be_saved_lets_the_job_go_on(
     assert str(tmp_path / "file") in job.order(tmp_path / "file/savepoint", STOP).failure
     assert "exists already" in job.order(tmp_path / "file", STOP).failure
     with monkeypatch.context() as patched:
-        patched.setattr("yarnflow.spark.savepoint_writer.copy_files", out_of_space)
+        patched.setattr("yarnflow.spark.checkpoints.savepoint_writer.copy_files", out_of_space)
         assert job.order(tmp_path / "half", STOP).failure == "no space left"
     assert not (tmp_path / "half").exists()
     source.add(2)
@@ -237,7 +237,7 @@ def test_a_drain_that_cannot_be_saved_fails_the_job(
     source = Input(tmp_path / "in")
     job = Job(spark, windowed(source, tmp_path / "out"), tmp_path)
     wait_until(lambda: (tmp_path / "checkpoint/query-windows/commits/0").exists(), "the first batch")
-    monkeypatch.setattr("yarnflow.spark.savepoint_writer.copy_files", out_of_space)
+    monkeypatch.setattr("yarnflow.spark.checkpoints.savepoint_writer.copy_files", out_of_space)
     assert "no space left" in job.order(tmp_path / "savepoint", DRAIN).failure
     with pytest.raises(StateDrained, match="fired by --drain, but the savepoint failed"):
         job.ended()
@@ -252,7 +252,7 @@ def test_a_drain_whose_last_batch_fails_ends_the_job(
     source = Input(tmp_path / "in")
     job = Job(spark, windowed(source, tmp_path / "out"), tmp_path)
     wait_until(lambda: (tmp_path / "checkpoint/query-windows/commits/0").exists(), "the first batch")
-    monkeypatch.setattr("yarnflow.spark.file_sink.FileWriter.write", out_of_space)
+    monkeypatch.setattr("yarnflow.spark.connectors.file_sink.FileWriter.write", out_of_space)
     assert job.order(tmp_path / "savepoint", DRAIN).failure
     with pytest.raises(StateDrained, match="fired by --drain, but the savepoint failed"):
         job.ended()
@@ -264,7 +264,7 @@ def test_a_query_that_cannot_be_resumed_fails_the_job(
     source = Input(tmp_path / "in")
     job = Job(spark, copying(source, tmp_path / "out"), tmp_path)
     wait_until(lambda: (tmp_path / "checkpoint/query-numbers/commits/0").exists(), "the first batch")
-    monkeypatch.setattr("yarnflow.spark.savepoint_writer.copy_files", out_of_space)
+    monkeypatch.setattr("yarnflow.spark.checkpoints.savepoint_writer.copy_files", out_of_space)
     monkeypatch.setattr("pyspark.sql.streaming.readwriter.DataStreamWriter.start", out_of_space)
     assert "no space left" in job.order(tmp_path / "savepoint", STOP).failure
     with pytest.raises(StorageError, match="no space left"):

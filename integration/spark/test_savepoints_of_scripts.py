@@ -12,20 +12,20 @@ import pytest
 from pyspark.sql import SparkSession
 
 from integration.spark.savepoint_support import Input, read_manifest, wait_until
-from yarnflow.core.checkpoint_messages import (
+from yarnflow.core.checkpoint.manifest import METADATA_FILE, SavepointMetadata, to_bytes
+from yarnflow.core.checkpoint.messages import (
     AfterSavepoint,
     CheckpointKind,
     CheckpointOrder,
     CheckpointOutcome,
     RestoreSettings,
 )
+from yarnflow.core.checkpoint.program_shape import ProgramShape
 from yarnflow.core.ids import JobId
-from yarnflow.core.program_shape import ProgramShape
-from yarnflow.core.savepoint import METADATA_FILE, SavepointMetadata, to_bytes
 from yarnflow.errors import LeaseLost, StorageError, YarnflowError
-from yarnflow.spark.progress import ProgressCollector
-from yarnflow.spark.savepoints import restore
-from yarnflow.spark.script import ScriptProgram
+from yarnflow.spark.checkpoints.restore import restore
+from yarnflow.spark.run.progress import ProgressCollector
+from yarnflow.spark.script.program import ScriptProgram
 
 SCRIPT = """
 import sys
@@ -220,7 +220,7 @@ def test_a_stop_that_cannot_be_saved_fails_the_job(
     def out_of_space(*_: object) -> None:
         raise StorageError("no space left")
 
-    monkeypatch.setattr("yarnflow.spark.savepoint_writer.copy_files", out_of_space)
+    monkeypatch.setattr("yarnflow.spark.checkpoints.savepoint_writer.copy_files", out_of_space)
     source = Input(tmp_path / "in")
     job = ScriptJob(spark, tmp_path / "job", NAMED, source, tmp_path / "out")
     with pytest.raises(YarnflowError, match="the savepoint failed"):

@@ -34,9 +34,9 @@ from yarnflow.graph.operators import (
 )
 from yarnflow.graph.rows import Row
 from yarnflow.graph.schema import Field, Schema
-from yarnflow.spark.query_groups import GraphIndex, query_groups
-from yarnflow.spark.sources import Sources
-from yarnflow.spark.translate import Translator
+from yarnflow.spark.connectors.sources import Sources
+from yarnflow.spark.translate.query_groups import GraphIndex, query_groups
+from yarnflow.spark.translate.translator import Translator
 
 MAP, FLAT_MAP, FILTER = PythonKind.MAP, PythonKind.FLAT_MAP, PythonKind.FILTER
 

@@ -31,7 +31,7 @@ from yarnflow.graph.operators import (
     PythonOperator,
 )
 from yarnflow.graph.schema import Field, Schema
-from yarnflow.spark.graph_program import GraphProgram
+from yarnflow.spark.run.graph_program import GraphProgram
 
 HOUR_MS = 3_600_000
 EPOCH = dt.datetime(2013, 1, 1)

@@ -11,7 +11,7 @@ from integration.processes import DRIVER, EXECUTOR
 from integration.yarn.jobs import FLIGHTS, TWO_TASK_MANAGERS, Yarn, application_id
 
 #: on YARN it is the main process of its container
-TASK_MANAGER = "yarnflow.entrypoint.yarn_taskmanager"
+TASK_MANAGER = "yarnflow.entrypoint.yarn.taskmanager_main"
 PACED = "-Dexecution.micro-batch.interval=2 s"
 
 

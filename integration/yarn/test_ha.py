@@ -24,7 +24,7 @@ from integration.yarn.jobs import Yarn, application_id, job_id
 from yarnflow.process.logs import LOG_FILE_ENVIRONMENT
 
 #: of each master's supervisor
-MASTER = "yarnflow.entrypoint.yarn_master"
+MASTER = "yarnflow.entrypoint.yarn.master_main"
 ROOT = "/yarnflow-on-yarn"
 
 

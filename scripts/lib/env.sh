@@ -80,7 +80,7 @@ check_java() {
   "$venv/bin/python" -c '
 import sys
 from yarnflow.errors import JavaUnavailable
-from yarnflow.spark.java import find_java
+from yarnflow.spark.launch.java import find_java
 
 try:
     find_java()
@@ -117,8 +117,8 @@ prepare_once() {
   [ "${YARNFLOW_CDS:-1}" != 0 ] || return 0
   "$venv/bin/python" -c '
 import sys
-from yarnflow.spark.class_data_sharing import archives_exist, default_cache_dir
-from yarnflow.spark.java import find_java
+from yarnflow.spark.launch.class_data_sharing import archives_exist, default_cache_dir
+from yarnflow.spark.launch.java import find_java
 
 sys.exit(not archives_exist(find_java(), default_cache_dir()))
 ' && return 0

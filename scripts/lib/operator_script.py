@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Callable
 
 if TYPE_CHECKING:
-    from yarnflow.client.yarn_services import YarnServices
+    from yarnflow.client.yarn.services import YarnServices
 
 ROOT = Path(__file__).resolve().parents[2]
 INTERRUPT_STATUS = 130
@@ -30,7 +30,7 @@ def run(parser: ArgumentParser, work: Callable[[YarnServices, Namespace], int]) 
     parser.add_argument("--conf-dir", type=Path, help="directory of yarnflow-conf.yaml")
     arguments = parser.parse_args()
     from yarnflow.cli.common import load_configuration
-    from yarnflow.client.yarn_services import yarn_services
+    from yarnflow.client.yarn.services import yarn_services
     from yarnflow.errors import YarnflowError
 
     try:

@@ -18,7 +18,7 @@ from yarnflow.client import targets
 from yarnflow.config.options.cluster import LOG_CONFIG_FILE
 from yarnflow.core.messages import ErrorInfo
 from yarnflow.core.states import JobStatus
-from yarnflow.entrypoint import cds
+from yarnflow.entrypoint.standalone import prepare as cds
 from yarnflow.errors import ConfigError, DuplicateJob, InvalidTransition, JavaUnavailable
 from yarnflow.process.signals import ENDING
 

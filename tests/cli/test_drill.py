@@ -12,8 +12,8 @@ from tests.client.fakes import FakeConnection, FakeDispatcher
 from yarnflow.cli import drill as verb
 from yarnflow.cli.main import main
 from yarnflow.client import targets
-from yarnflow.client.drill import DrillKind, DrillReport, Event
-from yarnflow.client.drill_commits import Gaps, Replay
+from yarnflow.client.drill.commits import Gaps, Replay
+from yarnflow.client.drill.report import DrillKind, DrillReport, Event
 from yarnflow.core.ids import JobId
 from yarnflow.core.messages import (
     FaultInjected,

@@ -19,7 +19,8 @@ from yarnflow.cli import savepoint_state
 from yarnflow.cli.main import main
 from yarnflow.client import targets
 from yarnflow.client.saved_state import SavedState
-from yarnflow.core.checkpoint_messages import (
+from yarnflow.core.checkpoint.manifest import METADATA_FILE, from_bytes
+from yarnflow.core.checkpoint.messages import (
     AfterSavepoint,
     CheckpointKind,
     CheckpointStatus,
@@ -28,11 +29,10 @@ from yarnflow.core.checkpoint_messages import (
 )
 from yarnflow.core.ids import JobId
 from yarnflow.core.messages import JobDetails, JobSubmission, ProgramKind
-from yarnflow.core.savepoint import METADATA_FILE, from_bytes
 from yarnflow.core.states import JobStatus
 from yarnflow.errors import CheckpointError, LeadershipLost, RpcUnavailable, SavepointNotFound
 from yarnflow.process.signals import ENDING
-from yarnflow.spark.state_reader import StateStore, StateTable
+from yarnflow.spark.state.reader import StateStore, StateTable
 
 S = JobStatus
 JOB = saved.JOB
@@ -430,8 +430,8 @@ def test_a_checkpoint_of_a_live_job_is_not_disposed_of(
 
 def test_a_vanished_clusters_checkpoint_needs_force(tmp_path: Path) -> None:
     from tests.client.test_saved_state import local
-    from yarnflow.core.ha import LatestState
-    from yarnflow.ha.latest_states import FileLatestStates
+    from yarnflow.core.ha.ports import LatestState
+    from yarnflow.ha.stores.latest_states import FileLatestStates
 
     job = saved.retained(tmp_path, 4)
     record = LatestState("flights", JOB, "flights", "RUNNING", f"file://{job}/chk-4", 4, 1)

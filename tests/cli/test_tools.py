@@ -8,15 +8,16 @@ from typing import Any
 
 import pytest
 
-from tests.client.environments import make_environment
-from tests.client.tool_fakes import APPLICATION, JOB, MASTER, FakeCluster, FakeServices
-from tests.client.tool_fakes import application as make_application
-from tests.client.tool_fakes import ended
+from tests.client.diagnose.tool_fakes import APPLICATION, JOB, MASTER, FakeCluster, FakeServices
+from tests.client.diagnose.tool_fakes import application as make_application
+from tests.client.diagnose.tool_fakes import ended
+from tests.client.environment.environments import make_environment
 from yarnflow.cli import env
 from yarnflow.cli.main import main
-from yarnflow.client import doctor, logs, yarn_services
-from yarnflow.client.checks import Check
-from yarnflow.client.logs import LogPart
+from yarnflow.client.diagnose import doctor, logs
+from yarnflow.client.diagnose.checks import Check
+from yarnflow.client.diagnose.logs import LogPart
+from yarnflow.client.yarn import services as yarn_services
 from yarnflow.errors import (
     ConfigError,
     EnvironmentUnusable,

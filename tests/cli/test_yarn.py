@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from tests.client.fakes import FakeDispatcher, details
-from tests.client.submits import applications, submit_world
-from tests.client.yarn_fakes import World, job_id
+from tests.client.yarn.submits import applications, submit_world
+from tests.client.yarn.yarn_fakes import World, job_id
 from yarnflow.cli.main import main
-from yarnflow.client import yarn_services
+from yarnflow.client.yarn import services as yarn_services
 from yarnflow.core.ids import JobId
 from yarnflow.core.json_codec import from_json
 from yarnflow.core.messages import JobOverview, JobSubmission, ProgramKind

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from yarnflow.core.checkpoint_messages import (
+from yarnflow.core.checkpoint.manifest import METADATA_FILE, SavepointFile, SavepointMetadata, to_bytes
+from yarnflow.core.checkpoint.messages import (
     CheckpointKind,
     QueryPosition,
     SourceProgress,
     StateOperatorProgress,
 )
+from yarnflow.core.checkpoint.program_shape import (
+    FieldShape,
+    OperatorShape,
+    ProgramShape,
+    QueryShape,
+    SourceShape,
+)
 from yarnflow.core.ids import JobId
-from yarnflow.core.program_shape import FieldShape, OperatorShape, ProgramShape, QueryShape, SourceShape
-from yarnflow.core.savepoint import METADATA_FILE, SavepointFile, SavepointMetadata, to_bytes
 
 JOB = JobId("ab" * 16)
 

@@ -9,7 +9,7 @@ import pytest
 from tests.client.fakes import FakeConnection, FakeDispatcher, Listener, checkpoint, details
 from yarnflow.client.job_client import ClusterJobClient
 from yarnflow.client.savepoints import new_request, take
-from yarnflow.core.checkpoint_messages import (
+from yarnflow.core.checkpoint.messages import (
     AfterSavepoint,
     CheckpointInfo,
     CheckpointKind,

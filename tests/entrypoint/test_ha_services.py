@@ -8,12 +8,12 @@ import pytest
 
 from yarnflow.config.configuration import Configuration
 from yarnflow.config.options.ha import HA_TYPE
-from yarnflow.core.ha import DriverLeaseInfo
+from yarnflow.core.ha.ports import DriverLeaseInfo
 from yarnflow.core.ids import DriverId, JobId
 from yarnflow.core.messages import Fence
 from yarnflow.entrypoint.ha_services import file_systems, services_of, session_closer
-from yarnflow.entrypoint.local import local_configuration
-from yarnflow.entrypoint.supervisor import _own_directory, master_configuration
+from yarnflow.entrypoint.standalone.local import local_configuration
+from yarnflow.entrypoint.standalone.supervisor import _own_directory, master_configuration
 from yarnflow.errors import ConfigError, YarnUnavailable
 
 JOB = JobId("a" * 32)

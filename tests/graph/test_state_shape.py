@@ -8,17 +8,17 @@ from dataclasses import replace
 import pytest
 
 from tests.graph import graphs as g
+from yarnflow.core.checkpoint.program_shape import FieldShape, ProgramShape
 from yarnflow.core.ids import JobId
 from yarnflow.core.json_codec import from_json, to_json
 from yarnflow.core.messages import ProgramKind
-from yarnflow.core.program_shape import FieldShape, ProgramShape
 from yarnflow.graph import operators as o
 from yarnflow.graph.chaining import create_job_graph
 from yarnflow.graph.job_graph import JobGraph
 from yarnflow.graph.schema import Field, Schema
 from yarnflow.graph.state_shape import differences, shape_of
 from yarnflow.graph.stream_graph import GraphSettings, StreamGraph, Transformation
-from yarnflow.spark.query_groups import query_groups
+from yarnflow.spark.translate.query_groups import query_groups
 
 FILES = o.FileSource("/in", "csv", g.SCHEMA, bounded=False)
 OTHER_KEY = o.Key(("a + 1",), ("a",))

@@ -10,7 +10,7 @@ import pytest
 
 from tests.ha.conftest import OpenSession, kazoo_of
 from tests.ha.fake_kazoo import Ensemble
-from yarnflow.core.ha import MasterInfo
+from yarnflow.core.ha.ports import MasterInfo
 from yarnflow.core.messages import Fence, LeaderInfo
 from yarnflow.errors import LeadershipLost, ZooKeeperUnavailable
 from yarnflow.ha.client import ZooKeeper

@@ -8,7 +8,7 @@ from typing import Any
 
 from yarnflow.core.ids import DriverId, JobId
 from yarnflow.core.messages import DriverAssignment, Fence
-from yarnflow.core.provider import ProviderState, WorkerExit
+from yarnflow.core.resources.provider import ProviderState, WorkerExit
 from yarnflow.core.states import JobStatus
 from yarnflow.errors import ResourceError
 from yarnflow.process.channel import JobStatusReport, MasterRole, assignment_from_json, assignment_to_json

@@ -18,7 +18,7 @@ from yarnflow.core.cluster_result import ClusterResult
 from yarnflow.core.ids import DriverId, JobId
 from yarnflow.core.json_codec import to_json
 from yarnflow.core.messages import DriverAssignment, Fence
-from yarnflow.core.provider import ProviderState
+from yarnflow.core.resources.provider import ProviderState
 from yarnflow.core.states import JobStatus
 from yarnflow.errors import ResourceError, YarnflowError
 from yarnflow.process.cluster import ClusterSupervisor

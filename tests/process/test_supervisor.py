@@ -10,7 +10,7 @@ import pytest
 
 from yarnflow.core.ids import DriverId, JobId
 from yarnflow.core.messages import DriverAssignment, Fence
-from yarnflow.core.provider import WorkerExit
+from yarnflow.core.resources.provider import WorkerExit
 from yarnflow.errors import ResourceError
 from yarnflow.process.cluster import ClusterSupervisor
 from yarnflow.process.commands import ProcessCommands

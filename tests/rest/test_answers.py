@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from yarnflow.core.checkpoint_messages import (
+from yarnflow.core.checkpoint.messages import (
     CheckpointInfo,
     CheckpointKind,
     CheckpointStatus,
@@ -29,7 +29,7 @@ from yarnflow.core.messages import (
     TaskManagerRegistration,
     VertexInfo,
 )
-from yarnflow.core.provider import TaskManagerInfo
+from yarnflow.core.resources.provider import TaskManagerInfo
 from yarnflow.core.states import ExecutionState as S
 from yarnflow.core.states import JobStatus, RestartLevel
 from yarnflow.errors import JobNotFound

@@ -10,7 +10,8 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from hypothesis import strategies as st
 
-from yarnflow.core import checkpoint_messages, messages
+from yarnflow.core import messages
+from yarnflow.core.checkpoint import messages as checkpoint_messages
 
 MESSAGE_CLASSES = [
     cls

@@ -4,7 +4,7 @@ import pytest
 
 from tests.yarn.fakes import Answer, daemon
 from yarnflow.yarn.container_exit import ContainerExit, container_exit, process_exit
-from yarnflow.yarn.node import NodeManagers
+from yarnflow.yarn.web.node_manager import NodeManagers
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.yarn.fakes import FakeClient, FakeContainer
-from yarnflow.core.provider import ProviderState, WorkerExit
+from yarnflow.core.resources.provider import ProviderState, WorkerExit
 from yarnflow.core.yarn import Application, ApplicationState, ClusterLimits, FinalStatus, Queue
 from yarnflow.errors import YarnUnavailable
 from yarnflow.yarn.container_exit import ContainerExit

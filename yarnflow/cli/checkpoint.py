@@ -15,7 +15,7 @@ from yarnflow.cli.common import CONTEXT, cluster_options, existing_cluster, load
 from yarnflow.cli.state_options import interruptible, note
 from yarnflow.client.savepoints import new_request, take
 from yarnflow.config.options import client as client_options
-from yarnflow.core.checkpoint_messages import CheckpointKind
+from yarnflow.core.checkpoint.messages import CheckpointKind
 
 
 @click.command("checkpoint", context_settings=CONTEXT)

@@ -14,7 +14,7 @@ import click
 from yarnflow.cli.cancel import checked_job_id
 from yarnflow.cli.common import CONTEXT, cluster_options, existing_cluster, load_configuration, with_target
 from yarnflow.cli.info import plain_values
-from yarnflow.core.checkpoint_messages import CheckpointInfo, CheckpointStatus, JobCheckpoints
+from yarnflow.core.checkpoint.messages import CheckpointInfo, CheckpointStatus, JobCheckpoints
 
 _HEADER: Final = ("ID", "Kind", "Status", "Why", "Began", "Took", "Rows", "Size", "Path")
 _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB")

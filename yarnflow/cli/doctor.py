@@ -26,8 +26,8 @@ def command(
     On YARN this ends with a container of its own, which is gone after some seconds.  The exit
     status is 0 only when all is ok.
     """
-    from yarnflow.client.checks import run_checks
-    from yarnflow.client.doctor import checks_for, default_target
+    from yarnflow.client.diagnose.checks import run_checks
+    from yarnflow.client.diagnose.doctor import checks_for, default_target
 
     configuration = load_configuration(conf_dir, dynamic)
     target = target or default_target(configuration, os.environ)

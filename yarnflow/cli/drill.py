@@ -27,10 +27,10 @@ from yarnflow.cli.common import (
 )
 from yarnflow.cli.info import plain_values
 from yarnflow.cli.state_options import note, open_file_systems
-from yarnflow.client.drill import DrillKind, DrillReport
-from yarnflow.client.drill_commits import Gaps
-from yarnflow.client.drill_hdfs import SafeModeStrike
-from yarnflow.client.drill_run import ClusterStrike, Drill, Strike, log_reader
+from yarnflow.client.drill.commits import Gaps
+from yarnflow.client.drill.hdfs import SafeModeStrike
+from yarnflow.client.drill.report import DrillKind, DrillReport
+from yarnflow.client.drill.run import ClusterStrike, Drill, Strike, log_reader
 from yarnflow.core.ids import JobId
 from yarnflow.core.ports import DispatcherGateway
 from yarnflow.errors import DrillFailed, InvalidOption, JobError

@@ -16,7 +16,7 @@ from yarnflow.cli.common import CONTEXT, common_options, load_configuration
 from yarnflow.errors import EnvironmentUnusable, InvalidOption
 
 if TYPE_CHECKING:
-    from yarnflow.client.yarn_services import YarnServices
+    from yarnflow.client.yarn.services import YarnServices
 
 _DAY_MS: Final = 24 * 60 * 60 * 1000
 _MIB: Final = 1024 * 1024
@@ -53,7 +53,7 @@ def pack(
 
     Nothing is done when the archive is there and the environment has not changed since.
     """
-    from yarnflow.client.environment_pack import default_output, pack_environment
+    from yarnflow.client.environment.pack import default_output, pack_environment
 
     configuration = load_configuration(conf_dir, dynamic)
     if destination is not None:
@@ -84,7 +84,7 @@ def pack(
         click.echo("note: packages of the system, which the environment sees, are not in it", err=True)
     place = str(packed.path.absolute())
     if destination is not None:
-        from yarnflow.client.yarn_services import yarn_services
+        from yarnflow.client.yarn.services import yarn_services
 
         place = upload(yarn_services(configuration, os.environ), packed.path, destination)
     click.echo(f"-Dpython.environment={place}")
@@ -95,7 +95,7 @@ def pack(
 @click.option("--verbose", is_flag=True, help="Show the traceback of an error.")
 def check(path: Path, verbose: bool) -> None:
     """Check an archive or a directory for what containers need."""
-    from yarnflow.client.environment_check import describe, examine
+    from yarnflow.client.environment.check import describe, examine
 
     findings = examine(describe(path))
     for finding in findings:
@@ -111,8 +111,8 @@ def check(path: Path, verbose: bool) -> None:
 @common_options
 def list_cache(dynamic: tuple[str, ...], conf_dir: Path | None, verbose: bool) -> None:
     """List what submits have uploaded into the cache on HDFS."""
-    from yarnflow.client.environment_cache import cache_entries
-    from yarnflow.client.yarn_services import yarn_services
+    from yarnflow.client.environment.cache import cache_entries
+    from yarnflow.client.yarn.services import yarn_services
 
     services = yarn_services(load_configuration(conf_dir, dynamic), os.environ)
     entries = cache_entries(services.fs, services.layout)
@@ -131,8 +131,8 @@ def clean(
     older_than: int, dry_run: bool, dynamic: tuple[str, ...], conf_dir: Path | None, verbose: bool
 ) -> None:
     """Delete from the cache on HDFS what is old and needed by no application."""
-    from yarnflow.client.environment_cache import clean_cache
-    from yarnflow.client.yarn_services import yarn_services
+    from yarnflow.client.environment.cache import clean_cache
+    from yarnflow.client.yarn.services import yarn_services
     from yarnflow.process.clock import SystemClock
 
     services = yarn_services(load_configuration(conf_dir, dynamic), os.environ)

@@ -13,6 +13,6 @@ from yarnflow.cli.common import CONTEXT, common_options, load_configuration
 @common_options
 def command(dynamic: tuple[str, ...], conf_dir: Path | None, verbose: bool) -> int:
     """Run a JobManager of a standalone cluster until it is stopped (TERM or Ctrl-C)."""
-    from yarnflow.entrypoint.supervisor import run_job_manager
+    from yarnflow.entrypoint.standalone.supervisor import run_job_manager
 
     return run_job_manager(load_configuration(conf_dir, dynamic), click.echo)

@@ -37,9 +37,9 @@ def command(
     While it runs they are read from its nodes, after its end from HDFS, where YARN collects
     them if log aggregation is on.
     """
-    from yarnflow.client.applications import masters_of
-    from yarnflow.client.logs import ApplicationLogs, check_selection, known_application, read_logs
-    from yarnflow.client.yarn_services import yarn_services
+    from yarnflow.client.diagnose.logs import ApplicationLogs, check_selection, known_application, read_logs
+    from yarnflow.client.yarn.applications import masters_of
+    from yarnflow.client.yarn.services import yarn_services
 
     check_selection(container)
     services = yarn_services(load_configuration(conf_dir, dynamic), os.environ)

@@ -14,7 +14,7 @@ def command(verbose: bool) -> None:
 
     Takes a minute or two, once per machine, Java and Spark.
     """
-    from yarnflow.entrypoint.cds import make_archives
+    from yarnflow.entrypoint.standalone.prepare import make_archives
 
     made, directory = make_archives()
     click.echo(

@@ -12,7 +12,7 @@ import click
 
 from yarnflow.config.configuration import Configuration
 from yarnflow.config.options import job
-from yarnflow.core.checkpoint_messages import ClaimMode
+from yarnflow.core.checkpoint.messages import ClaimMode
 from yarnflow.errors import InvalidOption, SavepointNotFound
 from yarnflow.graph.job_graph import JobGraph
 

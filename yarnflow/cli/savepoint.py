@@ -31,7 +31,7 @@ from yarnflow.client.savepoints import new_request, take, trigger
 from yarnflow.config.configuration import Configuration
 from yarnflow.config.options import client as client_options
 from yarnflow.config.options import job as job_options
-from yarnflow.core.checkpoint_messages import CheckpointKind
+from yarnflow.core.checkpoint.messages import CheckpointKind
 from yarnflow.core.ids import JobId
 from yarnflow.errors import CheckpointError, HaError, InvalidOption, JobNotFound, RpcError
 

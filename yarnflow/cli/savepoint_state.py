@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from yarnflow.client.saved_state import SavedState
-from yarnflow.core.program_shape import ProgramShape
+from yarnflow.core.checkpoint.program_shape import ProgramShape
 from yarnflow.errors import SavepointNotFound
 
 if TYPE_CHECKING:
-    from yarnflow.spark.state_reader import StateStore, StateTable
+    from yarnflow.spark.state.reader import StateStore, StateTable
 
 
 def state_table(state: SavedState, part: str, limit: int, *, as_json: bool = False) -> str:
@@ -29,8 +29,8 @@ def state_table(state: SavedState, part: str, limit: int, *, as_json: bool = Fal
     SavepointNotFound
         It has no such state; the message lists what it has.
     """
-    from yarnflow.spark.java import find_java
-    from yarnflow.spark.state_reader import describe, read_state, reader_session
+    from yarnflow.spark.launch.java import find_java
+    from yarnflow.spark.state.reader import describe, read_state, reader_session
 
     # one line instead of what Spark's launcher says about it
     find_java()

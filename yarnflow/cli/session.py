@@ -31,8 +31,8 @@ from yarnflow.core.yarn import Application, DeploymentMode
 from yarnflow.errors import ApplicationFailed, HaError, InvalidOption, JobError, RpcError, YarnflowError
 
 if TYPE_CHECKING:
-    from yarnflow.client.applications import ApplicationCluster
-    from yarnflow.client.yarn_services import YarnServices
+    from yarnflow.client.yarn.applications import ApplicationCluster
+    from yarnflow.client.yarn.services import YarnServices
 
 
 @click.group("session", context_settings=CONTEXT)
@@ -59,7 +59,7 @@ def start(
 
     Its TaskManagers are asked for when jobs need them.
     """
-    from yarnflow.client.yarn import YarnDeployer
+    from yarnflow.client.yarn.targets import YarnDeployer
     from yarnflow.config.options import cluster
 
     values: dict[str, str] = {}
@@ -116,7 +116,7 @@ def stop(
 @common_options
 def list_sessions(dynamic: tuple[str, ...], conf_dir: Path | None, verbose: bool) -> None:
     """List your sessions that run."""
-    from yarnflow.client.applications import live_applications
+    from yarnflow.client.yarn.applications import live_applications
 
     with closing(_services(load_configuration(conf_dir, dynamic))) as services:
         sessions = live_applications(services, DeploymentMode.SESSION)
@@ -168,7 +168,7 @@ def end_session(services: YarnServices, session: ApplicationCluster, force: bool
 def _await_end(services: YarnServices, session: ApplicationCluster) -> None:
     import time
 
-    from yarnflow.client.yarn_start import STATE_S
+    from yarnflow.client.yarn.start import STATE_S
 
     deadline_s = time.monotonic() + services.configuration.get(client.CLIENT_TIMEOUT_MS) / 1000
     while not session.application().state.ended:
@@ -196,19 +196,19 @@ def _follow_own(session: ApplicationCluster, configuration: Configuration, view:
 
 
 def _follow(session: ApplicationCluster, configuration: Configuration, view: View) -> None:
-    from yarnflow.client.follow import Follower
+    from yarnflow.client.yarn.follow import Follower
 
     Follower(session, view, configuration.get(client.CLIENT_TIMEOUT_MS)).follow()
 
 
 def _services(configuration: Configuration) -> YarnServices:
-    from yarnflow.client.yarn_services import yarn_services
+    from yarnflow.client.yarn.services import yarn_services
 
     return yarn_services(configuration, os.environ)
 
 
 def _session(services: YarnServices, configuration: Configuration, session_id: str | None) -> Application:
-    from yarnflow.client.applications import find_application, mode_of
+    from yarnflow.client.yarn.applications import find_application, mode_of
 
     if session_id is not None and not session_id.strip():
         # a variable of a script that is not set must not end somebody's session
@@ -225,7 +225,7 @@ def _session(services: YarnServices, configuration: Configuration, session_id: s
 
 
 def _reach(services: YarnServices, application: Application) -> ApplicationCluster:
-    from yarnflow.client.applications import connect_application
+    from yarnflow.client.yarn.applications import connect_application
 
     return connect_application(services, application)
 

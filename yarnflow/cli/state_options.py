@@ -24,7 +24,7 @@ _HADOOP_VARIABLES: Final = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
 
 def open_file_systems() -> FileSystems:
     """The file systems of URIs, with the errors of missing libraries made readable."""
-    from yarnflow.client.yarn_services import libraries
+    from yarnflow.client.yarn.services import libraries
     from yarnflow.entrypoint.ha_services import file_systems
 
     opened = file_systems()

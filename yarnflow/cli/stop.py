@@ -27,7 +27,7 @@ from yarnflow.client.job_client import ClusterJobClient
 from yarnflow.client.saved_state import find_savepoint
 from yarnflow.client.savepoints import new_request, take, trigger
 from yarnflow.config.options import client as client_options
-from yarnflow.core.checkpoint_messages import AfterSavepoint, CheckpointKind, CheckpointRequest
+from yarnflow.core.checkpoint.messages import AfterSavepoint, CheckpointKind, CheckpointRequest
 from yarnflow.core.ids import JobId
 from yarnflow.core.states import JobStatus
 from yarnflow.errors import CheckpointError, HaError, JobError, RpcError, YarnflowError

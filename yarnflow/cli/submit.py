@@ -240,8 +240,8 @@ def describe_program(program: Program, configuration: Configuration, files: tupl
         raise InvalidOption(
             f"--dry-run shows the application that a submit makes on YARN; target {target.name} makes none"
         )
-    from yarnflow.client.yarn import describe_submit
-    from yarnflow.client.yarn_submit import Request
+    from yarnflow.client.yarn.submission import Request
+    from yarnflow.client.yarn.targets import describe_submit
 
     if target.runs_programs:
         request = Request(
@@ -316,8 +316,8 @@ def _run_there(
     view: View,
 ) -> None:
     """Have the program run beside the JobManager, and follow all of its jobs."""
-    from yarnflow.client.follow import Follower
-    from yarnflow.client.yarn import YarnDeployer
+    from yarnflow.client.yarn.follow import Follower
+    from yarnflow.client.yarn.targets import YarnDeployer
 
     assert isinstance(connection, YarnDeployer)
     name = program_name(program, configuration)

@@ -13,6 +13,6 @@ from yarnflow.cli.common import CONTEXT, common_options, load_configuration
 @common_options
 def command(dynamic: tuple[str, ...], conf_dir: Path | None, verbose: bool) -> int:
     """Run a TaskManager of a standalone cluster until it is stopped (TERM or Ctrl-C)."""
-    from yarnflow.entrypoint.supervisor import run_task_manager
+    from yarnflow.entrypoint.standalone.supervisor import run_task_manager
 
     return run_task_manager(load_configuration(conf_dir, dynamic), click.echo)

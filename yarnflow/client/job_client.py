@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from yarnflow.client.cluster import JobCluster, JobListener, SilentListener
 from yarnflow.client.leader import LeaderFollowingDispatcher
 from yarnflow.client.savepoints import retained_state, retained_text
-from yarnflow.core.checkpoint_messages import CheckpointInfo
+from yarnflow.core.checkpoint.messages import CheckpointInfo
 from yarnflow.core.ids import JobId
 from yarnflow.core.messages import ClusterOverview, Fence, JobDetails
 from yarnflow.core.states import JobStatus

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from yarnflow.core.checkpoint_messages import CheckpointInfo, CheckpointRequest, JobCheckpoints
-from yarnflow.core.ha import LeaderRetrieval
+from yarnflow.core.checkpoint.messages import CheckpointInfo, CheckpointRequest, JobCheckpoints
+from yarnflow.core.ha.ports import LeaderRetrieval
 from yarnflow.core.ids import JobId
 from yarnflow.core.messages import (
     ClusterOverview,

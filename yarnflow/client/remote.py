@@ -13,7 +13,7 @@ from typing import Final
 from yarnflow.client.leader import LeaderFollowingDispatcher
 from yarnflow.config.configuration import Configuration
 from yarnflow.config.options import client, cluster, security
-from yarnflow.core.ha import LeaderRetrieval
+from yarnflow.core.ha.ports import LeaderRetrieval
 from yarnflow.core.ids import JobId
 from yarnflow.core.messages import JobDetails, JobSubmission, JobSubmitted
 from yarnflow.core.ports import DispatcherGateway, GatewayFactory

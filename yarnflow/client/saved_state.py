@@ -15,17 +15,17 @@ from pathlib import Path
 from typing import Final
 
 from yarnflow.config.hadoop_conf import HadoopConf
-from yarnflow.core.checkpoint_messages import CheckpointKind
-from yarnflow.core.ids import JobId
-from yarnflow.core.ports import FileSystem
-from yarnflow.core.program_shape import ProgramShape
-from yarnflow.core.savepoint import (
+from yarnflow.core.checkpoint.manifest import (
     METADATA_FILE,
     SavepointMetadata,
     checkpoint_id_of,
     from_bytes,
     query_directory,
 )
+from yarnflow.core.checkpoint.messages import CheckpointKind
+from yarnflow.core.checkpoint.program_shape import ProgramShape
+from yarnflow.core.ids import JobId
+from yarnflow.core.ports import FileSystem
 from yarnflow.core.states import GLOBALLY_TERMINAL
 from yarnflow.core.uris import split_uri
 from yarnflow.errors import (
@@ -160,7 +160,7 @@ def running_job_of(file_systems: FileSystems, state: SavedState) -> str:
     metadata = state.metadata
     if metadata.kind is CheckpointKind.SAVEPOINT or not metadata.job_key:
         return ""
-    from yarnflow.ha.latest_states import FileLatestStates
+    from yarnflow.ha.stores.latest_states import FileLatestStates
 
     record = FileLatestStates(file_systems, _root_of(state)).read(metadata.job_key)
     if record is None or record.job_id != metadata.job_id or record.status in _OVER:
@@ -205,7 +205,7 @@ def _forget_latest(file_systems: FileSystems, state: SavedState) -> None:
     """The next job of the key must not look for what is gone."""
     metadata = state.metadata
     if metadata.job_key:
-        from yarnflow.ha.latest_states import FileLatestStates
+        from yarnflow.ha.stores.latest_states import FileLatestStates
 
         latest = FileLatestStates(file_systems, _root_of(state))
         known = latest.read(metadata.job_key)

@@ -14,7 +14,7 @@ from typing import Final
 
 from yarnflow.client.cluster import JobCluster
 from yarnflow.client.leader import LeaderFollowingDispatcher
-from yarnflow.core.checkpoint_messages import (
+from yarnflow.core.checkpoint.messages import (
     AfterSavepoint,
     CheckpointInfo,
     CheckpointKind,

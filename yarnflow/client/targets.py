@@ -96,7 +96,7 @@ class Target:
             )
         if self.mode is None:
             return self.connect(configuration)
-        connect = cast(Connect, _load("yarnflow.client.yarn:connect_running"))
+        connect = cast(Connect, _load("yarnflow.client.yarn.targets:connect_running"))
         return connect(configuration, self.mode, _silent, job_id)
 
 
@@ -115,7 +115,7 @@ TARGETS: Final[dict[str, Target]] = {
         Target(
             "local",
             "a cluster of its own on this machine",
-            "yarnflow.entrypoint.local:connect",
+            "yarnflow.entrypoint.standalone.local:connect",
             owned=True,
         ),
         Target(
@@ -126,19 +126,19 @@ TARGETS: Final[dict[str, Target]] = {
         Target(
             "yarn-per-job",
             "a cluster of its own on YARN, main() in this command",
-            "yarnflow.client.yarn:connect_per_job",
+            "yarnflow.client.yarn.targets:connect_per_job",
             mode=DeploymentMode.PER_JOB,
         ),
         Target(
             "yarn-application",
             "a cluster of its own on YARN, main() beside its JobManager",
-            "yarnflow.client.yarn:connect_application",
+            "yarnflow.client.yarn.targets:connect_application",
             mode=DeploymentMode.APPLICATION,
         ),
         Target(
             "yarn-session",
             "a session that runs on YARN",
-            "yarnflow.client.yarn:connect_session",
+            "yarnflow.client.yarn.targets:connect_session",
             mode=DeploymentMode.SESSION,
         ),
     )

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from yarnflow.core import execution, job, leadership
+from yarnflow.core import execution, job
+from yarnflow.core.ha import leadership
 
 _HEAD: Final = """\
 <!-- Written by scripts/gen-docs from the machines in yarnflow/core; do not edit. -->

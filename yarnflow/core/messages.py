@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
-from yarnflow.core.checkpoint_messages import (
+from yarnflow.core.checkpoint.messages import (
     CheckpointOutcome,
     RestoreSettings,
     SourceProgress,

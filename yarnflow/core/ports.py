@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from yarnflow.core.checkpoint_messages import (
+from yarnflow.core.checkpoint.messages import (
     CheckpointInfo,
     CheckpointOrder,
     CheckpointRequest,
@@ -38,7 +38,7 @@ from yarnflow.core.messages import (
     TaskManagerHeartbeat,
     TaskManagerRegistration,
 )
-from yarnflow.core.provider import ProviderState, WorkerExit
+from yarnflow.core.resources.provider import ProviderState, WorkerExit
 from yarnflow.core.yarn import (
     Application,
     ApplicationSpec,

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 from yarnflow.config.configuration import Configuration
 from yarnflow.config.hadoop_conf import HadoopConf
 from yarnflow.config.options import ha as ha_options
-from yarnflow.core.ha import (
+from yarnflow.core.ha.ports import (
     ClusterEnd,
     DriverLease,
     FreeLease,
@@ -72,7 +72,7 @@ class HaServices:
 
     def stores(self, fence: Callable[[], Fence]) -> JobStores:
         """What Dispatcher and JobMasters keep; written under ``fence`` only while that leads."""
-        from yarnflow.ha.files import MemoryJobStores
+        from yarnflow.ha.stores.without_zookeeper import MemoryJobStores
 
         if self._zookeeper is None:
             return MemoryJobStores(self._fs_of)

@@ -15,8 +15,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, TypeVar
 
+from yarnflow.core.checkpoint.program_shape import (
+    FieldShape,
+    OperatorShape,
+    ProgramShape,
+    QueryShape,
+    SourceShape,
+)
 from yarnflow.core.messages import ProgramKind
-from yarnflow.core.program_shape import FieldShape, OperatorShape, ProgramShape, QueryShape, SourceShape
 from yarnflow.graph.expressions import is_stateful_query
 from yarnflow.graph.job_graph import JobGraph, StreamNode
 from yarnflow.graph.operators import (

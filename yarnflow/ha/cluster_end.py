@@ -24,7 +24,7 @@ _MAX_BYTES: Final = 500_000
 
 
 class ZooKeeperClusterEnd:
-    """Implements :class:`yarnflow.core.ha.ClusterEnd`.
+    """Implements :class:`yarnflow.core.ha.ports.ClusterEnd`.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """The right to write one job's checkpoint directory: an ephemeral node of its driver's session.
 
 The driver takes the node, has the quorum confirm again and again that it is there, and knows by
-:mod:`yarnflow.core.lease` until when nobody else can have it.  What it does when the lease is lost is
+:mod:`yarnflow.core.ha.lease` until when nobody else can have it.  What it does when the lease is lost is
 for its listeners to decide.
 """
 
@@ -17,10 +17,10 @@ from typing import Final
 
 from kazoo.exceptions import NodeExistsError, NoNodeError
 
-from yarnflow.core.ha import DriverLeaseInfo
+from yarnflow.core.ha.lease import LeaseClock, LeaseState
+from yarnflow.core.ha.ports import DriverLeaseInfo
 from yarnflow.core.ids import JobId
 from yarnflow.core.json_codec import to_json
-from yarnflow.core.lease import LeaseClock, LeaseState
 from yarnflow.errors import HaError, LeaseLost
 from yarnflow.ha.client import ZooKeeper
 from yarnflow.ha.connection import Connection
@@ -35,7 +35,7 @@ _LOOK_AGAIN_S: Final = 1.0
 
 
 class ZooKeeperLease:
-    """Implements :class:`yarnflow.core.ha.DriverLease`.
+    """Implements :class:`yarnflow.core.ha.ports.DriverLease`.
 
     Parameters
     ----------

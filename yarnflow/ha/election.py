@@ -1,6 +1,6 @@
 """Who leads: one latch per master process.
 
-Decides, by :mod:`yarnflow.core.leadership`, when this process leads: its node is the oldest below
+Decides, by :mod:`yarnflow.core.ha.leadership`, when this process leads: its node is the oldest below
 ``leader/latch`` and it has raised the epoch.  Only ZooKeeper's word ends a session: while no server
 answers, however long, nobody else can be elected either, or a server that answers says so.  Never
 starts or ends anything itself: the contender is told.
@@ -21,9 +21,7 @@ from typing import Final
 from kazoo.client import TransactionRequest
 from kazoo.exceptions import BadVersionError, NodeExistsError, NoNodeError
 
-from yarnflow.core.ha import LeaderContender, MasterInfo
-from yarnflow.core.json_codec import from_json, to_json
-from yarnflow.core.leadership import (
+from yarnflow.core.ha.leadership import (
     MACHINE,
     ConnectionRestored,
     ConnectionSuspended,
@@ -38,6 +36,8 @@ from yarnflow.core.leadership import (
     StandAgain,
     Thaw,
 )
+from yarnflow.core.ha.ports import LeaderContender, MasterInfo
+from yarnflow.core.json_codec import from_json, to_json
 from yarnflow.core.messages import Fence, LeaderInfo
 from yarnflow.errors import HaError, LeadershipLost, RpcProtocolError
 from yarnflow.ha.client import ZooKeeper
@@ -53,7 +53,7 @@ _SUFFIX: Final = "-latch-"
 
 
 class ZooKeeperElection:
-    """Implements :class:`yarnflow.core.ha.LeaderElection`.
+    """Implements :class:`yarnflow.core.ha.ports.LeaderElection`.
 
     Parameters
     ----------

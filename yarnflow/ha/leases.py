@@ -17,7 +17,7 @@ from typing import Final
 
 from kazoo.exceptions import NodeExistsError
 
-from yarnflow.core.ha import DriverLeaseInfo
+from yarnflow.core.ha.ports import DriverLeaseInfo
 from yarnflow.core.ids import DriverId, JobId
 from yarnflow.core.json_codec import from_json
 from yarnflow.core.messages import Fence
@@ -40,7 +40,7 @@ def lease_node(zookeeper: ZooKeeper, job_id: JobId) -> str:
 
 
 class ZooKeeperLeases:
-    """Implements :class:`yarnflow.core.ha.DriverLeases`.
+    """Implements :class:`yarnflow.core.ha.ports.DriverLeases`.
 
     Parameters
     ----------

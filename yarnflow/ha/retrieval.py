@@ -18,7 +18,7 @@ _NODE: Final = "leader/connection_info"
 
 
 class ZooKeeperRetrieval:
-    """Implements :class:`yarnflow.core.ha.LeaderRetrieval`.
+    """Implements :class:`yarnflow.core.ha.ports.LeaderRetrieval`.
 
     Parameters
     ----------

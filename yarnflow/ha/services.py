@@ -9,17 +9,17 @@ from collections.abc import Callable
 
 from yarnflow.core.ids import JobId
 from yarnflow.core.messages import Fence
-from yarnflow.ha.bodies import Bodies, FileSystems
-from yarnflow.ha.checkpoints import ZooKeeperCheckpoints
 from yarnflow.ha.client import ZooKeeper, open_zookeeper
 from yarnflow.ha.cluster_end import ZooKeeperClusterEnd
 from yarnflow.ha.driver_lease import ZooKeeperLease
 from yarnflow.ha.election import ZooKeeperElection
-from yarnflow.ha.job_stores import ZooKeeperJobGraphs, ZooKeeperJobKeys, ZooKeeperResults
-from yarnflow.ha.latest_states import FileLatestStates
 from yarnflow.ha.leases import ZooKeeperLeases
 from yarnflow.ha.retrieval import ZooKeeperRetrieval
 from yarnflow.ha.settings import ZooKeeperSettings
+from yarnflow.ha.stores.bodies import Bodies, FileSystems
+from yarnflow.ha.stores.checkpoints import ZooKeeperCheckpoints
+from yarnflow.ha.stores.jobs import ZooKeeperJobGraphs, ZooKeeperJobKeys, ZooKeeperResults
+from yarnflow.ha.stores.latest_states import FileLatestStates
 
 __all__ = [
     "ZooKeeper",
@@ -34,7 +34,7 @@ __all__ = [
 
 
 class ZooKeeperJobStores:
-    """Implements :class:`yarnflow.core.ha.JobStores`.
+    """Implements :class:`yarnflow.core.ha.ports.JobStores`.
 
     Parameters
     ----------

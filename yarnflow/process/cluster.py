@@ -22,7 +22,7 @@ from yarnflow.core.cluster_result import RESULT_FILE, ClusterResult
 from yarnflow.core.ids import DriverId
 from yarnflow.core.json_codec import from_json
 from yarnflow.core.ports import Clock
-from yarnflow.core.provider import ProviderState, WorkerExit
+from yarnflow.core.resources.provider import ProviderState, WorkerExit
 from yarnflow.errors import ResourceError, RpcProtocolError, YarnflowError, error_from_exit
 from yarnflow.process.channel import JobStatusReport, MasterRole
 from yarnflow.process.clock import SystemClock
@@ -74,7 +74,7 @@ class ClusterSupervisor:
         Who starts TaskManagers when it is not this supervisor (YARN); what it learns goes to
         :meth:`worker_exited`, :meth:`requests_canceled` and :meth:`provider_state`.
     job_manager_arguments : sequence of str
-        Further arguments of the JobManager, see :mod:`yarnflow.entrypoint.jobmanager`.
+        Further arguments of the JobManager, see :mod:`yarnflow.entrypoint.master.main`.
     expected_workers : int
         TaskManagers that somebody has asked the owner of workers for already.
     drivers : int

@@ -40,7 +40,7 @@ class ProcessCommands:
             TaskManagers the supervisor runs for it; 0 = they come from elsewhere.
         """
         return (
-            *self._module("jobmanager"),
+            *self._module("master.main"),
             *("--cluster-dir", str(self.cluster_dir)),
             *("--conf-json", str(self.conf_file)),
             *("--channel-fd", str(channel_fd)),
@@ -51,7 +51,7 @@ class ProcessCommands:
         """TaskManager; ``worker_id`` is empty for standalone ones."""
         worker = ("--worker-id", worker_id) if worker_id else ()
         return (
-            *self._module("taskmanager"),
+            *self._module("taskmanager.main"),
             *("--cluster-dir", str(self.cluster_dir)),
             *("--conf-json", str(self.conf_file)),
             *("--task-manager-id", task_manager_id),
@@ -61,7 +61,7 @@ class ProcessCommands:
     def driver(self, memory_mib: int, log_file: Path, scratch: Path) -> tuple[str, ...]:
         """Driver; it reads its assignment from standard input."""
         return (
-            *self._module("driver"),
+            *self._module("driver.main"),
             *("--memory-mib", str(memory_mib)),
             *("--secret-file", str(self.secret_file)),
             *("--cluster-dir", str(self.cluster_dir)),

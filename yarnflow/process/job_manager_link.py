@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol
 from yarnflow.core.ids import DriverId, JobId
 from yarnflow.core.json_codec import from_json
 from yarnflow.core.messages import DriverAssignment
-from yarnflow.core.provider import ProviderState
+from yarnflow.core.resources.provider import ProviderState
 from yarnflow.core.states import JobStatus
 from yarnflow.errors import YarnflowError
 from yarnflow.process.channel import (

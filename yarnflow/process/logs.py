@@ -25,7 +25,7 @@ LOG_FILE_ENVIRONMENT: Final = "YARNFLOW_LOG_FILE"
 
 
 class FlinkFormatter(logging.Formatter):
-    """``2026-11-20 21:15:28,123 INFO  yarnflow.runtime.dispatcher [] - message``."""
+    """``2026-11-20 21:15:28,123 INFO  yarnflow.runtime.dispatcher.dispatcher [] - message``."""
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)-5s %(name)-40s [] - %(message)s")

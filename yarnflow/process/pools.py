@@ -20,7 +20,7 @@ from typing import Final
 
 from yarnflow.core.ids import DriverId
 from yarnflow.core.messages import DriverAssignment
-from yarnflow.core.provider import WorkerExit
+from yarnflow.core.resources.provider import WorkerExit
 from yarnflow.errors import YarnflowError
 from yarnflow.process.channel import assignment_to_json
 from yarnflow.process.commands import ProcessCommands

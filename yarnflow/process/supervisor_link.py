@@ -16,7 +16,7 @@ from yarnflow.core.ids import DriverId, JobId
 from yarnflow.core.json_codec import to_json
 from yarnflow.core.messages import DriverAssignment
 from yarnflow.core.ports import DriverExitListener
-from yarnflow.core.provider import ProviderState, WorkerExit
+from yarnflow.core.resources.provider import ProviderState, WorkerExit
 from yarnflow.core.states import JobStatus
 from yarnflow.process.channel import (
     LineChannel,

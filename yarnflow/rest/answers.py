@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from yarnflow.core.messages import ClusterOverview, ExecutionInfo, FailureInfo, JobDetails, VertexInfo
-from yarnflow.core.provider import TaskManagerInfo
+from yarnflow.core.resources.provider import TaskManagerInfo
 from yarnflow.core.states import ExecutionState, JobStatus
 
 _MIB: Final = 1024 * 1024

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from yarnflow.core.checkpoint_messages import (
+from yarnflow.core.checkpoint.messages import (
     CheckpointInfo,
     CheckpointKind,
     CheckpointStatus,

@@ -11,10 +11,10 @@ from datetime import datetime, timezone
 from html import escape
 from typing import Final
 
-from yarnflow.core.checkpoint_messages import CheckpointInfo, JobCheckpoints
+from yarnflow.core.checkpoint.messages import CheckpointInfo, JobCheckpoints
 from yarnflow.core.ids import JobId
 from yarnflow.core.messages import ClusterOverview, FailureInfo, JobDetails
-from yarnflow.core.provider import TaskManagerInfo
+from yarnflow.core.resources.provider import TaskManagerInfo
 from yarnflow.core.states import ExecutionState
 
 REFRESH_S: Final = 5

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 from urllib.parse import unquote
 
-from yarnflow.core.checkpoint_messages import JobCheckpoints
+from yarnflow.core.checkpoint.messages import JobCheckpoints
 from yarnflow.core.ids import JobId, is_job_id
 from yarnflow.core.messages import ClusterOverview, JobDetails
 from yarnflow.core.ports import Clock
-from yarnflow.core.provider import TaskManagerInfo
+from yarnflow.core.resources.provider import TaskManagerInfo
 from yarnflow.errors import YarnflowError
 from yarnflow.rest import answers, checkpoint_answers
 from yarnflow.rest.page import overview_page

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, cast
 
-from yarnflow.core.checkpoint_messages import (
+from yarnflow.core.checkpoint.messages import (
     CheckpointInfo,
     CheckpointOrder,
     CheckpointRequest,

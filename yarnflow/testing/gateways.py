@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from yarnflow.core.checkpoint_messages import CheckpointOrder
+from yarnflow.core.checkpoint.messages import CheckpointOrder
 from yarnflow.core.ids import AllocationId, DriverId, ExecutorId, JobId, TaskManagerId
 from yarnflow.core.messages import (
     DriverAssignment,
@@ -26,7 +26,7 @@ from yarnflow.core.ports import (
     ResourceManagerGateway,
     TaskExecutorGateway,
 )
-from yarnflow.core.provider import ProviderState, WorkerExit
+from yarnflow.core.resources.provider import ProviderState, WorkerExit
 from yarnflow.errors import YarnflowError
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from yarnflow.core.ha import DriverLeaseInfo
+from yarnflow.core.ha.ports import DriverLeaseInfo
 from yarnflow.core.messages import Fence, LeaderInfo
 from yarnflow.errors import HaError, LeaseLost, YarnflowError
 
@@ -16,7 +16,7 @@ def leader_info(epoch: int, address: str = "") -> LeaderInfo:
 
 
 class FakeLeaderRetrieval:
-    """A :class:`~yarnflow.core.ha.LeaderRetrieval` that says what it was told.
+    """A :class:`~yarnflow.core.ha.ports.LeaderRetrieval` that says what it was told.
 
     Attributes
     ----------
@@ -72,7 +72,7 @@ class FakeLeaderRetrieval:
 
 
 class FakeDriverLease:
-    """A :class:`~yarnflow.core.ha.DriverLease` that is to be had unless ``error`` says why not.
+    """A :class:`~yarnflow.core.ha.ports.DriverLease` that is to be had unless ``error`` says why not.
 
     Attributes
     ----------

@@ -1,12 +1,12 @@
-"""Fakes of the stores in :mod:`yarnflow.core.ha`: in memory, and failing when told to."""
+"""Fakes of the stores in :mod:`yarnflow.core.ha.ports`: in memory, and failing when told to."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from yarnflow.core.checkpoint_messages import CheckpointInfo, CheckpointKind
-from yarnflow.core.ha import (
+from yarnflow.core.checkpoint.messages import CheckpointInfo, CheckpointKind
+from yarnflow.core.ha.ports import (
     CheckpointStore,
     DriverLeaseInfo,
     DriverLeases,

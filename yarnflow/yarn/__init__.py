@@ -1,6 +1,5 @@
 """YARN by skein and by the ResourceManager's REST interface.
 
 The only package that knows skein.  :mod:`yarnflow.yarn.submitter` belongs to clients,
-:mod:`yarnflow.yarn.application` to what runs inside of containers, :mod:`yarnflow.yarn.rest` and
-:mod:`yarnflow.yarn.logs` to both.
+:mod:`yarnflow.yarn.application` to what runs inside of containers, :mod:`yarnflow.yarn.web` to both.
 """

@@ -16,7 +16,7 @@ from yarnflow.core.yarn import FinalStatus
 from yarnflow.errors import YarnError, YarnUnavailable
 from yarnflow.yarn.library import skein
 from yarnflow.yarn.master_jar import WEB_ROUTE
-from yarnflow.yarn.node import NodeManagers
+from yarnflow.yarn.web.node_manager import NodeManagers
 from yarnflow.yarn.workers import YarnWorkers
 
 _log = logging.getLogger(__name__)

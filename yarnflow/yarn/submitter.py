@@ -30,15 +30,15 @@ from yarnflow.errors import (
     YarnflowError,
     YarnUnavailable,
 )
-from yarnflow.yarn.admission import check_application
 from yarnflow.yarn.class_path import ClassPath, hadoop_class_path
 from yarnflow.yarn.credentials import Credentials, new_credentials
 from yarnflow.yarn.heartbeat import write_application_jar
 from yarnflow.yarn.jvm import ClientJvm
 from yarnflow.yarn.library import skein
 from yarnflow.yarn.master_jar import SKEIN_JAR_NAME, skein_jar
-from yarnflow.yarn.rest import ResourceManagerRest
 from yarnflow.yarn.spec import skein_spec
+from yarnflow.yarn.web.admission import check_application
+from yarnflow.yarn.web.resource_manager import ResourceManagerRest
 
 _SUBMIT_TIMEOUT_S: Final = 60.0
 #: the ResourceManager has answered by HTTP a moment ago

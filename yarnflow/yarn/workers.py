@@ -14,12 +14,12 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from yarnflow.core.ports import YarnCluster
-from yarnflow.core.provider import ProviderState, WorkerExit
+from yarnflow.core.resources.provider import ProviderState, WorkerExit
 from yarnflow.errors import YarnflowError
-from yarnflow.yarn.admission import find_queue, outlook
 from yarnflow.yarn.container_exit import ContainerExit, container_exit
-from yarnflow.yarn.node import NodeManagers
 from yarnflow.yarn.spec import TASK_MANAGER_SERVICE
+from yarnflow.yarn.web.admission import find_queue, outlook
+from yarnflow.yarn.web.node_manager import NodeManagers
 
 _log = logging.getLogger(__name__)
 

@@ -1,4 +1,4 @@
-"""Options of memory sizes.  How they add up: :mod:`yarnflow.core.memory`."""
+"""Options of memory sizes.  How they add up: :mod:`yarnflow.core.resources.memory`."""
 
 from __future__ import annotations
 

@@ -1,0 +1,78 @@
+"""Commands that submit to a YARN of fakes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.client.fakes import FakeDispatcher
+from tests.client.yarn.yarn_fakes import FakeFactory, World, job_id
+from yarnflow.client.yarn import shipping
+from yarnflow.client.yarn import submission as yarn_submit
+from yarnflow.client.yarn import targets as yarn
+from yarnflow.client.yarn.applications import ApplicationCluster
+from yarnflow.client.yarn.targets import YarnDeployer
+from yarnflow.config.configuration import Configuration
+from yarnflow.core.messages import JobSubmission, JobSubmitted, ProgramKind
+from yarnflow.core.yarn import DeploymentMode
+from yarnflow.process.clock import SystemClock
+from yarnflow.staging.job_keys import JobKeys
+from yarnflow.staging.layout import StagingLayout
+
+M = DeploymentMode
+
+
+def submit_world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    """A YARN to submit to, whose masters answer at once."""
+    archive = tmp_path / "dist.zip"
+    archive.write_bytes(b"the package")
+    (tmp_path / "conf").mkdir()
+    made = World(tmp_path / "conf")
+    monkeypatch.setattr(shipping, "distribution", lambda: archive)
+    monkeypatch.setattr(ApplicationCluster, "_new_factory", lambda self: FakeFactory(made.dispatchers))
+    monkeypatch.setattr(yarn, "yarn_services", made.yarn_services)
+    monkeypatch.setattr(
+        yarn, "ContentCache", lambda fs, layout: shipping.ContentCache(fs, layout, tmp_path / "hashes.json")
+    )
+    monkeypatch.setattr(yarn_submit, "_LOG_PAUSE_S", 0.0)
+    return made
+
+
+def submission(key: str = "", number: int = 7) -> JobSubmission:
+    return JobSubmission(job_id(number), "flights", ProgramKind.GRAPH, "{}", {}, job_key=key)
+
+
+def options(**values: str) -> Configuration:
+    return Configuration.from_dict({key.replace("_", "."): value for key, value in values.items()}, "-D")
+
+
+class Client:
+    """A command that submits."""
+
+    def __init__(self, world: World, mode: DeploymentMode = M.PER_JOB, **values: str) -> None:
+        self.notes: list[str] = []
+        self.world = world
+        self.deployer = YarnDeployer.begin(options(**values), mode, self.notes.append)
+
+    def submit(self, what: JobSubmission | None = None, slots: int = 3) -> JobSubmitted:
+        return self.deployer.submit(what or submission(), slots)
+
+    def stop(self, forced: bool = False) -> None:
+        self.deployer.stop(forced=forced, failed=False)
+
+
+def applications(world: World) -> list[str]:
+    return [status.path for status in world.fs.list(f"{world.fs.home()}/.yarnflow/applications")]
+
+
+def keys(world: World) -> JobKeys:
+    return JobKeys(world.fs, StagingLayout(f"{world.fs.home()}/.yarnflow"), SystemClock())
+
+
+def running(world: World) -> FakeDispatcher:
+    """A live job of key k."""
+    client = Client(world)
+    client.submit(submission("k", 1))
+    client.stop()
+    return world.dispatchers["application_1_0001:1"]

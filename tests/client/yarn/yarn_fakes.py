@@ -1,0 +1,276 @@
+"""YARN, HDFS and skein that exist only in the test."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, cast
+
+from tests.client.fakes import FakeDispatcher
+from yarnflow.client.yarn.services import YarnServices
+from yarnflow.config.configuration import Configuration
+from yarnflow.core.ids import JobId
+from yarnflow.core.messages import JobDetails
+from yarnflow.core.ports import DispatcherGateway
+from yarnflow.core.states import JobStatus
+from yarnflow.core.yarn import (
+    Application,
+    ApplicationSpec,
+    ApplicationState,
+    ClusterLimits,
+    DeploymentMode,
+    FinalStatus,
+    Queue,
+)
+from yarnflow.errors import ApplicationNotFound, RpcUnavailable, YarnflowError
+from yarnflow.staging.deployment import ApplicationDirectory, ApplicationResult, Connection
+from yarnflow.staging.layout import APPLICATION_TAG, deployment_tag, prepare
+from yarnflow.testing.file_system import MemoryFileSystem
+
+S = ApplicationState
+LIVE = (JobStatus.CREATED, JobStatus.RUNNING)
+
+
+class FakeYarn:
+    """The ResourceManager."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, Application] = {}
+        self.killed: list[str] = []
+        self.priorities: dict[str, int] = {}
+        self.error: YarnflowError | None = None
+        self.queue_list = [Queue("root", "root", leaf=False), Queue("default", "root.default")]
+        self.max = ClusterLimits(8192, 8, 16384, 16384, 16, 16, 2)
+        self.asked = 0
+        #: called with each look at an application
+        self.on_look: Callable[[int], None] = lambda count: None
+
+    def add(
+        self,
+        application_id: str,
+        deployment_id: str,
+        state: ApplicationState = S.RUNNING,
+        mode: DeploymentMode = DeploymentMode.SESSION,
+        **more: Any,
+    ) -> Application:
+        tags = (APPLICATION_TAG, f"{APPLICATION_TAG}-{mode.value}", deployment_tag(deployment_id))
+        more = {"tags": tags, "started_ms": len(self.known), **more}
+        final = more.pop("final_status", FinalStatus.UNDEFINED)
+        name, user = more.pop("name", "flights"), more.pop("user", "ann")
+        self.known[application_id] = Application(
+            application_id, name, user, "default", state, final, **more
+        )
+        return self.known[application_id]
+
+    def change(self, application_id: str, **values: Any) -> None:
+        self.known[application_id] = replace(self.known[application_id], **values)
+
+    def application(self, application_id: str) -> Application:
+        self.asked += 1
+        self.on_look(self.asked)
+        if self.error is not None:
+            raise self.error
+        if application_id not in self.known:
+            raise ApplicationNotFound(f"no application {application_id}")
+        return self.known[application_id]
+
+    def applications(
+        self, *, tag: str = "", user: str = "", states: Sequence[ApplicationState] = ()
+    ) -> Sequence[Application]:
+        if self.error is not None:
+            raise self.error
+        return [
+            found
+            for found in self.known.values()
+            if tag in ("", *found.tags) and user in ("", found.user) and (not states or found.state in states)
+        ]
+
+    def queues(self) -> Sequence[Queue]:
+        if self.error is not None:
+            raise self.error
+        return self.queue_list
+
+    def limits(self) -> ClusterLimits:
+        return self.max
+
+    def set_priority(self, application_id: str, priority: int) -> None:
+        self.priorities[application_id] = priority
+
+    def kill(self, application_id: str) -> None:
+        self.killed.append(application_id)
+        self.change(application_id, state=S.KILLED, final_status=FinalStatus.KILLED)
+
+
+class FakeSubmitter:
+    """skein's client, and what happens in the master once it has an application."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.specs: list[ApplicationSpec] = []
+        self.calls: list[str] = []
+        self.error: YarnflowError | None = None
+        #: what the master does: (application id, deployment id)
+        self.master: Callable[[str, str], None] = world.serve
+        #: in the thread that submits, before YARN has it
+        self.on_submit: Callable[[], None] = lambda: None
+        self.under_way = threading.Event()
+        self.closed = threading.Event()
+        self.may_end = threading.Event()
+        self.may_end.set()
+
+    def start(self) -> None:
+        self.calls.append("start")
+
+    def submit(self, spec: ApplicationSpec, undone: Callable[[str], object]) -> str:
+        self.calls.append("submit")
+        self.on_submit()
+        self.under_way.set()
+        assert self.may_end.wait(20)
+        if self.error is not None:
+            raise self.error
+        self.specs.append(spec)
+        application_id = f"application_1_{len(self.specs):04d}"
+        (deployment_id,) = [tag[9:] for tag in spec.tags if re.fullmatch("yarnflow-[0-9a-f]{16}", tag)]
+        self._world.yarn.add(application_id, deployment_id, tags=spec.tags, name=spec.name)
+        self.master(application_id, deployment_id)
+        return application_id
+
+    def kill(self, application_id: str) -> None:
+        self._world.yarn.kill(application_id)
+
+    def close(self) -> None:
+        self.calls.append("close")
+        self.closed.set()
+
+
+class FakeConf:
+    """Hadoop's configuration of one file."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.yarn_cluster = "http://rm:8088"
+        (directory / "core-site.xml").write_text("<configuration/>")
+
+    def files(self) -> list[Path]:
+        return [self.directory / "core-site.xml"]
+
+
+class FakeFactory:
+    """Opens gateways to the dispatchers of a :class:`World`."""
+
+    def __init__(self, dispatchers: Mapping[str, FakeDispatcher]) -> None:
+        self._dispatchers = dispatchers
+
+    def dispatcher(self, address: str) -> DispatcherGateway:
+        if address not in self._dispatchers:
+            return cast(DispatcherGateway, Nobody())
+        return self._dispatchers[address]
+
+    def close(self) -> None:
+        pass
+
+
+class Nobody:
+    """Nobody listens at the address."""
+
+    def __getattr__(self, name: str) -> Any:
+        def fail(*arguments: object) -> None:
+            raise RpcUnavailable("nobody listens")
+
+        return fail
+
+
+@dataclass
+class World:
+    """Everything together."""
+
+    directory: Path
+    yarn: FakeYarn = field(default_factory=FakeYarn)
+    fs: MemoryFileSystem = field(default_factory=MemoryFileSystem)
+    dispatchers: dict[str, FakeDispatcher] = field(default_factory=dict)
+    submitter: FakeSubmitter = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.submitter = FakeSubmitter(self)
+
+    def yarn_services(
+        self, configuration: Configuration, environ: Mapping[str, str], *, submits: bool = False
+    ) -> YarnServices:
+        """In place of the real function."""
+        if submits:
+            self.submitter.start()
+        return self.services_of(configuration)
+
+    def services(self, **options: str) -> YarnServices:
+        configuration = Configuration.from_dict(
+            {key.replace("__", "-").replace("_", "."): value for key, value in options.items()}, "-D"
+        )
+        return self.services_of(configuration)
+
+    def services_of(self, configuration: Configuration) -> YarnServices:
+        services = YarnServices(
+            configuration,
+            cast(Any, FakeConf(self.directory)),
+            "ann",
+            self.fs,
+            cast(Any, self.yarn),
+            {},
+        )
+        services._submitter = cast(Any, self.submitter)
+        prepare(self.fs, services.layout, "ann")
+        return services
+
+    def serve(self, application_id: str, deployment_id: str, address: str = "") -> FakeDispatcher:
+        """The master of an application publishes its JobManager, which knows the submitted job."""
+        address = address or f"{application_id}:1"
+        dispatcher = self.dispatchers.setdefault(address, FakeDispatcher(LIVE))
+        folder = self.folder(deployment_id)
+        if self.fs.status(folder.path) is None:
+            folder.create()
+            folder.write_secret("ab" * 32)
+        try:
+            submission = folder.read_submission()
+            if submission not in dispatcher.submissions:
+                dispatcher.submissions.append(submission)
+        except YarnflowError:
+            pass
+        folder.publish_connection(Connection(application_id, address, "http://w:1", "l", 1, 1))
+        return dispatcher
+
+    def leave(self, address: str) -> None:
+        """The JobManager there ends; connections to it break."""
+        self.dispatchers.pop(address).__class__ = Nobody  # type: ignore[assignment]
+
+    def folder(self, deployment_id: str) -> ApplicationDirectory:
+        from yarnflow.staging.layout import StagingLayout
+
+        return ApplicationDirectory(self.fs, StagingLayout(f"{self.fs.home()}/.yarnflow"), deployment_id)
+
+    def end(
+        self,
+        application_id: str,
+        deployment_id: str,
+        final: FinalStatus,
+        details: JobDetails | None = None,
+        diagnostics: str = "",
+        *,
+        written: bool = True,
+    ) -> None:
+        """The master ends."""
+        for address in [address for address in self.dispatchers if address.startswith(application_id)]:
+            self.leave(address)
+        if written:
+            status = details.overview.status.value if details else final.value
+            self.folder(deployment_id).write_result(ApplicationResult(status, diagnostics, details))
+        now_ms = time.time_ns() // 1_000_000
+        self.yarn.change(
+            application_id, state=S.FINISHED, final_status=final, diagnostics=diagnostics, finished_ms=now_ms
+        )
+
+
+def job_id(number: int) -> JobId:
+    return JobId(f"{number:032x}")

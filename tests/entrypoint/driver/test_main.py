@@ -1,0 +1,82 @@
+"""How a driver process ends, and what the options mean for it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from yarnflow.config.configuration import Configuration
+from yarnflow.entrypoint.driver.main import driver_jvm_flags, driver_settings
+from yarnflow.errors import InvalidOption, LeaseLost, error_from_exit
+from yarnflow.spark.launch.java import JavaRuntime
+
+#: far above what any of these steps takes
+LIMIT_S: Final = 20.0
+
+#: starts what stands for the JVM as a driver does, then ends as a driver does that lost its lease: in
+#: another thread than the main one, which holds the lock of every logger
+DRIVER: Final = """
+import logging, sys, threading, time
+from pathlib import Path
+from yarnflow.entrypoint.driver.main import end_process
+from yarnflow.errors import LeaseLost
+from yarnflow.process.spawn import wrap_command
+from yarnflow.spark.launch.jvm import GatewayJvm
+jvm = GatewayJvm.launch(wrap_command(["sleep", "1000"]), host="127.0.0.1")
+print(jvm.pid, flush=True)
+handler = logging.StreamHandler()
+logging.getLogger().addHandler(handler)
+handler.acquire()
+error = LeaseLost("driver d1 may not write the job's state any more: expired") if {lost} else None
+threading.Thread(target=end_process, args=(jvm, error)).start()
+time.sleep(1000)
+"""
+
+
+@pytest.mark.parametrize(("lost", "status"), [(True, LeaseLost.exit_code), (False, 0)])
+def test_the_process_ends_at_once_and_its_jvm_with_it(lost: bool, status: int) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", DRIVER.format(lost=lost)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
+    )
+    assert process.stdout is not None
+    jvm = int(process.stdout.readline())
+    with contextlib.suppress(ProcessLookupError):  # it has ended already
+        descriptor = os.pidfd_open(jvm)
+        try:
+            ended = bool(select.select([descriptor], [], [], LIMIT_S)[0])
+        finally:
+            os.close(descriptor)
+        assert ended, "the JVM has outlived its driver"
+    _, errors = process.communicate(timeout=LIMIT_S)
+    assert process.returncode == status, errors
+    if lost:
+        found = error_from_exit(process.returncode, errors)
+        assert isinstance(found, LeaseLost) and "driver d1" in found.message
+
+
+def test_an_earlier_driver_is_waited_for_until_zookeeper_has_given_it_up() -> None:
+    session = {"high-availability.zookeeper.client.session-timeout": "40 s"}
+    assert driver_settings(Configuration.from_dict(session, "test")).lease_timeout_ms == 120_000
+    assert driver_settings(Configuration.empty()).lease_timeout_ms == 30_000
+
+
+def test_jvm_options_are_read_as_a_shell_does() -> None:
+    java = JavaRuntime(Path("/java"), "17.0.15", "PATH")
+    options = {"spark.driver.extraJavaOptions": "-Da='b c' -XX:+UseG1GC", "driver.class-data-sharing": "off"}
+    flags = driver_jvm_flags(java, Configuration.from_dict(options, "test"), Path("/scratch"))
+    assert "-Djava.io.tmpdir=/scratch" in flags
+    assert flags[-2:] == ["-Da=b c", "-XX:+UseG1GC"]
+    broken = Configuration.from_dict({"spark.driver.extraJavaOptions": "-Da='b"}, "test")
+    with pytest.raises(InvalidOption, match="spark.driver.extraJavaOptions.*No closing quotation"):
+        driver_jvm_flags(java, broken, Path("/scratch"))

@@ -1,0 +1,479 @@
+"""A whole JobManager in this process; only drivers and TaskManagers are missing."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from tests.entrypoint.master.fake_ha import FakeHa, FakeHaCluster
+from yarnflow.config.configuration import Configuration
+from yarnflow.core.cluster_result import ClusterResult
+from yarnflow.core.ha.ports import DriverLeaseInfo
+from yarnflow.core.ids import DriverId, JobId, TaskManagerId, VertexId
+from yarnflow.core.json_codec import from_json, to_json
+from yarnflow.core.messages import (
+    DriverAssignment,
+    Fence,
+    JobSubmission,
+    ProgramKind,
+    TaskManagerRegistration,
+)
+from yarnflow.core.ports import DispatcherGateway
+from yarnflow.core.states import JobStatus
+from yarnflow.core.yarn import DeploymentMode
+from yarnflow.entrypoint.master import job_manager as master_module
+from yarnflow.entrypoint.master import lifetime
+from yarnflow.entrypoint.master import main as jobmanager
+from yarnflow.entrypoint.master.job_manager import JobManager
+from yarnflow.errors import (
+    ConfigError,
+    JobError,
+    LeadershipLost,
+    ResourceError,
+    RpcProtocolError,
+    StaleEpoch,
+    ZooKeeperUnavailable,
+)
+from yarnflow.graph.codec import job_graph_to_json
+from yarnflow.graph.job_graph import JobGraph, JobVertex
+from yarnflow.process.clock import SystemClock
+from yarnflow.process.supervisor_link import JobStatusReporter, MasterReporter, NoResourceProvider
+from yarnflow.rpc.gateways import ThriftGatewayFactory
+from yarnflow.testing.gateways import FakeDriverLauncher
+
+T = TypeVar("T")
+SECRET = b"0123456789abcdef0123456789abcdef"
+JOB, OTHER = JobId("a" * 32), JobId("b" * 32)
+
+
+def submission(job_id: JobId = JOB) -> JobSubmission:
+    vertices = (JobVertex(VertexId("v1"), "source", (1,), 1, 128, "default"),)
+    graph = JobGraph(job_id, "flights", ProgramKind.GRAPH, vertices=vertices)
+    return JobSubmission(job_id, "flights", ProgramKind.GRAPH, job_graph_to_json(graph), {})
+
+
+class Cluster:
+    """One JobManager, running in a thread."""
+
+    def __init__(
+        self,
+        path: Path,
+        mode: DeploymentMode | None,
+        ha: FakeHa | None = None,
+        **options: str,
+    ) -> None:
+        path.mkdir(exist_ok=True)
+        self.ha = ha or FakeHa()
+        self.said: list[dict[str, Any]] = []
+        self.path = path
+        self.launcher = FakeDriverLauncher()
+        self.statuses: list[tuple[str, str]] = []
+        self.job_manager = JobManager(
+            Configuration.from_dict({"jobmanager.rpc.port": "0", **options}, "test"),
+            path,
+            SECRET,
+            self.launcher,
+            NoResourceProvider(),
+            self.ha,
+            masters=MasterReporter(self._say),
+            job_status=JobStatusReporter(self._status),
+            mode=mode,
+        )
+        self.factory = ThriftGatewayFactory(SECRET, "client", 10_000, 1 << 26)
+        self.thread: threading.Thread | None = None
+
+    def _status(self, message: Any) -> bool:
+        self.statuses.append((message["status"], message["diagnostics"]))
+        return True
+
+    def _say(self, message: Any) -> bool:
+        self.said.append(message)
+        return True
+
+    def grant(self, epoch: int) -> None:
+        """It leads; returns when it serves."""
+        candidacy = self.ha.candidacy
+        assert candidacy is not None
+        until(lambda: candidacy.contender)
+        candidacy.grant(epoch)
+        until(lambda: any(message.get("epoch") == epoch for message in self.said) or None)
+
+    def start(self, job: JobSubmission | None = None) -> dict[str, Any]:
+        """Run it; returns the content of ``jobmanager.json``."""
+        self.thread = threading.Thread(target=self.job_manager.run, args=(job,), daemon=True)
+        self.thread.start()
+        file = self.path / "jobmanager.json"
+        return until(lambda: json.loads(file.read_text()) if file.exists() else None)
+
+    def gateway(self, address: str) -> DispatcherGateway:
+        return self.factory.dispatcher(address)
+
+    def result(self) -> ClusterResult:
+        """How it ended by itself."""
+        assert self.thread is not None
+        self.thread.join(30)
+        assert not self.thread.is_alive()
+        return from_json(ClusterResult, (self.path / "result.json").read_text())
+
+    def close(self) -> None:
+        self.job_manager.ended.set()
+        if self.thread is not None:
+            self.thread.join(30)
+        self.factory.close()
+
+
+def until(found: Callable[[], T | None]) -> T:
+    pause = threading.Event()
+    for _ in range(3_000):
+        value = found()
+        if value is not None:
+            return value
+        pause.wait(0.01)
+    raise AssertionError("it did not come")
+
+
+@pytest.fixture
+def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Cluster]]:
+    monkeypatch.setattr(lifetime, "ARRIVAL_MS", 0)
+    made: list[Cluster] = []
+
+    def make(
+        mode: DeploymentMode | None, ha: FakeHa | None = None, **options: str
+    ) -> Cluster:
+        path = tmp_path if ha is None else tmp_path / f"master-{len(made)}"
+        made.append(Cluster(path, mode, ha, **options))
+        return made[-1]
+
+    yield make
+    for cluster in made:
+        cluster.close()
+
+
+def test_a_cluster_for_one_job_ends_with_it(start: Callable[..., Cluster]) -> None:
+    """1. the job is there without a client  2. no other is taken  3. canceled, and the client sees it
+    4. the JobManager ends by itself and says how."""
+    cluster = start(DeploymentMode.PER_JOB)
+    gateway = cluster.gateway(cluster.start(submission())["address"])
+    # without any client's doing
+    until(lambda: cluster.launcher.assignments or None)
+    with pytest.raises(JobError, match="runs job flights"):
+        gateway.submit_job(submission(OTHER))
+    details = gateway.await_job_change(JOB, -1, 10_000)
+    gateway.cancel_job(JOB)
+    while not details.overview.status.globally_terminal:
+        details = gateway.await_job_change(JOB, details.version, 10_000)
+    assert details.overview.status is JobStatus.CANCELED
+    result = cluster.result()
+    assert (result.status, result.job_id) == (JobStatus.CANCELED, JOB)
+    assert result.details is not None and result.details.overview.name == "flights"
+    assert [status for status, _ in cluster.statuses] == [
+        "INITIALIZING", "CREATED", "CANCELLING", "CANCELED"
+    ]  # fmt: skip
+    assert cluster.statuses[-1][1] == f"job flights ({JOB}) was canceled"
+
+
+def test_a_job_that_cannot_be_is_said_in_the_result(start: Callable[..., Cluster]) -> None:
+    cluster = start(DeploymentMode.PER_JOB)
+    broken = JobSubmission(JOB, "flights", ProgramKind.GRAPH, "{", {})
+    cluster.start(broken)
+    result = cluster.result()
+    assert result.status is JobStatus.FAILED and result.diagnostics
+
+
+def test_a_cluster_for_a_program_ends_with_it(start: Callable[..., Cluster]) -> None:
+    cluster = start(DeploymentMode.APPLICATION)
+    gateway = cluster.gateway(cluster.start()["address"])
+    gateway.submit_job(submission())
+    assert cluster.job_manager.lifetime is not None
+    cluster.job_manager.lifetime.program_ended(0, "")
+    with pytest.raises(JobError, match="program of this cluster has ended"):
+        until(lambda: gateway.submit_job(submission(OTHER)) and None)
+    gateway.cancel_job(JOB)
+    assert cluster.result().status is JobStatus.CANCELED
+
+
+def test_the_web_page(start: Callable[..., Cluster]) -> None:
+    cluster = start(None, **{"rest.port": "0"})
+    address = cluster.start()["web_address"]
+    assert address.startswith("http://localhost:")
+    connection = HTTPConnection("127.0.0.1", int(address.rpartition(":")[2]), timeout=20)
+    connection.request("GET", "/taskmanagers")
+    assert json.load(connection.getresponse()) == {"taskmanagers": []}
+    before_ms = int(time.time() * 1000)
+    cluster.job_manager.resource_manager.register_task_manager(
+        TaskManagerRegistration(TaskManagerId("tm-1"), "h:1", "h", 1, 4)
+    )
+    connection.request("GET", "/taskmanagers")
+    (made,) = json.load(connection.getresponse())["taskmanagers"]
+    assert (made["id"], made["slotsNumber"], made["freeSlots"]) == ("tm-1", 4, 4)
+    assert made["timeSinceLastHeartbeat"] >= before_ms - 1_000, "not a time of this clock"
+    connection.close()
+
+
+def test_no_web_page_unless_wanted(start: Callable[..., Cluster]) -> None:
+    assert start(None).start()["web_address"] == ""
+
+
+def test_without_a_mode_nothing_is_left_behind(start: Callable[..., Cluster], tmp_path: Path) -> None:
+    cluster = start(None)
+    cluster.gateway(cluster.start()["address"]).shut_down_cluster()
+    assert cluster.thread is not None
+    cluster.thread.join(30)
+    assert not cluster.thread.is_alive()
+    assert not (tmp_path / "result.json").exists()
+
+
+def test_the_file_of_a_submission(tmp_path: Path) -> None:
+    file = tmp_path / "submission.json"
+    file.write_text(to_json(submission()))
+    assert jobmanager.read_submission(file) == submission()
+    file.write_text("{}")
+    with pytest.raises(RpcProtocolError):
+        jobmanager.read_submission(file)
+    with pytest.raises(ConfigError, match="missing.json cannot be read"):
+        jobmanager.read_submission(tmp_path / "missing.json")
+
+
+@pytest.mark.parametrize(
+    "arguments", [("--mode", "yarn-per-job"), ("--mode", "yarn-session", "--submission", "f")]
+)
+def test_a_submission_goes_with_one_mode(arguments: tuple[str, ...]) -> None:
+    with pytest.raises(SystemExit):
+        jobmanager.main(["--cluster-dir", "c", "--conf-json", "f", "--channel-fd", "9", *arguments])
+
+
+# --- several masters ---
+
+
+def test_a_standby_leads_to_the_leader(start: Callable[..., Cluster]) -> None:
+    shared = FakeHaCluster()
+    first, second = (start(None, FakeHa(shared), **{"rest.port": "0"}) for _ in range(2))
+    addresses = [first.start(), second.start()]
+    gateway = second.gateway(addresses[1]["address"])
+    with pytest.raises(LeadershipLost, match="no master leads"):
+        gateway.leader()
+    first.grant(3)
+    assert gateway.leader().address == addresses[0]["address"]
+    with pytest.raises(LeadershipLost, match=f"standby; the leader is at {addresses[0]['address']}"):
+        gateway.list_jobs()
+    connection = HTTPConnection("127.0.0.1", int(addresses[1]["web_address"].rpartition(":")[2]), timeout=20)
+    connection.request("GET", "/jobs?x=1")
+    answer = connection.getresponse()
+    assert answer.status == 307
+    assert answer.headers["Location"] == addresses[0]["web_address"] + "/jobs?x=1"
+    connection.close()
+    assert first.gateway(addresses[0]["address"]).leader().fence.epoch == 3
+    assert [message["leads"] for message in first.said] == [False, True]
+    assert json.loads((first.path / "jobmanager.json").read_text())["epoch"] == 3
+
+
+def test_a_standby_keeps_a_driver_for_the_leader(start: Callable[..., Cluster]) -> None:
+    shared = FakeHaCluster()
+    first, second = start(None, FakeHa(shared)), start(None, FakeHa(shared))
+    leader = first.start()
+    address = second.start()["address"]
+    fence = Fence("leader-1", 1)
+    assignment = DriverAssignment(
+        *(JOB, DriverId("driver-1"), leader["address"], fence, "hdfs:///c", "/elsewhere"),
+        understudy_of=DriverId("driver-0"),
+    )
+    second.factory.fence = lambda: fence
+    with pytest.raises(StaleEpoch, match="nobody"):
+        second.factory.master(address).host_driver(assignment, 1000)
+    first.grant(1)
+    second.factory.master(address).host_driver(assignment, 1000)
+    (kept,) = second.launcher.assignments
+    assert kept.work_dir == str(second.path / "jobs" / JOB), "a directory of another machine is of no use"
+    assert replace(kept, work_dir="/elsewhere") == assignment
+    beside = replace(assignment, driver_id=DriverId("driver-2"), understudy_of=kept.driver_id)
+    with pytest.raises(ResourceError, match="driver-1 itself"):
+        second.factory.master(address).host_driver(beside, 1000)
+    second.factory.fence = lambda: Fence("deposed", 7)
+    with pytest.raises(StaleEpoch):
+        second.factory.master(address).host_driver(assignment, 1000)
+
+
+def test_jobs_survive_their_master(start: Callable[..., Cluster]) -> None:
+    """1. accepted by the first 2. that one goes 3. the second has it, with a newer version"""
+    shared = FakeHaCluster()
+    first, second = start(None, FakeHa(shared)), start(None, FakeHa(shared))
+    gateway = first.gateway(first.start()["address"])
+    address = second.start()["address"]
+    first.grant(1)
+    gateway.submit_job(submission())
+    before = gateway.await_job_change(JOB, 0, 10_000)
+    first.close()
+    second.grant(2)
+    after = second.gateway(address).await_job_change(JOB, before.version, 10_000)
+    assert after.version > before.version
+    assert second.gateway(address).submit_job(submission()).job_id == JOB
+    assert len(second.gateway(address).list_jobs()) == 1
+
+
+def test_what_zookeeper_does_not_do_is_tried_again(
+    start: Callable[..., Cluster], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(master_module, "_RETRY_S", 0.0)
+    shared = FakeHaCluster()
+    master = start(None, FakeHa(shared))
+    master.start()
+    failures = [ZooKeeperUnavailable("away"), ZooKeeperUnavailable("still away")]
+
+    def job_ids() -> list[JobId]:
+        if failures:
+            raise failures.pop()
+        return []
+
+    monkeypatch.setattr(shared.stores.graphs, "job_ids", job_ids)
+    master.grant(1)
+    assert not failures and not master.job_manager.ended.is_set()
+
+
+def test_a_deposed_master_ends_at_once(
+    start: Callable[..., Cluster], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    statuses: list[int] = []
+    monkeypatch.setattr(master_module, "exit_process", statuses.append)
+    monkeypatch.setattr(master_module.logging, "shutdown", lambda: None)
+    master = start(None, FakeHa(FakeHaCluster()))
+    gateway = master.gateway(master.start()["address"])
+    master.grant(1)
+    master.job_manager.suspended()
+    with pytest.raises(LeadershipLost, match="in doubt"):
+        gateway.submit_job(submission())
+    master.job_manager.resumed()
+    gateway.submit_job(submission())
+    master.job_manager.revoked()
+    assert statuses == [61]
+
+
+@pytest.mark.parametrize("leads", [True, False])
+def test_a_master_that_was_halted_asks_whether_it_leads(
+    leads: bool, start: Callable[..., Cluster], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """kazoo tells of an expired session only when it hears of it; until then nothing may be decided."""
+    statuses: list[int] = []
+    monkeypatch.setattr(master_module, "exit_process", statuses.append)
+    monkeypatch.setattr(master_module.logging, "shutdown", lambda: None)
+    cluster = FakeHaCluster()
+    master = start(None, FakeHa(cluster))
+    gateway = master.gateway(master.start()["address"])
+    master.grant(1)
+    gateway.submit_job(submission())
+    cluster.epoch = 1 if leads else 2
+    now = SystemClock.monotonic_ms
+    monkeypatch.setattr(SystemClock, "monotonic_ms", lambda self: now(self) + 60_000)
+    until(lambda: cluster.asked or None)
+    assert cluster.asked == [Fence("leader-1", 1)]
+    assert master.launcher.killed == []
+    if leads:
+        until(lambda: _is_answered(lambda: gateway.cancel_job(JOB)) or None)
+    else:
+        until(lambda: statuses or None)
+        assert statuses[0] == 61
+        with pytest.raises(LeadershipLost, match="in doubt"):
+            gateway.cancel_job(JOB)
+
+
+def _is_answered(call: Callable[[], None]) -> bool:
+    try:
+        call()
+    except LeadershipLost:
+        return False
+    return True
+
+
+def test_the_end_is_told_to_all_masters(start: Callable[..., Cluster]) -> None:
+    """Whoever leads first submits the job, and the others do not run it again."""
+    shared = FakeHaCluster()
+    first, second = (start(DeploymentMode.PER_JOB, FakeHa(shared)) for _ in range(2))
+    gateway = first.gateway(first.start(submission())["address"])
+    second.start(submission())
+    first.grant(1)
+    until(lambda: gateway.list_jobs() or None)
+    gateway.cancel_job(JOB)
+    while not gateway.job_details(JOB).overview.status.globally_terminal:
+        gateway.await_job_change(JOB, 0, 100)
+    assert [master.result().status for master in (first, second)] == [JobStatus.CANCELED] * 2
+    assert not shared.removed, "a master that YARN is just starting must find the end"
+    assert not second.launcher.assignments
+
+
+def test_what_the_last_cluster_of_a_name_left_is_removed(start: Callable[..., Cluster]) -> None:
+    shared = FakeHaCluster()
+    shared.ended = ClusterResult(JobStatus.FINISHED)
+    master = start(None, FakeHa(shared))
+    with pytest.raises(LeadershipLost, match="is removed"):
+        master.job_manager.run()
+    assert shared.removed
+    assert not (master.path / "result.json").exists(), "its supervisor would not start it again"
+
+
+def test_a_standby_ends_with_its_cluster(start: Callable[..., Cluster]) -> None:
+    shared = FakeHaCluster()
+    first, second = (start(None, FakeHa(shared)) for _ in range(2))
+    gateway = first.gateway(first.start()["address"])
+    second.start()
+    first.grant(1)
+    until(lambda: len(shared.present) > 1 or None)
+    gateway.shut_down_cluster()
+    assert [master.result().status for master in (first, second)] == [JobStatus.FINISHED] * 2
+    assert shared.removed
+
+
+def test_a_job_that_has_ended_is_not_submitted_again(start: Callable[..., Cluster]) -> None:
+    """The first master died after the job's end and before that of its cluster."""
+    shared = FakeHaCluster()
+    first, second = (start(DeploymentMode.PER_JOB, FakeHa(shared)) for _ in range(2))
+    gateway = first.gateway(first.start(submission())["address"])
+    first.grant(1)
+    until(lambda: gateway.list_jobs() or None)
+    gateway.cancel_job(JOB)
+    until(lambda: shared.stores.ended.stored.get(JOB))
+    shared.present.clear()
+    other = FakeHaCluster()
+    other.stores = shared.stores
+    second.ha.candidacy.cluster = other  # type: ignore[union-attr]
+    second.start(submission())
+    second.grant(2)
+    assert second.result().status is JobStatus.CANCELED
+    assert not second.launcher.assignments
+
+
+def test_drivers_nobody_has_a_claim_to_are_ended(start: Callable[..., Cluster]) -> None:
+    """They were asked for by a JobManager that died before their jobs' leases were taken."""
+    shared = FakeHaCluster()
+    first = start(None, FakeHa(shared))
+    gateway = first.gateway(first.start()["address"])
+    first.grant(1)
+    gateway.submit_job(submission())
+    first.close()
+    shared.stores.lease_table.hold(DriverLeaseInfo(JOB, DriverId("held"), "d:1", "d", 1, 1))
+    second = start(None, FakeHa(shared))
+    second.job_manager.running_drivers([DriverId("held"), DriverId("lost")])
+    second.start()
+    second.grant(2)
+    assert second.launcher.killed == ["lost"]
+
+
+@pytest.mark.parametrize(
+    ("container", "number"),
+    [
+        ("container_e17_1410901177871_0001_01_000005", "1410901177871_0001"),
+        ("container_1410901177871_0012_02_000005", "1410901177871_0012"),
+        ("application_1410901177871_0012/taskmanager_3", "1410901177871_0012"),
+        ("application_1410901177871_0012x", ""),
+        ("taskmanager-1-abc", ""),
+        ("", ""),
+    ],
+)
+def test_the_application_of_a_container(container: str, number: str) -> None:
+    assert master_module.application_number(container) == number

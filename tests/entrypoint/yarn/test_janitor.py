@@ -1,0 +1,210 @@
+"""What is deleted after a master that could not clean up, and when."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from yarnflow.config.configuration import Configuration
+from yarnflow.config.options import cluster
+from yarnflow.core.yarn import Application, ApplicationState, DeploymentMode, FinalStatus
+from yarnflow.entrypoint.yarn import janitor
+from yarnflow.entrypoint.yarn.janitor import Litter, clean_up
+from yarnflow.errors import (
+    ApplicationNotFound,
+    FileMissing,
+    StorageUnavailable,
+    YarnUnavailable,
+    ZooKeeperUnavailable,
+)
+from yarnflow.staging.deployment import ApplicationDirectory, Deployment
+from yarnflow.staging.layout import prepare
+from yarnflow.testing.file_system import MemoryFileSystem
+
+APPLICATION = "application_1_0001"
+DIRECTORY = "/user/ann/.yarnflow/applications/0123456789abcdef"
+SKEIN_DIRECTORY = f"/user/ann/.skein/{APPLICATION}"
+WAIT_S = 20.0
+
+
+class FakeYarn:
+    """Answers one after the other; the last one for ever."""
+
+    def __init__(self, *answers: ApplicationState | Exception) -> None:
+        self.answers = list(answers)
+
+        #: other masters of the cluster that have not ended
+        self.others = 0
+
+    def applications(self, **asked: Any) -> list[Application]:
+        assert asked["tag"] == "yarnflow-0123456789abcdef" and asked["user"] == "ann"
+        other = Application(
+            "application_1_0002", "n", "ann", "default", ApplicationState.RUNNING, FinalStatus.UNDEFINED
+        )
+        return [other] * self.others
+
+    def application(self, application_id: str) -> Application:
+        assert application_id == APPLICATION
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if isinstance(answer, Exception):
+            raise answer
+        return Application(application_id, "n", "ann", "default", answer, FinalStatus.UNDEFINED)
+
+
+class FakeFiles:
+    def __init__(self, *failures: Exception) -> None:
+        self.failures = list(failures)
+        self.deleted: list[str] = []
+
+    def home(self) -> str:
+        return "/user/ann"
+
+    def read(self, path: str) -> bytes:
+        raise FileMissing(path)
+
+    def delete(self, path: str) -> bool:
+        if self.failures:
+            raise self.failures.pop(0)
+        self.deleted.append(path)
+        return True
+
+
+class Time:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+def litter(yarn: Any, files: Any) -> Litter:
+    staging = "hdfs://n:1/user/ann/.yarnflow"
+    deployment = Deployment(
+        DIRECTORY.rpartition("/")[2], DeploymentMode.PER_JOB, staging, DIRECTORY, "ann"
+    )
+    return Litter(APPLICATION, deployment, files, yarn)
+
+
+def test_waits_for_the_end_of_the_application() -> None:
+    files, clock = FakeFiles(), Time()
+    yarn = FakeYarn(ApplicationState.RUNNING, YarnUnavailable("down"), ApplicationState.KILLED)
+    assert clean_up(litter(yarn, files), clock.sleep, clock.monotonic)
+    assert files.deleted == [DIRECTORY, SKEIN_DIRECTORY]
+    assert clock.now == 2
+
+
+def test_what_masters_have_in_common_stays_while_one_lives() -> None:
+    files, clock = FakeFiles(), Time()
+    yarn = FakeYarn(ApplicationState.KILLED)
+    yarn.others = 1
+    assert clean_up(litter(yarn, files), clock.sleep, clock.monotonic)
+    assert files.deleted == [SKEIN_DIRECTORY]
+
+
+def test_the_last_master_takes_zookeeper_along() -> None:
+    fs, clock, forgotten = MemoryFileSystem(), Time(), []
+    options = {
+        "high-availability.type": "zookeeper",
+        "high-availability.cluster-id": "c",
+        "high-availability.storageDir": "hdfs://n:1/ha",
+    }
+    found = litter(FakeYarn(ApplicationState.KILLED), fs)
+    deployment = replace(found.deployment, configuration=options)
+    fs.make_directory("/ha/c/jobgraphs")
+    prepare(fs, deployment.layout, "ann")
+    directory = ApplicationDirectory(fs, deployment.layout, deployment.deployment_id)
+    directory.create()
+    directory.write_deployment(deployment)
+    directory.write_secret("5e")
+    down = [ZooKeeperUnavailable("down")]
+
+    def forget(options: Configuration, secret: str) -> None:
+        if down:
+            raise down.pop()
+        forgotten.append((options.get(cluster.CLUSTER_ID), secret))
+
+    assert clean_up(replace(found, deployment=deployment, forget=forget), clock.sleep, clock.monotonic)
+    assert clock.now == 1 and forgotten == [("c", "5e")]
+    assert fs.status(DIRECTORY) is None and fs.status("/ha/c") is None and fs.status("/ha") is not None
+
+
+def test_an_application_nobody_knows_has_ended() -> None:
+    files, clock = FakeFiles(), Time()
+    assert clean_up(litter(FakeYarn(ApplicationNotFound("x")), files), clock.sleep, clock.monotonic)
+    assert files.deleted == [DIRECTORY, SKEIN_DIRECTORY]
+
+
+def test_a_next_attempt_keeps_its_files() -> None:
+    files, clock = FakeFiles(), Time()
+    assert not clean_up(litter(FakeYarn(ApplicationState.RUNNING), files), clock.sleep, clock.monotonic)
+    assert files.deleted == []
+    assert clock.now == 60
+
+
+def test_a_file_system_that_is_away_is_tried_again() -> None:
+    files, clock = FakeFiles(StorageUnavailable("safe mode")), Time()
+    assert clean_up(litter(FakeYarn(ApplicationState.FINISHED), files), clock.sleep, clock.monotonic)
+    assert files.deleted == [DIRECTORY, SKEIN_DIRECTORY]
+
+
+class MarkingFiles(FakeFiles):
+    """Leaves a mark that another process can see."""
+
+    def __init__(self, mark: Path) -> None:
+        super().__init__()
+        self._mark = mark
+
+    def delete(self, path: str) -> bool:
+        with self._mark.open("a") as file:
+            file.write(f"{path} {os.getsid(0) == os.getpid()}\n")
+        return True
+
+
+def _wait_for(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + WAIT_S
+    while not condition():
+        if time.monotonic() > deadline:
+            pytest.fail("it did not happen")
+        time.sleep(0.01)
+
+
+def _process_ended(pid_file: Path) -> bool:
+    try:
+        text = Path(f"/proc/{pid_file.read_text()}/stat").read_text()
+    except OSError:
+        return True
+    return text.rpartition(")")[2].split()[0] == "Z"
+
+
+@pytest.mark.parametrize("dismissed", [True, False])
+def test_the_process_acts_on_the_end_of_its_owner_only(tmp_path: Path, dismissed: bool) -> None:
+    mark, pid_file = tmp_path / "mark", tmp_path / "pid"
+
+    def find() -> Litter:
+        (tmp_path / "new").write_text(str(os.getpid()))
+        (tmp_path / "new").rename(pid_file)
+        return litter(FakeYarn(ApplicationState.KILLED), MarkingFiles(mark))
+
+    owner = os.fork()
+    if owner == 0:
+        # a process of its own, as the test's has threads
+        made = janitor.start(find)
+        _wait_for(pid_file.exists)
+        if dismissed:
+            made.dismiss()
+            made.dismiss()
+        os._exit(0)
+    os.waitpid(owner, 0)
+    _wait_for(pid_file.exists)
+    _wait_for(lambda: _process_ended(pid_file))
+    expected = "" if dismissed else f"{DIRECTORY} True\n{SKEIN_DIRECTORY} True\n"
+    assert (mark.read_text() if mark.exists() else "") == expected

@@ -1,0 +1,126 @@
+"""What is kept without high availability."""
+
+from __future__ import annotations
+
+import pytest
+
+from yarnflow.core.checkpoint.messages import (
+    CheckpointInfo,
+    CheckpointKind,
+    CheckpointStatus,
+    CheckpointTrigger,
+)
+from yarnflow.core.ha.ports import CheckpointStore, JobStores, LatestState
+from yarnflow.core.ids import JobId
+from yarnflow.core.messages import JobDetails, JobOverview
+from yarnflow.core.ports import FileSystem
+from yarnflow.core.states import JobStatus
+from yarnflow.ha.stores.latest_states import FileLatestStates
+from yarnflow.ha.stores.without_zookeeper import MemoryJobStores
+from yarnflow.testing.file_system import MemoryFileSystem
+
+JOB = JobId("a" * 32)
+OTHER = JobId("b" * 32)
+
+
+@pytest.fixture
+def fs() -> MemoryFileSystem:
+    return MemoryFileSystem()
+
+
+def stores_on(fs: MemoryFileSystem) -> MemoryJobStores:
+    def fs_of(uri: str) -> tuple[FileSystem, str]:
+        return fs, uri.removeprefix("hdfs://memory:8020")
+
+    return MemoryJobStores(fs_of)
+
+
+def checkpoint(number: int, kind: CheckpointKind = CheckpointKind.CHECKPOINT) -> CheckpointInfo:
+    return CheckpointInfo(number, kind, CheckpointStatus.COMPLETED, CheckpointTrigger.INTERVAL, 1)
+
+
+def checkpoints_of(fs: MemoryFileSystem) -> CheckpointStore:
+    stores: JobStores = stores_on(fs)
+    return stores.checkpoints(JOB, "hdfs://memory:8020/state/job")
+
+
+def test_checkpoints_are_found_by_the_next_process(fs: MemoryFileSystem) -> None:
+    store = checkpoints_of(fs)
+    assert list(store.all()) == []
+    first = store.add(checkpoint(store.next_id()), b"one")
+    assert first.external_path == "hdfs://memory:8020/state/job/chk-1"
+    savepoint = store.add(checkpoint(store.next_id(), CheckpointKind.SAVEPOINT), b"")
+    assert list(store.all()) == [first, savepoint]
+    store.remove(2)
+    third = store.add(checkpoint(store.next_id()), b"three")
+    again = checkpoints_of(fs)
+    assert list(again.all()) == [first, third]
+    assert again.next_id() == 4
+    assert fs.read("/state/job/chk-3/_metadata") == b"three"
+
+
+def test_unreadable_checkpoints_are_passed_over(fs: MemoryFileSystem) -> None:
+    store = checkpoints_of(fs)
+    for _ in range(3):
+        store.add(checkpoint(store.next_id()), b"metadata")
+    fs.write("/state/job/chk-1/_record.json", b"no JSON")
+    fs.delete("/state/job/chk-2/_record.json")
+    fs.make_directory("/state/job/chk-x")
+    assert [info.checkpoint_id for info in store.all()] == [3]
+
+
+def test_end_of_a_job(fs: MemoryFileSystem) -> None:
+    store = checkpoints_of(fs)
+    store.add(checkpoint(store.next_id()), b"metadata")
+    store.close_job()
+    assert fs.paths("/state/job")
+    store.discard_all()
+    store.discard_all()
+    assert not fs.paths("/state/job")
+
+
+def test_jobs_keys_and_results(fs: MemoryFileSystem) -> None:
+    stores: JobStores = stores_on(fs)
+    assert not stores.highly_available
+    assert stores.job_keys.claim("key", JOB) == JOB
+    assert stores.job_keys.claim("key", OTHER) == JOB
+    stores.job_keys.release("key", OTHER)
+    assert stores.job_keys.claim("key", OTHER) == JOB
+    stores.job_keys.release("key", JOB)
+    assert stores.job_keys.claim("key", OTHER) == OTHER
+    finished = JobDetails(JobOverview(JOB, "job", JobStatus.FINISHED, 1, 2), 3)
+    stores.results.put(finished)
+    assert stores.results.get(JOB) == finished and stores.results.get(OTHER) is None
+    assert stores.leases.holder(JOB) is None
+
+
+def state(job_key: str, job_id: JobId = JOB) -> LatestState:
+    return LatestState(job_key, job_id, "job", "RUNNING", "hdfs://h/x/chk-1", 1, 2)
+
+
+def latest_on(fs: MemoryFileSystem) -> FileLatestStates:
+    return stores_on(fs).latest_states("hdfs://memory:8020/state/")
+
+
+def test_newest_state_of_each_key(fs: MemoryFileSystem) -> None:
+    latest = latest_on(fs)
+    assert latest.read("a/b") is None
+    # alike in what people see of them
+    for key in ("a/b", "a_b", "Ä" * 300):
+        latest.write(state(key))
+    latest.write(state("a/b", OTHER))
+    assert latest_on(fs).read("a/b") == state("a/b", OTHER)
+    assert latest.read("a_b") == state("a_b")
+    latest.remove("a/b", JOB)
+    assert latest.read("a/b") is not None
+    latest.remove("a/b", OTHER)
+    latest.remove("a/b", OTHER)
+    assert latest.read("a/b") is None
+    assert all(len(path.rpartition("/")[2].encode()) < 255 for path in fs.paths("/state"))
+
+
+def test_damaged_state_of_a_key_is_none(fs: MemoryFileSystem) -> None:
+    latest = latest_on(fs)
+    latest.write(state("key"))
+    fs.write(fs.paths("/state/job-keys")[0], b"\xff")
+    assert latest.read("key") is None

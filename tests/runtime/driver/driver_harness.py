@@ -1,0 +1,326 @@
+"""A driver between a fake Spark, fake JobMasters and a fake ZooKeeper."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+
+from yarnflow.core.checkpoint.messages import CheckpointOrder, CheckpointOutcome, RestoreSettings
+from yarnflow.core.ids import AllocationId, DriverId, ExecutorId, JobId
+from yarnflow.core.messages import (
+    DriverAssignment,
+    DriverDeployment,
+    DriverPhase,
+    DriverRegistration,
+    DriverReport,
+    ExecutorExited,
+    Fence,
+    JobSubmission,
+    ProgramKind,
+    QueryProgress,
+    SlotOffer,
+)
+from yarnflow.core.ports import JobMasterGateway
+from yarnflow.errors import CheckpointFailed, YarnflowError
+from yarnflow.runtime.driver.driver import Driver
+from yarnflow.runtime.driver.leader import LeaderLink
+from yarnflow.runtime.driver.services import Attachment, DriverSettings, Milestones, RunningProgram
+from yarnflow.runtime.registration import RegistrationBackoff
+from yarnflow.testing.ha import FakeDriverLease, FakeLeaderRetrieval
+
+#: far above what any of these steps takes; only a broken driver waits that long
+LIMIT_S = 20.0
+MAIN = "driver-main"
+JOB = JobId("1" * 32)
+ASSIGNMENT = DriverAssignment(JOB, DriverId("d1"), "host:1", Fence("l", 1), "/checkpoints", "/work")
+SUBMISSION = JobSubmission(JOB, "job", ProgramKind.GRAPH, "{}", {})
+
+
+class FakeClock:
+    """Rises by one with each look."""
+
+    def __init__(self) -> None:
+        self._now = 1000
+
+    def now_ms(self) -> int:
+        self._now += 1
+        return self._now
+
+    def monotonic_ms(self) -> int:
+        return self.now_ms()
+
+
+class FakeProgram:
+    """Ends when told to."""
+
+    def __init__(self, fence: Callable[[], None], compiles_on_executors: bool = False) -> None:
+        self.fence = fence
+        self.compiles_on_executors = compiles_on_executors
+        self.orders: list[CheckpointOrder] = []
+        #: while cleared orders take their time
+        self.may_complete = threading.Event()
+        self.may_complete.set()
+        self.checkpoint_error: Exception | None = None
+        self.prepared = threading.Event()
+        self.started = threading.Event()
+        self.stopped = threading.Event()
+        self._end = threading.Event()
+        self._error: BaseException | None = None
+
+    def prepare(self) -> None:
+        self.prepared.set()
+
+    def start(self) -> None:
+        assert self.prepared.is_set()
+        self.started.set()
+
+    def await_end(self) -> None:
+        assert self._end.wait(LIMIT_S)
+        if self._error is not None:
+            raise self._error
+
+    def stop(self) -> None:
+        self.stopped.set()
+        self._end.set()
+
+    def take_checkpoint(self, order: CheckpointOrder) -> CheckpointOutcome:
+        self.orders.append(order)
+        assert self.may_complete.wait(LIMIT_S)
+        if self.stopped.is_set():
+            raise CheckpointFailed("the program was stopped")
+        if self.checkpoint_error is not None:
+            raise self.checkpoint_error
+        return CheckpointOutcome(order.checkpoint_id, copied_bytes=7)
+
+    def end(self, error: BaseException | None = None) -> None:
+        self._error = error
+        self._end.set()
+
+
+class FakeBackend:
+    def __init__(self, lease: FakeDriverLease) -> None:
+        self._lease = lease
+        #: what happened, in order
+        self.story: list[str] = []
+        self.restore_error: YarnflowError | None = None
+        self.executors: tuple[str, ...] = ("0", "1")
+        self.programs: list[FakeProgram] = []
+        self.queries: tuple[QueryProgress, ...] = ()
+        self.is_usable = True
+        self.closed = False
+        self.open_error: YarnflowError | None = None
+        self.complete_error: YarnflowError | None = None
+        #: while cleared the session is not there
+        self.may_complete = threading.Event()
+        self.may_complete.set()
+        self.compiles_on_executors = False
+        self.program_error: YarnflowError | None = None
+        self.listener: Callable[[], None] | None = None
+        self.made = threading.Condition()
+        self.rehearsing, self.rehearsed = threading.Event(), threading.Event()
+
+    def rehearse(self, assignment: DriverAssignment, wanted: Callable[[], bool]) -> None:
+        self.rehearsing.set()
+        while not wanted():
+            threading.Event().wait(0.001)
+        self.rehearsed.set()
+
+    def open(self, assignment: DriverAssignment) -> Attachment:
+        if self.open_error is not None:
+            raise self.open_error
+        return Attachment("spark://x", "app-1", ("-Da=b",), {"E": "1"})
+
+    def complete(self) -> None:
+        assert threading.current_thread().name == MAIN
+        assert self.may_complete.wait(LIMIT_S)
+        if self.complete_error is not None:
+            raise self.complete_error
+
+    def executor_ids(self) -> tuple[str, ...]:
+        return self.executors
+
+    def restore(self, assignment: DriverAssignment, deployment: DriverDeployment) -> bool:
+        assert threading.current_thread().name == MAIN
+        assert deployment.restore is not None
+        self.story.append(f"restore {deployment.restore.path} with {len(self._lease.acquired)} leases")
+        if self.restore_error is not None:
+            raise self.restore_error
+        return True
+
+    def program(
+        self, assignment: DriverAssignment, deployment: DriverDeployment, fence: Callable[[], None]
+    ) -> RunningProgram:
+        self.story.append(f"program with {len(self._lease.acquired)} leases")
+        if self.program_error is not None:
+            raise self.program_error
+        with self.made:
+            self.programs.append(FakeProgram(fence, self.compiles_on_executors))
+            self.made.notify_all()
+        return self.programs[-1]
+
+    def progress(self) -> tuple[QueryProgress, ...]:
+        return self.queries
+
+    def on_progress(self, listener: Callable[[], None]) -> None:
+        self.listener = listener
+
+    def usable(self) -> bool:
+        return self.is_usable
+
+    def close(self) -> None:
+        self.closed = True
+        self.story.append(f"closed, released={self._lease.released}")
+
+    def await_prepared(self, count: int) -> FakeProgram:
+        with self.made:
+            assert self.made.wait_for(lambda: len(self.programs) >= count, LIMIT_S)
+        assert self.programs[count - 1].prepared.wait(LIMIT_S)
+        return self.programs[count - 1]
+
+    def await_program(self, count: int) -> FakeProgram:
+        assert self.await_prepared(count).started.wait(LIMIT_S)
+        return self.programs[count - 1]
+
+
+class FakeJobMaster:
+    def __init__(self) -> None:
+        self.changed = threading.Condition()
+        self.registrations: list[DriverRegistration] = []
+        self.reports: list[DriverReport] = []
+        #: errors of the next calls, first one first
+        self.register_errors: list[YarnflowError] = []
+        self.report_error: YarnflowError | None = None
+        self.refused = 0
+
+    def offer_slots(self, job_id: JobId, offers: Sequence[SlotOffer]) -> Sequence[AllocationId]:
+        raise AssertionError("not a driver's call")
+
+    def executor_exited(self, report: ExecutorExited) -> None:
+        raise AssertionError("not a driver's call")
+
+    def register_driver(self, registration: DriverRegistration) -> None:
+        with self.changed:
+            self.changed.notify_all()
+            if self.register_errors:
+                raise self.register_errors.pop(0)
+            self.registrations.append(registration)
+
+    def report(self, report: DriverReport) -> None:
+        with self.changed:
+            self.changed.notify_all()
+            if self.report_error is not None:
+                self.refused += 1
+                raise self.report_error
+            self.reports.append(report)
+
+    def wait(self, condition: Callable[[], bool]) -> None:
+        with self.changed:
+            assert self.changed.wait_for(condition, LIMIT_S), self.reports[-3:]
+
+    def await_phase(self, attempt: int, phase: DriverPhase) -> DriverReport:
+        def found() -> list[DriverReport]:
+            return [r for r in self.reports if r.attempt == attempt and r.phase is phase]
+
+        self.wait(lambda: bool(found()))
+        return found()[0]
+
+
+class Harness:
+    """One driver.  ``masters`` makes it highly available."""
+
+    def __init__(self, masters: FakeLeaderRetrieval | None = None) -> None:
+        self.lease = FakeDriverLease()
+        self.backend = FakeBackend(self.lease)
+        self.job_masters: dict[str, FakeJobMaster] = {}
+        self.fences: dict[str, Fence] = {}
+        self.job_master = self.job_master_at(ASSIGNMENT.job_master_address)
+        self.halted = threading.Event()
+        self.halt_error: YarnflowError | None = None
+        self.status: int | None = None
+        self.milestones = Milestones(FakeClock(), {"DRIVER_STARTED": 7})
+        self.settings = DriverSettings(
+            report_interval_ms=20,
+            report_min_pause_ms=1,
+            executor_timeout_ms=5,
+            leave_timeout_ms=10_000,
+            lease_timeout_ms=5,
+            checkpoint_timeout_ms=10**9,
+            recovery_timeout_ms=10**9,
+            registration_backoff=RegistrationBackoff(1, 5),
+        )
+        self.assignment = ASSIGNMENT
+        self.link = LeaderLink(ASSIGNMENT.job_master_address, ASSIGNMENT.fence, self._connect, masters)
+        self._driver: Driver | None = None
+        self._main = threading.Thread(target=self._run, name=MAIN, daemon=True)
+
+    @property
+    def driver(self) -> Driver:
+        """Made when it is first needed, with the settings of that time."""
+        if self._driver is None:
+            self._driver = Driver(
+                self.assignment,
+                self.backend,
+                self.link,
+                FakeClock(),
+                self.milestones,
+                pid=42,
+                halt=self._halt,
+                lease=self.lease,
+                settings=self.settings,
+            )
+        return self._driver
+
+    def job_master_at(self, address: str) -> FakeJobMaster:
+        """The master at an address, made when missing."""
+        return self.job_masters.setdefault(address, FakeJobMaster())
+
+    def _connect(self, address: str, fence: Fence) -> JobMasterGateway:
+        self.fences[address] = fence
+        return self.job_master_at(address)
+
+    def _halt(self, error: YarnflowError | None) -> None:
+        self.halt_error = error
+        self.halted.set()
+
+    def _run(self) -> None:
+        self.status = self.driver.run("host:99")
+
+    def start(self) -> None:
+        self.driver.ping()
+        self._main.start()
+
+    def join(self) -> int | None:
+        self._main.join(LIMIT_S)
+        assert not self._main.is_alive()
+        return self.status
+
+    def close(self) -> None:
+        for program in self.backend.programs:
+            program.may_complete.set()
+        self.driver.shut_down()
+        if self._main.ident is not None:
+            self.join()
+
+    def deploy(
+        self,
+        attempt: int,
+        executors: tuple[str, ...] = ("0", "1"),
+        restore: RestoreSettings | None = None,
+    ) -> None:
+        self.driver.deploy(
+            DriverDeployment(
+                attempt,
+                SUBMISSION,
+                tuple(ExecutorId(e) for e in executors),
+                len(executors),
+                restore=restore,
+            )
+        )
+
+    def run_program(self, attempt: int = 1) -> FakeProgram:
+        """Start, deploy and wait until the program is reported to run."""
+        self.start()
+        self.deploy(attempt)
+        program = self.backend.await_program(1)
+        self.job_master.await_phase(attempt, DriverPhase.RUNNING)
+        return program

@@ -1,0 +1,181 @@
+"""Where understudies are started."""
+
+from __future__ import annotations
+
+import threading
+
+from tests.runtime.driver.driver_harness import ASSIGNMENT, LIMIT_S
+from yarnflow.core.ids import DriverId
+from yarnflow.core.messages import DriverAssignment
+from yarnflow.errors import LeadershipLost, RpcTimeout
+from yarnflow.runtime.jobmaster.hot_spare_launcher import (
+    SHUNNED_MS,
+    STANDBY_PATIENCE_MS,
+    STANDBY_SETTLES_MS,
+    UnderstudyLauncher,
+)
+from yarnflow.testing.gateways import FakeDriverLauncher, FakeGateways, FakeMaster
+from yarnflow.testing.runtime import ManualClock
+
+
+class Own(FakeDriverLauncher):
+    """Says when it was asked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = threading.Event()
+        self.running: set[DriverId] = set()
+
+    def runs(self, driver_id: DriverId) -> bool:
+        return driver_id in self.running
+
+    def launch(self, assignment: DriverAssignment, memory_mib: int) -> None:
+        super().launch(assignment, memory_mib)
+        self.asked.set()
+
+
+class Recorded(FakeMaster):
+    def __init__(self, error: Exception | None = None) -> None:
+        super().__init__(error=error)  # type: ignore[arg-type]
+        self.asked = threading.Event()
+
+    def host_driver(self, assignment: DriverAssignment, memory_mib: int) -> None:
+        try:
+            super().host_driver(assignment, memory_mib)
+        finally:
+            self.asked.set()
+
+
+class Place:
+    def __init__(self, expected: bool = True, **masters: Recorded) -> None:
+        self.own, self.clock = Own(), ManualClock()
+        self.standbys = tuple(masters)
+        self.launcher = UnderstudyLauncher(
+            self.own, FakeGateways(masters=dict(masters)), lambda: self.standbys, expected, self.clock
+        )
+
+
+def test_the_next_leader_keeps_it() -> None:
+    first, second = Recorded(), Recorded()
+    place = Place(first=first, second=second)
+    place.launcher.launch(ASSIGNMENT, 1000)
+    assert first.asked.wait(LIMIT_S)
+    assert first.hosted == [ASSIGNMENT]
+    assert not second.hosted and not place.own.assignments
+
+
+def test_one_that_refuses_is_passed_over() -> None:
+    first, second = Recorded(LeadershipLost("who are you")), Recorded()
+    Place(first=first, second=second).launcher.launch(ASSIGNMENT, 1000)
+    assert second.asked.wait(LIMIT_S)
+    assert second.hosted == [ASSIGNMENT]
+
+
+def test_it_is_kept_here_where_there_is_no_other() -> None:
+    place = Place(first=Recorded(LeadershipLost("no")))
+    place.launcher.launch(ASSIGNMENT, 1000)
+    assert place.own.asked.wait(LIMIT_S)
+    assert place.own.assignments == [ASSIGNMENT]
+
+
+def test_one_that_may_have_been_started_is_not_started_twice() -> None:
+    first = Recorded(RpcTimeout("no answer"))
+    place = Place(first=first)
+    place.launcher.launch(ASSIGNMENT, 1000)
+    assert first.asked.wait(LIMIT_S)
+    _await_placed()
+    assert place.own.assignments == []
+
+
+def _await_placed() -> None:
+    for thread in threading.enumerate():
+        if thread.name == "place-understudy":
+            thread.join(LIMIT_S)
+
+
+def test_a_standby_that_should_come_is_waited_for() -> None:
+    place = Place()
+    assert place.launcher.awaits_standby()
+    place.standbys = ("first",)
+    assert place.launcher.awaits_standby(), "its TaskManagers are still to come"
+    place.clock.advance(STANDBY_SETTLES_MS)
+    assert not place.launcher.awaits_standby()
+
+
+def test_but_not_without_end() -> None:
+    place = Place()
+    place.clock.advance(STANDBY_PATIENCE_MS)
+    assert not place.launcher.awaits_standby()
+
+
+def _moves(place: Place, driver_id: str = ASSIGNMENT.driver_id) -> bool:
+    return place.launcher.misplaced(DriverId(driver_id), DriverId("the-jobs"))
+
+
+def _kept_here(expected: bool = False, **masters: Recorded) -> Place:
+    place = Place(expected, **masters)
+    place.own.running.add(DriverId("the-jobs"))
+    place.launcher.launch(ASSIGNMENT, 1000)
+    assert place.own.asked.wait(LIMIT_S)
+    place.own.running.add(ASSIGNMENT.driver_id)
+    return place
+
+
+def test_it_moves_when_a_standby_comes() -> None:
+    place = _kept_here()
+    assert not _moves(place), "where to?"
+    place.standbys = ("second",)
+    assert _moves(place)
+
+
+def test_it_stays_where_the_jobs_driver_is_not() -> None:
+    place = _kept_here()
+    place.standbys = ("second",)
+    place.own.running.remove(DriverId("the-jobs"))
+    assert not _moves(place)
+
+
+def test_it_stays_where_it_is_when_that_is_another_master() -> None:
+    place = Place(first=Recorded())
+    place.own.running.add(DriverId("the-jobs"))
+    assert not _moves(place)
+
+
+def test_it_does_not_go_to_and_fro_between_masters_that_refuse_it() -> None:
+    place = _kept_here(first=Recorded(LeadershipLost("no")))
+    assert not _moves(place)
+    place.standbys = ("first", "second")
+    assert _moves(place)
+    place.standbys = ("first",)
+    place.clock.advance(SHUNNED_MS)
+    assert _moves(place), "it may have been in doubt itself"
+    place.own.asked.clear()
+    place.launcher.launch(ASSIGNMENT, 1000)
+    assert place.own.asked.wait(LIMIT_S)
+    place.clock.advance(SHUNNED_MS)
+    assert not _moves(place), "not so soon again"
+
+
+def test_one_that_does_not_answer_is_not_asked_again_at_once() -> None:
+    first = Recorded(RpcTimeout("no answer"))
+    place = Place(first=first)
+    place.launcher.launch(ASSIGNMENT, 1000)
+    assert first.asked.wait(LIMIT_S)
+    _await_placed()
+    place.launcher.launch(ASSIGNMENT, 1000)
+    assert place.own.asked.wait(LIMIT_S)
+    assert place.own.assignments == [ASSIGNMENT]
+
+
+def test_it_moves_when_the_standbys_task_managers_have_had_their_time() -> None:
+    place = _kept_here(expected=True)
+    place.standbys = ("second",)
+    assert not _moves(place)
+    place.clock.advance(STANDBY_SETTLES_MS)
+    assert _moves(place)
+    place.standbys = ("third",)
+    assert not _moves(place), "one standby's time is not another's"
+
+
+def test_nobody_is_waited_for_where_none_comes_by_itself() -> None:
+    assert not Place(expected=False).launcher.awaits_standby()

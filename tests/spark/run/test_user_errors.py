@@ -1,0 +1,227 @@
+"""One line a user can act on, whatever Spark wraps around it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from yarnflow.errors import (
+    ExecutorLost,
+    InvalidExpression,
+    JobFailed,
+    SchemaError,
+    SourceNotFound,
+    UnsupportedGraph,
+    UserCodeError,
+)
+from yarnflow.spark.run.user_errors import (
+    is_framework_frame,
+    map_spark_error,
+    map_texts,
+    user_traceback_in,
+    user_traceback_of,
+)
+from yarnflow.spark.translate import python_chain
+
+WORKER = '''Job aborted due to stage failure: Task 0 in stage 1.0 failed 4 times, most recent failure: \
+Lost task 0.3 in stage 1.0 (TID 3) (127.0.0.1 executor 0): \
+org.apache.spark.api.python.PythonException: Traceback (most recent call last):
+  File "/v/lib/python3.11/site-packages/pyspark/worker.py", line 3000, in main
+    process()
+    ^^^^^^^^^
+  File "/u/job.py", line 12, in parse
+    raise ValueError("bad row")
+ValueError: bad row
+
+\tat org.apache.spark.api.python.BasePythonRunner$ReaderIterator.handlePythonException(PythonRunner.scala:600)
+\tat java.base/java.lang.Thread.run(Thread.java:840)
+
+Driver stacktrace:'''
+
+
+def test_worker_error_names_function_and_line() -> None:
+    error = map_texts(["[STREAM_FAILED] Query [id = x] terminated: boom SQLSTATE: XXKST", WORKER])
+    assert isinstance(error, UserCodeError)
+    assert error.message == "ValueError: bad row (in function parse, job.py:12)"
+    assert error.traceback_text == (
+        'Traceback (most recent call last):\n  File "/u/job.py", line 12, in parse\n'
+        '    raise ValueError("bad row")\nValueError: bad row\n'
+    )
+
+
+def test_the_worker_s_traceback_wins_over_the_callback_s_around_it() -> None:
+    outer = (
+        'Traceback (most recent call last):\n  File "/u/job.py", line 3, in write\n    frame.count()\n'
+        f"pyspark.errors.exceptions.captured.PythonException: {WORKER}"
+    )
+    found = user_traceback_in([outer])
+    assert found is not None and found.line == 12
+
+
+def test_exception_raised_from_another_is_the_one_reported() -> None:
+    text = (
+        'Traceback (most recent call last):\n  File "/u/job.py", line 3, in f\n    g()\nKeyError: 1\n\n'
+        "The above exception was the direct cause of the following exception:\n\n"
+        'Traceback (most recent call last):\n  File "/u/job.py", line 5, in f\n    raise\n'
+        "my.pkg.BadThing: no\n"
+    )
+    found = user_traceback_in([text])
+    assert found is not None and found.summary == "BadThing: no (in function f, job.py:5)"
+
+
+def test_an_error_inside_spark_s_worker_is_still_one_line() -> None:
+    text = (
+        'Traceback (most recent call last):\n  File "/v/site-packages/pyspark/worker.py", line 1, in main\n'
+        "    f()\n"
+        "pyspark.errors.exceptions.base.PySparkTypeError: [WRONG] Return type should be X\n"
+    )
+    error = map_texts([text])
+    assert isinstance(error, JobFailed)
+    assert error.message == "PySparkTypeError: [WRONG] Return type should be X"
+
+
+CHAINED = """An exception was thrown from the Python worker. Please see the stack trace below.
+Traceback (most recent call last):
+  File "/v/lib/python3.11/site-packages/pyspark/worker.py", line 3421, in process
+    serializer.dump_stream(out_iter, outfile)
+  File "/v/lib/python3.11/site-packages/yarnflow/spark/python_chain.py", line 270, in batches
+    rows.extend(run(items))
+  File "<yarnflow chain>", line 4, in loop0
+  File "/u/job.py", line 9, in parse
+    return int(text)
+           ^^^^^^^^^
+ValueError: invalid literal for int() with base 10: 'x'{end}"""
+
+
+@pytest.mark.parametrize(
+    "end", [" SQLSTATE: 38000", "\nSQLSTATE: 38000", "\n SQLSTATE: 38000\n\tat org.x.Y(Z.scala)", ""]
+)
+def test_made_up_frames_and_spark_s_error_class_are_not_shown(end: str) -> None:
+    error = map_texts([f"[STREAM_FAILED] x SQLSTATE: XXKST: {CHAINED.format(end=end)}"])
+    assert isinstance(error, UserCodeError)
+    said = "ValueError: invalid literal for int() with base 10: 'x'"
+    assert error.message == f"{said} (in function parse, job.py:9)"
+    assert error.traceback_text == (
+        'Traceback (most recent call last):\n  File "/u/job.py", line 9, in parse\n    return int(text)\n'
+        f"           ^^^^^^^^^\n{said}\n"
+    )
+
+
+def test_an_error_of_several_lines_loses_the_error_class_only() -> None:
+    text = (
+        'Traceback (most recent call last):\n  File "/u/job.py", line 3, in f\n    g()\n'
+        "ValueError: first\nsecond SQLSTATE: 38000\n\n\tat java.lang.Thread.run(Thread.java:840)\n"
+    )
+    error = map_texts([text])
+    assert isinstance(error, UserCodeError) and error.traceback_text.endswith("ValueError: first\nsecond\n")
+
+
+def test_the_made_up_frame_is_called_as_the_chain_calls_it() -> None:
+    source = Path(python_chain.__file__).read_text(encoding="utf-8")
+    assert '"<yarnflow chain>"' in source and is_framework_frame("<yarnflow chain>")
+
+
+def raised_in(source: str) -> Exception:
+    """What ``main`` of a user's program raises."""
+    scope: dict[str, object] = {}
+    exec(compile(source, "/u/job.py", "exec"), scope)
+    try:
+        scope["main"]()  # type: ignore[operator]
+    except Exception as error:
+        return error
+    raise AssertionError("main did not raise")
+
+
+@pytest.mark.parametrize(
+    ("how", "line"),
+    [
+        # without "from" the first error counts: it is the deepest cause
+        ("", 3),
+        (" from error", 3),
+        # the program says that the first one is not to be told
+        (" from None", 5),
+    ],
+)
+def test_a_suppressed_error_is_not_reported(how: str, line: int) -> None:
+    error = map_spark_error(
+        raised_in(
+            "def main():\n    try:\n        {}['k']\n    except KeyError as error:\n"
+            f"        raise ValueError('no k'){how}\n"
+        )
+    )
+    assert isinstance(error, UserCodeError) and f"job.py:{line})" in error.message
+
+
+@pytest.mark.parametrize(
+    ("messages", "kind", "part"),
+    [
+        (
+            ["[PATH_NOT_FOUND] Path does not exist: file:/data/in. SQLSTATE: 42K03"],
+            SourceNotFound,
+            "path /data/in does not",
+        ),
+        (
+            [
+                "org.apache.spark.sql.AnalysisException: [UNRESOLVED_COLUMN.WITH_SUGGESTION] "
+                "A column `idd` cannot be resolved. SQLSTATE: 42703;\n'Project"
+            ],
+            InvalidExpression,
+            "A column `idd` cannot be resolved.",
+        ),
+        (["[UNSUPPORTED_STREAMING_OPERATOR] no. SQLSTATE: 42KDE"], UnsupportedGraph, "no."),
+        (
+            [
+                "[FAILED_READ_FILE.NO_HINT] Encountered error while reading file file:///data/in/a.csv.  "
+                "SQLSTATE: KD001",
+                "[MALFORMED_RECORD_IN_PARSING.WITHOUT_SUGGESTION] Malformed records are detected in record "
+                "parsing: [bob,null].\nParse Mode: FAILFAST. To process … SQLSTATE: 22023",
+            ],
+            SchemaError,
+            "a record of /data/in/a.csv does not fit the source's schema: [bob,null]; correct",
+        ),
+        (["Job aborted: ExecutorLostFailure (executor 1 exited)"], ExecutorLost, "executors were lost"),
+        (["org.apache.spark.X: outer", "java.io.IOException: disk full\n\tat x"], JobFailed, "disk full"),
+        ([], JobFailed, "without a message"),
+    ],
+)  # fmt: skip
+def test_kinds(messages: list[str], kind: type[Exception], part: str) -> None:
+    error = map_texts(messages)
+    assert type(error) is kind
+    assert part in error.message
+    assert "\n" not in error.message and "SQLSTATE" not in error.message
+
+
+def test_errors_of_ours_pass_unchanged() -> None:
+    error = SourceNotFound("x")
+    assert map_spark_error(error) is error
+
+
+def test_an_error_of_this_process_keeps_user_frames_only() -> None:
+    scope: dict[str, object] = {}
+    exec(compile("def main():\n    raise KeyError('k')\n", "/u/job.py", "exec"), scope)
+    try:
+        scope["main"]()  # type: ignore[operator]
+    except KeyError as error:
+        found = user_traceback_of(error, below="/u/job.py")
+    assert found.summary == "KeyError: 'k' (in function main, job.py:2)"
+    assert "test_user_errors" not in found.text
+
+
+def test_a_traceback_with_user_frames_is_preferred_to_a_later_one_without() -> None:
+    user = 'Traceback (most recent call last):\n  File "/u/job.py", line 3, in f\n    g()\nKeyError: 1\n'
+    spark = 'Traceback (most recent call last):\n  File "/v/site-packages/pyspark/x.py", line 1, in y\nE\n'
+    found = user_traceback_in([spark, user + spark])
+    assert found is not None and found.summary == "KeyError: 1 (in function f, job.py:3)"
+
+
+@pytest.mark.parametrize(
+    ("file", "ours"),
+    [
+        ("/disk1/filecache/30/yarnflow-dist.zip/yarnflow/spark/translate/python_chain.py", True),
+        ("/srv/ann/yarnflow/jobs/flights.py", False),
+        ("/srv/ann/flights.py", False),
+    ],
+)
+def test_frames_of_yarnflow_on_other_machines_are_not_the_user_s(file: str, ours: bool) -> None:
+    assert is_framework_frame(file) is ours

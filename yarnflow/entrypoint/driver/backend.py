@@ -1,0 +1,302 @@
+"""Spark behind the protocol a driver sees.
+
+Joins ``spark`` (session, programs, state, progress) with what ``runtime.driver`` asks for, and decides
+which of the job's options become which of Spark's settings.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from yarnflow.config.configuration import Configuration
+from yarnflow.config.options import cluster as cluster_options
+from yarnflow.config.options import job as job_options
+from yarnflow.config.options import python as python_options
+from yarnflow.core.checkpoint.messages import CheckpointOrder, CheckpointOutcome
+from yarnflow.core.messages import DriverAssignment, DriverDeployment, ProgramKind, QueryProgress
+from yarnflow.core.resources.memory import task_manager_memory_of
+from yarnflow.errors import DriverLost, YarnflowError
+from yarnflow.graph.codec import job_graph_from_json
+from yarnflow.graph.job_graph import JobGraph
+from yarnflow.graph.state_shape import shape_of
+from yarnflow.runtime.driver.services import Attachment, Milestones, RunningProgram
+from yarnflow.spark.checkpoints.job import JobIdentity
+from yarnflow.spark.checkpoints.restore import restore as restore_state
+from yarnflow.spark.launch.job_secret import spark_secret
+from yarnflow.spark.launch.jvm import GatewayJvm
+from yarnflow.spark.launch.session import DriverSession, SessionSettings, open_session
+from yarnflow.spark.run.graph_program import GraphProgram
+from yarnflow.spark.run.progress import ProgressCollector, listen
+from yarnflow.spark.run.rehearsal import rehearse
+from yarnflow.spark.run.user_errors import map_spark_error
+from yarnflow.spark.script.program import ScriptProgram
+
+logger = logging.getLogger(__name__)
+
+#: Spark limits the *address space* of a Python worker; libraries alone take half of this
+_SMALLEST_WORKER_LIMIT_MIB: Final = 1024
+_DRAIN_TIMEOUT_MS: Final = 5000
+_SHUFFLE_PARTITIONS: Final = "spark.sql.shuffle.partitions"
+
+
+def session_settings(
+    configuration: Configuration, assignment: DriverAssignment, host: str, auth_secret: str, scratch: Path
+) -> SessionSettings:
+    """What the job's options mean for its session, whose temporary files are in ``scratch``."""
+    get = configuration.get
+    memory = task_manager_memory_of(configuration)
+    slots = get(cluster_options.TASKMANAGER_SLOTS)
+    limited = memory.python_mib // slots >= _SMALLEST_WORKER_LIMIT_MIB
+    options = configuration.spark_options()
+    if memory.offheap_mib:
+        options = {
+            "spark.memory.offHeap.enabled": "true",
+            "spark.memory.offHeap.size": f"{memory.offheap_mib}m",
+            **options,
+        }
+    return SessionSettings(
+        app_name=assignment.job_name or get(job_options.PIPELINE_NAME) or f"job {assignment.job_id}",
+        host=host,
+        auth_secret=auth_secret,
+        parallelism=get(job_options.PARALLELISM_DEFAULT),
+        python_memory_mib=memory.python_mib if limited else 0,
+        executor_heap_mib=memory.executor_heap_mib,
+        state_backend=get(job_options.STATE_BACKEND),
+        state_changelog=get(job_options.STATE_CHANGELOG),
+        python_executable=get(python_options.PYTHON_EXECUTABLE),
+        # in a container of YARN Spark takes the container's directories, and warns when others are named
+        local_dir="" if os.environ.get("CONTAINER_ID") else str(scratch),
+        user_options=options,
+    )
+
+
+class SparkBackend:
+    """:class:`yarnflow.runtime.driver.services.DriverBackend` over one gateway JVM.
+
+    Parameters
+    ----------
+    jvm : GatewayJvm
+        Launched already.
+    configuration : Configuration
+        The cluster's; the assignment's options go over it.
+    host : str
+        Address executors reach this driver at.
+    cluster_secret : bytes
+    milestones : Milestones
+    scratch : Path
+        For Spark's temporary files.
+    """
+
+    def __init__(
+        self,
+        jvm: GatewayJvm,
+        configuration: Configuration,
+        host: str,
+        cluster_secret: bytes,
+        milestones: Milestones,
+        scratch: Path,
+    ) -> None:
+        self._jvm = jvm
+        self._configuration = configuration
+        self._host = host
+        self._cluster_secret = cluster_secret
+        self._milestones = milestones
+        self._scratch = scratch
+        self._session: DriverSession | None = None
+        self._listener: Callable[[], None] | None = None
+        self._progress = ProgressCollector(on_change=self._progressed)
+        self._closed = threading.Event()
+
+    def open(self, assignment: DriverAssignment) -> Attachment:
+        """Bring the SparkContext up; see :class:`~yarnflow.runtime.driver.services.DriverBackend`."""
+        self._configuration = self._configuration.with_values(assignment.configuration, "job")
+        secret = spark_secret(self._cluster_secret, assignment.job_id)
+        Path(assignment.work_dir).mkdir(mode=0o700, parents=True, exist_ok=True)
+        settings = session_settings(self._configuration, assignment, self._host, secret, self._scratch)
+        try:
+            gateway = self._jvm.connect()
+            self._milestones.reached("JVM_UP")
+            self._session = open_session(gateway, settings)
+            attachment = self._session.attachment()
+        except Exception as error:
+            raise _mapped(error) from error
+        return Attachment(
+            driver_url=attachment.driver_url,
+            app_id=attachment.app_id,
+            java_options=attachment.java_options,
+            environment=attachment.environment,
+        )
+
+    def complete(self) -> None:
+        """Make what queries need beyond what executors need."""
+        try:
+            listen(self._open_session().spark, self._progress)
+        except Exception as error:
+            raise _mapped(error) from error
+
+    def executor_ids(self) -> tuple[str, ...]:
+        """Executors registered now."""
+        if self._session is None or self._closed.is_set() or not self._jvm.alive:
+            return ()
+        try:
+            return self._session.executor_ids()
+        except Exception as error:
+            logger.info("Executors could not be asked for: %s", type(error).__name__)
+            return ()
+
+    def restore(self, assignment: DriverAssignment, deployment: DriverDeployment) -> bool:
+        """Put the state of a savepoint or checkpoint where the job has none of its own yet."""
+        if deployment.restore is None:
+            return False
+        session = self._open_session()
+        shape = shape_of(job_graph_from_json(deployment.submission.job_graph_json))
+        try:
+            restored = restore_state(session.spark, deployment.restore, assignment.checkpoint_dir, shape)
+        except Exception as error:
+            raise _mapped(error) from error
+        return restored is not None
+
+    def rehearse(self, assignment: DriverAssignment, wanted: Callable[[], bool]) -> None:
+        """Warm session and executors up; see :class:`~yarnflow.runtime.driver.services.DriverBackend`."""
+        try:
+            rehearse(
+                self._open_session().spark,
+                assignment.checkpoint_dir,
+                assignment.driver_id,
+                max(self._configuration.get(job_options.PARALLELISM_DEFAULT), 1),
+                wanted,
+            )
+        except Exception as error:
+            logger.warning("The rehearsal failed: %s", map_spark_error(error))
+
+    def program(
+        self, assignment: DriverAssignment, deployment: DriverDeployment, fence: Callable[[], None]
+    ) -> RunningProgram:
+        """Translate the deployment's graph, or make ready its script."""
+        session = self._open_session()
+        submission = deployment.submission
+        graph = job_graph_from_json(submission.job_graph_json)
+        configuration = self._configuration.with_values(submission.configuration, "job")
+        job = JobIdentity(submission.job_id, submission.name, submission.job_key)
+        try:
+            if not configuration.get_raw(_SHUFFLE_PARTITIONS):
+                session.spark.conf.set(_SHUFFLE_PARTITIONS, str(_widest(graph)))
+            self._progress.forget_failures()
+            program: RunningProgram
+            if submission.kind is ProgramKind.SCRIPT:
+                self._progress.use_output_rows(None)
+                script = ScriptProgram(
+                    session.spark,
+                    submission.files,
+                    submission.script_argv,
+                    Path(assignment.work_dir),
+                    assignment.checkpoint_dir,
+                    self._progress,
+                    job=job,
+                    fence=fence,
+                )
+                self._progress.use_directories(script.query_directory)
+                program = script
+            else:
+                graph_program = GraphProgram(
+                    session.spark, graph, configuration, assignment.checkpoint_dir, job=job, fence=fence
+                )
+                self._progress.use_output_rows(graph_program.output_rows)
+                self._progress.use_directories(graph_program.query_directory)
+                program = graph_program
+        except Exception as error:
+            raise _mapped(error) from error
+        return _Watched(program, session, self._jvm)
+
+    def progress(self) -> tuple[QueryProgress, ...]:
+        """What the queries last said."""
+        return self._progress.snapshot()
+
+    def on_progress(self, listener: Callable[[], None]) -> None:
+        """Call ``listener`` after each batch."""
+        self._listener = listener
+
+    def usable(self) -> bool:
+        """JVM and SparkContext are there."""
+        return self._session is not None and self._jvm.alive and not self._session.stopped
+
+    def close(self) -> None:
+        """Stop session and JVM."""
+        if self._closed.is_set():
+            return
+        self._closed.set()
+        if self._session is not None and self._jvm.alive:
+            self._session.stop()
+        self._jvm.stop()
+
+    def _open_session(self) -> DriverSession:
+        if self._session is None:
+            raise DriverLost("the driver's session is not up")
+        return self._session
+
+    def _progressed(self) -> None:
+        if self._listener is not None:
+            self._listener()
+
+
+class _Watched:
+    """A program whose errors are ours and whose last progress has arrived when it ends."""
+
+    def __init__(self, program: RunningProgram, session: DriverSession, jvm: GatewayJvm) -> None:
+        self._program = program
+        self._session = session
+        self._jvm = jvm
+
+    @property
+    def compiles_on_executors(self) -> bool:
+        return self._program.compiles_on_executors
+
+    def prepare(self) -> None:
+        try:
+            self._program.prepare()
+        except Exception as error:
+            raise self._mapped(error) from error
+
+    def start(self) -> None:
+        try:
+            self._program.start()
+        except Exception as error:
+            raise self._mapped(error) from error
+
+    def await_end(self) -> None:
+        try:
+            self._program.await_end()
+        except Exception as error:
+            raise self._mapped(error) from error
+        finally:
+            self._session.drain_events(_DRAIN_TIMEOUT_MS)
+
+    def stop(self) -> None:
+        self._program.stop()
+
+    def take_checkpoint(self, order: CheckpointOrder) -> CheckpointOutcome:
+        try:
+            return self._program.take_checkpoint(order)
+        except Exception as error:
+            raise self._mapped(error) from error
+
+    def _mapped(self, error: Exception) -> YarnflowError:
+        if not self._jvm.alive:
+            # whatever py4j makes of it
+            return DriverLost("the driver's JVM ended; see the driver's log")
+        return _mapped(error)
+
+
+def _widest(graph: JobGraph) -> int:
+    return max((vertex.parallelism for vertex in graph.vertices), default=1)
+
+
+def _mapped(error: Exception) -> YarnflowError:
+    if not isinstance(error, YarnflowError):
+        logger.error("Spark failed", exc_info=error)
+    return map_spark_error(error)

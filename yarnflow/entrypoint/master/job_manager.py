@@ -1,0 +1,487 @@
+"""One master of a cluster: a candidate, and the leader once it is granted that.
+
+With high availability it is a candidate first, and answers who leads; once it is granted the
+leadership it takes over the jobs there are (:mod:`yarnflow.entrypoint.master.leader`).  When the
+leadership is revoked the process ends, so that nothing half of it stays; its supervisor starts it
+again.  Without, it leads from the beginning.
+
+Flink counterparts: ``ClusterEntrypoint``, ``DefaultDispatcherRunner``.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import secrets
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final, TypeVar
+
+from yarnflow import __version__
+from yarnflow.config.configuration import Configuration
+from yarnflow.config.options import cluster as cluster_options
+from yarnflow.config.options import ha as ha_options
+from yarnflow.core.cluster_result import ClusterResult
+from yarnflow.core.ha.ports import MasterInfo
+from yarnflow.core.ids import DriverId
+from yarnflow.core.messages import Fence, JobSubmission, LeaderInfo
+from yarnflow.core.ports import DriverLauncher, ResourceProvider
+from yarnflow.core.states import JobStatus
+from yarnflow.core.yarn import DeploymentMode
+from yarnflow.entrypoint.ha_services import HaServices
+from yarnflow.entrypoint.master.cluster_ending import ClusterEnding
+from yarnflow.entrypoint.master.fault_injection import MasterVictim
+from yarnflow.entrypoint.master.leader import Leader, MasterParts
+from yarnflow.entrypoint.master.lifetime import Lifetime
+from yarnflow.entrypoint.master.master_count import keep_masters
+from yarnflow.entrypoint.master.standby import NOBODY, Standby
+from yarnflow.errors import LeadershipLost, YarnflowError
+from yarnflow.process.channel import MasterRole
+from yarnflow.process.clock import SystemClock
+from yarnflow.process.dirs import write_json
+from yarnflow.process.supervisor_link import JobStatusReporter, MasterReporter
+from yarnflow.rest.routes import Answer, Routes
+from yarnflow.rest.server import WebServer
+from yarnflow.rpc.gateways import ThriftGatewayFactory
+from yarnflow.rpc.listen import bind_host
+from yarnflow.rpc.server import RpcServer
+from yarnflow.runtime.mailbox import Effects
+from yarnflow.runtime.resourcemanager.resource_manager import ResourceManager
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+_NO_WEB_PAGE: Final = -1
+#: before something is tried again that ZooKeeper or the file system did not do
+_RETRY_S: Final = 0.5
+_APPLICATION: Final = re.compile(r"(?:application|container(?:_e\d+)?)_(\d+_\d+)(?![^_/])")
+
+
+class JobManager:
+    """One master: a candidate, and the leader once it is granted that.
+
+    Parameters
+    ----------
+    configuration : Configuration
+        The cluster's.
+    cluster_dir : Path
+        Where its address is published and jobs get their directories.
+    secret : bytes
+        The cluster secret.
+    launcher, provider
+        The supervisor's services.
+    ha : HaServices
+        Who leads, and what is kept.
+    job_status : JobStatusReporter, optional
+        Told of each new status of a job.
+    masters : MasterReporter, optional
+        Told of this master's role.
+    mode : DeploymentMode, optional
+        What the cluster lives for; None = until it is told to end.
+    max_jobs : int
+        Drivers there is memory for; 0 = no limit.
+    workers_expected : int
+        TaskManagers that come without being asked for.
+    container_id : str
+        YARN's name of the container it runs in.
+    """
+
+    def __init__(
+        self,
+        configuration: Configuration,
+        cluster_dir: Path,
+        secret: bytes,
+        launcher: DriverLauncher,
+        provider: ResourceProvider,
+        ha: HaServices,
+        *,
+        job_status: JobStatusReporter | None = None,
+        masters: MasterReporter | None = None,
+        mode: DeploymentMode | None = None,
+        max_jobs: int = 0,
+        workers_expected: int = 0,
+        container_id: str = "",
+    ) -> None:
+        self._configuration = configuration
+        self._cluster_dir = cluster_dir
+        self._ha = ha
+        self._ending = ClusterEnding(cluster_dir, ha.election, ha.cluster_end)
+        self._masters = masters
+        self._application = application_number(container_id)
+        self.ended = threading.Event()
+        self._work_done = False
+        self._failure: BaseException | None = None
+        self._clock = clock = SystemClock()
+        self._fence = NOBODY
+        #: set once it leads and can be called
+        self._leader: Leader | None = None
+        self._known_leader: LeaderInfo | None = None
+        #: addresses of the other masters, the oldest first
+        self._standbys: tuple[str, ...] = ()
+        self._suspended = False
+        self._role_lock = threading.Lock()
+        self._program_end: tuple[int, str] | None = None
+        self._drivers_left: list[DriverId] = []
+        self._submission: JobSubmission | None = None
+        timeout_ms = configuration.get(cluster_options.RPC_ASK_TIMEOUT_MS)
+        max_frame_bytes = configuration.get(cluster_options.RPC_FRAME_SIZE_BYTES)
+        gateways = ThriftGatewayFactory(secret, "jobmanager", timeout_ms, max_frame_bytes)
+        gateways.fence = lambda: self._fence
+        self._effects = Effects()
+        self._parts = MasterParts(
+            configuration,
+            cluster_dir,
+            clock,
+            self._effects,
+            gateways,
+            launcher,
+            provider,
+            ha.stores(lambda: self._fence),
+            job_status=job_status,
+            mode=mode,
+            max_jobs=max_jobs,
+            workers_expected=workers_expected,
+            own_worker=lambda worker_id: application_number(worker_id) in ("", self._application),
+            victim=MasterVictim(configuration, cluster_dir, ha.election),
+            standbys=lambda: self._standbys,
+            still_leads=self._still_leads,
+        )
+        self._standby = Standby(lambda: self._known_leader, launcher, cluster_dir)
+        self._bind_host = bind_host(
+            configuration.get(cluster_options.JOBMANAGER_BIND_HOST),
+            configuration.get(cluster_options.JOBMANAGER_RPC_ADDRESS),
+        )
+        self._server = RpcServer(
+            host=self._bind_host,
+            port_range=configuration.get(cluster_options.JOBMANAGER_RPC_PORT),
+            services=self._standby.services(),
+            secret=secret,
+            fence=self._served_fence,
+            on_disconnect=self._connection_closed,
+            max_frame_bytes=max_frame_bytes,
+        )
+        self._web: WebServer | None = None
+        if ha.election is None:
+            self._fence = Fence(leader_id=secrets.token_hex(16), epoch=1)
+            leader = self._leader = self._new_leader()
+            self._server.serve(leader.services())
+            self._routes: Routes | None = Routes(leader, clock)
+        else:
+            self._routes = None
+
+    @property
+    def resource_manager(self) -> ResourceManager:
+        """Of this leadership."""
+        assert self._leader is not None
+        return self._leader.resource_manager
+
+    @property
+    def lifetime(self) -> Lifetime | None:
+        """Of this leadership."""
+        return None if self._leader is None else self._leader.lifetime
+
+    def leader_info(self) -> LeaderInfo:
+        """Address and fence of this master."""
+        return LeaderInfo(
+            fence=self._fence,
+            address=self._address,
+            version=__version__,
+            cluster_id=self._configuration.get(cluster_options.CLUSTER_ID),
+            web_address=self._web_address,
+        )
+
+    @property
+    def _host(self) -> str:
+        return self._configuration.get(cluster_options.JOBMANAGER_RPC_ADDRESS)
+
+    @property
+    def _address(self) -> str:
+        return f"{self._host}:{self._server.port}"
+
+    @property
+    def _web_address(self) -> str:
+        return "" if self._web is None else f"http://{self._host}:{self._web.port}"
+
+    # --- from the supervisor ---
+
+    def program_ended(self, exit_status: int, output_tail: str) -> None:
+        """The user's program beside this JobManager has ended; any thread."""
+        self._program_end = (exit_status, output_tail)
+        lifetime = self.lifetime
+        if lifetime is not None:
+            lifetime.program_ended(exit_status, output_tail)
+
+    def running_drivers(self, driver_ids: Sequence[DriverId]) -> None:
+        """Drivers an earlier JobManager process of this supervisor asked for; any thread."""
+        self._drivers_left = list(driver_ids)
+
+    def run(self, submission: JobSubmission | None = None) -> None:
+        """Serve until the cluster is shut down, or has done what it lives for.
+
+        Parameters
+        ----------
+        submission : JobSubmission, optional
+            The one job the cluster lives for; whoever leads first submits it.
+
+        Raises
+        ------
+        YarnflowError
+            No port is free, or an endpoint broke.
+        """
+        self._submission = submission
+        if self._leader is not None:
+            self._leader.start()
+            # nothing is there to take over, but ends of drivers are to be heard of
+            self._leader.recover()
+        self._server.start()
+        if self._leader is not None:
+            self._begin(self._leader)  # first of all: its driver takes longest
+        self._web = self._start_web_page()
+        self._publish_address()
+        if self._ha.election is not None:
+            self._stand_for_election()
+        self.ended.wait()
+        if self._work_done:
+            self._finish()
+        if self._leader is not None:
+            self._leader.stop()
+        self._ha.close()
+        self._server.stop()
+        if self._web is not None:
+            self._web.stop()
+        self._effects.close()
+        if self._failure is not None:
+            raise self._failure
+
+    # --- candidacy; the contender's methods come from the election's thread ---
+
+    def _stand_for_election(self) -> None:
+        election, retrieval, cluster_end = self._ha.election, self._ha.retrieval, self._ha.cluster_end
+        assert election is not None and retrieval is not None and cluster_end is not None
+        self._parts.stores.leases.on_revoked(lambda driver_id: self._parts.launcher.kill(driver_id))
+        retrieval.on_leader(self._leader_known)
+        election.on_masters(self._masters_changed)
+        cluster_end.on_ended(self._cluster_ended)
+        me = MasterInfo(
+            master_id=secrets.token_hex(8),
+            address=self._address,
+            host=self._host,
+            pid=os.getpid(),
+            application_id=f"application_{self._application}" if self._application else "",
+            web_address=self._web_address,
+        )
+        self._report_role()
+        election.start(self, me)
+
+    def granted(self, fence: Fence) -> None:
+        """It leads from now on; what there is to take over takes its time."""
+        threading.Thread(target=self._lead, args=(fence,), name="lead", daemon=True).start()
+
+    def suspended(self) -> None:
+        """The connection to ZooKeeper is lost: decide nothing."""
+        logger.warning("The connection to ZooKeeper is lost; nothing is decided until it is back.")
+        with self._role_lock:
+            self._suspended = True
+            if self._leader is not None:
+                self._leader.suspended()
+
+    def resumed(self) -> None:
+        """The connection is back in time."""
+        logger.info("The connection to ZooKeeper is back.")
+        with self._role_lock:
+            self._suspended = False
+            if self._leader is not None:
+                self._leader.resumed()
+
+    def revoked(self) -> None:
+        """Another master may lead: end at once, with all there is of this leadership."""
+        error = LeadershipLost("this master does not lead any more; it is started again as a standby")
+        if self.ended.is_set():
+            return
+        logger.error("%s", error)
+        print(f"error: {error}", file=sys.stderr, flush=True)
+        logging.shutdown()
+        exit_process(error.exit_code)
+
+    def _still_leads(self, fence: Fence) -> bool:
+        """After a pause: ask ZooKeeper, which tells of the loss of the lead only when it is heard again."""
+        election = self._ha.election
+        if election is None:
+            return True
+        try:
+            self._until_done(lambda: election.confirm(fence))
+        except LeadershipLost:
+            self.revoked()
+        except YarnflowError as error:
+            self._fatal(error)
+        else:
+            return True
+        return False
+
+    def _lead(self, fence: Fence) -> None:
+        try:
+            self._fence = fence
+            leader = self._new_leader()
+            leader.start()
+            self._until_done(lambda: leader.recover(self._drivers_left))
+            self._server.serve(leader.services())
+            self._routes = Routes(leader, self._clock)
+            with self._role_lock:
+                self._leader = leader
+                if self._suspended:
+                    leader.suspended()
+            election = self._ha.election
+            assert election is not None
+            self._until_done(lambda: election.publish(self.leader_info()))
+            logger.info("This master leads now (epoch %d).", fence.epoch)
+            self._publish_address()
+            self._report_role()
+            self._begin(leader)
+            self._keep_masters()
+        except BaseException as error:  # noqa: B902 - a thread's end must not be silent
+            self._fatal(error)
+
+    def _until_done(self, action: Callable[[], T]) -> T:
+        """Try again what may work later; this process ends when it loses the lead meanwhile."""
+        while True:
+            try:
+                return action()
+            except LeadershipLost:
+                raise
+            except YarnflowError as error:
+                if not error.retryable or self.ended.is_set():
+                    raise
+                logger.warning("%s; trying again", error)
+                time.sleep(_RETRY_S)
+
+    def _begin(self, leader: Leader) -> None:
+        lifetime = leader.lifetime
+        if lifetime is None:
+            return
+        lifetime.begin(self._submission, self.ended)
+        if self._program_end is not None:
+            lifetime.program_ended(*self._program_end)
+
+    def _keep_masters(self) -> None:
+        election, reporter = self._ha.election, self._masters
+        if self._parts.mode is None or election is None or reporter is None:
+            return
+        keep_masters(
+            self._configuration.get(ha_options.JOBMANAGERS),
+            lambda: len(election.masters()),
+            reporter.start_master,
+            self._clock,
+            self.ended,
+        )
+
+    def _new_leader(self) -> Leader:
+        return Leader(self._parts, self._fence, self.leader_info, self._done, self._fatal)
+
+    def _masters_changed(self, masters: Sequence[MasterInfo]) -> None:
+        self._standbys = tuple(master.address for master in masters if master.address != self._address)
+
+    def _leader_known(self, leader: LeaderInfo | None) -> None:
+        self._known_leader = leader
+
+    def _served_fence(self) -> Fence:
+        return self._standby.fence() if self._leader is None else self._fence
+
+    def _connection_closed(self, identity: str) -> None:
+        if self._leader is not None:
+            self._leader.resource_manager.connection_closed(identity)
+
+    # --- what others see ---
+
+    def answer(self, method: str, target: str) -> Answer:
+        """A request to the web page."""
+        routes = self._routes
+        return self._standby.answer(method, target) if routes is None else routes.answer(method, target)
+
+    def _start_web_page(self) -> WebServer | None:
+        port = self._configuration.get(cluster_options.REST_PORT)
+        if port == _NO_WEB_PAGE:
+            return None
+        host = self._configuration.get(cluster_options.REST_BIND_ADDRESS) or self._bind_host
+        web = WebServer(host, port, self)
+        web.start()
+        return web
+
+    def _publish_address(self) -> None:
+        write_json(
+            self._cluster_dir / "jobmanager.json",
+            {
+                "address": self._address,
+                "leader_id": self._fence.leader_id,
+                "epoch": self._fence.epoch,
+                "pid": os.getpid(),
+                "web_address": self._web_address,
+            },
+        )
+        logger.info("JobManager %s serves at %s.", self._fence.leader_id or "(standby)", self._address)
+        if self._web_address:
+            logger.info("Web page at %s.", self._web_address)
+
+    def _report_role(self) -> None:
+        if self._masters is not None:
+            self._masters.role(
+                MasterRole(
+                    self._leader is not None,
+                    self._address,
+                    self._web_address,
+                    self._fence.leader_id,
+                    self._fence.epoch,
+                )
+            )
+
+    # --- the end ---
+
+    def _finish(self) -> None:
+        """The work is done: tell the other masters and whoever waits for the result."""
+        lifetime = self.lifetime
+        if lifetime is not None or self._ha.cluster_end is not None:
+            result = ClusterResult(JobStatus.FINISHED) if lifetime is None else lifetime.end()
+            self._ending.declare(result, forget=self._parts.mode is None)
+
+    def _cluster_ended(self, result: ClusterResult) -> None:
+        """The leader says that all is done."""
+        if self._work_done or self.ended.is_set():
+            return
+        # not in the thread of listeners, which tells of the other masters
+        threading.Thread(target=self._end_as, args=(result,), name="end", daemon=True).start()
+
+    def _end_as(self, result: ClusterResult) -> None:
+        try:
+            if self._parts.mode is None:  # a name that is used again and again
+                self._ending.clear_leftover()
+            self._ending.write(result)
+            self.ended.set()
+        except YarnflowError as error:
+            self._fatal(error)
+
+    def _done(self) -> None:
+        self._work_done = True
+        self.ended.set()
+
+    def _fatal(self, error: BaseException) -> None:
+        """An endpoint is in an unknown state: end the process rather than guess."""
+        self._failure = error
+        self.ended.set()
+
+
+def exit_process(status: int) -> None:
+    """End now, without waiting for any thread; replaced in tests."""
+    os._exit(status)
+
+
+def application_number(name: str) -> str:
+    """``<cluster time stamp>_<number>`` of the application a container or worker on YARN belongs to.
+
+    Empty for any other name.
+    """
+    found = _APPLICATION.match(name)
+    return found[1] if found else ""

@@ -1,0 +1,312 @@
+"""The parts of a JobManager that leads, wired: Dispatcher, ResourceManager, JobMasters.
+
+Made when the leadership is granted and never used again when it is lost: the process ends then.
+Flink counterparts: ``SessionDispatcherLeaderProcess``, ``DefaultDispatcherResourceManagerComponent``.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import secrets
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from yarnflow.config.configuration import Configuration
+from yarnflow.config.options import cluster as cluster_options
+from yarnflow.config.options import ha as ha_options
+from yarnflow.config.options import yarn as yarn_options
+from yarnflow.core.checkpoint.messages import JobCheckpoints
+from yarnflow.core.cluster_result import job_diagnostics
+from yarnflow.core.ha.ports import JobStores
+from yarnflow.core.ids import DriverId, JobId
+from yarnflow.core.messages import ClusterOverview, Fence, JobDetails, LeaderInfo
+from yarnflow.core.ports import Clock, DriverLauncher, GatewayFactory, ResourceProvider
+from yarnflow.core.resources.provider import TaskManagerInfo
+from yarnflow.core.yarn import DeploymentMode
+from yarnflow.entrypoint.master.fault_injection import FaultInjector, MasterVictim
+from yarnflow.entrypoint.master.lifetime import Lifetime
+from yarnflow.process.supervisor_link import JobStatusReporter
+from yarnflow.rpc.gateways import dispatcher_service, job_master_service, resource_manager_service
+from yarnflow.rpc.methods import Service
+from yarnflow.runtime.dispatcher.dispatcher import Dispatcher
+from yarnflow.runtime.dispatcher.job_archive import JobArchive
+from yarnflow.runtime.dispatcher.job_board import JobBoard
+from yarnflow.runtime.dispatcher.job_factory import JobMasterFactory
+from yarnflow.runtime.jobmaster.hot_spare_launcher import UnderstudyLauncher
+from yarnflow.runtime.leader_clock import Doubt, LeadClock
+from yarnflow.runtime.mailbox import Effects, Mailbox
+from yarnflow.runtime.resourcemanager.resource_manager import ResourceManager, ResourceManagerSettings
+
+logger = logging.getLogger(__name__)
+
+#: versions of job snapshots begin with the epoch, so that they rise over all leaders
+_EPOCH_SHIFT: Final = 32
+#: TaskManagers follow a new leader within this time; those that have not are taken for gone
+_TAKEOVER_GRACE_MS: Final = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class MasterParts:
+    """What a master process has, whether it leads or not."""
+
+    configuration: Configuration
+    cluster_dir: Path
+    clock: Clock
+    effects: Effects
+    gateways: GatewayFactory
+    launcher: DriverLauncher
+    provider: ResourceProvider
+    stores: JobStores
+    #: told of each new status of a job
+    job_status: JobStatusReporter | None = None
+    #: what the cluster lives for; None = until it is told to end
+    mode: DeploymentMode | None = None
+    #: drivers there is memory for; 0 = no limit
+    max_jobs: int = 0
+    #: TaskManagers that come without being asked for
+    workers_expected: int = 0
+    #: whether a worker is one of this master's own provider
+    own_worker: Callable[[str], bool] = lambda _worker_id: True
+    #: what drills may break of this master; None = there are no drills
+    victim: MasterVictim | None = None
+    #: addresses of the other masters, the one that leads next first
+    standbys: Callable[[], Sequence[str]] = tuple
+    #: asks until there is an answer whether this process still leads under a fence; blocks
+    still_leads: Callable[[Fence], bool] = lambda _fence: True
+
+
+class Leader:
+    """One leadership of this process.
+
+    Parameters
+    ----------
+    parts : MasterParts
+    fence : Fence
+        Of this leadership.
+    leader_info : callable
+        Address and fence of this master.
+    on_done : callable
+        The work is done.
+    on_fatal : callable
+        An endpoint is in an unknown state.
+    """
+
+    def __init__(
+        self,
+        parts: MasterParts,
+        fence: Fence,
+        leader_info: Callable[[], LeaderInfo],
+        on_done: Callable[[], None],
+        on_fatal: Callable[[BaseException], None],
+    ) -> None:
+        configuration, clock = parts.configuration, parts.clock
+        self._time = LeadClock(clock)
+        #: guards that doubts and what is told of them go together
+        self._doubting = threading.Lock()
+        new_mailbox = partial(Mailbox, clock=self._time, on_fatal=on_fatal, may_run=self._time.is_certain)
+        timeout_ms = configuration.get(cluster_options.RPC_ASK_TIMEOUT_MS)
+        self.fence: Final = fence
+        self._parts = parts
+        self._dispatcher_mailbox = new_mailbox("dispatcher")
+        self._resource_mailbox = new_mailbox("resource-manager")
+        self.board = JobBoard(
+            clock,
+            configuration.get(cluster_options.JOBSTORE_MAX_CAPACITY),
+            None if parts.job_status is None else partial(report_status, parts.job_status),
+            # nobody else could run a job again
+            self._keep_end if parts.stores.highly_available else None,
+            (fence.epoch - 1) << _EPOCH_SHIFT,
+        )
+        self.resource_manager = ResourceManager(
+            resource_manager_settings(configuration, parts.workers_expected, fence.epoch > 1),
+            self._time,
+            self._resource_mailbox,
+            parts.effects,
+            parts.gateways,
+            parts.provider,
+            leader_info,
+            lambda: secrets.token_hex(16),
+            lambda: self.dispatcher,
+            parts.own_worker,
+        )
+        jobs = JobMasterFactory(
+            configuration,
+            parts.cluster_dir,
+            self._time,
+            parts.effects,
+            parts.gateways,
+            parts.launcher,
+            self.resource_manager,
+            self.board,
+            leader_info,
+            new_id=lambda: secrets.token_hex(16),
+            jitter=lambda: random.uniform(-1.0, 1.0),
+            new_mailbox=new_mailbox,
+            stores=parts.stores,
+            understudy_launcher=UnderstudyLauncher(
+                parts.launcher,
+                parts.gateways,
+                parts.standbys,
+                # elsewhere masters are somebody else's business
+                parts.mode is not None
+                and parts.stores.highly_available
+                and configuration.get(ha_options.JOBMANAGERS) > 1,
+                clock,
+            ),
+        )
+        faults = parts.victim and FaultInjector(
+            clock,
+            parts.gateways,
+            parts.victim,
+            self.board.get,
+            lambda job_id: self.dispatcher.driver_of(job_id),
+            lambda: [info.registration for info in self.resource_manager.task_managers()],
+        )
+        self.dispatcher = Dispatcher(
+            self._dispatcher_mailbox,
+            self.board,
+            jobs.create,
+            leader_info,
+            self.resource_manager,
+            on_done,
+            timeout_ms,
+            JobArchive(parts.stores),
+            parts.effects,
+            parts.max_jobs,
+            faults.inject if faults else None,
+        )
+        self._jobs = jobs
+        self.lifetime = (
+            None if parts.mode is None else Lifetime(parts.mode, clock, self.dispatcher, self.board)
+        )
+
+    def services(self) -> Mapping[str, Service]:
+        """What the RPC server answers while this master leads."""
+        return {
+            "Dispatcher": dispatcher_service(self.dispatcher),
+            "ResourceManager": resource_manager_service(self.resource_manager),
+            "JobMaster": job_master_service(self.dispatcher),
+        }
+
+    def start(self) -> None:
+        """Start the threads; nobody can call this leader yet."""
+        self._time.watch(self._after_pause)
+        self._dispatcher_mailbox.start()
+        self._resource_mailbox.start()
+        self.resource_manager.start()
+
+    def recover(self, drivers_left: Sequence[DriverId] = ()) -> None:
+        """Take over the jobs there are; blocks.
+
+        Parameters
+        ----------
+        drivers_left : sequence of DriverId
+            Drivers of this machine's supervisor that an earlier process asked for.  Those that do
+            not hold a job's lease are nobody's: they are ended, as they take the place of others.
+
+        Raises
+        ------
+        YarnflowError
+            The stores cannot be read.
+        """
+        stores = self._parts.stores
+        if drivers_left:
+            holders = [stores.leases.holder(job_id) for job_id in stores.job_graphs.job_ids()]
+            held = {holder.driver_id for holder in holders if holder is not None}
+            for driver_id in drivers_left:
+                if driver_id not in held:
+                    self._parts.launcher.kill(driver_id)
+        self.dispatcher.recover()
+        # ends that came before are heard of now, by jobs that know their driver
+        self._parts.launcher.on_exit(self._jobs.driver_exited)
+
+    def stop(self) -> None:
+        """Do nothing more; drivers and TaskManagers are not touched."""
+        self.dispatcher.stop()
+        self._time.end()
+
+    def suspended(self) -> None:
+        """The connection to ZooKeeper is lost: decide nothing."""
+        self._doubt(Doubt.CONNECTION)
+
+    def resumed(self) -> None:
+        """The connection is back in time."""
+        self._settle(Doubt.CONNECTION)
+
+    def _after_pause(self) -> None:
+        logger.warning("This process did not run for a while; nothing is decided before it is sure to lead.")
+        self._doubt(Doubt.PAUSE)
+        if self._parts.still_leads(self.fence):
+            self._settle(Doubt.PAUSE)
+
+    def _doubt(self, doubt: Doubt) -> None:
+        with self._doubting:
+            self._time.doubt(doubt)
+            self.dispatcher.suspended()
+
+    def _settle(self, doubt: Doubt) -> None:
+        with self._doubting:
+            if self._time.doubts() == {doubt}:
+                # what was said meanwhile comes before this, and this before any timer
+                self.resource_manager.resumed()
+                self.dispatcher.resumed()
+            self._time.settle(doubt)
+
+    def _keep_end(self, details: JobDetails, shown: Callable[[], None]) -> None:
+        self.dispatcher.keep_end(details, shown)
+
+    # --- what the web page shows ---
+
+    def cluster_overview(self) -> ClusterOverview:
+        """Counts of TaskManagers, slots and jobs."""
+        return self.dispatcher.cluster_overview()
+
+    def jobs(self) -> Sequence[JobDetails]:
+        """All jobs, oldest first."""
+        return self.board.all()
+
+    def job_details(self, job_id: JobId) -> JobDetails:
+        """Latest snapshot of one job."""
+        return self.board.get(job_id)
+
+    def job_checkpoints(self, job_id: JobId) -> JobCheckpoints:
+        """Checkpoints of one job."""
+        return self.dispatcher.job_checkpoints(job_id)
+
+    def task_managers(self) -> Sequence[TaskManagerInfo]:
+        """The registered TaskManagers."""
+        return self.resource_manager.task_managers()
+
+
+def resource_manager_settings(
+    configuration: Configuration, workers_expected: int, takes_over: bool
+) -> ResourceManagerSettings:
+    """The options of the ResourceManager."""
+    get = configuration.get
+    return ResourceManagerSettings(
+        heartbeat_timeout_ms=get(cluster_options.HEARTBEAT_TIMEOUT_MS),
+        rpc_failure_threshold=get(cluster_options.HEARTBEAT_RPC_FAILURE_THRESHOLD),
+        call_timeout_ms=get(cluster_options.RPC_ASK_TIMEOUT_MS),
+        pending_slot_timeout_ms=get(cluster_options.RPC_ASK_TIMEOUT_MS),
+        slots_per_worker=get(cluster_options.TASKMANAGER_SLOTS),
+        redundant_workers=get(yarn_options.REDUNDANT_TASKMANAGERS),
+        idle_timeout_ms=get(yarn_options.TASKMANAGER_IDLE_TIMEOUT_MS),
+        registration_timeout_ms=get(yarn_options.WORKER_REGISTRATION_TIMEOUT_MS),
+        max_start_failures_per_minute=get(yarn_options.START_WORKER_MAX_FAILURE_RATE),
+        start_retry_interval_ms=get(yarn_options.START_WORKER_RETRY_INTERVAL_MS),
+        # those that an earlier leader found are there, or its supervisor has withdrawn the request
+        workers_expected=0 if takes_over else workers_expected,
+        takeover_grace_ms=_TAKEOVER_GRACE_MS if takes_over else 0,
+        adoption_timeout_ms=get(ha_options.ADOPTION_TIMEOUT_MS),
+    )
+
+
+def report_status(reporter: JobStatusReporter, details: JobDetails) -> None:
+    """Tell the supervisor of a job's new status."""
+    overview = details.overview
+    reporter.send(overview.job_id, overview.status, job_diagnostics(details), overview.name)

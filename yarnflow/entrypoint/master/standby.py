@@ -1,0 +1,106 @@
+"""What a master answers while another one leads: who that is.
+
+Its RPC port and its web page are there all the time, so clients may ask any master they know.  The
+leader may have it keep a driver, which then outlives the leader.
+Flink counterpart: the ``LeaderRetriever`` half of ``WebMonitorEndpoint``.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Final, NoReturn
+
+from yarnflow.core.messages import DriverAssignment, Fence, LeaderInfo
+from yarnflow.core.ports import DriverLauncher
+from yarnflow.errors import LeadershipLost, ResourceError
+from yarnflow.rest.routes import Answer, error_answer
+from yarnflow.rpc.methods import DISPATCHER, JOB_MASTER, MASTER, RESOURCE_MANAGER, Service
+from yarnflow.runtime.dispatcher.job_factory import work_dir
+
+logger = logging.getLogger(__name__)
+
+_TEXT: Final = "text/plain; charset=UTF-8"
+NOBODY: Final = Fence("", 0)
+
+
+class Standby:
+    """Serves every call of a JobManager; only two have an answer.
+
+    Parameters
+    ----------
+    known_leader : callable
+        Who leads as far as this process knows; quick.
+    launcher : DriverLauncher
+        This master's own supervisor.
+    cluster_dir : Path
+        Where jobs get their directories on this machine.
+    """
+
+    def __init__(
+        self, known_leader: Callable[[], LeaderInfo | None], launcher: DriverLauncher, cluster_dir: Path
+    ) -> None:
+        self._known_leader = known_leader
+        self._launcher = launcher
+        self._cluster_dir = cluster_dir
+
+    def leader(self) -> LeaderInfo:
+        """The leader of this cluster, which is another process.
+
+        Raises
+        ------
+        LeadershipLost
+            There is none at the moment.
+        """
+        leader = self._known_leader()
+        if leader is None:
+            raise LeadershipLost("this master is a standby and no master leads at the moment; try again")
+        return leader
+
+    def host_driver(self, assignment: DriverAssignment, memory_mib: int) -> None:
+        """Start a driver of the leader's.
+
+        Raises
+        ------
+        LeadershipLost
+            There is no leader.
+        ResourceError
+            The driver that it is the understudy of is here, and would be lost with it.
+        """
+        if self._known_leader() is None:
+            self._refuse()
+        if self._launcher.runs(assignment.understudy_of):
+            raise ResourceError(f"it has driver {assignment.understudy_of} itself")
+        own = replace(assignment, work_dir=str(work_dir(self._cluster_dir, assignment.job_id)))
+        logger.info("Driver %s of job %s is kept here.", assignment.driver_id, assignment.job_id)
+        self._launcher.launch(own, memory_mib)
+
+    def services(self) -> Mapping[str, Service]:
+        """All services of a JobManager."""
+        return {name: Service(name, self) for name in (DISPATCHER, RESOURCE_MANAGER, JOB_MASTER, MASTER)}
+
+    def fence(self) -> Fence:
+        """Calls meant for the leader pass, so that they are told where it is."""
+        leader = self._known_leader()
+        return NOBODY if leader is None else leader.fence
+
+    def answer(self, method: str, target: str) -> Answer:
+        """Send browsers to the leader's web page."""
+        leader = self._known_leader()
+        if leader is None:
+            return error_answer("This master is a standby and no master leads at the moment.", 503)
+        if not leader.web_address:
+            where = leader.address
+            return error_answer(f"This master is a standby; the leader {where} has no web page.", 503)
+        location = leader.web_address.rstrip("/") + "/" + target.lstrip("/")
+        return Answer(307, _TEXT, f"The leader is at {leader.web_address}.\n".encode(), location)
+
+    def __getattr__(self, name: str) -> Callable[..., NoReturn]:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return self._refuse
+
+    def _refuse(self, *_arguments: object) -> NoReturn:
+        raise LeadershipLost(f"this master is a standby; the leader is at {self.leader().address}")

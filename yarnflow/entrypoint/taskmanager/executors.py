@@ -1,0 +1,175 @@
+"""Spark executors as child processes of a TaskManager.
+
+Joins what ``runtime`` wants (:class:`~yarnflow.runtime.taskexecutor.task_executor.ExecutorProcesses`),
+how Spark is started (``spark``) and how processes are (``process``).
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from yarnflow.config.configuration import Configuration
+from yarnflow.config.options import python as python_options
+from yarnflow.core.ids import ExecutorId, JobId
+from yarnflow.core.messages import ExecutorDescriptor
+from yarnflow.core.resources.memory import TaskManagerMemory
+from yarnflow.errors import ResourceError
+from yarnflow.process.spawn import ChildProcess, ProcessSpec, spawn
+from yarnflow.spark.launch.class_data_sharing import Role, installed_flags
+from yarnflow.spark.launch.executor_command import ExecutorCommand, ExecutorSettings, executor_command
+from yarnflow.spark.launch.java import find_java
+from yarnflow.spark.launch.job_secret import spark_secret
+
+_STOP_GRACE_S: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutorPlaces:
+    """Where the executors of one TaskManager keep their files.
+
+    Each gets a working directory of its own, so that files of one job are not in the way of
+    another's, with a link to everything in ``shared``; it goes with the executor.
+    """
+
+    #: directory of the log files, and what their names begin with
+    logs: Path
+    log_prefix: str
+    #: parents of the working directories, one on each disk; the working directory is on the first
+    scratch: tuple[Path, ...]
+    #: what users' code finds in its working directory: name → target
+    shared: dict[str, Path]
+
+    def log_file(self, descriptor: ExecutorDescriptor) -> Path:
+        """Where one executor and its Python workers write."""
+        name = f"executor-{descriptor.executor_id}-{descriptor.job_id[:8]}"
+        return self.logs / f"{self.log_prefix}{name}.log"
+
+    def make(self, descriptor: ExecutorDescriptor) -> tuple[Path, ...]:
+        """The directories of one executor, made.  Raises OSError."""
+        paths = tuple(
+            parent / f"{descriptor.job_id[:8]}-{descriptor.executor_id}" for parent in self.scratch
+        )
+        for path in paths:
+            path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        (paths[0] / "tmp").mkdir(exist_ok=True)
+        for name, target in self.shared.items():
+            link = paths[0] / name
+            if not link.is_symlink():
+                link.symlink_to(target)
+        return paths
+
+
+class SparkExecutorProcesses:
+    """Starts and ends executors; each writes to a log file of its own.
+
+    Parameters
+    ----------
+    configuration : Configuration
+        The cluster's.
+    places : ExecutorPlaces
+    host : str
+        Name under which others reach this machine.
+    memory : TaskManagerMemory
+        How large the executors may be.
+    secret : bytes
+        The cluster's; the jobs' own are derived from it.
+    """
+
+    def __init__(
+        self,
+        configuration: Configuration,
+        places: ExecutorPlaces,
+        host: str,
+        memory: TaskManagerMemory,
+        secret: bytes,
+    ) -> None:
+        self._configuration = configuration
+        self._places = places
+        self._host = host
+        self._memory = memory
+        self._secret = secret
+        self._lock = threading.Lock()
+        self._children: dict[tuple[JobId, ExecutorId], ChildProcess] = {}
+        self._listeners: list[Callable[[JobId, ExecutorId, int, str], None]] = []
+
+    def start(self, descriptor: ExecutorDescriptor) -> int:
+        """Start the executor; returns its pid.
+
+        Raises
+        ------
+        JavaUnavailable, ResourceError
+            There is no usable Java, or the process cannot be started.
+        """
+        try:
+            directories = self._places.make(descriptor)
+            command = self._command(descriptor, directories)
+        except OSError as error:
+            raise ResourceError(
+                f"executor {descriptor.executor_id} of job {descriptor.job_id} cannot be started: {error}; "
+                "free or repair that file system"
+            ) from error
+        child = spawn(
+            ProcessSpec(
+                name=f"executor-{descriptor.executor_id}",
+                command=command.command,
+                log_file=self._places.log_file(descriptor),
+                environment=command.environment,
+                whole_environment=True,
+                cwd=directories[0],
+                directories=directories,
+            )
+        )
+        key = (descriptor.job_id, descriptor.executor_id)
+        with self._lock:
+            self._children[key] = child
+        child.on_exit(lambda status: self._exited(key, child, status))
+        return child.pid
+
+    def stop(self, executor_id: ExecutorId, job_id: JobId) -> None:
+        """TERM, then KILL; returns at once."""
+        with self._lock:
+            child = self._children.get((job_id, executor_id))
+        if child is not None:
+            threading.Thread(target=child.terminate_group, args=(_STOP_GRACE_S,), daemon=True).start()
+
+    def stop_all(self) -> None:
+        """KILL every executor and wait until they are gone."""
+        with self._lock:
+            children = list(self._children.values())
+        for child in children:
+            child.kill_group()
+        for child in children:
+            child.wait(_STOP_GRACE_S)
+
+    def on_exit(self, listener: Callable[[JobId, ExecutorId, int, str], None]) -> None:
+        """Call ``listener(job, executor, exit status, output tail)`` for each end."""
+        self._listeners.append(listener)
+
+    def _exited(self, key: tuple[JobId, ExecutorId], child: ChildProcess, status: int) -> None:
+        with self._lock:
+            self._children.pop(key, None)
+        for listener in self._listeners:
+            listener(*key, status, child.output_tail())
+
+    def _command(self, descriptor: ExecutorDescriptor, directories: tuple[Path, ...]) -> ExecutorCommand:
+        java = find_java()
+        archive: list[str] = []
+        if self._configuration.get(python_options.CLASS_DATA_SHARING) != "off":
+            archive = installed_flags(Role.EXECUTOR, java)
+        settings = ExecutorSettings(
+            java=java,
+            host=self._host,
+            heap_mib=self._memory.executor_heap_mib,
+            metaspace_mib=self._memory.metaspace_mib,
+            class_data_sharing=tuple(archive),
+            local_dirs=tuple(str(path) for path in directories),
+            temporary_dir=str(directories[0] / "tmp"),
+            hadoop_conf_dir=os.environ.get("HADOOP_CONF_DIR", ""),
+            python_executable=self._configuration.get(python_options.PYTHON_EXECUTABLE),
+        )
+        return executor_command(descriptor, settings, spark_secret(self._secret, descriptor.job_id))

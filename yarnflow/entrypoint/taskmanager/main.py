@@ -1,0 +1,361 @@
+"""Composition root of a TaskManager process.
+
+Serves the TaskExecutor, registers with the JobManager and starts Spark executors as its
+children, which end with it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from yarnflow.config.configuration import Configuration
+from yarnflow.config.options import cluster as cluster_options
+from yarnflow.config.options import ha as ha_options
+from yarnflow.config.options import security as security_options
+from yarnflow.core.ha.ports import LeaderRetrieval
+from yarnflow.core.hosts import is_loopback
+from yarnflow.core.ids import TaskManagerId
+from yarnflow.core.messages import Fence, LeaderInfo, TaskManagerRegistration
+from yarnflow.core.ports import JobMasterGateway, ResourceManagerGateway
+from yarnflow.core.resources.memory import task_manager_memory_of
+from yarnflow.entrypoint.ha_services import services_of
+from yarnflow.entrypoint.taskmanager.executors import ExecutorPlaces, SparkExecutorProcesses
+from yarnflow.errors import LeadershipLost, ResourceError, RpcError, TaskManagerDismissed, YarnflowError
+from yarnflow.process.clock import SystemClock
+from yarnflow.process.dirs import open_cluster_directory, read_json
+from yarnflow.process.logs import log_settings, set_up_logging
+from yarnflow.process.secret import read_secret
+from yarnflow.rpc.gateways import ThriftGatewayFactory, task_executor_service
+from yarnflow.rpc.listen import bind_host
+from yarnflow.rpc.server import RpcServer
+from yarnflow.runtime.mailbox import Effects, Mailbox
+from yarnflow.runtime.registration import RegistrationBackoff
+from yarnflow.runtime.taskexecutor.task_executor import TaskExecutor, TaskExecutorTimes
+
+logger = logging.getLogger(__name__)
+
+
+class LeaderLink:
+    """Finds the leader and opens gateways with its fence; see ``runtime.task_executor.MasterLink``.
+
+    With high availability ZooKeeper says who leads, and when another one does.  Without there are
+    two places to look: what a JobManager of the same machine left in the cluster directory, and
+    ``jobmanager.rpc.address`` with ``jobmanager.rpc.port``.  The first may be a leftover: it counts
+    only while its process lives and answers.
+    """
+
+    def __init__(
+        self,
+        gateways: ThriftGatewayFactory,
+        cluster_dir: Path,
+        configuration: Configuration,
+        retrieval: LeaderRetrieval | None = None,
+    ) -> None:
+        self._retrieval = retrieval
+        self._listener: Callable[[], None] = lambda: None
+        self._gateways = gateways
+        self._cluster_dir = cluster_dir
+        self._configuration = configuration
+        #: guards the two below: many threads look for the leader at the same time
+        self._lock = threading.Lock()
+        self._leader: LeaderInfo | None = None
+        #: rises whenever the leader is forgotten: an answer of before that is not kept
+        self._forgotten = 0
+        #: whom slots and executors are given to; calls of any other master are refused
+        self.accepted_fence = Fence("", 0)
+
+    def resource_manager(self) -> ResourceManagerGateway:
+        """The leader's ResourceManager."""
+        leader = self._find()
+        return self._gateways.resource_manager(leader.address, leader.fence)
+
+    def job_master(self) -> JobMasterGateway:
+        """The leader's JobMasters."""
+        leader = self._find()
+        return self._gateways.job_master(leader.address, leader.fence)
+
+    def forget_leader(self) -> None:
+        """Look it up again before the next call."""
+        with self._lock:
+            self._leader = None
+            self._forgotten += 1
+
+    def on_new_leader(self, listener: Callable[[], None]) -> None:
+        """Call ``listener`` when another master has begun to lead; never without high availability."""
+        self._listener = listener
+        if self._retrieval is not None:
+            self._retrieval.on_leader(self._leader_known)
+
+    def _leader_known(self, leader: LeaderInfo | None) -> None:
+        if leader is not None and leader.fence.epoch > self.accepted_fence.epoch:
+            self.forget_leader()
+            self._listener()
+
+    def _find(self) -> LeaderInfo:
+        with self._lock:
+            known, forgotten = self._leader, self._forgotten
+        if known is not None:
+            return known
+        leader = self._ask()
+        with self._lock:
+            if leader.fence.epoch < self.accepted_fence.epoch:
+                raise ResourceError(
+                    f"the master at {leader.address} is older than the last one; waiting for the new one"
+                )
+            self.accepted_fence = leader.fence
+            if forgotten == self._forgotten:
+                self._leader = leader
+        return leader
+
+    def _ask(self) -> LeaderInfo:
+        if self._retrieval is not None:
+            known = self._retrieval.leader()
+            if known is None:
+                raise LeadershipLost("no master leads at the moment; try again")
+            return known
+        published = self._published_address()
+        if published is not None:
+            try:
+                return self._gateways.dispatcher(published).leader()
+            except RpcError as error:
+                if not self._one_port():
+                    raise
+                logger.info("Looking for the JobManager elsewhere: %s", error)
+        return self._gateways.dispatcher(self._configured_address()).leader()
+
+    def _published_address(self) -> str | None:
+        published = read_json(self._cluster_dir / "jobmanager.json")
+        if published is None or not published.get("address"):
+            return None
+        return str(published["address"]) if process_exists(int(published.get("pid", 0))) else None
+
+    def _one_port(self) -> bool:
+        port = self._configuration.get(cluster_options.JOBMANAGER_RPC_PORT)
+        return port.isdigit() and int(port) != 0
+
+    def _configured_address(self) -> str:
+        host = self._configuration.get(cluster_options.JOBMANAGER_RPC_ADDRESS)
+        port = self._configuration.get(cluster_options.JOBMANAGER_RPC_PORT)
+        if not self._one_port():
+            raise ResourceError(
+                f"jobmanager.rpc.port is {port!r}: a TaskManager needs the one port the JobManager serves at"
+            )
+        return f"{host}:{port}"
+
+
+def process_exists(pid: int) -> bool:
+    """Whether a process of that number lives on this machine."""
+    if pid <= 0:
+        return False
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True  # somebody else's
+    return True
+
+
+def advertised_host(configuration: Configuration) -> str:
+    """Under which name others reach this machine.
+
+    A cluster whose JobManager is reached by a loopback name is all on one machine; anything else
+    needs a name that other machines can resolve.
+    """
+    configured = configuration.get(cluster_options.TASKMANAGER_HOST)
+    if configured:
+        return configured
+    master = configuration.get(cluster_options.JOBMANAGER_RPC_ADDRESS)
+    return "127.0.0.1" if is_loopback(master) else socket.getfqdn()
+
+
+class TaskManager:
+    """All parts of one TaskManager, wired.
+
+    Parameters
+    ----------
+    configuration : Configuration
+        The cluster's.
+    cluster_dir : Path
+        Directory of this cluster on this machine.
+    task_manager_id, worker_id : str
+        Names of this process, for the JobManager and for the ResourceProvider.
+    secret : bytes
+        The cluster secret.
+    places : ExecutorPlaces, optional
+        Default: below the cluster's directory.
+    retrieval : LeaderRetrieval, optional
+        Says who leads, with high availability.
+    """
+
+    def __init__(
+        self,
+        configuration: Configuration,
+        cluster_dir: Path,
+        task_manager_id: str,
+        worker_id: str,
+        secret: bytes,
+        places: ExecutorPlaces | None = None,
+        retrieval: LeaderRetrieval | None = None,
+    ) -> None:
+        self.ended = threading.Event()
+        self._failure: YarnflowError | None = None
+        self._task_manager_id = TaskManagerId(task_manager_id)
+        self._worker_id = worker_id
+        self._configuration = configuration
+        self._memory = task_manager_memory_of(configuration)
+        clock = SystemClock()
+        timeout_ms = configuration.get(cluster_options.RPC_ASK_TIMEOUT_MS)
+        max_frame_bytes = configuration.get(cluster_options.RPC_FRAME_SIZE_BYTES)
+        self._gateways = ThriftGatewayFactory(secret, task_manager_id, timeout_ms, max_frame_bytes)
+        self._link = LeaderLink(self._gateways, cluster_dir, configuration, retrieval)
+        self._mailbox = Mailbox("task-executor", clock, self._fatal)
+        self._effects = Effects()
+        self._processes = SparkExecutorProcesses(
+            configuration,
+            places or _places(configuration, cluster_dir, task_manager_id),
+            advertised_host(configuration),
+            self._memory,
+            secret,
+        )
+        self._executor = TaskExecutor(
+            configuration.get(cluster_options.TASKMANAGER_SLOTS),
+            clock,
+            self._mailbox,
+            self._effects,
+            self._link,
+            self._processes,
+            TaskExecutorTimes(
+                heartbeat_interval_ms=configuration.get(cluster_options.HEARTBEAT_INTERVAL_MS),
+                registration_backoff=RegistrationBackoff(
+                    configuration.get(cluster_options.REGISTRATION_INITIAL_TIMEOUT_MS),
+                    configuration.get(cluster_options.REGISTRATION_MAX_TIMEOUT_MS),
+                ),
+                registration_timeout_ms=configuration.get(
+                    cluster_options.TASKMANAGER_REGISTRATION_TIMEOUT_MS
+                ),
+                call_timeout_ms=timeout_ms,
+                adoption_timeout_ms=configuration.get(ha_options.ADOPTION_TIMEOUT_MS),
+            ),
+            self._fatal,
+        )
+        self._server = RpcServer(
+            host=bind_host(
+                configuration.get(cluster_options.TASKMANAGER_BIND_HOST), advertised_host(configuration)
+            ),
+            port_range=configuration.get(cluster_options.TASKMANAGER_RPC_PORT),
+            services={"TaskExecutor": task_executor_service(self._executor)},
+            secret=secret,
+            fence=lambda: self._link.accepted_fence,
+            max_frame_bytes=max_frame_bytes,
+        )
+
+    def _registration(self) -> TaskManagerRegistration:
+        host = advertised_host(self._configuration)
+        return TaskManagerRegistration(
+            task_manager_id=self._task_manager_id,
+            address=f"{host}:{self._server.port}",
+            host=host,
+            pid=os.getpid(),
+            slots=self._configuration.get(cluster_options.TASKMANAGER_SLOTS),
+            worker_id=self._worker_id,
+            process_memory_mib=self._memory.process_mib,
+            executor_heap_mib=self._memory.executor_heap_mib,
+            cores=os.cpu_count() or 1,
+        )
+
+    def run(self) -> None:
+        """Serve until told to end.
+
+        Raises
+        ------
+        YarnflowError
+            No master accepted this TaskManager, or it broke.
+        """
+        self._server.start()
+        self._mailbox.start()
+        self._executor.start(self._registration())
+        self.ended.wait()
+        if self._failure is None:
+            self._leave()
+        self._processes.stop_all()
+        self._server.stop()
+        self._effects.close()
+        if self._failure is not None:
+            raise self._failure
+
+    def _leave(self) -> None:
+        """Tell the master, so that it need not find out."""
+        try:
+            self._link.resource_manager().disconnect_task_manager(self._task_manager_id, "it was stopped")
+        except YarnflowError as error:
+            logger.info("Left without telling the master: %s", error)
+
+    def _fatal(self, error: BaseException) -> None:
+        if isinstance(error, TaskManagerDismissed):
+            logger.info("%s", error)
+            self.ended.set()
+            return
+        self._failure = (
+            error
+            if isinstance(error, YarnflowError)
+            else ResourceError(f"TaskManager broke: {error}; see its log")
+        )
+        self.ended.set()
+
+
+def _places(configuration: Configuration, cluster_dir: Path, task_manager_id: str) -> ExecutorPlaces:
+    name = task_manager_id.replace(":", "-")
+    return ExecutorPlaces(
+        logs=open_cluster_directory(cluster_dir, configuration.get(cluster_options.LOG_DIR)).logs,
+        log_prefix=f"{name}-",
+        scratch=(cluster_dir / "executors" / name,),
+        shared={},
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a TaskManager; returns the exit status."""
+    parser = argparse.ArgumentParser(prog="yarnflow.entrypoint.taskmanager.main")
+    parser.add_argument("--cluster-dir", type=Path, required=True)
+    parser.add_argument("--conf-json", type=Path, required=True)
+    parser.add_argument("--task-manager-id", required=True)
+    parser.add_argument("--worker-id", default="")
+    parsed = parser.parse_args(arguments)
+    try:
+        values = json.loads(parsed.conf_json.read_text())
+        configuration = Configuration.from_dict(values, str(parsed.conf_json))
+        set_up_logging(None, log_settings(configuration))
+        secret = read_secret(Path(configuration.get(security_options.CLUSTER_SECRET_FILE))).encode("ascii")
+        ha = services_of(configuration, secret, None)
+        task_manager = TaskManager(
+            configuration,
+            parsed.cluster_dir,
+            parsed.task_manager_id,
+            parsed.worker_id,
+            secret,
+            retrieval=ha.retrieval,
+        )
+        signal.signal(signal.SIGTERM, lambda _signal, _frame: task_manager.ended.set())
+        try:
+            task_manager.run()
+        finally:
+            ha.close()
+    except YarnflowError as error:
+        logger.error("%s", error)
+        print(f"error: {error}", file=sys.stderr)
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

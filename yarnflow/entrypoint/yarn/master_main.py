@@ -1,0 +1,480 @@
+"""Main of the ApplicationMaster's container: the supervisor that skein runs as its master script.
+
+Owns the JobManager, the drivers, the program of application mode and the connection to skein's
+ApplicationMaster.  What takes longest is started first: a driver with its JVM, then the JobManager;
+only then is anything imported that talks to YARN or HDFS.  TaskManagers are told where the
+JobManager serves once it is certain that this application holds its job key, so a job whose key
+was taken over never runs.
+
+At the end the result goes to HDFS, YARN is told the final status, the application's directory is
+deleted.  When this process is killed, its children die with it and the janitor cleans up.
+
+With high availability this is one of several masters.  The JobManager says when it leads; one that
+dies is started again and its driver runs on.  The cluster's end is the end of every master, and with
+the same status; a master that fails ends alone, and the cluster only when it was the last.  Flink
+counterparts: ``YarnJobClusterEntrypoint``, ``YarnApplicationClusterEntryPoint``,
+``YarnSessionClusterEntrypoint``, ``YarnResourceManagerDriver``.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from yarnflow.config.options import client, cluster
+from yarnflow.config.options import ha as ha_options
+from yarnflow.config.options import memory
+from yarnflow.core.states import JobStatus
+from yarnflow.core.yarn import DeploymentMode, FinalStatus
+from yarnflow.entrypoint.ha_services import session_closer
+from yarnflow.entrypoint.yarn import janitor
+from yarnflow.entrypoint.yarn.container import (
+    JOB_MANAGER_KEY,
+    Container,
+    append_output,
+    enter,
+    when_parent_ends,
+    worker_name,
+)
+from yarnflow.entrypoint.yarn.leadership import Leadership, publish
+from yarnflow.entrypoint.yarn.master_end import End, end_of_cluster, failed, first_end, leave_result
+from yarnflow.entrypoint.yarn.other_masters import Masters
+from yarnflow.entrypoint.yarn.queued_workers import LateWorkers
+from yarnflow.errors import JobError, ResourceError, StorageUnavailable, YarnflowError
+from yarnflow.process.channel import JobStatusReport, MasterRole
+from yarnflow.process.clock import SystemClock
+from yarnflow.process.cluster import ClusterSupervisor
+from yarnflow.process.commands import ProcessCommands
+from yarnflow.process.dirs import ClusterDirectory, read_json, write_json
+from yarnflow.process.logs import log_settings, set_up_logging
+from yarnflow.process.supervisor import Supervisor
+from yarnflow.staging.deployment import ApplicationDirectory
+from yarnflow.staging.layout import SUBMISSION_FILE
+
+if TYPE_CHECKING:
+    from yarnflow.entrypoint.yarn.services import ContainerServices
+    from yarnflow.yarn.application import YarnApplication
+
+LOG: Final = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+START_TIMEOUT_S: Final = 120.0
+STOP_GRACE_S: Final = 2.0
+#: how often a session looks whether there is room for another spare driver
+_SPARE_INTERVAL_S: Final = 2.0
+#: before something is tried again that HDFS or the JobManager did not do
+_RETRY_S: Final = 2.0
+#: whoever ends a container ends its ApplicationMaster as well, within this time
+_CONTAINER_ENDS_S: Final = 2.0
+_PROGRESS: Final = {JobStatus.CREATED: 0.1, JobStatus.RUNNING: 0.5}
+
+
+class YarnMaster:
+    """The supervisor of one application.
+
+    Parameters
+    ----------
+    container : Container
+    janitor_ : Janitor
+        Dismissed once everything is cleaned up.
+    connect : callable
+        ``(container, services)`` → the connection to skein's ApplicationMaster; replaced in tests.
+    services : callable
+        HDFS and YARN; replaced in tests.
+    """
+
+    def __init__(
+        self,
+        container: Container,
+        janitor_: janitor.Janitor,
+        services: Callable[[], ContainerServices],
+        connect: Callable[[ContainerServices], YarnApplication],
+    ) -> None:
+        self._container = container
+        self._deployment = container.deployment
+        self._janitor = janitor_
+        self._find_services = services
+        self._connect = connect
+        self._configuration = container.configuration({cluster.JOBMANAGER_RPC_ADDRESS.key: container.host})
+        self._directory: ClusterDirectory = container.open_directory()
+        self._supervisor = Supervisor()
+        highly_available = self._deployment.highly_available
+        self._workers = LateWorkers(worker_name(container.application_id, "") if highly_available else "")
+        self._ends: SimpleQueue[End] = SimpleQueue()
+        self._ending = threading.Event()
+        #: skein's ApplicationMaster
+        self._parent_ended = threading.Event()
+        #: what is to be told to YARN, by one thread
+        self._calls: SimpleQueue[Callable[[YarnApplication], None]] = SimpleQueue()
+        self._services: ContainerServices | None = None
+        self._services_lock = threading.Lock()
+        self._application: YarnApplication | None = None
+        self._cluster: ClusterSupervisor | None = None
+        #: with high availability
+        self._masters = (
+            Masters(self._deployment, container.application_id, self._await_services)
+            if highly_available
+            else None
+        )
+        self._leadership: Leadership | None = None
+        self._role: MasterRole | None = None
+
+    def run(self) -> int:
+        """Run the application to its end; returns the exit status."""
+        signal.signal(signal.SIGTERM, lambda _number, _frame: self._terminated())
+        signal.signal(signal.SIGINT, lambda _number, _frame: self._terminated())
+        when_parent_ends(self._abandoned)
+        try:
+            self._start()
+        except YarnflowError as error:
+            self._ends.put(failed(error))
+        threading.Thread(target=self._talk_to_yarn, name="yarn", daemon=True).start()
+        return self._finish(first_end(self._ends))
+
+    # --- start ---------------------------------------------------------------
+
+    def _start(self) -> None:
+        """Start the processes, the slowest first."""
+        deployment = self._deployment
+        write_json(self._directory.conf_file, self._configuration.to_dict())
+        arguments = ["--mode", deployment.mode.value]
+        if deployment.mode is DeploymentMode.PER_JOB:
+            arguments += ["--submission", str(self._container.directory / SUBMISSION_FILE)]
+        self._cluster = ClusterSupervisor(
+            self._directory,
+            ProcessCommands(self._directory.path, self._directory.conf_file, self._container.secret_file),
+            worker_owner=self._workers,
+            job_manager_arguments=arguments,
+            expected_workers=self._initial_task_managers,
+            drivers=deployment.drivers,
+            understudies=(
+                deployment.spare_drivers if self._configuration.get(ha_options.STANDBY_MODE) == "hot" else 0
+            ),
+            on_job_status=self._job_status,
+            on_end=lambda result: self._ends.put(end_of_cluster(result, deployment.mode)),
+            on_failure=lambda error: self._ends.put(failed(error)),
+            highly_available=deployment.highly_available,
+            on_process_ended=session_closer(self._configuration, self._directory.path),
+            on_role=self._role_changed,
+            master_owner=self._masters,
+            supervisor=self._supervisor,
+        )
+        if deployment.highly_available:
+            self._leadership = Leadership(
+                self._container,
+                self._directory,
+                self._configuration,
+                self._supervisor,
+                self._cluster.program_ended,
+            )
+        if not self._container.standby or deployment.spare_drivers:
+            self._cluster.start_spare_driver(self._driver_mib)
+        if not self._waits_for_key:
+            self._cluster.start_job_manager()
+        # not before: this takes the processor from the two
+        set_up_logging(self._container.output, log_settings(self._configuration))
+        LOG.info(
+            "This is the master of application %s (%s) in %s.",
+            self._container.application_id,
+            deployment.mode.value,
+            self._container.container_id,
+        )
+
+    @property
+    def _initial_task_managers(self) -> int:
+        deployment, get = self._deployment, self._configuration.get
+        ready = not self._container.standby or get(ha_options.STANDBY_MODE) == "hot"
+        return deployment.initial_task_managers if ready else 0
+
+    @property
+    def _waits_for_key(self) -> bool:
+        """TaskManagers find a leader by themselves, so nobody may lead before the job may run."""
+        deployment = self._deployment
+        return deployment.highly_available and bool(deployment.job_key) and not self._container.standby
+
+    @property
+    def _driver_mib(self) -> int:
+        return self._configuration.get(memory.DRIVER_PROCESS_SIZE_MIB)
+
+    def _talk_to_yarn(self) -> None:
+        """Connect, publish where the JobManager serves, then tell YARN what there is to tell."""
+        try:
+            services = self._await_services()
+            key = _Background(lambda: self._check_key(services))
+            application = self._application = self._connect(services)
+            self._serve_workers(application)
+            if self._deployment.highly_available:
+                # when processes end, there may be no working directory to import from any more
+                import yarnflow.ha.services  # noqa: F401
+
+                key.join()  # what follows comes from the JobManager
+            else:
+                self._publish(application, services, key)
+        except YarnflowError as error:
+            self._ends.put(failed(error))
+        except Exception as error:
+            LOG.exception("The application could not be started")
+            self._ends.put(failed(ResourceError(f"the master broke: {type(error).__name__}: {error}")))
+        while True:
+            self._next_call()
+
+    def _serve_workers(self, application: YarnApplication) -> None:
+        assert self._cluster is not None
+        cluster, workers = self._cluster, self._workers
+        application.workers.on_exit(lambda exit: cluster.worker_exited(workers.named_exit(exit)))
+        application.workers.on_requests_canceled(cluster.requests_canceled)
+        application.workers.on_state(lambda state: cluster.provider_state(workers.named_state(state)))
+        application.workers.start()
+        self._workers.attach(application.workers)
+
+    def _check_key(self, services: ContainerServices) -> None:
+        """Raises JobError when another submit has taken the job key over."""
+        deployment = self._deployment
+        # a standby is there for a job that has its key
+        if not deployment.job_key or self._container.standby:
+            return
+        from yarnflow.staging.job_keys import JobKeys
+
+        keys = JobKeys(services.fs, deployment.layout, SystemClock())
+        key, generation = deployment.job_key, deployment.key_generation
+        mine = self._await_storage(
+            lambda: keys.set_application(key, generation, self._container.application_id)
+            and keys.is_newest(key, generation)
+        )
+        if not mine:
+            raise JobError(
+                f"job key {deployment.job_key} was taken over by another submit; this job does not run"
+            )
+        if self._waits_for_key and not self._ending.is_set():
+            assert self._cluster is not None
+            self._cluster.start_job_manager()
+
+    def _await_storage(self, action: Callable[[], T]) -> T:
+        """Do what needs HDFS; a NameNode that has just been started must not end the application."""
+        deadline_s = time.monotonic() + self._configuration.get(client.CLIENT_TIMEOUT_MS) / 1000
+        while True:
+            try:
+                return action()
+            except StorageUnavailable as error:
+                if self._ending.is_set() or time.monotonic() >= deadline_s:
+                    raise
+                LOG.warning("%s; trying again", error)
+                self._ending.wait(_RETRY_S)
+
+    def _publish(
+        self, application: YarnApplication, services: ContainerServices, key: _Background
+    ) -> None:
+        assert self._cluster is not None
+        address = self._cluster.await_address(START_TIMEOUT_S)
+        key.join()
+        if self._ending.is_set():
+            return  # a program must not be started in a cluster that is being taken down
+        application.publish(JOB_MANAGER_KEY, address.encode("ascii"))
+        served = read_json(self._directory.jobmanager_file) or {}
+        web_address = str(served.get("web_address", ""))
+        leads = MasterRole(
+            True, address, web_address, str(served.get("leader_id", "")), int(served.get("epoch", 0))
+        )
+        files = self._application_directory(services)
+        self._await_storage(lambda: publish(leads, self._container, files))
+        if self._deployment.mode is DeploymentMode.APPLICATION:
+            from yarnflow.entrypoint.yarn import application_program
+
+            application_program.start(
+                self._container,
+                self._directory,
+                application_program.program_options(
+                    self._configuration, address, self._deployment.job_key
+                ),
+                self._supervisor,
+                self._cluster.program_ended,
+            )
+        if web_address:
+            application.add_web_page(web_address)
+
+    def _next_call(self) -> None:
+        try:
+            try:
+                call = self._calls.get(timeout=_SPARE_INTERVAL_S)
+            except Empty:
+                self._keep_spare()
+                return
+            if self._application is not None:
+                call(self._application)
+        except YarnflowError as error:
+            LOG.warning("YARN could not be told: %s", error)
+        except Exception:  # without this thread the application would never end
+            LOG.exception("YARN could not be told")
+
+    def _keep_spare(self) -> None:
+        """Have the next job's driver ready, or that for a lost one, as long as there is memory for it."""
+        deployment = self._deployment
+        wanted = deployment.mode is DeploymentMode.SESSION or deployment.spare_drivers > 0
+        if not wanted or self._cluster is None:
+            return
+        if len(self._cluster.drivers.running()) < deployment.drivers + deployment.spare_drivers:
+            self._cluster.keep_spare_driver(self._driver_mib)
+
+    # --- while it runs -------------------------------------------------------
+
+    def _job_status(self, report: JobStatusReport) -> None:
+        if self._deployment.mode is DeploymentMode.SESSION:
+            return
+        progress = 1.0 if report.status.globally_terminal else _PROGRESS.get(report.status)
+        if progress is not None:
+            self._calls.put(lambda application: application.set_progress(progress))
+
+    def _role_changed(self, role: MasterRole) -> None:
+        """The JobManager begins to lead or to stand by; acted on by the one thread that talks to YARN."""
+        self._role = role
+        self._calls.put(lambda application: self._act_on(role, application))
+
+    def _act_on(self, role: MasterRole, application: YarnApplication) -> None:
+        if self._leadership is None or role is not self._role or self._ending.is_set():
+            return
+        try:
+            directory = self._application_directory(self._await_services())
+            self._leadership.changed(role, directory, application.add_web_page)
+        except Exception as error:  # a leader that is not published could never be reached
+            LOG.warning(
+                "What follows from this master's role is tried again: %s",
+                error,
+                exc_info=None if isinstance(error, YarnflowError) else error,
+            )
+            again = threading.Timer(
+                _RETRY_S,
+                lambda: self._calls.put(lambda application: self._act_on(role, application)),
+            )
+            again.daemon = True
+            again.start()
+
+    def _await_services(self) -> ContainerServices:
+        with self._services_lock:
+            if self._services is None:
+                self._services = self._find_services()
+            return self._services
+
+    def _terminated(self) -> None:
+        """Not the user's cancel of a job: YARN takes the container away, and knows itself why.
+
+        After a ``yarn application -kill`` it has called the application KILLED; when it is the node that
+        goes, it may have another attempt in mind, which a final status would prevent.
+        """
+        self._ends.put(End(FinalStatus.UNDEFINED, "the ApplicationMaster was told to end", at_once=True))
+
+    def _abandoned(self) -> None:
+        """skein's ApplicationMaster has ended without us: YARN has given the containers up."""
+        self._parent_ended.set()
+        self._ends.put(End(FinalStatus.UNDEFINED, "skein's ApplicationMaster has ended", at_once=True))
+
+    # --- end -----------------------------------------------------------------
+
+    def _finish(self, end: End) -> int:
+        self._ending.set()
+        LOG.info("The application ends: %s. %s", end.status.value, end.diagnostics)
+        if self._cluster is not None:
+            self._cluster.stop(0.0 if end.at_once else STOP_GRACE_S)
+        self._supervisor.stop(0.0)
+        if end.status is FinalStatus.UNDEFINED:
+            # whether there will be another attempt is YARN's decision; the janitor waits for it.  As long as
+            # skein's ApplicationMaster lives, it takes our end for that of the application
+            self._parent_ended.wait(_CONTAINER_ENDS_S)
+            return 1
+        told = self._tell_yarn(end)
+        if told and self._clean_up():
+            self._janitor.dismiss()
+        return 0 if told else 1
+
+    def _tell_yarn(self, end: End) -> bool:
+        """Result to HDFS, final status to YARN; False when YARN does not know."""
+        try:
+            leave_result(end, self._application_directory(self._await_services()), self._masters)
+        except YarnflowError as error:
+            LOG.warning("The result could not be written: %s", error)
+        if self._masters is not None and end.of_cluster:
+            self._masters.end_those_that_wait()
+        try:
+            application = self._application or self._connect(self._await_services())
+            application.finish(end.status, end.diagnostics)
+        except YarnflowError as error:
+            LOG.error("YARN could not be told how the application ended: %s", error)
+            print(f"error: {end.diagnostics or error}", file=sys.stderr, flush=True)
+            return False
+        return True
+
+    def _clean_up(self) -> bool:
+        if self._deployment.highly_available:
+            return False  # the last master's janitor does it, when no other one can begin any more
+        try:
+            assert self._services is not None
+            self._application_directory(self._services).delete()
+        except YarnflowError as error:
+            LOG.warning("%s; it is deleted later", error)
+            return False
+        return True
+
+    def _application_directory(self, services: ContainerServices) -> ApplicationDirectory:
+        return ApplicationDirectory(services.fs, self._deployment.layout, self._deployment.deployment_id)
+
+
+class _Background:
+    """A call in a thread of its own; its error is raised where it is waited for."""
+
+    def __init__(self, call: Callable[[], None]) -> None:
+        self._call = call
+        self._error: Exception | None = None
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def join(self) -> None:
+        """Wait for its end."""
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+
+    def _run(self) -> None:
+        try:
+            self._call()
+        except Exception as error:
+            self._error = error
+
+
+def main() -> int:
+    """Run the ApplicationMaster's supervisor; returns the exit status."""
+    try:
+        container = enter()
+    except YarnflowError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return error.exit_code
+    append_output()
+    # meant for skein's JVM; a driver's options may contradict them
+    os.environ.pop("JDK_JAVA_OPTIONS", None)
+
+    def services() -> ContainerServices:
+        from yarnflow.entrypoint.yarn.services import container_services
+
+        return container_services(container.deployment)
+
+    def connect(found: ContainerServices) -> YarnApplication:
+        from yarnflow.yarn.application import YarnApplication
+
+        return YarnApplication.from_current(found.cluster, container.deployment.user)
+
+    cleaner = janitor.start(lambda: janitor.litter_of(container, services()))
+    return YarnMaster(container, cleaner, services, connect).run()
+
+
+if __name__ == "__main__":
+    status = main()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # threads of libraries must not hold the container up
+    os._exit(status)

@@ -1,0 +1,537 @@
+"""Accepts, lists and ends jobs; one JobMaster for each.
+
+It decides whether a submission becomes a job, and nothing about how the job runs.  What must
+outlive this process goes to the :class:`~yarnflow.runtime.dispatcher.job_archive.JobArchive`, before anybody
+is told of it.  While the leadership is in doubt nothing is accepted.
+
+Flink counterpart: ``Dispatcher``.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, Protocol
+
+from yarnflow import __version__
+from yarnflow.core.checkpoint.messages import CheckpointInfo, CheckpointRequest, JobCheckpoints
+from yarnflow.core.ids import JobId, is_job_id
+from yarnflow.core.messages import (
+    ClusterOverview,
+    FaultInjected,
+    FaultRequest,
+    JobDetails,
+    JobOverview,
+    JobSubmission,
+    JobSubmitted,
+    LeaderInfo,
+)
+from yarnflow.core.states import JobStatus
+from yarnflow.errors import (
+    CheckpointError,
+    JobError,
+    JobNotFound,
+    LeadershipLost,
+    RpcTimeout,
+    SlotUnavailable,
+    YarnflowError,
+)
+from yarnflow.runtime.dispatcher.job_archive import JobArchive, KeptJobs, describe
+from yarnflow.runtime.dispatcher.job_board import JobBoard
+from yarnflow.runtime.dispatcher.job_endpoint import JobEndpoint, JobEndpointFactory
+from yarnflow.runtime.dispatcher.job_router import JobRouter
+from yarnflow.runtime.mailbox import Effects, Mailbox, Work
+
+logger = logging.getLogger(__name__)
+
+#: before a job's end is written down again that could not be
+ARCHIVE_RETRY_MS: Final = 1_000
+#: the one that is under way, and those that wait for it
+SUBMISSIONS_AT_ONCE: Final = 4
+
+
+class SlotCounts(Protocol):
+    """The ResourceManager as the Dispatcher's overview sees it."""
+
+    def slot_counts(self) -> tuple[int, int, int]:
+        """TaskManagers, slots in all, slots free."""
+
+
+class Dispatcher(JobRouter):
+    """The cluster's front door; implements ``DispatcherGateway`` and routes ``JobMasterGateway``.
+
+    Parameters
+    ----------
+    mailbox : Mailbox
+        Owns the table of live jobs.
+    board : JobBoard
+        Where JobMasters publish.
+    new_job_endpoint : callable
+        Makes the JobMaster of a submission.
+    leader_info : callable
+        This master's address and fence.
+    slot_counts : SlotCounts
+        For the cluster overview.
+    on_shut_down : callable
+        Ends the process; called once no job is left and none can come.
+    call_timeout_ms : int
+        How long a caller waits for the mailbox.
+    archive, effects
+        Where jobs are kept, and the pool in which that is done.
+    max_jobs : int
+        Drivers there is memory for, and so live jobs; 0 = no limit.
+    faults : callable, optional
+        Breaks what a drill asks for.
+    """
+
+    def __init__(
+        self,
+        mailbox: Mailbox,
+        board: JobBoard,
+        new_job_endpoint: JobEndpointFactory,
+        leader_info: Callable[[], LeaderInfo],
+        slot_counts: SlotCounts,
+        on_shut_down: Callable[[], None],
+        call_timeout_ms: int,
+        archive: JobArchive,
+        effects: Effects,
+        max_jobs: int = 0,
+        faults: Callable[[FaultRequest], FaultInjected] | None = None,
+    ) -> None:
+        super().__init__()
+        self._mailbox = mailbox
+        self._board = board
+        self._new_job_endpoint = new_job_endpoint
+        self._leader_info = leader_info
+        self._slot_counts = slot_counts
+        self._on_shut_down = on_shut_down
+        self._call_timeout_ms = call_timeout_ms
+        self._archive = archive
+        self._effects = effects
+        #: one submission at a time: it takes longer than the mailbox may be kept from other work
+        self._submitting = threading.Lock()
+        #: those that wait for that have a thread of the RPC server each
+        self._places = threading.BoundedSemaphore(SUBMISSIONS_AT_ONCE)
+        #: refused and still stored
+        self._withdrawing: set[JobId] = set()
+        #: told when a job is cleared away
+        self._changed = threading.Condition()
+        #: accepted, but not started yet
+        self._arriving: JobId | None = None
+        #: jobs that are over and still to be cleared away; replaced, as the live ones
+        self._ending: dict[JobId, JobEndpoint] = {}
+        self._keys: dict[JobId, str] = {}
+        #: of jobs that are over
+        self._checkpoints: dict[JobId, JobCheckpoints] = {}
+        self._max_jobs = max_jobs
+        self._faults = faults
+        #: why no further job is accepted; empty = jobs are welcome
+        self._closed = ""
+        #: jobs that were about to be accepted are canceled as the others
+        self._shutting_down = False
+
+    # --- DispatcherGateway ---
+
+    def leader(self) -> LeaderInfo:
+        """Fence and address of this master."""
+        return self._leader_info()
+
+    def submit_job(self, submission: JobSubmission) -> JobSubmitted:
+        """Accept a job; the same job id twice is one job, a live job key names the live job.
+
+        The job is durable when this returns: a master that takes over runs it.
+        """
+        if not is_job_id(submission.job_id):
+            raise JobError(f"{submission.job_id!r} is not a job id; a job id has 32 hexadecimal digits")
+        if not self._places.acquire(blocking=False):
+            raise RpcTimeout(
+                f"job {submission.name}: {SUBMISSIONS_AT_ONCE} other jobs are being submitted; try again"
+            )
+        try:
+            self._await_key(submission)
+            if not self._submitting.acquire(timeout=self._call_timeout_ms / 1000):
+                raise RpcTimeout(f"job {submission.name} waits for another submission; try again")
+            try:
+                return self._submit(submission)
+            finally:
+                self._submitting.release()
+        finally:
+            self._places.release()
+
+    def list_jobs(self) -> Sequence[JobOverview]:
+        """All jobs known, oldest first."""
+        return tuple(details.overview for details in self._board.all())
+
+    def job_details(self, job_id: JobId) -> JobDetails:
+        """Latest snapshot of one job."""
+        return self._board.get(job_id)
+
+    def await_job_change(self, job_id: JobId, seen_version: int, timeout_ms: int) -> JobDetails:
+        """Long poll for a newer snapshot."""
+        return self._board.await_change(job_id, seen_version, timeout_ms)
+
+    def cancel_job(self, job_id: JobId) -> None:
+        """Begin to cancel a live job; that it ends is certain when this returns, whoever leads then.
+
+        Raises
+        ------
+        JobNotFound
+            No such job.
+        JobError
+            The job has ended already.
+        LeadershipLost
+            Another master leads.
+        HaError
+            It begins, but may not have been written down: the next leader might not know.
+        """
+        self._mailbox.assert_may_run()
+        endpoint = self._live.get(job_id)
+        if endpoint is None:
+            status = self._board.get(job_id).overview.status
+            if status is JobStatus.CANCELED:
+                return
+            raise JobError(f"job {job_id} is {status.value} already; there is nothing to cancel")
+        self._cancel([job_id], endpoint.cancel)
+
+    def cluster_overview(self) -> ClusterOverview:
+        """Counts for ``GET /overview``."""
+        task_managers, total, free = self._slot_counts.slot_counts()
+        statuses = [details.overview.status for details in self._board.all()]
+        return ClusterOverview(
+            task_managers=task_managers,
+            slots_total=total,
+            slots_available=free,
+            jobs_running=sum(not status.globally_terminal for status in statuses),
+            jobs_finished=statuses.count(JobStatus.FINISHED),
+            jobs_canceled=statuses.count(JobStatus.CANCELED),
+            jobs_failed=statuses.count(JobStatus.FAILED),
+            version=__version__,
+        )
+
+    def shut_down_cluster(self) -> None:
+        """Cancel every job as :meth:`cancel_job`, then end the process."""
+        self._mailbox.assert_may_run()
+        self._cancel(self._live, lambda: self._mailbox.post(self._shut_down))
+
+    def trigger_checkpoint(self, job_id: JobId, request: CheckpointRequest) -> None:
+        """Begin a checkpoint or savepoint of a live job.
+
+        Raises
+        ------
+        CheckpointError
+            The job has ended, or cannot take one now.
+        """
+        self._mailbox.assert_may_run()
+        endpoint = self._live.get(job_id)
+        if endpoint is not None:
+            endpoint.trigger_checkpoint(request)
+        elif self._find_checkpoint(job_id, request.request_id) is None:
+            raise self._no_checkpoint(job_id)
+
+    def await_checkpoint(self, job_id: JobId, request_id: str, timeout_ms: int) -> CheckpointInfo:
+        """What a request led to, also when the job ended with it."""
+        endpoint = self._live.get(job_id)
+        if endpoint is not None:
+            return endpoint.await_checkpoint(request_id, timeout_ms)
+        found = self._find_checkpoint(job_id, request_id)
+        if found is None:
+            raise self._no_checkpoint(job_id)
+        return found
+
+    def job_checkpoints(self, job_id: JobId) -> JobCheckpoints:
+        """A job's checkpoints; of jobs that ended under an earlier leader none are known."""
+        endpoint = self._live.get(job_id) or self._ending.get(job_id)
+        if endpoint is not None:
+            return endpoint.checkpoints()
+        self._board.get(job_id)
+        return self._checkpoints.get(job_id) or JobCheckpoints(job_id)
+
+    def inject_fault(self, request: FaultRequest) -> FaultInjected:
+        """Break something a job needs, for a drill.
+
+        Raises
+        ------
+        HaError
+            Nobody could take over.
+        JobError, ResourceError
+            The job has ended, or has nothing of the kind at the moment.
+        """
+        self._mailbox.assert_may_run()
+        if self._faults is None:
+            raise JobError("this cluster takes no drills")
+        return self._faults(request)
+
+    def close(self, reason: str) -> None:
+        """Accept no further job; end the process when those there are have ended.
+
+        Parameters
+        ----------
+        reason : str
+            Told to whoever submits all the same.
+        """
+        self._mailbox.post(lambda: self._close(reason))
+
+    # --- leadership ---
+
+    def recover(self) -> None:
+        """Take over what earlier leaders left; blocks, before anybody can call this Dispatcher.
+
+        Raises
+        ------
+        YarnflowError
+            The stores cannot be read.
+        """
+        kept = self._archive.load()
+        for details in kept.ended:
+            self._board.restore(details)
+        if kept.live or kept.ended:
+            logger.info("%d jobs have ended before; taking over: %s.", len(kept.ended), describe(kept.live))
+        # nobody can be told to come again: drivers of jobs that are not known here must end
+        self._mailbox.call(lambda: self._recover(kept), None)
+
+    def keep_end(self, details: JobDetails, shown: Callable[[], None]) -> None:
+        """Write a job's end down, then call ``shown``; any thread, returns at once.
+
+        Nobody may see the end of a job that another master might run again.
+        """
+
+        def failed(error: YarnflowError) -> None:
+            logger.warning("The end of job %s is not written down yet: %s", details.overview.job_id, error)
+            self._mailbox.schedule(ARCHIVE_RETRY_MS, lambda: self.keep_end(details, shown))
+
+        self._effects.perform(
+            self._mailbox, lambda: self._archive.ended(details), lambda _none: shown(), failed, Work.STORAGE
+        )
+
+    def _cancel(self, job_ids: Iterable[JobId], begin: Callable[[], None]) -> None:
+        """Write down that jobs shall end, then begin with it."""
+        try:
+            for job_id in job_ids:
+                self._archive.cancel(job_id)
+        except LeadershipLost:
+            raise
+        except YarnflowError:
+            # it may have been written down all the same, and must not come true at some later time
+            begin()
+            raise
+        begin()
+
+    # --- submission, in the caller's thread ---
+
+    def _submit(self, submission: JobSubmission) -> JobSubmitted:
+        self._mailbox.assert_may_run()
+        key, job_id = submission.job_key, submission.job_id
+        if self._is_known(job_id):
+            return JobSubmitted(job_id)
+        try:
+            self._mailbox.call(lambda: self._begin_to_accept(job_id, key), self._call_timeout_ms)
+            ended = self._archive.result(job_id)
+            if ended is not None:  # so long ago that the board has forgotten it
+                return JobSubmitted(job_id)
+            return self._admit(submission)
+        finally:
+            self._mailbox.post(self._nothing_arrives)
+
+    def _admit(self, submission: JobSubmission) -> JobSubmitted:
+        try:
+            owner = self._archive.admit(submission, self._owns_key)
+            if owner == submission.job_id:
+                self._mailbox.call(lambda: self._accept(submission), self._call_timeout_ms)
+                return JobSubmitted(owner)
+        except YarnflowError:
+            # behind what was not answered in time: the job may be accepted all the same
+            self._mailbox.post(lambda: self._refused(submission))
+            raise
+        if self._has_ended(owner):
+            raise self._key_is_busy(submission)
+        logger.info("Job key %s belongs to live job %s.", submission.job_key, owner)
+        return JobSubmitted(owner, attached_to_existing=True)
+
+    def _await_key(self, submission: JobSubmission) -> None:
+        """A job that is over keeps its key until its state is settled: the next one may start from that."""
+        key = submission.job_key
+
+        def is_free() -> bool:
+            owners = [job_id for job_id, other in list(self._keys.items()) if other == key]
+            return submission.job_id in owners or not any(self._has_ended(owner) for owner in owners)
+
+        with self._changed:
+            if key and not self._changed.wait_for(is_free, self._call_timeout_ms / 2_000):
+                raise self._key_is_busy(submission)
+
+    def _key_is_busy(self, submission: JobSubmission) -> RpcTimeout:
+        return RpcTimeout(
+            f"job {submission.name}: the last job of job key {submission.job_key} has ended, and what it "
+            "leaves is still being put in order; try again"
+        )
+
+    def _owns_key(self, job_id: JobId) -> bool:
+        return job_id in self._live or job_id in self._ending
+
+    # --- in the mailbox ---
+
+    def _begin_to_accept(self, job_id: JobId, key: str) -> None:
+        self._mailbox.assert_mailbox_thread()
+        if job_id in self._withdrawing:
+            raise RpcTimeout(f"job {job_id} was refused and is still being cleared away; try again")
+        if not any(self._keys.get(other) == key for other in self._live if key and self._lives(other)):
+            if self._closed:
+                raise JobError(self._closed)
+            self._check_drivers()
+        self._arriving = job_id
+
+    def _nothing_arrives(self) -> None:
+        self._arriving = None
+        self._end_process_if_idle()
+
+    def _accept(self, submission: JobSubmission, *, recovered: bool = False) -> None:
+        self._mailbox.assert_mailbox_thread()
+        job_id = submission.job_id
+        if job_id in self._live:
+            return
+        endpoint = self._new_job_endpoint(
+            submission, lambda ended: self._mailbox.post(lambda: self._ended(ended)), recovered
+        )
+        self._live = {**self._live, job_id: endpoint}
+        if not recovered:
+            logger.info("Received job %s (%s).", submission.name, job_id)
+        endpoint.start()
+        if self._shutting_down:
+            endpoint.cancel()
+        self._keys[job_id] = submission.job_key  # on the board by now: whoever waits for its end looks there
+        if self._outlook:
+            endpoint.resources_wait(self._outlook)
+
+    def _refused(self, submission: JobSubmission) -> None:
+        if not self._is_known(submission.job_id):
+            self._withdrawing.add(submission.job_id)
+            self._withdraw(submission)
+
+    def _withdraw(self, submission: JobSubmission) -> None:
+        """Nobody may run what was refused, so it is tried until it is gone."""
+
+        def failed(error: YarnflowError) -> None:
+            logger.warning("Job %s was refused, but is still stored: %s", submission.job_id, error)
+            self._mailbox.schedule(ARCHIVE_RETRY_MS, lambda: self._withdraw(submission))
+
+        self._effects.perform(
+            self._mailbox,
+            lambda: self._archive.withdraw(submission),
+            lambda _none: self._withdrawing.discard(submission.job_id),
+            failed,
+            Work.STORAGE,
+        )
+
+    def _recover(self, kept: KeptJobs) -> None:
+        for submission in kept.live:
+            try:
+                self._accept(submission, recovered=True)
+                if submission.job_id in kept.canceled:
+                    self._live[submission.job_id].cancel()
+            except YarnflowError as error:
+                # it stays stored: a master that understands it may come
+                logger.error("Job %s cannot be taken over: %s", submission.job_id, error)
+
+    def _check_drivers(self) -> None:
+        live = [job_id for job_id in self._live if self._lives(job_id)]
+        if self._max_jobs and len(live) >= self._max_jobs:
+            raise SlotUnavailable(
+                f"{len(live)} jobs run already and this cluster has memory for the drivers of "
+                f"{self._max_jobs}; wait for one to end, cancel one, or start a cluster with a larger "
+                "yarn.appmaster.drivers"
+            )
+
+    def _lives(self, job_id: JobId) -> bool:
+        """A job whose end everybody can see already is over, although it may still be cleared away."""
+        return job_id in self._live and not self._has_ended(job_id)
+
+    def _has_ended(self, job_id: JobId) -> bool:
+        try:
+            return self._board.get(job_id).overview.status.globally_terminal
+        except JobNotFound:  # so long ago that it is forgotten
+            return True
+
+    def _ended(self, job_id: JobId) -> None:
+        live = dict(self._live)
+        endpoint = live.pop(job_id, None)
+        if endpoint is None:
+            return
+        self._ending = {**self._ending, job_id: endpoint}
+        self._live = live
+        self._clear(job_id, endpoint)
+
+    def _clear(self, job_id: JobId, endpoint: JobEndpoint) -> None:
+        key = self._keys.get(job_id, "")
+
+        def clear() -> JobCheckpoints:
+            checkpoints = _checkpoints_of(job_id, endpoint)
+            details = self._board.last(job_id)
+            if details is not None:
+                self._archive.ended(details)
+            self._archive.clear(job_id, key)
+            return checkpoints
+
+        def failed(error: YarnflowError) -> None:
+            logger.warning("Job %s is not cleared away yet: %s", job_id, error)
+            self._mailbox.schedule(ARCHIVE_RETRY_MS, lambda: self._clear(job_id, endpoint))
+
+        self._effects.perform(
+            self._mailbox,
+            clear,
+            lambda checkpoints: self._cleared(job_id, checkpoints),
+            failed,
+            Work.STORAGE,
+        )
+
+    def _cleared(self, job_id: JobId, checkpoints: JobCheckpoints) -> None:
+        self._checkpoints = {**self._checkpoints, job_id: checkpoints}
+        for forgotten in [other for other in self._checkpoints if self._board.last(other) is None]:
+            del self._checkpoints[forgotten]
+        ending = dict(self._ending)
+        ending.pop(job_id).stop()
+        self._ending = ending
+        self._board.show(job_id)
+        with self._changed:
+            self._keys.pop(job_id, None)
+            self._changed.notify_all()
+        self._end_process_if_idle()
+
+    def _shut_down(self) -> None:
+        self._shutting_down = True
+        self._close("the cluster is shutting down; submit to another one")
+        for endpoint in self._live.values():
+            endpoint.cancel()
+
+    def _close(self, reason: str) -> None:
+        self._closed = reason
+        self._end_process_if_idle()
+
+    def _end_process_if_idle(self) -> None:
+        if self._closed and not (self._live or self._ending or self._arriving):
+            self._on_shut_down()
+
+    def _is_known(self, job_id: JobId) -> bool:
+        if job_id in self._live:
+            return True
+        try:
+            self._board.get(job_id)
+        except JobNotFound:
+            return False
+        return True
+
+    def _find_checkpoint(self, job_id: JobId, request_id: str) -> CheckpointInfo | None:
+        history = self.job_checkpoints(job_id).history
+        return next((info for info in history if info.request_id == request_id), None)
+
+    def _no_checkpoint(self, job_id: JobId) -> CheckpointError:
+        status = self._board.get(job_id).overview.status
+        return CheckpointError(f"job {job_id} is {status.value}; only a job that runs can take a checkpoint")
+
+
+def _checkpoints_of(job_id: JobId, endpoint: JobEndpoint) -> JobCheckpoints:
+    try:
+        return endpoint.checkpoints()
+    except YarnflowError as error:
+        logger.info("The checkpoints of job %s are not known any more: %s", job_id, error)
+        return JobCheckpoints(job_id)

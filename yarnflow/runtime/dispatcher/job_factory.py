@@ -1,0 +1,236 @@
+"""Turns a submission and its options into a JobMaster.
+
+The one place of ``runtime`` that reads a job's options.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from yarnflow.config.configuration import Configuration
+from yarnflow.config.options import cluster as cluster_options
+from yarnflow.config.options import ha as ha_options
+from yarnflow.config.options import job as job_options
+from yarnflow.config.options import memory as memory_options
+from yarnflow.core.checkpoint.coordinator import CheckpointSettings
+from yarnflow.core.checkpoint.messages import ClaimMode, RestoreSettings
+from yarnflow.core.ha.ports import JobStores
+from yarnflow.core.ids import DriverId, JobId
+from yarnflow.core.messages import JobSubmission, LeaderInfo
+from yarnflow.core.ports import Clock, DriverLauncher, GatewayFactory
+from yarnflow.core.resources.scheduling import SchedulerKind, SchedulerSettings
+from yarnflow.core.restart import RestartStrategy, restart_strategy_from
+from yarnflow.core.uris import file_uri
+from yarnflow.graph.codec import job_graph_from_json
+from yarnflow.runtime.dispatcher.job_board import JobBoard
+from yarnflow.runtime.jobmaster.job_master import JobMaster
+from yarnflow.runtime.jobmaster.services import (
+    JobMasterServices,
+    JobMasterSettings,
+    Retention,
+    SlotRequirements,
+    UnderstudyLaunching,
+)
+from yarnflow.runtime.mailbox import Effects, Mailbox
+
+
+class JobMasterFactory:
+    """Makes JobMasters and tells them of their drivers' ends.
+
+    Parameters
+    ----------
+    configuration : Configuration
+        The cluster's; a job's own options are laid over it.
+    cluster_dir : Path
+        Jobs without ``execution.checkpointing.dir`` keep their checkpoints below it, unless another
+        master may take over.
+    new_mailbox : callable
+        Makes a job's mailbox of its name.
+    stores : JobStores
+        What is kept beyond the JobMasters' lives.
+    understudy_launcher : UnderstudyLaunching
+        Starts understudies.
+    """
+
+    def __init__(
+        self,
+        configuration: Configuration,
+        cluster_dir: Path,
+        clock: Clock,
+        effects: Effects,
+        gateways: GatewayFactory,
+        launcher: DriverLauncher,
+        slots: SlotRequirements,
+        board: JobBoard,
+        leader_info: Callable[[], LeaderInfo],
+        new_id: Callable[[], str],
+        jitter: Callable[[], float],
+        new_mailbox: Callable[[str], Mailbox],
+        stores: JobStores,
+        understudy_launcher: UnderstudyLaunching,
+    ) -> None:
+        self._configuration = configuration
+        self._cluster_dir = cluster_dir
+        self._new_mailbox = new_mailbox
+        self._services = JobMasterServices(
+            clock,
+            effects,
+            gateways,
+            launcher,
+            slots,
+            board,
+            leader_info,
+            new_id,
+            jitter,
+            stores,
+            understudy_launcher,
+        )
+        #: guards changes of the table: jobs come in the Dispatcher's thread and go in their own
+        self._lock = threading.Lock()
+        #: replaced, never changed in place: driver exits arrive on another thread
+        self._live: dict[JobId, JobMaster] = {}
+
+    def create(
+        self, submission: JobSubmission, on_ended: Callable[[JobId], None], recovered: bool = False
+    ) -> JobMaster:
+        """The JobMaster of a submission, not started.
+
+        Parameters
+        ----------
+        submission : JobSubmission
+            What to run.
+        on_ended : callable
+            Told when the job is over, see :class:`~yarnflow.runtime.jobmaster.job_master.JobMaster`.
+        recovered : bool
+            An earlier master accepted the job, and its driver may run.
+
+        Raises
+        ------
+        ConfigError, GraphError
+            The submission's options or graph cannot be used.
+        """
+        configuration = self._configuration.with_values(submission.configuration, f"job {submission.name}")
+        graph = job_graph_from_json(submission.job_graph_json)
+
+        def ended(job_id: JobId) -> None:
+            with self._lock:
+                self._live = {key: value for key, value in self._live.items() if key != job_id}
+            on_ended(job_id)
+
+        job_master = JobMaster(
+            submission,
+            graph,
+            self._settings(submission, configuration),
+            self._services,
+            self._new_mailbox(f"job-{submission.job_id[:8]}"),
+            ended,
+            recovered,
+        )
+        with self._lock:
+            self._live = {**self._live, submission.job_id: job_master}
+        return job_master
+
+    def driver_exited(self, driver_id: DriverId, exit_status: int, output_tail: str) -> None:
+        """Tell every live job; the one whose driver it was reacts."""
+        for job_master in self._live.values():
+            job_master.driver_exited(driver_id, exit_status, output_tail)
+
+    def _settings(self, submission: JobSubmission, configuration: Configuration) -> JobMasterSettings:
+        get = configuration.get
+        root = get(job_options.CHECKPOINT_DIR) or self._default_checkpoint_root()
+        restore, restore_if_lost = restore_settings(submission, configuration)
+        return JobMasterSettings(
+            restart_strategy=restart_strategy(configuration),
+            scheduler=scheduler_settings(configuration),
+            cancellation_timeout_ms=configuration.get(job_options.TASK_CANCELLATION_TIMEOUT_MS),
+            driver_heartbeat_timeout_ms=configuration.get(job_options.DRIVER_HEARTBEAT_TIMEOUT_MS),
+            driver_registration_timeout_ms=configuration.get(
+                cluster_options.TASKMANAGER_REGISTRATION_TIMEOUT_MS
+            ),
+            driver_memory_mib=configuration.get(memory_options.DRIVER_PROCESS_SIZE_MIB),
+            checkpoint_dir=f"{root.rstrip('/')}/{submission.job_id}",
+            work_dir=str(work_dir(self._cluster_dir, submission.job_id)),
+            call_timeout_ms=configuration.get(cluster_options.RPC_ASK_TIMEOUT_MS),
+            checkpointing=checkpoint_settings(configuration),
+            checkpoint_root=root.rstrip("/"),
+            savepoint_dir=get(job_options.SAVEPOINT_DIR),
+            retention=Retention(get(job_options.CHECKPOINT_RETENTION)),
+            restore=restore,
+            restore_if_lost=restore_if_lost,
+            adoption_timeout_ms=get(ha_options.ADOPTION_TIMEOUT_MS),
+            understudy=get(ha_options.STANDBY_MODE) == "hot",
+        )
+
+    def _default_checkpoint_root(self) -> str:
+        storage_dir = self._configuration.get(ha_options.STORAGE_DIR)
+        if self._services.stores.highly_available and storage_dir:  # the next leader may be elsewhere
+            return f"{storage_dir.rstrip('/')}/checkpoints"
+        return file_uri(self._cluster_dir / "checkpoints")
+
+
+def work_dir(cluster_dir: Path, job_id: JobId) -> Path:
+    """Scratch directory of a job's attempts on this machine."""
+    return cluster_dir / "jobs" / job_id
+
+
+def checkpoint_settings(configuration: Configuration) -> CheckpointSettings:
+    """When checkpoints are recorded: ``execution.checkpointing.*``."""
+    get = configuration.get
+    return CheckpointSettings(
+        interval_ms=get(job_options.CHECKPOINT_INTERVAL_MS),
+        min_pause_ms=get(job_options.CHECKPOINT_MIN_PAUSE_MS),
+        timeout_ms=get(job_options.CHECKPOINT_TIMEOUT_MS),
+        retained=get(job_options.CHECKPOINTS_RETAINED),
+    )
+
+
+def restore_settings(
+    submission: JobSubmission, configuration: Configuration
+) -> tuple[RestoreSettings | None, bool]:
+    """The state to start from, and whether that of a lost job of the same key is taken without being asked.
+
+    What the submission says comes before ``execution.state-recovery.path``.
+    """
+    if submission.restore is not None:
+        return submission.restore, False
+    path = configuration.get(job_options.STATE_RECOVERY_PATH)
+    claim_mode = ClaimMode(configuration.get(job_options.STATE_RECOVERY_CLAIM_MODE))
+    if not path:
+        return None, bool(submission.job_key)
+    if path == "none":
+        return None, False
+    if path == "latest":
+        return RestoreSettings(claim_mode=claim_mode, latest=True), False
+    return RestoreSettings(path, claim_mode), False
+
+
+def scheduler_settings(configuration: Configuration) -> SchedulerSettings:
+    """How a job waits for slots: ``jobmanager.scheduler`` and its time-outs."""
+    get = configuration.get
+    return SchedulerSettings(
+        kind=SchedulerKind(get(job_options.SCHEDULER)),
+        slot_request_timeout_ms=get(cluster_options.SLOT_REQUEST_TIMEOUT_MS),
+        resource_wait_timeout_ms=get(job_options.RESOURCE_WAIT_TIMEOUT_MS),
+        stabilization_timeout_ms=get(job_options.RESOURCE_STABILIZATION_TIMEOUT_MS),
+    )
+
+
+def restart_strategy(configuration: Configuration) -> RestartStrategy:
+    """The restart strategy of ``restart-strategy.*``."""
+    get = configuration.get
+    return restart_strategy_from(
+        get(job_options.RESTART_STRATEGY),
+        fixed_delay_attempts=get(job_options.RESTART_FIXED_DELAY_ATTEMPTS),
+        fixed_delay_delay_ms=get(job_options.RESTART_FIXED_DELAY_DELAY_MS),
+        failure_rate_max_failures=get(job_options.RESTART_FAILURE_RATE_MAX_FAILURES),
+        failure_rate_interval_ms=get(job_options.RESTART_FAILURE_RATE_INTERVAL_MS),
+        failure_rate_delay_ms=get(job_options.RESTART_FAILURE_RATE_DELAY_MS),
+        exponential_initial_backoff_ms=get(job_options.RESTART_EXPONENTIAL_INITIAL_BACKOFF_MS),
+        exponential_multiplier=get(job_options.RESTART_EXPONENTIAL_MULTIPLIER),
+        exponential_max_backoff_ms=get(job_options.RESTART_EXPONENTIAL_MAX_BACKOFF_MS),
+        exponential_reset_threshold_ms=get(job_options.RESTART_EXPONENTIAL_RESET_THRESHOLD_MS),
+        exponential_jitter_factor=get(job_options.RESTART_EXPONENTIAL_JITTER_FACTOR),
+        exponential_attempts_before_reset=get(job_options.RESTART_EXPONENTIAL_ATTEMPTS),
+    )

@@ -1,0 +1,171 @@
+"""One job's endpoint: takes what others say to it, in any thread, into the job's own mailbox.
+
+Decisions are made there, by :mod:`yarnflow.runtime.jobmaster.scheduler`.  Flink counterpart:
+``JobMaster``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from yarnflow.core.checkpoint.messages import CheckpointInfo, CheckpointRequest, JobCheckpoints
+from yarnflow.core.ids import AllocationId, DriverId, JobId, TaskManagerId
+from yarnflow.core.messages import (
+    DriverRegistration,
+    DriverReport,
+    ExecutorExited,
+    JobSubmission,
+    SlotOffer,
+)
+from yarnflow.errors import DriverLost
+from yarnflow.graph.job_graph import JobGraph
+from yarnflow.runtime.jobmaster.scheduler import JobScheduler
+from yarnflow.runtime.jobmaster.services import JobMasterServices, JobMasterSettings
+from yarnflow.runtime.mailbox import Mailbox
+
+
+class JobMaster:
+    """One job; see :class:`yarnflow.runtime.dispatcher.job_endpoint.JobEndpoint`.
+
+    Parameters
+    ----------
+    submission, graph : JobSubmission, JobGraph
+        What to run.
+    settings, services
+        The job's options and the process's shared parts.
+    mailbox : Mailbox
+        This job's own.
+    on_ended : callable
+        Called once with the job id when the job is globally terminal, its result is stored and nothing
+        of it is left but what it retained.
+    recovered : bool
+        An earlier master accepted the job, and its driver may run.
+    """
+
+    def __init__(
+        self,
+        submission: JobSubmission,
+        graph: JobGraph,
+        settings: JobMasterSettings,
+        services: JobMasterServices,
+        mailbox: Mailbox,
+        on_ended: Callable[[JobId], None],
+        recovered: bool = False,
+    ) -> None:
+        self._mailbox = mailbox
+        self._call_timeout_ms = settings.call_timeout_ms
+        self._run = JobScheduler(submission, graph, settings, services, mailbox, on_ended, recovered)
+
+    # --- from the Dispatcher, RPC and the ResourceManager; any thread ---
+
+    def start(self) -> None:
+        """Begin: ask for slots and a driver at the same time."""
+        self._run.record.publish()  # whoever gets the answer to the submission may ask for the job at once
+        self._mailbox.start()
+        self._mailbox.post(self._run.start)
+
+    def cancel(self) -> None:
+        """Begin to cancel."""
+        self._mailbox.post(self._run.cancel)
+
+    def stop(self) -> None:
+        """Do nothing more; driver and executors are not touched."""
+        self._mailbox.stop()
+
+    def offer_slots(self, offers: Sequence[SlotOffer]) -> Sequence[AllocationId]:
+        """Accept what the job still needs."""
+        return self._mailbox.call(lambda: self._run.offer_slots(offers), self._call_timeout_ms)
+
+    def executor_exited(self, report: ExecutorExited) -> None:
+        """An executor ended."""
+        self._mailbox.post(lambda: self._run.resources.executor_exited(report))
+
+    def register_driver(self, registration: DriverRegistration) -> None:
+        """A driver is ready.
+
+        Raises
+        ------
+        DriverLost
+            It is not this job's current driver, and must end.
+        LeadershipLost
+            This master does not know yet which driver is.
+        """
+        self._run.adoption.check_known()
+        self._mailbox.call(lambda: self._run.register_driver(registration), self._call_timeout_ms)
+
+    def report(self, report: DriverReport) -> None:
+        """Heartbeat of the driver.
+
+        Raises
+        ------
+        DriverLost
+            It is not this job's current driver, and must end.
+        LeadershipLost
+            This master does not know yet which driver is.
+        """
+        self._run.adoption.check_known()
+        if not self._run.is_wanted(report.driver_id):
+            raise DriverLost(f"driver {report.driver_id} was replaced; it must end")
+        self._mailbox.post(lambda: self._run.report(report))
+
+    def driver(self) -> DriverRegistration | None:
+        """The driver that runs the job, or is about to; None while it has none that has registered."""
+        return self._run.driver.registration
+
+    def trigger_checkpoint(self, request: CheckpointRequest) -> None:
+        """Begin a checkpoint or savepoint; a request that is known already changes nothing.
+
+        Raises
+        ------
+        CheckpointError
+            The job is over, or nobody says where the savepoint shall be.
+        CheckpointFailed
+            The job does not run at the moment.
+        """
+        self._mailbox.call(lambda: self._run.trigger_checkpoint(request), self._call_timeout_ms)
+
+    def await_checkpoint(self, request_id: str, timeout_ms: int) -> CheckpointInfo:
+        """What a request led to as soon as it has ended, or so far after the time; also of an ended job.
+
+        Raises
+        ------
+        CheckpointError
+            Nobody asked for one under this id.
+        """
+        return self._run.checkpoints.await_outcome(request_id, timeout_ms)
+
+    def checkpoints(self) -> JobCheckpoints:
+        """All that is known of the job's checkpoints; also of an ended job."""
+        return self._run.checkpoints.snapshot()
+
+    def suspended(self) -> None:
+        """This master cannot reach ZooKeeper: no checkpoint is completed until it can again."""
+        self._mailbox.post(self._run.suspended)
+
+    def resumed(self) -> None:
+        """This master led all the time."""
+        self._mailbox.post(self._run.resumed)
+
+    def driver_exited(self, driver_id: DriverId, exit_status: int, output_tail: str) -> None:
+        """A driver process ended."""
+        self._mailbox.post(lambda: self._run.driver_exited(driver_id, exit_status, output_tail))
+
+    def task_manager_lost(self, task_manager_id: TaskManagerId, reason: str) -> None:
+        """A TaskManager is gone with everything on it."""
+        self._mailbox.post(lambda: self._run.resources.task_manager_lost(task_manager_id, reason))
+
+    def slot_lost(self, allocation_id: AllocationId, reason: str) -> None:
+        """One slot is not the job's any more; its TaskManager lives."""
+        self._mailbox.post(lambda: self._run.resources.slot_lost(allocation_id, reason))
+
+    def slots_unfulfillable(self, message: str) -> None:
+        """The cluster can never give the slots."""
+        self._mailbox.post(lambda: self._run.resources.refused(message))
+
+    def task_manager_diagnosed(self, task_manager_id: TaskManagerId, text: str) -> None:
+        """Why a TaskManager was lost."""
+        self._mailbox.post(lambda: self._run.record.diagnosed(task_manager_id, text))
+
+    def resources_wait(self, text: str) -> None:
+        """What all missing slots wait for; empty = nothing is known."""
+        self._mailbox.post(lambda: self._run.resources_wait(text))

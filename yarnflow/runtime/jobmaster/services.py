@@ -1,0 +1,114 @@
+"""What a JobMaster is given: the process's shared parts and its own job's options."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol
+
+from yarnflow.core.checkpoint.coordinator import CheckpointSettings
+from yarnflow.core.checkpoint.messages import RestoreSettings
+from yarnflow.core.ha.ports import JobStores
+from yarnflow.core.ids import DriverId, JobId
+from yarnflow.core.messages import LeaderInfo
+from yarnflow.core.ports import Clock, DriverLauncher, GatewayFactory
+from yarnflow.core.resources.scheduling import SchedulerSettings
+from yarnflow.core.restart import RestartStrategy
+from yarnflow.core.states import JobStatus
+from yarnflow.runtime.dispatcher.job_board import JobBoard
+from yarnflow.runtime.mailbox import Effects
+
+
+class SlotRequirements(Protocol):
+    """The ResourceManager as a JobMaster sees it; every method only posts."""
+
+    def declare_requirements(self, job_id: JobId, slots: int) -> None:
+        """From now on the job wants ``slots`` slots in all."""
+
+    def release_slots(self, job_id: JobId) -> None:
+        """The job is over; take all its slots back."""
+
+
+class UnderstudyLaunching(DriverLauncher, Protocol):
+    """Starts understudies, elsewhere than the job's own driver if that can be."""
+
+    def awaits_standby(self) -> bool:
+        """The place where they are to be is still to come."""
+
+    def misplaced(self, driver_id: DriverId, understudy_of: DriverId) -> bool:
+        """This understudy would be lost with that driver's master, and there is another master."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobMasterServices:
+    """What all JobMasters of a process share."""
+
+    clock: Clock
+    effects: Effects
+    gateways: GatewayFactory
+    launcher: DriverLauncher
+    slots: SlotRequirements
+    board: JobBoard
+    leader_info: Callable[[], LeaderInfo]
+    new_id: Callable[[], str]
+    #: uniform in [-1, 1]
+    jitter: Callable[[], float]
+    #: what is kept beyond the JobMasters' lives
+    stores: JobStores
+    understudy_launcher: UnderstudyLaunching
+
+
+class Retention(Enum):
+    """What becomes of the state of a job that was canceled or failed."""
+
+    #: it is kept
+    RETAIN_ON_CANCELLATION = "RETAIN_ON_CANCELLATION"
+    #: only that of a failed one is kept
+    DELETE_ON_CANCELLATION = "DELETE_ON_CANCELLATION"
+    #: it is deleted
+    NO_EXTERNALIZED_CHECKPOINTS = "NO_EXTERNALIZED_CHECKPOINTS"
+
+    def keeps(self, status: JobStatus) -> bool:
+        """Whether the state of a job that ended so is kept."""
+        if status is JobStatus.FAILED:
+            return self is not Retention.NO_EXTERNALIZED_CHECKPOINTS
+        return status is JobStatus.CANCELED and self is Retention.RETAIN_ON_CANCELLATION
+
+
+@dataclass(frozen=True, slots=True)
+class JobMasterSettings:
+    """One job's options, read once."""
+
+    restart_strategy: RestartStrategy
+    scheduler: SchedulerSettings
+    cancellation_timeout_ms: int
+    driver_heartbeat_timeout_ms: int
+    driver_registration_timeout_ms: int
+    driver_memory_mib: int
+    #: the job's own (a URI)
+    checkpoint_dir: str
+    work_dir: str
+    call_timeout_ms: int
+    checkpointing: CheckpointSettings
+    #: ``execution.checkpointing.dir``: what jobs with the same key share (a URI)
+    checkpoint_root: str
+    #: parent of savepoints whose request names none (a URI); empty = the request has to
+    savepoint_dir: str = ""
+    retention: Retention = Retention.RETAIN_ON_CANCELLATION
+    #: state to start from
+    restore: RestoreSettings | None = None
+    #: without ``restore``: from the newest state of the job key, if the job that left it was lost
+    restore_if_lost: bool = False
+    #: how long the driver of an earlier master may take to report to this one
+    adoption_timeout_ms: int = 20_000
+    #: have a second driver ready, with executors on as many slots again
+    understudy: bool = False
+    #: how long a driver may take to leave in good order
+    shut_down_grace_ms: int = 5_000
+    #: before a lost executor is replaced; a crash loop must not spin
+    executor_replacement_delay_ms: int = 200
+    #: patience with an executor the driver does not see any more although nobody reported its end
+    executor_missing_ms: int = 10_000
+    #: patience with an executor that has never come
+    executor_start_ms: int = 120_000

@@ -1,0 +1,183 @@
+"""What one job keeps of its state: records of checkpoints, and where the newest one of its key is.
+
+Every method may block and is called from effects.  What is recorded and what is discarded is
+decided elsewhere; here are the orders of writes that leave nothing lost when the process ends
+between two of them.
+
+Flink counterparts: ``CompletedCheckpointStore``, ``CheckpointsCleaner``.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Sequence
+from dataclasses import replace
+
+from yarnflow import __version__
+from yarnflow.core.checkpoint.manifest import SavepointMetadata, to_bytes
+from yarnflow.core.checkpoint.messages import (
+    CheckpointInfo,
+    CheckpointKind,
+    CheckpointStatus,
+    CheckpointTrigger,
+    QueryPosition,
+)
+from yarnflow.core.ha.ports import CheckpointStore, LatestState
+from yarnflow.core.messages import JobDetails, JobSubmission
+from yarnflow.core.states import JobStatus
+from yarnflow.errors import YarnflowError
+from yarnflow.graph.job_graph import JobGraph
+from yarnflow.graph.state_shape import shape_of
+from yarnflow.runtime.jobmaster.services import JobMasterServices, JobMasterSettings
+
+logger = logging.getLogger(__name__)
+
+
+class JobStateFiles:
+    """One job's records.
+
+    Parameters
+    ----------
+    submission, graph, settings, services
+        The JobMaster's.
+    """
+
+    def __init__(
+        self,
+        submission: JobSubmission,
+        graph: JobGraph,
+        settings: JobMasterSettings,
+        services: JobMasterServices,
+    ) -> None:
+        self._submission = submission
+        self._shape = shape_of(graph)
+        self._settings = settings
+        self._stores = services.stores
+        self._clock = services.clock
+        self._lock = threading.Lock()
+        self._opened: CheckpointStore | None = None
+
+    def next_id(self) -> int:
+        """A number for a new checkpoint."""
+        return self._store().next_id()
+
+    def completed(self) -> Sequence[CheckpointInfo]:
+        """What earlier masters recorded."""
+        return self._store().all()
+
+    def record(self, info: CheckpointInfo) -> CheckpointInfo:
+        """Make a checkpoint or savepoint durable; returns it with its path."""
+        metadata = b""
+        if info.kind is CheckpointKind.CHECKPOINT:  # a savepoint brings its own
+            metadata = to_bytes(self._metadata(info))
+        recorded = self._store().add(info, metadata)
+        if info.kind is CheckpointKind.CHECKPOINT:  # a savepoint may be disposed of at any time
+            self._note_latest(recorded, JobStatus.RUNNING)
+        return recorded
+
+    def discard(self, checkpoint_id: int) -> None:
+        """Delete a checkpoint that newer ones subsume."""
+        self._store().remove(checkpoint_id)
+
+    def end(
+        self, details: JobDetails, stop: CheckpointInfo | None, positions: Sequence[QueryPosition]
+    ) -> None:
+        """The job is over: put down its result, then keep or delete its state.
+
+        Parameters
+        ----------
+        details : JobDetails
+            The last snapshot.
+        stop : CheckpointInfo, optional
+            What became of the last order to stop the job.
+        positions : sequence of QueryPosition
+            The last ones; a job whose state is kept leaves a record of them at least.
+        """
+        # or another master would run it again, perhaps from nothing
+        if self._stores.results.get(details.overview.job_id) is None:
+            self._stores.results.put(details)
+        status = details.overview.status
+        # all there is of a job that stopped and whose savepoint is not known to be good
+        unsaved = stop is not None and stop.status is not CheckpointStatus.COMPLETED
+        if unsaved or self._settings.retention.keeps(status):
+            newest = self._newest() or self._record_last(positions)
+            if newest is not None:
+                self._note_latest(newest, status)
+            self._store().close_job()
+            return
+        # the pointer goes before what it points to
+        if stop is not None:
+            self._note_latest(stop, status)
+        elif self._submission.job_key:
+            self._forget_latest(status)
+        self._store().discard_all()
+
+    def _metadata(self, info: CheckpointInfo) -> SavepointMetadata:
+        return SavepointMetadata(
+            checkpoint_id=info.checkpoint_id,
+            kind=info.kind,
+            job_id=self._submission.job_id,
+            job_name=self._submission.name,
+            job_key=self._submission.job_key,
+            created_ms=self._clock.now_ms(),
+            yarnflow_version=__version__,
+            program=self._shape,
+            positions=info.positions,
+        )
+
+    def _newest(self) -> CheckpointInfo | None:
+        checkpoints = [info for info in self.completed() if info.kind is CheckpointKind.CHECKPOINT]
+        return max(checkpoints, key=lambda info: info.checkpoint_id, default=None)
+
+    def _record_last(self, positions: Sequence[QueryPosition]) -> CheckpointInfo | None:
+        """A job that ended before its first checkpoint was due, but after its first commit."""
+        if not positions:
+            return None
+        now_ms = self._clock.now_ms()
+        info = CheckpointInfo(
+            checkpoint_id=self.next_id(),
+            kind=CheckpointKind.CHECKPOINT,
+            status=CheckpointStatus.COMPLETED,
+            trigger=CheckpointTrigger.RETENTION,
+            trigger_ms=now_ms,
+            end_ms=now_ms,
+            positions=tuple(positions),
+        )
+        return self.record(info)
+
+    def _forget_latest(self, status: JobStatus) -> None:
+        """The job leaves nothing under its key; what a job before it left is not that of a lost one now."""
+        key, job_id = self._submission.job_key, self._submission.job_id
+        states = self._stores.latest_states(self._settings.checkpoint_root)
+        state = states.read(key)
+        if state is not None and state.job_id != job_id:
+            states.write(replace(state, status=status.value))
+        else:
+            states.remove(key, job_id)
+
+    def _note_latest(self, info: CheckpointInfo, status: JobStatus) -> None:
+        """Put down under the job's key where its newest state is."""
+        if not self._submission.job_key:
+            return
+        state = LatestState(
+            job_key=self._submission.job_key,
+            job_id=self._submission.job_id,
+            job_name=self._submission.name,
+            status=status.value,
+            path=info.external_path,
+            checkpoint_id=info.checkpoint_id,
+            written_ms=self._clock.now_ms(),
+        )
+        try:
+            self._stores.latest_states(self._settings.checkpoint_root).write(state)
+        except YarnflowError as error:  # the checkpoint itself is good
+            logger.warning("Where the newest state of %s is was not put down: %s", state.job_key, error)
+
+    def _store(self) -> CheckpointStore:
+        with self._lock:
+            if self._opened is None:
+                self._opened = self._stores.checkpoints(
+                    self._submission.job_id, self._settings.checkpoint_dir
+                )
+            return self._opened

@@ -1,0 +1,107 @@
+"""At which committed batch a query stands, read from Spark's own logs.
+
+Decides nothing; the logs are the truth, what a query last said of itself only adds names and
+sizes to it.  Flink counterpart: the statistics of a ``CompletedCheckpoint``.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any, Final
+
+from yarnflow.core.checkpoint.messages import QueryPosition, SourceProgress
+from yarnflow.spark.hadoop_files import HadoopFiles
+from yarnflow.spark.run.progress import parse_operators, parse_sources
+from yarnflow.spark.state.files import numbered
+from yarnflow.spark.translate.windows import END_OF_TIME_MS
+
+#: the watermark of a drained query.  A bounded one that has read all its input comes as far as the
+#: sentinel, which is before it, so a drain cannot be mistaken for an end
+DRAINED_MS: Final = END_OF_TIME_MS + 1
+#: what Spark writes for a source without an offset yet
+_NO_OFFSET: Final = "-"
+
+
+def committed_batch(files: HadoopFiles, directory: str) -> int:
+    """The last batch Spark committed; -1 = none."""
+    return max(numbered(entry.name for entry in files.entries(f"{directory}/commits")), default=-1)
+
+
+def planned_batch(files: HadoopFiles, directory: str) -> int:
+    """The last batch whose input Spark has fixed; -1 = none."""
+    return max(numbered(entry.name for entry in files.entries(f"{directory}/offsets")), default=-1)
+
+
+def read_position(
+    files: HadoopFiles, name: str, directory: str, batch_id: int, progress_json: str = ""
+) -> QueryPosition:
+    """A query as of a committed batch.
+
+    Parameters
+    ----------
+    progress_json : str
+        What the query last said of itself, if it said anything yet.
+    """
+    event: dict[str, Any] = json.loads(progress_json) if progress_json else {}
+    sources = parse_sources(event)
+    position = QueryPosition(name, batch_id, directory, operators=parse_operators(event))
+    if batch_id < 0:
+        return position
+    commit = f"{directory}/commits/{batch_id}"
+    watermark_ms = int(_entry(files, commit)[1].get("nextBatchWatermarkMs", -1))
+    header, _, *offsets = files.read(f"{directory}/offsets/{batch_id}").decode().splitlines()
+    if header == "v1" and event.get("batchId") != batch_id:
+        # of an earlier batch, or of none
+        known = [source.description for source in sources] or [""] * len(offsets)
+        sources = tuple(
+            SourceProgress(description, end_offset="" if offset == _NO_OFFSET else offset)
+            for description, offset in zip(known, offsets, strict=False)
+        )
+    return replace(
+        position,
+        committed_ms=files.modified_ms(commit),
+        # every watermark begins at the epoch, which means that there is none yet
+        watermark_ms=watermark_ms if watermark_ms > 0 else -1,
+        sources=sources,
+    )
+
+
+def is_drained(files: HadoopFiles, directory: str) -> bool:
+    """Whether a batch of :func:`plan_final_batch` is the last that was planned or committed."""
+    planned, committed = planned_batch(files, directory), committed_batch(files, directory)
+    found = set()
+    if planned >= 0:
+        described = files.read(f"{directory}/offsets/{planned}").decode().splitlines()[1:2]
+        found.add(json.loads("".join(described) or "{}").get("batchWatermarkMs"))
+    if committed >= 0:
+        found.add(_entry(files, f"{directory}/commits/{committed}")[1].get("nextBatchWatermarkMs"))
+    return DRAINED_MS in found
+
+
+def plan_final_batch(files: HadoopFiles, directory: str, committed: int) -> int:
+    """Plan a batch without input whose watermark is beyond every event, so that all windows fire.
+
+    It replaces the batch Spark has planned, if it has: what that would have read is read by the
+    batch after it.  Spark does a planned batch as it finds it when the query is started again.
+
+    Returns
+    -------
+    int
+        Its number.
+    """
+    header, metadata, *offsets = files.read(f"{directory}/offsets/{committed}").decode().splitlines()
+    described = json.loads(metadata)
+    described["batchWatermarkMs"] = DRAINED_MS
+    batch_id = committed + 1
+    path = f"{directory}/offsets/{batch_id}"
+    # local file systems: the checksum of what stood there before
+    files.delete(f"{directory}/offsets/.{batch_id}.crc")
+    files.write(path, "\n".join((header, json.dumps(described), *offsets)).encode())
+    return batch_id
+
+
+def _entry(files: HadoopFiles, path: str) -> tuple[str, dict[str, Any]]:
+    """A log entry: the version in its first line, then JSON."""
+    header, _, text = files.read(path).decode().partition("\n")
+    return header, json.loads(text or "{}")

@@ -1,0 +1,348 @@
+"""A job's directory filled from a savepoint or a retained checkpoint, before its queries start.
+
+Decides whether the program fits the state, which files are brought, and that they are whole:
+lengths and checksums of a savepoint, and of a retained checkpoint that no file of its last
+committed batch is missing.  Every query is copied to a directory beside its place, which is then
+renamed; a driver that died meanwhile is made good by the next one.  Claimed state is copied as
+well and its source removed afterwards, so that it can be checked on the way.  Flink counterparts:
+``Checkpoints.loadAndValidateCheckpoint``, ``RecoveryClaimMode``.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from pyspark.sql import SparkSession
+
+from yarnflow.core.checkpoint.manifest import (
+    METADATA_FILE,
+    SavepointFile,
+    SavepointMetadata,
+    checkpoint_id_of,
+    from_bytes,
+    query_directory,
+)
+from yarnflow.core.checkpoint.messages import (
+    CheckpointKind,
+    ClaimMode,
+    QueryPosition,
+    RestoredState,
+    RestoreSettings,
+)
+from yarnflow.core.checkpoint.program_shape import ProgramShape
+from yarnflow.core.json_codec import from_json, to_json
+from yarnflow.errors import SavepointInvalid, SavepointNotFound, StateDrained, StateIncompatible
+from yarnflow.graph.state_shape import differences
+from yarnflow.spark.checkpoints.file_copy import SourceFileGone, copy_files
+from yarnflow.spark.checkpoints.positions import DRAINED_MS, committed_batch, is_drained
+from yarnflow.spark.checkpoints.savepoint_writer import QueryState, state_paths
+from yarnflow.spark.connectors.sources import SOURCES_DIRECTORY
+from yarnflow.spark.hadoop_files import HadoopFiles
+from yarnflow.spark.run.query_run import SINK_IDENTITY_FILE
+from yarnflow.spark.state.files import StateFilesMissing, numbered
+
+logger = logging.getLogger(__name__)
+
+#: in a job's directory: what it was started from; there when all of it is in place
+RESTORED_FILE: Final = "restored.json"
+
+
+def restore(
+    spark: SparkSession, settings: RestoreSettings, job_dir: str, shape: ProgramShape | None
+) -> RestoredState | None:
+    """Bring a job's state into its directory, unless an earlier driver of the job did so.
+
+    Parameters
+    ----------
+    spark : SparkSession
+    settings : RestoreSettings
+        With the path looked up already if it was to be the latest.
+    job_dir : str
+        The job's checkpoint directory (a URI).
+    shape : ProgramShape or None
+        Of the program that is to go on; None = not known, nothing is checked.
+
+    Returns
+    -------
+    RestoredState or None
+        None = the job starts empty.
+
+    Raises
+    ------
+    SavepointNotFound
+    SavepointInvalid
+        A file is missing or damaged; the message names it.
+    StateIncompatible
+        The program does not fit; nothing was touched.
+    StateDrained
+        All windows have fired; nothing was touched.
+    """
+    if not settings.path:
+        return None
+    return _Restore(HadoopFiles(spark), settings, job_dir.rstrip("/")).run(shape)
+
+
+def read_manifest(files: HadoopFiles, path: str) -> tuple[str, SavepointMetadata]:
+    """The directory and the manifest of a savepoint or checkpoint, named by either.
+
+    Raises
+    ------
+    SavepointNotFound
+    SavepointInvalid
+    """
+    root = path.rstrip("/").removesuffix(f"/{METADATA_FILE}")
+    where = f"{root}/{METADATA_FILE}"
+    if not files.exists(where):
+        raise SavepointNotFound(
+            f"there is no savepoint or checkpoint in {root}: it has no {METADATA_FILE}; check the path"
+        )
+    return root, from_bytes(files.read(where), where)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """One directory to be brought."""
+
+    source: str
+    #: below the job's directory
+    name: str
+    #: relative to it
+    paths: tuple[str, ...]
+    #: of a savepoint: path → what the manifest says of it
+    expected: Mapping[str, SavepointFile]
+
+
+class _Restore:
+    def __init__(self, files: HadoopFiles, settings: RestoreSettings, job_dir: str) -> None:
+        self._files = files
+        self._settings = settings
+        self._job_dir = job_dir
+
+    def run(self, shape: ProgramShape | None) -> RestoredState:
+        files = self._files
+        marker = f"{self._job_dir}/{RESTORED_FILE}"
+        if files.exists(marker):
+            state = from_json(RestoredState, files.read(marker).decode())
+            self._give_up_source(state)
+            return state
+        root, manifest = read_manifest(files, self._settings.path)
+        if shape is not None:
+            _check_fits(root, manifest, shape)
+        _check_open(root, manifest)
+        # all is looked at before anything is copied
+        for part in self._parts(root, manifest):
+            if not files.exists(f"{self._job_dir}/{part.name}"):
+                self._bring(part, manifest)
+        state = RestoredState(
+            root,
+            manifest.kind,
+            manifest.checkpoint_id,
+            int(time.time() * 1000),
+            self._settings.claim_mode.value,
+        )
+        files.write(marker, to_json(state).encode())
+        self._give_up_source(state)
+        logger.info("Restored %s from %s.", self._job_dir, root)
+        return state
+
+    # --- what there is --------------------------------------------------------------
+
+    def _parts(self, root: str, manifest: SavepointMetadata) -> list[_Part]:
+        if manifest.kind is CheckpointKind.SAVEPOINT:
+            return self._savepoint_parts(root, manifest)
+        return self._checkpoint_parts(root, manifest)
+
+    def _savepoint_parts(self, root: str, manifest: SavepointMetadata) -> list[_Part]:
+        names = {query_directory(p.query): _directory_name(p) for p in manifest.positions}
+        names[SOURCES_DIRECTORY] = SOURCES_DIRECTORY
+        by_part: dict[str, dict[str, SavepointFile]] = {}
+        for file in manifest.files:
+            part, _, path = file.path.partition("/")
+            if part not in names:
+                raise SavepointInvalid(
+                    f"{root}/{file.path} belongs to no query of the savepoint's manifest; "
+                    "start from another one"
+                )
+            by_part.setdefault(part, {})[path] = file
+        for position in manifest.positions:
+            if position.batch_id >= 0 and query_directory(position.query) not in by_part:
+                raise SavepointInvalid(
+                    f"{root} has no files of query {position.query}, which had committed batch "
+                    f"{position.batch_id}; start from another one"
+                )
+        return [
+            _Part(f"{root}/{part}", names[part], tuple(expected), expected)
+            for part, expected in by_part.items()
+        ]
+
+    def _checkpoint_parts(self, root: str, manifest: SavepointMetadata) -> list[_Part]:
+        """The queries' directories lie beside the checkpoint's and have gone on since."""
+        job = root.rpartition("/")[0]
+        parts = []
+        collections = tuple(self._files.tree(f"{job}/{SOURCES_DIRECTORY}"))
+        if collections:
+            parts.append(_Part(f"{job}/{SOURCES_DIRECTORY}", SOURCES_DIRECTORY, collections, {}))
+        for position in manifest.positions:
+            directory = f"{job}/{_directory_name(position)}"
+            if manifest.program.kind == "SCRIPT" and self._is_elsewhere(position, job, directory):
+                logger.info(
+                    "Query %s goes on in %s, as its program says.", position.query, position.directory
+                )
+                continue
+            if is_drained(self._files, directory):
+                raise _drained(root)
+            committed = committed_batch(self._files, directory)
+            if committed < position.batch_id:
+                raise SavepointInvalid(
+                    f"{directory}/commits/{position.batch_id} is missing: the checkpoint {root} "
+                    "is not whole; start from another one"
+                )
+            here = QueryPosition(position.query, committed, directory)
+            try:
+                paths = state_paths(self._files, QueryState(here, planned=True))
+            except StateFilesMissing as error:
+                raise SavepointInvalid(
+                    f"{directory}/{error} is missing: the checkpoint {root} "
+                    "is not whole; start from another one"
+                ) from error
+            parts.append(_Part(directory, _directory_name(position), paths, {}))
+        return parts
+
+    def _is_elsewhere(self, position: QueryPosition, job: str, directory: str) -> bool:
+        """Whether a script keeps the query's state at a place of its own, where it looks for it again."""
+        files = self._files
+        below = f"{files.qualified(position.directory)}/".startswith(f"{files.qualified(job)}/")
+        return not below and not files.exists(directory) and files.exists(position.directory)
+
+    # --- bringing it ----------------------------------------------------------------
+
+    def _bring(self, part: _Part, manifest: SavepointMetadata) -> None:
+        files = self._files
+        target = f"{self._job_dir}/{part.name}"
+        beside = f"{target}.restoring"
+        # of a driver that died
+        files.delete(beside)
+        files.make_directory(beside)
+        paths = {f"{part.source}/{path}": f"{beside}/{path}" for path in part.paths}
+        try:
+            copied = copy_files(files, paths)
+        except SourceFileGone as error:
+            raise SavepointInvalid(
+                f"{error} is missing: the state to start from is not whole; start from another one"
+            ) from error
+        for path, expected in part.expected.items():
+            found = copied[f"{part.source}/{path}"]
+            damaged = found.length != expected.length or (
+                expected.checksum.startswith("crc32:") and found.checksum != expected.checksum
+            )
+            if damaged:
+                files.delete(beside)
+                raise SavepointInvalid(
+                    f"{part.source}/{path} is damaged: {found.length} bytes, {found.checksum}, where the "
+                    f"manifest says {expected.length} bytes, {expected.checksum}; start from another one"
+                )
+        if part.name != SOURCES_DIRECTORY:
+            self._adapt(part, beside, manifest)
+        files.rename(beside, target)
+
+    def _adapt(self, part: _Part, directory: str, manifest: SavepointMetadata) -> None:
+        """What names the place it was at, or must be another job's, is changed in the copy."""
+        files = self._files
+        position = next(p for p in manifest.positions if _directory_name(p) == part.name)
+        self._move_source_logs(part, directory, position.directory.rpartition("/")[0], manifest)
+        if manifest.kind is not CheckpointKind.SAVEPOINT:
+            return
+        # a job that is no continuation of the other: files of the same batches must not be called the same
+        files.write(f"{directory}/{SINK_IDENTITY_FILE}", str(uuid.uuid4()).encode())
+        batches = {log: numbered(_below(part.paths, log)) for log in ("offsets", "commits")}
+        if batches["offsets"][-1:] == batches["commits"][-1:] and "metadata" in part.paths:
+            # sinks that remember (query id, batch) would skip what the other job wrote since.  A batch that
+            # was planned may have reached them already: it keeps the id
+            identity = json.loads(files.read(f"{directory}/metadata"))
+            files.write(
+                f"{directory}/metadata", json.dumps({**identity, "id": str(uuid.uuid4())}).encode()
+            )
+
+    def _move_source_logs(
+        self, part: _Part, directory: str, old_job_dir: str, manifest: SavepointMetadata
+    ) -> None:
+        """Logs of file sources that read files of the old job's own: collections and sentinels."""
+        owned = any(path.startswith("end-of-input/") for path in part.paths) or any(
+            source.kind == "collection" for query in manifest.program.queries for source in query.sources
+        )
+        if not owned:
+            return
+        files = self._files
+        new = _encoded(files, self._job_dir)
+        for path in part.paths:
+            if not path.startswith("sources/"):
+                continue
+            content = files.read(f"{directory}/{path}")
+            changed = content
+            old = _encoded(files, old_job_dir)
+            for written in {old, old.replace("file:///", "file:/", 1)}:
+                changed = changed.replace(f'"{written}/'.encode(), f'"{new}/'.encode())
+            if changed != content:
+                files.write(f"{directory}/{path}", changed)
+
+    def _give_up_source(self, state: RestoredState) -> None:
+        """Remove claimed state, once it is in the job's directory."""
+        if state.claim_mode != ClaimMode.CLAIM.value:
+            return
+        if state.kind is CheckpointKind.SAVEPOINT:
+            # first what makes it one
+            self._files.delete(f"{state.path}/{METADATA_FILE}")
+            self._files.delete(state.path)
+            return
+        job = state.path.rpartition("/")[0]
+        if job == self._job_dir:
+            return
+        # what is a checkpoint's of it: whatever else lies there is not ours
+        for entry in self._files.entries(job):
+            ours = entry.name in (SOURCES_DIRECTORY, RESTORED_FILE)
+            ours = ours or checkpoint_id_of(entry.name) is not None
+            if ours or self._files.exists(f"{self._job_dir}/{entry.name}"):
+                self._files.delete(f"{job}/{entry.name}")
+        if not self._files.entries(job):
+            self._files.delete(job)
+
+
+def _check_fits(root: str, manifest: SavepointMetadata, shape: ProgramShape) -> None:
+    found = differences(manifest.program, shape)
+    if found:
+        raise StateIncompatible(f"the program does not fit the state in {root}: {'; '.join(found)}")
+
+
+def _check_open(root: str, manifest: SavepointMetadata) -> None:
+    if any(position.watermark_ms == DRAINED_MS for position in manifest.positions):
+        raise _drained(root)
+
+
+def _drained(root: str) -> StateDrained:
+    return StateDrained(
+        f"the state in {root} was drained: all its windows have fired, and whatever a job read from there on "
+        "would be too late; --drain is for jobs that end for good, so start from a savepoint without it, or "
+        "empty with --restore none"
+    )
+
+
+def _directory_name(position: QueryPosition) -> str:
+    """Of the query's directory, below any job's: scripts call it as they call the query."""
+    name = position.directory.rstrip("/").rpartition("/")[2]
+    return query_directory(position.query) if name in ("", ".", "..") else name
+
+
+def _below(paths: tuple[str, ...], directory: str) -> list[str]:
+    return [path.partition("/")[2] for path in paths if path.startswith(f"{directory}/")]
+
+
+def _encoded(files: HadoopFiles, path: str) -> str:
+    """A path as Spark writes it into the logs of file sources."""
+    uri = str(files.path(files.qualified(path)).toUri().toString())
+    return uri.replace("file:/", "file:///", 1) if uri.startswith("file:/") and uri[6:7] != "/" else uri

@@ -1,0 +1,427 @@
+"""One streaming query of a job graph through its phases.
+
+Decides how the query is triggered, how a bounded one ends (read everything there is, then write
+the end-of-input sentinel and run once more), and how it is held still for a savepoint.  Nothing
+is written before the driver's right to do so was checked.  Flink counterpart: ``StreamTask``.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from enum import Enum
+from typing import Final, cast
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from yarnflow.core.checkpoint.messages import QueryPosition
+from yarnflow.errors import CheckpointFailed, StateDrained
+from yarnflow.graph.operators import RateSource, SqlOperator
+from yarnflow.spark.checkpoints.job import Fence
+from yarnflow.spark.checkpoints.positions import (
+    committed_batch,
+    is_drained,
+    plan_final_batch,
+    planned_batch,
+    read_position,
+)
+from yarnflow.spark.connectors.sinks import BatchSink, batch_sink
+from yarnflow.spark.connectors.sources import Sources, rate_seconds
+from yarnflow.spark.hadoop_files import HadoopFiles
+from yarnflow.spark.run.batch_gate import BatchGate, GateClosed
+from yarnflow.spark.run.batch_thread import BatchThread
+from yarnflow.spark.translate.query_groups import GraphIndex, QueryGroup
+from yarnflow.spark.translate.translator import Sentinels, Translator
+
+logger = logging.getLogger(__name__)
+
+#: how often to look whether a batch was committed
+_COMMIT_POLL_SECONDS: Final = 0.02
+#: identity of a job's files in its sinks; see :mod:`yarnflow.spark.checkpoints.restore`
+SINK_IDENTITY_FILE: Final = "sink-identity"
+_AVAILABLE_NOW_FOR_ALL: Final = "spark.sql.streaming.triggerAvailableNowWrapper.enabled"
+
+
+class _Stopped(Exception):
+    """The attempt was told to stop; nothing more is written."""
+
+
+class _Phase(Enum):
+    #: a counted rate source has not made all its rows
+    PACED = "PACED"
+    #: reading what there is (or, unbounded, for ever)
+    INPUT = "INPUT"
+    #: the sentinel is there: firing windows
+    FLUSH = "FLUSH"
+    ENDED = "ENDED"
+
+
+class QueryRun:
+    """One query.
+
+    Parameters
+    ----------
+    spark : SparkSession
+    index : GraphIndex
+        The job's graph.
+    group : QueryGroup
+        What the query consists of.
+    directory : str
+        The job's checkpoint directory.
+    interval_ms : int
+        Shortest time between the starts of two batches.
+    fence : callable
+        Raises when this driver may not write.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        index: GraphIndex,
+        group: QueryGroup,
+        directory: str,
+        interval_ms: int,
+        fence: Fence,
+    ) -> None:
+        self.name = group.name
+        self.directory = f"{directory}/query-{group.name}"
+        self.output_rows = -1
+        self.gate = BatchGate()
+        self._spark = spark
+        self._index = index
+        self._group = group
+        self._interval_ms = interval_ms
+        self._fence = fence
+        self._files = HadoopFiles(spark)
+        self._sentinels = Sentinels(spark, f"{self.directory}/end-of-input") if group.bounded else None
+        self._translator = Translator(spark, index, Sources(spark, directory), self._sentinels)
+        self._frame = self._plan()
+        self._writers: dict[int, BatchSink] = {}
+        self._query: StreamingQuery | None = None
+        self._batch: BatchThread | None = None
+        self._failure: Exception | None = None
+        #: why it does not go on after :meth:`resume`
+        self._not_resumed: Exception | None = None
+        self._lock = threading.Lock()
+        self._stopping = False
+        #: a savepoint has stopped the query, maybe only for now
+        self._suspended = threading.Event()
+        self._seconds = max(
+            (
+                rate_seconds(n.operator)
+                for n in index.upstream(group.base)
+                if isinstance(n.operator, RateSource)
+            ),
+            default=0,
+        )
+        self._phase = _Phase.PACED if group.bounded and self._seconds else _Phase.INPUT
+
+    @property
+    def streaming(self) -> bool:
+        """Whether Spark runs it in batches and commits each; false = one batch, and no state."""
+        return bool(self._frame.isStreaming)
+
+    @property
+    def windowed(self) -> bool:
+        """Whether windows may still be open."""
+        return self._group.windowed
+
+    def _plan(self) -> DataFrame:
+        base = self._translator.frame(self._group.base)
+        if len(self._group.sinks) == 1:
+            return self._translator.sink_input(self._group.sinks[0])
+        # the tails are translated for each batch; doing it once here finds their errors before the start
+        for sink in self._group.sinks:
+            self._translator.sink_input(sink)
+        return base
+
+    # --- running ------------------------------------------------------------------
+
+    def look_back(self) -> None:
+        """Before the first :meth:`start`: find what an earlier attempt left of the query.
+
+        Raises
+        ------
+        StateDrained
+            All its windows have fired; what it would read now would be too late for its own.
+        """
+        if not self.streaming:
+            return
+        if is_drained(self._files, self.directory):
+            raise StateDrained(
+                f"query {self.name} was drained, so all its windows have fired, but the job did not end "
+                "with its savepoint; start it from a savepoint taken before, or empty with --restore none"
+            )
+        self.gate.begun(planned_batch(self._files, self.directory))
+
+    def start(self) -> None:
+        """Begin the current phase, unless told to stop."""
+        with self._lock:
+            if not self._stopping and not self._suspended.is_set():
+                self._start()
+
+    def _start(self) -> None:
+        # a batch cut off at the end of the last phase is done again in this one
+        self._failure = None
+        if not self._frame.isStreaming:
+            self._batch = BatchThread(self._spark.sparkContext, self.name, self.run_batch)
+            self._batch.start()
+            return
+        writer = (
+            self._frame.writeStream.queryName(self.name)
+            .outputMode(self._output_mode())
+            .option("checkpointLocation", self.directory)
+            .foreachBatch(self.on_batch)
+        )
+        if self._group.bounded and self._phase is not _Phase.PACED:
+            # else one source that cannot tell its end, such as rate, makes Spark run a single batch, and the
+            # windows that the sentinel closes would wait for a batch that never comes
+            self._spark.conf.set(_AVAILABLE_NOW_FOR_ALL, "true")
+            writer = writer.trigger(availableNow=True)
+        else:
+            writer = writer.trigger(processingTime=f"{self._interval_ms} milliseconds")
+        self._query = writer.start()
+
+    def _output_mode(self) -> str:
+        queries = [n for n in self._index.upstream(self._group.base) if isinstance(n.operator, SqlOperator)]
+        if queries and _aggregates(self._frame):
+            return "update"
+        return self._group.output_mode
+
+    def advance(self, timeout_seconds: float) -> bool:
+        """Wait a little and go on to the next phase if this one is over; whether all are."""
+        if self._suspended.is_set():
+            # whoever suspended it resumes or ends it
+            time.sleep(timeout_seconds)
+            return False
+        if self._not_resumed is not None:
+            raise self._not_resumed
+        if self._batch is not None:
+            return self._batch.ended(timeout_seconds)
+        assert self._query is not None, "advance() before start()"
+        query = self._query
+        ended, failure = False, None
+        try:
+            ended = bool(query.awaitTermination(cast(int, max(timeout_seconds, 0.01))))
+        except Exception as error:
+            failure = self._failure or error
+        if self._stopping:
+            # a query that was stopped has not read its input to the end: no sentinel
+            return True
+        if self._suspended.is_set() or query is not self._query:
+            # it ended because it was to be held still
+            return False
+        if failure is not None:
+            # outside the handler: Spark's text of it must not become its context
+            raise failure
+        if self._phase is _Phase.PACED and not ended and self._paced_out():
+            query.stop()
+            ended = True
+        if not ended:
+            return False
+        self._phase = self._next_phase()
+        if self._phase is _Phase.ENDED:
+            return True
+        self.start()
+        return self._stopping
+
+    def _next_phase(self) -> _Phase:
+        if self._phase is _Phase.PACED:
+            return _Phase.INPUT
+        if self._phase is _Phase.INPUT and self._sentinels is not None and self._sentinels.write():
+            return _Phase.FLUSH
+        return _Phase.ENDED
+
+    def _paced_out(self) -> bool:
+        """Whether every counted rate source has made its last row."""
+        progress = self._query.lastProgress if self._query is not None else None
+        if progress is None:
+            return False
+        ends = [
+            json.loads(source["endOffset"]) if isinstance(source["endOffset"], str) else source["endOffset"]
+            for source in json.loads(progress.json)["sources"]
+            if source["description"].startswith("Rate")
+        ]
+        return bool(ends) and all(end is not None and int(end) >= self._seconds for end in ends)
+
+    def stop(self) -> None:
+        """Stop what runs and wait until it ended; nothing starts any more."""
+        with self._lock:
+            self._stopping = True
+        self.gate.close()
+        if self._query is not None:
+            self._query.stop()
+        if self._batch is not None:
+            self._batch.cancel()
+
+    # --- batches ------------------------------------------------------------------
+
+    def on_batch(self, frame: DataFrame, batch_id: int) -> None:
+        """What Spark calls for every micro-batch."""
+        try:
+            self.gate.enter(batch_id)
+            self._fence()
+            self._write(frame, batch_id)
+        except Exception as error:
+            # Spark would hand it back as text, and overflows its stack on texts with long Java traces
+            self._failure = error
+            raise RuntimeError(f"batch {batch_id} of query {self.name}: {type(error).__name__}") from None
+
+    def _write(self, frame: DataFrame, batch_id: int) -> None:
+        sinks = self._group.sinks
+        if len(sinks) == 1:
+            self.output_rows = self._write_sink(sinks[0], frame, batch_id)
+            return
+        frame.persist()
+        try:
+            tails = Translator(self._spark, self._index, None, frames={self._group.base: frame})
+            rows = [self._write_sink(sink, tails.sink_input(sink), batch_id) for sink in sinks]
+            self.output_rows = -1 if -1 in rows else sum(rows)
+        finally:
+            frame.unpersist()
+
+    def _write_sink(self, sink: int, frame: DataFrame, batch_id: int) -> int:
+        if self._stopping:
+            raise _Stopped
+        return self._writer(sink).write(frame, batch_id)
+
+    def _writer(self, sink: int) -> BatchSink:
+        if sink not in self._writers:
+            node = self._index.nodes[sink]
+            scalar = self._index.nodes[node.inputs[0]].output_schema.scalar
+            self._writers[sink] = batch_sink(self._spark, node, scalar, self._sink_identity(), self._fence)
+        return self._writers[sink]
+
+    def _sink_identity(self) -> str:
+        """The id Spark gave the query's checkpoint, or the one it got as a copy of another."""
+        renewed = f"{self.directory}/{SINK_IDENTITY_FILE}"
+        if self._files.exists(renewed):
+            return self._files.read(renewed).decode()
+        path = f"{self.directory}/metadata"
+        if not self._files.exists(path):
+            # a batch program has none by itself
+            self._files.write(path, json.dumps({"id": str(uuid.uuid4())}).encode())
+        return str(json.loads(self._files.read(path))["id"])
+
+    def run_batch(self) -> None:
+        """Write a frame that does not stream, as batch 0, unless that was done before.
+
+        Spark commits no such batch, and :meth:`finish` removes what the sinks remember of it.
+        """
+        done = f"{self.directory}/done"
+        if self._files.exists(done):
+            logger.info("Query %s was done before.", self.name)
+            for sink in self._group.sinks:
+                # the crash may have come before they tidied up
+                self._writer(sink)
+            return
+        self._fence()
+        self._write(self._frame, 0)
+        self._fence()
+        self._files.write(done, b"")
+
+    def finish(self) -> None:
+        """Let the sinks tidy up."""
+        for writer in self._writers.values():
+            writer.finish()
+
+    # --- checkpoints --------------------------------------------------------------
+
+    def committed(self) -> int:
+        """The last batch Spark committed; -1 = none."""
+        return committed_batch(self._files, self.directory)
+
+    def position(self, batch_id: int) -> QueryPosition:
+        """The query as of a committed batch."""
+        progress = None
+        if self._query is not None:
+            progress = self._query._jsq.lastProgress()
+        text = str(progress.json()) if progress is not None else ""
+        return read_position(self._files, self.name, self.directory, batch_id, text)
+
+    def await_committed(self, batch_id: int, check: Callable[[], None]) -> None:
+        """Wait until Spark committed a batch that the gate has let in.
+
+        Raises
+        ------
+        CheckpointFailed
+            The query failed in that batch.
+        """
+        while self.committed() < batch_id:
+            check()
+            # looked at first: the commit may have come in between
+            active = self._query is not None and self._query.isActive
+            if not active and self.committed() < batch_id:
+                raise CheckpointFailed(
+                    f"query {self.name} ended in batch {batch_id}; see the job's exceptions"
+                )
+            time.sleep(_COMMIT_POLL_SECONDS)
+
+    def close_gate(self) -> None:
+        """No batch begins any more until :meth:`resume`; :meth:`suspend` is to follow."""
+        with self._lock:
+            self._suspended.set()
+        self.gate.close()
+
+    def suspend(self, check: Callable[[], None]) -> None:
+        """Wait until the batch that runs now is committed, and stop the query before the next.
+
+        Whatever comes of it, the query goes on only by :meth:`resume`.
+
+        Raises
+        ------
+        CheckpointFailed
+            That batch failed.
+        """
+        self.await_committed(self.gate.entered, check)
+        if self._query is not None:
+            self._query.stop()
+
+    def resume(self) -> None:
+        """Go on where :meth:`suspend` stopped.
+
+        Never raises: a batch that failed meanwhile, or a query that cannot be started again, is
+        raised by :meth:`advance`.
+        """
+        with self._lock:
+            if self._stopping or not self._suspended.is_set():
+                return
+            failed = self._failure is not None and not isinstance(self._failure, GateClosed)
+            try:
+                if self._phase is not _Phase.ENDED and not failed:
+                    if self._query is not None:
+                        self._query.stop()
+                    self.gate.open()
+                    self._start()
+            except Exception as error:
+                self._not_resumed = error
+            finally:
+                self._suspended.clear()
+
+    def drain(self, check: Callable[[], None]) -> None:
+        """While suspended and after a commit: fire all windows, as at the end of input, reading nothing.
+
+        Whatever comes of it, the query cannot go on.
+        """
+        final = plan_final_batch(self._files, self.directory, self.committed())
+        self.gate.close(final)
+        with self._lock:
+            if self._stopping:
+                return
+            self._start()
+        self.await_committed(final, check)
+        assert self._query is not None, "started above"
+        self._query.stop()
+
+
+def _aggregates(frame: DataFrame) -> bool:
+    """Whether a streaming SQL query aggregates, so that its results change."""
+    plan = str(frame._jdf.queryExecution().analyzed().toString())
+    return frame.isStreaming and any(
+        line.lstrip(" :+-~").startswith("Aggregate ") for line in plan.splitlines()
+    )
