@@ -573,7 +573,7 @@ struct TDriverAssignment {
   /** the job's own options over the cluster's, key → text */
   8: optional map<string, string> configuration,
   /** the job's driver, which this one is to be lost apart from; empty = it is the job's driver itself */
-  9: optional string understudyOf,
+  9: optional string hotSpareOf,
 }
 
 /** A driver's SparkContext is up and executors may dial in. */

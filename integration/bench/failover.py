@@ -187,7 +187,7 @@ def run_mode(
     commands = Commands(scratch, uuid.uuid4().hex)
     found: dict[str, Any] = {}
     options = [f"-Dhigh-availability.standby-mode={mode}"]
-    # as many slots as the job and its understudy want, and one TaskManager that may be lost
+    # as many slots as the job and its hot spare want, and one TaskManager that may be lost
     task_managers = 5 if mode == "hot" else 3
     with ha_cluster(hadoop, commands, scratch, task_managers=task_managers, options=options) as cluster:
         job = cluster.numbered("bench")

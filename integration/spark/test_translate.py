@@ -164,8 +164,8 @@ def test_files_csv_json_text(spark: SparkSession, tmp_path: Path) -> None:
     assert sorted(p.name for p in (tmp_path / "csv").iterdir()) == ["k=B", "k=C"]
     assert [p.read_text() for p in (tmp_path / "csv" / "k=B").iterdir()] == ["n\n4\n"]
     assert rows(tmp_path / "text") == [("a,1",), ("b,2",), ("k,n",)]
-    litter = [p for p in tmp_path.rglob("*") if p.suffix == ".crc" or p.name.startswith(("_", ".yarnflow"))]
-    assert [p for p in litter if "checkpoint" not in p.parts] == []
+    files = [p for p in tmp_path.rglob("*") if p.suffix == ".crc" or p.name.startswith(("_", ".yarnflow"))]
+    assert [p for p in files if "checkpoint" not in p.parts] == []
 
 
 def test_missing_path(spark: SparkSession, tmp_path: Path) -> None:

@@ -182,7 +182,7 @@ def test_hot_standby_has_everything_ready(masters: Masters, tmp_path: Path) -> N
     job = Numbered("/tests/ha-hot")
     started = masters.submit(job, tmp_path, "-Dhigh-availability.standby-mode=hot")
     first, second = masters.await_two()
-    wait_until(lambda: "is ready: driver" in masters.log_of(first), "the understudy", 240)
+    wait_until(lambda: "is ready: driver" in masters.log_of(first), "the hot spare", 240)
     ready = {process.pid for process in masters.processes_of(second, DRIVER)}
     executors = {process.pid for process in masters.processes_of(second, EXECUTOR)}
     assert ready and executors

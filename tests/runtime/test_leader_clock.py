@@ -13,7 +13,7 @@ from yarnflow.core.ids import DriverId, TaskManagerId
 from yarnflow.core.messages import DriverPhase, TaskManagerHeartbeat
 from yarnflow.core.states import JobStatus
 from yarnflow.errors import LeadershipLost
-from yarnflow.runtime.leader_clock import PAUSE_MS, Doubt, LeadClock
+from yarnflow.runtime.leader_clock import PAUSE_MS, Doubt, LeaderClock
 from yarnflow.testing.runtime import InlineMailbox, ManualClock
 from yarnflow.testing.stores import FakeJobStores
 
@@ -30,7 +30,7 @@ def seconds(bench: Bench | ClusterBench, count: int, each: Callable[[], object] 
 
 def test_it_stands_still_until_the_last_doubt_is_over() -> None:
     clock = ManualClock(0)
-    lead = LeadClock(clock)
+    lead = LeaderClock(clock)
     clock.advance(1_000)
     lead.doubt(Doubt.CONNECTION)
     clock.advance(2_000)
@@ -47,7 +47,7 @@ def test_it_stands_still_until_the_last_doubt_is_over() -> None:
 def test_a_pause_of_its_own_is_a_doubt_and_no_time() -> None:
     """Whoever looks first after ``SIGSTOP`` finds the clock where it was."""
     clock = ManualClock(0)
-    lead = LeadClock(clock)
+    lead = LeaderClock(clock)
     clock.advance(1_000)
     assert lead.monotonic_ms() == 1_000
     clock.advance(PAUSE_MS + 1)
@@ -59,7 +59,7 @@ def test_a_pause_of_its_own_is_a_doubt_and_no_time() -> None:
 
 def test_nothing_runs_and_all_of_it_comes_later() -> None:
     clock = ManualClock(0)
-    lead = LeadClock(clock)
+    lead = LeaderClock(clock)
     mailbox = InlineMailbox("m", lead, may_run=lead.is_certain)
     ran: list[str] = []
     mailbox.schedule(100, lambda: ran.append("timer"))

@@ -382,7 +382,7 @@ class DriverAssignment:
     configuration: dict[str, str] = field(default_factory=dict)
     #: the job's driver, which this one is to be lost apart from: it has time before it is deployed, if
     #: it ever is, and may use it to get warm.  Empty = it is the job's driver itself
-    understudy_of: DriverId = DriverId("")
+    hot_spare_of: DriverId = DriverId("")
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,7 @@ _FAILOVER_PAUSES_S: Final = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0)
 #: no further attempt after this time: a NameNode that hangs is waited for once
 _RETRY_FOR_S: Final = 25.0
 _CHUNK_BYTES: Final = 1 << 20
-_log: Final = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
 
 class _Client(InsecureClient):  # type: ignore[misc]
@@ -334,7 +334,7 @@ class WebHdfsFileSystem:
                     return result
             if pause_s is None or self._monotonic() > end_s:
                 break
-            _log.debug("%s %s: no active NameNode answered; trying again in %s s", doing, path, pause_s)
+            logger.debug("%s %s: no active NameNode answered; trying again in %s s", doing, path, pause_s)
             self._sleep(pause_s)
         if failures:
             raise self._place.unreachable(doing, path, failures) from failures[-1]

@@ -38,7 +38,7 @@ from yarnflow.core.json_codec import from_json, to_json
 from yarnflow.core.messages import DriverAssignment
 from yarnflow.core.states import JobStatus
 
-LOG: Final = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,9 +144,9 @@ class LineChannel:
             if not isinstance(message, dict):
                 raise ValueError("not an object")
         except ValueError as error:
-            LOG.error("Ignored a line on the supervisor channel that is not a message: %s", error)
+            logger.error("Ignored a line on the supervisor channel that is not a message: %s", error)
             return
         try:
             self._on_message(message)
         except Exception:  # one bad message must not end the channel, which would end the cluster
-            LOG.exception("A message on the supervisor channel failed: %s", sorted(message))
+            logger.exception("A message on the supervisor channel failed: %s", sorted(message))

@@ -45,7 +45,7 @@ from yarnflow.process.supervisor import (
 )
 from yarnflow.process.supervisor_link import NoResourceProvider
 
-LOG: Final = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
 JOB_MANAGER: Final = "jobmanager"
 #: with high availability: at once, unless it does not live long
@@ -53,7 +53,7 @@ JOB_MANAGER_RESTART: Final = RestartPolicy(restart=True, initial_ms=0, max_ms=10
 #: ends of drivers a new JobManager is told of
 _DRIVER_ENDS_KEPT: Final = 64
 #: how long the end of the supervisor waits for one process's end to be told
-_LAST_WORDS_S: Final = 3.0
+_SHUTDOWN_MESSAGE_TIMEOUT_S: Final = 3.0
 
 
 class ClusterSupervisor:
@@ -79,7 +79,7 @@ class ClusterSupervisor:
         TaskManagers that somebody has asked the owner of workers for already.
     drivers : int
         Drivers there is memory for, and so jobs; 0 = no limit.
-    understudies : int
+    hot_spares : int
         Further drivers there is memory for, that jobs keep for the loss of theirs.
     on_job_status : callable, optional
         Told of each new status of a job.
@@ -109,7 +109,7 @@ class ClusterSupervisor:
         job_manager_arguments: Sequence[str] = (),
         expected_workers: int = 0,
         drivers: int = 0,
-        understudies: int = 0,
+        hot_spares: int = 0,
         on_job_status: Callable[[JobStatusReport], None] | None = None,
         on_end: Callable[[ClusterResult], None] | None = None,
         on_failure: Callable[[YarnflowError], None] | None = None,
@@ -168,7 +168,7 @@ class ClusterSupervisor:
             inherit_stdout=driver_stdout_inherited,
             stdout_fd=driver_stdout_fd,
         )
-        self._driver_queue = DriverQueue(self.drivers, drivers + understudies if drivers else 0)
+        self._driver_queue = DriverQueue(self.drivers, drivers + hot_spares if drivers else 0)
         self.workers = (
             WorkerPool(self._supervisor, commands, directory.logs, self.worker_exited, limit=workers)
             if workers
@@ -291,7 +291,7 @@ class ClusterSupervisor:
         with self._tellers_lock:
             tellers = list(self._tellers)
         for teller in tellers:
-            teller.join(_LAST_WORDS_S)
+            teller.join(_SHUTDOWN_MESSAGE_TIMEOUT_S)
         if self._link is not None:
             self._link.close()
 
@@ -335,7 +335,7 @@ class ClusterSupervisor:
             if await_nothing_left(child.pid, mark):
                 told(child.pid)
             else:
-                LOG.warning("Something that process %d had started is still running.", child.pid)
+                logger.warning("Something that process %d had started is still running.", child.pid)
 
         teller = threading.Thread(target=tell, name=f"ended-{child.pid}", daemon=True)
         # several processes end at the same moment, and whoever stops the cluster joins what is listed
@@ -372,7 +372,7 @@ class ClusterSupervisor:
         lived_ms = self._clock.monotonic_ms() - self._started_ms
         delay_ms = JOB_MANAGER_RESTART.next_delay_ms(self._restart_delay_ms, lived_ms)
         self._restart_delay_ms = delay_ms
-        LOG.warning("The JobManager is started again in %d ms; its drivers run on.", delay_ms or 0)
+        logger.warning("The JobManager is started again in %d ms; its drivers run on.", delay_ms or 0)
         self._schedule(delay_ms or 0, self._restart_job_manager)
 
     def _restart_job_manager(self) -> None:
@@ -398,5 +398,5 @@ class ClusterSupervisor:
         except FileNotFoundError:
             return None
         except (OSError, RpcProtocolError) as error:
-            LOG.error("%s cannot be used: %s", self.result_file, error)
+            logger.error("%s cannot be used: %s", self.result_file, error)
             return None

@@ -16,7 +16,7 @@ from yarnflow.core.ids import DriverId
 from yarnflow.core.messages import DriverAssignment
 from yarnflow.process.job_manager_link import DriverOwner
 
-LOG: Final = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
 
 class DriverQueue:
@@ -41,7 +41,7 @@ class DriverQueue:
         """Launch now, or as soon as another driver has ended."""
         with self._lock:
             if self._limit and len(self._running) >= self._limit:
-                LOG.info("Driver %s waits until another one has ended.", assignment.driver_id)
+                logger.info("Driver %s waits until another one has ended.", assignment.driver_id)
                 self._waiting.append((assignment, memory_mib))
                 return
             self._running.add(assignment.driver_id)

@@ -24,7 +24,7 @@ from yarnflow.process.channel import (
     assignment_from_json,
 )
 
-LOG: Final = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
 
 class DriverOwner(Protocol):
@@ -194,7 +194,7 @@ class JobManagerLink:
         elif op == "start_master":
             self._start_master()
         else:
-            LOG.error("Ignored an unknown request of the JobManager: %s", op)
+            logger.error("Ignored an unknown request of the JobManager: %s", op)
 
     def _request_workers(self, count: int) -> None:
         try:
@@ -210,7 +210,7 @@ class JobManagerLink:
         try:
             self._masters.start_master()
         except YarnflowError as error:
-            LOG.warning("No further master could be started: %s", error)
+            logger.warning("No further master could be started: %s", error)
 
     def _job_status(self, message: Mapping[str, Any]) -> None:
         report = JobStatusReport(

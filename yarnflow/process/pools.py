@@ -29,7 +29,7 @@ from yarnflow.process.logs import LOG_FILE_ENVIRONMENT
 from yarnflow.process.spawn import ProcessSpec
 from yarnflow.process.supervisor import NEVER, Child, RestartPolicy, Supervisor
 
-LOG: Final = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
 #: exit status reported for a driver that could not even be started (as a shell does)
 CANNOT_START_STATUS: Final = 127
@@ -105,7 +105,7 @@ class DriverPool:
                 self._start(memory_mib)
             except YarnflowError as error:
                 # a spare is a convenience; whoever needs a driver will see the error
-                LOG.warning("No spare driver: %s", error)
+                logger.warning("No spare driver: %s", error)
 
     def keep_spare(self, memory_mib: int) -> None:
         """Have a spare again, once that does not disturb the driver that the last one has become."""
@@ -125,7 +125,7 @@ class DriverPool:
                 # before the write: the driver may end at once, and its end must find the id
                 spare.driver_id = assignment.driver_id
                 if spare.child.write_line(line):
-                    LOG.info("Driver %s is the spare process %d.", assignment.driver_id, spare.child.pid)
+                    logger.info("Driver %s is the spare process %d.", assignment.driver_id, spare.child.pid)
                     return
                 spare.driver_id = ""  # it died a moment ago
                 self._drivers.pop(spare.name, None)
@@ -262,14 +262,14 @@ class WorkerPool:
         for _ in range(count):
             with self._lock:
                 if self._limit is not None and self._count >= self._limit:
-                    LOG.warning("No more than %d TaskManagers are run here.", self._limit)
+                    logger.warning("No more than %d TaskManagers are run here.", self._limit)
                     return
                 self._count += 1
                 name = f"{self._name}-{self._count}"
             try:
                 self._supervisor.start(name, partial(self._spec, name), self._policy, self._exited)
             except YarnflowError as error:
-                LOG.error("TaskManager not started: %s", error)
+                logger.error("TaskManager not started: %s", error)
                 with self._lock:
                     self._workers.pop(name, None)
 

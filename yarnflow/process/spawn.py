@@ -49,7 +49,7 @@ _PYTHON_CHECK: Final = (
     "except OSError as e:print(f'{sys.argv[2]}: {e.strerror}',file=sys.stderr);sys.exit(127)\n"
 )
 
-LOG: Final = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
 #: how often directories are tried to be removed, and the pause in between
 _REMOVALS: Final = 5
@@ -233,7 +233,7 @@ class ChildProcess:
         try:
             remover.start()
         except RuntimeError as error:
-            LOG.warning("Files of %s stay in %s: %s", self.spec.name, self.spec.directories[0], error)
+            logger.warning("Files of %s stay in %s: %s", self.spec.name, self.spec.directories[0], error)
 
 
 def _put_aside(directory: Path) -> Path | None:

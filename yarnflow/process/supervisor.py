@@ -20,7 +20,7 @@ from yarnflow.errors import YarnflowError
 from yarnflow.process.clock import SystemClock
 from yarnflow.process.spawn import ProcessSpec, spawn
 
-LOG: Final = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
 
 class Child(Protocol):
@@ -203,7 +203,7 @@ class Supervisor:
         child = self._launch(entry.make_spec())
         entry.child = child
         entry.started_at_ms = self._clock.monotonic_ms()
-        LOG.info("Started process %s (pid %d).", child.spec.name, child.pid)
+        logger.info("Started process %s (pid %d).", child.spec.name, child.pid)
         return child
 
     def _exited(self, name: str, entry: _Entry, child: Child, status: int) -> None:
@@ -214,7 +214,7 @@ class Supervisor:
             if delay_ms is None:
                 self._entries.pop(name, None)
             entry.delay_ms = delay_ms
-            log = LOG.info if self._stopping or status == 0 else LOG.warning
+            log = logger.info if self._stopping or status == 0 else logger.warning
             again = "" if delay_ms is None else f"; it is started again in {delay_ms} ms"
             how = describe_exit(status) + again
             log("Process %s (pid %d) ended with %s.", child.spec.name, child.pid, how)
@@ -230,7 +230,7 @@ class Supervisor:
             try:
                 child = self._start(entry)
             except YarnflowError as error:
-                LOG.error("Process %s could not be started again: %s", name, error)
+                logger.error("Process %s could not be started again: %s", name, error)
                 entry.delay_ms = entry.policy.next_delay_ms(entry.delay_ms, 0)
                 if entry.delay_ms is None:
                     del self._entries[name]

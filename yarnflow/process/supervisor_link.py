@@ -24,7 +24,7 @@ from yarnflow.process.channel import (
     assignment_to_json,
 )
 
-LOG: Final = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
 #: ends of drivers that are kept while nobody listens
 _UNHEARD_KEPT: Final = 100
@@ -336,4 +336,4 @@ class SupervisorLink:
             for drivers_listener in self._drivers_listeners:
                 drivers_listener(driver_ids)
         else:
-            LOG.error("Ignored an unknown event of the supervisor: %s", event)
+            logger.error("Ignored an unknown event of the supervisor: %s", event)

@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol
 from yarnflow.errors import PortUnavailable
 from yarnflow.rest.routes import METHODS, Answer, error_answer
 
-LOG: Final = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
 #: a connection without a request for so long is closed
 IDLE_TIMEOUT_S: Final = 15.0
@@ -94,7 +94,7 @@ class _Server(ThreadingHTTPServer):
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A browser that went away is no news."""
-        LOG.debug("connection of %s failed", client_address, exc_info=True)
+        logger.debug("connection of %s failed", client_address, exc_info=True)
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -108,7 +108,7 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             answer = self.server.routes.answer(self.command, self.path)
         except Exception:
-            LOG.exception("request %s %s", self.command, self.path)
+            logger.exception("request %s %s", self.command, self.path)
             answer = error_answer("The request failed; see the JobManager's log.", 500)
         self._send(answer)
 
@@ -139,4 +139,4 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *arguments: Any) -> None:
         """Requests are of interest to debuggers only."""
-        LOG.debug("%s: " + format, self.address_string(), *arguments)
+        logger.debug("%s: " + format, self.address_string(), *arguments)

@@ -34,7 +34,7 @@ class Doubt(Enum):
     PAUSE = "PAUSE"
 
 
-class LeadClock:
+class LeaderClock:
     """Implements :class:`yarnflow.core.ports.Clock`; any thread.
 
     Parameters

@@ -28,7 +28,7 @@ from yarnflow.core.yarn import FileStatus, LocalResource, Visibility
 from yarnflow.errors import FileMissing, StorageError
 from yarnflow.staging.layout import StagingLayout
 
-_log: Final = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 #: hashes remembered; the oldest go first
 _MAX_HASHES: Final = 200
 #: a file changed this recently may change again without its time of change showing it
@@ -220,7 +220,7 @@ class _LocalHashes:
                 json.dump(known, file)
             os.replace(temporary, self._file)
         except OSError as error:
-            _log.debug("hashes are not remembered in %s: %s", self._file, error)
+            logger.debug("hashes are not remembered in %s: %s", self._file, error)
 
 
 def _signature(path: Path) -> list[int | str]:

@@ -23,7 +23,7 @@ from yarnflow.core.ports import Clock, FileSystem, YarnCluster
 from yarnflow.errors import ApplicationNotFound, FileMissing, RpcProtocolError, StorageError
 from yarnflow.staging.layout import APPLICATION_SUFFIX, StagingLayout, deployment_tag, generation_of
 
-_log: Final = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 #: what is written instead of an application id
 _REVOKED: Final = "revoked"
 #: each one more than once means that another client made progress
@@ -218,7 +218,7 @@ class JobKeys:
                 if abandoned or (generation is not None and generation < newest):
                     self._fs.delete(status.path)
         except StorageError as error:
-            _log.warning("old records of job key %s stay: %s", key, error)
+            logger.warning("old records of job key %s stay: %s", key, error)
 
     def _where(self, key: str) -> str:
         return f"{self._fs.uri}{self._layout.job_key(key)}"

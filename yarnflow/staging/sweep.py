@@ -31,7 +31,7 @@ from yarnflow.staging.layout import (
 )
 from yarnflow.staging.masters import Forget, remove_cluster
 
-_log: Final = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 #: a client may still read how its application ended
 ENDED_FOR_MS: Final = 60_000
 #: a submit without application after this time has died
@@ -75,7 +75,7 @@ def sweep(
     try:
         clusters, others = _leftovers(fs, layout, cluster, user, now_ms, yarn_cluster)
     except (StorageError, YarnError) as error:
-        _log.warning("leftovers in %s%s are not looked for now: %s", fs.uri, layout.root, error)
+        logger.warning("leftovers in %s%s are not looked for now: %s", fs.uri, layout.root, error)
         return deleted
     for status in clusters:
         too_old = now_ms - status.modified_ms > FORGET_FOR_MS
@@ -84,15 +84,15 @@ def sweep(
                 fs, layout, posixpath.basename(status.path), _give_up(forget) if too_old else forget
             )
         except YarnflowError as error:
-            _log.warning("%s%s stays for now: %s", fs.uri, status.path, error)
+            logger.warning("%s%s stays for now: %s", fs.uri, status.path, error)
     for path in others:
         try:
             if fs.delete(path):
                 deleted.append(path)
         except StorageError as error:
-            _log.warning("%s%s stays for now: %s", fs.uri, path, error)
+            logger.warning("%s%s stays for now: %s", fs.uri, path, error)
     if deleted:
-        _log.info("deleted what ended applications left: %s", ", ".join(deleted))
+        logger.info("deleted what ended applications left: %s", ", ".join(deleted))
     return deleted
 
 
@@ -101,7 +101,7 @@ def _give_up(forget: Forget) -> Forget:
         try:
             forget(options, secret)
         except YarnflowError as error:
-            _log.warning(
+            logger.warning(
                 "cluster %s stays in ZooKeeper: %s", options.get(cluster_options.CLUSTER_ID), error
             )
 

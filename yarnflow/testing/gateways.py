@@ -209,7 +209,7 @@ class FakeDriverLauncher:
     assignments: list[DriverAssignment] = field(default_factory=list)
     killed: list[DriverId] = field(default_factory=list)
     awaiting: bool = False
-    #: understudies that are to be elsewhere
+    #: hot spares that are to be elsewhere
     misplaced_ids: set[DriverId] = field(default_factory=set)
     _listeners: list[DriverExitListener] = field(default_factory=list)
 
@@ -221,7 +221,7 @@ class FakeDriverLauncher:
         """As told."""
         return self.awaiting
 
-    def misplaced(self, driver_id: DriverId, understudy_of: DriverId) -> bool:
+    def misplaced(self, driver_id: DriverId, hot_spare_of: DriverId) -> bool:
         """As told."""
         return driver_id in self.misplaced_ids
 

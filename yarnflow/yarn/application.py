@@ -19,7 +19,7 @@ from yarnflow.yarn.master_jar import WEB_ROUTE
 from yarnflow.yarn.web.node_manager import NodeManagers
 from yarnflow.yarn.workers import YarnWorkers
 
-_log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 _T = TypeVar("_T")
 

@@ -21,7 +21,7 @@ from yarnflow.yarn.spec import TASK_MANAGER_SERVICE
 from yarnflow.yarn.web.admission import find_queue, outlook
 from yarnflow.yarn.web.node_manager import NodeManagers
 
-_log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 _PENDING_POLL_S: Final = 0.25
 _IDLE_POLL_S: Final = 1.0
@@ -165,7 +165,7 @@ class YarnWorkers:
                 requests -= 1
             self._look()
         except Exception as error:  # whatever gRPC raises; the ApplicationMaster may be ending
-            _log.warning("skein's ApplicationMaster did not do what was asked: %s", error)
+            logger.warning("skein's ApplicationMaster did not do what was asked: %s", error)
             with self._changed:
                 self._to_request += requests
                 self._to_cancel[:0] = cancels
@@ -229,7 +229,7 @@ class YarnWorkers:
             self._client.kill_container(worker_id)
         except (KeyError, ValueError) as error:
             # it ended meanwhile
-            _log.info("container %s could not be given back: %s", worker_id, error)
+            logger.info("container %s could not be given back: %s", worker_id, error)
         why.add(worker_id)
         return True
 
@@ -248,7 +248,7 @@ class YarnWorkers:
             ended = self._nodes.exit(node, where, _LOG_NAME)
         if where and ended.diagnostics:
             ended = ContainerExit(ended.exit_status, f"container {where} on {node}: {ended.diagnostics}")
-        _log.info("worker %s ended: %s", worker_id, ended.diagnostics or "completed")
+        logger.info("worker %s ended: %s", worker_id, ended.diagnostics or "completed")
         report = WorkerExit(worker_id, ended.exit_status, ended.diagnostics, released)
         for listener in self._exit_listeners:
             listener(report)
@@ -287,7 +287,7 @@ class YarnWorkers:
             return said
         except Exception as error:  # gRPC's as well; the message is a help, no more
             if not isinstance(error, YarnflowError):
-                _log.debug("cannot say why containers are not granted", exc_info=True)
+                logger.debug("cannot say why containers are not granted", exc_info=True)
             return f"{containers} requested {waited_s:.0f} s ago ({error})"
 
 

@@ -23,7 +23,7 @@ from yarnflow.core.messages import (
 )
 from yarnflow.core.states import ExecutionState, JobStatus
 from yarnflow.entrypoint.master import fault_injection
-from yarnflow.entrypoint.master.fault_injection import FaultInjector, MasterVictim, is_supervisor
+from yarnflow.entrypoint.master.fault_injection import FaultInjector, MasterFaults, is_supervisor
 from yarnflow.errors import DriverLost, HaError, JobError, TaskManagerNotFound
 from yarnflow.testing.gateways import FakeGateways
 from yarnflow.testing.runtime import ManualClock
@@ -55,7 +55,7 @@ class Bench:
         self.injector = FaultInjector(
             ManualClock(),
             self.gateways,
-            MasterVictim(Configuration.empty(), directory, election),
+            MasterFaults(Configuration.empty(), directory, election),
             lambda job_id: self.details(),
             lambda job_id: self.driver,
             lambda: self.task_managers,

@@ -283,7 +283,7 @@ def test_a_standby_keeps_a_driver_for_the_leader(start: Callable[..., Cluster]) 
     fence = Fence("leader-1", 1)
     assignment = DriverAssignment(
         *(JOB, DriverId("driver-1"), leader["address"], fence, "hdfs:///c", "/elsewhere"),
-        understudy_of=DriverId("driver-0"),
+        hot_spare_of=DriverId("driver-0"),
     )
     second.factory.fence = lambda: fence
     with pytest.raises(StaleEpoch, match="nobody"):
@@ -293,7 +293,7 @@ def test_a_standby_keeps_a_driver_for_the_leader(start: Callable[..., Cluster]) 
     (kept,) = second.launcher.assignments
     assert kept.work_dir == str(second.path / "jobs" / JOB), "a directory of another machine is of no use"
     assert replace(kept, work_dir="/elsewhere") == assignment
-    beside = replace(assignment, driver_id=DriverId("driver-2"), understudy_of=kept.driver_id)
+    beside = replace(assignment, driver_id=DriverId("driver-2"), hot_spare_of=kept.driver_id)
     with pytest.raises(ResourceError, match="driver-1 itself"):
         second.factory.master(address).host_driver(beside, 1000)
     second.factory.fence = lambda: Fence("deposed", 7)

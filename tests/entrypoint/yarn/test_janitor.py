@@ -15,7 +15,7 @@ from yarnflow.config.configuration import Configuration
 from yarnflow.config.options import cluster
 from yarnflow.core.yarn import Application, ApplicationState, DeploymentMode, FinalStatus
 from yarnflow.entrypoint.yarn import janitor
-from yarnflow.entrypoint.yarn.janitor import Litter, clean_up
+from yarnflow.entrypoint.yarn.janitor import Leftovers, clean_up
 from yarnflow.errors import (
     ApplicationNotFound,
     FileMissing,
@@ -86,18 +86,18 @@ class Time:
         return self.now
 
 
-def litter(yarn: Any, files: Any) -> Litter:
+def leftovers(yarn: Any, files: Any) -> Leftovers:
     staging = "hdfs://n:1/user/ann/.yarnflow"
     deployment = Deployment(
         DIRECTORY.rpartition("/")[2], DeploymentMode.PER_JOB, staging, DIRECTORY, "ann"
     )
-    return Litter(APPLICATION, deployment, files, yarn)
+    return Leftovers(APPLICATION, deployment, files, yarn)
 
 
 def test_waits_for_the_end_of_the_application() -> None:
     files, clock = FakeFiles(), Time()
     yarn = FakeYarn(ApplicationState.RUNNING, YarnUnavailable("down"), ApplicationState.KILLED)
-    assert clean_up(litter(yarn, files), clock.sleep, clock.monotonic)
+    assert clean_up(leftovers(yarn, files), clock.sleep, clock.monotonic)
     assert files.deleted == [DIRECTORY, SKEIN_DIRECTORY]
     assert clock.now == 2
 
@@ -106,7 +106,7 @@ def test_what_masters_have_in_common_stays_while_one_lives() -> None:
     files, clock = FakeFiles(), Time()
     yarn = FakeYarn(ApplicationState.KILLED)
     yarn.others = 1
-    assert clean_up(litter(yarn, files), clock.sleep, clock.monotonic)
+    assert clean_up(leftovers(yarn, files), clock.sleep, clock.monotonic)
     assert files.deleted == [SKEIN_DIRECTORY]
 
 
@@ -117,7 +117,7 @@ def test_the_last_master_takes_zookeeper_along() -> None:
         "high-availability.cluster-id": "c",
         "high-availability.storageDir": "hdfs://n:1/ha",
     }
-    found = litter(FakeYarn(ApplicationState.KILLED), fs)
+    found = leftovers(FakeYarn(ApplicationState.KILLED), fs)
     deployment = replace(found.deployment, configuration=options)
     fs.make_directory("/ha/c/jobgraphs")
     prepare(fs, deployment.layout, "ann")
@@ -139,20 +139,20 @@ def test_the_last_master_takes_zookeeper_along() -> None:
 
 def test_an_application_nobody_knows_has_ended() -> None:
     files, clock = FakeFiles(), Time()
-    assert clean_up(litter(FakeYarn(ApplicationNotFound("x")), files), clock.sleep, clock.monotonic)
+    assert clean_up(leftovers(FakeYarn(ApplicationNotFound("x")), files), clock.sleep, clock.monotonic)
     assert files.deleted == [DIRECTORY, SKEIN_DIRECTORY]
 
 
 def test_a_next_attempt_keeps_its_files() -> None:
     files, clock = FakeFiles(), Time()
-    assert not clean_up(litter(FakeYarn(ApplicationState.RUNNING), files), clock.sleep, clock.monotonic)
+    assert not clean_up(leftovers(FakeYarn(ApplicationState.RUNNING), files), clock.sleep, clock.monotonic)
     assert files.deleted == []
     assert clock.now == 60
 
 
 def test_a_file_system_that_is_away_is_tried_again() -> None:
     files, clock = FakeFiles(StorageUnavailable("safe mode")), Time()
-    assert clean_up(litter(FakeYarn(ApplicationState.FINISHED), files), clock.sleep, clock.monotonic)
+    assert clean_up(leftovers(FakeYarn(ApplicationState.FINISHED), files), clock.sleep, clock.monotonic)
     assert files.deleted == [DIRECTORY, SKEIN_DIRECTORY]
 
 
@@ -189,10 +189,10 @@ def _process_ended(pid_file: Path) -> bool:
 def test_the_process_acts_on_the_end_of_its_owner_only(tmp_path: Path, dismissed: bool) -> None:
     mark, pid_file = tmp_path / "mark", tmp_path / "pid"
 
-    def find() -> Litter:
+    def find() -> Leftovers:
         (tmp_path / "new").write_text(str(os.getpid()))
         (tmp_path / "new").rename(pid_file)
-        return litter(FakeYarn(ApplicationState.KILLED), MarkingFiles(mark))
+        return leftovers(FakeYarn(ApplicationState.KILLED), MarkingFiles(mark))
 
     owner = os.fork()
     if owner == 0:

@@ -17,7 +17,7 @@ from yarnflow.core.messages import JobOverview
 from yarnflow.core.states import JobStatus
 from yarnflow.core.yarn import DeploymentMode
 from yarnflow.entrypoint.yarn import application_program
-from yarnflow.entrypoint.yarn.leadership import Leadership
+from yarnflow.entrypoint.yarn.leadership import LeadershipOnYarn
 from yarnflow.errors import RpcUnavailable, StorageUnavailable, YarnflowError
 from yarnflow.process.channel import MasterRole
 from yarnflow.staging.deployment import ApplicationDirectory
@@ -54,7 +54,7 @@ class World:
         container = entered(tmp_path, self.deployment)
         supervisor: Any = SimpleNamespace(end=self.ended.append)
         monkeypatch.setattr(application_program, "start", self._start)
-        self.leadership = Leadership(
+        self.leadership = LeadershipOnYarn(
             container,
             container.open_directory(),
             container.configuration(),

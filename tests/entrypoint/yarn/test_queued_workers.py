@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from yarnflow.core.resources.provider import ProviderState, WorkerExit
-from yarnflow.entrypoint.yarn.queued_workers import LateWorkers
+from yarnflow.entrypoint.yarn.queued_workers import QueuedWorkers
 
 
 class Owner:
@@ -22,7 +22,7 @@ class Owner:
 
 
 def test_early_wishes_are_passed_on() -> None:
-    workers, owner = LateWorkers(), Owner()
+    workers, owner = QueuedWorkers(), Owner()
     workers.request_workers(3)
     assert workers.cancel_requests(1) == 1
     workers.release_worker("taskmanager_0")
@@ -32,7 +32,7 @@ def test_early_wishes_are_passed_on() -> None:
 
 
 def test_no_more_is_withdrawn_than_was_asked_for() -> None:
-    workers, owner = LateWorkers(), Owner()
+    workers, owner = QueuedWorkers(), Owner()
     workers.request_workers(1)
     assert workers.cancel_requests(5) == 1
     workers.attach(owner)
@@ -40,7 +40,7 @@ def test_no_more_is_withdrawn_than_was_asked_for() -> None:
 
 
 def test_later_wishes_go_straight_through() -> None:
-    workers, owner = LateWorkers(), Owner()
+    workers, owner = QueuedWorkers(), Owner()
     workers.attach(owner)
     workers.request_workers(1)
     assert workers.cancel_requests(1) is None
@@ -49,7 +49,7 @@ def test_later_wishes_go_straight_through() -> None:
 
 
 def test_each_master_has_power_over_its_own_workers_only() -> None:
-    workers, owner = LateWorkers("application_1/"), Owner()
+    workers, owner = QueuedWorkers("application_1/"), Owner()
     workers.release_worker("application_1/taskmanager_0")
     workers.attach(owner)
     workers.release_worker("application_2/taskmanager_0")

@@ -304,11 +304,11 @@ def test_a_program_that_does_not_stop_is_left_behind(harness: Harness) -> None:
     program.end()
 
 
-# --- as an understudy ---
+# --- as a hot spare ---
 
 
-def test_an_understudy_rehearses_until_it_is_wanted(harness: Harness) -> None:
-    harness.assignment = replace(harness.assignment, understudy_of=DriverId("theirs"))
+def test_a_hot_spare_rehearses_until_it_is_wanted(harness: Harness) -> None:
+    harness.assignment = replace(harness.assignment, hot_spare_of=DriverId("theirs"))
     harness.start()
     assert harness.backend.rehearsing.wait(LIMIT_S)
     assert not harness.backend.rehearsed.is_set()
@@ -319,7 +319,7 @@ def test_an_understudy_rehearses_until_it_is_wanted(harness: Harness) -> None:
 
 
 def test_one_without_executors_does_not(harness: Harness) -> None:
-    harness.assignment = replace(harness.assignment, understudy_of=DriverId("theirs"))
+    harness.assignment = replace(harness.assignment, hot_spare_of=DriverId("theirs"))
     harness.backend.executors = ()
     harness.start()
     harness.job_master.wait(lambda: len(harness.job_master.reports) > 2)

@@ -1,4 +1,4 @@
-"""A JobMaster whose job has an understudy: its drivers are told apart, time passes for those that report."""
+"""A JobMaster whose job has a hot spare: its drivers are told apart, time passes for those that report."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Stage(Bench):
     """A bench whose drivers are told apart: each is served under its own id."""
 
     def __init__(self, *arguments: str, **more: object) -> None:
-        super().__init__(*arguments, **{"understudy": True, **more})  # type: ignore[arg-type]
+        super().__init__(*arguments, **{"hot_spare": True, **more})  # type: ignore[arg-type]
         self._last: dict[DriverId, DriverReport] = {}
 
     @property
@@ -69,7 +69,7 @@ class Stage(Bench):
         return self.says(self.drivers[0], DriverPhase.RUNNING, "0").seconds(5)
 
     def ready(self, rehearsed: bool = True) -> Stage:
-        """Its understudy has an executor on TaskManager 2."""
+        """Its hot spare has an executor on TaskManager 2."""
         self.starts()
         self.offer(TM2, 2)
         self.register()

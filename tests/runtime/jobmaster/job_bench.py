@@ -28,7 +28,7 @@ from yarnflow.graph.job_graph import JobGraph, JobVertex
 from yarnflow.runtime.dispatcher.job_board import JobBoard
 from yarnflow.runtime.jobmaster.job_master import JobMaster
 from yarnflow.runtime.jobmaster.services import JobMasterServices, JobMasterSettings, Retention
-from yarnflow.runtime.leader_clock import Doubt, LeadClock
+from yarnflow.runtime.leader_clock import Doubt, LeaderClock
 from yarnflow.testing.gateways import FakeDriver, FakeDriverLauncher, FakeGateways, FakeSlotRequirements
 from yarnflow.testing.runtime import InlineEffects, InlineMailbox, ManualClock
 from yarnflow.testing.stores import FakeCheckpoints, FakeJobStores
@@ -64,13 +64,13 @@ class Bench:
         restore_if_lost: bool = False,
         savepoint_dir: str = "",
         effects: InlineEffects | None = None,
-        understudy: bool = False,
+        hot_spare: bool = False,
         lead: bool = False,
     ) -> None:
         self.stores = stores or FakeJobStores()
         self.clock = ManualClock()
         #: its time, if ``lead``: a pause of a few seconds is noticed then
-        self.time = LeadClock(self.clock)
+        self.time = LeaderClock(self.clock)
         clock = self.time if lead else self.clock
         self.gateways = FakeGateways()
         self.launcher = FakeDriverLauncher()
@@ -107,7 +107,7 @@ class Bench:
                 restore=restore,
                 restore_if_lost=restore_if_lost,
                 adoption_timeout_ms=5_000,
-                understudy=understudy,
+                hot_spare=hot_spare,
             ),
             JobMasterServices(
                 clock,

@@ -1,4 +1,4 @@
-"""A job with an understudy: when there is one, what becomes of it."""
+"""A job with a hot spare: when there is one, what becomes of it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from yarnflow.errors import ConfigError, DriverLost
 
 
 def test_without_it_everything_is_as_it_was() -> None:
-    bench = Stage(understudy=False).starts()
+    bench = Stage(hot_spare=False).starts()
     assert bench.slots.declared == {JOB: 2}
     assert bench.offer(TM2) == 0
     assert len(bench.drivers) == 1
@@ -35,11 +35,11 @@ def test_the_job_runs_without_waiting_for_it() -> None:
     bench = Stage().starts()
     assert bench.status is JobStatus.RUNNING
     assert bench.details.overview.slots_allocated == 2
-    assert len(bench.drivers) == 1, "a driver without executors is no understudy"
-    assert bench.details.waiting_for == "the understudy's slots: 0 of 2"
+    assert len(bench.drivers) == 1, "a driver without executors is no hot spare"
+    assert bench.details.waiting_for == "the hot spare's slots: 0 of 2"
     bench.master.resources_wait("1 TaskManager to start")
     bench.run()
-    assert bench.details.waiting_for == "the understudy's slots: 0 of 2 (1 TaskManager to start)"
+    assert bench.details.waiting_for == "the hot spare's slots: 0 of 2 (1 TaskManager to start)"
 
 
 def test_it_is_not_started_beside_a_job_that_starts() -> None:
@@ -74,12 +74,12 @@ def test_it_moves_when_another_master_could_have_it() -> None:
     bench.launcher.misplaced_ids.add(first)
     bench.seconds(1)
     assert bench.launcher.killed == [first]
-    assert bench.details.waiting_for == "the understudy's driver"
+    assert bench.details.waiting_for == "the hot spare's driver"
     bench.seconds(1, first)
     second = bench.drivers[2]
     bench.register(second)
     bench.says(second, DriverPhase.IDLE, "2", milestones_ms={})
-    assert bench.details.waiting_for == "the understudy's rehearsal", "it has not been warm, ever"
+    assert bench.details.waiting_for == "the hot spare's rehearsal", "it has not been warm, ever"
     bench.says(second, DriverPhase.IDLE, "2")
     assert bench.details.waiting_for == ""
     assert bench.status is JobStatus.RUNNING
@@ -88,16 +88,16 @@ def test_it_moves_when_another_master_could_have_it() -> None:
 def test_it_has_everything_but_a_deployment() -> None:
     bench = Stage().starts()
     assert bench.offer(TM2, 2) == 2
-    job, understudy = bench.drivers
-    assert bench.details.waiting_for == "the understudy's driver"
-    bench.register(understudy)
-    assert bench.started_on(TM2) == [("1", understudy)]
-    assert bench.details.waiting_for == "the understudy's executors: 0 of 1"
-    bench.says(understudy, DriverPhase.IDLE, "1", milestones_ms={})
-    assert bench.details.waiting_for == "the understudy's rehearsal"
-    bench.says(understudy, DriverPhase.IDLE, "1")
+    job, hot_spare = bench.drivers
+    assert bench.details.waiting_for == "the hot spare's driver"
+    bench.register(hot_spare)
+    assert bench.started_on(TM2) == [("1", hot_spare)]
+    assert bench.details.waiting_for == "the hot spare's executors: 0 of 1"
+    bench.says(hot_spare, DriverPhase.IDLE, "1", milestones_ms={})
+    assert bench.details.waiting_for == "the hot spare's rehearsal"
+    bench.says(hot_spare, DriverPhase.IDLE, "1")
     assert bench.details.waiting_for == ""
-    assert bench.attempts(understudy) == []
+    assert bench.attempts(hot_spare) == []
     assert bench.started_on(TM1) == [("0", job)]
     assert bench.details.overview.slots_allocated == 2, "those of the job alone"
 
@@ -126,7 +126,7 @@ def test_a_cluster_that_can_never_give_them_runs_the_job() -> None:
         bench.run()
     assert bench.status is JobStatus.RUNNING
     assert bench.slots.declared == {JOB: 2}
-    assert bench.details.waiting_for == "the understudy's slots: 0 of 2 (the cluster has no more)"
+    assert bench.details.waiting_for == "the hot spare's slots: 0 of 2 (the cluster has no more)"
 
 
 def test_what_a_cluster_can_give_is_used() -> None:
@@ -151,18 +151,18 @@ def test_a_job_that_does_not_fit_itself_fails_all_the_same() -> None:
 
 def test_it_is_replaced_quietly() -> None:
     bench = Stage().ready()
-    understudy = bench.drivers[1]
-    bench.launcher.end(understudy, -9)
+    hot_spare = bench.drivers[1]
+    bench.launcher.end(hot_spare, -9)
     bench.run()
     assert bench.status is JobStatus.RUNNING
     assert bench.details.failures == ()
     assert bench.details.restarts == 0
-    assert bench.details.waiting_for == "the understudy's driver"
+    assert bench.details.waiting_for == "the hot spare's driver"
     assert bench.task_manager(TM2).stopped == ["1"]
     bench.run(1_000).register()
     assert bench.started_on(TM2)[1:] == [("2", bench.drivers[2])]
     with pytest.raises(DriverLost):
-        bench.says(understudy, DriverPhase.IDLE)
+        bench.says(hot_spare, DriverPhase.IDLE)
 
 
 @pytest.mark.parametrize("silent", [True, False])
@@ -212,7 +212,7 @@ def test_losing_its_task_manager_costs_the_job_nothing() -> None:
     bench.master.task_manager_lost(TM2, "gone")
     bench.run()
     assert bench.details.failures == ()
-    assert bench.details.waiting_for == "the understudy's slots: 0 of 2"
+    assert bench.details.waiting_for == "the hot spare's slots: 0 of 2"
     assert len(bench.drivers) == 2, "the driver waits for other slots"
     bench.offer(TM3, 2)
     assert bench.started_on(TM3) == [("2", bench.drivers[1])]
@@ -220,23 +220,23 @@ def test_losing_its_task_manager_costs_the_job_nothing() -> None:
 
 def test_losing_the_jobs_task_manager_costs_it_its_slots() -> None:
     bench = Stage().ready(rehearsed=False)
-    job, understudy = bench.drivers
+    job, hot_spare = bench.drivers
     bench.master.task_manager_lost(TM1, "gone")
     bench.run()
     assert bench.status is JobStatus.RESTARTING
     assert bench.task_manager(TM2).stopped == [], "a free TaskManager would give slots in a moment"
     bench.run(300)
     assert bench.task_manager(TM2).stopped == ["1"]
-    assert bench.started_on(TM2) == [("1", understudy), ("2", job)]
+    assert bench.started_on(TM2) == [("1", hot_spare), ("2", job)]
     bench.says(job, DriverPhase.RUNNING, "2")
     assert bench.status is JobStatus.RUNNING
     assert bench.launcher.killed == []
     bench.offer(TM3, 2)
     bench.seconds(5)
-    assert bench.started_on(TM3) == [("3", understudy)]
+    assert bench.started_on(TM3) == [("3", hot_spare)]
 
 
-def test_free_slots_leave_the_understudy_its_own() -> None:
+def test_free_slots_leave_the_hot_spare_its_own() -> None:
     bench = Stage().ready(rehearsed=False)
     bench.master.task_manager_lost(TM1, "gone")
     bench.run()

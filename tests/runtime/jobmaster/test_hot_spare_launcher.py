@@ -1,4 +1,4 @@
-"""Where understudies are started."""
+"""Where hot spares are started."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from yarnflow.core.ids import DriverId
 from yarnflow.core.messages import DriverAssignment
 from yarnflow.errors import LeadershipLost, RpcTimeout
 from yarnflow.runtime.jobmaster.hot_spare_launcher import (
-    SHUNNED_MS,
+    NOT_ASKED_MS,
     STANDBY_PATIENCE_MS,
     STANDBY_SETTLES_MS,
-    UnderstudyLauncher,
+    HotSpareLauncher,
 )
 from yarnflow.testing.gateways import FakeDriverLauncher, FakeGateways, FakeMaster
 from yarnflow.testing.runtime import ManualClock
@@ -50,7 +50,7 @@ class Place:
     def __init__(self, expected: bool = True, **masters: Recorded) -> None:
         self.own, self.clock = Own(), ManualClock()
         self.standbys = tuple(masters)
-        self.launcher = UnderstudyLauncher(
+        self.launcher = HotSpareLauncher(
             self.own, FakeGateways(masters=dict(masters)), lambda: self.standbys, expected, self.clock
         )
 
@@ -89,7 +89,7 @@ def test_one_that_may_have_been_started_is_not_started_twice() -> None:
 
 def _await_placed() -> None:
     for thread in threading.enumerate():
-        if thread.name == "place-understudy":
+        if thread.name == "place-hot-spare":
             thread.join(LIMIT_S)
 
 
@@ -147,12 +147,12 @@ def test_it_does_not_go_to_and_fro_between_masters_that_refuse_it() -> None:
     place.standbys = ("first", "second")
     assert _moves(place)
     place.standbys = ("first",)
-    place.clock.advance(SHUNNED_MS)
+    place.clock.advance(NOT_ASKED_MS)
     assert _moves(place), "it may have been in doubt itself"
     place.own.asked.clear()
     place.launcher.launch(ASSIGNMENT, 1000)
     assert place.own.asked.wait(LIMIT_S)
-    place.clock.advance(SHUNNED_MS)
+    place.clock.advance(NOT_ASKED_MS)
     assert not _moves(place), "not so soon again"
 
 

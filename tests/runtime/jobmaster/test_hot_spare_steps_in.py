@@ -1,4 +1,4 @@
-"""How a job's understudy steps in, and when it does not."""
+"""How a job's hot spare steps in, and when it does not."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from yarnflow.testing.stores import FakeJobStores
 
 
 def stepped_in(bench: Stage) -> None:
-    old, understudy = bench.drivers[:2]
-    assert bench.attempts(understudy) == [2], "no restart delay"
-    assert bench.fake(understudy).deployments[0].executor_ids == ("1",)
+    old, hot_spare = bench.drivers[:2]
+    assert bench.attempts(hot_spare) == [2], "no restart delay"
+    assert bench.fake(hot_spare).deployments[0].executor_ids == ("1",)
     assert bench.tasks == [("DEPLOYING", TM2), ("DEPLOYING", TM2)]
     assert bench.details.restarts == 1
     assert bench.details.failures[-1].level is RestartLevel.DRIVER
     assert bench.details.failures[-1].location == old
     bench.attempt = 2
-    bench.says(understudy, DriverPhase.RUNNING, "1")
+    bench.says(hot_spare, DriverPhase.RUNNING, "1")
     assert bench.status is JobStatus.RUNNING
     assert bench.states() == {ExecutionState.RUNNING}
     with pytest.raises(DriverLost):
@@ -142,12 +142,12 @@ def test_one_with_too_few_slots_takes_some_of_the_freed_ones() -> None:
     bench = Stage().starts()
     bench.offer(TM2)
     bench.register()
-    understudy = bench.drivers[1]
-    bench.says(understudy, DriverPhase.IDLE, "1")
+    hot_spare = bench.drivers[1]
+    bench.says(hot_spare, DriverPhase.IDLE, "1")
     bench.launcher.end(bench.drivers[0], -9)
     bench.run()
-    assert bench.started_on(TM1)[1:] == [("2", understudy)]
-    (deployment,) = bench.fake(understudy).deployments
+    assert bench.started_on(TM1)[1:] == [("2", hot_spare)]
+    (deployment,) = bench.fake(hot_spare).deployments
     assert set(deployment.executor_ids) == {"1", "2"}
     assert deployment.total_cores == 2
     assert sorted(bench.tasks) == [("DEPLOYING", TM1), ("DEPLOYING", TM2)]
@@ -161,10 +161,10 @@ def test_one_that_is_being_started_is_waited_for() -> None:
     bench.run()
     assert bench.details.waiting_for == "restart delay"
     bench.run(1_000)
-    understudy = bench.drivers[1]
+    hot_spare = bench.drivers[1]
     assert len(bench.drivers) == 2
-    bench.register(understudy)
-    assert bench.attempts(understudy) == [2]
+    bench.register(hot_spare)
+    assert bench.attempts(hot_spare) == [2]
 
 
 def test_a_silent_one_that_stepped_in_is_lost_like_any_driver() -> None:

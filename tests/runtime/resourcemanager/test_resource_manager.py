@@ -15,7 +15,7 @@ from yarnflow.core.messages import (
     TaskManagerRegistration,
 )
 from yarnflow.errors import RpcUnavailable, TaskManagerDismissed, TaskManagerNotFound
-from yarnflow.runtime.leader_clock import LeadClock
+from yarnflow.runtime.leader_clock import LeaderClock
 from yarnflow.runtime.resourcemanager.resource_manager import ResourceManager, ResourceManagerSettings
 from yarnflow.testing.gateways import FakeGateways, FakeResourceProvider
 from yarnflow.testing.runtime import InlineEffects, InlineMailbox, ManualClock
@@ -36,7 +36,7 @@ class Bench:
         lead: bool = False,
     ) -> None:
         self.clock = ManualClock()
-        self.time = LeadClock(self.clock)
+        self.time = LeaderClock(self.clock)
         clock = self.time if lead else self.clock
         self.gateways = FakeGateways()
         self.provider = FakeResourceProvider(replaces_workers, max_workers)

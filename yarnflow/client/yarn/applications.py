@@ -41,7 +41,7 @@ from yarnflow.staging.deployment import ApplicationDirectory, ApplicationResult
 from yarnflow.staging.layout import APPLICATION_TAG, deployment_tag, job_tag, skein_directory
 from yarnflow.staging.masters import LIVE_STATES, live_masters, remove_cluster
 
-LOG: Final = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
 #: a master that leads starts others for those that are gone, so one look is not enough
 _KILL_TRIES: Final = 10
@@ -132,7 +132,7 @@ def kill_masters(
     try:
         remove_cluster(services.fs, services.layout, deployment_id, forget_cluster)
     except HaError as error:
-        LOG.warning("The next submit removes what is left of the cluster: %s", error)
+        logger.warning("The next submit removes what is left of the cluster: %s", error)
 
 
 def find_application(

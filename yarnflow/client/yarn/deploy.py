@@ -89,7 +89,7 @@ def container_sizes(configuration: Configuration, mode: DeploymentMode) -> Conta
     drivers = get(yarn.SESSION_DRIVERS)
     if drivers < 1:
         drivers = _SESSION_DRIVERS if mode is DeploymentMode.SESSION else 1
-    # hot: each job's understudy is a driver of its own
+    # hot: each job's hot spare is a driver of its own
     spare_drivers = {"cold": 0, "warm": 1, "hot": drivers}[get(ha_options.STANDBY_MODE)]
     slots = get(cluster_options.TASKMANAGER_SLOTS)
     vcores = get(yarn.CONTAINER_VCORES)

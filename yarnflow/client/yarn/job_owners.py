@@ -36,7 +36,7 @@ from yarnflow.process.clock import SystemClock
 from yarnflow.staging.job_keys import JobKeys, KeyHolder, KeyTaken, is_elsewhere, liveness
 from yarnflow.staging.layout import deployment_tag
 
-LOG: Final = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
 _POLL_S: Final = 0.1
 _MAX_POLL_S: Final = 1.0
@@ -225,7 +225,7 @@ def _some_job(cluster: ApplicationCluster) -> str:
         jobs = [job for job in cluster.gateway().list_jobs() if not job.status.terminal]
     except (RpcUnavailable, RpcTimeout, HaError) as error:
         # whether it has ended is YARN's to say
-        LOG.info("Jobs of application %s: %s", cluster.application_id, error)
+        logger.info("Jobs of application %s: %s", cluster.application_id, error)
         cluster.forget_address()
         return ""
     return max(jobs, key=lambda job: job.start_time_ms).job_id if jobs else ""

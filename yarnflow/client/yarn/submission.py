@@ -38,7 +38,7 @@ from yarnflow.staging.deployment import ApplicationDirectory, Deployment
 from yarnflow.staging.layout import DEPLOYMENT_FILE, SECRET_FILE, SUBMISSION_FILE, skein_directory
 from yarnflow.staging.masters import live_masters, remove_cluster
 
-LOG: Final = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
 _SECRET_BYTES: Final = 32
 #: a submit that is under way is awaited so long before its application is looked for by tag
@@ -205,7 +205,7 @@ class ApplicationSubmit:
                 lines = collected_lines(self.application_id, services.user, services.environ)
                 text = log_tail(_as_far_as_readable(lines))
             except YarnflowError as error:
-                LOG.info("No log of %s: %s", self.application_id, error)
+                logger.info("No log of %s: %s", self.application_id, error)
                 text = ""
             if text:
                 failure.add_note(text)
@@ -235,14 +235,14 @@ class ApplicationSubmit:
             try:
                 self.application_id = self._submitted.result(_UNDER_WAY_S)
             except Exception as error:
-                LOG.info("The submit under way ended with: %s", error)
+                logger.info("The submit under way ended with: %s", error)
         known = [self.application_id] if self.application_id else []
         if self._submitted is None or (known and self._sizes.masters == 1):
             return known
         try:
             found = live_masters(self._services.cluster, self.deployment_id, self._services.user)
         except YarnflowError as error:
-            LOG.info("Cannot look for the application: %s", error)
+            logger.info("Cannot look for the application: %s", error)
             return known
         # the first master last: while it leads it starts others in place of those that are gone
         return [*(app.application_id for app in found if app.application_id not in known), *known]
@@ -297,4 +297,4 @@ def _as_far_as_readable(lines: Iterator[CollectedLine]) -> Iterator[CollectedLin
     except YarnUnavailable as error:
         if not found:
             raise
-        LOG.info("%s", error)
+        logger.info("%s", error)

@@ -61,7 +61,7 @@ from yarnflow.staging.job_keys import KeyTaken
 from yarnflow.staging.layout import prepare
 from yarnflow.staging.sweep import sweep
 
-LOG: Final = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
 #: a sweep that takes longer goes on at the next submit
 _SWEEP_S: Final = 2.0
@@ -287,7 +287,7 @@ class YarnDeployer:
             web_address = cluster.application().tracking_url
         except YarnError as error:
             # the job runs, whatever the ResourceManager says just now
-            LOG.info("No address of the web page: %s", error)
+            logger.info("No address of the web page: %s", error)
             return
         if web_address:
             self._note(f"Web page: {web_address}")
@@ -399,7 +399,7 @@ class YarnDeployer:
             try:
                 self._owners.keys.release(*self._unbound)
             except YarnflowError as error:
-                LOG.info("Job key not released: %s", error)
+                logger.info("Job key not released: %s", error)
         for cluster in self._clusters.values():
             cluster.close()
         # a JVM that is just starting ends with this process; nobody waits for it
@@ -567,7 +567,7 @@ def _left_result(cluster: ApplicationCluster) -> ApplicationResult | None:
     try:
         return cluster.directory.read_result()
     except StorageError as error:
-        LOG.info("What application %s left: %s", cluster.application_id, error)
+        logger.info("What application %s left: %s", cluster.application_id, error)
         return None
 
 

@@ -54,7 +54,7 @@ _OWNER_GONE: Final = 3
 #: shortest time an earlier driver of the job is waited for
 _LEASE_WAIT_MS: Final = 30_000
 #: how long saying why it ends may keep a process that must end
-_LAST_WORDS_S: Final = 0.2
+_SHUTDOWN_MESSAGE_TIMEOUT_S: Final = 0.2
 _DRIVER_OPTIONS: Final = "spark.driver.extraJavaOptions"
 
 
@@ -237,7 +237,7 @@ def end_process(jvm: GatewayJvm, error: YarnflowError | None) -> NoReturn:
     # a log that cannot be written, or is locked by a thread that hangs, must not keep the process
     speaker = threading.Thread(target=_say, args=(error,), name="last-words", daemon=True)
     speaker.start()
-    speaker.join(_LAST_WORDS_S)
+    speaker.join(_SHUTDOWN_MESSAGE_TIMEOUT_S)
     os._exit(error.exit_code)
 
 

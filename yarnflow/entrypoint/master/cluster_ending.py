@@ -20,7 +20,7 @@ from yarnflow.process.dirs import write_json
 logger = logging.getLogger(__name__)
 
 #: how long the leader of a cluster that has ended waits for the other masters
-FAREWELL_S: Final = 10.0
+SHUTDOWN_TIMEOUT_S: Final = 10.0
 #: how long it tries to tell them when ZooKeeper does not answer
 DECLARE_S: Final = 30.0
 _RETRY_S: Final = 0.5
@@ -84,7 +84,7 @@ class ClusterEnding:
         """
         election, cluster_end = self._election, self._cluster_end
         assert election is not None and cluster_end is not None
-        deadline = time.monotonic() + FAREWELL_S
+        deadline = time.monotonic() + SHUTDOWN_TIMEOUT_S
         while not election.masters() and time.monotonic() < deadline:
             time.sleep(0.05)
         if len(election.masters()) > 1:
@@ -106,6 +106,6 @@ class ClusterEnding:
 
     def _await_others(self) -> None:
         assert self._election is not None
-        deadline = time.monotonic() + FAREWELL_S
+        deadline = time.monotonic() + SHUTDOWN_TIMEOUT_S
         while len(self._election.masters()) > 1 and time.monotonic() < deadline:
             time.sleep(0.05)

@@ -40,7 +40,7 @@ Aim = tuple[str, Callable[[], None]]
 _MASTERS_OF_A_DRILL: Final = 2
 
 
-class MasterVictim:
+class MasterFaults:
     """What can be broken of this master process.
 
     Parameters
@@ -115,7 +115,7 @@ class FaultInjector:
     ----------
     clock, gateways
         The process's.
-    master : MasterVictim
+    master : MasterFaults
     details, driver_of, task_managers : callable
         The job, its driver as it registered, and the TaskManagers there are.
     """
@@ -124,7 +124,7 @@ class FaultInjector:
         self,
         clock: Clock,
         gateways: GatewayFactory,
-        master: MasterVictim,
+        master: MasterFaults,
         details: Callable[[JobId], JobDetails],
         driver_of: Callable[[JobId], DriverRegistration | None],
         task_managers: Callable[[], Sequence[TaskManagerRegistration]],

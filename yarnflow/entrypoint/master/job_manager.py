@@ -34,7 +34,7 @@ from yarnflow.core.states import JobStatus
 from yarnflow.core.yarn import DeploymentMode
 from yarnflow.entrypoint.ha_services import HaServices
 from yarnflow.entrypoint.master.cluster_ending import ClusterEnding
-from yarnflow.entrypoint.master.fault_injection import MasterVictim
+from yarnflow.entrypoint.master.fault_injection import MasterFaults
 from yarnflow.entrypoint.master.leader import Leader, MasterParts
 from yarnflow.entrypoint.master.lifetime import Lifetime
 from yarnflow.entrypoint.master.master_count import keep_masters
@@ -147,7 +147,7 @@ class JobManager:
             max_jobs=max_jobs,
             workers_expected=workers_expected,
             own_worker=lambda worker_id: application_number(worker_id) in ("", self._application),
-            victim=MasterVictim(configuration, cluster_dir, ha.election),
+            victim=MasterFaults(configuration, cluster_dir, ha.election),
             standbys=lambda: self._standbys,
             still_leads=self._still_leads,
         )

@@ -28,7 +28,7 @@ from yarnflow.core.messages import ClusterOverview, Fence, JobDetails, LeaderInf
 from yarnflow.core.ports import Clock, DriverLauncher, GatewayFactory, ResourceProvider
 from yarnflow.core.resources.provider import TaskManagerInfo
 from yarnflow.core.yarn import DeploymentMode
-from yarnflow.entrypoint.master.fault_injection import FaultInjector, MasterVictim
+from yarnflow.entrypoint.master.fault_injection import FaultInjector, MasterFaults
 from yarnflow.entrypoint.master.lifetime import Lifetime
 from yarnflow.process.supervisor_link import JobStatusReporter
 from yarnflow.rpc.gateways import dispatcher_service, job_master_service, resource_manager_service
@@ -37,8 +37,8 @@ from yarnflow.runtime.dispatcher.dispatcher import Dispatcher
 from yarnflow.runtime.dispatcher.job_archive import JobArchive
 from yarnflow.runtime.dispatcher.job_board import JobBoard
 from yarnflow.runtime.dispatcher.job_factory import JobMasterFactory
-from yarnflow.runtime.jobmaster.hot_spare_launcher import UnderstudyLauncher
-from yarnflow.runtime.leader_clock import Doubt, LeadClock
+from yarnflow.runtime.jobmaster.hot_spare_launcher import HotSpareLauncher
+from yarnflow.runtime.leader_clock import Doubt, LeaderClock
 from yarnflow.runtime.mailbox import Effects, Mailbox
 from yarnflow.runtime.resourcemanager.resource_manager import ResourceManager, ResourceManagerSettings
 
@@ -73,7 +73,7 @@ class MasterParts:
     #: whether a worker is one of this master's own provider
     own_worker: Callable[[str], bool] = lambda _worker_id: True
     #: what drills may break of this master; None = there are no drills
-    victim: MasterVictim | None = None
+    victim: MasterFaults | None = None
     #: addresses of the other masters, the one that leads next first
     standbys: Callable[[], Sequence[str]] = tuple
     #: asks until there is an answer whether this process still leads under a fence; blocks
@@ -105,7 +105,7 @@ class Leader:
         on_fatal: Callable[[BaseException], None],
     ) -> None:
         configuration, clock = parts.configuration, parts.clock
-        self._time = LeadClock(clock)
+        self._time = LeaderClock(clock)
         #: guards that doubts and what is told of them go together
         self._doubting = threading.Lock()
         new_mailbox = partial(Mailbox, clock=self._time, on_fatal=on_fatal, may_run=self._time.is_certain)
@@ -148,7 +148,7 @@ class Leader:
             jitter=lambda: random.uniform(-1.0, 1.0),
             new_mailbox=new_mailbox,
             stores=parts.stores,
-            understudy_launcher=UnderstudyLauncher(
+            hot_spare_launcher=HotSpareLauncher(
                 parts.launcher,
                 parts.gateways,
                 parts.standbys,

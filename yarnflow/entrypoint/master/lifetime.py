@@ -20,7 +20,7 @@ from yarnflow.core.states import JobStatus
 from yarnflow.core.yarn import DeploymentMode
 from yarnflow.errors import HaError, StorageUnavailable, YarnflowError
 
-LOG: Final = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
 #: how long those who follow a job may take to fetch its end
 LINGER_MS: Final = 5_000
@@ -91,7 +91,7 @@ class Lifetime:
         try:
             self._submit(submission, stopped or threading.Event())
         except YarnflowError as error:
-            LOG.error("Job %s is refused: %s", submission.name, error)
+            logger.error("Job %s is refused: %s", submission.name, error)
             self._refused = refused_job(error, submission.job_id)
         self._dispatcher.close(
             f"this cluster runs job {submission.name} ({submission.job_id}) and no other; start another "
@@ -107,12 +107,12 @@ class Lifetime:
             except (HaError, StorageUnavailable) as error:
                 if stopped.is_set():
                     raise
-                LOG.warning("Job %s is not accepted yet: %s", submission.name, error)
+                logger.warning("Job %s is not accepted yet: %s", submission.name, error)
                 stopped.wait(_RETRY_S)
 
     def program_ended(self, exit_status: int, output_tail: str) -> None:
         """The user's program beside the JobManager has ended; any thread."""
-        LOG.info("The program ended with status %d.", exit_status)
+        logger.info("The program ended with status %d.", exit_status)
         self._program = ProgramEnd(exit_status, output_tail)
         self._dispatcher.close("the program of this cluster has ended; start another one")
 
@@ -120,7 +120,7 @@ class Lifetime:
         """Let everybody see how the jobs ended; returns how the cluster did."""
         age_ms = self._clock.monotonic_ms() - self._serving_since_ms
         if not self._board.await_followers(LINGER_MS, max(0, ARRIVAL_MS - age_ms)):
-            LOG.info("Somebody has not asked for the end of a job; ending all the same.")
+            logger.info("Somebody has not asked for the end of a job; ending all the same.")
         time.sleep(_ANSWER_S)
         if self._mode is DeploymentMode.SESSION:
             return ClusterResult(JobStatus.FINISHED)

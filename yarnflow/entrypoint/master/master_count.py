@@ -13,7 +13,7 @@ from typing import Final
 from yarnflow.core.ports import Clock
 from yarnflow.errors import YarnflowError
 
-LOG: Final = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
 #: a master that is being restarted comes back within this time
 PATIENCE_MS: Final = 5_000
@@ -83,10 +83,10 @@ def keep_masters(
             try:
                 present = masters()
             except YarnflowError as error:
-                LOG.debug("masters could not be counted: %s", error)
+                logger.debug("masters could not be counted: %s", error)
                 continue
             if count.start_one(present, clock.monotonic_ms()):
-                LOG.info("There are %d masters of %d; asking for one more.", present, wanted)
+                logger.info("There are %d masters of %d; asking for one more.", present, wanted)
                 start_master()
 
     thread = threading.Thread(target=watch, name="masters", daemon=True)

@@ -67,12 +67,12 @@ class Standby:
         LeadershipLost
             There is no leader.
         ResourceError
-            The driver that it is the understudy of is here, and would be lost with it.
+            The driver that it is the hot spare of is here, and would be lost with it.
         """
         if self._known_leader() is None:
             self._refuse()
-        if self._launcher.runs(assignment.understudy_of):
-            raise ResourceError(f"it has driver {assignment.understudy_of} itself")
+        if self._launcher.runs(assignment.hot_spare_of):
+            raise ResourceError(f"it has driver {assignment.hot_spare_of} itself")
         own = replace(assignment, work_dir=str(work_dir(self._cluster_dir, assignment.job_id)))
         logger.info("Driver %s of job %s is kept here.", assignment.driver_id, assignment.job_id)
         self._launcher.launch(own, memory_mib)

@@ -31,7 +31,7 @@ from yarnflow.process.dirs import (
 from yarnflow.process.logs import keep_log_file
 from yarnflow.process.secret import create_secret
 
-LOG: Final = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
 #: how long the JobManager may take to serve
 START_TIMEOUT_S: Final = 60.0

@@ -44,7 +44,7 @@ _NICE: Final = 19
 
 
 @dataclass(frozen=True, slots=True)
-class Litter:
+class Leftovers:
     """What is to be deleted, and how."""
 
     application_id: str
@@ -57,12 +57,12 @@ class Litter:
     sessions: LeftSessions | None = None
 
 
-def litter_of(container: Container, services: ContainerServices) -> Litter:
+def leftovers_of(container: Container, services: ContainerServices) -> Leftovers:
     """What a master's container leaves; imports what is needed to delete it."""
     deployment = container.deployment
-    litter = Litter(container.application_id, deployment, services.fs, services.cluster)
+    leftovers = Leftovers(container.application_id, deployment, services.fs, services.cluster)
     if not deployment.highly_available:
-        return litter
+        return leftovers
     from yarnflow.ha.forget import forget_cluster
     from yarnflow.ha.services import ZooKeeperSettings
     from yarnflow.ha.sessions import close_session_of
@@ -73,7 +73,7 @@ def litter_of(container: Container, services: ContainerServices) -> Litter:
         container.logs,
         lambda directory, pid: close_session_of(directory, pid, settings),
     )
-    return replace(litter, forget=forget_cluster, sessions=sessions)
+    return replace(leftovers, forget=forget_cluster, sessions=sessions)
 
 
 class Janitor:
@@ -94,7 +94,7 @@ class Janitor:
         os.close(descriptor)
 
 
-def start(find: Callable[[], Litter]) -> Janitor:
+def start(find: Callable[[], Leftovers]) -> Janitor:
     """Fork the process.  Must be called while this one has no other thread.
 
     Parameters
@@ -114,15 +114,15 @@ def start(find: Callable[[], Litter]) -> Janitor:
     return Janitor(write_end)
 
 
-def _run(read_end: int, find: Callable[[], Litter]) -> None:
+def _run(read_end: int, find: Callable[[], Leftovers]) -> None:
     status = 1
     try:
         _detach(read_end)
-        litter = find()
+        leftovers = find()
         # the first call imports what the libraries left for later
-        _ended(litter)
-        if not _await_dismissal(read_end, litter.sessions):
-            clean_up(litter)
+        _ended(leftovers)
+        if not _await_dismissal(read_end, leftovers.sessions):
+            clean_up(leftovers)
         status = 0
     except BaseException as error:  # noqa: B902 - nothing may run on into the supervisor's code
         _say(f"{type(error).__name__}: {error}")
@@ -161,24 +161,24 @@ def _detach(read_end: int) -> None:
 
 
 def clean_up(
-    litter: Litter,
+    leftovers: Leftovers,
     sleep: Callable[[float], None] = time.sleep,
     monotonic: Callable[[], float] = time.monotonic,
 ) -> bool:
     """Wait for the end of the application, then delete; whether that was done."""
     deadline = monotonic() + TIME_LIMIT_MS / 1000
     while True:
-        if _ended(litter) and _delete(litter):
+        if _ended(leftovers) and _delete(leftovers):
             return True
         if monotonic() >= deadline:
-            _say(f"{litter.deployment.application_dir} could not be deleted; the next submit does it")
+            _say(f"{leftovers.deployment.application_dir} could not be deleted; the next submit does it")
             return False
         sleep(_INTERVAL_MS / 1000)
 
 
-def _ended(litter: Litter) -> bool:
+def _ended(leftovers: Leftovers) -> bool:
     try:
-        return litter.cluster.application(litter.application_id).state.ended
+        return leftovers.cluster.application(leftovers.application_id).state.ended
     except ApplicationNotFound:
         return True
     except YarnError as error:
@@ -186,13 +186,13 @@ def _ended(litter: Litter) -> bool:
         return False
 
 
-def _delete(litter: Litter) -> bool:
-    deployment = litter.deployment
+def _delete(leftovers: Leftovers) -> bool:
+    deployment = leftovers.deployment
     try:
         # asked after this application has ended: of two that end together one sees the other ended
-        if not live_masters(litter.cluster, deployment.deployment_id, deployment.user):
-            remove_cluster(litter.fs, deployment.layout, deployment.deployment_id, litter.forget)
-        litter.fs.delete(skein_directory(litter.fs.home(), litter.application_id))
+        if not live_masters(leftovers.cluster, deployment.deployment_id, deployment.user):
+            remove_cluster(leftovers.fs, deployment.layout, deployment.deployment_id, leftovers.forget)
+        leftovers.fs.delete(skein_directory(leftovers.fs.home(), leftovers.application_id))
     except YarnflowError as error:
         _say(str(error))
         return False

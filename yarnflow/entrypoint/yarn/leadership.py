@@ -27,7 +27,7 @@ from yarnflow.process.secret import read_secret
 from yarnflow.process.supervisor import Supervisor
 from yarnflow.staging.deployment import ApplicationDirectory, Connection
 
-LOG: Final = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
 #: address of a JobManager → the jobs it knows, also those that have ended
 ListJobs = Callable[[str], Sequence[JobOverview]]
@@ -46,10 +46,10 @@ def publish(role: MasterRole, container: Container, files: ApplicationDirectory)
             highly_available=container.deployment.highly_available,
         )
     )
-    LOG.info("This master leads (epoch %d); its JobManager serves at %s.", role.epoch, role.address)
+    logger.info("This master leads (epoch %d); its JobManager serves at %s.", role.epoch, role.address)
 
 
-class Leadership:
+class LeadershipOnYarn:
     """Acts on the roles of one master; called by one thread, apart from the end of the program.
 
     Parameters
@@ -118,14 +118,14 @@ class Leadership:
     def _publish(self, role: MasterRole, files: ApplicationDirectory) -> None:
         published = files.read_connection()
         if published is not None and published.epoch > role.epoch:
-            LOG.warning("The master of application %s leads already.", published.application_id)
+            logger.warning("The master of application %s leads already.", published.application_id)
             return
         publish(role, self._container, files)
 
     def _run_program(self, role: MasterRole) -> None:
         jobs = self._list_jobs(role.address)
         if jobs:
-            LOG.info("The program has run before: there are %d jobs.", len(jobs))
+            logger.info("The program has run before: there are %d jobs.", len(jobs))
             self._program_ended(0, "")
             return
         self._programs += 1
@@ -136,7 +136,7 @@ class Leadership:
                 return  # it was ended, as its JobManager does not lead any more
             # a client that lost its JobManager says nothing about main()
             if exit_status != 0 and not self._answers(role.address):
-                LOG.info("The program ended with status %d after its JobManager had gone.", exit_status)
+                logger.info("The program ended with status %d after its JobManager had gone.", exit_status)
                 return
             self._program_ended(exit_status, output_tail)
 
@@ -160,7 +160,7 @@ class Leadership:
         try:
             self._list_jobs(address)
         except YarnflowError as error:
-            LOG.debug("%s: %s", address, error)
+            logger.debug("%s: %s", address, error)
             return False
         return True
 

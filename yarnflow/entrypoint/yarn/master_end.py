@@ -20,7 +20,7 @@ from yarnflow.entrypoint.yarn.other_masters import Masters
 from yarnflow.errors import YarnflowError
 from yarnflow.staging.deployment import ApplicationDirectory, ApplicationResult
 
-LOG: Final = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
 _FINAL_STATUS: Final = {
     JobStatus.FINISHED: FinalStatus.SUCCEEDED,

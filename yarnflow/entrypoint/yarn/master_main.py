@@ -43,10 +43,10 @@ from yarnflow.entrypoint.yarn.container import (
     when_parent_ends,
     worker_name,
 )
-from yarnflow.entrypoint.yarn.leadership import Leadership, publish
+from yarnflow.entrypoint.yarn.leadership import LeadershipOnYarn, publish
 from yarnflow.entrypoint.yarn.master_end import End, end_of_cluster, failed, first_end, leave_result
 from yarnflow.entrypoint.yarn.other_masters import Masters
-from yarnflow.entrypoint.yarn.queued_workers import LateWorkers
+from yarnflow.entrypoint.yarn.queued_workers import QueuedWorkers
 from yarnflow.errors import JobError, ResourceError, StorageUnavailable, YarnflowError
 from yarnflow.process.channel import JobStatusReport, MasterRole
 from yarnflow.process.clock import SystemClock
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from yarnflow.entrypoint.yarn.services import ContainerServices
     from yarnflow.yarn.application import YarnApplication
 
-LOG: Final = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -107,7 +107,7 @@ class YarnMaster:
         self._directory: ClusterDirectory = container.open_directory()
         self._supervisor = Supervisor()
         highly_available = self._deployment.highly_available
-        self._workers = LateWorkers(worker_name(container.application_id, "") if highly_available else "")
+        self._workers = QueuedWorkers(worker_name(container.application_id, "") if highly_available else "")
         self._ends: SimpleQueue[End] = SimpleQueue()
         self._ending = threading.Event()
         #: skein's ApplicationMaster
@@ -124,7 +124,7 @@ class YarnMaster:
             if highly_available
             else None
         )
-        self._leadership: Leadership | None = None
+        self._leadership: LeadershipOnYarn | None = None
         self._role: MasterRole | None = None
 
     def run(self) -> int:
@@ -155,7 +155,7 @@ class YarnMaster:
             job_manager_arguments=arguments,
             expected_workers=self._initial_task_managers,
             drivers=deployment.drivers,
-            understudies=(
+            hot_spares=(
                 deployment.spare_drivers if self._configuration.get(ha_options.STANDBY_MODE) == "hot" else 0
             ),
             on_job_status=self._job_status,
@@ -168,7 +168,7 @@ class YarnMaster:
             supervisor=self._supervisor,
         )
         if deployment.highly_available:
-            self._leadership = Leadership(
+            self._leadership = LeadershipOnYarn(
                 self._container,
                 self._directory,
                 self._configuration,
@@ -181,7 +181,7 @@ class YarnMaster:
             self._cluster.start_job_manager()
         # not before: this takes the processor from the two
         set_up_logging(self._container.output, log_settings(self._configuration))
-        LOG.info(
+        logger.info(
             "This is the master of application %s (%s) in %s.",
             self._container.application_id,
             deployment.mode.value,
@@ -221,7 +221,7 @@ class YarnMaster:
         except YarnflowError as error:
             self._ends.put(failed(error))
         except Exception as error:
-            LOG.exception("The application could not be started")
+            logger.exception("The application could not be started")
             self._ends.put(failed(ResourceError(f"the master broke: {type(error).__name__}: {error}")))
         while True:
             self._next_call()
@@ -266,7 +266,7 @@ class YarnMaster:
             except StorageUnavailable as error:
                 if self._ending.is_set() or time.monotonic() >= deadline_s:
                     raise
-                LOG.warning("%s; trying again", error)
+                logger.warning("%s; trying again", error)
                 self._ending.wait(_RETRY_S)
 
     def _publish(
@@ -310,9 +310,9 @@ class YarnMaster:
             if self._application is not None:
                 call(self._application)
         except YarnflowError as error:
-            LOG.warning("YARN could not be told: %s", error)
+            logger.warning("YARN could not be told: %s", error)
         except Exception:  # without this thread the application would never end
-            LOG.exception("YARN could not be told")
+            logger.exception("YARN could not be told")
 
     def _keep_spare(self) -> None:
         """Have the next job's driver ready, or that for a lost one, as long as there is memory for it."""
@@ -344,7 +344,7 @@ class YarnMaster:
             directory = self._application_directory(self._await_services())
             self._leadership.changed(role, directory, application.add_web_page)
         except Exception as error:  # a leader that is not published could never be reached
-            LOG.warning(
+            logger.warning(
                 "What follows from this master's role is tried again: %s",
                 error,
                 exc_info=None if isinstance(error, YarnflowError) else error,
@@ -379,7 +379,7 @@ class YarnMaster:
 
     def _finish(self, end: End) -> int:
         self._ending.set()
-        LOG.info("The application ends: %s. %s", end.status.value, end.diagnostics)
+        logger.info("The application ends: %s. %s", end.status.value, end.diagnostics)
         if self._cluster is not None:
             self._cluster.stop(0.0 if end.at_once else STOP_GRACE_S)
         self._supervisor.stop(0.0)
@@ -398,14 +398,14 @@ class YarnMaster:
         try:
             leave_result(end, self._application_directory(self._await_services()), self._masters)
         except YarnflowError as error:
-            LOG.warning("The result could not be written: %s", error)
+            logger.warning("The result could not be written: %s", error)
         if self._masters is not None and end.of_cluster:
             self._masters.end_those_that_wait()
         try:
             application = self._application or self._connect(self._await_services())
             application.finish(end.status, end.diagnostics)
         except YarnflowError as error:
-            LOG.error("YARN could not be told how the application ended: %s", error)
+            logger.error("YARN could not be told how the application ended: %s", error)
             print(f"error: {end.diagnostics or error}", file=sys.stderr, flush=True)
             return False
         return True
@@ -417,7 +417,7 @@ class YarnMaster:
             assert self._services is not None
             self._application_directory(self._services).delete()
         except YarnflowError as error:
-            LOG.warning("%s; it is deleted later", error)
+            logger.warning("%s; it is deleted later", error)
             return False
         return True
 
@@ -468,7 +468,7 @@ def main() -> int:
 
         return YarnApplication.from_current(found.cluster, container.deployment.user)
 
-    cleaner = janitor.start(lambda: janitor.litter_of(container, services()))
+    cleaner = janitor.start(lambda: janitor.leftovers_of(container, services()))
     return YarnMaster(container, cleaner, services, connect).run()
 
 

@@ -27,7 +27,7 @@ from yarnflow.staging.masters import live_masters
 if TYPE_CHECKING:
     from yarnflow.entrypoint.yarn.services import ContainerServices
 
-LOG: Final = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
 _ID_BYTES: Final = 4
 #: a submit that is given up has undone itself within this time, unless YARN does not answer
@@ -95,16 +95,16 @@ class Masters:
         try:
             for application in self.others():
                 if application.state is not ApplicationState.RUNNING:
-                    LOG.info("Ending master %s, which has not begun.", application.application_id)
+                    logger.info("Ending master %s, which has not begun.", application.application_id)
                     self._kill(application.application_id)
         except YarnflowError as error:
-            LOG.warning("Masters that have not begun are left: %s", error)
+            logger.warning("Masters that have not begun are left: %s", error)
 
     def _start(self) -> None:
         try:
             self._submit()
         except YarnflowError as error:
-            LOG.warning("No further master could be started: %s", error)
+            logger.warning("No further master could be started: %s", error)
         finally:
             with self._lock:
                 self._starting = None
@@ -114,7 +114,7 @@ class Masters:
         others = self.others()
         if 1 + len(others) >= self._deployment.masters:
             ids = ", ".join(application.application_id for application in others)
-            LOG.info("No further master is started: %s has not ended.", ids)
+            logger.info("No further master is started: %s has not ended.", ids)
             return
         spec = _directory(services.fs, self._deployment).read_application()
         # a tag that no other application has, by which a submit that fails half-way is undone
@@ -130,7 +130,7 @@ class Masters:
             with self._lock:
                 self._submitter = None
             submitter.close()
-        LOG.info("Application %s was submitted as a further master of this cluster.", application_id)
+        logger.info("Application %s was submitted as a further master of this cluster.", application_id)
 
     def _kill(self, application_id: str) -> None:
         """End one that has not begun, and so has nobody who clears up after it."""

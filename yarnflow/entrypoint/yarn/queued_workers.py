@@ -16,10 +16,10 @@ from typing import Final
 from yarnflow.core.resources.provider import ProviderState, WorkerExit
 from yarnflow.process.job_manager_link import WorkerOwner
 
-LOG: Final = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
 
-class LateWorkers:
+class QueuedWorkers:
     """A :class:`~yarnflow.process.job_manager_link.WorkerOwner` in front of one that comes later.
 
     Parameters
@@ -66,7 +66,7 @@ class LateWorkers:
     def release_worker(self, worker_id: str) -> None:
         """Give a worker back; one of another master ends by itself, as it may not register any more."""
         if not worker_id.startswith(self._prefix):
-            LOG.info("Worker %s is another master's; it ends by itself.", worker_id)
+            logger.info("Worker %s is another master's; it ends by itself.", worker_id)
             return
         own = worker_id.removeprefix(self._prefix)
         with self._lock:

@@ -37,7 +37,7 @@ class JobEndpoint(Protocol):
     def report(self, report: DriverReport) -> None: ...
 
     def driver(self) -> DriverRegistration | None:
-        """The job's own driver, not its understudy."""
+        """The job's own driver, not its hot spare."""
 
     def task_manager_lost(self, task_manager_id: TaskManagerId, reason: str) -> None: ...
 

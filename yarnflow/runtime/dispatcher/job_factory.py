@@ -27,11 +27,11 @@ from yarnflow.graph.codec import job_graph_from_json
 from yarnflow.runtime.dispatcher.job_board import JobBoard
 from yarnflow.runtime.jobmaster.job_master import JobMaster
 from yarnflow.runtime.jobmaster.services import (
+    HotSpareLaunching,
     JobMasterServices,
     JobMasterSettings,
     Retention,
     SlotRequirements,
-    UnderstudyLaunching,
 )
 from yarnflow.runtime.mailbox import Effects, Mailbox
 
@@ -50,8 +50,8 @@ class JobMasterFactory:
         Makes a job's mailbox of its name.
     stores : JobStores
         What is kept beyond the JobMasters' lives.
-    understudy_launcher : UnderstudyLaunching
-        Starts understudies.
+    hot_spare_launcher : HotSpareLaunching
+        Starts hot spares.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class JobMasterFactory:
         jitter: Callable[[], float],
         new_mailbox: Callable[[str], Mailbox],
         stores: JobStores,
-        understudy_launcher: UnderstudyLaunching,
+        hot_spare_launcher: HotSpareLaunching,
     ) -> None:
         self._configuration = configuration
         self._cluster_dir = cluster_dir
@@ -85,7 +85,7 @@ class JobMasterFactory:
             new_id,
             jitter,
             stores,
-            understudy_launcher,
+            hot_spare_launcher,
         )
         #: guards changes of the table: jobs come in the Dispatcher's thread and go in their own
         self._lock = threading.Lock()
@@ -160,7 +160,7 @@ class JobMasterFactory:
             restore=restore,
             restore_if_lost=restore_if_lost,
             adoption_timeout_ms=get(ha_options.ADOPTION_TIMEOUT_MS),
-            understudy=get(ha_options.STANDBY_MODE) == "hot",
+            hot_spare=get(ha_options.STANDBY_MODE) == "hot",
         )
 
     def _default_checkpoint_root(self) -> str:

@@ -26,7 +26,7 @@ _OUTCOMES_KEPT: Final = 10
 _POLL_S: Final = 0.05
 
 
-class CheckpointOrders:
+class DriverCheckpoints:
     """All orders one driver was given.
 
     Parameters

@@ -34,7 +34,7 @@ from yarnflow.core.messages import (
 )
 from yarnflow.core.ports import Clock
 from yarnflow.errors import DriverLost, ExecutorLost, InternalError, YarnflowError
-from yarnflow.runtime.driver.checkpoints import CheckpointOrders
+from yarnflow.runtime.driver.checkpoints import DriverCheckpoints
 from yarnflow.runtime.driver.leader import LeaderLink
 from yarnflow.runtime.driver.lease import LeaseKeeper
 from yarnflow.runtime.driver.reports import Reporter
@@ -50,7 +50,7 @@ from yarnflow.runtime.halting import halt_soon
 
 logger = logging.getLogger(__name__)
 
-#: between two looks whether the understudy's executors have come
+#: between two looks whether the hot spare's executors have come
 _REHEARSAL_POLL_S: Final = 0.2
 
 _ENDED: Final = (DriverPhase.FINISHED, DriverPhase.FAILED, DriverPhase.CANCELED)
@@ -103,7 +103,7 @@ class Driver:
         self._reporter = Reporter(
             link, self._registration, self._report, self.shut_down, self._settings, clock
         )
-        self._checkpoints = CheckpointOrders(self._reporter.due, clock)
+        self._checkpoints = DriverCheckpoints(self._reporter.due, clock)
         #: set by the main thread before anybody can ask
         self._address = ""
         self._attachment = Attachment("", "")
@@ -206,7 +206,7 @@ class Driver:
             except YarnflowError as error:
                 return self._did_not_come_up(error)
             self._milestones.reached("SESSION_UP")
-            if self._assignment.understudy_of:
+            if self._assignment.hot_spare_of:
                 threading.Thread(target=self._rehearse, name="rehearsal", daemon=True).start()
             while (deployment := self._await_deployment()) is not None:
                 self._run_deployment(deployment)

@@ -24,7 +24,7 @@ Connect = Callable[[str, Fence], JobMasterGateway]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Leader:
+class LeadingMaster:
     """One leader and the way to its JobMasters."""
 
     fence: Fence
@@ -52,11 +52,11 @@ class LeaderLink:
         self._connect = connect
         self._masters = masters
         self._lock = threading.Lock()
-        self._leader = Leader(fence, connect(address, fence))
+        self._leader = LeadingMaster(fence, connect(address, fence))
         self._listener: Callable[[], None] | None = None
 
     @property
-    def leader(self) -> Leader:
+    def leader(self) -> LeadingMaster:
         """The newest."""
         return self._leader
 
@@ -92,7 +92,7 @@ class LeaderLink:
         with self._lock:
             if info.fence.epoch <= self._leader.fence.epoch:
                 return
-            self._leader = Leader(info.fence, self._connect(info.address, info.fence))
+            self._leader = LeadingMaster(info.fence, self._connect(info.address, info.fence))
         logger.info("The master at %s leads now (epoch %d).", info.address, info.fence.epoch)
         if self._listener is not None:
             self._listener()

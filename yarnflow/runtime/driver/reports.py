@@ -23,7 +23,7 @@ from yarnflow.errors import (
     StaleEpoch,
     YarnflowError,
 )
-from yarnflow.runtime.driver.leader import Leader, LeaderLink
+from yarnflow.runtime.driver.leader import LeaderLink, LeadingMaster
 from yarnflow.runtime.driver.services import DriverSettings
 
 logger = logging.getLogger(__name__)
@@ -66,7 +66,7 @@ class Reporter:
         self._clock = clock
         self._changed = threading.Condition()
         # guarded by _changed
-        self._served: Leader | None = None
+        self._served: LeadingMaster | None = None
         self._due = False
         self._stopped = False
 
@@ -106,7 +106,7 @@ class Reporter:
             target=self._serve, args=(leader,), name=f"driver-reports-{leader.fence.epoch}", daemon=True
         ).start()
 
-    def _serve(self, leader: Leader) -> None:
+    def _serve(self, leader: LeadingMaster) -> None:
         since_ms = self._clock.monotonic_ms()
         registered = False
         failures = 0
@@ -132,7 +132,7 @@ class Reporter:
             if not self._pause(leader, failures):
                 return
 
-    def _await_due(self, leader: Leader) -> bool:
+    def _await_due(self, leader: LeadingMaster) -> bool:
         """Block until a report is due; False = this leader gets no more."""
         with self._changed:
             self._changed.wait_for(
@@ -143,7 +143,7 @@ class Reporter:
             self._due = False
             return True
 
-    def _pause(self, leader: Leader, failures: int) -> bool:
+    def _pause(self, leader: LeadingMaster, failures: int) -> bool:
         """Not too many reports, and fewer to a leader that does not answer; False = no more at all."""
         if failures:
             pause_ms = self._settings.registration_backoff.delay_ms(failures)
@@ -156,7 +156,7 @@ class Reporter:
                 self._due = True
             return True
 
-    def _is_served(self, leader: Leader) -> bool:
+    def _is_served(self, leader: LeadingMaster) -> bool:
         return self._served is leader and not self._stopped
 
     def _is_dismissal(self, error: YarnflowError, since_ms: int) -> bool:

@@ -12,7 +12,7 @@ from yarnflow.core.messages import DriverAssignment, DriverDeployment, QueryProg
 from yarnflow.core.ports import Clock
 from yarnflow.runtime.registration import RegistrationBackoff
 
-#: milestone of an understudy: it is as warm as it will be
+#: milestone of a hot spare: it is as warm as it will be
 REHEARSED: Final = "REHEARSED"
 
 

@@ -46,7 +46,7 @@ class DriverLink:
         The JobMaster's.
     on_lost : callable
         ``(error, driver id)``: it is silent, never registered, or refuses the job.
-    understudy : bool
+    hot_spare : bool
         Drivers launched here are to get ready for a job that another one runs.
     """
 
@@ -57,14 +57,14 @@ class DriverLink:
         settings: JobMasterSettings,
         mailbox: Mailbox,
         on_lost: Callable[[YarnflowError, DriverId], None],
-        understudy: bool = False,
+        hot_spare: bool = False,
     ) -> None:
         self._submission = submission
         self._services = services
         self._settings = settings
         self._mailbox = mailbox
         self._on_lost = on_lost
-        self._launcher = services.understudy_launcher if understudy else services.launcher
+        self._launcher = services.hot_spare_launcher if hot_spare else services.launcher
         self._driver: _Driver | None = None
         #: of each driver that must end although its lease may outlive it
         self._leases = services.stores.leases if services.stores.highly_available else None
@@ -99,12 +99,12 @@ class DriverLink:
         driver = self._driver
         return driver is not None and driver.driver_id == driver_id
 
-    def launch(self, understudy_of: DriverId | None = None) -> None:
+    def launch(self, hot_spare_of: DriverId | None = None) -> None:
         """Ask for a driver process and watch it.
 
         Parameters
         ----------
-        understudy_of : DriverId, optional
+        hot_spare_of : DriverId, optional
             The driver that it is to get ready for.
         """
         driver = _Driver(DriverId(f"driver-{self._services.new_id()[:12]}"), self._now_ms())
@@ -119,7 +119,7 @@ class DriverLink:
             work_dir=self._settings.work_dir,
             job_name=self._submission.name,
             configuration=self._submission.configuration,
-            understudy_of=understudy_of or DriverId(""),
+            hot_spare_of=hot_spare_of or DriverId(""),
         )
         self._launcher.launch(assignment, self._settings.driver_memory_mib)
         self._watch(driver)

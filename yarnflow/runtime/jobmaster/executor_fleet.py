@@ -17,7 +17,7 @@ from yarnflow.runtime.jobmaster.services import JobMasterServices, JobMasterSett
 from yarnflow.runtime.mailbox import Mailbox
 
 #: so many executors in a row that never came up are no accident
-MAX_STILLBORN: Final = 3
+MAX_FAILED_STARTS: Final = 3
 SLOT_RETRY_MS: Final = 1_000
 
 
@@ -52,12 +52,12 @@ class ExecutorFleet:
         self._on_lost = on_lost
         self._on_refused = on_refused
         self.pool = ExecutorPool()
-        self._stillborn = 0
+        self._failed_starts = 0
 
     @property
     def given_up(self) -> bool:
         """Executor after executor ended before its driver saw it."""
-        return self._stillborn >= MAX_STILLBORN
+        return self._failed_starts >= MAX_FAILED_STARTS
 
     def report_to(
         self,
@@ -84,7 +84,7 @@ class ExecutorFleet:
         now_ms = self._now_ms()
         self.pool = self.pool.seen_by_driver(executor_ids, now_ms)
         if self.pool.any_registered:
-            self._stillborn = 0
+            self._failed_starts = 0
         return self.pool.overdue(now_ms, self._settings.executor_missing_ms, self._settings.executor_start_ms)
 
     def forget(self, executor_id: ExecutorId) -> ExecutorRecord | None:
@@ -92,7 +92,7 @@ class ExecutorFleet:
         record = self.pool.find(executor_id)
         if record is not None:
             self.pool = self.pool.without(executor_id)
-            self._stillborn = 0 if record.ever_registered else self._stillborn + 1
+            self._failed_starts = 0 if record.ever_registered else self._failed_starts + 1
         return record
 
     def slot_lost(self, allocation_id: AllocationId) -> None:
@@ -108,7 +108,7 @@ class ExecutorFleet:
 
     def driver_lost(self) -> None:
         """The driver is gone; executors end with it, but are told all the same."""
-        self._stillborn = 0
+        self._failed_starts = 0
         self.pool, orphans = self.pool.driver_lost()
         for record in orphans:
             self.stop(record)

@@ -3,10 +3,10 @@
 Decides when there is to be one, which of the job's slots are its, and what its loss means: another
 one, and nothing else.  It is assigned and registered like any driver, but not deployed, and so has
 no lease: two drivers that write cannot come of it.  When it steps in is decided by the JobMaster.
-Used in the JobMaster's mailbox only, except :meth:`Understudy.is_current`.
+Used in the JobMaster's mailbox only, except :meth:`HotSpare.is_current`.
 
 Slots: the job's own come first.  Only when it has all of them are as many again asked for; when it
-loses some and gets no others, the understudy's are given to it.
+loses some and gets no others, the hot spare's are given to it.
 
 Flink has no counterpart.
 """
@@ -31,7 +31,7 @@ from yarnflow.core.resources.slot_pool import SlotPool
 from yarnflow.errors import DriverLost, YarnflowError
 from yarnflow.runtime.driver.services import REHEARSED
 from yarnflow.runtime.jobmaster.driver_process import DriverLink
-from yarnflow.runtime.jobmaster.executor_fleet import MAX_STILLBORN, ExecutorFleet
+from yarnflow.runtime.jobmaster.executor_fleet import MAX_FAILED_STARTS, ExecutorFleet
 from yarnflow.runtime.jobmaster.failures import ended_by
 from yarnflow.runtime.jobmaster.services import JobMasterServices, JobMasterSettings
 from yarnflow.runtime.jobmaster.slots import JobSlots
@@ -39,26 +39,26 @@ from yarnflow.runtime.mailbox import Mailbox, TimerHandle
 
 logger = logging.getLogger(__name__)
 
-#: the ResourceManager is quicker than that when it has a free slot, and the understudy keeps its own
+#: the ResourceManager is quicker than that when it has a free slot, and the hot spare keeps its own
 LEND_AFTER_MS: Final = 300
 #: a job that has committed something since it began to run has the processors for itself so long
 PREPARE_AFTER_MS: Final = 5_000
 #: the same for one that has begun to run, and commits nothing: perhaps there is no input
 PREPARE_WITHOUT_COMMIT_MS: Final = 30_000
-#: before a lost understudy is replaced; doubled each time, until one is complete
+#: before a lost hot spare is replaced; doubled each time, until one is complete
 _RETRY_MS: Final = 1_000
 _MAX_RETRY_MS: Final = 60_000
 
 
-class Understudy:
-    """One job's understudy.
+class HotSpare:
+    """One job's hot spare.
 
     Parameters
     ----------
     submission : JobSubmission
         Whose.
     slots_required : int
-        How many slots it wants; 0 = there is to be no understudy.
+        How many slots it wants; 0 = there is to be no hot spare.
     settings, services, mailbox
         The JobMaster's.
     job_driver, job_slots
@@ -98,7 +98,7 @@ class Understudy:
         self._pool = SlotPool(submission.job_id, slots_required)
         #: slots the ResourceManager is asked for, the job's own included
         self._declared = slots_required
-        #: those of the understudy were asked for
+        #: those of the hot spare were asked for
         self._asked = False
         self._refused = False
         self._settled = settled or not slots_required
@@ -114,7 +114,7 @@ class Understudy:
         #: the driver has said that it is warm
         self._rehearsed = False
         #: executors of others that were told to end
-        self._strangers: set[tuple[str, ExecutorId]] = set()
+        self._ended_foreign: set[tuple[str, ExecutorId]] = set()
 
     # --- reading ---
 
@@ -147,20 +147,20 @@ class Understudy:
             return ""
         have, pool = len(self._pool.slots), self._fleet.pool
         if self._pool.missing:
-            return f"the understudy's slots: {have} of {self._pool.required}{self._reason}"
+            return f"the hot spare's slots: {have} of {self._pool.required}{self._reason}"
         if not self.ready:
-            return "the understudy's driver"
+            return "the hot spare's driver"
         if not pool.all_registered:
             seen = sum(record.registered for record in pool.records)
-            return f"the understudy's executors: {seen} of {len(pool.records)}"
-        return "" if self._rehearsed else "the understudy's rehearsal"
+            return f"the hot spare's executors: {seen} of {len(pool.records)}"
+        return "" if self._rehearsed else "the hot spare's rehearsal"
 
     @property
     def _reason(self) -> str:
         return " (the cluster has no more)" if self._refused else self._job_slots.reason
 
     def is_current(self, driver_id: DriverId) -> bool:
-        """Whether this driver is the understudy; from any thread."""
+        """Whether this driver is the hot spare; from any thread."""
         return self._driver.is_current(driver_id)
 
     # --- slots ---
@@ -176,7 +176,7 @@ class Understudy:
         self._settled = False
 
     def sort(self, offers: Sequence[SlotOffer]) -> tuple[Sequence[SlotOffer], Sequence[SlotOffer]]:
-        """Which offers the job itself may take, and which only the understudy.
+        """Which offers the job itself may take, and which only the hot spare.
 
         The slots of a running job's executors must not be taken for others: they would be ended.
         """
@@ -212,7 +212,7 @@ class Understudy:
             self._mailbox.post(self._on_changed)
 
     def refused(self) -> bool:
-        """The cluster can never give all the slots; whether that is a matter of the understudy alone."""
+        """The cluster can never give all the slots; whether that is a matter of the hot spare alone."""
         have = len(self._job_slots.offers) + len(self._pool.slots)
         if not self._asked:
             return False
@@ -241,7 +241,7 @@ class Understudy:
 
     def _lend(self) -> None:
         """Those beside the job's others first, so that the two stay apart."""
-        self._end_strangers()  # they would be in the way
+        self._end_foreign_executors()  # they would be in the way
         beside = set(self._job_slots.task_manager_ids)
         ordered = sorted(
             self._pool.slots,
@@ -263,16 +263,16 @@ class Understudy:
         if self._driver.driver_id is not None and self._driver.adopted:
             self._fleet.adopt(self._pool.slots, self._driver.driver_id)
 
-    def _end_strangers(self) -> None:
-        """End executors of other drivers on these slots: an earlier master's understudy is gone."""
+    def _end_foreign_executors(self) -> None:
+        """End executors of other drivers on these slots: an earlier master's hot spare is gone."""
         driver_id = self._driver.driver_id
         found = {
             (slot.address, slot.executor.executor_id)
             for slot in self._pool.slots
             if slot.executor is not None and slot.executor.driver_id != driver_id
         }
-        for address, executor_id in sorted(found - self._strangers):
-            self._strangers.add((address, executor_id))
+        for address, executor_id in sorted(found - self._ended_foreign):
+            self._ended_foreign.add((address, executor_id))
             self._end_stranger(address, executor_id)
 
     def _end_stranger(self, address: str, executor_id: ExecutorId) -> None:
@@ -302,14 +302,14 @@ class Understudy:
         complete = self._job_slots.is_complete
         if complete and running:
             self.settle()
-        awaits_standby = self._services.understudy_launcher.awaits_standby
+        awaits_standby = self._services.hot_spare_launcher.awaits_standby
         if not self._asked and complete and self._settled and not awaits_standby():
             # not before: slots of a TaskManager are given away together, and these are for others
             self._asked = True
             self._declare(2 * self._pool.required)
         if not self._may_prepare(running) or not self._settled or not self._pool.slots:
             return
-        self._end_strangers()
+        self._end_foreign_executors()
         registration = self._driver.registration
         if registration is not None:
             if self._misplaced(registration.driver_id):
@@ -325,7 +325,7 @@ class Understudy:
 
     def _misplaced(self, driver_id: DriverId) -> bool:
         job_driver_id = self._job_driver.driver_id
-        launcher = self._services.understudy_launcher
+        launcher = self._services.hot_spare_launcher
         return job_driver_id is not None and launcher.misplaced(driver_id, job_driver_id)
 
     def _may_prepare(self, running: bool) -> bool:
@@ -349,7 +349,7 @@ class Understudy:
         return at_ms
 
     def adopt(self, registration: DriverRegistration) -> bool:
-        """Take over the understudy of an earlier master; whether there was none and one is wanted."""
+        """Take over the hot spare of an earlier master; whether there was none and one is wanted."""
         if not self._pool.required or self._ended or self._driver.exists:
             return False
         logger.info("%s is driver %s, of the master before.", self, registration.driver_id)
@@ -366,7 +366,7 @@ class Understudy:
         return given
 
     def register(self, registration: DriverRegistration) -> bool:
-        """A driver can take executors now; whether it is the understudy."""
+        """A driver can take executors now; whether it is the hot spare."""
         if not self.is_current(registration.driver_id):
             return False
         self._driver.register(registration)
@@ -378,7 +378,7 @@ class Understudy:
         self._driver.seen()
 
     def report(self, report: DriverReport) -> bool:
-        """Heartbeat of a driver; whether it is the understudy."""
+        """Heartbeat of a driver; whether it is the hot spare."""
         if not self.is_current(report.driver_id):
             return False
         before = self.waiting_for
@@ -404,7 +404,7 @@ class Understudy:
             self._executor_gone(report.executor_id, ended_by(report.exit_status, report.output_tail))
 
     def exited(self, driver_id: DriverId, exit_status: int, output_tail: str) -> bool:
-        """A driver process has ended; whether it was the understudy."""
+        """A driver process has ended; whether it was the hot spare."""
         if not self.is_current(driver_id):
             return False
         self._driver.gone()
@@ -422,7 +422,7 @@ class Understudy:
     # --- stepping in ---
 
     def step_in(self, fleet: ExecutorFleet) -> ExecutorFleet:
-        """Become the job's driver; what the job's old one had is for the next understudy.
+        """Become the job's driver; what the job's old one had is for the next hot spare.
 
         Parameters
         ----------
@@ -432,7 +432,7 @@ class Understudy:
         Returns
         -------
         ExecutorFleet
-            The understudy's, with its executors.
+            The hot spare's, with its executors.
         """
         logger.warning("%s, driver %s, steps in.", self, self._driver.driver_id)
         self._job_driver.take_over(self._driver)
@@ -450,7 +450,7 @@ class Understudy:
             return
         logger.info("%s: executor %s on %s %s.", self, executor_id, record.task_manager_id, reason)
         if self._fleet.given_up:
-            what = f"{MAX_STILLBORN} executors in a row ended before they registered"
+            what = f"{MAX_FAILED_STARTS} executors in a row ended before they registered"
             self._give_up(DriverLost(f"{what}, the last one {reason}"))
         else:
             self._mailbox.schedule(self._settings.executor_replacement_delay_ms, self._on_changed)
@@ -480,4 +480,4 @@ class Understudy:
         self._on_changed()
 
     def __str__(self) -> str:
-        return f"The understudy of job {self._submission.name}"
+        return f"The hot spare of job {self._submission.name}"

@@ -1,10 +1,10 @@
-"""Where understudies are started: on a standby, so that they outlive this master.
+"""Where hot spares are started: on a standby, so that they outlive this master.
 
 On YARN a lost master takes its drivers and the TaskManagers of its application with it; a standby
 has both of its own, and is the one that leads next.  A standby that has the job's own driver, which
-stays where it is when another master begins to lead, refuses its understudy; then this master, which
+stays where it is when another master begins to lead, refuses its hot spare; then this master, which
 has not, is the right place.  So it is while there is no standby; one that comes later is a reason to
-move.  What understudies are for, when there is one and when it moves, is decided by
+move.  What hot spares are for, when there is one and when it moves, is decided by
 :mod:`yarnflow.runtime.jobmaster.hot_spare`.
 
 Flink has no counterpart.
@@ -28,13 +28,13 @@ logger = logging.getLogger(__name__)
 STANDBY_PATIENCE_MS: Final = 60_000
 #: a standby's TaskManagers come a while after itself
 STANDBY_SETTLES_MS: Final = 10_000
-#: how long a standby that took no understudy is not asked again; doubled each time
-SHUNNED_MS: Final = 30_000
-_MAX_SHUNNED_MS: Final = 3_600_000
+#: how long a standby that took no hot spare is not asked again; doubled each time
+NOT_ASKED_MS: Final = 30_000
+_MAX_NOT_ASKED_MS: Final = 3_600_000
 
 
-class UnderstudyLauncher:
-    """Implements :class:`~yarnflow.runtime.jobmaster.services.UnderstudyLaunching`.  Any thread.
+class HotSpareLauncher:
+    """Implements :class:`~yarnflow.runtime.jobmaster.services.HotSpareLaunching`.  Any thread.
 
     Parameters
     ----------
@@ -65,10 +65,10 @@ class UnderstudyLauncher:
         #: standby → since when it is known
         self._known_ms: dict[str, int] = {}
         #: standby that took none or did not answer → until when it is not asked, and how long that is
-        self._shunned: dict[str, tuple[int, int]] = {}
+        self._not_asked_until: dict[str, tuple[int, int]] = {}
 
     def awaits_standby(self) -> bool:
-        """The place of understudies is still to come."""
+        """The place of hot spares is still to come."""
         if not self._expected:
             return False
         settled = self._settled()
@@ -76,10 +76,10 @@ class UnderstudyLauncher:
             return not settled
         return self._clock.monotonic_ms() - self._since_ms < STANDBY_PATIENCE_MS
 
-    def misplaced(self, driver_id: DriverId, understudy_of: DriverId) -> bool:
-        """Both are this master's, and there is another one that could have the understudy."""
-        others = [address for address in self._settled() if not self._is_shunned(address)]
-        return bool(others) and self._own.runs(driver_id) and self._own.runs(understudy_of)
+    def misplaced(self, driver_id: DriverId, hot_spare_of: DriverId) -> bool:
+        """Both are this master's, and there is another one that could have the hot spare."""
+        others = [address for address in self._settled() if not self._is_not_asked(address)]
+        return bool(others) and self._own.runs(driver_id) and self._own.runs(hot_spare_of)
 
     def _settled(self) -> list[str]:
         """Standbys that have been there long enough to have TaskManagers."""
@@ -88,18 +88,18 @@ class UnderstudyLauncher:
         enough_ms = STANDBY_SETTLES_MS if self._expected else 0
         return [address for address, since_ms in self._known_ms.items() if now_ms - since_ms >= enough_ms]
 
-    def _is_shunned(self, address: str) -> bool:
-        return self._clock.monotonic_ms() < self._shunned.get(address, (0, 0))[0]
+    def _is_not_asked(self, address: str) -> bool:
+        return self._clock.monotonic_ms() < self._not_asked_until.get(address, (0, 0))[0]
 
-    def _shun(self, address: str) -> None:
-        _, before_ms = self._shunned.get(address, (0, 0))
-        shunned_ms = min(max(2 * before_ms, SHUNNED_MS), _MAX_SHUNNED_MS)
-        self._shunned[address] = (self._clock.monotonic_ms() + shunned_ms, shunned_ms)
+    def _ask_later(self, address: str) -> None:
+        _, before_ms = self._not_asked_until.get(address, (0, 0))
+        not_asked_ms = min(max(2 * before_ms, NOT_ASKED_MS), _MAX_NOT_ASKED_MS)
+        self._not_asked_until[address] = (self._clock.monotonic_ms() + not_asked_ms, not_asked_ms)
 
     def launch(self, assignment: DriverAssignment, memory_mib: int) -> None:
         """Start a driver on the first standby that takes it, else here.  Returns at once."""
         threading.Thread(
-            target=self._place, args=(assignment, memory_mib), name="place-understudy", daemon=True
+            target=self._place, args=(assignment, memory_mib), name="place-hot-spare", daemon=True
         ).start()
 
     def kill(self, driver_id: DriverId, grace_ms: int = 0) -> None:
@@ -116,22 +116,22 @@ class UnderstudyLauncher:
 
     def _place(self, assignment: DriverAssignment, memory_mib: int) -> None:
         for address in self._standbys():
-            if self._is_shunned(address):
+            if self._is_not_asked(address):
                 continue
             try:
                 self._gateways.master(address).host_driver(assignment, memory_mib)
             except RpcTimeout as error:
                 # it may be there; if it is not, it does not register, and another one is started
                 logger.warning("Driver %s: %s", assignment.driver_id, error)
-                self._shun(address)
+                self._ask_later(address)
                 return
             except ResourceError as error:  # as it has the job's own driver
-                logger.info("The master at %s keeps no understudy: %s", address, error)
+                logger.info("The master at %s keeps no hot spare: %s", address, error)
             except YarnflowError as error:
-                logger.info("The master at %s keeps no understudy: %s", address, error)
-                self._shun(address)
+                logger.info("The master at %s keeps no hot spare: %s", address, error)
+                self._ask_later(address)
             else:
-                self._shunned.pop(address, None)
+                self._not_asked_until.pop(address, None)
                 logger.info("Driver %s is kept by the master at %s.", assignment.driver_id, address)
                 return
         self._own.launch(assignment, memory_mib)

@@ -18,9 +18,9 @@ from yarnflow.core.resources.executor_pool import ExecutorPool
 from yarnflow.core.states import JobStatus, RestartLevel
 from yarnflow.errors import ExecutorLost, SlotUnavailable, TaskManagerLost, YarnflowError
 from yarnflow.runtime.jobmaster.driver_process import DriverLink
-from yarnflow.runtime.jobmaster.executor_fleet import MAX_STILLBORN, ExecutorFleet
+from yarnflow.runtime.jobmaster.executor_fleet import MAX_FAILED_STARTS, ExecutorFleet
 from yarnflow.runtime.jobmaster.failures import ended_by, error_info
-from yarnflow.runtime.jobmaster.hot_spare import Understudy
+from yarnflow.runtime.jobmaster.hot_spare import HotSpare
 from yarnflow.runtime.jobmaster.record import JobRecord
 from yarnflow.runtime.jobmaster.services import JobMasterServices, JobMasterSettings
 from yarnflow.runtime.jobmaster.slots import JobSlots
@@ -45,7 +45,7 @@ class JobResources:
     on_failed : callable
         ``(error, location, final)``: the job cannot go on as it does; final = no restart helps.
     on_stranded : callable
-        ``(error, location)``: the job has no executor and its understudy is complete; returns whether
+        ``(error, location)``: the job has no executor and its hot spare is complete; returns whether
         that goes on.
     recovered : bool
         Some of the slots may be those of a job that runs.
@@ -86,9 +86,9 @@ class JobResources:
         self._fleet = ExecutorFleet(
             submission.job_id, services, settings, mailbox, self._executor_gone, self._executors_refused
         )
-        self.understudy = Understudy(
+        self.hot_spare = HotSpare(
             submission,
-            slots_required if settings.understudy else 0,
+            slots_required if settings.hot_spare else 0,
             settings,
             services,
             mailbox,
@@ -105,10 +105,10 @@ class JobResources:
 
     @property
     def waiting_for(self) -> str:
-        """What the job, or at least its understudy, lacks."""
+        """What the job, or at least its hot spare, lacks."""
         missing = self.slots.waiting_for
         if self._record.status is JobStatus.RUNNING:
-            return missing or self.understudy.waiting_for
+            return missing or self.hot_spare.waiting_for
         # the adaptive scheduler begins with fewer, so what is missing may not be what holds it up
         if missing and not self.slots.may_run:
             return missing
@@ -123,11 +123,11 @@ class JobResources:
 
     def offer(self, offers: Sequence[SlotOffer]) -> tuple[AllocationId, ...]:
         """Take what the job lacks; returns the accepted allocations."""
-        own, others = self.understudy.sort(offers)
+        own, others = self.hot_spare.sort(offers)
         accepted = self.slots.offer(own)
         self.adopt()
         left = [*others, *(offer for offer in own if offer.allocation_id not in accepted)]
-        return (*accepted, *self.understudy.offer(left))
+        return (*accepted, *self.hot_spare.offer(left))
 
     def adopt(self) -> None:
         """Take over executors on the job's slots that an earlier master started for its driver."""
@@ -142,21 +142,21 @@ class JobResources:
     def change_to(self, driver_id: DriverId) -> None:
         """Have the slots whose executors are those of the driver that was adopted, wherever they are.
 
-        Others are the understudy's until it is known that no more of these come.
+        Others are the hot spare's until it is known that no more of these come.
         """
         others = self.slots.give_all_but(driver_id)
-        self.slots.offer(self.understudy.give(driver_id))
-        taken = self.understudy.offer(others)
+        self.slots.offer(self.hot_spare.give(driver_id))
+        taken = self.hot_spare.offer(others)
         self.slots.offer([slot for slot in others if slot.allocation_id not in taken])
         self.adopt()
 
     def start_executors(self, registration: DriverRegistration) -> None:
         """Start executors on the slots that have none."""
-        self._fleet.start_missing(self.slots.offers, registration, self.understudy.next_number)
+        self._fleet.start_missing(self.slots.offers, registration, self.hot_spare.next_number)
 
-    def prepare_understudy(self) -> None:
-        """Let the understudy, if there is to be one, come further."""
-        self.understudy.advance(self._record.status is JobStatus.RUNNING, self.pool.next_number)
+    def prepare_hot_spare(self) -> None:
+        """Let the hot spare, if there is to be one, come further."""
+        self.hot_spare.advance(self._record.status is JobStatus.RUNNING, self.pool.next_number)
 
     # --- losses ---
 
@@ -165,7 +165,7 @@ class JobResources:
         if self._driver.is_current(report.driver_id):
             self._executor_gone(report.executor_id, ended_by(report.exit_status, report.output_tail))
         else:
-            self.understudy.executor_exited(report)
+            self.hot_spare.executor_exited(report)
 
     def seen_by_driver(self, executor_ids: Sequence[ExecutorId]) -> None:
         """Note what the driver sees; executors it misses for too long are given up."""
@@ -175,7 +175,7 @@ class JobResources:
 
     def task_manager_lost(self, task_manager_id: TaskManagerId, reason: str) -> None:
         """A TaskManager is gone with everything on it."""
-        self.understudy.task_manager_lost(task_manager_id)
+        self.hot_spare.task_manager_lost(task_manager_id)
         if not self.slots.task_manager_lost(task_manager_id) or self._record.status.terminal:
             return
         self._fleet.task_manager_lost(task_manager_id)
@@ -184,7 +184,7 @@ class JobResources:
 
     def slot_lost(self, allocation_id: AllocationId, reason: str) -> None:
         """One slot is not the job's any more."""
-        self.understudy.slot_lost(allocation_id)
+        self.hot_spare.slot_lost(allocation_id)
         dropped = self.slots.slot_lost(allocation_id)
         if not dropped or self._record.status.terminal:
             return
@@ -201,22 +201,22 @@ class JobResources:
         self.slots.driver_lost()
 
     def step_in(self) -> bool:
-        """Go on with the understudy's driver, slots and executors; whether they can run at once."""
-        understudy = self.understudy
-        ready = understudy.ready
-        if understudy.exists:
-            self._fleet = understudy.step_in(self._fleet)
+        """Go on with the hot spare's driver, slots and executors; whether they can run at once."""
+        hot_spare = self.hot_spare
+        ready = hot_spare.ready
+        if hot_spare.exists:
+            self._fleet = hot_spare.step_in(self._fleet)
             self._fleet.report_to(self._executor_gone, self._executors_refused)
         return ready
 
     def refused(self, message: str) -> None:
         """The cluster can never give all the slots."""
-        if not self.understudy.refused():
+        if not self.hot_spare.refused():
             self.slots.refused(message)
 
     def release(self) -> None:
         """The job is over: give everything back."""
-        self.understudy.end()
+        self.hot_spare.end()
         self._fleet.driver_lost()
         self.slots.release()
 
@@ -235,7 +235,7 @@ class JobResources:
         where = record.task_manager_id
         if self._fleet.given_up:
             message = (
-                f"{MAX_STILLBORN} executors in a row ended before they registered, "
+                f"{MAX_FAILED_STARTS} executors in a row ended before they registered, "
                 f"the last one on {where} {reason}"
             )
             self._on_failed(ExecutorLost(message), where, False)
@@ -265,5 +265,5 @@ class JobResources:
         return self._record.status is JobStatus.RUNNING and not self.pool.any_registered
 
     def _goes_on_elsewhere(self, error: YarnflowError, location: str) -> bool:
-        """Whether the understudy has stepped in: it is quicker than executors that are still to start."""
-        return self._stranded and self.understudy.complete and self._on_stranded(error, location)
+        """Whether the hot spare has stepped in: it is quicker than executors that are still to start."""
+        return self._stranded and self.hot_spare.complete and self._on_stranded(error, location)

@@ -58,7 +58,7 @@ from yarnflow.runtime.mailbox import Mailbox, TimerHandle
 
 logger = logging.getLogger(__name__)
 
-#: within that time an understudy has found its new leader
+#: within that time a hot spare has found its new leader
 _LEFT_DRIVER_MS: Final = 2_000
 #: before the next try of a driver whose end was ZooKeeper's, not the job's: it must not spin
 _OUTAGE_DELAY_MS: Final = 1_000
@@ -120,7 +120,7 @@ class JobScheduler:
             self._stranded,
             recovered,
         )
-        self._understudy = self.resources.understudy
+        self._hot_spare = self.resources.hot_spare
         self.checkpoints = CheckpointControl(
             submission, graph, settings, services, mailbox, self.driver, self._state_unusable
         )
@@ -173,7 +173,7 @@ class JobScheduler:
 
     def _all_offered(self) -> None:
         """Whatever slots the job had under an earlier master, it has them now or has lost them."""
-        self._understudy.settle()
+        self._hot_spare.settle()
         self._declare_slots()
 
     def _launch_driver(self) -> None:
@@ -203,7 +203,7 @@ class JobScheduler:
 
     def _take_over(self, holder: DriverLeaseInfo | None) -> None:
         """It is known now whether a driver of the master before lives."""
-        if self._settings.understudy:
+        if self._settings.hot_spare:
             self._awaits_left_driver = True
             self._mailbox.schedule(_LEFT_DRIVER_MS, self._no_left_driver)
         if holder is None:
@@ -219,7 +219,7 @@ class JobScheduler:
         self._advance()
 
     def _no_left_driver(self) -> None:
-        """No understudy of an earlier master is coming any more."""
+        """No hot spare of an earlier master is coming any more."""
         self._awaits_left_driver = False
         waits = self.record.status in (JobStatus.CREATED, JobStatus.RESTARTING)
         if waits and self._restart_timer is None and not self.driver.exists:
@@ -228,18 +228,18 @@ class JobScheduler:
     def _adopts(self, registration: DriverRegistration) -> bool:
         """Whether a driver that nobody here launched, and that never ran the job, is of use.
 
-        It is the understudy of the master before: that of the job as well, or, when the job's own
+        It is the hot spare of the master before: that of the job as well, or, when the job's own
         driver was lost with that master, the one that steps in for it.
         """
         driver_id = registration.driver_id
-        strange = self._settings.understudy and not registration.attempt and not self.is_wanted(driver_id)
+        strange = self._settings.hot_spare and not registration.attempt and not self.is_wanted(driver_id)
         if not (strange and self._recovered) or self._cancel_wanted or self._ended:
             return False
         if self.record.status.terminal:
             return False
         if self.driver.exists or not self.record.wants_executors:
             # too late if the job is about to start executors in place of its own
-            return not self.resources.runs_for(driver_id) and self._understudy.adopt(registration)
+            return not self.resources.runs_for(driver_id) and self._hot_spare.adopt(registration)
         logger.warning("Job %s: driver %s, which was ready, steps in.", self._submission.name, driver_id)
         self._awaits_left_driver = False
         if self.record.status is JobStatus.CREATED:  # executions may have others' slots
@@ -248,7 +248,7 @@ class JobScheduler:
         self.driver.adopt(driver_id)
         self.driver.register(registration)
         # TaskManagers with its executors may still be to come, and others came already
-        self._understudy.unsettle()
+        self._hot_spare.unsettle()
         self._mailbox.schedule(_LEFT_DRIVER_MS, self._all_offered)
         self.resources.change_to(driver_id)
         self._advance()
@@ -291,7 +291,7 @@ class JobScheduler:
 
     def resources_wait(self, text: str) -> None:
         """What all missing slots wait for; empty = nothing is known."""
-        if self.resources.slots.outlook(text) or self._understudy.waiting_for:
+        if self.resources.slots.outlook(text) or self._hot_spare.waiting_for:
             self.record.publish()
 
     def _advance(self) -> None:
@@ -299,7 +299,7 @@ class JobScheduler:
         slots = self.resources.slots
         if self.record.status is JobStatus.RECONCILING and slots.is_complete:
             self._declare_slots()
-        self._understudy.fill()
+        self._hot_spare.fill()
         if self.record.wants_executors and slots.may_run:
             self.record.milestone("SLOTS")
             self.record.assign_slots(slots.task_manager_ids)
@@ -307,7 +307,7 @@ class JobScheduler:
             if registration is not None:
                 self.resources.start_executors(registration)
                 self._deploy_if_due()
-        self.resources.prepare_understudy()
+        self.resources.prepare_hot_spare()
         self.record.publish()
 
     def _deploy_if_due(self) -> None:
@@ -334,12 +334,12 @@ class JobScheduler:
     # --- driver ---
 
     def is_wanted(self, driver_id: DriverId) -> bool:
-        """Whether this driver is the job's, or its understudy; from any thread."""
-        return self._understudy.is_current(driver_id) or self.driver.is_current(driver_id)
+        """Whether this driver is the job's, or its hot spare; from any thread."""
+        return self._hot_spare.is_current(driver_id) or self.driver.is_current(driver_id)
 
     def register_driver(self, registration: DriverRegistration) -> None:
         """A driver is ready; raises DriverLost when it is not the job's."""
-        if self._understudy.register(registration) or self._adopts(registration):
+        if self._hot_spare.register(registration) or self._adopts(registration):
             return
         self.driver.register(registration)
         self.record.milestones(registration.milestones_ms)
@@ -355,7 +355,7 @@ class JobScheduler:
 
     def report(self, report: DriverReport) -> None:
         """Heartbeat of a driver."""
-        theirs = self._understudy.report(report)
+        theirs = self._hot_spare.report(report)
         if theirs or not self.driver.is_current(report.driver_id) or self._ended:
             return
         self.driver.seen()
@@ -370,7 +370,7 @@ class JobScheduler:
         elif report.attempt == self._attempt:
             self._take_phase(report.phase)
         if report.queries and all(query.batch_id >= 0 for query in report.queries):
-            self._understudy.job_commits()
+            self._hot_spare.job_commits()
         self.record.publish()
 
     def _take_phase(self, phase: DriverPhase) -> None:
@@ -391,7 +391,7 @@ class JobScheduler:
             if self.resources.pool.all_registered:
                 self._declare_slots()
         if self.record.status is JobStatus.RUNNING:
-            self.resources.prepare_understudy()
+            self.resources.prepare_hot_spare()
             if not self._recovered:
                 self.checkpoints.started_from(self._restore)
 
@@ -413,7 +413,7 @@ class JobScheduler:
 
     def driver_exited(self, driver_id: DriverId, exit_status: int, output_tail: str) -> None:
         """A driver process ended."""
-        theirs = self._understudy.exited(driver_id, exit_status, output_tail)
+        theirs = self._hot_spare.exited(driver_id, exit_status, output_tail)
         if theirs or not self.driver.is_current(driver_id) or self._ended:
             return
         if self.record.status is JobStatus.RECONCILING:
@@ -440,7 +440,7 @@ class JobScheduler:
         self._in_doubt = False
         self._doubtful_until_ms = self._now_ms() + self._settings.adoption_timeout_ms
         self.driver.seen()
-        self._understudy.resumed()
+        self._hot_spare.resumed()
         self.checkpoints.resumed()
 
     # --- checkpoints ---
@@ -485,7 +485,7 @@ class JobScheduler:
         self._restart_after(error, location, level, decision.delay_ms)
 
     def _stranded(self, error: YarnflowError, location: str) -> bool:
-        """No executor is left and the understudy is complete; whether that goes on.
+        """No executor is left and the hot spare is complete; whether that goes on.
 
         It counts as a restart: what an executor dies of it may die of on every driver.
         """
@@ -493,7 +493,7 @@ class JobScheduler:
         decision = self._policy.decide(info)
         if decision is None:
             return False
-        logger.warning("Job %s: %s; its understudy goes on.", self._submission.name, error)
+        logger.warning("Job %s: %s; its hot spare goes on.", self._submission.name, error)
         if decision.counted:
             self.record.restarted()
         self._restart_after(info, location, RestartLevel.DRIVER, 0)

@@ -30,14 +30,14 @@ class SlotRequirements(Protocol):
         """The job is over; take all its slots back."""
 
 
-class UnderstudyLaunching(DriverLauncher, Protocol):
-    """Starts understudies, elsewhere than the job's own driver if that can be."""
+class HotSpareLaunching(DriverLauncher, Protocol):
+    """Starts hot spares, elsewhere than the job's own driver if that can be."""
 
     def awaits_standby(self) -> bool:
         """The place where they are to be is still to come."""
 
-    def misplaced(self, driver_id: DriverId, understudy_of: DriverId) -> bool:
-        """This understudy would be lost with that driver's master, and there is another master."""
+    def misplaced(self, driver_id: DriverId, hot_spare_of: DriverId) -> bool:
+        """This hot spare would be lost with that driver's master, and there is another master."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class JobMasterServices:
     jitter: Callable[[], float]
     #: what is kept beyond the JobMasters' lives
     stores: JobStores
-    understudy_launcher: UnderstudyLaunching
+    hot_spare_launcher: HotSpareLaunching
 
 
 class Retention(Enum):
@@ -103,7 +103,7 @@ class JobMasterSettings:
     #: how long the driver of an earlier master may take to report to this one
     adoption_timeout_ms: int = 20_000
     #: have a second driver ready, with executors on as many slots again
-    understudy: bool = False
+    hot_spare: bool = False
     #: how long a driver may take to leave in good order
     shut_down_grace_ms: int = 5_000
     #: before a lost executor is replaced; a crash loop must not spin

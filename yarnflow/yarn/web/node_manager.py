@@ -10,7 +10,7 @@ from yarnflow.yarn.container_exit import ContainerExit, process_exit
 from yarnflow.yarn.web.container_logs import ContainerLogs
 from yarnflow.yarn.web.http import WebServices
 
-_log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 _TIMEOUT_MS: Final = 3_000
 _TAIL_BYTES: Final = 2_000
@@ -41,7 +41,7 @@ class NodeManagers:
             finally:
                 services.close()
         except (YarnflowError, KeyError) as error:
-            _log.debug("%s on %s: %s", container_id, node, error)
+            logger.debug("%s on %s: %s", container_id, node, error)
             found = {}
         code = int(found.get("exitCode", 0))
         tail = self._tail(node, container_id, log_name)
@@ -51,6 +51,6 @@ class NodeManagers:
         try:
             text = self._logs.tail(node, container_id, log_name, _TAIL_BYTES).decode(errors="replace")
         except YarnflowError as error:
-            _log.debug("%s on %s: %s", container_id, node, error)
+            logger.debug("%s on %s: %s", container_id, node, error)
             return ""
         return "\n".join(text.splitlines()[-_TAIL_LINES:])

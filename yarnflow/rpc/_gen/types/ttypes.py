@@ -4775,7 +4775,7 @@ class TDriverAssignment(object):
      - workDir: scratch directory of this job's attempts on this machine
      - jobName
      - configuration: the job's own options over the cluster's, key → text
-     - understudyOf: the job's driver, which this one is to be lost apart from; empty = it is the job's driver itself
+     - hotSpareOf: the job's driver, which this one is to be lost apart from; empty = it is the job's driver itself
 
     """
 
@@ -4788,11 +4788,11 @@ class TDriverAssignment(object):
         'workDir',
         'jobName',
         'configuration',
-        'understudyOf',
+        'hotSpareOf',
     )
 
 
-    def __init__(self, jobId=None, driverId=None, jobMasterAddress=None, fence=None, checkpointDir=None, workDir=None, jobName=None, configuration=None, understudyOf=None,):
+    def __init__(self, jobId=None, driverId=None, jobMasterAddress=None, fence=None, checkpointDir=None, workDir=None, jobName=None, configuration=None, hotSpareOf=None,):
         self.jobId = jobId
         self.driverId = driverId
         self.jobMasterAddress = jobMasterAddress
@@ -4801,7 +4801,7 @@ class TDriverAssignment(object):
         self.workDir = workDir
         self.jobName = jobName
         self.configuration = configuration
-        self.understudyOf = understudyOf
+        self.hotSpareOf = hotSpareOf
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -4861,7 +4861,7 @@ class TDriverAssignment(object):
                     iprot.skip(ftype)
             elif fid == 9:
                 if ftype == TType.STRING:
-                    self.understudyOf = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                    self.hotSpareOf = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
             else:
@@ -4910,9 +4910,9 @@ class TDriverAssignment(object):
                 oprot.writeString(viter197.encode('utf-8') if sys.version_info[0] == 2 else viter197)
             oprot.writeMapEnd()
             oprot.writeFieldEnd()
-        if self.understudyOf is not None:
-            oprot.writeFieldBegin('understudyOf', TType.STRING, 9)
-            oprot.writeString(self.understudyOf.encode('utf-8') if sys.version_info[0] == 2 else self.understudyOf)
+        if self.hotSpareOf is not None:
+            oprot.writeFieldBegin('hotSpareOf', TType.STRING, 9)
+            oprot.writeString(self.hotSpareOf.encode('utf-8') if sys.version_info[0] == 2 else self.hotSpareOf)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -5836,7 +5836,7 @@ TDriverAssignment.thrift_spec = (
     (6, TType.STRING, 'workDir', 'UTF8', None, ),  # 6
     (7, TType.STRING, 'jobName', 'UTF8', None, ),  # 7
     (8, TType.MAP, 'configuration', (TType.STRING, 'UTF8', TType.STRING, 'UTF8', False), None, ),  # 8
-    (9, TType.STRING, 'understudyOf', 'UTF8', None, ),  # 9
+    (9, TType.STRING, 'hotSpareOf', 'UTF8', None, ),  # 9
 )
 all_structs.append(TDriverRegistration)
 TDriverRegistration.thrift_spec = (

@@ -1,6 +1,6 @@
 """A job of a cluster in standby mode ``hot``: another driver is ready, and steps in.
 
-Which driver it is that goes on is what tells a job with an understudy from one without.
+Which driver it is that goes on is what tells a job with a hot spare from one without.
 """
 
 from __future__ import annotations
@@ -25,29 +25,29 @@ def _details(cluster: HaCluster, job_id: str) -> dict[str, Any]:
     return dict(json.loads(done.stdout))
 
 
-def _await_understudy(cluster: HaCluster, job_id: str) -> None:
+def _await_hot_spare(cluster: HaCluster, job_id: str) -> None:
     cluster.await_status(job_id, "RUNNING")
 
     def ready() -> bool:
         details = _details(cluster, job_id)
         assert details["overview"]["status"] == "RUNNING", details
         # a job that has begun a moment ago waits for nothing either
-        return not details["waiting_for"] and _understudies(cluster) >= 1
+        return not details["waiting_for"] and _hot_spares(cluster) >= 1
 
-    wait_until(ready, "the understudy", 180)
+    wait_until(ready, "the hot spare", 180)
 
 
-def _understudies(cluster: HaCluster) -> int:
+def _hot_spares(cluster: HaCluster) -> int:
     logs = cluster.directory.rglob("jobmanager.log")
-    return sum(path.read_text().count("The understudy of job numbered is ready") for path in logs)
+    return sum(path.read_text().count("The hot spare of job numbered is ready") for path in logs)
 
 
 @pytest.mark.drill
-def test_an_understudy_steps_in(coordinated: HadoopCluster, yarnflow: Commands, tmp_path: Path) -> None:
+def test_a_hot_spare_steps_in(coordinated: HadoopCluster, yarnflow: Commands, tmp_path: Path) -> None:
     with ha_cluster(coordinated, yarnflow, tmp_path, task_managers=3, options=[HOT]) as cluster:
-        job = cluster.numbered("understudy")
+        job = cluster.numbered("hot-spare")
         job_id = cluster.submit(job)
-        _await_understudy(cluster, job_id)
+        _await_hot_spare(cluster, job_id)
         there_already = {process.pid for process in processes(yarnflow.mark, DRIVER)}
         cluster.await_commits(job_id)
 
@@ -56,7 +56,7 @@ def test_an_understudy_steps_in(coordinated: HadoopCluster, yarnflow: Commands, 
         assert cluster.driver_process(job_id).pid in there_already
         assert _details(cluster, job_id)["restarts"] == 1
 
-        wait_until(lambda: _understudies(cluster) == 2, "the next understudy", 180)
+        wait_until(lambda: _hot_spares(cluster) == 2, "the next hot spare", 180)
         drivers = {process.pid for process in processes(yarnflow.mark, DRIVER)}
         kill(cluster.leader_process())
         cluster.await_commits(job_id)
@@ -69,14 +69,14 @@ def test_an_understudy_steps_in(coordinated: HadoopCluster, yarnflow: Commands, 
 
 
 @pytest.mark.drill
-def test_an_understudy_outlives_the_leader(
+def test_a_hot_spare_outlives_the_leader(
     coordinated: HadoopCluster, yarnflow: Commands, tmp_path: Path
 ) -> None:
     """It is kept by another master than the driver, so the loss of a whole master is no worse."""
     with ha_cluster(coordinated, yarnflow, tmp_path, task_managers=3, options=[HOT]) as cluster:
         job = cluster.numbered("outlives")
         job_id = cluster.submit(job)
-        _await_understudy(cluster, job_id)
+        _await_hot_spare(cluster, job_id)
         driver = cluster.driver_process(job_id)
         master = cluster.owner_of(driver)
         there_already = {process.pid for process in processes(yarnflow.mark, DRIVER)}
