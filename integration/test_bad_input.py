@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from integration.conftest import Commands, Started, wait_until
+from integration.living_files import files_below
 from yarnflow import errors
 
 HEADER = """
@@ -149,7 +150,7 @@ def test_malformed_frame_does_not_hurt_the_job_manager(
 ) -> None:
     directory = f"-Dio.tmp.dirs={tmp_path}"
     master = yarnflow.start("jobmanager", "-Djobmanager.rpc.port=0", directory)
-    published = wait_until(lambda: list(tmp_path.rglob("jobmanager.json")), "the JobManager's address")
+    published = wait_until(lambda: list(files_below(tmp_path, "jobmanager.json")), "the JobManager's address")
     host, port = json.loads(published[0].read_text())["address"].rsplit(":", 1)
     with socket.create_connection((host, int(port)), 10) as connection:
         connection.sendall(garbage)

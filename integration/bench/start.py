@@ -23,6 +23,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from integration.living_files import files_below
+
 ROOT = Path(__file__).resolve().parents[2]
 BIN = Path(sys.executable).parent
 
@@ -59,7 +61,7 @@ def first_result_s(output: Path, process: subprocess.Popen[Any], start: float) -
     ended = False
     while not ended:
         ended = process.poll() is not None
-        if output.exists() and any(_has_rows(path) for path in output.rglob("part-*.parquet")):
+        if any(_has_rows(path) for path in files_below(output, "part-*.parquet")):
             return time.monotonic() - start
         time.sleep(0.05)
     raise SystemExit("the job ended without a result")

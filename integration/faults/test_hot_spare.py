@@ -14,6 +14,7 @@ import pytest
 from integration.conftest import Commands, wait_until
 from integration.faults.ha_cluster import HaCluster, ha_cluster, kill, tree
 from integration.hadoop import HadoopCluster
+from integration.living_files import files_below
 from integration.processes import DRIVER, processes
 
 HOT = "-Dhigh-availability.standby-mode=hot"
@@ -38,7 +39,7 @@ def _await_hot_spare(cluster: HaCluster, job_id: str) -> None:
 
 
 def _hot_spares(cluster: HaCluster) -> int:
-    logs = cluster.directory.rglob("jobmanager.log")
+    logs = files_below(cluster.directory, "jobmanager.log")
     return sum(path.read_text().count("The hot spare of job numbered is ready") for path in logs)
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from integration.conftest import ROOT, Commands, Started, wait_until
 from integration.flights import assert_every_window_once
+from integration.living_files import files_below
 from integration.processes import (
     DRIVER,
     EXECUTOR,
@@ -34,7 +35,7 @@ def _start(yarnflow: Commands, output: Path, *options: str) -> Started:
 
     def committed() -> bool:
         assert started.process.poll() is None, "the job ended before the fault"
-        return output.exists() and any(output.rglob("part-*.parquet"))
+        return any(files_below(output, "part-*.parquet"))
 
     wait_until(committed, "the first windows", 120)
     return started
