@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -369,3 +370,15 @@ def test_a_cluster_that_is_not_here_may_be_on_yarn(
     assert main(["list", f"-Dio.tmp.dirs={tmp_path}"]) == ConfigError.exit_code
     (line,) = _errors(capsys)
     assert "no standalone cluster" in line and "-t yarn-per-job" in line
+
+
+def test_what_a_target_needs_is_imported_when_it_is_used() -> None:
+    code = (
+        "import sys\n"
+        "from yarnflow.cli.targets import find_target\n"
+        "find_target('local'), find_target('yarn-session')\n"
+        "heavy = ('yarnflow.entrypoint', 'yarnflow.rpc', 'yarnflow.client.yarn', 'skein', 'thrift')\n"
+        "print([name for name in sys.modules if name.startswith(heavy)])"
+    )
+    command = [sys.executable, "-c", code]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "[]\n"

@@ -17,6 +17,7 @@ from yarnflow.cli.main import main
 from yarnflow.client.diagnose import doctor, logs
 from yarnflow.client.diagnose.checks import Check
 from yarnflow.client.diagnose.logs import LogPart
+from yarnflow.client.targets import Target
 from yarnflow.client.yarn import services as yarn_services
 from yarnflow.errors import (
     ConfigError,
@@ -45,8 +46,8 @@ def _error(capsys: pytest.CaptureFixture[str]) -> str:
 def _check(monkeypatch: pytest.MonkeyPatch, *checks: Check) -> list[str]:
     closed: list[str] = []
 
-    def checks_for(target: str, *arguments: Any, **more: Any) -> Any:
-        return list(checks), lambda: closed.append(target)
+    def checks_for(target: Target, *arguments: Any, **more: Any) -> Any:
+        return list(checks), lambda: closed.append(target.name)
 
     monkeypatch.setattr(doctor, "checks_for", checks_for)
     return closed

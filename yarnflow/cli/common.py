@@ -143,7 +143,7 @@ def existing_cluster(configuration: Configuration, job_id: str = "") -> Iterator
     job_id : str
         The job the verb is about; on YARN its cluster is found by it.
     """
-    from yarnflow.client.targets import find_target
+    from yarnflow.cli.targets import find_target
     from yarnflow.config.options import client, yarn
 
     name = "yarn-session" if configuration.is_set(yarn.APPLICATION_ID) else "remote"

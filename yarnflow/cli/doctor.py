@@ -26,13 +26,14 @@ def command(
     On YARN this ends with a container of its own, which is gone after some seconds.  The exit
     status is 0 only when all is ok.
     """
+    from yarnflow.cli.targets import find_target
     from yarnflow.client.diagnose.checks import run_checks
     from yarnflow.client.diagnose.doctor import checks_for, default_target
 
     configuration = load_configuration(conf_dir, dynamic)
-    target = target or default_target(configuration, os.environ)
-    checks, close = checks_for(target, configuration, os.environ, container=not no_container)
-    click.echo(f"target {target}", err=True)
+    checked = find_target(target or default_target(configuration, os.environ))
+    checks, close = checks_for(checked, configuration, os.environ, container=not no_container)
+    click.echo(f"target {checked.name}", err=True)
     width = max(len(check.name) for check in checks) + 2
     failed = 0
     try:

@@ -25,11 +25,12 @@ from yarnflow.cli.common import (
     with_target,
 )
 from yarnflow.cli.restore_options import restore_options, restore_values, with_state
+from yarnflow.cli.targets import find_target
 from yarnflow.cli.view import OutputPump, View, make_view
 from yarnflow.client.cluster import ClusterConnection
 from yarnflow.client.executor import ClusterExecutor, script_submission, shipped_options
 from yarnflow.client.program import Program, load_program, run_main
-from yarnflow.client.targets import Target, find_target, refuse_unread_options
+from yarnflow.client.targets import SubmitSurroundings, Target, refuse_unread_options
 from yarnflow.config.configuration import Configuration
 from yarnflow.config.option import AnyOption
 from yarnflow.config.options import client, cluster, job, memory, yarn
@@ -185,9 +186,11 @@ def run_program(
     try:
         connection = target.connect(
             configuration,
-            pump.write_fd if pump is not None else None,
-            view.note,
-            (program.path, *files) if target.runs_programs else (),
+            SubmitSurroundings(
+                driver_stdout_fd=pump.write_fd if pump is not None else None,
+                note=view.note,
+                program_files=(program.path, *files) if target.runs_programs else (),
+            ),
         )
         executor = ClusterExecutor(
             connection,

@@ -1,7 +1,8 @@
 """Where jobs can be submitted.
 
-Flink counterpart: ``execution.target`` and the ``PipelineExecutorFactory`` services.  A target
-is named in one table and loaded only when it is used.
+Flink counterpart: ``execution.target`` and the ``PipelineExecutorFactory`` services.  Here are the
+targets that a client reaches; whoever can start clusters in its own process adds its own
+(:mod:`yarnflow.cli.targets`).  What a target needs is imported only when it is used.
 """
 
 from __future__ import annotations
@@ -9,8 +10,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from importlib import import_module
-from typing import Final, cast
+from typing import Final
 
 from yarnflow.client.cluster import ClusterConnection
 from yarnflow.config.configuration import Configuration
@@ -19,7 +19,20 @@ from yarnflow.config.options import ALL_OPTIONS, client, cluster, ha, security, 
 from yarnflow.core.yarn import DeploymentMode
 from yarnflow.errors import InvalidOption
 
-Connect = Callable[..., ClusterConnection]
+
+@dataclass(frozen=True, slots=True)
+class SubmitSurroundings:
+    """What a submit has for the cluster that it reaches or starts; each target takes what it needs."""
+
+    #: where drivers of an owned cluster write what the program prints
+    driver_stdout_fd: int | None = None
+    #: told what the user may want to know while he waits
+    note: Callable[[str], None] = print
+    #: a program that runs beside the JobManager, and its files
+    program_files: Sequence[str] = ()
+
+
+Connect = Callable[[Configuration, SubmitSurroundings], ClusterConnection]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +41,8 @@ class Target:
 
     name: str
     description: str
-    #: ``module:function`` taking a Configuration; with ``driver_stdout_fd`` when owned, on YARN with
-    #: ``note`` and, if programs run there, ``program_files``
-    factory: str
+    #: reaches the cluster, or begins to start it
+    factory: Connect
     #: the cluster ends with the command
     owned: bool = False
     #: on YARN: how clusters are deployed there
@@ -52,29 +64,10 @@ class Target:
         return self.mode is DeploymentMode.APPLICATION
 
     def connect(
-        self,
-        configuration: Configuration,
-        driver_stdout_fd: int | None = None,
-        note: Callable[[str], None] = print,
-        program_files: Sequence[str] = (),
+        self, configuration: Configuration, surroundings: SubmitSurroundings = SubmitSurroundings()
     ) -> ClusterConnection:
-        """Reach the cluster, or begin to start it.
-
-        Parameters
-        ----------
-        driver_stdout_fd : int, optional
-            Where drivers of an owned cluster write what the program prints.
-        note : callable
-            Told what the user may want to know while he waits.
-        program_files : sequence of str
-            A program that runs beside the JobManager, and its files.
-        """
-        connect = cast(Connect, _load(self.factory))
-        if self.owned:
-            return connect(configuration, driver_stdout_fd=driver_stdout_fd)
-        if self.runs_programs:
-            return connect(configuration, note, program_files)
-        return connect(configuration) if self.mode is None else connect(configuration, note)
+        """Reach the cluster, or begin to start it."""
+        return self.factory(configuration, surroundings)
 
     def reach(self, configuration: Configuration, job_id: str = "") -> ClusterConnection:
         """Reach a cluster that runs already, for verbs about its jobs.
@@ -96,56 +89,61 @@ class Target:
             )
         if self.mode is None:
             return self.connect(configuration)
-        connect = cast(Connect, _load("yarnflow.client.yarn.targets:connect_running"))
-        return connect(configuration, self.mode, _silent, job_id)
+        from yarnflow.client.yarn.targets import connect_running
 
-
-def _load(function: str) -> object:
-    module, _, name = function.partition(":")
-    return getattr(import_module(module), name)
+        return connect_running(configuration, self.mode, _silent, job_id)
 
 
 def _silent(text: str) -> None:
     pass
 
 
-TARGETS: Final[dict[str, Target]] = {
-    target.name: target
-    for target in (
-        Target(
-            "local",
-            "a cluster of its own on this machine",
-            "yarnflow.entrypoint.standalone.local:connect",
-            owned=True,
-        ),
-        Target(
-            "remote",
-            "a standalone cluster, at jobmanager.rpc.address or found in ZooKeeper",
-            "yarnflow.client.remote:connect_remote",
-        ),
-        Target(
-            "yarn-per-job",
-            "a cluster of its own on YARN, main() in this command",
-            "yarnflow.client.yarn.targets:connect_per_job",
-            mode=DeploymentMode.PER_JOB,
-        ),
-        Target(
-            "yarn-application",
-            "a cluster of its own on YARN, main() beside its JobManager",
-            "yarnflow.client.yarn.targets:connect_application",
-            mode=DeploymentMode.APPLICATION,
-        ),
-        Target(
-            "yarn-session",
-            "a session that runs on YARN",
-            "yarnflow.client.yarn.targets:connect_session",
-            mode=DeploymentMode.SESSION,
-        ),
-    )
-}
+def _remote(configuration: Configuration, _: SubmitSurroundings) -> ClusterConnection:
+    from yarnflow.client.remote import connect_remote
+
+    return connect_remote(configuration)
 
 
-def find_target(name: str) -> Target:
+def _yarn_per_job(configuration: Configuration, surroundings: SubmitSurroundings) -> ClusterConnection:
+    from yarnflow.client.yarn.targets import connect_per_job
+
+    return connect_per_job(configuration, surroundings.note)
+
+
+def _yarn_application(configuration: Configuration, surroundings: SubmitSurroundings) -> ClusterConnection:
+    from yarnflow.client.yarn.targets import connect_application
+
+    return connect_application(configuration, surroundings.note, surroundings.program_files)
+
+
+def _yarn_session(configuration: Configuration, surroundings: SubmitSurroundings) -> ClusterConnection:
+    from yarnflow.client.yarn.targets import connect_session
+
+    return connect_session(configuration, surroundings.note)
+
+
+REMOTE: Final = Target(
+    "remote", "a standalone cluster, at jobmanager.rpc.address or found in ZooKeeper", _remote
+)
+YARN_PER_JOB: Final = Target(
+    "yarn-per-job",
+    "a cluster of its own on YARN, main() in this command",
+    _yarn_per_job,
+    mode=DeploymentMode.PER_JOB,
+)
+YARN_APPLICATION: Final = Target(
+    "yarn-application",
+    "a cluster of its own on YARN, main() beside its JobManager",
+    _yarn_application,
+    mode=DeploymentMode.APPLICATION,
+)
+YARN_SESSION: Final = Target(
+    "yarn-session", "a session that runs on YARN", _yarn_session, mode=DeploymentMode.SESSION
+)
+CLIENT_TARGETS: Final = (REMOTE, YARN_PER_JOB, YARN_APPLICATION, YARN_SESSION)
+
+
+def find_target(name: str, targets: Sequence[Target]) -> Target:
     """Look a target up.
 
     Raises
@@ -153,11 +151,12 @@ def find_target(name: str) -> Target:
     InvalidOption
         There is none of that name; the message lists those there are.
     """
-    target = TARGETS.get(name)
+    by_name = {target.name: target for target in targets}
+    target = by_name.get(name)
     if target is None:
-        near = difflib.get_close_matches(name, TARGETS, n=1)
+        near = difflib.get_close_matches(name, by_name, n=1)
         hint = f"did you mean {near[0]}? " if near else ""
-        known = ", ".join(f"{target.name} ({target.description})" for target in TARGETS.values())
+        known = ", ".join(f"{target.name} ({target.description})" for target in targets)
         raise InvalidOption(f"unknown target {name!r} ({client.TARGET.key}); {hint}Known: {known}")
     return target
 

@@ -15,6 +15,7 @@ from typing import Any, cast
 import pytest
 
 from tests.client.diagnose.tool_fakes import FakeCluster, FakeServices, application, ended
+from yarnflow.cli.targets import find_target
 from yarnflow.client.diagnose import container_check, doctor, yarn_checks
 from yarnflow.client.diagnose.checks import Check, run_checks
 from yarnflow.client.diagnose.container_check import probe_container, problems, summary
@@ -86,12 +87,13 @@ def test_which_target() -> None:
     remote = Configuration.from_dict({"execution.target": "remote"}, "-D")
     assert default_target(remote, {"HADOOP_CONF_DIR": "/etc/hadoop"}) == "remote"
     with pytest.raises(InvalidOption, match="unknown target"):
-        checks_for("yran", nothing, {})
+        find_target("yran")
 
 
 def test_what_is_checked_for_which_target() -> None:
     def names(target: str, **arguments: bool) -> list[str]:
-        return [check.name for check in checks_for(target, Configuration.empty(), {}, **arguments)[0]]
+        checks, _ = checks_for(find_target(target), Configuration.empty(), {}, **arguments)
+        return [check.name for check in checks]
 
     assert names("local") == ["Python", "Java", "memory", "temporary directory"]
     assert names("remote")[-1] == "JobManager"
@@ -99,13 +101,14 @@ def test_what_is_checked_for_which_target() -> None:
     assert set(names("local")) < set(on_yarn) and on_yarn[-1] == "container"
     assert names("yarn-session", container=False) == on_yarn[:-1]
     # what a check needs comes before it
-    checks, _ = checks_for("yarn-per-job", Configuration.empty(), {})
+    checks, _ = checks_for(find_target("yarn-per-job"), Configuration.empty(), {})
     for position, check in enumerate(checks):
         assert set(check.needs) <= {earlier.name for earlier in checks[:position]}
 
 
 def test_without_hadoop_configuration_the_rest_is_still_checked() -> None:
-    checks, close = checks_for("yarn-per-job", Configuration.empty(), {"PATH": os.environ["PATH"]})
+    environ = {"PATH": os.environ["PATH"]}
+    checks, close = checks_for(find_target("yarn-per-job"), Configuration.empty(), environ)
     found = {finding.name: finding for finding in run_checks(checks)}
     close()
     assert "HADOOP_CONF_DIR is not set" in found["Hadoop configuration"].text

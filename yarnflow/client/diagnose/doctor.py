@@ -16,7 +16,7 @@ from typing import Final
 from yarnflow.client.diagnose.checks import Check
 from yarnflow.client.diagnose.yarn_checks import YarnChecks
 from yarnflow.client.environment.check import REQUIRED
-from yarnflow.client.targets import find_target
+from yarnflow.client.targets import Target
 from yarnflow.config.configuration import Configuration
 from yarnflow.config.options import client, memory
 from yarnflow.core.resources.memory import driver_memory_of, task_manager_memory_of
@@ -37,7 +37,7 @@ def default_target(configuration: Configuration, environ: Mapping[str, str]) -> 
 
 
 def checks_for(
-    target: str, configuration: Configuration, environ: Mapping[str, str], *, container: bool = True
+    target: Target, configuration: Configuration, environ: Mapping[str, str], *, container: bool = True
 ) -> tuple[list[Check], Callable[[], None]]:
     """The checks of a target, and what to call when they are over.
 
@@ -45,24 +45,17 @@ def checks_for(
     ----------
     container : bool
         On YARN, run an application too.
-
-    Raises
-    ------
-    InvalidOption
-        There is no such target.
     """
-    find_target(target)
     checks = [
         Check("Python", python_packages),
         Check("Java", lambda: java(environ)),
         Check("memory", lambda: memory_sizes(configuration)),
         Check("temporary directory", lambda: temporary_space(configuration)),
     ]
-    modes = {mode.value: mode for mode in DeploymentMode}
-    if target in modes:
-        on_yarn = YarnChecks(configuration, environ, modes[target])
+    if target.mode is not None:
+        on_yarn = YarnChecks(configuration, environ, target.mode)
         return checks + on_yarn.checks(container=container), on_yarn.close
-    if target == "remote":
+    if not target.owned:
         checks.append(Check("JobManager", lambda: job_manager(configuration)))
     return checks, lambda: None
 

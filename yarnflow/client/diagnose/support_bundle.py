@@ -27,11 +27,12 @@ from yarnflow.client.diagnose.checks import run_checks
 from yarnflow.client.diagnose.doctor import checks_for
 from yarnflow.client.diagnose.logs import ApplicationLogs
 from yarnflow.client.environment.check import REQUIRED
+from yarnflow.client.targets import YARN_PER_JOB
 from yarnflow.client.yarn.applications import connect_application, deployment_id_of, masters_of
 from yarnflow.client.yarn.services import YarnServices
 from yarnflow.config.configuration import Configuration
 from yarnflow.config.secrets import HIDDEN, masked, masked_text
-from yarnflow.core.yarn import Application, DeploymentMode
+from yarnflow.core.yarn import Application
 from yarnflow.errors import ConfigError, FileMissing, YarnflowError
 from yarnflow.staging.deployment import ApplicationDirectory
 
@@ -185,8 +186,7 @@ def _configuration(services: YarnServices, application: Application) -> object:
 
 
 def _doctor(services: YarnServices, environ: Mapping[str, str]) -> str:
-    target = DeploymentMode.PER_JOB.value
-    checks, close = checks_for(target, services.configuration, environ, container=False)
+    checks, close = checks_for(YARN_PER_JOB, services.configuration, environ, container=False)
     try:
         return "".join(
             f"{'ok' if finding.ok else 'FAILED':<8}{finding.name}: {finding.text}\n"

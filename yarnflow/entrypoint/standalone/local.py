@@ -242,8 +242,3 @@ def with_slots(configuration: Configuration, required_slots: int) -> Configurati
     task_managers = configuration.get(cluster.MINICLUSTER_TASKMANAGERS)
     slots = max(1, -(-required_slots // task_managers))
     return configuration.with_values({cluster.TASKMANAGER_SLOTS.key: str(slots)}, source="local cluster")
-
-
-def connect(configuration: Configuration, driver_stdout_fd: int | None = None) -> LocalCluster:
-    """Factory of the ``local`` target."""
-    return LocalCluster.start(configuration, driver_stdout_fd=driver_stdout_fd)
