@@ -6,14 +6,24 @@ import socket
 from queue import SimpleQueue
 from typing import Any
 
+from yarnflow.core.cluster_result import ProgramEnd
 from yarnflow.core.ids import DriverId, JobId
+from yarnflow.core.json_codec import from_json, to_json
 from yarnflow.core.messages import DriverAssignment, Fence
 from yarnflow.core.resources.provider import ProviderState, WorkerExit
 from yarnflow.core.states import JobStatus
 from yarnflow.errors import ResourceError
-from yarnflow.process.channel import JobStatusReport, MasterRole, assignment_from_json, assignment_to_json
-from yarnflow.process.job_manager_link import JobManagerLink
-from yarnflow.process.supervisor_link import NoResourceProvider, SupervisorLink
+from yarnflow.process.channel.job_manager_end import JobManagerEnd
+from yarnflow.process.channel.messages import (
+    DriverExited,
+    JobStatusReport,
+    MasterRole,
+    RequestsCanceled,
+    RunningDrivers,
+    StartMaster,
+)
+from yarnflow.process.channel.supervisor_end import SupervisorEnd
+from yarnflow.process.no_workers import NoResourceProvider
 
 ASSIGNMENT = DriverAssignment(
     JobId("a" * 32), DriverId("d-1"), "localhost:1", Fence("l", 3), "file:/c", "/w", "a\n\"job\"", {"k": "v"}
@@ -50,9 +60,9 @@ class Owner:
 
 
 def test_assignment_is_one_line_and_comes_back() -> None:
-    line = assignment_to_json(ASSIGNMENT)
+    line = to_json(ASSIGNMENT)
     assert "\n" not in line
-    assert assignment_from_json(line) == ASSIGNMENT
+    assert from_json(DriverAssignment, line) == ASSIGNMENT
 
 
 def test_requests_and_events() -> None:
@@ -62,17 +72,17 @@ def test_requests_and_events() -> None:
     closed: SimpleQueue[str] = SimpleQueue()
     reports: SimpleQueue[JobStatusReport] = SimpleQueue()
     roles: SimpleQueue[MasterRole] = SimpleQueue()
-    supervisor = JobManagerLink(
+    supervisor = SupervisorEnd(
         ours, owner, owner, on_job_status=reports.put, on_role=roles.put, masters=owner
     )
-    manager = SupervisorLink.from_fd(theirs.detach(), lambda: closed.put("closed"))
+    manager = JobManagerEnd(theirs.detach(), lambda: closed.put("closed"))
     manager.driver_launcher.on_exit(lambda *event: events.put(event))
     manager.resource_provider.on_worker_exit(lambda exit: events.put((exit,)))
     manager.resource_provider.on_requests_canceled(lambda *event: events.put(event))
     manager.resource_provider.on_state(lambda state: events.put((state,)))
     manager.on_program_ended(lambda *event: events.put(event))
     manager.on_running_drivers(lambda *event: events.put(event))
-    supervisor.driver_exited(DriverId("early"), 1, "")  # before anybody reads
+    supervisor.tell(DriverExited(DriverId("early"), 1, ""))  # before anybody reads
     supervisor.start()
     manager.start()
     assert events.get(timeout=10) == ("early", 1, "")
@@ -93,32 +103,32 @@ def test_requests_and_events() -> None:
     assert events.get(timeout=10) == (2, 1)
     manager.resource_provider.cancel_requests(100)  # the answer comes later
     assert owner.calls.get(timeout=10) == ("cancel", 100)
-    supervisor.requests_canceled(100, 3)
+    supervisor.tell(RequestsCanceled(100, 3))
     assert events.get(timeout=10) == (100, 3)
     manager.resource_provider.request_workers(100)  # every one of them has failed
     ends = [events.get(timeout=10) for _ in range(100)]
     assert set(ends) == {(WorkerExit("", None, "no more containers"),)}
-    manager.job_status.send(JobId("a" * 32), JobStatus.FAILED, "boom", "job")
+    manager.ask(JobStatusReport(JobId("a" * 32), JobStatus.FAILED, "boom", "job"))
     assert reports.get(timeout=10) == JobStatusReport(JobId("a" * 32), JobStatus.FAILED, "boom", "job")
 
-    supervisor.worker_exited("w", -9)
+    supervisor.tell(WorkerExit("w", -9))
     assert events.get(timeout=10) == (WorkerExit("w", -9),)
-    supervisor.worker_exited("w", None, "beyond memory\nlimits", released=True)
+    supervisor.tell(WorkerExit("w", None, "beyond memory\nlimits", released=True))
     assert events.get(timeout=10) == (WorkerExit("w", None, "beyond memory\nlimits", True),)
     state = ProviderState(2, "queue is full", ("w1", "w2"))
-    supervisor.provider_state(state)
+    supervisor.tell(state)
     assert events.get(timeout=10) == (state,)
-    supervisor.program_ended(3, "last words")
+    supervisor.tell(ProgramEnd(3, "last words"))
     assert events.get(timeout=10) == (3, "last words")
-    supervisor.running_drivers([DriverId("d-1"), DriverId("d-2")])
-    assert events.get(timeout=10) == (["d-1", "d-2"],)
+    supervisor.tell(RunningDrivers((DriverId("d-1"), DriverId("d-2"))))
+    assert events.get(timeout=10) == (("d-1", "d-2"),)
     role = MasterRole(True, "jm:1", "http://jm:2", "leader", 4)
-    manager.masters.role(role)
+    manager.ask(role)
     assert roles.get(timeout=10) == role
     assert owner.calls.get(timeout=10) == ("request", 100)
-    manager.masters.start_master()
+    manager.ask(StartMaster())
     assert owner.calls.get(timeout=10) == ("start_master",)
-    supervisor.driver_exited(DriverId("d-1"), 1, "two\nlines")
+    supervisor.tell(DriverExited(DriverId("d-1"), 1, "two\nlines"))
     assert events.get(timeout=10) == ("d-1", 1, "two\nlines")
     supervisor.close()
     assert closed.get(timeout=10) == "closed"
@@ -128,7 +138,7 @@ def test_requests_and_events() -> None:
 
 def test_job_manager_knows_how_many_workers_there_can_be() -> None:
     ours, theirs = socket.socketpair()
-    link = SupervisorLink.from_fd(theirs.detach(), max_workers=3)
+    link = JobManagerEnd(theirs.detach(), max_workers=3)
     assert link.resource_provider.max_workers == 3
     assert link.resource_provider.replaces_workers
     link.close()
@@ -138,7 +148,7 @@ def test_job_manager_knows_how_many_workers_there_can_be() -> None:
 
 def test_a_supervisor_on_yarn_does_not_replace_workers() -> None:
     ours, theirs = socket.socketpair()
-    link = SupervisorLink.from_fd(theirs.detach(), replaces_workers=False)
+    link = JobManagerEnd(theirs.detach(), replaces_workers=False)
     assert link.resource_provider.max_workers is None
     assert not link.resource_provider.replaces_workers
     link.close()
@@ -148,9 +158,10 @@ def test_a_supervisor_on_yarn_does_not_replace_workers() -> None:
 def test_lines_that_are_no_messages_are_ignored() -> None:
     ours, theirs = socket.socketpair()
     owner = Owner()
-    link = JobManagerLink(ours, owner, NoResourceProvider())
-    theirs.sendall(b'nonsense\n[1]\n{"op":"dance"}\n{"op":"kill_driver"}\n')
-    theirs.sendall(b'{"op":"kill_driver","driver_id":"x"}\n')
+    link = SupervisorEnd(ours, owner, NoResourceProvider())
+    theirs.sendall(b"nonsense\n[1]\n\xff\nDance {}\nKillDriver {}\nKillDriver\n")
+    theirs.sendall(b'ProgramEnd {"exit_status":0}\n')  # an event, no request
+    theirs.sendall(b'KillDriver {"driver_id":"x"}\n')
     link.start()
     assert owner.calls.get(timeout=10) == ("kill", "x")
     link.close()
@@ -160,17 +171,17 @@ def test_lines_that_are_no_messages_are_ignored() -> None:
 def test_job_manager_knows_which_drivers_its_supervisor_has() -> None:
     ours, theirs = socket.socketpair()
     owner = Owner()
-    supervisor = JobManagerLink(ours, owner, owner)
-    manager = SupervisorLink.from_fd(theirs.detach())
+    supervisor = SupervisorEnd(ours, owner, owner)
+    manager = JobManagerEnd(theirs.detach())
     launcher = manager.driver_launcher
     ends: SimpleQueue[str] = SimpleQueue()
     launcher.on_exit(lambda driver_id, *_: ends.put(driver_id))
     supervisor.start()
     manager.start()
-    supervisor.running_drivers([DriverId("of the process before")])
+    supervisor.tell(RunningDrivers((DriverId("of the process before"),)))
     launcher.launch(ASSIGNMENT, 1600)
     assert launcher.runs(ASSIGNMENT.driver_id)
-    supervisor.driver_exited(ASSIGNMENT.driver_id, 0, "")
+    supervisor.tell(DriverExited(ASSIGNMENT.driver_id, 0, ""))
     assert ends.get(timeout=10) == ASSIGNMENT.driver_id
     assert not launcher.runs(ASSIGNMENT.driver_id)
     assert launcher.runs(DriverId("of the process before"))
@@ -182,15 +193,15 @@ def test_whoever_listens_late_hears_what_came_before() -> None:
     """A standby has no jobs; once it leads, its parts want to know."""
     ours, theirs = socket.socketpair()
     owner = Owner()
-    supervisor = JobManagerLink(ours, owner, owner)
+    supervisor = SupervisorEnd(ours, owner, owner)
     heard: SimpleQueue[str] = SimpleQueue()
-    manager = SupervisorLink.from_fd(theirs.detach())
+    manager = JobManagerEnd(theirs.detach())
     manager.on_program_ended(lambda *_: heard.put("program"))
     supervisor.start()
     manager.start()
-    supervisor.driver_exited(DriverId("d-1"), 1, "")
-    supervisor.provider_state(ProviderState(1, "", ("w1",)))
-    supervisor.program_ended(0, "")
+    supervisor.tell(DriverExited(DriverId("d-1"), 1, ""))
+    supervisor.tell(ProviderState(1, "", ("w1",)))
+    supervisor.tell(ProgramEnd(0, ""))
     assert heard.get(timeout=10) == "program"
     ends: list[str] = []
     states: list[ProviderState] = []

@@ -21,11 +21,11 @@ from yarnflow.core.messages import DriverAssignment, Fence
 from yarnflow.core.resources.provider import ProviderState
 from yarnflow.core.states import JobStatus
 from yarnflow.errors import ResourceError, YarnflowError
+from yarnflow.process.channel.job_manager_end import JobManagerEnd
 from yarnflow.process.cluster import ClusterSupervisor
 from yarnflow.process.commands import ProcessCommands
 from yarnflow.process.dirs import open_cluster_directory
 from yarnflow.process.leftovers import MARK_ENVIRONMENT
-from yarnflow.process.supervisor_link import SupervisorLink
 
 
 @pytest.fixture
@@ -260,7 +260,7 @@ def test_a_new_job_manager_is_told_what_it_has_not_seen(
     world.children[1].end(3)
     launch(ends, "d-2")
     world.run_scheduled()
-    link = SupervisorLink.from_fd(pairs[1][1].detach())
+    link = JobManagerEnd(pairs[1][1].detach())
     heard: SimpleQueue[Any] = SimpleQueue()
     link.on_running_drivers(lambda driver_ids: heard.put(list(driver_ids)))
     link.driver_launcher.on_exit(lambda driver_id, status, _tail: heard.put((driver_id, status)))

@@ -218,10 +218,14 @@ class GatewayFactory(Protocol):
 
 #: (driver id, exit status, last lines of output)
 DriverExitListener = Callable[[DriverId, int, str], None]
+WorkerExitListener = Callable[[WorkerExit], None]
+#: (requests asked to be withdrawn, requests withdrawn)
+CancelListener = Callable[[int, int], None]
+ProviderStateListener = Callable[[ProviderState], None]
 
 
-class DriverLauncher(Protocol):
-    """Starts driver processes, which belong to the supervisor and outlive the JobManager."""
+class DriverOwner(Protocol):
+    """Who starts and ends driver processes: the supervisor, and the JobManager through it."""
 
     def launch(self, assignment: DriverAssignment, memory_mib: int) -> None:
         """Ask for a driver; a warm spare is used when its memory fits.  Returns at once."""
@@ -232,6 +236,10 @@ class DriverLauncher(Protocol):
         Returns at once.  Idempotent; unknown ids are ignored.
         """
 
+
+class DriverLauncher(DriverOwner, Protocol):
+    """Starts driver processes, which belong to the supervisor and outlive the JobManager."""
+
     def runs(self, driver_id: DriverId) -> bool:
         """Whether the driver belongs to this supervisor and has not ended; quick."""
 
@@ -239,7 +247,38 @@ class DriverLauncher(Protocol):
         """Call ``listener`` for each driver process that ends, from any thread."""
 
 
-class ResourceProvider(Protocol):
+class WorkerOwner(Protocol):
+    """Who starts and ends TaskManagers: the supervisor, and the JobManager through it."""
+
+    def request_workers(self, count: int) -> None:
+        """Ask for ``count`` more TaskManagers; each ends in a grant, an exit, or is withdrawn.
+
+        Returns at once.
+
+        Raises
+        ------
+        YarnflowError
+            Not one of them was asked for.
+        """
+
+    def cancel_requests(self, count: int) -> int | None:
+        """Withdraw up to ``count`` requests that were not granted yet.  Returns at once.
+
+        Those that were granted meanwhile come as TaskManagers and have to be released; those that
+        were withdrawn are not reported as exits.
+
+        Returns
+        -------
+        int or None
+            How many were withdrawn; None = not known yet, listeners will be told
+            (:meth:`ResourceProvider.on_requests_canceled`).
+        """
+
+    def release_worker(self, worker_id: str) -> None:
+        """End a TaskManager; its end is reported as released.  Idempotent; unknown ids are ignored."""
+
+
+class ResourceProvider(WorkerOwner, Protocol):
     """Where TaskManagers come from: yarn, local or nobody (standalone)."""
 
     @property
@@ -250,31 +289,13 @@ class ResourceProvider(Protocol):
     def max_workers(self) -> int | None:
         """No more workers than this can ever be had; None = no bound is known."""
 
-    def request_workers(self, count: int) -> None:
-        """Ask for ``count`` more TaskManagers.  Returns at once."""
-
-    def cancel_requests(self, count: int) -> int | None:
-        """Withdraw up to ``count`` requests that were not granted yet.  Returns at once.
-
-        Those that were granted meanwhile come as TaskManagers and have to be released.
-
-        Returns
-        -------
-        int or None
-            How many were withdrawn; None = not known yet, listeners will be told
-            (:meth:`on_requests_canceled`).
-        """
-
-    def release_worker(self, worker_id: str) -> None:
-        """Give a TaskManager back.  Idempotent."""
-
-    def on_worker_exit(self, listener: Callable[[WorkerExit], None]) -> None:
+    def on_worker_exit(self, listener: WorkerExitListener) -> None:
         """Call ``listener`` for each worker that ends, released or not, from any thread."""
 
-    def on_requests_canceled(self, listener: Callable[[int, int], None]) -> None:
+    def on_requests_canceled(self, listener: CancelListener) -> None:
         """Call ``listener(asked, withdrawn)`` for each cancel that had no answer at once; any thread."""
 
-    def on_state(self, listener: Callable[[ProviderState], None]) -> None:
+    def on_state(self, listener: ProviderStateListener) -> None:
         """Call ``listener`` whenever the open requests, their outlook or the granted workers change."""
 
 

@@ -18,20 +18,28 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from yarnflow.core.cluster_result import RESULT_FILE, ClusterResult
+from yarnflow.core.cluster_result import RESULT_FILE, ClusterResult, ProgramEnd
 from yarnflow.core.ids import DriverId
 from yarnflow.core.json_codec import from_json
-from yarnflow.core.ports import Clock
+from yarnflow.core.ports import Clock, WorkerOwner
 from yarnflow.core.resources.provider import ProviderState, WorkerExit
 from yarnflow.errors import ResourceError, RpcProtocolError, YarnflowError, error_from_exit
-from yarnflow.process.channel import JobStatusReport, MasterRole
+from yarnflow.process.channel.messages import (
+    DriverExited,
+    Event,
+    JobStatusReport,
+    MasterRole,
+    RequestsCanceled,
+    RunningDrivers,
+)
+from yarnflow.process.channel.supervisor_end import MasterOwner, SupervisorEnd
 from yarnflow.process.clock import SystemClock
 from yarnflow.process.commands import ProcessCommands
 from yarnflow.process.dirs import ClusterDirectory, read_json
 from yarnflow.process.driver_queue import DriverQueue
-from yarnflow.process.job_manager_link import JobManagerLink, MasterOwner, WorkerOwner
 from yarnflow.process.leftovers import MARK_ENVIRONMENT, await_nothing_left, new_mark
 from yarnflow.process.logs import LOG_FILE_ENVIRONMENT
+from yarnflow.process.no_workers import NoResourceProvider
 from yarnflow.process.pools import DriverPool, WorkerPool
 from yarnflow.process.spawn import ProcessSpec
 from yarnflow.process.supervisor import (
@@ -43,7 +51,6 @@ from yarnflow.process.supervisor import (
     describe_exit,
     run_later,
 )
-from yarnflow.process.supervisor_link import NoResourceProvider
 
 logger: Final = logging.getLogger(__name__)
 
@@ -138,7 +145,7 @@ class ClusterSupervisor:
         self._supervisor = supervisor or Supervisor()
         self._schedule = schedule
         self._clock: Clock = clock or SystemClock()
-        self._link: JobManagerLink | None = None
+        self._channel: SupervisorEnd | None = None
         self._max_workers = workers
         self._expected_workers = expected_workers
         self._worker_owner = worker_owner
@@ -149,9 +156,9 @@ class ClusterSupervisor:
         self._restart_delay_ms: int | None = None
         self._tellers: list[threading.Thread] = []
         self._tellers_lock = threading.Lock()
-        self._driver_ends: deque[tuple[DriverId, int, str]] = deque(maxlen=_DRIVER_ENDS_KEPT)
+        self._driver_ends: deque[DriverExited] = deque(maxlen=_DRIVER_ENDS_KEPT)
         self._provider_state: ProviderState | None = None
-        self._program_end: tuple[int, str] | None = None
+        self._program_end: ProgramEnd | None = None
         self._changed = threading.Condition()
         self.failure: YarnflowError | None = None
         #: how the cluster ended by itself, once it has
@@ -187,7 +194,7 @@ class ClusterSupervisor:
         log_file = self._directory.logs / f"{JOB_MANAGER}.log"
         self._directory.jobmanager_file.unlink(missing_ok=True)
         self.result_file.unlink(missing_ok=True)
-        link = JobManagerLink(
+        channel = SupervisorEnd(
             ours,
             self._driver_queue,
             self.workers or self._worker_owner or NoResourceProvider(),
@@ -195,7 +202,7 @@ class ClusterSupervisor:
             on_role=self._on_role,
             masters=self._master_owner,
         )
-        before, self._link = self._link, link
+        before, self._channel = self._channel, channel
         if before is not None:
             before.close()
         self._starts += 1
@@ -219,23 +226,23 @@ class ClusterSupervisor:
             )
         finally:
             theirs.close()
-        link.start()
+        channel.start()
         if self._highly_available:
-            self._tell_what_is_there(link, inherits)
+            self._tell_what_is_there(channel, inherits)
 
-    def _tell_what_is_there(self, link: JobManagerLink, inherits: bool) -> None:
+    def _tell_what_is_there(self, channel: SupervisorEnd, inherits: bool) -> None:
         """What a new JobManager has not seen happen."""
-        link.running_drivers([DriverId(driver_id) for driver_id in self.drivers.running()])
+        channel.tell(RunningDrivers(tuple(DriverId(driver_id) for driver_id in self.drivers.running())))
         for end in list(self._driver_ends):
-            link.driver_exited(*end)
+            channel.tell(end)
         state = self._provider_state
         if state is not None:
-            link.provider_state(state)
+            channel.tell(state)
             if state.ungranted and inherits and self._worker_owner is not None:
                 # nobody keeps books of what its predecessor asked for
                 self._worker_owner.cancel_requests(state.ungranted)
         if self._program_end is not None:
-            link.program_ended(*self._program_end)
+            channel.tell(self._program_end)
 
     def start_spare_driver(self, memory_mib: int) -> None:
         """Start a warm spare driver."""
@@ -292,35 +299,35 @@ class ClusterSupervisor:
             tellers = list(self._tellers)
         for teller in tellers:
             teller.join(_SHUTDOWN_MESSAGE_TIMEOUT_S)
-        if self._link is not None:
-            self._link.close()
+        if self._channel is not None:
+            self._channel.close()
 
     def worker_exited(self, exit: WorkerExit) -> None:
         """A TaskManager has ended; the JobManager is told."""
-        if self._link is not None:
-            self._link.worker_exited(exit.worker_id, exit.exit_status, exit.diagnostics, exit.released)
+        self._tell(exit)
 
     def requests_canceled(self, asked: int, withdrawn: int) -> None:
         """The owner of the TaskManagers has withdrawn open requests; the JobManager is told how many."""
-        if self._link is not None:
-            self._link.requests_canceled(asked, withdrawn)
+        self._tell(RequestsCanceled(asked, withdrawn))
 
     def provider_state(self, state: ProviderState) -> None:
         """The owner of the TaskManagers has news of open requests; the JobManager is told."""
         self._provider_state = state
-        if self._link is not None:
-            self._link.provider_state(state)
+        self._tell(state)
 
     def program_ended(self, exit_status: int, output_tail: str) -> None:
         """The user's program beside the JobManager has ended; no further job comes from it."""
-        self._program_end = (exit_status, output_tail)
-        if self._link is not None:
-            self._link.program_ended(exit_status, output_tail)
+        self._program_end = ProgramEnd(exit_status, output_tail)
+        self._tell(self._program_end)
+
+    def _tell(self, event: Event) -> None:
+        if self._channel is not None:
+            self._channel.tell(event)
 
     def _driver_exited(self, driver_id: DriverId, exit_status: int, output_tail: str) -> None:
-        self._driver_ends.append((driver_id, exit_status, output_tail))
-        if self._link is not None:
-            self._link.driver_exited(driver_id, exit_status, output_tail)
+        end = DriverExited(driver_id, exit_status, output_tail)
+        self._driver_ends.append(end)
+        self._tell(end)
         self._driver_queue.exited(driver_id)
 
     def _process_ended(self, child: Child) -> None:

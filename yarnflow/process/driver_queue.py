@@ -14,13 +14,13 @@ from typing import Final
 
 from yarnflow.core.ids import DriverId
 from yarnflow.core.messages import DriverAssignment
-from yarnflow.process.job_manager_link import DriverOwner
+from yarnflow.core.ports import DriverOwner
 
 logger: Final = logging.getLogger(__name__)
 
 
 class DriverQueue:
-    """A :class:`~yarnflow.process.job_manager_link.DriverOwner` that launches at most ``limit`` at a time.
+    """A :class:`~yarnflow.core.ports.DriverOwner` that launches at most ``limit`` drivers at a time.
 
     Parameters
     ----------

@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Final
 
 from yarnflow.core.ids import DriverId
+from yarnflow.core.json_codec import to_json
 from yarnflow.core.messages import DriverAssignment
 from yarnflow.core.resources.provider import WorkerExit
 from yarnflow.errors import YarnflowError
-from yarnflow.process.channel import assignment_to_json
 from yarnflow.process.commands import ProcessCommands
 from yarnflow.process.leftovers import new_mark
 from yarnflow.process.logs import LOG_FILE_ENVIRONMENT
@@ -118,7 +118,7 @@ class DriverPool:
         with self._lock:
             if any(driver.driver_id == assignment.driver_id for driver in self._drivers.values()):
                 return
-            line = assignment_to_json(assignment)
+            line = to_json(assignment)
             spare = self._spare(memory_mib)
             if spare is not None:
                 self._spent_s = self._now_s()

@@ -44,8 +44,9 @@ from yarnflow.errors import (
 )
 from yarnflow.graph.codec import job_graph_to_json
 from yarnflow.graph.job_graph import JobGraph, JobVertex
+from yarnflow.process.channel.messages import JobStatusReport, MasterRole, Request
 from yarnflow.process.clock import SystemClock
-from yarnflow.process.supervisor_link import JobStatusReporter, MasterReporter, NoResourceProvider
+from yarnflow.process.no_workers import NoResourceProvider
 from yarnflow.rpc.gateways import ThriftGatewayFactory
 from yarnflow.testing.gateways import FakeDriverLauncher
 
@@ -72,7 +73,7 @@ class Cluster:
     ) -> None:
         path.mkdir(exist_ok=True)
         self.ha = ha or FakeHa()
-        self.said: list[dict[str, Any]] = []
+        self.said: list[MasterRole] = []
         self.path = path
         self.launcher = FakeDriverLauncher()
         self.statuses: list[tuple[str, str]] = []
@@ -83,20 +84,18 @@ class Cluster:
             self.launcher,
             NoResourceProvider(),
             self.ha,
-            masters=MasterReporter(self._say),
-            job_status=JobStatusReporter(self._status),
+            ask_supervisor=self._asked,
             mode=mode,
         )
         self.factory = ThriftGatewayFactory(SECRET, "client", 10_000, 1 << 26)
         self.thread: threading.Thread | None = None
 
-    def _status(self, message: Any) -> bool:
-        self.statuses.append((message["status"], message["diagnostics"]))
-        return True
-
-    def _say(self, message: Any) -> bool:
-        self.said.append(message)
-        return True
+    def _asked(self, request: Request) -> None:
+        match request:
+            case JobStatusReport():
+                self.statuses.append((request.status.name, request.diagnostics))
+            case MasterRole():
+                self.said.append(request)
 
     def grant(self, epoch: int) -> None:
         """It leads; returns when it serves."""
@@ -104,7 +103,7 @@ class Cluster:
         assert candidacy is not None
         until(lambda: candidacy.contender)
         candidacy.grant(epoch)
-        until(lambda: any(message.get("epoch") == epoch for message in self.said) or None)
+        until(lambda: any(role.epoch == epoch for role in self.said) or None)
 
     def start(self, job: JobSubmission | None = None) -> dict[str, Any]:
         """Run it; returns the content of ``jobmanager.json``."""
@@ -271,7 +270,7 @@ def test_a_standby_leads_to_the_leader(start: Callable[..., Cluster]) -> None:
     assert answer.headers["Location"] == addresses[0]["web_address"] + "/jobs?x=1"
     connection.close()
     assert first.gateway(addresses[0]["address"]).leader().fence.epoch == 3
-    assert [message["leads"] for message in first.said] == [False, True]
+    assert [role.leads for role in first.said] == [False, True]
     assert json.loads((first.path / "jobmanager.json").read_text())["epoch"] == 3
 
 

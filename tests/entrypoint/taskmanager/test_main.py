@@ -17,7 +17,7 @@ from yarnflow.entrypoint.taskmanager import main as taskmanager
 from yarnflow.entrypoint.taskmanager.main import LeaderLink, TaskManager, advertised_host
 from yarnflow.errors import AuthenticationFailed, LeadershipLost, ResourceError, RpcError, RpcUnavailable
 from yarnflow.process.dirs import write_json
-from yarnflow.process.supervisor_link import NoResourceProvider
+from yarnflow.process.no_workers import NoResourceProvider
 from yarnflow.rpc.gateways import ThriftGatewayFactory
 from yarnflow.testing.ha import FakeLeaderRetrieval, leader_info
 

@@ -19,7 +19,7 @@ from yarnflow.core.yarn import DeploymentMode
 from yarnflow.entrypoint.yarn import application_program
 from yarnflow.entrypoint.yarn.leadership import LeadershipOnYarn
 from yarnflow.errors import RpcUnavailable, StorageUnavailable, YarnflowError
-from yarnflow.process.channel import MasterRole
+from yarnflow.process.channel.messages import MasterRole
 from yarnflow.staging.deployment import ApplicationDirectory
 from yarnflow.staging.layout import prepare
 from yarnflow.testing.file_system import MemoryFileSystem

@@ -17,7 +17,7 @@ from yarnflow.core.yarn import Application, ApplicationState, FinalStatus
 from yarnflow.entrypoint.yarn import master_main
 from yarnflow.entrypoint.yarn.master_main import YarnMaster
 from yarnflow.errors import ResourceError
-from yarnflow.process.channel import MasterRole
+from yarnflow.process.channel.messages import MasterRole
 from yarnflow.process.clock import SystemClock
 from yarnflow.staging.job_keys import JobKeys, KeyTaken
 

@@ -40,10 +40,10 @@ from yarnflow.entrypoint.master.lifetime import Lifetime
 from yarnflow.entrypoint.master.master_count import keep_masters
 from yarnflow.entrypoint.master.standby import NOBODY, Standby
 from yarnflow.errors import LeadershipLost, YarnflowError
-from yarnflow.process.channel import MasterRole
+from yarnflow.process.channel.job_manager_end import Ask
+from yarnflow.process.channel.messages import MasterRole, StartMaster
 from yarnflow.process.clock import SystemClock
 from yarnflow.process.dirs import write_json
-from yarnflow.process.supervisor_link import JobStatusReporter, MasterReporter
 from yarnflow.rest.routes import Answer, Routes
 from yarnflow.rest.server import WebServer
 from yarnflow.rpc.gateways import ThriftGatewayFactory
@@ -77,10 +77,8 @@ class JobManager:
         The supervisor's services.
     ha : HaServices
         Who leads, and what is kept.
-    job_status : JobStatusReporter, optional
-        Told of each new status of a job.
-    masters : MasterReporter, optional
-        Told of this master's role.
+    ask_supervisor : callable
+        Told of this master's role and of each new status of a job; asked for further masters.
     mode : DeploymentMode, optional
         What the cluster lives for; None = until it is told to end.
     max_jobs : int
@@ -100,8 +98,7 @@ class JobManager:
         provider: ResourceProvider,
         ha: HaServices,
         *,
-        job_status: JobStatusReporter | None = None,
-        masters: MasterReporter | None = None,
+        ask_supervisor: Ask = lambda _request: None,
         mode: DeploymentMode | None = None,
         max_jobs: int = 0,
         workers_expected: int = 0,
@@ -111,7 +108,7 @@ class JobManager:
         self._cluster_dir = cluster_dir
         self._ha = ha
         self._ending = ClusterEnding(cluster_dir, ha.election, ha.cluster_end)
-        self._masters = masters
+        self._ask_supervisor = ask_supervisor
         self._application = application_number(container_id)
         self.ended = threading.Event()
         self._work_done = False
@@ -142,7 +139,7 @@ class JobManager:
             launcher,
             provider,
             ha.stores(lambda: self._fence),
-            job_status=job_status,
+            job_status=ask_supervisor,
             mode=mode,
             max_jobs=max_jobs,
             workers_expected=workers_expected,
@@ -368,16 +365,19 @@ class JobManager:
             lifetime.program_ended(*self._program_end)
 
     def _keep_masters(self) -> None:
-        election, reporter = self._ha.election, self._masters
-        if self._parts.mode is None or election is None or reporter is None:
+        election = self._ha.election
+        if self._parts.mode is None or election is None:
             return
         keep_masters(
             self._configuration.get(ha_options.JOBMANAGERS),
             lambda: len(election.masters()),
-            reporter.start_master,
+            self._start_master,
             self._clock,
             self.ended,
         )
+
+    def _start_master(self) -> None:
+        self._ask_supervisor(StartMaster())
 
     def _new_leader(self) -> Leader:
         return Leader(self._parts, self._fence, self.leader_info, self._done, self._fatal)
@@ -427,16 +427,15 @@ class JobManager:
             logger.info("Web page at %s.", self._web_address)
 
     def _report_role(self) -> None:
-        if self._masters is not None:
-            self._masters.role(
-                MasterRole(
-                    self._leader is not None,
-                    self._address,
-                    self._web_address,
-                    self._fence.leader_id,
-                    self._fence.epoch,
-                )
+        self._ask_supervisor(
+            MasterRole(
+                self._leader is not None,
+                self._address,
+                self._web_address,
+                self._fence.leader_id,
+                self._fence.epoch,
             )
+        )
 
     # --- the end ---
 

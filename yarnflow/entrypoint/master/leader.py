@@ -30,7 +30,7 @@ from yarnflow.core.resources.provider import TaskManagerInfo
 from yarnflow.core.yarn import DeploymentMode
 from yarnflow.entrypoint.master.fault_injection import FaultInjector, MasterFaults
 from yarnflow.entrypoint.master.lifetime import Lifetime
-from yarnflow.process.supervisor_link import JobStatusReporter
+from yarnflow.process.channel.messages import JobStatusReport
 from yarnflow.rpc.gateways import dispatcher_service, job_master_service, resource_manager_service
 from yarnflow.rpc.methods import Service
 from yarnflow.runtime.dispatcher.dispatcher import Dispatcher
@@ -63,7 +63,7 @@ class MasterParts:
     provider: ResourceProvider
     stores: JobStores
     #: told of each new status of a job
-    job_status: JobStatusReporter | None = None
+    job_status: Callable[[JobStatusReport], object] = lambda _report: None
     #: what the cluster lives for; None = until it is told to end
     mode: DeploymentMode | None = None
     #: drivers there is memory for; 0 = no limit
@@ -117,7 +117,7 @@ class Leader:
         self.board = JobBoard(
             clock,
             configuration.get(cluster_options.JOBSTORE_MAX_CAPACITY),
-            None if parts.job_status is None else partial(report_status, parts.job_status),
+            self._report_status,
             # nobody else could run a job again
             self._keep_end if parts.stores.highly_available else None,
             (fence.epoch - 1) << _EPOCH_SHIFT,
@@ -257,6 +257,12 @@ class Leader:
                 self.dispatcher.resumed()
             self._time.settle(doubt)
 
+    def _report_status(self, details: JobDetails) -> None:
+        overview = details.overview
+        self._parts.job_status(
+            JobStatusReport(overview.job_id, overview.status, job_diagnostics(details), overview.name)
+        )
+
     def _keep_end(self, details: JobDetails, shown: Callable[[], None]) -> None:
         self.dispatcher.keep_end(details, shown)
 
@@ -304,9 +310,3 @@ def resource_manager_settings(
         takeover_grace_ms=_TAKEOVER_GRACE_MS if takes_over else 0,
         adoption_timeout_ms=get(ha_options.ADOPTION_TIMEOUT_MS),
     )
-
-
-def report_status(reporter: JobStatusReporter, details: JobDetails) -> None:
-    """Tell the supervisor of a job's new status."""
-    overview = details.overview
-    reporter.send(overview.job_id, overview.status, job_diagnostics(details), overview.name)

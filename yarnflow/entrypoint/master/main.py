@@ -29,9 +29,10 @@ from yarnflow.core.yarn import DeploymentMode
 from yarnflow.entrypoint.ha_services import services_of
 from yarnflow.entrypoint.master.job_manager import JobManager
 from yarnflow.errors import ConfigError, YarnflowError
+from yarnflow.process.channel.job_manager_end import JobManagerEnd
 from yarnflow.process.logs import log_settings, set_up_logging
+from yarnflow.process.no_workers import NoResourceProvider
 from yarnflow.process.secret import read_secret
-from yarnflow.process.supervisor_link import NoResourceProvider, SupervisorLink
 
 logger = logging.getLogger(__name__)
 
@@ -73,33 +74,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
         secret = read_secret(Path(configuration.get(security_options.CLUSTER_SECRET_FILE))).encode("ascii")
         submission = None if parsed.submission is None else read_submission(parsed.submission)
         on_yarn = parsed.mode is not None
-        link = SupervisorLink.from_fd(
+        channel = JobManagerEnd(
             parsed.channel_fd,
             max_workers=None if on_yarn else parsed.workers,
             replaces_workers=not on_yarn,
         )
         provider: ResourceProvider = NoResourceProvider()
         if on_yarn or parsed.workers:
-            provider = link.resource_provider
+            provider = channel.resource_provider
         job_manager = JobManager(
             configuration,
             parsed.cluster_dir,
             secret,
-            link.driver_launcher,
+            channel.driver_launcher,
             provider,
             services_of(configuration, secret, parsed.cluster_dir),
-            job_status=link.job_status,
-            masters=link.masters,
+            ask_supervisor=channel.ask,
             mode=parsed.mode,
             max_jobs=parsed.drivers,
             # a supervisor on this machine has started all of its workers, or is about to
             workers_expected=parsed.expected_workers or parsed.workers,
             container_id=os.environ.get("CONTAINER_ID", ""),
         )
-        link.on_program_ended(job_manager.program_ended)
-        link.on_running_drivers(job_manager.running_drivers)
+        channel.on_program_ended(job_manager.program_ended)
+        channel.on_running_drivers(job_manager.running_drivers)
         signal.signal(signal.SIGTERM, lambda _signal, _frame: job_manager.ended.set())
-        link.start()
+        channel.start()
         job_manager.run(submission)
     except YarnflowError as error:
         logger.error("%s", error)

@@ -30,7 +30,7 @@ from yarnflow.config.options import job, memory, security
 from yarnflow.entrypoint.ha_services import session_closer
 from yarnflow.errors import ResourceError
 from yarnflow.ha.settings import is_highly_available
-from yarnflow.process.channel import MasterRole
+from yarnflow.process.channel.messages import MasterRole
 from yarnflow.process.cluster import ClusterSupervisor
 from yarnflow.process.commands import ProcessCommands
 from yarnflow.process.dirs import (

@@ -20,7 +20,7 @@ from yarnflow.core.yarn import DeploymentMode
 from yarnflow.entrypoint.yarn import application_program
 from yarnflow.entrypoint.yarn.container import Container
 from yarnflow.errors import YarnflowError
-from yarnflow.process.channel import MasterRole
+from yarnflow.process.channel.messages import MasterRole
 from yarnflow.process.clock import SystemClock
 from yarnflow.process.dirs import ClusterDirectory
 from yarnflow.process.secret import read_secret

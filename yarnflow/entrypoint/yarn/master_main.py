@@ -48,7 +48,7 @@ from yarnflow.entrypoint.yarn.master_end import End, end_of_cluster, failed, fir
 from yarnflow.entrypoint.yarn.other_masters import Masters
 from yarnflow.entrypoint.yarn.queued_workers import QueuedWorkers
 from yarnflow.errors import JobError, ResourceError, StorageUnavailable, YarnflowError
-from yarnflow.process.channel import JobStatusReport, MasterRole
+from yarnflow.process.channel.messages import JobStatusReport, MasterRole
 from yarnflow.process.clock import SystemClock
 from yarnflow.process.cluster import ClusterSupervisor
 from yarnflow.process.commands import ProcessCommands

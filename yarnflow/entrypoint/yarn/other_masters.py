@@ -35,7 +35,7 @@ _GIVE_UP_S: Final = 15.0
 
 
 class Masters:
-    """A :class:`~yarnflow.process.job_manager_link.MasterOwner`, and what is known of the others.
+    """A :class:`~yarnflow.process.channel.supervisor_end.MasterOwner`, and what is known of the others.
 
     Parameters
     ----------

@@ -13,14 +13,14 @@ import threading
 from dataclasses import replace
 from typing import Final
 
+from yarnflow.core.ports import WorkerOwner
 from yarnflow.core.resources.provider import ProviderState, WorkerExit
-from yarnflow.process.job_manager_link import WorkerOwner
 
 logger: Final = logging.getLogger(__name__)
 
 
 class QueuedWorkers:
-    """A :class:`~yarnflow.process.job_manager_link.WorkerOwner` in front of one that comes later.
+    """A :class:`~yarnflow.core.ports.WorkerOwner` in front of one that comes later.
 
     Parameters
     ----------
