@@ -28,7 +28,7 @@ T = TypeVar("T")
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def wait_until(condition: Callable[[], T], what: str, timeout_s: float = 60.0) -> T:
+def wait_until(condition: Callable[[], T | None], what: str, timeout_s: float = 60.0) -> T:
     """The first true value of ``condition``; the only place where a test waits by polling.
 
     Raises

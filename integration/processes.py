@@ -26,12 +26,17 @@ def processes(mark: str, what: str) -> list[psutil.Process]:
     return [process for _time, process in sorted(found, key=lambda pair: pair[0])]
 
 
+def none_is_left(mark: str, what: str) -> bool:
+    """Whether no such process runs."""
+    return not processes(mark, what)
+
+
 def kill_one(mark: str, what: str) -> int:
     """``kill -9`` the oldest such process and wait until it is gone; returns its pid."""
     victim = wait_until(lambda: processes(mark, what), f"a process of {what}")[0]
     victim.send_signal(signal.SIGKILL)
     wait_until(lambda: not victim.is_running() or victim.status() == psutil.STATUS_ZOMBIE, f"{victim} to die")
-    return victim.pid
+    return int(victim.pid)
 
 
 def driver_with_a_job(mark: str) -> psutil.Process | None:

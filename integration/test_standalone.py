@@ -6,6 +6,7 @@ import re
 import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,10 @@ def _running(cluster: Cluster, job_id: str) -> bool:
     return re.search(rf"{job_id}.*RUNNING|RUNNING.*{job_id}", cluster.run("list").stdout) is not None
 
 
+def _has_results(output: Path, files: int = 1) -> bool:
+    return len(list(output.glob("part-*.parquet"))) >= files
+
+
 def test_submit_list_info_cancel(cluster: Cluster, tmp_path: Path) -> None:
     job_id, output = cluster.submit_endless(tmp_path, "one", "-p", "2", "--job-key", "daily")
     wait_until(lambda: _running(cluster, job_id), "the job to run", 90)
@@ -94,14 +99,12 @@ def test_two_jobs_share_the_cluster_and_a_lost_task_manager_hurts_neither(
 ) -> None:
     jobs = [cluster.submit_endless(tmp_path, name) for name in ("one", "two")]
     for job_id, output in jobs:
-        wait_until(lambda job_id=job_id: _running(cluster, job_id), f"job {job_id} to run", 120)
-        wait_until(lambda output=output: list(output.glob("part-*.parquet")), "its first result")
+        wait_until(partial(_running, cluster, job_id), f"job {job_id} to run", 120)
+        wait_until(partial(_has_results, output), "its first result")
     kill_one(cluster.commands.mark, TASK_MANAGER)
     for job_id, output in jobs:
         before = len(list(output.glob("part-*.parquet")))
-        wait_until(
-            lambda output=output, n=before: len(list(output.glob("part-*.parquet"))) > n + 1, "more", 120
-        )
+        wait_until(partial(_has_results, output, before + 2), "more", 120)
         assert _running(cluster, job_id)
         assert cluster.run("cancel", job_id).process.returncode == 0
 

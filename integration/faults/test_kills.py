@@ -7,6 +7,7 @@ comes), so that there always is a middle.
 from __future__ import annotations
 
 import signal
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from integration.processes import (
     TASK_MANAGER,
     driver_with_a_job,
     kill_one,
+    none_is_left,
     processes,
 )
 
@@ -98,4 +100,4 @@ def test_command_ended_by_a_signal_leaves_nothing(
     assert status == {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGKILL: -9}[number]
     # each dies with its parent, one after the other
     for what in (DRIVER, TASK_MANAGER, EXECUTOR):
-        wait_until(lambda what=what: not processes(yarnflow.mark, what), f"every {what} to be gone", 20)
+        wait_until(partial(none_is_left, yarnflow.mark, what), f"every {what} to be gone", 20)

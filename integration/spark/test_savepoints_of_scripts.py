@@ -228,13 +228,12 @@ def test_a_stop_that_cannot_be_saved_fails_the_job(
         # canceled by nobody: else the failure would be nobody's either
         job.program.prepare()
         job.program.start()
-        threading.Thread(
-            target=lambda: (
-                wait_until((tmp_path / "job/checkpoint/copy/commits/0").exists, "a batch"),
-                job.outcomes.append(job.program.take_checkpoint(run)),
-            ),
-            daemon=True,
-        ).start()
+
+        def save() -> None:
+            wait_until((tmp_path / "job/checkpoint/copy/commits/0").exists, "a batch")
+            job.outcomes.append(job.program.take_checkpoint(run))
+
+        threading.Thread(target=save, daemon=True).start()
         job.program.await_end()
     assert job.outcomes[0].failure
     assert (tmp_path / "job/checkpoint/copy/commits/0").exists()

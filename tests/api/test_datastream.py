@@ -2,7 +2,7 @@
 
 import datetime
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import pytest
@@ -200,7 +200,8 @@ def test_key_functions(jobs: Jobs) -> None:
 
 def test_key_by_refuses(jobs: Jobs) -> None:
     stream = jobs.rows(EVENTS)
-    for keys in [(), (split, split), ("user", split), (1,)]:
+    wrong: list[tuple[Any, ...]] = [(), (split, split), ("user", split), (1,)]
+    for keys in wrong:
         with pytest.raises(GraphError, match=r"^test_datastream.py:\d+: key_by\(\)"):
             stream.key_by(*keys)
     stream.key_by(lambda row: row.user).count().print()
@@ -245,7 +246,7 @@ def test_window_functions(jobs: Jobs) -> None:
 def test_windows() -> None:
     sliding = SlidingEventTimeWindows.of(Time.hours(1), "15 min", Duration.of_seconds(1)).window
     assert sliding == o.Window(o.WindowKind.SLIDING, 3_600_000, 900_000, 1_000)
-    wrong = [
+    wrong: list[Callable[[], object]] = [
         lambda: TumblingEventTimeWindows.of("1 our"),
         lambda: TumblingEventTimeWindows.of(Duration(0)),
         lambda: TumblingEventTimeWindows.of("1 s", "1 s"),

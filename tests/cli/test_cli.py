@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.client.fakes import FakeConnection, FakeDispatcher
+from tests.client.fakes import FakeConnection
 from yarnflow.cli.common import load_configuration
 from yarnflow.cli.main import main
 from yarnflow.client import targets
@@ -22,6 +22,7 @@ from yarnflow.core.states import JobStatus
 from yarnflow.entrypoint.standalone import prepare as cds
 from yarnflow.errors import ConfigError, DuplicateJob, InvalidTransition, JavaUnavailable
 from yarnflow.process.signals import ENDING
+from yarnflow.testing.dispatcher import FakeDispatcher
 
 S = JobStatus
 

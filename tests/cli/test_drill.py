@@ -8,15 +8,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.client.fakes import FakeConnection, FakeDispatcher
-from yarnflow.cli import drill as verb
+from tests.client.fakes import FakeConnection
 from yarnflow.cli.main import main
 from yarnflow.client import targets
 from yarnflow.client.drill.commits import Gaps, Replay
 from yarnflow.client.drill.report import DrillKind, DrillReport, Event
+from yarnflow.client.drill.run import Drill
 from yarnflow.core.ids import JobId
 from yarnflow.core.messages import (
-    FaultInjected,
     FaultKind,
     FaultRequest,
     JobSubmission,
@@ -24,6 +23,7 @@ from yarnflow.core.messages import (
 )
 from yarnflow.core.states import JobStatus
 from yarnflow.errors import HaError
+from yarnflow.testing.dispatcher import FakeDispatcher
 
 JOB = JobId("ab" * 16)
 REPORT = DrillReport(
@@ -43,15 +43,7 @@ REPORT = DrillReport(
 class Cluster(FakeDispatcher):
     def __init__(self) -> None:
         super().__init__([JobStatus.RUNNING])
-        self.requests_of_drills: list[FaultRequest] = []
-        self.refusal: HaError | None = None
         self.submissions.append(JobSubmission(JOB, "numbered", ProgramKind.GRAPH, "{}", {}))
-
-    def inject_fault(self, request: FaultRequest) -> FaultInjected:
-        if self.refusal is not None:
-            raise self.refusal
-        self.requests_of_drills.append(request)
-        return FaultInjected("pid 7", 0)
 
 
 @pytest.fixture
@@ -64,8 +56,8 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
     for name in ("YARNFLOW_CONF_DIR", "HADOOP_CONF_DIR", "YARN_CONF_DIR"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(targets.Target, "connect", connect)
-    monkeypatch.setattr(verb.Drill, "watch_before", lambda drill: None)
-    monkeypatch.setattr(verb.Drill, "run", lambda drill: REPORT)
+    monkeypatch.setattr(Drill, "watch_before", lambda drill: None)
+    monkeypatch.setattr(Drill, "run", lambda drill: REPORT)
     on_term = signal.getsignal(signal.SIGTERM)
     yield fake
     signal.signal(signal.SIGTERM, on_term)
@@ -78,7 +70,7 @@ def test_a_drill_that_passes(cluster: Cluster, capsys: pytest.CaptureFixture[str
     assert "largest 700 ms, usually 500 ms, 1.4 times as long" in out
     assert "Records processed again: 0 (nothing was started again)" in out
     assert out.endswith("Verdict: passed, the job runs again and commits\n")
-    assert cluster.requests_of_drills == [FaultRequest(FaultKind.LEADER, JOB, check_only=True)]
+    assert cluster.faults == [FaultRequest(FaultKind.LEADER, JOB, check_only=True)]
 
 
 def test_a_drill_that_fails_has_a_status_of_its_own(
@@ -87,7 +79,7 @@ def test_a_drill_that_fails_has_a_status_of_its_own(
     from dataclasses import replace
 
     failed = replace(REPORT, passed=False, verdict="the job is RESTARTING")
-    monkeypatch.setattr(verb.Drill, "run", lambda drill: failed)
+    monkeypatch.setattr(Drill, "run", lambda drill: failed)
     assert main(["drill", "driver", JOB, "--yes", "--json"]) == 47
     captured = capsys.readouterr()
     report = json.loads(captured.out)
@@ -107,12 +99,12 @@ def test_nobody_is_hit_without_being_asked_about(
     def run(drill: object) -> DrillReport:
         raise AssertionError("carried out")
 
-    monkeypatch.setattr(verb.Drill, "run", run)
+    monkeypatch.setattr(Drill, "run", run)
     assert main(["drill", "leader", JOB]) == 12
     assert "--yes is needed" in capsys.readouterr().err
     monkeypatch.setattr("sys.stdin", _Terminal("n\n"))
     assert main(["drill", "leader", JOB]) == 130
-    assert not any(not request.check_only for request in cluster.requests_of_drills)
+    assert not any(not request.check_only for request in cluster.faults)
 
 
 class _Terminal:
@@ -142,7 +134,7 @@ def test_the_only_job_need_not_be_named(
 
 
 def test_what_the_cluster_refuses(cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
-    cluster.refusal = HaError("without high availability …")
+    cluster.refuse_faults = HaError("without high availability …")
     assert main(["drill", "leader", JOB, "--yes"]) == 60
     assert main(["drill", "leader", JOB, "--yes", "--for", "5"]) == 2
     assert main(["drill", "moon", JOB]) == 2

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from tests.client.fakes import details
 from yarnflow.cli.view import LiveView, OutputPump, PlainView, make_view, query_cells, time_text
 from yarnflow.core.ids import JobId
 from yarnflow.core.messages import ClusterOverview, ErrorInfo, FailureInfo, QueryProgress
 from yarnflow.core.states import JobStatus, RestartLevel
+from yarnflow.testing.dispatcher import details
 
 JOB = JobId("ab" * 16)
 S = JobStatus

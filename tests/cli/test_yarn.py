@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.client.fakes import FakeDispatcher, details
 from tests.client.yarn.submits import applications, submit_world
 from tests.client.yarn.yarn_fakes import World, job_id
 from yarnflow.cli.main import main
@@ -24,6 +23,7 @@ from yarnflow.core.yarn import ApplicationState, ClusterLimits, DeploymentMode, 
 from yarnflow.errors import LeadershipLost, RpcUnavailable, YarnUnavailable
 from yarnflow.process.signals import ENDING
 from yarnflow.staging.deployment import Deployment
+from yarnflow.testing.dispatcher import FakeDispatcher, details
 
 M, S, J = DeploymentMode, ApplicationState, JobStatus
 PROGRAM = """

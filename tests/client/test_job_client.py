@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from tests.client.fakes import FakeConnection, FakeDispatcher, Listener, details
+from tests.client.fakes import FakeConnection, Listener
 from yarnflow.client import job_client
 from yarnflow.client.executor import ClusterExecutor, script_submission, shipped_options
 from yarnflow.client.job_client import ClusterJobClient
@@ -33,6 +33,7 @@ from yarnflow.errors import (
 )
 from yarnflow.graph.codec import job_graph_from_json
 from yarnflow.graph.job_graph import JobGraph, JobVertex
+from yarnflow.testing.dispatcher import FakeDispatcher, details
 
 JOB = JobId("ab" * 16)
 S = JobStatus

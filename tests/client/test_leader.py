@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.client.fakes import FakeDispatcher, Listener
+from tests.client.fakes import Listener
 from yarnflow.client.job_client import LEADER_CHANGED, ClusterJobClient
 from yarnflow.client.leader import LeaderFollowingDispatcher
 from yarnflow.core.ids import JobId
@@ -22,6 +22,7 @@ from yarnflow.errors import (
     YarnflowError,
     ZooKeeperUnavailable,
 )
+from yarnflow.testing.dispatcher import FakeDispatcher
 
 JOB = JobId("ab" * 16)
 
@@ -106,7 +107,8 @@ def test_a_standby_that_is_asked_leads_to_the_leader() -> None:
     cluster = Cluster()
     cluster.leads = ("c:1", 4)
     follower = cluster.follower("b:1")
-    assert follower.followed is None
+    followed_at_first = follower.followed
+    assert followed_at_first is None
     follower.cluster_overview()
     assert cluster.masters["b:1"].calls == ["leader"]
     assert cluster.masters["c:1"].calls == ["cluster_overview"]

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.client.fakes import FakeDispatcher
 from yarnflow.cli.common import with_target
 from yarnflow.client import remote
 from yarnflow.client.leader import LeaderFollowingDispatcher
@@ -14,6 +13,7 @@ from yarnflow.client.remote import RemoteCluster, connect_remote, master_address
 from yarnflow.config.configuration import Configuration
 from yarnflow.core.messages import Fence, LeaderInfo
 from yarnflow.errors import ConfigError, InvalidOption, RpcUnavailable, YarnflowError
+from yarnflow.testing.dispatcher import FakeDispatcher
 
 QUORUM = {"high-availability.type": "zookeeper", "high-availability.zookeeper.quorum": "z:2181"}
 

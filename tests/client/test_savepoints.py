@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.client.fakes import FakeConnection, FakeDispatcher, Listener, checkpoint, details
+from tests.client.fakes import FakeConnection, Listener, checkpoint
 from yarnflow.client.job_client import ClusterJobClient
 from yarnflow.client.savepoints import new_request, take
 from yarnflow.core.checkpoint.messages import (
@@ -28,6 +28,7 @@ from yarnflow.errors import (
     RpcUnavailable,
     YarnflowError,
 )
+from yarnflow.testing.dispatcher import FakeDispatcher, details
 
 JOB = JobId("ab" * 16)
 RUNNING = checkpoint(3, CheckpointStatus.IN_PROGRESS)

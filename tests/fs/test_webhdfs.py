@@ -148,11 +148,15 @@ def test_answers(
     assert f"hdfs://ns{ROOT}/file" in one_line(error) and said in one_line(error)
 
 
+def never(seconds: float) -> None:
+    pytest.fail(f"slept {seconds} s")
+
+
 def test_a_standby_is_passed_over(server: WebHdfsServer, memory: MemoryFileSystem) -> None:
     memory.write(f"{ROOT}/file", b"1")
     with webhdfs_server(memory) as standby:
         standby.faults["OPEN"] = [STANDBY] * 10
-        fs = WebHdfsFileSystem(conf(standby.url, server.url), "ann", sleep=pytest.fail)
+        fs = WebHdfsFileSystem(conf(standby.url, server.url), "ann", sleep=never)
         assert fs.read(f"{ROOT}/file") == b"1"
         assert fs.read(f"{ROOT}/file") == b"1"
         fs.close()
@@ -161,7 +165,7 @@ def test_a_standby_is_passed_over(server: WebHdfsServer, memory: MemoryFileSyste
 
 
 def test_a_stopped_name_node_is_passed_over(unused_url: str, server: WebHdfsServer) -> None:
-    fs = WebHdfsFileSystem(conf(unused_url, server.url), "ann", sleep=pytest.fail)
+    fs = WebHdfsFileSystem(conf(unused_url, server.url), "ann", sleep=never)
     assert fs.create(f"{ROOT}/file", b"1")
     assert fs.read(f"{ROOT}/file") == b"1"
     fs.close()

@@ -51,7 +51,8 @@ def test_answer_that_never_comes_is_given_up(session: OpenSession) -> None:
 def test_listener_never_waits_for_the_connection(session: OpenSession) -> None:
     # or nobody would be told that it is lost
     zookeeper = session(Ensemble())
-    kazoo, told = kazoo_of(zookeeper), []
+    kazoo = kazoo_of(zookeeper)
+    told: list[Connection] = []
     refused = threading.Event()
 
     def refresh() -> None:
@@ -151,14 +152,16 @@ def test_change_of_an_own_node_is_not_done_in_the_next_session(session: OpenSess
 
 @pytest.mark.parametrize("there", [True, False])
 def test_confirmation_is_told(there: bool, session: OpenSession) -> None:
-    zookeeper, answers = session(Ensemble()), []
+    zookeeper = session(Ensemble())
+    answers: list[bool] = []
     path = zookeeper.ensure("jobs")
     zookeeper.confirm(path if there else f"{path}/x", answers.append)
     assert answers == [there]
 
 
 def test_no_confirmation_without_an_answer(session: OpenSession) -> None:
-    zookeeper, answers = session(Ensemble()), []
+    zookeeper = session(Ensemble())
+    answers: list[bool] = []
     path = zookeeper.ensure("jobs")
     kazoo_of(zookeeper).before = lambda: "done"
     zookeeper.confirm(path, answers.append)

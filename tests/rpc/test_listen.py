@@ -7,7 +7,6 @@ import socket
 
 import pytest
 
-from yarnflow.rpc import listen
 from yarnflow.rpc.listen import bind, bind_host
 
 
@@ -33,7 +32,7 @@ def test_own_name_that_means_loopback_is_said(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.1.1", 0))]
-    monkeypatch.setattr(listen.socket, "getaddrinfo", lambda *_, **__: found)
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
     with caplog.at_level(logging.WARNING):
         bind("worker-7", "0").close()
         assert "Only this machine reaches worker-7, which means 127.0.1.1 here" in caplog.text

@@ -48,9 +48,14 @@ def test_call_gives_result_and_error_to_the_caller() -> None:
 def test_call_to_a_busy_mailbox_times_out_and_is_not_run_later() -> None:
     mailbox = Mailbox("busy", SystemClock())
     mailbox.start()
-    release, ran = threading.Event(), []
+    release = threading.Event()
+    ran: list[int] = []
+
+    def be_busy() -> None:
+        release.wait(10)
+
     try:
-        mailbox.post(lambda: release.wait(10) and None)
+        mailbox.post(be_busy)
         with pytest.raises(RpcTimeout, match="busy"):
             mailbox.call(lambda: ran.append(1), 10)
         release.set()

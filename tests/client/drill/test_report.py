@@ -97,21 +97,26 @@ def names(watch: DrillWatch) -> dict[str, int]:
     return {event.name: event.at_ms for event in watch.report().events}
 
 
+def recovered(watch: DrillWatch) -> bool:
+    """As of now: to mypy, an attribute stays what it was."""
+    return watch.recovered
+
+
 def test_a_leader_that_is_adopted_from() -> None:
     watch = struck(DrillKind.LEADER)
     watch.unreachable(3_800, "RpcUnavailable")
     watch.unreachable(3_900, "LeadershipLost")
     # the old leader's last answer is no sign of recovery
     watch.seen(job(queries=[progress(6, 4_000)]), leader(), 4_050)
-    assert not watch.recovered
+    assert not recovered(watch)
     taken_over = {S.INITIALIZING: 4_400, S.RECONCILING: 4_410}
     watch.seen(job(S.RECONCILING, times=taken_over, execution=E.RECONCILING), leader(2), 4_700)
-    assert not watch.recovered
+    assert not recovered(watch)
     running = {**taken_over, S.RUNNING: 4_900}
     watch.seen(job(queries=[progress(7, 4_500)], times=running, execution_ms=4_950), leader(2), 5_000)
-    assert not watch.recovered, "nothing was committed under the new leader"
+    assert not recovered(watch), "nothing was committed under the new leader"
     watch.seen(job(queries=[progress(8, 5_000)], times=running, execution_ms=4_950), leader(2), 5_100)
-    assert watch.recovered
+    assert recovered(watch)
     report = watch.report()
     assert names(watch) == {
         "fault": 3_700, "detected": 3_800, "commit": 4_000, "elected": 4_400, "adopted": 4_900,
@@ -125,18 +130,18 @@ def test_a_leader_that_is_adopted_from() -> None:
 def test_a_driver_that_is_replaced() -> None:
     watch = struck(DrillKind.DRIVER)
     watch.seen(job(queries=[progress(5, 3_500)]), leader(), 3_800)
-    assert not watch.recovered and watch.report().verdict == "the cluster did not notice the fault"
+    assert not recovered(watch) and watch.report().verdict == "the cluster did not notice the fault"
     lost = [failure(3_760)]
     watch.seen(job(S.RESTARTING, failures=lost, execution=E.SCHEDULED), leader(), 4_000)
-    assert not watch.recovered
+    assert not recovered(watch)
     assert "not all of its executions run" in watch.report().verdict
     again = {S.RESTARTING: 3_760, S.RUNNING: 9_000}
     watch.seen(job(times=again, failures=lost, execution_ms=9_010), leader(), 9_100)
-    assert not watch.recovered and "committed" in watch.report().verdict
+    assert not recovered(watch) and "committed" in watch.report().verdict
     # batch 6 was begun before the fault and is done again
     rerun = [progress(6, 9_800)]
     watch.seen(job(queries=rerun, times=again, failures=lost, execution_ms=9_010), leader(), 9_900)
-    assert watch.recovered
+    assert recovered(watch)
     assert names(watch) == {
         "fault": 3_700, "detected": 3_760, "restored": 9_000, "running": 9_010, "commit": 9_800
     }  # fmt: skip
@@ -153,7 +158,7 @@ def test_an_old_failure_is_no_sign_of_this_fault() -> None:
         watch.seen(job(queries=[progress(batch, 1000 + batch)], failures=[old]), leader(), 1000 + batch)
     watch.struck("pid 7", 2_000)
     watch.seen(job(queries=[progress(4, 2_100)], failures=[old]), leader(), 2_200)
-    assert not watch.noticed and not watch.recovered
+    assert not watch.noticed and not recovered(watch)
 
 
 def test_a_new_leader_that_has_to_start_another_driver_restores() -> None:
@@ -161,17 +166,17 @@ def test_a_new_leader_that_has_to_start_another_driver_restores() -> None:
     times = {S.INITIALIZING: 9_000, S.RECONCILING: 9_001, S.RESTARTING: 9_500, S.RUNNING: 14_000}
     ran_again = job(queries=[progress(6, 14_500)], times=times, execution_ms=14_001)
     watch.seen(ran_again, leader(2), 14_600)
-    assert watch.recovered and "restored" in names(watch) and "adopted" not in names(watch)
+    assert recovered(watch) and "restored" in names(watch) and "adopted" not in names(watch)
 
 
 def test_a_lost_task_manager_restarts_tasks_only() -> None:
     watch = struck(DrillKind.TASK_MANAGER)
     lost = [failure(3_720, RestartLevel.TASKS)]
     watch.seen(job(failures=lost, execution=E.SCHEDULED), leader(), 3_800)
-    assert not watch.recovered
+    assert not recovered(watch)
     replaced = job(queries=[progress(6, 6_500)], failures=lost, execution_ms=6_000)
     watch.seen(replaced, leader(), 6_600)
-    assert watch.recovered
+    assert recovered(watch)
     report = watch.report()
     assert "restored" not in names(watch) and names(watch)["running"] == 6_000
     assert report.replay.records == 25 and "only the tasks of lost executors" in report.replay.basis
@@ -180,11 +185,11 @@ def test_a_lost_task_manager_restarts_tasks_only() -> None:
 def test_hdfs_has_to_be_writable_again_before_commits_count() -> None:
     watch = struck(DrillKind.HDFS)
     watch.seen(job(queries=[progress(6, 3_900)]), leader(), 4_000)
-    assert not watch.recovered
+    assert not recovered(watch)
     watch.lifted(8_000, "safe mode was left")
-    assert not watch.recovered
+    assert not recovered(watch)
     watch.seen(job(queries=[progress(7, 8_200)]), leader(), 8_300)
-    assert watch.recovered and watch.report().replay.records == 0
+    assert recovered(watch) and watch.report().replay.records == 0
 
 
 def test_jobs_that_end() -> None:
@@ -194,7 +199,7 @@ def test_jobs_that_end() -> None:
     assert watch.report().verdict == "the job is FAILED: disk is full"
     watch = struck(DrillKind.DRIVER)
     watch.seen(job(S.FINISHED, failures=[failure(3_750)]), leader(), 4_000)
-    assert watch.recovered and watch.report().passed
+    assert recovered(watch) and watch.report().passed
 
 
 def test_every_active_query_has_to_commit_and_no_idle_one() -> None:
@@ -205,9 +210,9 @@ def test_every_active_query_has_to_commit_and_no_idle_one() -> None:
     watch.struck("x", 2_000)
     watch.lifted(2_100, "left")
     watch.seen(job(queries=[progress(3, 3_000, query="a")]), leader(), 3_000)
-    assert not watch.recovered and watch.commits.first_after_ms() is None
+    assert not recovered(watch) and watch.commits.first_after_ms() is None
     watch.seen(job(queries=[progress(3, 3_500, query="b")]), leader(), 3_500)
-    assert watch.recovered and names(watch)["commit"] == 3_500
+    assert recovered(watch) and names(watch)["commit"] == 3_500
 
 
 # --- commits and replays ---
@@ -235,7 +240,7 @@ def test_batches_nobody_reported_make_the_largest_gap_an_upper_bound_until_logs_
 def test_a_query_that_only_its_logs_know_is_not_active() -> None:
     commits = CommitTrack()
     commits.logged("old", Batches({}, {1: 100, 2: 200}))
-    assert commits.active == ()
+    assert list(commits.active) == []
     commits.logged("old", Batches({}, {2: 200, 3: 300}))
     assert commits.active == ("old",)
 

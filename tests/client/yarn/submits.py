@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.client.fakes import FakeDispatcher
 from tests.client.yarn.yarn_fakes import FakeFactory, World, job_id
 from yarnflow.client.yarn import shipping
 from yarnflow.client.yarn import submission as yarn_submit
@@ -19,6 +18,7 @@ from yarnflow.core.yarn import DeploymentMode
 from yarnflow.process.clock import SystemClock
 from yarnflow.staging.job_keys import JobKeys
 from yarnflow.staging.layout import StagingLayout
+from yarnflow.testing.dispatcher import FakeDispatcher
 
 M = DeploymentMode
 
@@ -45,6 +45,10 @@ def submission(key: str = "", number: int = 7) -> JobSubmission:
 
 def options(**values: str) -> Configuration:
     return Configuration.from_dict({key.replace("_", "."): value for key, value in values.items()}, "-D")
+
+
+def unheard(note: str) -> None:
+    """Nobody reads what a submit says."""
 
 
 class Client:

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from tests.client.fakes import FakeDispatcher, details
 from tests.client.yarn.yarn_fakes import FakeFactory, World, job_id
 from yarnflow.client.yarn.applications import (
     ApplicationCluster,
@@ -24,6 +23,7 @@ from yarnflow.core.states import JobStatus
 from yarnflow.core.yarn import ApplicationState, DeploymentMode, FinalStatus
 from yarnflow.errors import ApplicationFailed, ApplicationNotFound, RpcUnavailable, YarnError, YarnUnavailable
 from yarnflow.staging.deployment import Connection
+from yarnflow.testing.dispatcher import FakeDispatcher, details
 
 M, S, F = DeploymentMode, ApplicationState, FinalStatus
 ONE, TWO = "1" * 16, "2" * 16

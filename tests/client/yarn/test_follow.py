@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.client.fakes import Listener, details
+from tests.client.fakes import Listener
 from tests.client.yarn.yarn_fakes import FakeFactory, World, job_id
 from yarnflow.client.yarn.applications import ApplicationCluster, connect_application
 from yarnflow.client.yarn.follow import Follower
@@ -17,6 +17,7 @@ from yarnflow.core.messages import ErrorInfo, JobOverview, JobSubmission, Progra
 from yarnflow.core.states import JobStatus
 from yarnflow.core.yarn import DeploymentMode, FinalStatus
 from yarnflow.errors import ApplicationFailed, RpcUnavailable, UserCodeError, YarnUnavailable
+from yarnflow.testing.dispatcher import details
 
 F, M, J = FinalStatus, DeploymentMode, JobStatus
 ONE = "1" * 16

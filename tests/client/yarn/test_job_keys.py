@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.client.fakes import FakeDispatcher, details
 from tests.client.yarn.submits import Client, applications, keys, running, submission, submit_world
 from tests.client.yarn.yarn_fakes import World, job_id
 from yarnflow.client.yarn.job_owners import JobOwners
@@ -19,6 +18,7 @@ from yarnflow.errors import DuplicateJob, LeadershipLost, RpcTimeout, RpcUnavail
 from yarnflow.process.clock import SystemClock
 from yarnflow.staging.job_keys import JobKeys, KeyTaken
 from yarnflow.staging.layout import StagingLayout
+from yarnflow.testing.dispatcher import FakeDispatcher, details
 from yarnflow.testing.runtime import ManualClock
 
 M, S, F = DeploymentMode, ApplicationState, FinalStatus

@@ -22,7 +22,6 @@ from tests.client.diagnose.tool_fakes import (
     application,
     ended,
 )
-from tests.client.fakes import details
 from yarnflow.client.diagnose import support_bundle
 from yarnflow.client.diagnose.logs import ApplicationLogs
 from yarnflow.client.diagnose.support_bundle import write_bundle
@@ -43,6 +42,7 @@ from yarnflow.errors import (
 )
 from yarnflow.staging.deployment import ApplicationDirectory, Deployment
 from yarnflow.staging.layout import skein_directory
+from yarnflow.testing.dispatcher import details
 
 SECRET = "5ec2e7" * 10 + "abcd"
 OTHER = "cd" * 16

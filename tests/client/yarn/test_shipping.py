@@ -89,7 +89,7 @@ def test_bad_lists(world: World, tmp_path: Path, key: str, value: str, said: str
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "a.txt").write_text("")
     with pytest.raises(InvalidOption, match=said):
-        plan(world, **{key: value.format(tmp=tmp_path)})
+        plan(world, HERE, (), **{key: value.format(tmp=tmp_path)})
 
 
 def test_log_settings_are_checked_and_shipped(world: World, tmp_path: Path) -> None:

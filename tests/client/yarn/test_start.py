@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.client.fakes import details
 from tests.client.yarn.yarn_fakes import FakeFactory, World, job_id
 from yarnflow.client.diagnose.aggregated_logs import CollectedLine
 from yarnflow.client.yarn.applications import ApplicationCluster, connect_application
@@ -15,6 +14,7 @@ from yarnflow.client.yarn.start import MASTER_LOG, QUEUE_REPORT_S, StartWatch, l
 from yarnflow.core.states import JobStatus
 from yarnflow.core.yarn import ApplicationState, DeploymentMode, FinalStatus
 from yarnflow.errors import ApplicationFailed, JobNotFound, YarnUnavailable
+from yarnflow.testing.dispatcher import details
 
 S, F = ApplicationState, FinalStatus
 ONE = "1" * 16

@@ -11,8 +11,16 @@ from typing import Any
 
 import pytest
 
-from tests.client.fakes import FakeDispatcher, details
-from tests.client.yarn.submits import Client, applications, keys, options, running, submission, submit_world
+from tests.client.yarn.submits import (
+    Client,
+    applications,
+    keys,
+    options,
+    running,
+    submission,
+    submit_world,
+    unheard,
+)
 from tests.client.yarn.yarn_fakes import World, job_id
 from yarnflow.client.diagnose.aggregated_logs import CollectedLine
 from yarnflow.client.yarn import submission as yarn_submit
@@ -37,6 +45,7 @@ from yarnflow.errors import (
     YarnUnavailable,
 )
 from yarnflow.staging.deployment import Deployment
+from yarnflow.testing.dispatcher import FakeDispatcher, details
 
 M, S, F = DeploymentMode, ApplicationState, FinalStatus
 JOB = job_id(7)
@@ -150,7 +159,7 @@ def test_refused_before_anything_is_there(
     world: World, values: dict[str, str], error: type[Exception]
 ) -> None:
     with pytest.raises(error):
-        Client(world, **values)
+        Client(world, M.PER_JOB, **values)
     nothing_left(world)
     assert world.fs.list(f"{world.fs.home()}/.yarnflow/cache") == []
 
@@ -317,7 +326,7 @@ def application_client(world: World, tmp_path: Path) -> YarnDeployer:
     for name in "prog.py", "lib.zip":
         (tmp_path / name).write_text("")
     files = (str(tmp_path / "prog.py"), str(tmp_path / "lib.zip"))
-    return YarnDeployer.begin(options(), M.APPLICATION, [].append, files)
+    return YarnDeployer.begin(options(), M.APPLICATION, unheard, files)
 
 
 def test_the_program_runs_there(world: World, tmp_path: Path) -> None:
@@ -423,7 +432,7 @@ def test_start_of_a_session(world: World) -> None:
 
 def test_jobs_go_to_the_session_without_a_jvm(world: World) -> None:
     dispatcher = session(world)
-    client = connect_session(options(), [].append)
+    client = connect_session(options(), unheard)
     assert client.submit(submission("k"), 1) == JobSubmitted(JOB)
     assert [sent.job_id for sent in dispatcher.submissions] == [JOB]
     assert client.cluster_of(JOB).gateway() is dispatcher
@@ -435,7 +444,7 @@ def test_jobs_go_to_the_session_without_a_jvm(world: World) -> None:
 def test_a_key_holds_across_clusters(world: World) -> None:
     running(world)
     dispatcher = session(world)
-    client = connect_session(options(), [].append)
+    client = connect_session(options(), unheard)
     assert client.submit(submission("k", 2), 1) == JobSubmitted(job_id(1), attached_to_existing=True)
     assert client.cluster_of(job_id(1)).gateway() is world.dispatchers["application_1_0001:1"]
     assert dispatcher.submissions == []
@@ -443,7 +452,7 @@ def test_a_key_holds_across_clusters(world: World) -> None:
 
 def test_a_session_job_that_ended_gives_its_key_back(world: World) -> None:
     dispatcher = session(world)
-    client = connect_session(options(), [].append)
+    client = connect_session(options(), unheard)
     client.submit(submission("k", 1), 1)
     assert client.submit(submission("k", 2), 1) == JobSubmitted(job_id(1), attached_to_existing=True)
     dispatcher.states = [JobStatus.FAILED]
@@ -453,7 +462,7 @@ def test_a_session_job_that_ended_gives_its_key_back(world: World) -> None:
 def test_a_job_the_session_refuses_gives_its_key_back(world: World) -> None:
     dispatcher = session(world)
     dispatcher.raise_on_submit = SlotUnavailable("no free driver")
-    client = connect_session(options(), [].append)
+    client = connect_session(options(), unheard)
     with pytest.raises(SlotUnavailable):
         client.submit(submission("k", 1), 1)
     holder = keys(world).holder("k")
@@ -464,12 +473,12 @@ def test_a_job_the_session_refuses_gives_its_key_back(world: World) -> None:
 
 def test_verbs_find_a_jobs_own_cluster(world: World) -> None:
     running(world)
-    found = connect_running(options(), M.PER_JOB, [].append, job_id(1))
+    found = connect_running(options(), M.PER_JOB, unheard, job_id(1))
     assert found.gateway() is world.dispatchers["application_1_0001:1"]
-    by_id = connect_running(options(yarn_application_id="application_1_0001"), M.SESSION, [].append)
+    by_id = connect_running(options(yarn_application_id="application_1_0001"), M.SESSION, unheard)
     assert by_id.gateway() is found.gateway()
     with pytest.raises(ApplicationNotFound):
-        connect_running(options(), M.SESSION, [].append)
+        connect_running(options(), M.SESSION, unheard)
 
 
 # --- dry run ---------------------------------------------------------------------------
@@ -486,7 +495,7 @@ def test_dry_run_changes_nothing(world: World) -> None:
     monkey = world.fs
     monkey.before = note
     request = Request("flights", 3, submission=submission())
-    text = describe_submit(options(taskmanager_numberOfTaskSlots="3"), M.PER_JOB, request, [].append)
+    text = describe_submit(options(taskmanager_numberOfTaskSlots="3"), M.PER_JOB, request, unheard)
     relevant = [change for change in changes if ".yarnflow/" in change and "make_directory" not in change]
     assert relevant == [] and applications(world) == []
     assert world.submitter.calls == [] and world.submitter.specs == []
@@ -496,7 +505,7 @@ def test_dry_run_changes_nothing(world: World) -> None:
 def test_dry_run_refuses_what_a_submit_would_refuse(world: World) -> None:
     world.yarn.queue_list = [Queue("other", "root.other")]
     with pytest.raises(QueueUnavailable):
-        describe_submit(options(), M.PER_JOB, Request("flights", 1), [].append)
+        describe_submit(options(), M.PER_JOB, Request("flights", 1), unheard)
 
 
 def test_no_submit_has_two_directories(world: World) -> None:

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
-from tests.client.fakes import FakeDispatcher
 from yarnflow.client.yarn.services import YarnServices
 from yarnflow.config.configuration import Configuration
 from yarnflow.core.ids import JobId
@@ -29,6 +28,7 @@ from yarnflow.core.yarn import (
 from yarnflow.errors import ApplicationNotFound, RpcUnavailable, YarnflowError
 from yarnflow.staging.deployment import ApplicationDirectory, ApplicationResult, Connection
 from yarnflow.staging.layout import APPLICATION_TAG, deployment_tag, prepare
+from yarnflow.testing.dispatcher import FakeDispatcher
 from yarnflow.testing.file_system import MemoryFileSystem
 
 S = ApplicationState

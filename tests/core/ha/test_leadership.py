@@ -25,7 +25,8 @@ from yarnflow.core.messages import Fence
 
 
 def after(*events: LeadershipEvent) -> tuple[LeadershipModel, list[LeadershipEffect]]:
-    model, told = LeadershipModel.create("m1", 0), []
+    model = LeadershipModel.create("m1", 0)
+    told: list[LeadershipEffect] = []
     for event in events:
         model, effects = MACHINE.step(model, event)
         check_invariants(model)

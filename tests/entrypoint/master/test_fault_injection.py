@@ -139,8 +139,8 @@ def test_a_check_breaks_nothing(
     monkeypatch.setattr(fault_injection, "is_supervisor", lambda pid: True)
     assert bench.inject(kind, check_only=True)
     assert not bench.halted and not bench.later
-    fakes = [*bench.gateways.drivers.values(), *bench.gateways.task_executors.values()]
-    assert not any(fake.halts for fake in fakes)
+    assert not any(fake.halts for fake in bench.gateways.drivers.values())
+    assert not any(fake.halts for fake in bench.gateways.task_executors.values())
 
 
 @pytest.mark.parametrize("kind", [FaultKind.LEADER, FaultKind.APPLICATION, FaultKind.ZOOKEEPER])

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.client.fakes import FakeConnection, FakeDispatcher, Listener
+from tests.client.fakes import FakeConnection, Listener
 from yarnflow.client.executor import ClusterExecutor
 from yarnflow.client.yarn.deploy import shipped_configuration
 from yarnflow.config.conf_file import CONF_FILE_NAME
@@ -24,6 +24,7 @@ from yarnflow.entrypoint.yarn.services import container_services
 from yarnflow.errors import ConfigError
 from yarnflow.staging.deployment import Deployment
 from yarnflow.staging.layout import StagingLayout
+from yarnflow.testing.dispatcher import FakeDispatcher
 
 
 def deployment(interpreter: str = "/env/bin/python", **configuration: str) -> Deployment:

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from tests.client.fakes import details
 from tests.entrypoint.yarn.test_container import deployment, entered
 from yarnflow.core.ids import JobId
 from yarnflow.core.messages import JobOverview
@@ -22,6 +21,7 @@ from yarnflow.errors import RpcUnavailable, StorageUnavailable, YarnflowError
 from yarnflow.process.channel.messages import MasterRole
 from yarnflow.staging.deployment import ApplicationDirectory
 from yarnflow.staging.layout import prepare
+from yarnflow.testing.dispatcher import details
 from yarnflow.testing.file_system import MemoryFileSystem
 
 JOB = details(JobId("1" * 32), 0, JobStatus.RUNNING).overview

@@ -11,6 +11,7 @@ import pytest
 
 from yarnflow.entrypoint.yarn import sessions_to_close
 from yarnflow.entrypoint.yarn.sessions_to_close import LeftSessions
+from yarnflow.process.leftovers import await_nothing_left
 from yarnflow.process.logs import LOG_FILE_ENVIRONMENT
 
 
@@ -49,8 +50,9 @@ def test_they_are_known_after_the_files_are_gone(world: World) -> None:
 def test_nothing_is_ended_while_something_may_still_write(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = sessions_to_close.await_nothing_left
-    monkeypatch.setattr(sessions_to_close, "await_nothing_left", lambda group, mark: real(group, mark, 0.05))
+    monkeypatch.setattr(
+        sessions_to_close, "await_nothing_left", lambda group, mark: await_nothing_left(group, mark, 0.05)
+    )
     log = world.logs / "driver-1.log"
     log.touch()
     (world.sessions / "12.json").write_text("mine")

@@ -71,7 +71,10 @@ class Master:
 
         kazoo_of(self.zookeeper).before = before
         if files:
-            self.fs.before = lambda operation, path: before(operation, path) and None
+            def before_files(operation: str, path: str) -> None:
+                before(operation, path)
+
+            self.fs.before = before_files
         return seen
 
     def undisturbed(self) -> None:

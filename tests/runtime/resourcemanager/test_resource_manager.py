@@ -17,7 +17,7 @@ from yarnflow.core.messages import (
 from yarnflow.errors import RpcUnavailable, TaskManagerDismissed, TaskManagerNotFound
 from yarnflow.runtime.leader_clock import LeaderClock
 from yarnflow.runtime.resourcemanager.resource_manager import ResourceManager, ResourceManagerSettings
-from yarnflow.testing.gateways import FakeGateways, FakeResourceProvider
+from yarnflow.testing.gateways import FakeGateways, FakeResourceProvider, FakeTaskExecutor
 from yarnflow.testing.runtime import InlineEffects, InlineMailbox, ManualClock
 
 JOB = JobId("a" * 32)
@@ -109,7 +109,7 @@ def test_slots_go_to_the_job_that_wants_them() -> None:
 
 def test_a_refused_slot_is_tried_again() -> None:
     bench = Bench()
-    fake = bench.gateways.task_executors.setdefault("tm-1:1", type(bench.gateways.task_executor("x"))())
+    fake = bench.gateways.task_executors.setdefault("tm-1:1", FakeTaskExecutor())
     fake.error = RpcUnavailable("nobody there")
     bench.manager.declare_requirements(JOB, 1)
     bench.register("tm-1")
@@ -148,7 +148,7 @@ def test_workers_that_are_being_started_are_waited_for() -> None:
 def test_a_closed_connection_of_a_dead_task_manager_is_noticed_at_once() -> None:
     bench = Bench()
     bench.register("tm-1")
-    bench.gateways.task_executors["tm-1:1"] = fake = type(bench.gateways.task_executor("x"))()
+    bench.gateways.task_executors["tm-1:1"] = fake = FakeTaskExecutor()
     fake.error = RpcUnavailable("connection refused")
     bench.manager.connection_closed("tm-1")
     bench.run()

@@ -35,7 +35,8 @@ class FakeSession:
 
 
 def test_queries_of_every_session_are_known() -> None:
-    driver, other, prepared = FakeSession("driver"), FakeSession("other"), []
+    driver, other = FakeSession("driver"), FakeSession("other")
+    prepared: list[FakeSession] = []
     queries = ScriptQueries(driver, prepared.append)
     one = queries.start(FakeSession("driver"), lambda: driver.start("1"))
     two = queries.start(other, lambda: other.start("2"))
