@@ -30,10 +30,12 @@ from typing import Any
 from yarnflow.config.configuration import Configuration
 from yarnflow.core.ids import TaskManagerId
 from yarnflow.core.messages import Fence, SlotStatus, TaskManagerHeartbeat, TaskManagerRegistration
-from yarnflow.entrypoint.master.main import JobManager
+from yarnflow.entrypoint.ha_services import services_of
+from yarnflow.entrypoint.master.job_manager import JobManager
 from yarnflow.rpc import auth, framing
 from yarnflow.rpc._gen.types import ttypes
 from yarnflow.rpc.codec import to_thrift
+from yarnflow.rpc.gateways import ThriftGatewayFactory
 from yarnflow.rpc.methods import methods_of
 from yarnflow.testing.gateways import FakeDriverLauncher, FakeResourceProvider
 
@@ -44,17 +46,25 @@ HEARTBEAT_INTERVAL_S = 10
 def serve(pipe: Connection, directory: str) -> None:
     """JobManager process: reports port and fence, then CPU seconds and TaskManagers whenever asked."""
     configuration = Configuration.from_dict({"jobmanager.rpc.port": "0"}, "bench")
-    manager = JobManager(configuration, Path(directory), SECRET, FakeDriverLauncher(), FakeResourceProvider())
+    manager = JobManager(
+        configuration,
+        Path(directory),
+        SECRET,
+        FakeDriverLauncher(),
+        FakeResourceProvider(),
+        services_of(configuration, SECRET, None),
+    )
     thread = threading.Thread(target=manager.run, daemon=True)
     thread.start()
     address_file = Path(directory) / "jobmanager.json"
     while not address_file.exists():
         thread.join(0.01)
     leader = manager.leader_info()
+    dispatcher = ThriftGatewayFactory(SECRET, "bench").dispatcher(leader.address)
     pipe.send((int(leader.address.rsplit(":", 1)[1]), leader.fence))
     while pipe.recv() == "count":
         usage = resource.getrusage(resource.RUSAGE_SELF)
-        known = manager.dispatcher.cluster_overview().task_managers
+        known = dispatcher.cluster_overview().task_managers
         pipe.send((usage.ru_utime + usage.ru_stime, known, usage.ru_maxrss))
     manager.ended.set()
 

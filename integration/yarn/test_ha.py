@@ -85,7 +85,12 @@ class Masters:
     def submit(self, job: Numbered, scratch: Path, *options: str) -> Started:
         """Submit the job and wait for its first commits."""
         started = self.yarn.start(
-            *("submit", "-t", "yarn-per-job", *self.options, *options, job.write_program(scratch / "job.py"))
+            "submit",
+            "-t",
+            "yarn-per-job",
+            *self.options,
+            *options,
+            job.write_program(scratch / "job.py"),
         )
         self.await_commits(started)
         return started

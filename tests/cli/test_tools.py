@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.client.diagnose.tool_fakes import APPLICATION, JOB, MASTER, FakeCluster, FakeServices
+from tests.client.diagnose.tool_fakes import APPLICATION, JOB, MASTER, FakeServices
 from tests.client.diagnose.tool_fakes import application as make_application
-from tests.client.diagnose.tool_fakes import ended
+from tests.client.diagnose.tool_fakes import ended, yarn_with
 from tests.client.environment.environments import make_environment
 from yarnflow.cli import env
 from yarnflow.cli.main import main
@@ -30,7 +30,7 @@ from yarnflow.errors import (
 
 @pytest.fixture
 def services(monkeypatch: pytest.MonkeyPatch) -> FakeServices:
-    found = FakeServices(FakeCluster(ended(make_application())))
+    found = FakeServices(yarn_with(ended(make_application())))
     monkeypatch.setattr(yarn_services, "yarn_services", lambda configuration, environ: found)
     return found
 

@@ -126,7 +126,7 @@ def test_habits_of_flink(world: World) -> None:
 
 
 def test_application_id_alone_means_the_session(world: World) -> None:
-    world.yarn.add("application_1_5000", "5" * 16, mode=M.SESSION)
+    world.add("application_1_5000", "5" * 16, mode=M.SESSION)
     dispatcher = world.serve("application_1_5000", "5" * 16)
     assert main(["submit", "-d", "-yid", "application_1_5000", "script.py"]) == 0
     assert [sent.name for sent in dispatcher.submissions] == ["script"]
@@ -134,7 +134,7 @@ def test_application_id_alone_means_the_session(world: World) -> None:
 
 
 def test_options_of_a_running_session_are_refused(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    world.yarn.add("application_1_5000", "5" * 16, mode=M.SESSION)
+    world.add("application_1_5000", "5" * 16, mode=M.SESSION)
     for option in (["-Dtaskmanager.memory.process.size=2g"], ["-ys", "3"], ["-ytm", "2g"]):
         assert main(["submit", "-yid", "application_1_5000", *option, "script.py"]) == 12
         assert "TaskManagers" in capsys.readouterr().err
@@ -161,7 +161,7 @@ def test_options_of_an_application_are_refused_where_none_is_made(
 
 
 def test_what_stands_in_the_file_is_for_all_targets(world: World, tmp_path: Path) -> None:
-    world.yarn.add("application_1_5000", "5" * 16, mode=M.SESSION)
+    world.add("application_1_5000", "5" * 16, mode=M.SESSION)
     world.serve("application_1_5000", "5" * 16)
     lines = ("yarn.ship-files: a", "yarn.application.queue: fast", "taskmanager.numberOfTaskSlots: 3")
     (tmp_path / "conf" / "yarnflow-conf.yaml").write_text("\n".join(lines) + "\n")
@@ -235,7 +235,7 @@ def test_a_program_without_a_job_leaves_nothing(world: World, tmp_path: Path) ->
 
 
 def test_both_numbers_of_a_master_that_is_too_large(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    world.yarn.max = ClusterLimits(2000, 8, 4000, 4000, 8, 8, 2)
+    world.yarn.cluster_limits = ClusterLimits(2000, 8, 4000, 4000, 8, 8, 2)
     assert main(["submit", "-t", "yarn-per-job", "prog.py"]) == 85
     line = capsys.readouterr().err
     assert "2240" in line and "2000" in line
@@ -281,7 +281,7 @@ def test_list_and_cancel(world: World, capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_verbs_about_what_has_ended(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    world.yarn.add("application_1_1", ONE, S.FAILED, diagnostics="ValueError: x")
+    world.add("application_1_1", ONE, S.FAILED, diagnostics="ValueError: x")
     assert main(["list", "-Dyarn.application.id=application_1_1"]) == 82
     assert "has ended (FAILED): ValueError: x" in capsys.readouterr().err
 
@@ -417,8 +417,8 @@ def test_attach_leaves_the_session_alone(world: World, capsys: pytest.CaptureFix
 
 
 def test_attach_to_one_of_several(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    world.yarn.add("application_1_1", ONE, mode=M.SESSION)
-    world.yarn.add("application_1_2", TWO, mode=M.SESSION)
+    world.add("application_1_1", ONE, mode=M.SESSION)
+    world.add("application_1_2", TWO, mode=M.SESSION)
     assert main(["session", "attach"]) == 82
     assert "application_1_1" in capsys.readouterr().err
 
@@ -443,7 +443,7 @@ def test_an_empty_id_of_a_session_is_no_session() -> None:
 def test_the_cluster_of_a_job_is_no_session(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     deployment_id = "0" * 16
     tags = ("yarnflow", "yarnflow-yarn-per-job", f"yarnflow-{deployment_id}")
-    world.yarn.add("application_1_0009", deployment_id, tags=tags, name="job")
+    world.add("application_1_0009", deployment_id, tags=tags, name="job")
     assert main(["session", "stop", "--force", "application_1_0009"]) == 12
     assert "yarn-per-job, not a session" in capsys.readouterr().err
     assert world.yarn.killed == []

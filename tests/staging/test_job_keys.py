@@ -10,13 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.staging.fakes import FakeYarn, ManualClock, application
+from tests.staging.fakes import application
 from tests.staging.interleaving import Interleaving
 from yarnflow.core.yarn import ApplicationState
 from yarnflow.errors import StorageError, StorageUnavailable
 from yarnflow.staging.job_keys import JobKeys, KeyHolder, KeyTaken, liveness
 from yarnflow.staging.layout import StagingLayout
 from yarnflow.testing.file_system import MemoryFileSystem
+from yarnflow.testing.runtime import ManualClock
+from yarnflow.testing.yarn_cluster import FakeYarnCluster
 
 LAYOUT = StagingLayout("/user/ann/.yarnflow")
 KEY = "flights/daily"
@@ -105,7 +107,7 @@ def test_what_a_killed_writer_left_is_deleted_in_time(
     fs.write(temporary, b"")
     keys.take(KEY, "d2", "j2", dead)
     assert fs.status(temporary) is not None
-    clock.advance_ms(3_600_001)
+    clock.advance(3_600_001)
     keys.take(KEY, "d3", "j3", dead)
     assert fs.status(temporary) is None
 
@@ -184,7 +186,7 @@ def test_a_key_nobody_gets(keys: JobKeys, fs: MemoryFileSystem) -> None:
 
 
 def test_liveness(clock: ManualClock) -> None:
-    yarn = FakeYarn()
+    yarn = FakeYarnCluster()
     is_live = liveness(yarn, clock, 60_000)
     running = KeyHolder(KEY, 1, "d1", "j1", 0, "application_1")
     assert not is_live(running)
@@ -195,7 +197,7 @@ def test_liveness(clock: ManualClock) -> None:
 
 
 def test_liveness_of_a_holder_whose_cluster_has_another_master(clock: ManualClock) -> None:
-    yarn = FakeYarn()
+    yarn = FakeYarnCluster()
     is_live = liveness(yarn, clock, 60_000)
     holder = KeyHolder(KEY, 1, "d1", "j1", 0, "application_1")
     yarn.add(application("application_1", "d1", ApplicationState.KILLED))
@@ -206,7 +208,7 @@ def test_liveness_of_a_holder_whose_cluster_has_another_master(clock: ManualCloc
 
 
 def test_liveness_of_a_holder_on_another_yarn(clock: ManualClock) -> None:
-    yarn = FakeYarn()
+    yarn = FakeYarnCluster()
     is_live = liveness(yarn, clock, 60_000, "http://rm:8088")
     assert not is_live(KeyHolder(KEY, 1, "d1", "j1", 0, "application_1", yarn_cluster="http://rm:8088"))
     assert not is_live(KeyHolder(KEY, 1, "d1", "j1", 0, "application_1")), "an older record"
@@ -227,17 +229,17 @@ def test_the_yarn_of_a_holder_is_recorded(fs: MemoryFileSystem, clock: ManualClo
 
 
 def test_liveness_of_a_holder_without_application(clock: ManualClock) -> None:
-    yarn = FakeYarn()
+    yarn = FakeYarnCluster()
     is_live = liveness(yarn, clock, 60_000)
     pending = KeyHolder(KEY, 1, "d1", "j1", clock.now_ms())
     assert is_live(pending)
     # its client died after the submit: the tag tells
     yarn.add(application("application_1", "d1", ApplicationState.FAILED))
     assert not is_live(pending)
-    clock.advance_ms(60_000)
+    clock.advance(60_000)
     yarn.add(application("application_1", "d1", ApplicationState.RUNNING))
     assert is_live(pending)
-    yarn.clear()
+    yarn.known.clear()
     assert not is_live(pending)
     assert not is_live(KeyHolder(KEY, 1, "d1", "j1", clock.now_ms() + 60_000))
 

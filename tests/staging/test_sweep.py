@@ -7,15 +7,17 @@ from typing import Any
 
 import pytest
 
-from tests.staging.fakes import FakeYarn, ManualClock, application
+from tests.staging.fakes import application
 from yarnflow.config.configuration import Configuration
 from yarnflow.config.options import cluster
 from yarnflow.core.yarn import ApplicationState, DeploymentMode
-from yarnflow.errors import StorageDenied, ZooKeeperUnavailable
+from yarnflow.errors import StorageDenied, YarnUnavailable, ZooKeeperUnavailable
 from yarnflow.staging.deployment import ApplicationDirectory, Connection, Deployment
 from yarnflow.staging.layout import StagingLayout, prepare
 from yarnflow.staging.sweep import FORGET_FOR_MS, UPLOAD_DIED_MS, sweep
 from yarnflow.testing.file_system import MemoryFileSystem
+from yarnflow.testing.runtime import ManualClock
+from yarnflow.testing.yarn_cluster import FakeYarnCluster
 
 LAYOUT = StagingLayout("/user/ann/.yarnflow")
 START_MS = 1_000_000
@@ -26,7 +28,7 @@ class World:
     def __init__(self) -> None:
         self.clock = ManualClock(START_MS)
         self.fs = MemoryFileSystem(self.clock)
-        self.yarn = FakeYarn()
+        self.yarn = FakeYarnCluster()
         self.forgotten: list[tuple[str, str]] = []
         self.zookeeper_is_down = False
         prepare(self.fs, LAYOUT, "ann")
@@ -140,7 +142,7 @@ def test_an_application_yarn_does_not_list(world: World) -> None:
     world.yarn.add(application("application_1", "d1", ApplicationState.RUNNING))
     world.yarn.hidden.add("application_1")
     assert world.sweep(11 * MINUTE_MS) == []
-    world.yarn.clear()
+    world.yarn.known.clear()
     assert world.sweep(11 * MINUTE_MS) == [directory.path]
 
 
@@ -160,7 +162,7 @@ def test_a_submit_that_goes_on_just_now_is_kept(world: World) -> None:
     asked = world.yarn.applications
 
     def meanwhile(**question: Any) -> Any:
-        world.clock.advance_ms(11 * MINUTE_MS)
+        world.clock.advance(11 * MINUTE_MS)
         directory.write_secret("00")
         return asked(**question)
 
@@ -198,17 +200,17 @@ def test_an_upload_that_died(world: World) -> None:
 
 
 def test_yarn_is_not_asked_for_nothing(world: World) -> None:
-    world.yarn.down = True
+    world.yarn.error = YarnUnavailable("no ResourceManager answers")
     assert world.sweep() == []
 
 
 def test_a_sweep_never_fails_a_submit(world: World, caplog: pytest.LogCaptureFixture) -> None:
     directory = world.directory("d1")
-    world.yarn.down = True
+    world.yarn.error = YarnUnavailable("no ResourceManager answers")
     with caplog.at_level(logging.WARNING):
         assert world.sweep(11 * MINUTE_MS) == []
     assert "no ResourceManager answers" in caplog.text
-    world.yarn.down = False
+    world.yarn.error = None
 
     other = world.directory("d2")
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,6 @@ from yarnflow.core.yarn import (
     ContainerSpec,
     FinalStatus,
     LocalResource,
-    Queue,
 )
 from yarnflow.errors import (
     QueueUnavailable,
@@ -27,6 +26,7 @@ from yarnflow.errors import (
     YarnError,
     YarnUnavailable,
 )
+from yarnflow.testing.yarn_cluster import FakeYarnCluster
 from yarnflow.yarn import submitter
 from yarnflow.yarn.class_path import ClassPath
 from yarnflow.yarn.library import skein
@@ -40,24 +40,6 @@ SPEC = ApplicationSpec(
 
 def _application(application_id: str, state: ApplicationState, tags: tuple[str, ...]) -> Application:
     return Application(application_id, "a", "u", "default", state, FinalStatus.UNDEFINED, tags)
-
-
-class FakeCluster:
-    def __init__(self) -> None:
-        self.found: list[Application] = []
-        self.killed: list[str] = []
-
-    def queues(self) -> Sequence[Queue]:
-        return [Queue("default", "root.default")]
-
-    def limits(self) -> ClusterLimits:
-        return ClusterLimits(8, 8, 8, 8, 8, 8, 1)
-
-    def applications(self, *, tag: str) -> Sequence[Application]:
-        return [found for found in self.found if tag in found.tags]
-
-    def kill(self, application_id: str) -> None:
-        self.killed.append(application_id)
 
 
 class FakeJvm:
@@ -92,7 +74,8 @@ class FakeClient:
 class Fixture:
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.folder = folder
-        self.cluster = FakeCluster()
+        self.cluster = FakeYarnCluster()
+        self.cluster.cluster_limits = ClusterLimits(8, 8, 8, 8, 8, 8, 1)
         self.jvm = FakeJvm()
         self.client = FakeClient()
         self.connects = 0
@@ -178,11 +161,12 @@ def test_a_jvm_that_is_gone_is_said_with_its_last_words(it: Fixture) -> None:
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), RuntimeError("x")])
 def test_a_submit_that_fails_leaves_no_application(it: Fixture, error: BaseException) -> None:
-    it.cluster.found = [
+    for application in (
         _application("application_1_0001", ApplicationState.ACCEPTED, ("yarnflow", "yarnflow-0123")),
         _application("application_1_0002", ApplicationState.RUNNING, ("yarnflow-0123",)),
         _application("application_1_0003", ApplicationState.FINISHED, ("yarnflow", "yarnflow-0123")),
-    ]
+    ):
+        it.cluster.add(application)
     it.client.error = error
     undone: list[str] = []
     with pytest.raises(type(error)):
@@ -194,7 +178,7 @@ def test_a_submit_that_fails_leaves_no_application(it: Fixture, error: BaseExcep
 
 
 def test_a_submit_that_is_given_up(it: Fixture) -> None:
-    it.cluster.found = [_application("application_1_0001", ApplicationState.ACCEPTED, SPEC.tags)]
+    it.cluster.add(_application("application_1_0001", ApplicationState.ACCEPTED, SPEC.tags))
     submit = it.client.submit
 
     def killed_meanwhile(spec: Any) -> str:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -10,33 +9,24 @@ from tests.yarn.fakes import FakeClient, FakeContainer
 from yarnflow.core.resources.provider import ProviderState, WorkerExit
 from yarnflow.core.yarn import Application, ApplicationState, ClusterLimits, FinalStatus, Queue
 from yarnflow.errors import YarnUnavailable
+from yarnflow.testing.yarn_cluster import FakeYarnCluster
 from yarnflow.yarn.container_exit import ContainerExit
 from yarnflow.yarn.workers import YarnWorkers
 
 
-class FakeCluster:
-    """Queues of a full cluster."""
-
-    def __init__(self) -> None:
-        self.down = False
-
-    def application(self, application_id: str) -> Application:
-        if self.down:
-            raise YarnUnavailable("nobody there")
-        return Application(
-            application_id, "job", "u", "root.small", ApplicationState.RUNNING, FinalStatus.UNDEFINED
+def full_cluster() -> FakeYarnCluster:
+    """Nothing is left in the queue of the job."""
+    cluster = FakeYarnCluster(
+        Application(
+            FakeClient.id, "job", "u", "root.small", ApplicationState.RUNNING, FinalStatus.UNDEFINED
         )
-
-    def queues(self) -> Sequence[Queue]:
-        return [
-            Queue("root", "root", leaf=False),
-            Queue(
-                "small", "root.small", capacity_percent=20, max_capacity_percent=20, used_percent=20
-            ),
-        ]
-
-    def limits(self) -> ClusterLimits:
-        return ClusterLimits(8192, 8, 16384, 4096, 16, 4, 2)
+    )
+    cluster.all_queues = [
+        Queue("root", "root", leaf=False),
+        Queue("small", "root.small", capacity_percent=20, max_capacity_percent=20, used_percent=20),
+    ]
+    cluster.cluster_limits = ClusterLimits(8192, 8, 16384, 4096, 16, 4, 2)
+    return cluster
 
 
 class FakeNodes:
@@ -241,7 +231,7 @@ def test_an_end_is_reported_although_the_question_how_failed() -> None:
 
 
 def test_requests_that_take_long_are_explained_by_the_queue() -> None:
-    w = Watched(initial=2, cluster=FakeCluster())
+    w = Watched(initial=2, cluster=full_cluster())
     w.step()
     w.step(4.0)
     assert w.states == [ProviderState(2)]
@@ -261,8 +251,8 @@ def test_requests_that_take_long_are_explained_by_the_queue() -> None:
 
 
 def test_requests_that_take_long_are_told_without_the_resource_manager_too() -> None:
-    cluster = FakeCluster()
-    cluster.down = True
+    cluster = full_cluster()
+    cluster.error = YarnUnavailable("nobody there")
     w = Watched(initial=1, cluster=cluster)
     w.step()
     w.step(6.0)

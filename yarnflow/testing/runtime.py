@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class ManualClock:
-    """Both clocks of :class:`yarnflow.core.ports.Clock`, moved by :meth:`advance` alone."""
+    """Both clocks of :class:`yarnflow.core.ports.Clock`, moved by the test alone."""
 
     def __init__(self, now_ms: int = 1_000_000) -> None:
         self._now_ms = now_ms
@@ -28,6 +28,10 @@ class ManualClock:
     def advance(self, ms: int) -> None:
         """Let ``ms`` milliseconds pass; run the mailboxes afterwards."""
         self._now_ms += ms
+
+    def set_to(self, now_ms: int) -> None:
+        """Jump to a time; it may be an earlier one, as when somebody sets a machine's clock."""
+        self._now_ms = now_ms
 
 
 class InlineMailbox(Mailbox):

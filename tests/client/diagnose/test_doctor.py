@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import pytest
 
-from tests.client.diagnose.tool_fakes import FakeCluster, FakeServices, application, ended
+from tests.client.diagnose.tool_fakes import FakeServices, application, ended, no_answer, yarn_with
 from yarnflow.cli.targets import find_target
 from yarnflow.client.diagnose import container_check, doctor, yarn_checks
 from yarnflow.client.diagnose.checks import Check, run_checks
@@ -147,7 +147,7 @@ class Checks(YarnChecks):
     """With services of the test."""
 
     def __init__(self, **options: str) -> None:
-        self.fake = FakeServices(FakeCluster())
+        self.fake = FakeServices(yarn_with())
         configuration = Configuration.from_dict(options, "-D")
         super().__init__(configuration, {}, DeploymentMode.PER_JOB, cast(Any, self.fake))
 
@@ -158,7 +158,7 @@ def test_resource_manager() -> None:
     checks.fake.cluster.cluster_limits = ClusterLimits(1, 1, 0, 0, 0, 0, 0)
     with pytest.raises(YarnUnavailable, match="no running NodeManager"):
         checks.resource_manager()
-    checks.fake.cluster.down = True
+    checks.fake.cluster.error = no_answer()
     with pytest.raises(YarnUnavailable, match="connection refused"):
         checks.resource_manager()
 
@@ -357,7 +357,7 @@ class FakeSubmitter:
 def probe(monkeypatch: pytest.MonkeyPatch) -> FakeServices:
     """Services with which a probe can be submitted; the cluster's ``script`` says what becomes of it."""
     running = application("application_1_1")
-    services = FakeServices(FakeCluster(running))
+    services = FakeServices(yarn_with(running))
     services.fake_submitter = FakeSubmitter()
     services.fs.make_directory("/user/ann/.skein/application_1_1")
 
@@ -380,7 +380,7 @@ def run_probe(services: FakeServices) -> dict[str, Any]:
 
 
 def test_probe_answers_and_is_cleaned_up(probe: FakeServices) -> None:
-    probe.cluster.script = [application("application_1_1"), answer('{"host": "node1"}')]
+    probe.cluster.upcoming = [application("application_1_1"), answer('{"host": "node1"}')]
     assert run_probe(probe) == {"host": "node1"}
     (spec,) = probe.fake_submitter.specs
     assert "-m yarnflow.entrypoint.yarn.container_probe" in spec.master.script
@@ -400,7 +400,7 @@ def test_probe_that_waits_too_long_is_killed(probe: FakeServices) -> None:
     "end", [answer("exit code 127", FinalStatus.FAILED), answer("no JSON"), answer("[1]")], ids=str
 )
 def test_probe_without_an_answer(probe: FakeServices, end: Any) -> None:
-    probe.cluster.script = [end]
+    probe.cluster.upcoming = [end]
     with pytest.raises(EnvironmentUnusable, match="without an answer: .*yarnflow logs application_1_1"):
         run_probe(probe)
 

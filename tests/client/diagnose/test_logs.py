@@ -12,13 +12,13 @@ from tests.client.diagnose.tool_fakes import (
     JOB,
     MASTER,
     WORKER,
-    FakeCluster,
     FakeCollected,
     FakeLiveLogs,
     FakeServices,
     File,
     application,
     ended,
+    yarn_with,
 )
 from yarnflow.client.diagnose import logs as logs_module
 from yarnflow.client.diagnose.aggregated_logs import collected_lines, parse_lines
@@ -38,7 +38,7 @@ class Reader:
     """The logs of one application, with everything the test wants to see."""
 
     def __init__(self, live: FakeLiveLogs | None = None, **arguments: Any) -> None:
-        self.cluster = FakeCluster(arguments.pop("application", application()))
+        self.cluster = yarn_with(arguments.pop("application", application()))
         self.services = FakeServices(self.cluster)
         self.collected = FakeCollected(arguments.pop("collected", {}))
         self.notes: list[str] = []
@@ -117,7 +117,7 @@ def test_what_names_no_container() -> None:
 def test_jobs_and_applications_are_found() -> None:
     older = application("application_1_1", started_ms=5)
     newer = ended(application("application_1_2", started_ms=9))
-    services = cast(Any, FakeServices(FakeCluster(older, newer)))
+    services = cast(Any, FakeServices(yarn_with(older, newer)))
     assert find_logged_application(services, "application_1_1") is older
     assert find_logged_application(services, JOB) is older, "of a job's masters one that lives"
     services.cluster.known["application_1_1"] = ended(older)
@@ -132,7 +132,7 @@ def test_jobs_and_applications_are_found() -> None:
 
 def test_a_job_of_a_session(monkeypatch: pytest.MonkeyPatch) -> None:
     session = application("application_1_3", mode="yarn-session")
-    services = cast(Any, FakeServices(FakeCluster(session)))
+    services = cast(Any, FakeServices(yarn_with(session)))
     monkeypatch.setattr(logs_module, "_has_job", lambda services, session, job_id: job_id == "cd" * 16)
     assert find_logged_application(services, "cd" * 16) is session
 
@@ -195,7 +195,7 @@ def test_follow_shows_each_line_once_and_the_rest_after_the_end() -> None:
         file.content += b"o\nthree\n"
 
     reader.during_sleep = [grow]
-    reader.cluster.script = [running, running, ended(running)]
+    reader.cluster.upcoming = [running, running, ended(running)]
     reader.services.fs.make_directory("/tmp/logs/ann/bucket-logs-tfile/0007/" + APPLICATION)
     reader.services.fs.write(f"/tmp/logs/ann/bucket-logs-tfile/0007/{APPLICATION}/node1_1", b"")
     assert reader.follow() == [
@@ -210,7 +210,7 @@ def test_follow_shows_each_line_once_and_the_rest_after_the_end() -> None:
 def test_follow_without_aggregation_says_that_lines_may_be_missing() -> None:
     reader = Reader(FakeLiveLogs({MASTER: [File("m.log", b"one\n")]}), time_s=10.0)
     reader.services.properties = {}
-    reader.cluster.script = [ended(application())]
+    reader.cluster.upcoming = [ended(application())]
     assert reader.follow() == [(MASTER, "m.log", "one\n")]
     assert reader.notes[-1].startswith("the last lines may be missing: ")
     assert "log aggregation is off" in reader.notes[-1]
@@ -281,7 +281,7 @@ def test_aggregation_that_is_off_is_said() -> None:
 
 
 def test_an_application_yarn_has_forgotten() -> None:
-    services = cast(Any, FakeServices(FakeCluster()))
+    services = cast(Any, FakeServices(yarn_with()))
     found = known_application(services, APPLICATION)
     reader = Reader(application=found, collected={(MASTER, "m.log"): "x\n"})
     assert reader.read() == [(MASTER, "m.log", "x\n")]

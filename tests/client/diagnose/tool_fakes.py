@@ -21,6 +21,7 @@ from yarnflow.core.yarn import (
 from yarnflow.errors import ApplicationNotFound, YarnUnavailable
 from yarnflow.staging.layout import APPLICATION_TAG, StagingLayout, deployment_tag, job_tag
 from yarnflow.testing.file_system import MemoryFileSystem
+from yarnflow.testing.yarn_cluster import FakeYarnCluster
 
 DEPLOYMENT = "0123456789abcdef"
 JOB = "ab" * 16
@@ -61,67 +62,28 @@ def ended(application_: Application, final: FinalStatus = FinalStatus.SUCCEEDED)
     )
 
 
-class FakeCluster:
-    """Answers with what it was given; ``script`` lists what happens at each look at an application."""
+def yarn_with(*applications: Application) -> FakeYarnCluster:
+    """A YARN with a master and a worker in each application, and one queue."""
+    cluster = FakeYarnCluster(*applications)
+    cluster.containers_of = [
+        YarnContainer(WORKER, "node2:8042", "RUNNING"),
+        YarnContainer(MASTER, "node1:8042", "RUNNING"),
+    ]
+    cluster.all_queues = [Queue("default", "root.default", max_capacity_percent=100, used_percent=5)]
+    cluster.cluster_limits = ClusterLimits(8192, 8, 16384, 16000, 16, 15, 2)
+    return cluster
 
-    def __init__(self, *applications: Application) -> None:
-        self.known = {item.application_id: item for item in applications}
-        self.script: list[Application] = []
-        self.containers_of: list[YarnContainer] = [
-            YarnContainer(WORKER, "node2:8042", "RUNNING"),
-            YarnContainer(MASTER, "node1:8042", "RUNNING"),
-        ]
-        self.down = False
-        self.killed: list[str] = []
-        self.all_queues = [Queue("default", "root.default", max_capacity_percent=100, used_percent=5)]
-        self.cluster_limits = ClusterLimits(8192, 8, 16384, 16000, 16, 15, 2)
 
-    def _answer(self) -> None:
-        if self.down:
-            raise YarnUnavailable("the ResourceManager does not answer (rm:8088: connection refused)")
-
-    def application(self, application_id: str) -> Application:
-        self._answer()
-        if self.script:
-            self.known[application_id] = self.script.pop(0)
-        if application_id not in self.known:
-            raise ApplicationNotFound(f"YARN does not know {application_id}")
-        return self.known[application_id]
-
-    def applications(
-        self, *, tag: str = "", user: str = "", states: Sequence[ApplicationState] = ()
-    ) -> Sequence[Application]:
-        self._answer()
-        return [
-            item
-            for item in self.known.values()
-            if (not tag or tag in item.tags)
-            and (not user or user == item.user)
-            and (not states or item.state in states)
-        ]
-
-    def queues(self) -> Sequence[Queue]:
-        self._answer()
-        return self.all_queues
-
-    def limits(self) -> ClusterLimits:
-        self._answer()
-        return self.cluster_limits
-
-    def containers(self, application_id: str) -> Sequence[YarnContainer]:
-        self._answer()
-        return self.containers_of
-
-    def kill(self, application_id: str) -> None:
-        self.killed.append(application_id)
-        self.known[application_id] = ended(self.known[application_id], FinalStatus.KILLED)
+def no_answer() -> YarnUnavailable:
+    """What asking a ResourceManager that is down leads to."""
+    return YarnUnavailable("the ResourceManager does not answer (rm:8088: connection refused)")
 
 
 @dataclass
 class FakeServices:
     """Looks like :class:`yarnflow.client.yarn.services.YarnServices`."""
 
-    cluster: FakeCluster
+    cluster: FakeYarnCluster
     fs: MemoryFileSystem = field(default_factory=MemoryFileSystem)
     configuration: Configuration = field(default_factory=Configuration.empty)
     properties: Mapping[str, str] = field(default_factory=lambda: {"yarn.log-aggregation-enable": "true"})

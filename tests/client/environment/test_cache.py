@@ -4,43 +4,33 @@ from dataclasses import replace
 
 import pytest
 
-from tests.client.diagnose.tool_fakes import DEPLOYMENT, FakeCluster, application, ended
+from tests.client.diagnose.tool_fakes import DEPLOYMENT, application, ended, no_answer, yarn_with
 from yarnflow.client.environment.cache import CLOCK_MARGIN_MS, cache_entries, clean_cache
 from yarnflow.core.yarn import Application
 from yarnflow.errors import YarnUnavailable
 from yarnflow.staging.layout import DEPLOYMENT_FILE, StagingLayout
 from yarnflow.testing.file_system import MemoryFileSystem
+from yarnflow.testing.runtime import ManualClock
 
 LAYOUT = StagingLayout("/user/ann/.yarnflow")
 DAY_MS = 24 * 60 * 60 * 1000
 OLD, NEW = "a" * 64, "b" * 64
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.time_ms = 0
-
-    def now_ms(self) -> int:
-        return self.time_ms
-
-    def monotonic_ms(self) -> int:
-        return self.time_ms
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock(0)
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def fs(clock: Clock) -> MemoryFileSystem:
+def fs(clock: ManualClock) -> MemoryFileSystem:
     """A cache with a file of day 1 and one of day 50; it is day 60."""
     files = MemoryFileSystem(clock)
     for day, digest, name in ((1, OLD, "old.tar.gz"), (50, NEW, "new.tar.gz")):
-        clock.time_ms = day * DAY_MS
+        clock.set_to(day * DAY_MS)
         files.make_directory(f"{LAYOUT.cache}/{digest}")
         files.write(f"{LAYOUT.cache}/{digest}/{name}", b"x" * day)
-    clock.time_ms = 60 * DAY_MS
+    clock.set_to(60 * DAY_MS)
     return files
 
 
@@ -52,7 +42,7 @@ def clean(
     decisions = clean_cache(
         fs,
         LAYOUT,
-        FakeCluster(*applications),  # type: ignore[arg-type]
+        yarn_with(*applications),
         "ann",
         older_than_ms=days * DAY_MS,
         now_ms=60 * DAY_MS,
@@ -100,26 +90,26 @@ def test_what_a_job_brought_to_a_living_session_stays(fs: MemoryFileSystem) -> N
     assert clean(fs, ended(session)) == ["new.tar.gz", "old.tar.gz"]
 
 
-def test_a_submit_that_is_under_way_keeps_everything(fs: MemoryFileSystem, clock: Clock) -> None:
+def test_a_submit_that_is_under_way_keeps_everything(fs: MemoryFileSystem, clock: ManualClock) -> None:
     deploy(fs)
     assert clean(fs) == []
     # but not one that died long ago
     fs.delete(LAYOUT.application(DEPLOYMENT))
-    clock.time_ms = 59 * DAY_MS
+    clock.set_to(59 * DAY_MS)
     deploy(fs)
     assert clean(fs) == ["new.tar.gz", "old.tar.gz"]
 
 
 def test_nothing_is_deleted_blindly(fs: MemoryFileSystem) -> None:
-    cluster = FakeCluster()
-    cluster.down = True
+    cluster = yarn_with()
+    cluster.error = no_answer()
     with pytest.raises(YarnUnavailable):
-        clean_cache(fs, LAYOUT, cluster, "ann", older_than_ms=0, now_ms=60 * DAY_MS)  # type: ignore[arg-type]
+        clean_cache(fs, LAYOUT, cluster, "ann", older_than_ms=0, now_ms=60 * DAY_MS)
     assert len(cache_entries(fs, LAYOUT)) == 2
 
 
-def test_a_content_with_two_names_stays_with_the_younger(fs: MemoryFileSystem, clock: Clock) -> None:
-    clock.time_ms = 55 * DAY_MS
+def test_a_content_with_two_names_stays_with_the_younger(fs: MemoryFileSystem, clock: ManualClock) -> None:
+    clock.set_to(55 * DAY_MS)
     fs.write(f"{LAYOUT.cache}/{OLD}/same.tar.gz", b"x")
     assert clean(fs, days=30) == ["old.tar.gz"]
     assert {entry.name for entry in cache_entries(fs, LAYOUT)} == {"same.tar.gz", "new.tar.gz"}

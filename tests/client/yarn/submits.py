@@ -16,6 +16,7 @@ from yarnflow.config.configuration import Configuration
 from yarnflow.core.messages import JobSubmission, JobSubmitted, ProgramKind
 from yarnflow.core.yarn import DeploymentMode
 from yarnflow.process.clock import SystemClock
+from yarnflow.staging.cache import ContentCache
 from yarnflow.staging.job_keys import JobKeys
 from yarnflow.staging.layout import StagingLayout
 from yarnflow.testing.dispatcher import FakeDispatcher
@@ -33,7 +34,7 @@ def submit_world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     monkeypatch.setattr(ApplicationCluster, "_new_factory", lambda self: FakeFactory(made.dispatchers))
     monkeypatch.setattr(yarn, "yarn_services", made.yarn_services)
     monkeypatch.setattr(
-        yarn, "ContentCache", lambda fs, layout: shipping.ContentCache(fs, layout, tmp_path / "hashes.json")
+        yarn, "ContentCache", lambda fs, layout: ContentCache(fs, layout, tmp_path / "hashes.json")
     )
     monkeypatch.setattr(yarn_submit, "_LOG_PAUSE_S", 0.0)
     return made

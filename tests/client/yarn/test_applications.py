@@ -38,7 +38,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
 
 
 def cluster(world: World, mode: DeploymentMode = M.PER_JOB) -> ApplicationCluster:
-    world.yarn.add("application_1_1", ONE, mode=mode)
+    world.add("application_1_1", ONE, mode=mode)
     world.serve("application_1_1", ONE)
     return connect_application(world.services(), world.yarn.application("application_1_1"))
 
@@ -47,9 +47,9 @@ def cluster(world: World, mode: DeploymentMode = M.PER_JOB) -> ApplicationCluste
 
 
 def test_tags(world: World) -> None:
-    found = world.yarn.add("application_1_1", ONE, mode=M.APPLICATION)
+    found = world.add("application_1_1", ONE, mode=M.APPLICATION)
     assert deployment_id_of(found) == ONE and mode_of(found) is M.APPLICATION
-    other = world.yarn.add("application_1_2", TWO, tags=("spark",), name="pi")
+    other = world.add("application_1_2", TWO, tags=("spark",), name="pi")
     assert mode_of(other) is None
     with pytest.raises(ApplicationNotFound, match="pi.*not one of yarnflow"):
         deployment_id_of(other)
@@ -59,21 +59,21 @@ def test_the_only_session_is_meant(world: World) -> None:
     services = world.services()
     with pytest.raises(ApplicationNotFound, match="yarnflow session start"):
         find_application(services, M.SESSION)
-    world.yarn.add("application_1_1", ONE, mode=M.SESSION)
-    world.yarn.add("application_1_2", TWO, mode=M.PER_JOB)
-    world.yarn.add("application_1_3", "3" * 16, S.FINISHED, mode=M.SESSION)
-    world.yarn.add("application_1_4", "4" * 16, mode=M.SESSION, user="bob")
+    world.add("application_1_1", ONE, mode=M.SESSION)
+    world.add("application_1_2", TWO, mode=M.PER_JOB)
+    world.add("application_1_3", "3" * 16, S.FINISHED, mode=M.SESSION)
+    world.add("application_1_4", "4" * 16, mode=M.SESSION, user="bob")
     assert find_application(services, M.SESSION).application_id == "application_1_1"
-    world.yarn.add("application_1_5", "5" * 16, S.ACCEPTED, mode=M.SESSION, name="second")
+    world.add("application_1_5", "5" * 16, S.ACCEPTED, mode=M.SESSION, name="second")
     with pytest.raises(ApplicationNotFound, match="application_1_1.*application_1_5 .second."):
         find_application(services, M.SESSION)
 
 
 def test_an_id_names_any_of_them(world: World) -> None:
     services = world.services()
-    world.yarn.add("application_1_1", ONE, mode=M.PER_JOB)
+    world.add("application_1_1", ONE, mode=M.PER_JOB)
     assert find_application(services, M.SESSION, "application_1_1").application_id == "application_1_1"
-    world.yarn.add(
+    world.add(
         "application_1_2", TWO, S.FINISHED, final_status=F.FAILED, diagnostics="ValueError: x"
     )
     with pytest.raises(ApplicationNotFound, match="has ended .FAILED.: ValueError: x"):
@@ -83,14 +83,14 @@ def test_an_id_names_any_of_them(world: World) -> None:
 
 
 def test_a_job_is_found_by_its_tag(world: World) -> None:
-    world.yarn.add("application_1_1", ONE, mode=M.PER_JOB)
-    world.yarn.add("application_1_2", TWO, mode=M.PER_JOB, tags=(f"yarnflow-job-{JOB}", "yarnflow"))
+    world.add("application_1_1", ONE, mode=M.PER_JOB)
+    world.add("application_1_2", TWO, mode=M.PER_JOB, tags=(f"yarnflow-job-{JOB}", "yarnflow"))
     found = find_application(world.services(), M.PER_JOB, job_id=JOB)
     assert found.application_id == "application_1_2"
 
 
 def test_applications_of_others_are_left_alone(world: World) -> None:
-    other = world.yarn.add("application_1_1", ONE, user="bob")
+    other = world.add("application_1_1", ONE, user="bob")
     with pytest.raises(YarnError, match="belongs to user bob"):
         connect_application(world.services(), other)
 
@@ -108,7 +108,7 @@ def test_gateway_follows_a_job_manager_that_moves(world: World) -> None:
 
 
 def test_no_address_is_a_job_manager_that_does_not_answer(world: World) -> None:
-    world.yarn.add("application_1_1", ONE)
+    world.add("application_1_1", ONE)
     reached = connect_application(world.services(), world.yarn.application("application_1_1"))
     with pytest.raises(RpcUnavailable, match="application_1_1"):
         reached.gateway()
@@ -198,7 +198,7 @@ def test_close_is_idempotent(world: World, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def standby(world: World, application_id: str, state: ApplicationState = S.RUNNING, **more: Any) -> None:
-    world.yarn.add(application_id, ONE, state, mode=M.PER_JOB, **more)
+    world.add(application_id, ONE, state, mode=M.PER_JOB, **more)
 
 
 def test_a_cluster_is_found_by_a_master_that_has_ended(world: World) -> None:
@@ -239,7 +239,7 @@ def test_masters_that_are_started_meanwhile_are_killed_as_well(world: World) -> 
             standby(world, late.pop())
 
     standby(world, "application_1_2")
-    world.yarn.add("application_1_9", TWO)
+    world.add("application_1_9", TWO)
     kill_masters(world.services(), found.directory.deployment_id, pause)
     assert world.yarn.killed == ["application_1_1", "application_1_2", "application_1_3"]
     assert world.fs.status(found.directory.path) is None, "no master may ever have begun"

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from tests.client.environment.environments import packages_of
-from tests.client.yarn.yarn_fakes import FakeYarn
 from yarnflow.client.environment import check as environment_check
 from yarnflow.client.yarn import deploy
 from yarnflow.client.yarn.deploy import (
@@ -36,6 +35,7 @@ from yarnflow.errors import (
 )
 from yarnflow.staging.deployment import Deployment
 from yarnflow.staging.layout import StagingLayout
+from yarnflow.testing.yarn_cluster import FakeYarnCluster
 
 M = DeploymentMode
 
@@ -86,19 +86,19 @@ def test_task_managers_hold_all_slots(required: int, slots: int, expected: int) 
 
 
 def test_admission() -> None:
-    yarn = FakeYarn()
+    yarn = FakeYarnCluster()
     sizes = container_sizes(conf(), M.PER_JOB)
     check_admission(yarn, conf(), sizes)
     with pytest.raises(QueueUnavailable, match="root.default"):
         check_admission(yarn, conf(yarn_application_queue="none"), sizes)
-    yarn.max = ClusterLimits(2000, 8, 4000, 4000, 8, 8, 2)
+    yarn.cluster_limits = ClusterLimits(2000, 8, 4000, 4000, 8, 8, 2)
     with pytest.raises(RequestTooLarge, match="2240.*2000"):
         check_admission(yarn, conf(), sizes)
-    yarn.max = ClusterLimits(4000, 8, 4000, 4000, 8, 8, 2)
+    yarn.cluster_limits = ClusterLimits(4000, 8, 4000, 4000, 8, 8, 2)
     large = of({"taskmanager.memory.process.size": "5000m"})
     with pytest.raises(RequestTooLarge, match="TaskManager.*4000"):
         check_admission(yarn, large, container_sizes(large, M.PER_JOB))
-    yarn.queue_list = [Queue("default", "root.default", state="STOPPED")]
+    yarn.all_queues = [Queue("default", "root.default", state="STOPPED")]
     with pytest.raises(QueueUnavailable, match="stopped"):
         check_admission(yarn, conf(), sizes)
 
@@ -214,12 +214,12 @@ def test_masters_of_a_highly_available_cluster(mode: str, masters: int, drivers:
 
 
 def test_a_queue_needs_room_for_all_masters() -> None:
-    yarn = FakeYarn()
-    yarn.queue_list = [Queue("default", "root.default", max_capacity_percent=50)]
+    yarn = FakeYarnCluster()
+    yarn.all_queues = [Queue("default", "root.default", max_capacity_percent=50)]
     options = of({"high-availability.type": "zookeeper"})
     alone, together = container_sizes(conf(), M.PER_JOB), container_sizes(options, M.PER_JOB)
     needed_mib = alone.master_mib + alone.task_manager_mib
-    yarn.max = replace(yarn.max, total_memory_mib=2 * needed_mib)
+    yarn.cluster_limits = replace(yarn.cluster_limits, total_memory_mib=2 * needed_mib)
     check_admission(yarn, conf(), alone)
     with pytest.raises(RequestTooLarge, match="2 masters.*high-availability.jobmanagers"):
         check_admission(yarn, options, together)

@@ -34,7 +34,7 @@ class Following:
     """A follower whose sleeps are the steps of a story."""
 
     def __init__(self, world: World, mode: DeploymentMode, *steps: Callable[[], object]) -> None:
-        world.yarn.add("application_1_1", ONE, mode=mode)
+        world.add("application_1_1", ONE, mode=mode)
         self.world = world
         self.dispatcher = world.serve("application_1_1", ONE)
         self.steps = list(steps)

@@ -65,7 +65,7 @@ def test_a_holder_that_ends_while_it_is_attached_to_is_waited_for(world: World) 
     client = Client(world)
     world.end("application_1_0001", deployment_id, F.KILLED, done)
     world.yarn.change("application_1_0001", state=S.RUNNING)
-    looks = world.yarn.asked
+    looks = world.yarn.looks
 
     def end(count: int) -> None:
         if count > looks + 5:
@@ -117,7 +117,7 @@ def test_a_key_lost_on_the_way_takes_its_application_back(world: World) -> None:
 
     def lose(application_id: str, deployment_id: str) -> None:
         world.submitter.master = world.serve
-        world.yarn.add("application_1_9999", "9" * 16, mode=M.PER_JOB)
+        world.add("application_1_9999", "9" * 16, mode=M.PER_JOB)
         world.serve("application_1_9999", "9" * 16).submissions.append(submission("k", 9))
         taken = keys(world).take("k", "9" * 16, job_id(9), lambda holder: False)
         keys(world).set_application("k", taken.generation, "application_1_9999")
@@ -129,7 +129,7 @@ def test_a_key_lost_on_the_way_takes_its_application_back(world: World) -> None:
 
 def jobless(world: World) -> FakeDispatcher:
     """An application that has key k and lives on, with a program that has no job now."""
-    world.yarn.add("application_1_7777", "7" * 16, mode=M.APPLICATION)
+    world.add("application_1_7777", "7" * 16, mode=M.APPLICATION)
     taken = keys(world).take("k", "7" * 16, "", lambda holder: False)
     assert isinstance(taken, KeyTaken)
     keys(world).set_application("k", taken.generation, "application_1_7777")

@@ -4,6 +4,7 @@ import io
 import json
 import tarfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -14,13 +15,14 @@ from tests.client.diagnose.tool_fakes import (
     DEPLOYMENT,
     JOB,
     MASTER,
-    FakeCluster,
     FakeCollected,
     FakeLiveLogs,
     FakeServices,
     File,
     application,
     ended,
+    no_answer,
+    yarn_with,
 )
 from yarnflow.client.diagnose import support_bundle
 from yarnflow.client.diagnose.logs import ApplicationLogs
@@ -109,7 +111,7 @@ class Cluster:
 
 @pytest.fixture
 def services() -> FakeServices:
-    found = FakeServices(FakeCluster(application()))
+    found = FakeServices(yarn_with(application()))
     directory = ApplicationDirectory(found.fs, found.layout, DEPLOYMENT)
     found.fs.make_directory(found.layout.applications)
     directory.create()
@@ -277,9 +279,7 @@ def bundle(
     lines = f"connecting\nsecret is {SECRET}\npassword=topsecret x\n".encode()
     live = FakeLiveLogs({MASTER: [File("m.log", lines), File("launch_container.sh", b"export A=b\n")]})
 
-    def logs(*arguments: Any, **more: Any) -> ApplicationLogs:
-        return ApplicationLogs(*arguments, **more, live=live, collected=collected, now=lambda: 1e6)
-
+    logs = partial(ApplicationLogs, live=live, collected=collected, now=lambda: 1e6)
     monkeypatch.setattr(support_bundle, "ApplicationLogs", logs)
     monkeypatch.setattr(support_bundle, "checks_for", lambda *arguments, **more: ([], lambda: None))
 
@@ -352,7 +352,7 @@ def test_bundle_of_logs_that_break_off(
 def test_bundle_without_what_cannot_be_had(
     services: FakeServices, cluster: Cluster, bundle: Callable[[], dict[str, str]]
 ) -> None:
-    services.cluster.down = True
+    services.cluster.error = no_answer()
     cluster.unreachable = True
     files = bundle()
     assert set(json.loads(files["missing"])) == {"containers.json", "queue.json", "jobs.json", "logs"}

@@ -26,7 +26,7 @@ class Waiting:
 
     def __init__(self, world: World, state: ApplicationState = S.ACCEPTED, **options: str) -> None:
         self.world = world
-        world.yarn.add("application_1_1", ONE, state, mode=DeploymentMode.PER_JOB, name="flights")
+        world.add("application_1_1", ONE, state, mode=DeploymentMode.PER_JOB, name="flights")
         world.folder(ONE).create()
         world.folder(ONE).write_secret("ab" * 32)
         services = world.services(**options)
@@ -62,18 +62,18 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
 def test_ready_at_once_asks_yarn_nothing(world: World) -> None:
     waiting = Waiting(world)
     world.serve("application_1_1", ONE)
-    asked = world.yarn.asked
+    asked = world.yarn.looks
     waiting.watch.await_ready()
-    assert world.yarn.asked == asked and waiting.notes == []
+    assert world.yarn.looks == asked and waiting.notes == []
 
 
 def test_the_address_is_seen_within_a_tenth_of_a_second_and_yarn_asked_less_often(world: World) -> None:
     waiting = Waiting(world)
     waiting.at(1.0, waiting.change(state=S.RUNNING))
     waiting.at(2.0, lambda: world.serve("application_1_1", ONE))
-    asked = world.yarn.asked
+    asked = world.yarn.looks
     waiting.watch.await_ready()
-    assert waiting.now_s < 2.15 and world.yarn.asked - asked <= 5
+    assert waiting.now_s < 2.15 and world.yarn.looks - asked <= 5
 
 
 def test_a_full_queue_is_said_and_waited_for_without_end(world: World) -> None:

@@ -416,7 +416,7 @@ def test_second_submit_of_a_running_program_attaches_to_its_job(world: World, tm
 
 
 def session(world: World) -> FakeDispatcher:
-    world.yarn.add("application_1_5000", "5" * 16, mode=M.SESSION)
+    world.add("application_1_5000", "5" * 16, mode=M.SESSION)
     return world.serve("application_1_5000", "5" * 16)
 
 
@@ -503,7 +503,7 @@ def test_dry_run_changes_nothing(world: World) -> None:
 
 
 def test_dry_run_refuses_what_a_submit_would_refuse(world: World) -> None:
-    world.yarn.queue_list = [Queue("other", "root.other")]
+    world.yarn.all_queues = [Queue("other", "root.other")]
     with pytest.raises(QueueUnavailable):
         describe_submit(options(), M.PER_JOB, Request("flights", 1), unheard)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
@@ -20,89 +20,18 @@ from yarnflow.core.yarn import (
     Application,
     ApplicationSpec,
     ApplicationState,
-    ClusterLimits,
     DeploymentMode,
     FinalStatus,
-    Queue,
 )
-from yarnflow.errors import ApplicationNotFound, RpcUnavailable, YarnflowError
+from yarnflow.errors import RpcUnavailable, YarnflowError
 from yarnflow.staging.deployment import ApplicationDirectory, ApplicationResult, Connection
 from yarnflow.staging.layout import APPLICATION_TAG, deployment_tag, prepare
 from yarnflow.testing.dispatcher import FakeDispatcher
 from yarnflow.testing.file_system import MemoryFileSystem
+from yarnflow.testing.yarn_cluster import FakeYarnCluster
 
 S = ApplicationState
 LIVE = (JobStatus.CREATED, JobStatus.RUNNING)
-
-
-class FakeYarn:
-    """The ResourceManager."""
-
-    def __init__(self) -> None:
-        self.known: dict[str, Application] = {}
-        self.killed: list[str] = []
-        self.priorities: dict[str, int] = {}
-        self.error: YarnflowError | None = None
-        self.queue_list = [Queue("root", "root", leaf=False), Queue("default", "root.default")]
-        self.max = ClusterLimits(8192, 8, 16384, 16384, 16, 16, 2)
-        self.asked = 0
-        #: called with each look at an application
-        self.on_look: Callable[[int], None] = lambda count: None
-
-    def add(
-        self,
-        application_id: str,
-        deployment_id: str,
-        state: ApplicationState = S.RUNNING,
-        mode: DeploymentMode = DeploymentMode.SESSION,
-        **more: Any,
-    ) -> Application:
-        tags = (APPLICATION_TAG, f"{APPLICATION_TAG}-{mode.value}", deployment_tag(deployment_id))
-        more = {"tags": tags, "started_ms": len(self.known), **more}
-        final = more.pop("final_status", FinalStatus.UNDEFINED)
-        name, user = more.pop("name", "flights"), more.pop("user", "ann")
-        self.known[application_id] = Application(
-            application_id, name, user, "default", state, final, **more
-        )
-        return self.known[application_id]
-
-    def change(self, application_id: str, **values: Any) -> None:
-        self.known[application_id] = replace(self.known[application_id], **values)
-
-    def application(self, application_id: str) -> Application:
-        self.asked += 1
-        self.on_look(self.asked)
-        if self.error is not None:
-            raise self.error
-        if application_id not in self.known:
-            raise ApplicationNotFound(f"no application {application_id}")
-        return self.known[application_id]
-
-    def applications(
-        self, *, tag: str = "", user: str = "", states: Sequence[ApplicationState] = ()
-    ) -> Sequence[Application]:
-        if self.error is not None:
-            raise self.error
-        return [
-            found
-            for found in self.known.values()
-            if tag in ("", *found.tags) and user in ("", found.user) and (not states or found.state in states)
-        ]
-
-    def queues(self) -> Sequence[Queue]:
-        if self.error is not None:
-            raise self.error
-        return self.queue_list
-
-    def limits(self) -> ClusterLimits:
-        return self.max
-
-    def set_priority(self, application_id: str, priority: int) -> None:
-        self.priorities[application_id] = priority
-
-    def kill(self, application_id: str) -> None:
-        self.killed.append(application_id)
-        self.change(application_id, state=S.KILLED, final_status=FinalStatus.KILLED)
 
 
 class FakeSubmitter:
@@ -114,7 +43,7 @@ class FakeSubmitter:
         self.calls: list[str] = []
         self.error: YarnflowError | None = None
         #: what the master does: (application id, deployment id)
-        self.master: Callable[[str, str], None] = world.serve
+        self.master: Callable[[str, str], object] = world.serve
         #: in the thread that submits, before YARN has it
         self.on_submit: Callable[[], None] = lambda: None
         self.under_way = threading.Event()
@@ -135,7 +64,7 @@ class FakeSubmitter:
         self.specs.append(spec)
         application_id = f"application_1_{len(self.specs):04d}"
         (deployment_id,) = [tag[9:] for tag in spec.tags if re.fullmatch("yarnflow-[0-9a-f]{16}", tag)]
-        self._world.yarn.add(application_id, deployment_id, tags=spec.tags, name=spec.name)
+        self._world.add(application_id, deployment_id, tags=spec.tags, name=spec.name)
         self.master(application_id, deployment_id)
         return application_id
 
@@ -189,13 +118,28 @@ class World:
     """Everything together."""
 
     directory: Path
-    yarn: FakeYarn = field(default_factory=FakeYarn)
+    yarn: FakeYarnCluster = field(default_factory=FakeYarnCluster)
     fs: MemoryFileSystem = field(default_factory=MemoryFileSystem)
     dispatchers: dict[str, FakeDispatcher] = field(default_factory=dict)
     submitter: FakeSubmitter = field(init=False)
 
     def __post_init__(self) -> None:
         self.submitter = FakeSubmitter(self)
+
+    def add(
+        self,
+        application_id: str,
+        deployment_id: str,
+        state: ApplicationState = S.RUNNING,
+        mode: DeploymentMode = DeploymentMode.SESSION,
+        **more: Any,
+    ) -> Application:
+        """An application that somebody has submitted to YARN."""
+        tags = (APPLICATION_TAG, f"{APPLICATION_TAG}-{mode.value}", deployment_tag(deployment_id))
+        more = {"tags": tags, "started_ms": len(self.yarn.known), **more}
+        final = more.pop("final_status", FinalStatus.UNDEFINED)
+        name, user = more.pop("name", "flights"), more.pop("user", "ann")
+        return self.yarn.add(Application(application_id, name, user, "default", state, final, **more))
 
     def yarn_services(
         self, configuration: Configuration, environ: Mapping[str, str], *, submits: bool = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -341,7 +342,7 @@ def test_a_deposed_master_ends_at_once(
 ) -> None:
     statuses: list[int] = []
     monkeypatch.setattr(master_module, "exit_process", statuses.append)
-    monkeypatch.setattr(master_module.logging, "shutdown", lambda: None)
+    monkeypatch.setattr(logging, "shutdown", lambda: None)
     master = start(None, FakeHa(FakeHaCluster()))
     gateway = master.gateway(master.start()["address"])
     master.grant(1)
@@ -361,7 +362,7 @@ def test_a_master_that_was_halted_asks_whether_it_leads(
     """kazoo tells of an expired session only when it hears of it; until then nothing may be decided."""
     statuses: list[int] = []
     monkeypatch.setattr(master_module, "exit_process", statuses.append)
-    monkeypatch.setattr(master_module.logging, "shutdown", lambda: None)
+    monkeypatch.setattr(logging, "shutdown", lambda: None)
     cluster = FakeHaCluster()
     master = start(None, FakeHa(cluster))
     gateway = master.gateway(master.start()["address"])

@@ -19,6 +19,7 @@ from yarnflow.errors import AuthenticationFailed, LeadershipLost, ResourceError,
 from yarnflow.process.dirs import write_json
 from yarnflow.process.no_workers import NoResourceProvider
 from yarnflow.rpc.gateways import ThriftGatewayFactory
+from yarnflow.testing.gateways import FakeDriverLauncher
 from yarnflow.testing.ha import FakeLeaderRetrieval, leader_info
 
 SECRET = b"0123456789abcdef0123456789abcdef"
@@ -110,14 +111,6 @@ class FakeServer:
         FakeServer.hosts.append(str(options["host"]))
 
 
-class NoDrivers:
-    def launch(self, *_: object) -> None: ...
-
-    def kill(self, *_: object) -> None: ...
-
-    def on_exit(self, *_: object) -> None: ...
-
-
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
@@ -133,7 +126,7 @@ def test_servers_listen_where_they_are_reached(
     monkeypatch.setattr(master, "RpcServer", FakeServer)
     monkeypatch.setattr(taskmanager, "RpcServer", FakeServer)
     configuration = Configuration.from_dict(options, "test")
-    master.JobManager(configuration, tmp_path, SECRET, NoDrivers(), NoResourceProvider(), FakeHa())
+    master.JobManager(configuration, tmp_path, SECRET, FakeDriverLauncher(), NoResourceProvider(), FakeHa())
     TaskManager(configuration, tmp_path, "tm-1", "", SECRET)
     assert FakeServer.hosts == expected
 

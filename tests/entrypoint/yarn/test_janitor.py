@@ -17,44 +17,48 @@ from yarnflow.core.yarn import Application, ApplicationState, DeploymentMode, Fi
 from yarnflow.entrypoint.yarn import janitor
 from yarnflow.entrypoint.yarn.janitor import Leftovers, clean_up
 from yarnflow.errors import (
-    ApplicationNotFound,
     FileMissing,
     StorageUnavailable,
+    YarnflowError,
     YarnUnavailable,
     ZooKeeperUnavailable,
 )
 from yarnflow.staging.deployment import ApplicationDirectory, Deployment
 from yarnflow.staging.layout import prepare
 from yarnflow.testing.file_system import MemoryFileSystem
+from yarnflow.testing.yarn_cluster import FakeYarnCluster
 
 APPLICATION = "application_1_0001"
 DIRECTORY = "/user/ann/.yarnflow/applications/0123456789abcdef"
+TAG = "yarnflow-0123456789abcdef"
 SKEIN_DIRECTORY = f"/user/ann/.skein/{APPLICATION}"
 WAIT_S = 20.0
 
 
-class FakeYarn:
-    """Answers one after the other; the last one for ever."""
+def _application(
+    application_id: str,
+    state: ApplicationState = ApplicationState.RUNNING,
+    *,
+    tag: str = TAG,
+    user: str = "ann",
+) -> Application:
+    return Application(application_id, "n", user, "default", state, FinalStatus.UNDEFINED, (tag,))
 
-    def __init__(self, *answers: ApplicationState | Exception) -> None:
-        self.answers = list(answers)
 
-        #: other masters of the cluster that have not ended
-        self.others = 0
+def yarn_that_says(*answers: ApplicationState | YarnflowError) -> FakeYarnCluster:
+    """At the looks at the application, one after the other; the last one for ever.
 
-    def applications(self, **asked: Any) -> list[Application]:
-        assert asked["tag"] == "yarnflow-0123456789abcdef" and asked["user"] == "ann"
-        other = Application(
-            "application_1_0002", "n", "ann", "default", ApplicationState.RUNNING, FinalStatus.UNDEFINED
+    Applications of other clusters and users run beside it.
+    """
+    yarn = FakeYarnCluster(
+        _application("application_1_0003", tag="yarnflow-fedcba9876543210"),
+        _application("application_1_0004", user="bob"),
+    )
+    for answer in answers:
+        yarn.upcoming.append(
+            answer if isinstance(answer, YarnflowError) else _application(APPLICATION, answer)
         )
-        return [other] * self.others
-
-    def application(self, application_id: str) -> Application:
-        assert application_id == APPLICATION
-        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
-        if isinstance(answer, Exception):
-            raise answer
-        return Application(application_id, "n", "ann", "default", answer, FinalStatus.UNDEFINED)
+    return yarn
 
 
 class FakeFiles:
@@ -96,7 +100,7 @@ def leftovers(yarn: Any, files: Any) -> Leftovers:
 
 def test_waits_for_the_end_of_the_application() -> None:
     files, clock = FakeFiles(), Time()
-    yarn = FakeYarn(ApplicationState.RUNNING, YarnUnavailable("down"), ApplicationState.KILLED)
+    yarn = yarn_that_says(ApplicationState.RUNNING, YarnUnavailable("down"), ApplicationState.KILLED)
     assert clean_up(leftovers(yarn, files), clock.sleep, clock.monotonic)
     assert files.deleted == [DIRECTORY, SKEIN_DIRECTORY]
     assert clock.now == 2
@@ -104,8 +108,8 @@ def test_waits_for_the_end_of_the_application() -> None:
 
 def test_what_masters_have_in_common_stays_while_one_lives() -> None:
     files, clock = FakeFiles(), Time()
-    yarn = FakeYarn(ApplicationState.KILLED)
-    yarn.others = 1
+    yarn = yarn_that_says(ApplicationState.KILLED)
+    yarn.add(_application("application_1_0002"))
     assert clean_up(leftovers(yarn, files), clock.sleep, clock.monotonic)
     assert files.deleted == [SKEIN_DIRECTORY]
 
@@ -117,7 +121,7 @@ def test_the_last_master_takes_zookeeper_along() -> None:
         "high-availability.cluster-id": "c",
         "high-availability.storageDir": "hdfs://n:1/ha",
     }
-    found = leftovers(FakeYarn(ApplicationState.KILLED), fs)
+    found = leftovers(yarn_that_says(ApplicationState.KILLED), fs)
     deployment = replace(found.deployment, configuration=options)
     fs.make_directory("/ha/c/jobgraphs")
     prepare(fs, deployment.layout, "ann")
@@ -139,20 +143,21 @@ def test_the_last_master_takes_zookeeper_along() -> None:
 
 def test_an_application_nobody_knows_has_ended() -> None:
     files, clock = FakeFiles(), Time()
-    assert clean_up(leftovers(FakeYarn(ApplicationNotFound("x")), files), clock.sleep, clock.monotonic)
+    assert clean_up(leftovers(yarn_that_says(), files), clock.sleep, clock.monotonic)
     assert files.deleted == [DIRECTORY, SKEIN_DIRECTORY]
 
 
 def test_a_next_attempt_keeps_its_files() -> None:
     files, clock = FakeFiles(), Time()
-    assert not clean_up(leftovers(FakeYarn(ApplicationState.RUNNING), files), clock.sleep, clock.monotonic)
+    found = leftovers(yarn_that_says(ApplicationState.RUNNING), files)
+    assert not clean_up(found, clock.sleep, clock.monotonic)
     assert files.deleted == []
     assert clock.now == 60
 
 
 def test_a_file_system_that_is_away_is_tried_again() -> None:
     files, clock = FakeFiles(StorageUnavailable("safe mode")), Time()
-    assert clean_up(leftovers(FakeYarn(ApplicationState.FINISHED), files), clock.sleep, clock.monotonic)
+    assert clean_up(leftovers(yarn_that_says(ApplicationState.FINISHED), files), clock.sleep, clock.monotonic)
     assert files.deleted == [DIRECTORY, SKEIN_DIRECTORY]
 
 
@@ -192,7 +197,7 @@ def test_the_process_acts_on_the_end_of_its_owner_only(tmp_path: Path, dismissed
     def find() -> Leftovers:
         (tmp_path / "new").write_text(str(os.getpid()))
         (tmp_path / "new").rename(pid_file)
-        return leftovers(FakeYarn(ApplicationState.KILLED), MarkingFiles(mark))
+        return leftovers(yarn_that_says(ApplicationState.KILLED), MarkingFiles(mark))
 
     owner = os.fork()
     if owner == 0:

@@ -27,6 +27,7 @@ from yarnflow.runtime.driver.leader import LeaderLink
 from yarnflow.runtime.driver.services import Attachment, DriverSettings, Milestones, RunningProgram
 from yarnflow.runtime.registration import RegistrationBackoff
 from yarnflow.testing.ha import FakeDriverLease, FakeLeaderRetrieval
+from yarnflow.testing.runtime import ManualClock
 
 #: far above what any of these steps takes; only a broken driver waits that long
 LIMIT_S = 20.0
@@ -36,15 +37,12 @@ ASSIGNMENT = DriverAssignment(JOB, DriverId("d1"), "host:1", Fence("l", 1), "/ch
 SUBMISSION = JobSubmission(JOB, "job", ProgramKind.GRAPH, "{}", {})
 
 
-class FakeClock:
-    """Rises by one with each look."""
-
-    def __init__(self) -> None:
-        self._now = 1000
+class RisingClock(ManualClock):
+    """Rises by one with each look, so that a wait for a time comes to its end."""
 
     def now_ms(self) -> int:
-        self._now += 1
-        return self._now
+        self.advance(1)
+        return super().now_ms()
 
     def monotonic_ms(self) -> int:
         return self.now_ms()
@@ -237,7 +235,7 @@ class Harness:
         self.halted = threading.Event()
         self.halt_error: YarnflowError | None = None
         self.status: int | None = None
-        self.milestones = Milestones(FakeClock(), {"DRIVER_STARTED": 7})
+        self.milestones = Milestones(RisingClock(), {"DRIVER_STARTED": 7})
         self.settings = DriverSettings(
             report_interval_ms=20,
             report_min_pause_ms=1,
@@ -261,7 +259,7 @@ class Harness:
                 self.assignment,
                 self.backend,
                 self.link,
-                FakeClock(),
+                RisingClock(),
                 self.milestones,
                 pid=42,
                 halt=self._halt,

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -8,6 +7,7 @@ import pytest
 
 from yarnflow.core.yarn import ApplicationSpec, ClusterLimits, ContainerSpec, Queue
 from yarnflow.errors import QueueUnavailable, RequestTooLarge
+from yarnflow.testing.yarn_cluster import FakeYarnCluster
 from yarnflow.yarn.web.admission import check_application, check_room, find_queue, outlook
 
 QUEUES = (
@@ -19,12 +19,10 @@ QUEUES = (
 LIMITS = ClusterLimits(8192, 8, 16384, 4096, 16, 4, 2)
 
 
-class FakeCluster:
-    def queues(self) -> Sequence[Queue]:
-        return QUEUES
-
-    def limits(self) -> ClusterLimits:
-        return LIMITS
+def _cluster() -> FakeYarnCluster:
+    cluster = FakeYarnCluster()
+    cluster.all_queues, cluster.cluster_limits = QUEUES, LIMITS
+    return cluster
 
 
 def _spec(
@@ -37,7 +35,7 @@ def _spec(
 def test_queues_go_by_both_of_their_names(name: str) -> None:
     found = find_queue(QUEUES, name)
     assert found is not None and found.path == "root.default"
-    check_application(_spec(name), FakeCluster())  # type: ignore[arg-type]
+    check_application(_spec(name), _cluster())
 
 
 def test_a_queue_that_does_not_exist_is_answered_with_those_that_do() -> None:
@@ -73,11 +71,11 @@ def test_a_stopped_queue_takes_no_applications() -> None:
 )
 def test_containers_above_the_maximum_are_refused_with_both_numbers(spec: Any, said: str) -> None:
     with pytest.raises(RequestTooLarge, match=said):
-        check_application(spec, FakeCluster())  # type: ignore[arg-type]
+        check_application(spec, _cluster())
 
 
 def test_containers_of_the_maximum_are_possible() -> None:
-    check_application(_spec(master=(8192, 8), tm=(8192, 8)), FakeCluster())  # type: ignore[arg-type]
+    check_application(_spec(master=(8192, 8), tm=(8192, 8)), _cluster())
 
 
 def test_the_outlook_says_how_full_the_queue_is() -> None:
