@@ -35,13 +35,14 @@ LEADER = LeaderInfo(FENCE, "127.0.0.1:1", "1.0", "default")
 def gateway_of(cluster: Cluster, service: str) -> Any:
     factory = cluster.factory()
     cluster.recorders["Dispatcher"].answers.setdefault("leader", LEADER)
-    return {
+    gateways: dict[str, Callable[[], object]] = {
         "Dispatcher": lambda: factory.dispatcher(cluster.address),
         "ResourceManager": lambda: factory.resource_manager(cluster.address, FENCE),
         "JobMaster": lambda: factory.job_master(cluster.address, FENCE),
         "TaskExecutor": lambda: factory.task_executor(cluster.address),
         "Driver": lambda: factory.driver(cluster.address),
-    }[service]()
+    }
+    return gateways[service]()
 
 
 @pytest.mark.parametrize(("service", "method"), CASES, ids=lambda text: text)

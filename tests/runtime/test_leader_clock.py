@@ -85,7 +85,7 @@ def test_a_leader_that_was_halted_kills_no_driver() -> None:
     """The drivers may be a new leader's by now."""
     bench = Bench(lead=True).running()
     bench.run(60_000)
-    assert bench.launcher.killed == [] and bench.status is JobStatus.RUNNING
+    assert bench.launcher.killed == [] and bench.status() is JobStatus.RUNNING
     bench.settle(Doubt.PAUSE)
     bench.run(500)
     assert bench.launcher.killed == []
@@ -101,7 +101,7 @@ def test_a_driver_that_went_on_is_heard_first() -> None:
     bench.settle(Doubt.CONNECTION)
     bench.run()
     assert bench.details.queries[0].batch_id == 3
-    assert bench.launcher.killed == [] and bench.status is JobStatus.RUNNING
+    assert bench.launcher.killed == [] and bench.status() is JobStatus.RUNNING
 
 
 def test_restarts_wait_for_zookeeper() -> None:
@@ -120,7 +120,7 @@ def test_an_outage_of_zookeeper_is_not_counted(status: int) -> None:
     bench = Bench("none", lead=True).running()
     bench.launcher.end(bench.driver_id, status, "error: ZooKeeper is away")
     bench.run()
-    assert bench.status is JobStatus.RESTARTING and bench.details.restarts == 0
+    assert bench.status() is JobStatus.RESTARTING and bench.details.restarts == 0
     seconds(bench, 1)
     assert len(bench.launcher.assignments) == 2
 
@@ -139,7 +139,7 @@ def test_adopted_drivers_that_an_outage_ended_are_not_counted() -> None:
     seconds(bench, 60)
     bench.settle(Doubt.CONNECTION)
     bench.run()
-    assert bench.status is JobStatus.RESTARTING and bench.details.restarts == 0
+    assert bench.status() is JobStatus.RESTARTING and bench.details.restarts == 0
 
 
 # --- the cluster ----------------------------------------------------------------

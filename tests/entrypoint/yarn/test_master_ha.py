@@ -20,22 +20,15 @@ from yarnflow.errors import ResourceError
 from yarnflow.process.channel.messages import MasterRole
 from yarnflow.process.clock import SystemClock
 from yarnflow.staging.job_keys import JobKeys, KeyTaken
+from yarnflow.testing.yarn_cluster import FakeYarnCluster
 
 LEADS = MasterRole(True, "node7:4711", "http://node7:80", "l", 1)
 
 
-class Yarn:
-    """The ResourceManager; ``others`` are the other masters."""
-
-    def __init__(self) -> None:
-        self.others: list[str] = []
-
-    def applications(self, **asked: Any) -> list[Application]:
-        state, final = ApplicationState.RUNNING, FinalStatus.UNDEFINED
-        return [
-            Application(application_id, "n", "ann", "q", state, final)
-            for application_id in ("application_1", *self.others)
-        ]
+def running(application_id: str) -> Application:
+    """A master of the cluster, as YARN reports it."""
+    state, final, tag = ApplicationState.RUNNING, FinalStatus.UNDEFINED, "yarnflow-0123456789abcdef"
+    return Application(application_id, "n", "ann", "q", state, final, (tag,))
 
 
 class HaWorld(World):
@@ -49,7 +42,7 @@ class HaWorld(World):
             "high-availability.zookeeper.quorum": "z:1",
         }
         self.deployment = replace(self.deployment, configuration=options, masters=2)
-        self.yarn = Yarn()
+        self.yarn = FakeYarnCluster(running("application_1"))
         self.environment: dict[str, str] = {}
 
         def start(cluster: FakeCluster) -> None:
@@ -61,7 +54,8 @@ class HaWorld(World):
 
     def master(self, *, standby: bool = False) -> YarnMaster:
         made = super().master()
-        made._find_services().cluster = self.yarn  # type: ignore[misc]
+        services: Any = made._find_services()
+        services.cluster = self.yarn
         if standby:
             container = replace(made._container, standby=True)
             made = YarnMaster(container, made._janitor, made._find_services, made._connect)
@@ -74,7 +68,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> HaWorld:
 
 
 def test_the_end_of_the_cluster_is_told_and_the_directory_stays_for_other_masters(world: HaWorld) -> None:
-    world.yarn.others = ["application_2"]
+    world.yarn.add(running("application_2"))
     assert world.run() == 0
     assert world.application.said[-1] == (FinalStatus.SUCCEEDED, "")
     assert f"{DIRECTORY}/result.json" in world.application.files_at_finish
@@ -85,7 +79,8 @@ def test_the_end_of_the_cluster_is_told_and_the_directory_stays_for_other_master
 
 @pytest.mark.parametrize(("others", "written"), [(["application_2"], False), ([], True)])
 def test_a_master_that_fails_ends_alone(world: HaWorld, others: list[str], written: bool) -> None:
-    world.yarn.others = others
+    for other in others:
+        world.yarn.add(running(other))
     world.end = lambda cluster: cluster.arguments["on_failure"](ResourceError("no memory"))
     assert world.run() == 0
     assert world.application.said[-1] == (FinalStatus.FAILED, "no memory")
@@ -161,8 +156,8 @@ def test_workers_have_names_of_their_own_in_the_cluster(world: HaWorld) -> None:
     workers.release_worker = told.append
 
     def end(cluster: FakeCluster) -> None:
-        cluster.worker_exited = told.append  # type: ignore[method-assign]
-        cluster.provider_state = told.append  # type: ignore[method-assign]
+        watched: Any = cluster
+        watched.worker_exited = watched.provider_state = told.append
         listeners["exit"](WorkerExit("taskmanager_0", 1))
         listeners["state"](ProviderState(0, granted=("taskmanager_1",)))
         owner = cluster.arguments["worker_owner"]

@@ -89,6 +89,9 @@ class FakeJob:
 
     def report(self, report: DriverReport) -> None: ...
 
+    def driver(self) -> DriverRegistration | None:
+        return None
+
     def task_manager_lost(self, task_manager_id: TaskManagerId, reason: str) -> None: ...
 
     def slot_lost(self, allocation_id: AllocationId, reason: str) -> None: ...
@@ -339,7 +342,11 @@ def test_a_job_that_is_accepted_too_late_for_its_caller(late: bool) -> None:
         if bench.stores.graphs.stored and timeout_ms is not None:
             bench.mailbox.call = call  # type: ignore[method-assign]
             if late:
-                bench.mailbox.post(lambda: action() and None)
+
+                def act() -> None:
+                    action()
+
+                bench.mailbox.post(act)
             raise RpcTimeout("dispatcher did not answer")
         return call(action, timeout_ms)
 

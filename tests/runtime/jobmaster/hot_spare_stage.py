@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 from tests.runtime.jobmaster.job_bench import ADDRESS, JOB, TM1, TM2, Bench
 from yarnflow.core.ids import DriverId, ExecutorId, TaskManagerId
 from yarnflow.core.messages import DriverPhase, DriverRegistration, DriverReport, QueryProgress
@@ -22,7 +24,7 @@ class Stage(Bench):
         """All that were launched."""
         return [assignment.driver_id for assignment in self.launcher.assignments]
 
-    def register(self, driver_id: DriverId | None = None, attempt: int = 0) -> Stage:
+    def register(self, driver_id: DriverId | None = None, attempt: int = 0) -> Self:
         driver_id = driver_id or self.driver_id
         self.master.register_driver(
             DriverRegistration(JOB, driver_id, driver_id, 42, "spark://x@y:1", "app", attempt=attempt)
@@ -30,7 +32,7 @@ class Stage(Bench):
         self.run()
         return self
 
-    def says(self, driver_id: DriverId, phase: DriverPhase, executors: str = "", **more: object) -> Stage:
+    def says(self, driver_id: DriverId, phase: DriverPhase, executors: str = "", **more: object) -> Self:
         if phase is DriverPhase.IDLE:
             more = {"milestones_ms": {REHEARSED: 1}, **more}
         elif phase is DriverPhase.RUNNING:
@@ -48,7 +50,7 @@ class Stage(Bench):
         self.run()
         return self
 
-    def seconds(self, count: int, *silent: DriverId) -> Stage:
+    def seconds(self, count: int, *silent: DriverId) -> Self:
         """Time passes, and drivers that have reported go on to."""
         for _ in range(count):
             self.run(1_000)
@@ -61,14 +63,14 @@ class Stage(Bench):
             self.run()
         return self
 
-    def starts(self) -> Stage:
+    def starts(self) -> Self:
         """The job itself runs on TaskManager 1, for some time."""
         self.start()
         self.offer(TM1, 2)
         self.register()
         return self.says(self.drivers[0], DriverPhase.RUNNING, "0").seconds(5)
 
-    def ready(self, rehearsed: bool = True) -> Stage:
+    def ready(self, rehearsed: bool = True) -> Self:
         """Its hot spare has an executor on TaskManager 2."""
         self.starts()
         self.offer(TM2, 2)
@@ -76,7 +78,7 @@ class Stage(Bench):
         milestones_ms = {REHEARSED: 1} if rehearsed else {}
         return self.says(self.drivers[1], DriverPhase.IDLE, "1", milestones_ms=milestones_ms)
 
-    def report_batch(self) -> Stage:
+    def report_batch(self) -> Self:
         """The job has committed something."""
         queries = (QueryProgress("q", batch_id=3),)
         return self.says(self.drivers[0], DriverPhase.RUNNING, "0", queries=queries)

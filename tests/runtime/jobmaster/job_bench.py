@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Self
 
 from yarnflow.core.checkpoint.coordinator import CheckpointSettings
 from yarnflow.core.checkpoint.messages import CheckpointOutcome, RestoreSettings
@@ -144,11 +145,11 @@ class Bench:
         self.master.resumed()
         self.time.settle(doubt)
 
-    def start(self) -> Bench:
+    def start(self) -> Self:
         self.master.start()
         return self.run()
 
-    def run(self, ms: int = 0) -> Bench:
+    def run(self, ms: int = 0) -> Self:
         self.clock.advance(ms)
         self.mailbox.run_pending()
         return self
@@ -170,7 +171,7 @@ class Bench:
         self.run()
         return len(accepted)
 
-    def register(self, driver_id: DriverId | None = None, attempt: int = 0) -> Bench:
+    def register(self, driver_id: DriverId | None = None, attempt: int = 0) -> Self:
         driver_id = driver_id or self.driver_id
         self.master.register_driver(
             DriverRegistration(
@@ -179,7 +180,7 @@ class Bench:
         )
         return self.run()
 
-    def report(self, phase: DriverPhase, executors: str = "0", batch: int = -1, **more: object) -> Bench:
+    def report(self, phase: DriverPhase, executors: str = "0", batch: int = -1, **more: object) -> Self:
         self.master.report(
             DriverReport(
                 JOB,
@@ -193,13 +194,13 @@ class Bench:
         )
         return self.run()
 
-    def running(self) -> Bench:
+    def running(self) -> Self:
         """A job that runs on two slots of one TaskManager."""
         self.start()
         self.offer(TM1, 2)
         return self.register().report(DriverPhase.RUNNING)
 
-    def outcome(self, *outcomes: CheckpointOutcome, phase: DriverPhase = DriverPhase.RUNNING) -> Bench:
+    def outcome(self, *outcomes: CheckpointOutcome, phase: DriverPhase = DriverPhase.RUNNING) -> Self:
         """A report that says what became of orders."""
         return self.report(phase, batch=7, checkpoints=outcomes)
 
@@ -221,7 +222,6 @@ class Bench:
     def details(self) -> JobDetails:
         return self.board.get(JOB)
 
-    @property
     def status(self) -> JobStatus:
         return self.details.overview.status
 

@@ -36,7 +36,7 @@ def stores(held: bool = True) -> FakeJobStores:
 
 def reconciling(restart: str = "none") -> Bench:
     bench = Bench(restart, stores=stores(), recovered=True).start()
-    assert bench.status is JobStatus.RECONCILING
+    assert bench.status() is JobStatus.RECONCILING
     return bench
 
 
@@ -55,7 +55,7 @@ def started(bench: Bench) -> list[str]:
 
 def test_a_running_driver_is_adopted() -> None:
     bench = adopted()
-    assert bench.status is JobStatus.RUNNING
+    assert bench.status() is JobStatus.RUNNING
     assert bench.states() == {ExecutionState.RUNNING}
     assert bench.launcher.assignments == [], "another driver was started beside it"
     assert bench.gateways.drivers.get("driver:1") is None or not bench.driver.deployments
@@ -71,7 +71,7 @@ def test_executions_are_reconciling_until_the_driver_has_reported() -> None:
     bench.offer(TM1, 2, RUNS_ALREADY)
     assert bench.tasks == [("RECONCILING", TM1), ("RECONCILING", TM1)]
     bench.register(OLD, attempt=3)
-    assert bench.status is JobStatus.RECONCILING
+    assert bench.status() is JobStatus.RECONCILING
 
 
 def test_other_slots_are_not_asked_for_before_the_old_ones_can_be_there() -> None:
@@ -84,7 +84,7 @@ def test_other_slots_are_not_asked_for_before_the_old_ones_can_be_there() -> Non
 
 def test_slots_that_do_not_come_back_are_replaced() -> None:
     bench = adopted(slots=1)
-    assert bench.status is JobStatus.RUNNING
+    assert bench.status() is JobStatus.RUNNING
     assert bench.slots.declared == {JOB: 2}
     assert bench.tasks == [("RUNNING", TM1), ("SCHEDULED", "")]
     bench.offer(TM2)
@@ -109,7 +109,7 @@ def test_reports_before_the_lease_was_read_are_asked_for_again() -> None:
     bench.run(1_000).register(OLD, attempt=3)
     bench.attempt = 3
     bench.report(DriverPhase.RUNNING, "4", batch=9)
-    assert bench.status is JobStatus.RUNNING
+    assert bench.status() is JobStatus.RUNNING
     assert started(bench) == []
 
 
@@ -121,7 +121,7 @@ def test_another_driver_is_turned_away() -> None:
 
 def test_a_job_without_a_driver_starts_one() -> None:
     bench = Bench(stores=stores(held=False), recovered=True).start()
-    assert bench.status is JobStatus.CREATED
+    assert bench.status() is JobStatus.CREATED
     assert bench.slots.declared == {JOB: 2}
     assert len(bench.launcher.assignments) == 1
 
@@ -130,7 +130,7 @@ def test_a_driver_that_is_gone_is_replaced_without_being_counted() -> None:
     bench = reconciling("none")
     bench.stores.lease_table.expire(JOB)
     bench.run()
-    assert bench.status is JobStatus.RESTARTING
+    assert bench.status() is JobStatus.RESTARTING
     assert bench.details.restarts == 0
     assert bench.details.failures[-1].level is RestartLevel.DRIVER
     bench.offer(TM1, 2)
@@ -143,7 +143,7 @@ def test_a_driver_that_is_gone_is_replaced_without_being_counted() -> None:
 def test_a_silent_driver_loses_its_lease() -> None:
     bench = reconciling("none")
     bench.run(5_000)
-    assert bench.status is JobStatus.RESTARTING
+    assert bench.status() is JobStatus.RESTARTING
     assert bench.stores.lease_table.revoked == [OLD]
     assert bench.launcher.killed == [OLD]
     assert bench.slots.declared == {JOB: 2}
@@ -173,7 +173,7 @@ def test_a_driver_that_was_never_deployed_is_used() -> None:
     assert started(bench) == ["0"]
     bench.adopted_driver, bench.attempt = OLD, 3
     bench.report(DriverPhase.RUNNING, "0")
-    assert bench.status is JobStatus.RUNNING
+    assert bench.status() is JobStatus.RUNNING
 
 
 def test_an_adopted_executor_that_ended_is_not_adopted_again() -> None:
@@ -188,7 +188,7 @@ def test_an_adopted_executor_that_ended_is_not_adopted_again() -> None:
     for _ in range(20):
         bench.run(1_000)
         bench.report(DriverPhase.RUNNING, "104 105", batch=10)
-    assert bench.status is JobStatus.RUNNING and bench.states() == {ExecutionState.RUNNING}
+    assert bench.status() is JobStatus.RUNNING and bench.states() == {ExecutionState.RUNNING}
     assert bench.details.waiting_for == ""
     assert len(bench.details.failures) == 2, "the master, and the executor"
 
@@ -212,7 +212,7 @@ def test_an_adopted_driver_that_ends_is_replaced_under_the_restart_strategy() ->
     bench = adopted("fixed-delay")
     bench.stores.lease_table.expire(JOB)
     bench.run()
-    assert bench.status is JobStatus.RESTARTING
+    assert bench.status() is JobStatus.RESTARTING
     assert bench.details.restarts == 1
     bench.run(1_000)
     assert len(bench.launcher.assignments) == 1
@@ -223,7 +223,7 @@ def test_an_adopted_driver_that_falls_silent_is_lost() -> None:
     bench = adopted("fixed-delay")
     for _ in range(5):
         bench.run(1_000)
-    assert bench.status is JobStatus.RESTARTING
+    assert bench.status() is JobStatus.RESTARTING
     assert "has not reported" in bench.details.failures[-1].error.message
     assert bench.stores.lease_table.revoked == [OLD]
 
@@ -238,7 +238,7 @@ def test_a_job_that_ended_without_a_master(phase: DriverPhase, status: JobStatus
     bench.register(OLD, attempt=3)
     bench.adopted_driver, bench.attempt = OLD, 3
     bench.report(phase, "4", batch=9)
-    assert bench.status is status
+    assert bench.status() is status
     assert bench.ended == [JOB]
 
 
@@ -246,7 +246,7 @@ def test_a_cancel_that_was_under_way_when_the_master_was_lost() -> None:
     """The driver has reported RUNNING to the new one before it was done with it."""
     bench = adopted()
     bench.report(DriverPhase.CANCELED, "4", batch=9)
-    assert bench.status is JobStatus.CANCELED
+    assert bench.status() is JobStatus.CANCELED
     assert bench.ended == [JOB]
 
 
@@ -256,7 +256,7 @@ def test_a_job_that_failed_without_a_master() -> None:
     bench.register(OLD, attempt=3)
     bench.adopted_driver, bench.attempt = OLD, 3
     bench.report(DriverPhase.FAILED, "4", batch=9, error=ErrorInfo("USER_CODE", "ValueError"))
-    assert bench.status is JobStatus.RESTARTING
+    assert bench.status() is JobStatus.RESTARTING
     bench.run(1_000)
     assert [d.attempt for d in bench.driver.deployments] == [4]
 
@@ -266,12 +266,12 @@ def test_cancel_before_the_driver_has_reported() -> None:
     bench = reconciling()
     bench.master.cancel()
     bench.run()
-    assert bench.status is JobStatus.RECONCILING
+    assert bench.status() is JobStatus.RECONCILING
     bench.register(OLD, attempt=3)
-    assert (bench.status, bench.driver.cancels) == (JobStatus.CANCELLING, 1)
+    assert (bench.status(), bench.driver.cancels) == (JobStatus.CANCELLING, 1)
     bench.adopted_driver, bench.attempt = OLD, 3
     bench.report(DriverPhase.CANCELED, "4", batch=9)
-    assert bench.status is JobStatus.CANCELED
+    assert bench.status() is JobStatus.CANCELED
     assert bench.stores.lease_table.revoked == []
     assert bench.slots.released == [JOB]
 
@@ -282,7 +282,7 @@ def test_cancel_of_a_driver_that_never_reports() -> None:
     bench.run()
     bench.stores.lease_table.expire(JOB)
     bench.run().run(1_000)
-    assert bench.status is JobStatus.CANCELED
+    assert bench.status() is JobStatus.CANCELED
     assert bench.slots.released == [JOB] and bench.launcher.assignments == []
 
 
@@ -293,10 +293,10 @@ def test_cancel_before_it_is_known_what_runs() -> None:
     bench = Bench(stores=held, recovered=True).start()
     bench.master.cancel()
     bench.run()
-    assert bench.status is JobStatus.INITIALIZING
+    assert bench.status() is JobStatus.INITIALIZING
     held.lease_table.error = None
     bench.run(1_000)
-    assert bench.status is JobStatus.RECONCILING
+    assert bench.status() is JobStatus.RECONCILING
     bench.register(OLD, attempt=3)
     assert bench.driver.cancels == 1
 
@@ -315,7 +315,7 @@ def test_a_job_lives_on_although_its_master_never_saw_a_commit() -> None:
     )
     bench = Bench(stores=found, recovered=True).running()
     bench.report(DriverPhase.FAILED, error=ErrorInfo("USER_CODE", "ValueError"))
-    assert bench.status is JobStatus.RESTARTING
+    assert bench.status() is JobStatus.RESTARTING
     assert bench.master.checkpoints().history[0].checkpoint_id == 8
 
 
@@ -331,7 +331,7 @@ def test_a_lease_that_changes_while_it_is_read_is_read_again() -> None:
 
     held.lease_table.holder = holder  # type: ignore[method-assign]
     bench = Bench(stores=held, recovered=True).start()
-    assert bench.status is JobStatus.RECONCILING and bench.launcher.assignments == []
+    assert bench.status() is JobStatus.RECONCILING and bench.launcher.assignments == []
 
 
 def test_ids_of_checkpoints_rise_over_masters() -> None:
@@ -357,9 +357,9 @@ def test_a_driver_without_its_lease_is_lost() -> None:
     driver = bench.driver_id
     bench.stores.lease_table.expire(JOB)
     bench.run()
-    assert bench.status is JobStatus.RUNNING, "its process's end would say more"
+    assert bench.status() is JobStatus.RUNNING, "its process's end would say more"
     bench.run(1_000)
-    assert bench.status is JobStatus.RESTARTING
+    assert bench.status() is JobStatus.RESTARTING
     assert "has lost its lease" in bench.details.failures[-1].error.message
     assert bench.launcher.killed == [driver]
     assert bench.details.restarts == 1
@@ -386,7 +386,7 @@ def test_without_high_availability_no_lease_is_touched() -> None:
     bench = Bench(stores=FakeJobStores()).running()
     for _ in range(5):
         bench.run(1_000)
-    assert bench.status is JobStatus.RESTARTING
+    assert bench.status() is JobStatus.RESTARTING
     assert bench.stores.lease_table.revoked == []
 
 

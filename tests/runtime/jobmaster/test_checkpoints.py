@@ -52,7 +52,7 @@ def later(bench: Bench, batch: int, seconds: int = 10) -> Bench:
     """A driver reports every second that it is at this batch, as long as its job runs."""
     for _ in range(seconds):
         bench.run(1_000)
-        if bench.status is JobStatus.RUNNING:
+        if bench.status() is JobStatus.RUNNING:
             bench.report(DriverPhase.RUNNING, batch=batch)
     return bench
 
@@ -100,7 +100,7 @@ def test_a_checkpoint_that_cannot_be_recorded_is_shown_and_made_up_for() -> None
     bench.checkpoints.error = StorageUnavailable("name node is in safe mode")
     later(bench, 2, 15)
     assert "name node is in safe mode" in newest(bench).failure
-    assert bench.status is JobStatus.RUNNING
+    assert bench.status() is JobStatus.RUNNING
     assert bench.details.failures == () and bench.details.restarts == 0
     bench.checkpoints.error = None
     assert newest(later(bench, 3, 15)).status is CheckpointStatus.COMPLETED
@@ -110,7 +110,7 @@ def test_a_directory_that_can_never_be_used_fails_the_job() -> None:
     bench = running()
     bench.stores.by_job[JOB] = FakeCheckpoints("s3a://x", error=ConfigError("s3a://x: only hdfs and file"))
     later(bench, 1)
-    assert bench.status is JobStatus.FAILED
+    assert bench.status() is JobStatus.FAILED
     assert bench.details.error is not None and bench.details.error.code == "CONFIG"
     assert bench.ended == [JOB], "the end waits for a directory that cannot be"
 
@@ -189,7 +189,7 @@ def test_a_savepoint_has_a_directory_of_its_own(target_dir: str, parent: str) ->
     info = bench.master.await_checkpoint("r1", 0)
     assert (info.external_path, info.copied_bytes) == (order.target, 9)
     assert bench.checkpoints.records[1].external_path == order.target
-    assert bench.status is JobStatus.RUNNING
+    assert bench.status() is JobStatus.RUNNING
 
 
 def test_an_order_that_gets_lost_is_given_again() -> None:
@@ -209,7 +209,7 @@ def test_a_savepoint_that_fails_leaves_the_job_alone() -> None:
     bench.master.trigger_checkpoint(SAVEPOINT)
     bench.run().outcome(CheckpointOutcome(1, failure="no space left"))
     assert bench.master.await_checkpoint("r1", 0).failure == "no space left"
-    assert bench.status is JobStatus.RUNNING
+    assert bench.status() is JobStatus.RUNNING
 
 
 def test_a_lost_driver_fails_its_savepoint() -> None:
@@ -221,7 +221,7 @@ def test_a_lost_driver_fails_its_savepoint() -> None:
     info = bench.master.await_checkpoint("r1", 0)
     assert info.status is CheckpointStatus.FAILED
     assert "ended by signal 9" in info.failure
-    assert bench.status is JobStatus.RESTARTING
+    assert bench.status() is JobStatus.RESTARTING
 
 
 def test_a_canceled_job_fails_its_savepoint() -> None:
@@ -232,7 +232,7 @@ def test_a_canceled_job_fails_its_savepoint() -> None:
     bench.run()
     assert bench.master.await_checkpoint("r1", 0).failure == "the job is canceled"
     bench.report(DriverPhase.CANCELED)
-    assert bench.status is JobStatus.CANCELED
+    assert bench.status() is JobStatus.CANCELED
 
 
 def test_a_job_that_does_not_run_takes_none() -> None:
@@ -257,7 +257,7 @@ def test_stop_with_a_savepoint(after: AfterSavepoint) -> None:
     (order,) = bench.driver.orders
     assert order.after is after
     bench.outcome(CheckpointOutcome(order.checkpoint_id, positions=(POSITION,)), phase=DriverPhase.FINISHED)
-    assert bench.status is JobStatus.FINISHED
+    assert bench.status() is JobStatus.FINISHED
     info = bench.master.await_checkpoint("r1", 0)
     assert (info.status, info.trigger) == (CheckpointStatus.COMPLETED, CheckpointTrigger.STOP)
     assert bench.checkpoints.log[-1] == "discard_all"
@@ -272,11 +272,11 @@ def test_the_end_waits_until_the_savepoint_is_recorded() -> None:
     bench.run()
     bench.checkpoints.error = StorageUnavailable("no name node")
     bench.outcome(CheckpointOutcome(2, positions=(POSITION,)), phase=DriverPhase.FINISHED)
-    assert bench.status is JobStatus.RUNNING
+    assert bench.status() is JobStatus.RUNNING
     bench.checkpoints.error = None
     bench.run(1_000)
     assert bench.master.await_checkpoint("r1", 0).status is CheckpointStatus.COMPLETED
-    assert bench.status is JobStatus.FINISHED
+    assert bench.status() is JobStatus.FINISHED
 
 
 def test_a_job_whose_savepoint_cannot_be_recorded_keeps_its_state() -> None:
@@ -290,7 +290,7 @@ def test_a_job_whose_savepoint_cannot_be_recorded_keeps_its_state() -> None:
         CheckpointOutcome(2, positions=(POSITION,), target=order.target), phase=DriverPhase.FINISHED
     )
     bench.run(1_000).run(1_000)
-    assert bench.status is JobStatus.FINISHED
+    assert bench.status() is JobStatus.FINISHED
     bench.checkpoints.error = None
     bench.run(1_000)
     assert bench.ended == [JOB]
@@ -323,10 +323,10 @@ def test_a_stop_that_was_ordered_by_a_lost_master_is_recorded(unreadable_at_firs
     )
     bench.outcome(told, phase=DriverPhase.FINISHED)
     if unreadable_at_first:
-        assert bench.status is JobStatus.RECONCILING
+        assert bench.status() is JobStatus.RECONCILING
         stores.by_job[JOB].error = None
         bench.run(1_000)
-    assert bench.status is JobStatus.FINISHED
+    assert bench.status() is JobStatus.FINISHED
     info = bench.master.await_checkpoint("r1", 0)
     assert (info.status, info.external_path) == (CheckpointStatus.COMPLETED, "hdfs://nn/saved/savepoint-1")
     assert bench.stores.latest.states["flights"].path == "hdfs://nn/saved/savepoint-1"
@@ -336,7 +336,7 @@ def test_a_job_that_finishes_first_has_no_savepoint() -> None:
     bench = running()
     bench.master.trigger_checkpoint(SAVEPOINT)
     bench.run().report(DriverPhase.FINISHED, batch=7)
-    assert bench.status is JobStatus.FINISHED
+    assert bench.status() is JobStatus.FINISHED
     assert bench.master.await_checkpoint("r1", 0).failure == "the job is FINISHED"
 
 
@@ -384,7 +384,7 @@ def test_the_state_is_deleted_after_the_last_write_to_it() -> None:
     draw_id = effects.held.pop()
     draw_id()
     bench.run().report(DriverPhase.FINISHED, batch=2)
-    assert bench.status is JobStatus.FINISHED
+    assert bench.status() is JobStatus.FINISHED
     for _ in range(10):
         # the latest first: a pool keeps no order
         for perform in reversed(effects.held):
@@ -409,7 +409,7 @@ def test_the_state_is_deleted_after_the_last_write_to_it() -> None:
 )
 def test_what_is_left_of_the_state(status: JobStatus, retention: Retention, kept: bool) -> None:
     bench = end(with_checkpoint(Bench("none", retention=retention, job_key="flights")), status)
-    assert bench.status is status
+    assert bench.status() is status
     assert bench.checkpoints.log == ["add 1", "close_job" if kept else "discard_all"]
     state = bench.stores.latest.states.get("flights")
     assert (state is not None) is kept

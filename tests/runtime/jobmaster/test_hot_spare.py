@@ -33,7 +33,7 @@ def test_the_jobs_own_slots_come_first() -> None:
 
 def test_the_job_runs_without_waiting_for_it() -> None:
     bench = Stage().starts()
-    assert bench.status is JobStatus.RUNNING
+    assert bench.status() is JobStatus.RUNNING
     assert bench.details.overview.slots_allocated == 2
     assert len(bench.drivers) == 1, "a driver without executors is no hot spare"
     assert bench.details.waiting_for == "the hot spare's slots: 0 of 2"
@@ -82,7 +82,7 @@ def test_it_moves_when_another_master_could_have_it() -> None:
     assert bench.details.waiting_for == "the hot spare's rehearsal", "it has not been warm, ever"
     bench.says(second, DriverPhase.IDLE, "2")
     assert bench.details.waiting_for == ""
-    assert bench.status is JobStatus.RUNNING
+    assert bench.status() is JobStatus.RUNNING
 
 
 def test_it_has_everything_but_a_deployment() -> None:
@@ -124,7 +124,7 @@ def test_a_cluster_that_can_never_give_them_runs_the_job() -> None:
     for _ in range(2):  # it is said once for each look at the slots
         bench.master.slots_unfulfillable("needs 4 slots and this cluster can have no more than 2")
         bench.run()
-    assert bench.status is JobStatus.RUNNING
+    assert bench.status() is JobStatus.RUNNING
     assert bench.slots.declared == {JOB: 2}
     assert bench.details.waiting_for == "the hot spare's slots: 0 of 2 (the cluster has no more)"
 
@@ -143,7 +143,7 @@ def test_a_job_that_does_not_fit_itself_fails_all_the_same() -> None:
     bench = Stage("none").start()
     bench.master.slots_unfulfillable("needs 2 slots and this cluster can have no more than 1")
     bench.run()
-    assert bench.status is JobStatus.FAILED
+    assert bench.status() is JobStatus.FAILED
 
 
 # --- how it is lost -------------------------------------------------------------
@@ -154,7 +154,7 @@ def test_it_is_replaced_quietly() -> None:
     hot_spare = bench.drivers[1]
     bench.launcher.end(hot_spare, -9)
     bench.run()
-    assert bench.status is JobStatus.RUNNING
+    assert bench.status() is JobStatus.RUNNING
     assert bench.details.failures == ()
     assert bench.details.restarts == 0
     assert bench.details.waiting_for == "the hot spare's driver"
@@ -172,7 +172,7 @@ def test_a_broken_one_is_replaced(silent: bool) -> None:
         bench.seconds(4, bench.drivers[1])
     else:
         bench.says(bench.drivers[1], DriverPhase.FAILED, error=ErrorInfo("X", "no JVM"), driver_unusable=True)
-    assert bench.status is JobStatus.RUNNING
+    assert bench.status() is JobStatus.RUNNING
     assert bench.launcher.killed == [bench.drivers[1]]
     bench.run(1_000)
     assert len(bench.drivers) == 3
@@ -186,7 +186,7 @@ def test_one_that_never_comes_up_is_tried_less_and_less_often() -> None:
             bench.launcher.end(bench.drivers[-1], 1)
         bench.run(1_000).report_batch()
     assert 5 <= len(bench.drivers) <= 8
-    assert bench.status is JobStatus.RUNNING
+    assert bench.status() is JobStatus.RUNNING
 
 
 def test_its_executor_is_replaced() -> None:
@@ -203,7 +203,7 @@ def test_a_task_manager_that_cannot_start_its_executors_does_not_end_the_job() -
     bench.offer(TM2, 2)
     bench.task_manager(TM2).error = ConfigError("no java")
     bench.register()
-    assert bench.status is JobStatus.RUNNING
+    assert bench.status() is JobStatus.RUNNING
     assert bench.launcher.killed == [bench.drivers[1]]
 
 
@@ -223,13 +223,13 @@ def test_losing_the_jobs_task_manager_costs_it_its_slots() -> None:
     job, hot_spare = bench.drivers
     bench.master.task_manager_lost(TM1, "gone")
     bench.run()
-    assert bench.status is JobStatus.RESTARTING
+    assert bench.status() is JobStatus.RESTARTING
     assert bench.task_manager(TM2).stopped == [], "a free TaskManager would give slots in a moment"
     bench.run(300)
     assert bench.task_manager(TM2).stopped == ["1"]
     assert bench.started_on(TM2) == [("1", hot_spare), ("2", job)]
     bench.says(job, DriverPhase.RUNNING, "2")
-    assert bench.status is JobStatus.RUNNING
+    assert bench.status() is JobStatus.RUNNING
     assert bench.launcher.killed == []
     bench.offer(TM3, 2)
     bench.seconds(5)
@@ -275,7 +275,7 @@ def test_both_end_with_the_job(phase: DriverPhase, status: JobStatus) -> None:
         bench.master.cancel()
         bench.run()
     bench.says(bench.drivers[0], phase, "0")
-    assert bench.status is status
+    assert bench.status() is status
     assert [bench.fake(driver).shut_downs for driver in bench.drivers] == [1, 1]
     assert bench.task_manager(TM2).stopped == ["1"]
     assert bench.slots.released == [JOB]
@@ -290,5 +290,5 @@ def test_cancel_of_a_job_that_has_just_begun() -> None:
     bench.master.cancel()
     bench.run()
     bench.says(bench.drivers[0], DriverPhase.CANCELED)
-    assert bench.status is JobStatus.CANCELED
+    assert bench.status() is JobStatus.CANCELED
     assert bench.drivers[1] in bench.launcher.killed

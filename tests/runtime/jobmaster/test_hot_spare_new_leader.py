@@ -38,7 +38,7 @@ def test_the_hot_spare_is_adopted_with_the_driver() -> None:
     bench.register(OLD, attempt=3)
     bench.says(OLD, DriverPhase.RUNNING, "4")
     bench.says(OLD_HOT_SPARE, DriverPhase.IDLE, "300")
-    assert bench.status is JobStatus.RUNNING
+    assert bench.status() is JobStatus.RUNNING
     assert bench.slots.declared == {JOB: 4}
     bench.seconds(6)
     assert bench.drivers == [] and bench.details.waiting_for == "", "all there was is used"
@@ -62,7 +62,7 @@ def test_an_adopted_one_steps_in(offered_first: bool) -> None:
     assert (deployment.attempt, deployment.executor_ids) == (4, ("300",))
     bench.attempt = 4
     bench.says(OLD_HOT_SPARE, DriverPhase.RUNNING, "300")
-    assert bench.status is JobStatus.RUNNING
+    assert bench.status() is JobStatus.RUNNING
     assert bench.drivers == [] and bench.started_on(TM2) == []
     assert bench.details.restarts == 0, "that the master was lost is not the job's fault"
 
@@ -76,14 +76,14 @@ def deserted(**more: object) -> Stage:
 
 def test_it_steps_in_when_driver_and_master_are_lost() -> None:
     bench = deserted()
-    assert bench.status is JobStatus.CREATED and bench.drivers == []
+    assert bench.status() is JobStatus.CREATED and bench.drivers == []
     bench.offer(TM2, 2, on("300", OLD_HOT_SPARE))
     bench.register(OLD_HOT_SPARE).run()
     (deployment,) = bench.fake(OLD_HOT_SPARE).deployments
     assert deployment.executor_ids == ("300",)
     bench.attempt = deployment.attempt
     bench.says(OLD_HOT_SPARE, DriverPhase.RUNNING, "300")
-    assert bench.status is JobStatus.RUNNING
+    assert bench.status() is JobStatus.RUNNING
     (failure,) = bench.details.failures
     assert "lost with its master" in failure.error.message and failure.recovered
     assert bench.details.restarts == 0
@@ -116,7 +116,7 @@ def test_it_keeps_its_executors_when_other_slots_come_before_and_after_it() -> N
     assert bench.tasks == [("DEPLOYING", TM2), ("DEPLOYING", TM2)]
     bench.attempt = deployment.attempt
     bench.says(OLD_HOT_SPARE, DriverPhase.RUNNING, "300")
-    assert bench.status is JobStatus.RUNNING and bench.started_on(TM1) == []
+    assert bench.status() is JobStatus.RUNNING and bench.started_on(TM1) == []
     bench.seconds(6)
     assert len(bench.drivers) == 1, "the other slots are those of the next hot spare"
     assert bench.task_manager(TM2).stopped == [] and bench.started_on(TM2) == []
@@ -165,7 +165,7 @@ def test_executors_of_one_that_did_not_come_end_before_others_are_started() -> N
     assert bench.started_on(TM2) == [("301", hot_spare)], "an id that is taken there is not started"
     bench.stores.lease_table.expire(JOB)
     bench.run()
-    assert bench.status is JobStatus.FAILED, "of the restart strategy: none"
+    assert bench.status() is JobStatus.FAILED, "of the restart strategy: none"
 
 
 def test_slots_are_not_lent_while_the_jobs_own_may_come() -> None:
@@ -174,7 +174,7 @@ def test_slots_are_not_lent_while_the_jobs_own_may_come() -> None:
     bench.offer(TM1, 1, on("4", OLD))
     bench.register(OLD, attempt=3)
     bench.says(OLD, DriverPhase.RUNNING, "4")
-    assert bench.status is JobStatus.RUNNING
+    assert bench.status() is JobStatus.RUNNING
     bench.run(1_000)
     bench.says(OLD, DriverPhase.RUNNING, "4")
     assert bench.started_on(TM2) == []

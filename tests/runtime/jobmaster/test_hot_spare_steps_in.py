@@ -24,7 +24,7 @@ def stepped_in(bench: Stage) -> None:
     assert bench.details.failures[-1].location == old
     bench.attempt = 2
     bench.says(hot_spare, DriverPhase.RUNNING, "1")
-    assert bench.status is JobStatus.RUNNING
+    assert bench.status() is JobStatus.RUNNING
     assert bench.states() == {ExecutionState.RUNNING}
     with pytest.raises(DriverLost):
         bench.says(old, DriverPhase.RUNNING, "0")
@@ -191,7 +191,7 @@ def test_a_job_without_restarts_is_over() -> None:
     bench = Stage("none").ready()
     bench.launcher.end(bench.drivers[0], -9)
     bench.run()
-    assert bench.status is JobStatus.FAILED
+    assert bench.status() is JobStatus.FAILED
     assert bench.fake(bench.drivers[1]).shut_downs == 1
     assert bench.attempts(bench.drivers[1]) == []
 

@@ -20,7 +20,7 @@ def test_a_job_runs_and_finishes() -> None:
     bench = Bench().start()
     assert bench.slots.declared == {JOB: 2}
     assert len(bench.launcher.assignments) == 1
-    assert bench.status is JobStatus.CREATED
+    assert bench.status() is JobStatus.CREATED
     assert bench.details.waiting_for == "slots: 0 of 2"
 
     assert bench.offer(TM1) == 1
@@ -32,14 +32,14 @@ def test_a_job_runs_and_finishes() -> None:
     assert [(d.executor_id, d.cores) for d in started] == [("0", 1), ("1", 1)]
     (deployment,) = bench.gateways.drivers["driver:1"].deployments
     assert (deployment.attempt, deployment.executor_ids, deployment.total_cores) == (1, ("0", "1"), 2)
-    assert bench.status is JobStatus.CREATED
+    assert bench.status() is JobStatus.CREATED
 
     bench.report(DriverPhase.RUNNING, "0 1")
-    assert bench.status is JobStatus.RUNNING
+    assert bench.status() is JobStatus.RUNNING
     assert bench.states() == {ExecutionState.RUNNING}
 
     bench.report(DriverPhase.FINISHED, "0 1")
-    assert bench.status is JobStatus.FINISHED
+    assert bench.status() is JobStatus.FINISHED
     assert bench.states() == {ExecutionState.FINISHED}
     assert bench.slots.released == [JOB]
     assert bench.ended == [JOB]
@@ -50,7 +50,7 @@ def test_a_job_shorter_than_a_report_still_was_running() -> None:
     bench = Bench().start()
     bench.offer(TM1, 2)
     bench.register().report(DriverPhase.FINISHED)
-    assert bench.status is JobStatus.FINISHED
+    assert bench.status() is JobStatus.FINISHED
     assert "RUNNING" in bench.details.timestamps_ms
 
 
@@ -63,7 +63,7 @@ def test_an_executor_is_replaced_without_a_restart() -> None:
 
     bench.master.executor_exited(ExecutorExited(JOB, bench.driver_id, ExecutorId("0"), TM1, -9))
     bench.run()
-    assert bench.status is JobStatus.RUNNING
+    assert bench.status() is JobStatus.RUNNING
     assert bench.details.restarts == 0
     assert bench.details.failures[-1].level is RestartLevel.TASKS
 
@@ -77,9 +77,9 @@ def test_a_job_without_any_executor_is_not_running() -> None:
     bench = Bench().running()
     bench.master.executor_exited(ExecutorExited(JOB, bench.driver_id, ExecutorId("0"), TM1, -9))
     bench.run()
-    assert bench.status is JobStatus.RESTARTING
+    assert bench.status() is JobStatus.RESTARTING
     bench.run(1_000).report(DriverPhase.RUNNING, "1")
-    assert bench.status is JobStatus.RUNNING
+    assert bench.status() is JobStatus.RUNNING
     assert bench.details.restarts == 0, "Spark reran the tasks; the restart strategy has nothing to count"
 
 
@@ -87,32 +87,32 @@ def test_a_lost_task_manager_is_replaced_by_another_slot() -> None:
     bench = Bench().running()
     bench.master.task_manager_lost(TM1, "killed")
     bench.run()
-    assert bench.status is JobStatus.RESTARTING
+    assert bench.status() is JobStatus.RESTARTING
     assert bench.details.overview.slots_allocated == 0
     assert bench.offer(TM2, 2) == 2
     assert [d.cores for d in bench.gateways.task_executors[ADDRESS[TM2]].started] == [2]
     bench.report(DriverPhase.RUNNING, "1")
-    assert bench.status is JobStatus.RUNNING
+    assert bench.status() is JobStatus.RUNNING
     assert bench.states() == {ExecutionState.RUNNING}
 
 
 def test_a_failed_query_starts_again_in_the_same_driver() -> None:
     bench = Bench().running().report(DriverPhase.RUNNING, batch=0)
     bench.report(DriverPhase.FAILED, error=USER_ERROR)
-    assert bench.status is JobStatus.RESTARTING
+    assert bench.status() is JobStatus.RESTARTING
     bench.run(1_000)
     assert len(bench.launcher.assignments) == 1, "the driver was thrown away although it is good"
     assert [d.attempt for d in bench.gateways.drivers["driver:1"].deployments] == [1, 2]
     bench.attempt = 2
     bench.report(DriverPhase.RUNNING)
-    assert bench.status is JobStatus.RUNNING
+    assert bench.status() is JobStatus.RUNNING
     assert bench.details.restarts == 1
 
 
 def test_user_code_that_never_worked_fails_at_once() -> None:
     bench = Bench().running()
     bench.report(DriverPhase.FAILED, error=USER_ERROR)
-    assert bench.status is JobStatus.FAILED
+    assert bench.status() is JobStatus.FAILED
     assert bench.details.error == USER_ERROR
     assert bench.ended == [JOB]
 
@@ -122,7 +122,7 @@ def test_a_dead_driver_is_replaced_on_the_same_slots() -> None:
     first = bench.driver_id
     bench.launcher.end(first, -9)
     bench.run()
-    assert bench.status is JobStatus.RESTARTING
+    assert bench.status() is JobStatus.RESTARTING
     assert bench.details.failures[-1].level is RestartLevel.DRIVER
     bench.run(1_000)
     assert bench.driver_id != first
@@ -132,7 +132,7 @@ def test_a_dead_driver_is_replaced_on_the_same_slots() -> None:
     assert [(d.executor_id, d.driver_id == first) for d in started] == [("0", True), ("1", False)]
     bench.attempt = 2
     bench.report(DriverPhase.RUNNING, "1")
-    assert bench.status is JobStatus.RUNNING
+    assert bench.status() is JobStatus.RUNNING
 
 
 def test_the_next_driver_starts_during_the_restart_delay_and_is_deployed_after_it() -> None:
@@ -170,7 +170,7 @@ def test_a_silent_driver_is_given_up() -> None:
     bench = Bench().running()
     for _ in range(5):
         bench.run(1_000)
-    assert bench.status is JobStatus.RESTARTING
+    assert bench.status() is JobStatus.RESTARTING
     assert "has not reported" in bench.details.failures[-1].error.message
     assert bench.launcher.killed == [bench.launcher.assignments[0].driver_id]
 
@@ -181,7 +181,7 @@ def test_the_restart_strategy_gives_up() -> None:
     bench.run().run(1_000)
     bench.launcher.end(bench.driver_id, 1, "boom again")
     bench.run()
-    assert bench.status is JobStatus.FAILED
+    assert bench.status() is JobStatus.FAILED
     assert bench.details.error is not None and "boom again" in bench.details.error.message
     assert bench.slots.released == [JOB]
 
@@ -198,11 +198,11 @@ def test_cancel_in_good_order() -> None:
     bench = Bench().running()
     bench.master.cancel()
     bench.run()
-    assert bench.status is JobStatus.CANCELLING
+    assert bench.status() is JobStatus.CANCELLING
     assert bench.states() == {ExecutionState.CANCELING}
     assert bench.gateways.drivers["driver:1"].cancels == 1
     bench.report(DriverPhase.CANCELED)
-    assert bench.status is JobStatus.CANCELED
+    assert bench.status() is JobStatus.CANCELED
     assert bench.ended == [JOB]
 
 
@@ -218,7 +218,7 @@ def test_cancel_before_it_ran(until: Callable[[Bench], object]) -> None:
     until(bench)
     bench.master.cancel()
     bench.run()
-    assert bench.status is JobStatus.CANCELED
+    assert bench.status() is JobStatus.CANCELED
     assert bench.launcher.killed == [bench.driver_id]
 
 
@@ -229,14 +229,14 @@ def test_cancel_of_a_driver_that_does_not_answer() -> None:
     driver = bench.driver_id
     for _ in range(6):
         bench.run(1_000)
-    assert bench.status is JobStatus.CANCELED
+    assert bench.status() is JobStatus.CANCELED
     assert driver in bench.launcher.killed
 
 
 def test_slots_that_never_come() -> None:
     bench = Bench("none").start()
     bench.run(10_000)
-    assert bench.status is JobStatus.FAILED
+    assert bench.status() is JobStatus.FAILED
     assert bench.details.error is not None
     assert "needs 2 slots and got 0" in bench.details.error.message
 
@@ -245,7 +245,7 @@ def test_a_late_finish_of_a_canceled_job_is_canceled() -> None:
     bench = Bench().running()
     bench.master.cancel()
     bench.run().report(DriverPhase.FINISHED)
-    assert bench.status is JobStatus.CANCELED
+    assert bench.status() is JobStatus.CANCELED
 
 
 def test_versions_rise_with_each_change() -> None:
@@ -260,7 +260,7 @@ def test_cancel_before_anything_began() -> None:
     bench = Bench()
     bench.master.cancel()
     bench.start()
-    assert bench.status is JobStatus.CANCELED
+    assert bench.status() is JobStatus.CANCELED
 
 
 def test_cancel_during_the_restart_delay() -> None:
@@ -268,7 +268,7 @@ def test_cancel_during_the_restart_delay() -> None:
     bench.report(DriverPhase.FAILED, error=USER_ERROR)
     bench.master.cancel()
     bench.run()
-    assert bench.status is JobStatus.CANCELED, "it waits for a driver that has nothing to cancel"
+    assert bench.status() is JobStatus.CANCELED, "it waits for a driver that has nothing to cancel"
 
 
 def test_one_lost_slot() -> None:
@@ -280,7 +280,7 @@ def test_one_lost_slot() -> None:
     bench.run()
     assert bench.gateways.task_executors[ADDRESS[TM2]].stopped == ["1"]
     assert bench.details.overview.slots_allocated == 1
-    assert bench.status is JobStatus.RUNNING, "the other executor goes on"
+    assert bench.status() is JobStatus.RUNNING, "the other executor goes on"
     bench.offer(TM1)
     bench.report(DriverPhase.RUNNING, "0 2")
     assert bench.states() == {ExecutionState.RUNNING}
@@ -289,7 +289,7 @@ def test_one_lost_slot() -> None:
 def test_an_executor_its_driver_does_not_see_any_more_is_replaced() -> None:
     bench = Bench().running()
     bench.report(DriverPhase.RUNNING, "")
-    assert bench.status is JobStatus.RESTARTING, "no executor, and shown RUNNING"
+    assert bench.status() is JobStatus.RESTARTING, "no executor, and shown RUNNING"
     for _ in range(11):
         bench.run(1_000).report(DriverPhase.RUNNING, "")
     bench.run(1_000)
@@ -307,7 +307,7 @@ def test_executors_that_never_come_up_fail_the_job() -> None:
             ExecutorExited(JOB, bench.driver_id, ExecutorId(executor), TM1, 1, "error: no such option")
         )
         bench.run().run(1_000)
-    assert bench.status is JobStatus.FAILED
+    assert bench.status() is JobStatus.FAILED
     assert bench.details.error is not None
     assert "3 executors in a row" in bench.details.error.message
     assert "no such option" in bench.details.error.message
@@ -320,7 +320,7 @@ def test_executors_that_did_come_up_are_never_failed_starts() -> None:
         bench.master.executor_exited(ExecutorExited(JOB, bench.driver_id, ExecutorId(str(number)), TM1, -9))
         bench.run().run(1_000)
         bench.report(DriverPhase.RUNNING, str(number + 1))
-    assert bench.status is JobStatus.RUNNING
+    assert bench.status() is JobStatus.RUNNING
 
 
 def test_a_task_manager_that_can_never_start_executors_fails_the_job() -> None:
@@ -329,7 +329,7 @@ def test_a_task_manager_that_can_never_start_executors_fails_the_job() -> None:
     fake.error = JavaUnavailable("no Java found")
     bench.offer(TM1, 2)
     bench.register()
-    assert bench.status is JobStatus.FAILED
+    assert bench.status() is JobStatus.FAILED
     assert bench.details.error is not None and bench.details.error.code == "JAVA_UNAVAILABLE"
 
 
@@ -344,7 +344,7 @@ def test_a_slot_whose_old_executor_is_still_ending_is_tried_again() -> None:
     fake.error = None
     bench.run(1_000)
     assert [d.executor_id for d in fake.started] == ["0"]
-    assert bench.status is JobStatus.CREATED
+    assert bench.status() is JobStatus.CREATED
 
 
 # --- schedulers ---------------------------------------------------------------
@@ -369,7 +369,7 @@ def test_adaptive_starts_with_what_there_is_and_takes_what_comes() -> None:
     assert bench.details.waiting_for == "executors: 0 of 1"
 
     bench.report(DriverPhase.RUNNING, "0")
-    assert bench.status is JobStatus.RUNNING
+    assert bench.status() is JobStatus.RUNNING
     assert bench.tasks == [("RUNNING", TM1), ("SCHEDULED", "")]
     assert bench.details.waiting_for == "slots: 1 of 2"
 
@@ -414,9 +414,9 @@ def test_adaptive_does_not_begin_to_wait_anew_once_it_has_decided() -> None:
 def test_adaptive_without_any_slot_fails() -> None:
     bench = adaptive("none")
     bench.run(9_999)
-    assert bench.status is JobStatus.CREATED
+    assert bench.status() is JobStatus.CREATED
     bench.run(1)
-    assert bench.status is JobStatus.FAILED
+    assert bench.status() is JobStatus.FAILED
     assert bench.details.error is not None
     assert "got no slot within 10 s" in bench.details.error.message
 
@@ -430,7 +430,7 @@ def test_adaptive_goes_on_with_fewer_for_ever() -> None:
     bench.run()
     for _ in range(60):
         bench.run(1_000).report(DriverPhase.RUNNING, "0", batch=0)
-    assert bench.status is JobStatus.RUNNING
+    assert bench.status() is JobStatus.RUNNING
     assert bench.tasks == [("RUNNING", TM1), ("SCHEDULED", "")]
 
 
@@ -447,17 +447,17 @@ def test_adaptive_takes_a_cluster_that_is_too_small() -> None:
     bench = adaptive().register()
     bench.master.slots_unfulfillable("needs 2 slots and this cluster can have no more than 1")
     bench.run()
-    assert bench.status is JobStatus.CREATED
+    assert bench.status() is JobStatus.CREATED
     bench.offer(TM1)
     bench.run(2_000).report(DriverPhase.RUNNING, "0")
-    assert bench.status is JobStatus.RUNNING
+    assert bench.status() is JobStatus.RUNNING
 
 
 def test_adaptive_that_can_never_have_a_slot_says_why() -> None:
     bench = adaptive()
     bench.master.slots_unfulfillable("needs containers of 9 GB and YARN gives 8 GB at most")
     bench.run().run(2_000)
-    assert bench.status is JobStatus.FAILED, "it waits for what it cannot get"
+    assert bench.status() is JobStatus.FAILED, "it waits for what it cannot get"
     assert bench.details.error is not None
     assert bench.details.error.message == "job flights needs containers of 9 GB and YARN gives 8 GB at most"
 
@@ -466,13 +466,13 @@ def test_a_job_that_can_never_have_its_slots_fails_at_once() -> None:
     bench = Bench().start()
     bench.master.slots_unfulfillable("needs 2 slots and this cluster can have no more than 1")
     bench.run()
-    assert bench.status is JobStatus.FAILED
+    assert bench.status() is JobStatus.FAILED
 
 
 def test_every_wait_for_slots_counts_as_one_failure() -> None:
     bench = Bench("fixed-delay", attempts=2).start()
     bench.run(10_000)
-    assert (bench.status, bench.details.restarts) == (JobStatus.RESTARTING, 1)
+    assert (bench.status(), bench.details.restarts) == (JobStatus.RESTARTING, 1)
     bench.run(1_000)
     bench.run(9_999)
     assert bench.details.restarts == 1
@@ -487,12 +487,12 @@ def test_default_gives_arriving_slots_to_what_waits_for_them() -> None:
     bench.register().report(DriverPhase.RUNNING, "0 1", batch=0)
     bench.master.task_manager_lost(TM2, "killed")
     bench.run()
-    assert bench.status is JobStatus.RUNNING
+    assert bench.status() is JobStatus.RUNNING
     assert bench.tasks == [("RUNNING", TM1), ("SCHEDULED", "")]
     assert bench.details.waiting_for == "slots: 1 of 2"
     for _ in range(30):
         bench.run(1_000).report(DriverPhase.RUNNING, "0", batch=0)
-    assert bench.status is JobStatus.RUNNING
+    assert bench.status() is JobStatus.RUNNING
 
 
 def test_default_gives_a_new_driver_all_slots_or_none() -> None:

@@ -57,7 +57,7 @@ def test_the_state_of_a_lost_job_is_taken_without_being_asked(status: str, taken
 def test_without_a_state_the_job_starts_empty_and_says_so() -> None:
     bench = Bench(restore=LATEST, job_key="flights").running()
     assert deployed(bench) is None
-    assert bench.status is JobStatus.RUNNING
+    assert bench.status() is JobStatus.RUNNING
     (note,) = bench.details.failures
     assert note.recovered and "no state of job key flights is retained; job flights starts empty" in str(note)
 
@@ -84,7 +84,7 @@ def test_the_state_is_named_until_something_was_committed() -> None:
 def test_a_named_path_that_is_not_there_fails_the_job() -> None:
     bench = Bench(restore=SAVED).running()
     bench.report(DriverPhase.FAILED, error=NOT_FOUND)
-    assert bench.status is JobStatus.FAILED
+    assert bench.status() is JobStatus.FAILED
     assert bench.details.error == NOT_FOUND
 
 
@@ -99,7 +99,7 @@ def test_a_state_that_was_deleted_meanwhile_is_none(restore: RestoreSettings | N
     assert any("starts empty" in failure.error.message for failure in bench.details.failures)
     bench.attempt = 2
     bench.report(DriverPhase.RUNNING)
-    assert bench.status is JobStatus.RUNNING
+    assert bench.status() is JobStatus.RUNNING
     assert bench.master.checkpoints().restored is None
 
 
@@ -108,7 +108,7 @@ def test_a_state_that_does_not_fit_is_not_tried_again(code: str) -> None:
     """Also after commits: a program that changed does not change back, and what was drained stays so."""
     bench = Bench(restore=SAVED).running().report(DriverPhase.RUNNING, batch=0)
     bench.report(DriverPhase.FAILED, error=ErrorInfo(code, "operator counts is gone"))
-    assert bench.status is JobStatus.FAILED
+    assert bench.status() is JobStatus.FAILED
 
 
 def test_nothing_is_deployed_before_the_state_is_known() -> None:
@@ -131,7 +131,7 @@ def test_a_lookup_that_is_refused(restore: RestoreSettings | None, status: JobSt
     bench.offer(TM1, 2)
     if status is JobStatus.RUNNING:
         bench.register().report(DriverPhase.RUNNING)
-    assert bench.status is status
+    assert bench.status() is status
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,7 @@ class Bench:
             self.mailbox,
             InlineEffects(),
             self,  # type: ignore[arg-type]
-            self,  # type: ignore[arg-type]
+            self,
             TaskExecutorTimes(1_000, RegistrationBackoff(100, 1_000), 60_000, 1_000),
             self.fatal.append,
         )
