@@ -6,7 +6,10 @@ include "types.thrift"
 include "errors.thrift"
 
 service Driver {
-  /** Start (or start again) the job in this driver; returns at once.  Idempotent by attempt. */
+  /**
+   * Start (or start again) the job in this driver; returns at once.  Idempotent by attempt.
+   * SUBMISSION_MISSING: only the digest was sent, and this process does not have the job.
+   */
   void deploy(1: types.TCallContext context, 2: types.TDriverDeployment deployment)
     throws (1: errors.TError error)
 

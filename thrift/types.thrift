@@ -616,11 +616,14 @@ struct TDriverReport {
 /** JobMaster → driver: run the job now. */
 struct TDriverDeployment {
   1: i64 attempt,
-  2: TJobSubmission submission,
+  /** missing: the driver was sent it before, by an earlier deployment */
+  2: optional TJobSubmission submission,
   /** executors that must have registered before queries start */
   3: optional list<string> executorIds,
   /** total task threads of those executors */
   4: optional i64 totalCores,
   /** state to begin with where the job has none */
   5: optional TRestoreSettings restore,
+  /** names the submission: SHA-256 of its content */
+  6: optional string submissionDigest,
 }

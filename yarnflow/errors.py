@@ -536,6 +536,13 @@ class RpcProtocolError(RpcError):
     http_status = 400
 
 
+class SubmissionMissing(RpcError):
+    """A driver was told to run a job by its digest only and was never sent it; it is sent it then."""
+
+    code = "SUBMISSION_MISSING"
+    exit_code = 76
+
+
 class AuthenticationFailed(RpcError):
     """The peer does not know the cluster's secret."""
 

@@ -173,7 +173,13 @@ class DriverGateway(Protocol):
     """What a JobMaster may ask a driver."""
 
     def deploy(self, deployment: DriverDeployment) -> None:
-        """Start (or start again) the job in this driver; returns at once.  Idempotent by attempt."""
+        """Start (or start again) the job in this driver; returns at once.  Idempotent by attempt.
+
+        Raises
+        ------
+        SubmissionMissing
+            The deployment names a submission that this process was not sent; nothing was changed.
+        """
 
     def cancel(self) -> None:
         """Stop the queries; the end is reported as phase CANCELED.  Idempotent."""

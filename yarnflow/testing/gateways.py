@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from yarnflow.core.checkpoint.messages import CheckpointOrder
 from yarnflow.core.ids import AllocationId, DriverId, ExecutorId, JobId, TaskManagerId
@@ -12,6 +12,7 @@ from yarnflow.core.messages import (
     DriverDeployment,
     ExecutorDescriptor,
     Fence,
+    JobSubmission,
     LeaderInfo,
     SlotRequest,
     TaskManagerHeartbeat,
@@ -27,7 +28,7 @@ from yarnflow.core.ports import (
     TaskExecutorGateway,
 )
 from yarnflow.core.resources.provider import ProviderState, WorkerExit
-from yarnflow.errors import YarnflowError
+from yarnflow.errors import SubmissionMissing, YarnflowError
 
 
 @dataclass
@@ -81,7 +82,12 @@ class FakeTaskExecutor:
 class FakeDriver:
     """A driver that accepts every call, or fails with ``error``."""
 
+    #: with their submissions, sent with them or held from an earlier one
     deployments: list[DriverDeployment] = field(default_factory=list)
+    #: digest → submission, as a driver process keeps it
+    held: dict[str, JobSubmission] = field(default_factory=dict)
+    #: submissions that travelled
+    received: int = 0
     orders: list[CheckpointOrder] = field(default_factory=list)
     cancels: int = 0
     shut_downs: int = 0
@@ -89,9 +95,15 @@ class FakeDriver:
     error: YarnflowError | None = None
 
     def deploy(self, deployment: DriverDeployment) -> None:
-        """Remember."""
+        """Remember; what is only named must have been sent before."""
         self._fail()
-        self.deployments.append(deployment)
+        digest = deployment.submission_digest
+        if deployment.submission is not None:
+            self.held[digest] = deployment.submission
+            self.received += 1
+        elif digest not in self.held:
+            raise SubmissionMissing(f"no submission {digest}")
+        self.deployments.append(replace(deployment, submission=self.held[digest]))
 
     def cancel(self) -> None:
         """Remember."""

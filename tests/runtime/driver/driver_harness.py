@@ -21,10 +21,15 @@ from yarnflow.core.messages import (
     SlotOffer,
 )
 from yarnflow.core.ports import JobMasterGateway
+from yarnflow.core.resources.attachment import ExecutorAttachment
+from yarnflow.core.submissions import submission_digest
 from yarnflow.errors import CheckpointFailed, YarnflowError
+from yarnflow.graph.codec import job_graph_to_json
+from yarnflow.graph.job_graph import JobGraph
 from yarnflow.runtime.driver.driver import Driver
 from yarnflow.runtime.driver.leader import LeaderLink
-from yarnflow.runtime.driver.services import Attachment, DriverSettings, Milestones, RunningProgram
+from yarnflow.runtime.driver.run_context import RunContext
+from yarnflow.runtime.driver.services import DriverSettings, Milestones, RunningProgram
 from yarnflow.runtime.registration import RegistrationBackoff
 from yarnflow.testing.ha import FakeDriverLease, FakeLeaderRetrieval
 from yarnflow.testing.runtime import ManualClock
@@ -34,7 +39,9 @@ LIMIT_S = 20.0
 MAIN = "driver-main"
 JOB = JobId("1" * 32)
 ASSIGNMENT = DriverAssignment(JOB, DriverId("d1"), "host:1", Fence("l", 1), "/checkpoints", "/work")
-SUBMISSION = JobSubmission(JOB, "job", ProgramKind.GRAPH, "{}", {})
+GRAPH = job_graph_to_json(JobGraph(JOB, "job", ProgramKind.GRAPH))
+SUBMISSION = JobSubmission(JOB, "job", ProgramKind.GRAPH, GRAPH, {})
+DIGEST = submission_digest(SUBMISSION)
 
 
 class RisingClock(ManualClock):
@@ -103,6 +110,8 @@ class FakeBackend:
         self.restore_error: YarnflowError | None = None
         self.executors: tuple[str, ...] = ("0", "1")
         self.programs: list[FakeProgram] = []
+        #: what programs were made from
+        self.contexts: list[RunContext] = []
         self.queries: tuple[QueryProgress, ...] = ()
         self.is_usable = True
         self.closed = False
@@ -123,10 +132,10 @@ class FakeBackend:
             threading.Event().wait(0.001)
         self.rehearsed.set()
 
-    def open(self, assignment: DriverAssignment) -> Attachment:
+    def open(self, assignment: DriverAssignment) -> ExecutorAttachment:
         if self.open_error is not None:
             raise self.open_error
-        return Attachment("spark://x", "app-1", ("-Da=b",), {"E": "1"})
+        return ExecutorAttachment("spark://x", "app-1", ("-Da=b",), {"E": "1"})
 
     def complete(self) -> None:
         assert threading.current_thread().name == MAIN
@@ -137,17 +146,16 @@ class FakeBackend:
     def executor_ids(self) -> tuple[str, ...]:
         return self.executors
 
-    def restore(self, assignment: DriverAssignment, deployment: DriverDeployment) -> bool:
+    def restore(self, context: RunContext) -> bool:
         assert threading.current_thread().name == MAIN
-        assert deployment.restore is not None
-        self.story.append(f"restore {deployment.restore.path} with {len(self._lease.acquired)} leases")
+        assert context.restore is not None
+        self.story.append(f"restore {context.restore.path} with {len(self._lease.acquired)} leases")
         if self.restore_error is not None:
             raise self.restore_error
         return True
 
-    def program(
-        self, assignment: DriverAssignment, deployment: DriverDeployment, fence: Callable[[], None]
-    ) -> RunningProgram:
+    def program(self, context: RunContext, fence: Callable[[], None]) -> RunningProgram:
+        self.contexts.append(context)
         self.story.append(f"program with {len(self._lease.acquired)} leases")
         if self.program_error is not None:
             raise self.program_error
@@ -304,14 +312,17 @@ class Harness:
         attempt: int,
         executors: tuple[str, ...] = ("0", "1"),
         restore: RestoreSettings | None = None,
+        submission: JobSubmission | None = SUBMISSION,
+        digest: str = DIGEST,
     ) -> None:
         self.driver.deploy(
             DriverDeployment(
                 attempt,
-                SUBMISSION,
+                submission,
                 tuple(ExecutorId(e) for e in executors),
                 len(executors),
                 restore=restore,
+                submission_digest=digest,
             )
         )
 

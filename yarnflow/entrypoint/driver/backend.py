@@ -18,13 +18,14 @@ from yarnflow.config.options import cluster as cluster_options
 from yarnflow.config.options import job as job_options
 from yarnflow.config.options import python as python_options
 from yarnflow.core.checkpoint.messages import CheckpointOrder, CheckpointOutcome
-from yarnflow.core.messages import DriverAssignment, DriverDeployment, ProgramKind, QueryProgress
+from yarnflow.core.messages import DriverAssignment, ProgramKind, QueryProgress
+from yarnflow.core.resources.attachment import ExecutorAttachment
 from yarnflow.core.resources.memory import task_manager_memory_of
 from yarnflow.errors import DriverLost, YarnflowError
-from yarnflow.graph.codec import job_graph_from_json
 from yarnflow.graph.job_graph import JobGraph
 from yarnflow.graph.state_shape import shape_of
-from yarnflow.runtime.driver.services import Attachment, Milestones, RunningProgram
+from yarnflow.runtime.driver.run_context import RunContext
+from yarnflow.runtime.driver.services import Milestones, RunningProgram
 from yarnflow.spark.checkpoints.job import JobIdentity
 from yarnflow.spark.checkpoints.restore import restore as restore_state
 from yarnflow.spark.launch.job_secret import spark_secret
@@ -83,7 +84,7 @@ class SparkBackend:
     jvm : GatewayJvm
         Launched already.
     configuration : Configuration
-        The cluster's; the assignment's options go over it.
+        The cluster's with the job's options over it.
     host : str
         Address executors reach this driver at.
     cluster_secret : bytes
@@ -112,9 +113,8 @@ class SparkBackend:
         self._progress = ProgressCollector(on_change=self._progressed)
         self._closed = threading.Event()
 
-    def open(self, assignment: DriverAssignment) -> Attachment:
+    def open(self, assignment: DriverAssignment) -> ExecutorAttachment:
         """Bring the SparkContext up; see :class:`~yarnflow.runtime.driver.services.DriverBackend`."""
-        self._configuration = self._configuration.with_values(assignment.configuration, "job")
         secret = spark_secret(self._cluster_secret, assignment.job_id)
         Path(assignment.work_dir).mkdir(mode=0o700, parents=True, exist_ok=True)
         settings = session_settings(self._configuration, assignment, self._host, secret, self._scratch)
@@ -122,15 +122,9 @@ class SparkBackend:
             gateway = self._jvm.connect()
             self._milestones.reached("JVM_UP")
             self._session = open_session(gateway, settings)
-            attachment = self._session.attachment()
+            return self._session.attachment()
         except Exception as error:
             raise _mapped(error) from error
-        return Attachment(
-            driver_url=attachment.driver_url,
-            app_id=attachment.app_id,
-            java_options=attachment.java_options,
-            environment=attachment.environment,
-        )
 
     def complete(self) -> None:
         """Make what queries need beyond what executors need."""
@@ -149,14 +143,16 @@ class SparkBackend:
             logger.info("Executors could not be asked for: %s", type(error).__name__)
             return ()
 
-    def restore(self, assignment: DriverAssignment, deployment: DriverDeployment) -> bool:
+    def restore(self, context: RunContext) -> bool:
         """Put the state of a savepoint or checkpoint where the job has none of its own yet."""
-        if deployment.restore is None:
+        if context.restore is None:
             return False
         session = self._open_session()
-        shape = shape_of(job_graph_from_json(deployment.submission.job_graph_json))
+        shape = shape_of(context.job.graph)
         try:
-            restored = restore_state(session.spark, deployment.restore, assignment.checkpoint_dir, shape)
+            restored = restore_state(
+                session.spark, context.restore, context.assignment.checkpoint_dir, shape
+            )
         except Exception as error:
             raise _mapped(error) from error
         return restored is not None
@@ -174,17 +170,14 @@ class SparkBackend:
         except Exception as error:
             logger.warning("The rehearsal failed: %s", map_spark_error(error))
 
-    def program(
-        self, assignment: DriverAssignment, deployment: DriverDeployment, fence: Callable[[], None]
-    ) -> RunningProgram:
-        """Translate the deployment's graph, or make ready its script."""
+    def program(self, context: RunContext, fence: Callable[[], None]) -> RunningProgram:
+        """Translate the job's graph, or make ready its script."""
         session = self._open_session()
-        submission = deployment.submission
-        graph = job_graph_from_json(submission.job_graph_json)
-        configuration = self._configuration.with_values(submission.configuration, "job")
+        submission, graph = context.job.submission, context.job.graph
+        work_dir, checkpoint_dir = context.assignment.work_dir, context.assignment.checkpoint_dir
         job = JobIdentity(submission.job_id, submission.name, submission.job_key)
         try:
-            if not configuration.get_raw(_SHUFFLE_PARTITIONS):
+            if not self._configuration.get_raw(_SHUFFLE_PARTITIONS):
                 session.spark.conf.set(_SHUFFLE_PARTITIONS, str(_widest(graph)))
             self._progress.forget_failures()
             program: RunningProgram
@@ -194,8 +187,8 @@ class SparkBackend:
                     session.spark,
                     submission.files,
                     submission.script_argv,
-                    Path(assignment.work_dir),
-                    assignment.checkpoint_dir,
+                    Path(work_dir),
+                    checkpoint_dir,
                     self._progress,
                     job=job,
                     fence=fence,
@@ -204,7 +197,7 @@ class SparkBackend:
                 program = script
             else:
                 graph_program = GraphProgram(
-                    session.spark, graph, configuration, assignment.checkpoint_dir, job=job, fence=fence
+                    session.spark, graph, self._configuration, checkpoint_dir, job=job, fence=fence
                 )
                 self._progress.use_output_rows(graph_program.output_rows)
                 self._progress.use_directories(graph_program.query_directory)

@@ -33,14 +33,15 @@ from yarnflow.core.messages import (
     ErrorInfo,
 )
 from yarnflow.core.ports import Clock
+from yarnflow.core.resources.attachment import ExecutorAttachment
 from yarnflow.errors import DriverLost, ExecutorLost, InternalError, YarnflowError
 from yarnflow.runtime.driver.checkpoints import DriverCheckpoints
 from yarnflow.runtime.driver.leader import LeaderLink
 from yarnflow.runtime.driver.lease import LeaseKeeper
 from yarnflow.runtime.driver.reports import Reporter
+from yarnflow.runtime.driver.run_context import HeldJob, RunContext
 from yarnflow.runtime.driver.services import (
     REHEARSED,
-    Attachment,
     DriverBackend,
     DriverSettings,
     Milestones,
@@ -106,7 +107,7 @@ class Driver:
         self._checkpoints = DriverCheckpoints(self._reporter.due, clock)
         #: set by the main thread before anybody can ask
         self._address = ""
-        self._attachment = Attachment("", "")
+        self._attachment = ExecutorAttachment("", "")
         self._changed = threading.Condition()
         # all below are guarded by _changed
         self._phase = DriverPhase.IDLE
@@ -116,7 +117,8 @@ class Driver:
         self._program: RunningProgram | None = None
         #: threads that stop ``_program``
         self._stops: list[threading.Thread] = []
-        self._next: DriverDeployment | None = None
+        self._next: RunContext | None = None
+        self._job = HeldJob(assignment)
         self._cancel_requested = False
         self._ending = False
         self._first_batch_seen = False
@@ -125,12 +127,18 @@ class Driver:
     # --- DriverGateway, any thread ---
 
     def deploy(self, deployment: DriverDeployment) -> None:
-        """Run this deployment, instead of an older one if need be."""
+        """Run this deployment, instead of an older one if need be.
+
+        Raises
+        ------
+        SubmissionMissing
+            It names a submission that this driver was not sent; what runs goes on.
+        """
         with self._changed:
             newest = self._next.attempt if self._next is not None else self._attempt
             if deployment.attempt <= newest or self._ending:
                 return
-            self._next = deployment
+            self._next = self._job.context(deployment)
             self._stop_program()
             self._changed.notify_all()
 
@@ -208,8 +216,8 @@ class Driver:
             self._milestones.reached("SESSION_UP")
             if self._assignment.hot_spare_of:
                 threading.Thread(target=self._rehearse, name="rehearsal", daemon=True).start()
-            while (deployment := self._await_deployment()) is not None:
-                self._run_deployment(deployment)
+            while (context := self._await_deployment()) is not None:
+                self._run(context)
         finally:
             with self._changed:
                 self._ending = True
@@ -248,40 +256,40 @@ class Driver:
             logger.warning("The program did not end in time, leaving without it.")
             self._halt(None)
 
-    def _await_deployment(self) -> DriverDeployment | None:
+    def _await_deployment(self) -> RunContext | None:
         with self._changed:
             self._changed.wait_for(lambda: self._ending or self._next is not None)
             if self._ending or self._next is None:
                 return None
-            deployment, self._next = self._next, None
-            self._attempt = deployment.attempt
+            context, self._next = self._next, None
+            self._attempt = context.attempt
             self._phase = DriverPhase.DEPLOYING
             self._error = None
             self._changed.notify_all()
         self._reporter.due()
-        return deployment
+        return context
 
-    def _run_deployment(self, deployment: DriverDeployment) -> None:
-        logger.info("Deploying attempt %d of job %s.", deployment.attempt, self._assignment.job_id)
+    def _run(self, context: RunContext) -> None:
+        logger.info("Deploying attempt %d of job %s.", context.attempt, self._assignment.job_id)
         error: YarnflowError | None = None
         try:
             # first, as an earlier driver may take as long to end as executors to come
-            self._lease.hold(self._address, deployment.attempt, self._settings.lease_timeout_ms)
-            if deployment.restore is not None:
+            self._lease.hold(self._address, context.attempt, self._settings.lease_timeout_ms)
+            if context.restore is not None:
                 # copying is the executors' work
-                self._await_executors(deployment)
+                self._await_executors(context)
                 if not self._interrupted():
-                    self._restore(deployment)
+                    self._restore(context)
             if not self._interrupted():
-                program = self._backend.program(self._assignment, deployment, self._lease.check)
+                program = self._backend.program(context, self._lease.check)
                 with self._changed:
                     self._program = program
                 if program.compiles_on_executors:
-                    self._await_executors(deployment)
+                    self._await_executors(context)
                 if not self._interrupted():
                     program.prepare()
                 # all of them: state stays where the first batch has put it
-                self._await_executors(deployment)
+                self._await_executors(context)
                 if not self._interrupted():
                     program.start()
                     self._milestones.reached("QUERY_STARTED")
@@ -323,19 +331,17 @@ class Driver:
         else:
             self._set_phase(DriverPhase.FINISHED)
 
-    def _restore(self, deployment: DriverDeployment) -> None:
-        if deployment.restore is None:
-            return
+    def _restore(self, context: RunContext) -> None:
         self._lease.check()
-        if self._backend.restore(self._assignment, deployment):
+        if self._backend.restore(context):
             self._milestones.reached("STATE_RESTORED")
 
-    def _await_executors(self, deployment: DriverDeployment) -> None:
+    def _await_executors(self, context: RunContext) -> None:
         """Wait until as many executors as were started have registered.
 
         Executors that die on the way are replaced under new ids, hence the count.
         """
-        wanted = len(deployment.executor_ids)
+        wanted = len(context.executor_ids)
         deadline = self._clock.monotonic_ms() + self._settings.executor_timeout_ms
         while not self._interrupted():
             present = self._backend.executor_ids()
@@ -345,7 +351,7 @@ class Driver:
             if not self._backend.usable():
                 raise DriverLost("the driver's SparkContext ended while it waited for executors")
             if self._clock.monotonic_ms() >= deadline:
-                missing = sorted(set(deployment.executor_ids) - set(present))
+                missing = sorted(set(context.executor_ids) - set(present))
                 raise ExecutorLost(
                     f"{len(present)} of {wanted} executors registered within "
                     f"{self._settings.executor_timeout_ms // 1000} s, missing: {', '.join(missing)}; "

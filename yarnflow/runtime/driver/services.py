@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final, Protocol
 
 from yarnflow.core.checkpoint.messages import CheckpointOrder, CheckpointOutcome
-from yarnflow.core.messages import DriverAssignment, DriverDeployment, QueryProgress
+from yarnflow.core.messages import DriverAssignment, QueryProgress
 from yarnflow.core.ports import Clock
+from yarnflow.core.resources.attachment import ExecutorAttachment
+from yarnflow.runtime.driver.run_context import RunContext
 from yarnflow.runtime.registration import RegistrationBackoff
 
 #: milestone of a hot spare: it is as warm as it will be
@@ -45,20 +47,10 @@ class RunningProgram(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True)
-class Attachment:
-    """What executors need to dial in."""
-
-    driver_url: str
-    app_id: str
-    java_options: tuple[str, ...] = ()
-    environment: dict[str, str] = field(default_factory=dict)
-
-
 class DriverBackend(Protocol):
     """Spark, as a driver sees it.  Everything raises :class:`YarnflowError` only."""
 
-    def open(self, assignment: DriverAssignment) -> Attachment:
+    def open(self, assignment: DriverAssignment) -> ExecutorAttachment:
         """Bring up what executors dial in to.  Main thread; once."""
 
     def complete(self) -> None:
@@ -67,8 +59,8 @@ class DriverBackend(Protocol):
     def executor_ids(self) -> tuple[str, ...]:
         """Executors registered now.  Any thread."""
 
-    def restore(self, assignment: DriverAssignment, deployment: DriverDeployment) -> bool:
-        """Put the state of ``deployment.restore`` where the job has none of its own yet.
+    def restore(self, context: RunContext) -> bool:
+        """Put the state of ``context.restore`` where the job has none of its own yet.
 
         Main thread; idempotent; whether the job starts from some state.
 
@@ -85,9 +77,7 @@ class DriverBackend(Protocol):
         leaves nothing behind.  A failure is logged only: the job itself will meet it again.
         """
 
-    def program(
-        self, assignment: DriverAssignment, deployment: DriverDeployment, fence: Callable[[], None]
-    ) -> RunningProgram:
+    def program(self, context: RunContext, fence: Callable[[], None]) -> RunningProgram:
         """Make the deployment's program; nothing starts yet.  Main thread.
 
         ``fence`` raises LeaseLost when this driver may not write the job's state any more.

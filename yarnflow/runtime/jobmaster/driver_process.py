@@ -14,6 +14,7 @@ from yarnflow.core.checkpoint.messages import CheckpointOrder
 from yarnflow.core.ids import DriverId
 from yarnflow.core.messages import DriverAssignment, DriverDeployment, DriverRegistration, JobSubmission
 from yarnflow.errors import DriverLost, YarnflowError
+from yarnflow.runtime.jobmaster.deploying import SubmissionSender
 from yarnflow.runtime.jobmaster.services import JobMasterServices, JobMasterSettings
 from yarnflow.runtime.mailbox import Mailbox, Work
 
@@ -64,6 +65,7 @@ class DriverLink:
         self._settings = settings
         self._mailbox = mailbox
         self._on_lost = on_lost
+        self._sender = SubmissionSender(submission)
         self._launcher = services.hot_spare_launcher if hot_spare else services.launcher
         self._driver: _Driver | None = None
         #: of each driver that must end although its lease may outlive it
@@ -167,7 +169,7 @@ class DriverLink:
         driver = self._driver
         if driver is None or driver.registration is None:
             return
-        driver.deployed_attempt = deployment.attempt
+        again, driver.deployed_attempt = driver.deployed_attempt > 0, deployment.attempt
         gateway = self._services.gateways.driver(driver.registration.address)
 
         def failed(error: YarnflowError) -> None:
@@ -175,7 +177,7 @@ class DriverLink:
                 message = f"driver {driver.driver_id} did not take the job: {error}"
                 self._on_lost(DriverLost(message), driver.driver_id)
 
-        self._perform(lambda: gateway.deploy(deployment), failed)
+        self._perform(lambda: self._sender.deploy(gateway, deployment, again=again), failed)
 
     def cancel(self, on_failure: Callable[[YarnflowError], None]) -> None:
         """Tell the driver to stop its queries; it reports the end."""

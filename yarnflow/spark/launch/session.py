@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from yarnflow.core.hosts import bind_address
+from yarnflow.core.resources.attachment import ExecutorAttachment
 from yarnflow.errors import InvalidOption
 from yarnflow.spark.launch.jvm import split_options
 from yarnflow.spark.launch.spark_home import is_unwanted, module_options, spark_home
@@ -174,16 +175,6 @@ def executor_java_options(options: Mapping[str, str]) -> tuple[str, ...]:
     found.extend(split_options(_EXECUTOR_OPTIONS, options.get(_EXECUTOR_OPTIONS, "")))
     # Spark adds its own list there, with what is left out of ours
     return tuple(dict.fromkeys(option for option in found if not is_unwanted(option)))
-
-
-@dataclass(frozen=True, slots=True)
-class ExecutorAttachment:
-    """What an executor must be told to dial in."""
-
-    driver_url: str
-    app_id: str
-    java_options: tuple[str, ...]
-    environment: dict[str, str]
 
 
 class DriverSession:

@@ -23,6 +23,7 @@ class Iface(object):
     def deploy(self, context, deployment):
         """
         Start (or start again) the job in this driver; returns at once.  Idempotent by attempt.
+        SUBMISSION_MISSING: only the digest was sent, and this process does not have the job.
 
         Parameters:
          - context
@@ -93,6 +94,7 @@ class Client(Iface):
     def deploy(self, context, deployment):
         """
         Start (or start again) the job in this driver; returns at once.  Idempotent by attempt.
+        SUBMISSION_MISSING: only the digest was sent, and this process does not have the job.
 
         Parameters:
          - context

@@ -5366,10 +5366,11 @@ class TDriverDeployment(object):
 
     Attributes:
      - attempt
-     - submission
+     - submission: missing: the driver was sent it before, by an earlier deployment
      - executorIds: executors that must have registered before queries start
      - totalCores: total task threads of those executors
      - restore: state to begin with where the job has none
+     - submissionDigest: names the submission: SHA-256 of its content
 
     """
 
@@ -5379,15 +5380,17 @@ class TDriverDeployment(object):
         'executorIds',
         'totalCores',
         'restore',
+        'submissionDigest',
     )
 
 
-    def __init__(self, attempt=None, submission=None, executorIds=None, totalCores=None, restore=None,):
+    def __init__(self, attempt=None, submission=None, executorIds=None, totalCores=None, restore=None, submissionDigest=None,):
         self.attempt = attempt
         self.submission = submission
         self.executorIds = executorIds
         self.totalCores = totalCores
         self.restore = restore
+        self.submissionDigest = submissionDigest
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -5430,6 +5433,11 @@ class TDriverDeployment(object):
                     self.restore.read(iprot)
                 else:
                     iprot.skip(ftype)
+            elif fid == 6:
+                if ftype == TType.STRING:
+                    self.submissionDigest = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
             else:
                 iprot.skip(ftype)
             iprot.readFieldEnd()
@@ -5462,6 +5470,10 @@ class TDriverDeployment(object):
         if self.restore is not None:
             oprot.writeFieldBegin('restore', TType.STRUCT, 5)
             self.restore.write(oprot)
+            oprot.writeFieldEnd()
+        if self.submissionDigest is not None:
+            oprot.writeFieldBegin('submissionDigest', TType.STRING, 6)
+            oprot.writeString(self.submissionDigest.encode('utf-8') if sys.version_info[0] == 2 else self.submissionDigest)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -5874,6 +5886,7 @@ TDriverDeployment.thrift_spec = (
     (3, TType.LIST, 'executorIds', (TType.STRING, 'UTF8', False), None, ),  # 3
     (4, TType.I64, 'totalCores', None, None, ),  # 4
     (5, TType.STRUCT, 'restore', [TRestoreSettings, None], None, ),  # 5
+    (6, TType.STRING, 'submissionDigest', 'UTF8', None, ),  # 6
 )
 fix_spec(all_structs)
 del all_structs
