@@ -78,10 +78,11 @@ class Bench:
         self.slots = FakeSlotRequirements()
         self.board = JobBoard(self.clock, 10)
         self.ended: list[JobId] = []
+        self.submission = JobSubmission(JOB, "flights", kind, "", {}, job_key)
         self.mailbox = InlineMailbox("job", clock, may_run=self.time.is_certain if lead else None)
         ids = (f"{number:08x}{0:024x}" for number in itertools.count(1))
         self.master = JobMaster(
-            JobSubmission(JOB, "flights", kind, "", {}, job_key),
+            self.submission,
             JobGraph(
                 JOB,
                 "flights",

@@ -16,7 +16,9 @@ from yarnflow.core.ids import AllocationId, DriverId, ExecutorId, JobId
 from yarnflow.core.messages import DriverPhase, ErrorInfo, ExecutorExited, ExecutorStatus, SlotOffer
 from yarnflow.core.resources.executor_pool import ExecutorPool
 from yarnflow.core.states import ExecutionState, JobStatus, RestartLevel
+from yarnflow.core.submissions import submission_digest
 from yarnflow.errors import DriverLost, LeadershipLost, ZooKeeperUnavailable
+from yarnflow.testing.gateways import FakeDriver
 from yarnflow.testing.stores import FakeCheckpoints, FakeJobStores
 
 OLD = DriverId("driver-of-the-master-before")
@@ -257,8 +259,11 @@ def test_a_job_that_failed_without_a_master() -> None:
     bench.adopted_driver, bench.attempt = OLD, 3
     bench.report(DriverPhase.FAILED, "4", batch=9, error=ErrorInfo("USER_CODE", "ValueError"))
     assert bench.status() is JobStatus.RESTARTING
+    held = {submission_digest(bench.submission): bench.submission}
+    bench.gateways.drivers["driver:1"] = FakeDriver(held=held)
     bench.run(1_000)
     assert [d.attempt for d in bench.driver.deployments] == [4]
+    assert bench.driver.received == 0, "the driver was sent the job by the master before"
 
 
 def test_cancel_before_the_driver_has_reported() -> None:

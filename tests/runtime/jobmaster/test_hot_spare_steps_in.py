@@ -18,6 +18,7 @@ def stepped_in(bench: Stage) -> None:
     old, hot_spare = bench.drivers[:2]
     assert bench.attempts(hot_spare) == [2], "no restart delay"
     assert bench.fake(hot_spare).deployments[0].executor_ids == ("1",)
+    assert bench.fake(hot_spare).received == 1, "it has to be sent the job before it can be named"
     assert bench.tasks == [("DEPLOYING", TM2), ("DEPLOYING", TM2)]
     assert bench.details.restarts == 1
     assert bench.details.failures[-1].level is RestartLevel.DRIVER

@@ -103,6 +103,7 @@ def test_a_failed_query_starts_again_in_the_same_driver() -> None:
     bench.run(1_000)
     assert len(bench.launcher.assignments) == 1, "the driver was thrown away although it is good"
     assert [d.attempt for d in bench.gateways.drivers["driver:1"].deployments] == [1, 2]
+    assert bench.gateways.drivers["driver:1"].received == 1, "the job travelled again"
     bench.attempt = 2
     bench.report(DriverPhase.RUNNING)
     assert bench.status() is JobStatus.RUNNING
@@ -145,6 +146,7 @@ def test_the_next_driver_starts_during_the_restart_delay_and_is_deployed_after_i
     assert [deployment.attempt for deployment in deployments] == [1]
     bench.run(1_000)
     assert [deployment.attempt for deployment in deployments] == [1, 2]
+    assert bench.gateways.drivers["driver:1"].received == 2, "each driver process is sent the job"
 
 
 def test_a_driver_that_ends_before_it_worked_is_not_hurried() -> None:
