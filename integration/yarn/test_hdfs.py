@@ -12,7 +12,7 @@ import pytest
 from integration.hadoop import HadoopCluster
 from tests.fs.contract import FileSystemContract
 from yarnflow.config.hadoop_conf import HadoopConf
-from yarnflow.core.ports import FileSystem
+from yarnflow.core.files import FileSystem
 from yarnflow.core.yarn import Visibility
 from yarnflow.errors import StorageDenied, StorageUnavailable
 from yarnflow.fs.webhdfs import WebHdfsFileSystem

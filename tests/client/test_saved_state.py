@@ -16,9 +16,9 @@ from yarnflow.client.saved_state import (
     running_job_of,
     state_uri,
 )
+from yarnflow.core.files import FileSystem
 from yarnflow.core.ha.ports import LatestState
 from yarnflow.core.ids import JobId
-from yarnflow.core.ports import FileSystem
 from yarnflow.errors import InvalidOption, SavepointInvalid, SavepointNotFound, StateIncompatible
 from yarnflow.fs.local import LocalFileSystem
 from yarnflow.ha.stores.latest_states import FileLatestStates

@@ -1,20 +1,17 @@
-"""Which parts of high availability a process gets, and whose file system a URI is."""
+"""Which parts of high availability a process gets."""
 
 from __future__ import annotations
 
 from pathlib import Path
-
-import pytest
 
 from yarnflow.config.configuration import Configuration
 from yarnflow.config.options.ha import HA_TYPE
 from yarnflow.core.ha.ports import DriverLeaseInfo
 from yarnflow.core.ids import DriverId, JobId
 from yarnflow.core.messages import Fence
-from yarnflow.entrypoint.ha_services import file_systems, services_of, session_closer
+from yarnflow.entrypoint.ha_services import services_of, session_closer
 from yarnflow.entrypoint.standalone.local import local_configuration
 from yarnflow.entrypoint.standalone.supervisor import _own_directory, master_configuration
-from yarnflow.errors import ConfigError, YarnUnavailable
 
 JOB = JobId("a" * 32)
 
@@ -27,37 +24,6 @@ def test_without_high_availability_nothing_is_elected(tmp_path: Path) -> None:
     services.lease(JOB).acquire(DriverLeaseInfo(JOB, DriverId("d"), "", "h", 1, 1), 0)
     session_closer(Configuration.empty(), tmp_path)(4711)
     services.close()
-
-
-def test_files_of_this_machine(tmp_path: Path) -> None:
-    fs_of = file_systems()
-    name = f"{tmp_path}/a b%20c#d?ü:"
-    for uri in (name, f"file://{name}", f"file:{name}"):
-        found, path = fs_of(uri)
-        assert path == name and found.uri == "file://"
-    assert fs_of("/x")[0] is fs_of("file:///y")[0]
-    with pytest.raises(ConfigError, match="only hdfs://"):
-        fs_of("s3://bucket/x")
-
-
-def test_files_of_the_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("YARN_CONF_DIR", raising=False)
-    monkeypatch.delenv("HADOOP_HOME", raising=False)
-    monkeypatch.delenv("HADOOP_CONF_DIR", raising=False)
-    with pytest.raises(YarnUnavailable, match="HADOOP_CONF_DIR is not set"):
-        file_systems()("hdfs://nn:8020/x")
-    (tmp_path / "core-site.xml").write_text(
-        "<configuration><property><name>fs.defaultFS</name><value>hdfs://nn:8020</value></property>"
-        "</configuration>"
-    )
-    (tmp_path / "yarn-site.xml").write_text("<configuration/>")
-    monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))
-    fs_of = file_systems()
-    for uri in ("hdfs://nn:8020/x#/y", "hdfs:///x#/y"):
-        found, path = fs_of(uri)
-        assert (found.uri, path) == ("hdfs://nn:8020", "/x#/y")
-    with pytest.raises(ConfigError, match="the cluster's file system is hdfs://nn:8020"):
-        fs_of("hdfs://other:8020/x")
 
 
 def test_masters_of_one_machine_share_state_and_not_ports() -> None:

@@ -1,4 +1,4 @@
-"""What every implementation of ``core.ports.FileSystem`` must do.
+"""What every implementation of ``core.files.FileSystem`` must do.
 
 Subclasses give the fixtures ``fs`` and ``root``.
 """
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from yarnflow.core.ports import FileSystem
+from yarnflow.core.files import FileSystem
 from yarnflow.errors import FileMissing, StorageError
 
 #: names a file may have, and that some part of the way could take for something else

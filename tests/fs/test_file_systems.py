@@ -1,4 +1,4 @@
-"""The contract of file systems, on each implementation."""
+"""The contract of file systems, on each implementation, and which one a URI is on."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import pytest
 from tests.fs.contract import FileSystemContract
 from tests.fs.webhdfs_server import webhdfs_server
 from yarnflow.config.hadoop_conf import HadoopConf
-from yarnflow.core.ports import FileSystem
-from yarnflow.errors import StorageDenied, YarnUnavailable
-from yarnflow.fs import open_file_system
+from yarnflow.core.files import FileSystem
+from yarnflow.errors import ConfigError, StorageDenied, YarnUnavailable
+from yarnflow.fs.file_systems import file_systems, open_file_system
 from yarnflow.fs.local import LocalFileSystem
 from yarnflow.fs.webhdfs import WebHdfsFileSystem
 from yarnflow.testing.file_system import MemoryFileSystem
@@ -83,3 +83,34 @@ def test_the_default_file_system_decides() -> None:
     assert isinstance(hdfs, WebHdfsFileSystem) and hdfs.uri == "hdfs://host:8020"
     with pytest.raises(YarnUnavailable, match="s3a://bucket"):
         open_file_system(HadoopConf(Path("/conf"), {"fs.defaultFS": "s3a://bucket"}), "ann")
+
+
+def test_files_of_this_machine(tmp_path: Path) -> None:
+    fs_of = file_systems()
+    name = f"{tmp_path}/a b%20c#d?ü:"
+    for uri in (name, f"file://{name}", f"file:{name}"):
+        found, path = fs_of(uri)
+        assert path == name and found.uri == "file://"
+    assert fs_of("/x")[0] is fs_of("file:///y")[0]
+    with pytest.raises(ConfigError, match="only hdfs://"):
+        fs_of("s3://bucket/x")
+
+
+def test_files_of_the_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("YARN_CONF_DIR", raising=False)
+    monkeypatch.delenv("HADOOP_HOME", raising=False)
+    monkeypatch.delenv("HADOOP_CONF_DIR", raising=False)
+    with pytest.raises(YarnUnavailable, match="HADOOP_CONF_DIR is not set"):
+        file_systems()("hdfs://nn:8020/x")
+    (tmp_path / "core-site.xml").write_text(
+        "<configuration><property><name>fs.defaultFS</name><value>hdfs://nn:8020</value></property>"
+        "</configuration>"
+    )
+    (tmp_path / "yarn-site.xml").write_text("<configuration/>")
+    monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))
+    fs_of = file_systems()
+    for uri in ("hdfs://nn:8020/x#/y", "hdfs:///x#/y"):
+        found, path = fs_of(uri)
+        assert (found.uri, path) == ("hdfs://nn:8020", "/x#/y")
+    with pytest.raises(ConfigError, match="the cluster's file system is hdfs://nn:8020"):
+        fs_of("hdfs://other:8020/x")

@@ -13,7 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
-from yarnflow.core.yarn import FileStatus
+from yarnflow.core.files import FileStatus
 from yarnflow.errors import FileMissing, StorageError
 from yarnflow.testing.file_system import MemoryFileSystem
 

@@ -14,10 +14,9 @@ from yarnflow.client.saved_state import state_uri
 from yarnflow.config.options import client, yarn
 
 if TYPE_CHECKING:
-    from yarnflow.client.saved_state import FileSystems
     from yarnflow.config.configuration import Configuration
+    from yarnflow.core.files import FileSystem, FileSystems
     from yarnflow.core.ids import JobId
-    from yarnflow.core.ports import FileSystem
 
 _HADOOP_VARIABLES: Final = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
 
@@ -25,7 +24,7 @@ _HADOOP_VARIABLES: Final = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
 def open_file_systems() -> FileSystems:
     """The file systems of URIs, with the errors of missing libraries made readable."""
     from yarnflow.client.yarn.services import libraries
-    from yarnflow.entrypoint.ha_services import file_systems
+    from yarnflow.fs.file_systems import file_systems
 
     opened = file_systems()
 

@@ -24,8 +24,8 @@ from yarnflow.core.checkpoint.manifest import (
 )
 from yarnflow.core.checkpoint.messages import CheckpointKind
 from yarnflow.core.checkpoint.program_shape import ProgramShape
+from yarnflow.core.files import FileSystem, FileSystems
 from yarnflow.core.ids import JobId
-from yarnflow.core.ports import FileSystem
 from yarnflow.core.states import GLOBALLY_TERMINAL
 from yarnflow.core.uris import split_uri
 from yarnflow.errors import (
@@ -37,9 +37,6 @@ from yarnflow.errors import (
     StateIncompatible,
 )
 from yarnflow.graph.state_shape import differences
-
-#: a URI → its file system and the path there
-FileSystems = Callable[[str], tuple[FileSystem, str]]
 
 #: beside the checkpoints of a job, made by its drivers
 _OF_A_JOB: Final = ("sources", "restored.json")

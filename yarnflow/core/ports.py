@@ -1,8 +1,11 @@
-"""What the runtime needs from the outside, as protocols.
+"""What endpoints need from outside, as protocols: a clock, gateways, drivers, TaskManagers.
 
-``runtime`` sees adapters only through these; ``rpc``, ``process`` and ``testing`` implement
-them.  A gateway's methods raise :class:`yarnflow.errors.YarnflowError` and nothing else.
-Remote gateways carry the fence and a deadline with each call (``rpc.client``).
+``runtime`` sees adapters only through these; ``rpc``, ``process``, ``yarn`` and ``testing`` implement
+them.  A gateway's methods raise :class:`yarnflow.errors.YarnflowError` and nothing else.  Remote gateways
+carry the fence and a deadline with each call (``rpc.client``).
+
+File systems are in :mod:`yarnflow.core.files`, YARN in :mod:`yarnflow.core.yarn`, election, leases and
+stores in :mod:`yarnflow.core.ha.ports`.
 """
 
 from __future__ import annotations
@@ -39,15 +42,6 @@ from yarnflow.core.messages import (
     TaskManagerRegistration,
 )
 from yarnflow.core.resources.provider import ProviderState, WorkerExit
-from yarnflow.core.yarn import (
-    Application,
-    ApplicationSpec,
-    ApplicationState,
-    ClusterLimits,
-    FileStatus,
-    Queue,
-    YarnContainer,
-)
 
 
 class Clock(Protocol):
@@ -303,90 +297,3 @@ class ResourceProvider(WorkerOwner, Protocol):
 
     def on_state(self, listener: ProviderStateListener) -> None:
         """Call ``listener`` whenever the open requests, their outlook or the granted workers change."""
-
-
-class FileSystem(Protocol):
-    """A file system shared by all machines of a cluster.  Paths are absolute, without scheme.
-
-    Every method raises :class:`yarnflow.errors.StorageError` (or a subclass) when the file system
-    does not do what was asked.
-    """
-
-    @property
-    def uri(self) -> str:
-        """Scheme and authority, ``hdfs://host:port``; ``uri + path`` is what YARN and Spark read."""
-
-    def home(self) -> str:
-        """Home directory of the user."""
-
-    def read(self, path: str) -> bytes:
-        """Whole content.  Raises FileMissing."""
-
-    def write(self, path: str, content: bytes, *, permission: int = 0o600) -> None:
-        """Create or replace atomically: readers see the old content or the new one."""
-
-    def create(self, path: str, content: bytes, *, permission: int = 0o600) -> bool:
-        """Create with content if nothing is there, atomically; False = something is."""
-
-    def upload(self, local: str, path: str, *, permission: int = 0o644) -> int:
-        """Copy a local file there, atomically; returns its length in bytes."""
-
-    def status(self, path: str) -> FileStatus | None:
-        """The entry, or None when there is none."""
-
-    def list(self, path: str) -> Sequence[FileStatus]:
-        """Entries of a directory, sorted by path; empty when there is none."""
-
-    def make_directory(self, path: str, *, permission: int = 0o700) -> None:
-        """Create a directory and its missing parents.  Idempotent."""
-
-    def rename(self, source: str, target: str) -> bool:
-        """Move; False when the target exists already."""
-
-    def delete(self, path: str) -> bool:
-        """Delete a file or a whole directory; False when there was nothing."""
-
-
-class YarnCluster(Protocol):
-    """What YARN's ResourceManager tells, without a JVM.
-
-    Every method raises :class:`yarnflow.errors.YarnError` (or a subclass).
-    """
-
-    def application(self, application_id: str) -> Application:
-        """Report of one application.  Raises ApplicationNotFound."""
-
-    def applications(
-        self, *, tag: str = "", user: str = "", states: Sequence[ApplicationState] = ()
-    ) -> Sequence[Application]:
-        """Reports of the applications that have all that is asked for."""
-
-    def queues(self) -> Sequence[Queue]:
-        """All queues, parents before children."""
-
-    def limits(self) -> ClusterLimits:
-        """The largest container that can ever be had, and the state of the cluster."""
-
-    def containers(self, application_id: str) -> Sequence[YarnContainer]:
-        """Containers of the application's present attempt."""
-
-    def set_priority(self, application_id: str, priority: int) -> None: ...
-
-
-class YarnSubmitter(Protocol):
-    """Submits and kills applications."""
-
-    def submit(self, spec: ApplicationSpec, undone: Callable[[str], object] = lambda _: None) -> str:
-        """Submit; returns the application id as soon as YARN has it.
-
-        ``undone`` is told the id of an application that a failed submit had left, once that is killed: what
-        lies of it on the file system is to be deleted.
-        """
-
-    def abort(self) -> None:
-        """Have the submit under way fail, and undo it; from another thread.  Final, idempotent."""
-
-    def kill(self, application_id: str) -> None:
-        """End an application by force.  Idempotent."""
-
-    def close(self) -> None: ...

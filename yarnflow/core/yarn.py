@@ -1,4 +1,4 @@
-"""What YARN and yarnflow say to each other, as plain values.
+"""What YARN and yarnflow say to each other, as plain values, and who says it, as protocols.
 
 Only :mod:`yarnflow.yarn` knows how these become skein specifications and REST answers.  Memory is
 in MiB as YARN counts it.  Flink counterparts: ``ClusterSpecification``,
@@ -7,8 +7,10 @@ in MiB as YARN counts it.  Flink counterparts: ``ClusterSpecification``,
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Protocol
 
 
 class ApplicationState(Enum):
@@ -180,14 +182,46 @@ class YarnContainer:
     exit_status: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class FileStatus:
-    """One entry of a distributed file system."""
+class YarnCluster(Protocol):
+    """What YARN's ResourceManager tells, without a JVM.
 
-    path: str
-    is_directory: bool
-    length_bytes: int
-    modified_ms: int
-    #: e.g. ``0o644``
-    permission: int
-    owner: str = ""
+    Every method raises :class:`yarnflow.errors.YarnError` (or a subclass).
+    """
+
+    def application(self, application_id: str) -> Application:
+        """Report of one application.  Raises ApplicationNotFound."""
+
+    def applications(
+        self, *, tag: str = "", user: str = "", states: Sequence[ApplicationState] = ()
+    ) -> Sequence[Application]:
+        """Reports of the applications that have all that is asked for."""
+
+    def queues(self) -> Sequence[Queue]:
+        """All queues, parents before children."""
+
+    def limits(self) -> ClusterLimits:
+        """The largest container that can ever be had, and the state of the cluster."""
+
+    def containers(self, application_id: str) -> Sequence[YarnContainer]:
+        """Containers of the application's present attempt."""
+
+    def set_priority(self, application_id: str, priority: int) -> None: ...
+
+
+class YarnSubmitter(Protocol):
+    """Submits and kills applications."""
+
+    def submit(self, spec: ApplicationSpec, undone: Callable[[str], object] = lambda _: None) -> str:
+        """Submit; returns the application id as soon as YARN has it.
+
+        ``undone`` is told the id of an application that a failed submit had left, once that is killed: what
+        lies of it on the file system is to be deleted.
+        """
+
+    def abort(self) -> None:
+        """Have the submit under way fail, and undo it; from another thread.  Final, idempotent."""
+
+    def kill(self, application_id: str) -> None:
+        """End an application by force.  Idempotent."""
+
+    def close(self) -> None: ...

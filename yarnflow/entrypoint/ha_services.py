@@ -10,15 +10,14 @@ Flink counterpart: ``HighAvailabilityServicesUtils``.
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from yarnflow.config.configuration import Configuration
-from yarnflow.config.hadoop_conf import HadoopConf
 from yarnflow.config.options import ha as ha_options
+from yarnflow.core.files import FileSystems
 from yarnflow.core.ha.ports import (
     ClusterEnd,
     DriverLease,
@@ -29,9 +28,8 @@ from yarnflow.core.ha.ports import (
 )
 from yarnflow.core.ids import JobId
 from yarnflow.core.messages import Fence
-from yarnflow.core.ports import FileSystem
-from yarnflow.core.uris import split_uri
 from yarnflow.errors import ConfigError
+from yarnflow.fs.file_systems import file_systems
 from yarnflow.ha.settings import is_highly_available
 
 if TYPE_CHECKING:
@@ -41,8 +39,6 @@ if TYPE_CHECKING:
 SESSIONS_DIRECTORY: Final = "zookeeper-sessions"
 #: a supervisor imports the client when its processes have started, and before one of them is lost
 _IMPORT_AFTER_S: Final = 10.0
-#: a URI → its file system and the path there
-FileSystems = Callable[[str], tuple[FileSystem, str]]
 
 
 class HaServices:
@@ -167,41 +163,3 @@ def session_closer(configuration: Configuration, cluster_dir: Path) -> Callable[
         close_session_of(cluster_dir / SESSIONS_DIRECTORY, pid, ZooKeeperSettings.of(configuration))
 
     return close
-
-
-def file_systems() -> FileSystems:
-    """Opens the file system of a URI: ``hdfs://…`` or ``file://…``; plain paths are of this machine."""
-    opened: dict[str, FileSystem] = {}
-    lock = threading.Lock()
-
-    def fs_of(uri: str) -> tuple[FileSystem, str]:
-        scheme, authority, path = split_uri(uri)
-        if scheme in ("", "file"):
-            key = "file://"
-        elif scheme == "hdfs":
-            key, path = "hdfs://", path or "/"
-        else:
-            raise ConfigError(f"{uri}: only hdfs://… and file://… can be used")
-        with lock:
-            if key not in opened:
-                opened[key] = _open(key)
-            found = opened[key]
-        if authority and key == "hdfs://" and found.uri != f"hdfs://{authority}":
-            raise ConfigError(
-                f"{uri}: the cluster's file system is {found.uri} (fs.defaultFS in HADOOP_CONF_DIR); "
-                "use that one"
-            )
-        return found, path
-
-    return fs_of
-
-
-def _open(scheme: str) -> FileSystem:
-    if scheme == "file://":
-        from yarnflow.fs.local import LocalFileSystem
-
-        return LocalFileSystem()
-    from yarnflow.fs import open_file_system
-
-    conf = HadoopConf.load(os.environ)
-    return open_file_system(conf, conf.user(os.environ))

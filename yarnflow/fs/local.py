@@ -18,12 +18,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from yarnflow.core.yarn import FileStatus
+from yarnflow.core.files import FileStatus
 from yarnflow.errors import FileMissing, StorageDenied, StorageError
 
 
 class LocalFileSystem:
-    """:class:`yarnflow.core.ports.FileSystem` on directories.
+    """:class:`yarnflow.core.files.FileSystem` on directories.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 """HDFS over its REST interface (WebHDFS), without a JVM.
 
-Decides how each operation of :class:`yarnflow.core.ports.FileSystem` becomes requests, to which
+Decides how each operation of :class:`yarnflow.core.files.FileSystem` becomes requests, to which
 NameNode they go and which are tried again.  Files appear whole: content goes into a temporary
 file beside its target, which is then renamed, and HDFS renames atomically.  Never keeps a whole
 uploaded file in memory.  Flink counterpart: ``flink-hadoop-fs``.
@@ -22,7 +22,7 @@ import requests
 from hdfs import HdfsError, InsecureClient
 
 from yarnflow.config.hadoop_conf import HadoopConf
-from yarnflow.core.yarn import FileStatus
+from yarnflow.core.files import FileStatus
 from yarnflow.errors import FileMissing, StorageError, StorageUnavailable
 from yarnflow.fs.webhdfs_errors import Place, Refused, refused
 
@@ -125,7 +125,7 @@ class _Upload:
 
 
 class WebHdfsFileSystem:
-    """:class:`yarnflow.core.ports.FileSystem` over WebHDFS; safe to use from several threads.
+    """:class:`yarnflow.core.files.FileSystem` over WebHDFS; safe to use from several threads.
 
     Missing parents of new directories get the new directory's permission; parents of files must
     exist.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from yarnflow.core.files import FileSystems
 from yarnflow.core.ids import JobId
 from yarnflow.core.messages import Fence
 from yarnflow.ha.client import ZooKeeper, open_zookeeper
@@ -16,7 +17,7 @@ from yarnflow.ha.election import ZooKeeperElection
 from yarnflow.ha.leases import ZooKeeperLeases
 from yarnflow.ha.retrieval import ZooKeeperRetrieval
 from yarnflow.ha.settings import ZooKeeperSettings
-from yarnflow.ha.stores.bodies import Bodies, FileSystems
+from yarnflow.ha.stores.bodies import Bodies
 from yarnflow.ha.stores.checkpoints import ZooKeeperCheckpoints
 from yarnflow.ha.stores.jobs import ZooKeeperJobGraphs, ZooKeeperJobKeys, ZooKeeperResults
 from yarnflow.ha.stores.latest_states import FileLatestStates

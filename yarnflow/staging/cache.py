@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import Final
 
 from yarnflow.config.directories import cache_directory
-from yarnflow.core.ports import FileSystem
-from yarnflow.core.yarn import FileStatus, LocalResource, Visibility
+from yarnflow.core.files import FileStatus, FileSystem
+from yarnflow.core.yarn import LocalResource, Visibility
 from yarnflow.errors import FileMissing, StorageError
 from yarnflow.staging.layout import StagingLayout
 
@@ -84,7 +84,7 @@ class ContentCache:
         FileMissing
             The local file does not exist.
         StorageError
-            It cannot be read, or as :class:`yarnflow.core.ports.FileSystem` says.
+            It cannot be read, or as :class:`yarnflow.core.files.FileSystem` says.
         """
         try:
             length_bytes = local.stat().st_size

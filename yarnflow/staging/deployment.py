@@ -12,10 +12,10 @@ from typing import Final, TypeVar
 from urllib.parse import urlsplit
 
 from yarnflow.config.options import ha as ha_options
+from yarnflow.core.files import FileStatus, FileSystem
 from yarnflow.core.json_codec import from_json, to_json
 from yarnflow.core.messages import JobDetails, JobSubmission
-from yarnflow.core.ports import FileSystem
-from yarnflow.core.yarn import ApplicationSpec, DeploymentMode, FileStatus, LocalResource, Visibility
+from yarnflow.core.yarn import ApplicationSpec, DeploymentMode, LocalResource, Visibility
 from yarnflow.errors import FileMissing, RpcProtocolError, StorageError
 from yarnflow.staging.layout import (
     APPLICATION_FILE,

@@ -18,8 +18,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
+from yarnflow.core.files import FileSystem
 from yarnflow.core.json_codec import from_json, to_json
-from yarnflow.core.ports import Clock, FileSystem, YarnCluster
+from yarnflow.core.ports import Clock
+from yarnflow.core.yarn import YarnCluster
 from yarnflow.errors import ApplicationNotFound, FileMissing, RpcProtocolError, StorageError
 from yarnflow.staging.layout import APPLICATION_SUFFIX, StagingLayout, deployment_tag, generation_of
 

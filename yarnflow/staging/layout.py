@@ -21,7 +21,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from yarnflow.core.ports import FileSystem
+from yarnflow.core.files import FileSystem
 from yarnflow.errors import StorageDenied, StorageError
 
 #: tag of every application of yarnflow

@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 from yarnflow.config.configuration import Configuration
 from yarnflow.config.options import cluster as cluster_options
 from yarnflow.config.options import ha as ha_options
-from yarnflow.core.ports import FileSystem, YarnCluster
-from yarnflow.core.yarn import Application, ApplicationState
+from yarnflow.core.files import FileSystem
+from yarnflow.core.yarn import Application, ApplicationState, YarnCluster
 from yarnflow.errors import FileMissing
 from yarnflow.staging.deployment import ApplicationDirectory, Deployment
 from yarnflow.staging.layout import DEPLOYMENT_FILE, StagingLayout, deployment_tag

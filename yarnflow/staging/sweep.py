@@ -18,8 +18,8 @@ from typing import Final
 
 from yarnflow.config.configuration import Configuration
 from yarnflow.config.options import cluster as cluster_options
-from yarnflow.core.ports import FileSystem, YarnCluster
-from yarnflow.core.yarn import Application, FileStatus
+from yarnflow.core.files import FileStatus, FileSystem
+from yarnflow.core.yarn import Application, YarnCluster
 from yarnflow.errors import ApplicationNotFound, FileMissing, StorageError, YarnError, YarnflowError
 from yarnflow.staging.deployment import ApplicationDirectory
 from yarnflow.staging.job_keys import is_elsewhere

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from yarnflow.core.files import FileStatus
 from yarnflow.core.ports import Clock
-from yarnflow.core.yarn import FileStatus
 from yarnflow.errors import FileMissing, StorageError
 
 
@@ -24,7 +24,7 @@ class _Entry:
 
 
 class MemoryFileSystem:
-    """:class:`yarnflow.core.ports.FileSystem` as HDFS behaves; every operation is atomic.
+    """:class:`yarnflow.core.files.FileSystem` as HDFS behaves; every operation is atomic.
 
     Parameters
     ----------

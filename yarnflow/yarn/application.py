@@ -11,8 +11,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
-from yarnflow.core.ports import YarnCluster
-from yarnflow.core.yarn import FinalStatus
+from yarnflow.core.yarn import FinalStatus, YarnCluster
 from yarnflow.errors import YarnError, YarnUnavailable
 from yarnflow.yarn.library import skein
 from yarnflow.yarn.master_jar import WEB_ROUTE

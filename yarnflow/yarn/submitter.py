@@ -97,7 +97,7 @@ class _Connection:
 
 
 class SkeinSubmitter:
-    """:class:`yarnflow.core.ports.YarnSubmitter`; its JVM is started by ``start`` or when first needed.
+    """:class:`yarnflow.core.yarn.YarnSubmitter`; its JVM is started by ``start`` or when first needed.
 
     Parameters
     ----------

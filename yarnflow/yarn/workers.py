@@ -13,8 +13,8 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
-from yarnflow.core.ports import YarnCluster
 from yarnflow.core.resources.provider import ProviderState, WorkerExit
+from yarnflow.core.yarn import YarnCluster
 from yarnflow.errors import YarnflowError
 from yarnflow.yarn.container_exit import ContainerExit, container_exit
 from yarnflow.yarn.spec import TASK_MANAGER_SERVICE

@@ -8,8 +8,9 @@ from yarnflow.config.configuration import Configuration
 from yarnflow.core.cluster_result import ClusterResult
 from yarnflow.core.ha.ports import JobStores, LeaderContender, MasterInfo
 from yarnflow.core.messages import Fence, LeaderInfo
-from yarnflow.entrypoint.ha_services import HaServices, file_systems
+from yarnflow.entrypoint.ha_services import HaServices
 from yarnflow.errors import LeadershipLost
+from yarnflow.fs.file_systems import file_systems
 from yarnflow.testing.ha import FakeLeaderRetrieval
 from yarnflow.testing.stores import FakeJobStores
 

@@ -10,10 +10,10 @@ from yarnflow.core.checkpoint.messages import (
     CheckpointStatus,
     CheckpointTrigger,
 )
+from yarnflow.core.files import FileSystem
 from yarnflow.core.ha.ports import CheckpointStore, JobStores, LatestState
 from yarnflow.core.ids import JobId
 from yarnflow.core.messages import JobDetails, JobOverview
-from yarnflow.core.ports import FileSystem
 from yarnflow.core.states import JobStatus
 from yarnflow.ha.stores.latest_states import FileLatestStates
 from yarnflow.ha.stores.without_zookeeper import MemoryJobStores

@@ -18,9 +18,9 @@ from yarnflow.core.checkpoint.messages import (
     CheckpointStatus,
     CheckpointTrigger,
 )
+from yarnflow.core.files import FileSystem
 from yarnflow.core.ids import DriverId, JobId
 from yarnflow.core.messages import Fence, JobDetails, JobOverview, JobSubmission, ProgramKind
-from yarnflow.core.ports import FileSystem
 from yarnflow.core.states import JobStatus
 from yarnflow.errors import LeadershipLost
 from yarnflow.ha.client import ZooKeeper

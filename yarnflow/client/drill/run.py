@@ -12,7 +12,7 @@ from typing import Final, Protocol
 from yarnflow.client.drill.commits import Batches
 from yarnflow.client.drill.report import DrillKind, DrillReport, DrillWatch, directories
 from yarnflow.client.leader import LeaderFollowingDispatcher
-from yarnflow.client.saved_state import FileSystems
+from yarnflow.core.files import FileSystems
 from yarnflow.core.ids import JobId
 from yarnflow.core.messages import FaultRequest, JobDetails, LeaderInfo
 from yarnflow.core.ports import Clock, DispatcherGateway

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from yarnflow.client.yarn.applications import mode_of
-from yarnflow.core.ports import FileSystem, YarnCluster
-from yarnflow.core.yarn import ApplicationState, DeploymentMode, FileStatus
+from yarnflow.core.files import FileStatus, FileSystem
+from yarnflow.core.yarn import ApplicationState, DeploymentMode, YarnCluster
 from yarnflow.staging.layout import APPLICATION_TAG, StagingLayout, deployment_tag
 
 #: clocks of clients, NameNode and ResourceManager may differ by this much

@@ -20,9 +20,8 @@ from yarnflow.config.options import cluster as cluster_options
 from yarnflow.config.options import ha as ha_options
 from yarnflow.config.options import job as job_options
 from yarnflow.config.options import memory, yarn
-from yarnflow.core.ports import YarnCluster
 from yarnflow.core.resources.memory import driver_memory_of, task_manager_memory_of
-from yarnflow.core.yarn import ApplicationSpec, ContainerSpec, DeploymentMode, LocalResource
+from yarnflow.core.yarn import ApplicationSpec, ContainerSpec, DeploymentMode, LocalResource, YarnCluster
 from yarnflow.errors import InvalidMemory, InvalidOption
 from yarnflow.ha.settings import is_highly_available
 from yarnflow.staging.deployment import Deployment

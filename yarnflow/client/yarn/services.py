@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from yarnflow.config.configuration import Configuration
 from yarnflow.config.options import yarn
-from yarnflow.core.ports import FileSystem
+from yarnflow.core.files import FileSystem
 from yarnflow.errors import ConfigError, InvalidOption
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def yarn_services(
             submitter = SkeinSubmitter(conf, cluster, environ)
             submitter.start()
         try:
-            from yarnflow.fs import open_file_system
+            from yarnflow.fs.file_systems import open_file_system
 
             fs = open_file_system(conf, user, replication=configuration.get(yarn.FILE_REPLICATION))
         except BaseException:

@@ -22,7 +22,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from yarnflow.core.ports import FileSystem, YarnCluster
+from yarnflow.core.files import FileSystem
+from yarnflow.core.yarn import YarnCluster
 from yarnflow.entrypoint.ha_services import SESSIONS_DIRECTORY
 from yarnflow.entrypoint.yarn.container import CLUSTER_DIRECTORY, Container
 from yarnflow.entrypoint.yarn.sessions_to_close import LeftSessions

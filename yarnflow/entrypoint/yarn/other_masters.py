@@ -17,8 +17,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from yarnflow.core.ports import FileSystem, YarnSubmitter
-from yarnflow.core.yarn import Application, ApplicationState
+from yarnflow.core.files import FileSystem
+from yarnflow.core.yarn import Application, ApplicationState, YarnSubmitter
 from yarnflow.errors import YarnflowError
 from yarnflow.staging.deployment import ApplicationDirectory, Deployment
 from yarnflow.staging.layout import master_tag, skein_directory

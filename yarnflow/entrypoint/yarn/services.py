@@ -6,8 +6,8 @@ import os
 from dataclasses import dataclass
 
 from yarnflow.config.hadoop_conf import HadoopConf
-from yarnflow.core.ports import FileSystem
-from yarnflow.fs import open_file_system
+from yarnflow.core.files import FileSystem
+from yarnflow.fs.file_systems import open_file_system
 from yarnflow.staging.deployment import Deployment
 from yarnflow.yarn.web.resource_manager import ResourceManagerRest
 

@@ -13,15 +13,12 @@ from typing import Final
 
 from kazoo.exceptions import NodeExistsError, NoNodeError
 
+from yarnflow.core.files import FileSystems
 from yarnflow.core.messages import Fence
-from yarnflow.core.ports import FileSystem
 from yarnflow.errors import FileMissing, LeadershipLost
 from yarnflow.ha.client import ZooKeeper
 
 logger = logging.getLogger(__name__)
-
-#: a URI → its file system and the path there
-FileSystems = Callable[[str], tuple[FileSystem, str]]
 
 
 class Bodies:

@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 from yarnflow.core.checkpoint.manifest import METADATA_FILE, checkpoint_name
-from yarnflow.ha.stores.bodies import FileSystems
+from yarnflow.core.files import FileSystems
 
 _CHECKPOINT: Final = re.compile(r"chk-([0-9]+)")
 

@@ -18,12 +18,13 @@ from kazoo.client import TransactionRequest
 from kazoo.exceptions import BadVersionError, NodeExistsError, NoNodeError
 
 from yarnflow.core.checkpoint.messages import CheckpointInfo, CheckpointKind
+from yarnflow.core.files import FileSystems
 from yarnflow.core.ids import JobId
 from yarnflow.core.json_codec import from_json, to_json
 from yarnflow.core.messages import Fence
 from yarnflow.errors import LeadershipLost, RpcProtocolError
 from yarnflow.ha.client import ZooKeeper
-from yarnflow.ha.stores.bodies import Bodies, FileSystems
+from yarnflow.ha.stores.bodies import Bodies
 from yarnflow.ha.stores.checkpoint_files import CheckpointFiles
 
 logger = logging.getLogger(__name__)

@@ -7,11 +7,11 @@ import logging
 import re
 from typing import Final
 
+from yarnflow.core.files import FileSystems
 from yarnflow.core.ha.ports import LatestState
 from yarnflow.core.ids import JobId
 from yarnflow.core.json_codec import from_json, to_json
 from yarnflow.errors import FileMissing, RpcProtocolError
-from yarnflow.ha.stores.bodies import FileSystems
 
 logger = logging.getLogger(__name__)
 

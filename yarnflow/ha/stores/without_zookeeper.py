@@ -12,12 +12,12 @@ from dataclasses import replace
 from typing import Final
 
 from yarnflow.core.checkpoint.messages import CheckpointInfo, CheckpointKind
+from yarnflow.core.files import FileSystems
 from yarnflow.core.ha.ports import DriverLeaseInfo
 from yarnflow.core.ids import DriverId, JobId
 from yarnflow.core.json_codec import from_json, to_json
 from yarnflow.core.messages import JobDetails, JobSubmission
 from yarnflow.errors import FileMissing, RpcProtocolError
-from yarnflow.ha.stores.bodies import FileSystems
 from yarnflow.ha.stores.checkpoint_files import CheckpointFiles
 from yarnflow.ha.stores.latest_states import FileLatestStates
 

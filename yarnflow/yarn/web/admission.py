@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from yarnflow.core.ports import YarnCluster
-from yarnflow.core.yarn import ApplicationSpec, ClusterLimits, Queue
+from yarnflow.core.yarn import ApplicationSpec, ClusterLimits, Queue, YarnCluster
 from yarnflow.errors import QueueUnavailable, RequestTooLarge
 
 _QUEUE_OPTION: Final = "yarn.application.queue"

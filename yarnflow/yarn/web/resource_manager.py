@@ -29,7 +29,7 @@ _DENIED: Final = (401, 403)
 
 
 class ResourceManagerRest:
-    """:class:`yarnflow.core.ports.YarnCluster` over the ResourceManager's web services.
+    """:class:`yarnflow.core.yarn.YarnCluster` over the ResourceManager's web services.
 
     Parameters
     ----------
