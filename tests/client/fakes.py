@@ -66,6 +66,10 @@ class FakeConnection:
         self.slots.append(required_slots)
         return self.dispatcher.submit_job(submission)
 
+    @property
+    def programs(self) -> None:
+        """Programs run in the client."""
+
     def cluster_of(self, job_id: JobId) -> FakeConnection:
         return self
 

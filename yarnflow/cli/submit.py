@@ -27,10 +27,10 @@ from yarnflow.cli.common import (
 from yarnflow.cli.restore_options import restore_options, restore_values, with_state
 from yarnflow.cli.targets import find_target
 from yarnflow.cli.view import OutputPump, View, make_view
-from yarnflow.client.cluster import ClusterConnection
+from yarnflow.client.cluster import ClusterConnection, ProgramCluster
 from yarnflow.client.executor import ClusterExecutor, script_submission, shipped_options
 from yarnflow.client.program import Program, load_program, run_main
-from yarnflow.client.targets import SubmitSurroundings, Target, refuse_unread_options
+from yarnflow.client.targets import SubmitSurroundings, refuse_unread_options
 from yarnflow.config.configuration import Configuration
 from yarnflow.config.option import AnyOption
 from yarnflow.config.options import client, cluster, job, memory, yarn
@@ -204,7 +204,7 @@ def run_program(
             timeout_ms=configuration.get(client.CLIENT_TIMEOUT_MS),
             check_graph=check_graph,
         )
-        _execute(target, program, configuration, files, connection, executor, view)
+        _execute(program, configuration, files, connection, executor, view)
     except (ConfigError, GraphError, ProgramError, StateIncompatible):
         # said completely by its message, unless a job ran before
         failed = executor is not None and bool(executor.clients)
@@ -277,7 +277,6 @@ def _say(text: str) -> None:
 
 
 def _execute(
-    target: Target,
     program: Program,
     configuration: Configuration,
     files: tuple[str, ...],
@@ -286,8 +285,8 @@ def _execute(
     view: View,
 ) -> None:
     attached = configuration.get(client.ATTACHED)
-    if target.runs_programs:
-        _run_there(program, configuration, connection, executor, view)
+    if connection.programs is not None:
+        _run_there(program, configuration, connection.programs, executor, view)
     elif program.kind is ProgramKind.SCRIPT:
         executor.submit_job(*_script(program, configuration, files))
     else:
@@ -314,30 +313,21 @@ def _script(
 def _run_there(
     program: Program,
     configuration: Configuration,
-    connection: ClusterConnection,
+    cluster: ProgramCluster,
     executor: ClusterExecutor,
     view: View,
 ) -> None:
     """Have the program run beside the JobManager, and follow all of its jobs."""
-    from yarnflow.client.yarn.follow import Follower
-    from yarnflow.client.yarn.targets import YarnDeployer
-
-    assert isinstance(connection, YarnDeployer)
     name = program_name(program, configuration)
     key = executor.key_for(name)
     slots = configuration.get(job.PARALLELISM_DEFAULT)
     answer = executor.settled(
-        lambda: connection.submit_program(name, program.arguments, slots, key), key, name
+        lambda: cluster.submit_program(name, program.arguments, slots, key), key, name
     )
     if answer.attached_to_existing or not configuration.get(client.ATTACHED):
         executor.watch(answer, name)
         return
-    application = connection.application_of(answer.job_id)
-    try:
-        Follower(application, view, configuration.get(client.CLIENT_TIMEOUT_MS)).follow()
-    except KeyboardInterrupt:
-        connection.leave(application)
-        raise
+    cluster.follow(answer.job_id, view, configuration.get(client.CLIENT_TIMEOUT_MS))
 
 
 def _run_main(

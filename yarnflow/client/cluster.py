@@ -5,6 +5,7 @@ Flink counterpart: ``ClusterClient`` and ``ClusterClientProvider``.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from yarnflow.core.ids import JobId
@@ -61,8 +62,47 @@ def job_details(cluster: JobCluster, job_id: JobId) -> JobDetails:
         return details
 
 
+class ProgramCluster(Protocol):
+    """Runs a program's ``main()`` beside the JobManager; which jobs it has is known when it submits them."""
+
+    def submit_program(
+        self, name: str, arguments: Sequence[str], required_slots: int, key: str
+    ) -> JobSubmitted:
+        """Start the program; returns with its first job.
+
+        Parameters
+        ----------
+        name : str
+            Of the cluster.
+        arguments : sequence of str
+            The program's.
+        required_slots : int
+            What its first job will probably want.
+        key : str
+            Job key; empty = none.
+        """
+
+    def follow(self, job_id: JobId, listener: JobListener, timeout_ms: int) -> None:
+        """Show all jobs of the program that began with ``job_id``, until it has ended well.
+
+        Parameters
+        ----------
+        timeout_ms : int
+            How long a cluster that does not answer is tried again.
+
+        Raises
+        ------
+        YarnflowError
+            The first job that did not FINISH, else why the program did not end well.
+        """
+
+
 class ClusterConnection(JobCluster, Protocol):
     """A cluster, or the makings of one, that a program can be submitted to."""
+
+    @property
+    def programs(self) -> ProgramCluster | None:
+        """Where ``main()`` runs when it runs in the cluster; None = it runs in this process."""
 
     def submit(self, submission: JobSubmission, required_slots: int) -> JobSubmitted:
         """Hand a job over; returns when a running JobManager has accepted it.

@@ -75,6 +75,10 @@ class RemoteCluster:
         """Hand a job over; the cluster's TaskManagers are started by whoever runs it."""
         return self.gateway().submit_job(submission)
 
+    @property
+    def programs(self) -> None:
+        """Programs run in the client."""
+
     def cluster_of(self, job_id: JobId) -> RemoteCluster:
         """It runs all of its jobs itself."""
         return self

@@ -22,8 +22,11 @@ from tests.client.yarn.submits import (
     unheard,
 )
 from tests.client.yarn.yarn_fakes import World, job_id
+from yarnflow.client.cluster import SilentListener
 from yarnflow.client.diagnose.aggregated_logs import CollectedLine
 from yarnflow.client.yarn import submission as yarn_submit
+from yarnflow.client.yarn.applications import ApplicationCluster
+from yarnflow.client.yarn.follow import Follower
 from yarnflow.client.yarn.submission import Request
 from yarnflow.client.yarn.targets import YarnDeployer, connect_running, connect_session, describe_submit
 from yarnflow.core.json_codec import from_json
@@ -343,7 +346,8 @@ def test_the_program_runs_there(world: World, tmp_path: Path) -> None:
     deployment = from_json(Deployment, world.fs.read(f"{folder}/deployment.json").decode())
     assert deployment.program_argv == ("-pyfs", "lib.zip", "prog.py", "--x", "1")
     assert deployment.initial_task_managers == 2 and deployment.job_key == "k"
-    assert deployer.application_of(job_id(5)).mode is M.APPLICATION
+    found = deployer.cluster_of(job_id(5))
+    assert isinstance(found, ApplicationCluster) and found.mode is M.APPLICATION
 
 
 def test_a_program_that_ends_without_a_job(world: World, tmp_path: Path) -> None:
@@ -400,6 +404,32 @@ def test_an_interrupt_before_the_first_job(ends: bool, world: World, tmp_path: P
     deployer.stop(forced=True, failed=False)
     assert ended == (["application_1_0001"] if ends else []) and world.yarn.killed == []
     assert ("Ending application" if ends else "yarn application -kill application_1_0001") in notes[-1]
+
+
+def test_an_interrupt_while_a_program_is_followed_leaves_it(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def serve(application_id: str, deployment_id: str) -> None:
+        world.serve(application_id, deployment_id).submissions.append(submission(number=5))
+
+    def interrupt(follower: Follower) -> None:
+        raise KeyboardInterrupt
+
+    world.submitter.master = serve
+    monkeypatch.setattr(Follower, "follow", interrupt)
+    notes: list[str] = []
+    (tmp_path / "prog.py").write_text("")
+    deployer = YarnDeployer.begin(options(), M.APPLICATION, notes.append, (str(tmp_path / "prog.py"),))
+    programs = deployer.programs
+    assert programs is not None
+    answer = programs.submit_program("prog", (), 1, "")
+    with pytest.raises(KeyboardInterrupt):
+        programs.follow(answer.job_id, SilentListener(), 1_000)
+    assert "yarn application -kill application_1_0001" in notes[-1] and world.yarn.killed == []
+
+
+def test_other_modes_run_programs_in_the_client(world: World) -> None:
+    assert Client(world).deployer.programs is None
 
 
 def test_second_submit_of_a_running_program_attaches_to_its_job(world: World, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Final
 
 from yarnflow.client.background import in_background
-from yarnflow.client.cluster import JobCluster
+from yarnflow.client.cluster import JobCluster, JobListener, ProgramCluster
 from yarnflow.client.yarn.applications import ApplicationCluster
 from yarnflow.client.yarn.applications import connect_application as reach
 from yarnflow.client.yarn.applications import find_application
@@ -31,6 +31,7 @@ from yarnflow.client.yarn.deploy import (
     container_sizes,
     python_environment,
 )
+from yarnflow.client.yarn.follow import Follower
 from yarnflow.client.yarn.job_owners import JobOwners
 from yarnflow.client.yarn.services import YarnServices, yarn_services
 from yarnflow.client.yarn.shipping import ShippedFile, offload_files, plan_files, start_uploads
@@ -178,19 +179,6 @@ class YarnDeployer:
     def submit_program(
         self, name: str, arguments: Sequence[str], required_slots: int, key: str
     ) -> JobSubmitted:
-        """Deploy a cluster whose program runs beside the JobManager; returns with its first job.
-
-        Parameters
-        ----------
-        name : str
-            Of the application.
-        arguments : sequence of str
-            The program's.
-        required_slots : int
-            What its first job will probably want.
-        key : str
-            Job key; empty = none.
-        """
         program, *others = (Path(path).name for path in self._program_files)
         options = ("-pyfs", ",".join(others)) if others else ()
         request = Request(name, required_slots, program_argv=(*options, program, *arguments))
@@ -292,7 +280,7 @@ class YarnDeployer:
         if web_address:
             self._note(f"Web page: {web_address}")
 
-    def leave(self, application: ApplicationCluster) -> None:
+    def _leave(self, application: ApplicationCluster) -> None:
         """The user waits no longer for an application: it goes on, or ends if that is what he wants."""
         application_id = application.application_id
         kill = f"yarn application -kill {application_id}"
@@ -310,7 +298,7 @@ class YarnDeployer:
         try:
             return self._first_job(cluster)
         except KeyboardInterrupt:
-            self.leave(cluster)
+            self._leave(cluster)
             raise
 
     def _first_job(self, cluster: ApplicationCluster) -> JobId:
@@ -361,9 +349,19 @@ class YarnDeployer:
         """Id of the last job's application."""
         return self._last().named_by
 
-    def application_of(self, job_id: JobId) -> ApplicationCluster:
-        """The application of a job which was submitted here, or attached to."""
-        return self._clusters[job_id]
+    @property
+    def programs(self) -> ProgramCluster | None:
+        """This, in application mode."""
+        return self if self._mode is DeploymentMode.APPLICATION else None
+
+    def follow(self, job_id: JobId, listener: JobListener, timeout_ms: int) -> None:
+        """Follow the application of the program; an interrupt leaves it."""
+        application = self._clusters[job_id]
+        try:
+            Follower(application, listener, timeout_ms).follow()
+        except KeyboardInterrupt:
+            self._leave(application)
+            raise
 
     def cluster_of(self, job_id: JobId) -> JobCluster:
         """The application of a job."""
@@ -438,6 +436,10 @@ class SessionClient:
     def named_by(self) -> str:
         """Id of the session."""
         return self._session.named_by
+
+    @property
+    def programs(self) -> None:
+        """Programs run in the client."""
 
     @property
     def session(self) -> ApplicationCluster:

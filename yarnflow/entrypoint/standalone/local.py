@@ -163,6 +163,10 @@ class LocalCluster:
         self._provide(required_slots)
         return self.gateway().submit_job(submission)
 
+    @property
+    def programs(self) -> None:
+        """Programs run in the client."""
+
     def cluster_of(self, job_id: JobId) -> LocalCluster:
         """It runs all of its jobs itself."""
         return self
