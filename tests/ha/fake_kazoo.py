@@ -115,11 +115,6 @@ class Result:
         callback(self)
 
 
-class _Handler:
-    def _connect(self, *_arguments: object) -> tuple[float, float]:
-        return 0.0, 0.0
-
-
 class FakeKazooClient:
     """One session at an :class:`Ensemble`.
 
@@ -137,7 +132,6 @@ class FakeKazooClient:
         self.connected = False
         self.client_state = KeeperState.CLOSED
         self.client_id: tuple[int, bytes] | None = None
-        self._connection = _Handler()
         self._listeners: list[Callable[[str], None]] = []
 
     # --- life ---

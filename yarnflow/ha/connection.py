@@ -41,6 +41,7 @@ from kazoo.retry import KazooRetry
 from kazoo.security import OPEN_ACL_UNSAFE, make_digest_acl
 
 from yarnflow.errors import HaError, ZooKeeperUnavailable
+from yarnflow.ha.granted_timeout import GrantedTimeoutHandler
 from yarnflow.ha.sessions import kazoo_logger, remove_session, write_session
 from yarnflow.ha.settings import ZooKeeperSettings
 
@@ -101,7 +102,9 @@ class ZooKeeperConnection:
         self.acl: Final = (
             [make_digest_acl(_USER, password, all=True)] if settings.protected else OPEN_ACL_UNSAFE
         )
+        self._granted_ms = settings.session_timeout_ms
         self.client: Final = KazooClient(
+            handler=GrantedTimeoutHandler(self._note_granted_timeout),
             hosts=settings.quorum,
             timeout=settings.session_timeout_ms / 1000,
             auth_data=[("digest", f"{_USER}:{password}")] if settings.protected else None,
@@ -114,8 +117,6 @@ class ZooKeeperConnection:
             ),
             logger=kazoo_logger(),
         )
-        self._negotiated_ms = settings.session_timeout_ms
-        self._note_negotiated_timeout()
         self._state = Connection.SUSPENDED
         self._session_id = 0
         self._connected = threading.Event()
@@ -168,7 +169,7 @@ class ZooKeeperConnection:
     @property
     def session_timeout_ms(self) -> int:
         """Agreed with the server, which may have granted less than was asked for."""
-        return self._negotiated_ms
+        return self._granted_ms
 
     def ask(self, what: str, begin: Callable[[], Any], patient: bool) -> Any:
         """Ask ZooKeeper, again when the answer is lost; ``begin`` may be called more than once.
@@ -269,15 +270,5 @@ class ZooKeeperConnection:
             except Exception as error:
                 logger.error("Cannot connect to ZooKeeper again: %s", error)
 
-    def _note_negotiated_timeout(self) -> None:
-        """A server may grant a shorter session than was asked for; kazoo tells its own loop only."""
-        handler: Any = self.client._connection
-        connect = handler._connect
-
-        def noting(*arguments: Any) -> Any:
-            read_timeout_ms, connect_timeout_ms = connect(*arguments)
-            # kazoo reads for two thirds of the session's time-out
-            self._negotiated_ms = int(read_timeout_ms * 3 / 2)
-            return read_timeout_ms, connect_timeout_ms
-
-        handler._connect = noting
+    def _note_granted_timeout(self, timeout_ms: int) -> None:
+        self._granted_ms = timeout_ms
