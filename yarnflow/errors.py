@@ -17,7 +17,7 @@ so a message says what is wrong, where, and what to do next.
      │                                 UserCodeError, SourceNotFound, DrillFailed
      ├ ResourceError                   SlotUnavailable, TaskManagerNotFound, TaskManagerLost,
      │                                 ExecutorLost, DriverLost, PortUnavailable, JavaUnavailable,
-     │                                 InvalidMemory
+     │                                 InvalidMemory, TaskManagerDismissed
      ├ HaError                         LeadershipLost, StaleEpoch, ZooKeeperUnavailable, LeaseLost
      ├ CheckpointError                 CheckpointFailed, SavepointNotFound, SavepointInvalid,
      │                                 StateIncompatible, StateDrained

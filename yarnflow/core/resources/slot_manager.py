@@ -24,26 +24,8 @@ from typing import Final
 
 from yarnflow.core.ids import AllocationId, JobId, TaskManagerId
 from yarnflow.core.messages import SlotStatus
-from yarnflow.core.resources.slot_pool import SlotPool
-from yarnflow.core.resources.slot_table import TaskSlot, TaskSlotState, TaskSlotTable
 from yarnflow.core.resources.workers import Demand
 from yarnflow.errors import InvariantViolated, TaskManagerNotFound
-
-__all__ = [
-    "AllocationLost",
-    "FreeSlot",
-    "RequestSlot",
-    "Slot",
-    "SlotEffect",
-    "SlotManager",
-    "SlotPool",
-    "SlotState",
-    "TaskManagerSlots",
-    "TaskSlot",
-    "TaskSlotState",
-    "TaskSlotTable",
-    "check_invariants",
-]
 
 #: consecutive reports that must contradict an ALLOCATED slot before it counts as lost
 CONTRADICTIONS_TO_LOSE: Final = 2
