@@ -1,0 +1,1 @@
+"""Tests with real processes: JVMs, Spark, ZooKeeper, HDFS, YARN.  Slow; ``tests/`` has everything else."""

@@ -1,0 +1,1 @@
+"""Tests without JVM and cluster; the folders mirror those of ``yarnflow/``."""

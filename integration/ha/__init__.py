@@ -1,0 +1,1 @@
+"""Election, leases and stores against a real ZooKeeper."""

@@ -1,0 +1,1 @@
+"""Drivers against a real Spark, on this machine and without a cluster."""

@@ -1,0 +1,1 @@
+"""Clusters on a real HDFS and YARN, in processes of this machine."""

@@ -6,5 +6,6 @@ values of :mod:`yarnflow.core.messages`; :mod:`~yarnflow.rpc.auth` at the start 
 connection; :mod:`~yarnflow.rpc.server` and :mod:`~yarnflow.rpc.client`; and
 :mod:`~yarnflow.rpc.gateways`, which is what the rest of yarnflow sees.
 
-No ``T…`` type leaves this package.
+Used in every process that talks to another machine.  No ``T…`` type leaves this package,
+and nothing here decides what a call means.
 """
