@@ -33,7 +33,8 @@ from yarnflow.errors import DriverLost
 from yarnflow.graph.codec import job_graph_to_json
 from yarnflow.graph.job_graph import JobGraph, JobVertex
 from yarnflow.process.spawn import wrap_command
-from yarnflow.rpc.gateways import ThriftGatewayFactory, job_master_service
+from yarnflow.rpc.gateways import ThriftGatewayFactory
+from yarnflow.rpc.methods import JOB_MASTER, Service
 from yarnflow.rpc.server import RpcServer
 from yarnflow.spark.launch.class_data_sharing import Role, default_cache_dir, jvm_flags
 from yarnflow.spark.launch.executor_command import ExecutorSettings, executor_command
@@ -95,7 +96,7 @@ class DriverProcess:
         self._server = RpcServer(
             "127.0.0.1",
             "0",
-            {"JobMaster": job_master_service(self.job_master)},
+            {"JobMaster": Service(JOB_MASTER, self.job_master)},
             self.secret.encode(),
             lambda: FENCE,
         )

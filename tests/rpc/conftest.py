@@ -12,7 +12,7 @@ import pytest
 from yarnflow.core.messages import Fence
 from yarnflow.rpc.client import RpcClient
 from yarnflow.rpc.gateways import ThriftGatewayFactory
-from yarnflow.rpc.methods import Service, methods_of
+from yarnflow.rpc.methods import ENDPOINTS, Service, methods_of
 from yarnflow.rpc.server import RpcServer
 
 SECRET = b"0123456789abcdef0123456789abcdef"
@@ -48,11 +48,11 @@ class Cluster:
         self.fence = FENCE
         self.recorders = {
             name: Recorder(name)
-            for name in ("Dispatcher", "ResourceManager", "JobMaster", "TaskExecutor", "Driver")
+            for name in ENDPOINTS
         }
         self.gone: list[str] = []
         self.someone_gone = threading.Event()
-        services = {name: Service(name, recorder) for name, recorder in self.recorders.items()}
+        services = {name: Service(ENDPOINTS[name], recorder) for name, recorder in self.recorders.items()}
         self.server = RpcServer(
             "127.0.0.1", "0", services, SECRET, lambda: self.fence, self._disconnected, **options
         )

@@ -22,11 +22,11 @@ from yarnflow.errors import (
     UserCodeError,
     YarnflowError,
 )
-from yarnflow.rpc.methods import methods_of
+from yarnflow.rpc.methods import ENDPOINTS, methods_of
 
 CASES = [
     (service, method)
-    for service in ("Dispatcher", "ResourceManager", "JobMaster", "TaskExecutor", "Driver")
+    for service in ENDPOINTS
     for method in methods_of(service)
 ]
 LEADER = LeaderInfo(FENCE, "127.0.0.1:1", "1.0", "default")
@@ -41,6 +41,7 @@ def gateway_of(cluster: Cluster, service: str) -> Any:
         "JobMaster": lambda: factory.job_master(cluster.address, FENCE),
         "TaskExecutor": lambda: factory.task_executor(cluster.address),
         "Driver": lambda: factory.driver(cluster.address),
+        "Master": lambda: factory.master(cluster.address),
     }
     return gateways[service]()
 
@@ -89,6 +90,20 @@ def test_error_with_text_that_is_no_unicode_still_arrives(cluster: Cluster) -> N
     cluster.recorders["Driver"].answers["cancel"] = JobNotFound("file \udc80.csv")
     with pytest.raises(JobNotFound, match=r"file \?.csv"):
         gateway_of(cluster, "Driver").cancel()
+
+
+def test_arguments_may_be_named_as_the_protocol_names_them(cluster: Cluster) -> None:
+    gateway = gateway_of(cluster, "ResourceManager")
+    gateway.disconnect_task_manager(reason="over", task_manager_id="tm-1")
+    gateway.disconnect_task_manager("tm-2", reason="over")
+    assert [arguments for _, arguments in cluster.recorders["ResourceManager"].calls] == [
+        ("tm-1", "over"),
+        ("tm-2", "over"),
+    ]
+    with pytest.raises(TypeError, match="unexpected keyword argument 'why'"):
+        gateway.disconnect_task_manager("tm-1", "over", why="over")
+    with pytest.raises(TypeError, match="missing a required argument: 'reason'"):
+        gateway.disconnect_task_manager("tm-1")
 
 
 def test_dispatcher_asks_for_the_leader_once_and_carries_its_fence(cluster: Cluster) -> None:

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from yarnflow.core import ports
-from yarnflow.rpc.gateways import driver_service
-from yarnflow.rpc.methods import methods_of
+from yarnflow.rpc.methods import DRIVER, Service, methods_of
 
 ROOT = Path(__file__).resolve().parents[2]
 SERVICES = ("Dispatcher", "ResourceManager", "JobMaster", "TaskExecutor", "Driver", "Master")
@@ -64,4 +63,4 @@ def test_incomplete_implementation_is_refused_at_once() -> None:
 
     lacking = "Half lacks cancel, take_checkpoint, shut_down, ping, halt of service Driver"
     with pytest.raises(TypeError, match=lacking):
-        driver_service(Half())  # type: ignore[arg-type]
+        Service(DRIVER, Half())  # type: ignore[arg-type]

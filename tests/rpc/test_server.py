@@ -37,7 +37,7 @@ from yarnflow.rpc import server as server_module
 from yarnflow.rpc.auth import ClientHandshake
 from yarnflow.rpc.client import RpcClient, map_thrift_errors, split_address
 from yarnflow.rpc.listen import bind
-from yarnflow.rpc.methods import Service, methods_of
+from yarnflow.rpc.methods import ENDPOINTS, Service, methods_of
 from yarnflow.rpc.server import RpcServer
 
 MakeCluster = Callable[..., Cluster]
@@ -464,7 +464,7 @@ def test_client_finds_a_restarted_server_by_itself() -> None:
         recorder = first.recorders["Dispatcher"]
         recorder.answers["shut_down_cluster"] = lambda: seen.append(1)
         second = RpcServer(
-            "127.0.0.1", str(port), {"d": Service("Dispatcher", recorder)}, SECRET, lambda: FENCE
+            "127.0.0.1", str(port), {"d": Service(ENDPOINTS["Dispatcher"], recorder)}, SECRET, lambda: FENCE
         )
         second.start()
         try:

@@ -1,4 +1,4 @@
-"""The gateways of ``core.ports`` over Thrift: clients here, services there.
+"""The gateways of ``core.ports`` over Thrift, as clients call them; made from the protocols.
 
 Decides which fence a call carries: a Dispatcher client asks who leads and looks again, once,
 when it is told that it is out of date; the others carry what their maker knows.  Never decides
@@ -11,36 +11,10 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, cast
+from functools import cache
+from typing import Any, Final, Protocol, TypeVar, cast
 
-from yarnflow.core.checkpoint.messages import (
-    CheckpointInfo,
-    CheckpointOrder,
-    CheckpointRequest,
-    JobCheckpoints,
-)
-from yarnflow.core.ids import AllocationId, ExecutorId, JobId, TaskManagerId
-from yarnflow.core.messages import (
-    ClusterOverview,
-    DriverAssignment,
-    DriverDeployment,
-    DriverRegistration,
-    DriverReport,
-    ExecutorDescriptor,
-    ExecutorExited,
-    FaultInjected,
-    FaultRequest,
-    Fence,
-    JobDetails,
-    JobOverview,
-    JobSubmission,
-    JobSubmitted,
-    LeaderInfo,
-    SlotOffer,
-    SlotRequest,
-    TaskManagerHeartbeat,
-    TaskManagerRegistration,
-)
+from yarnflow.core.messages import Fence, LeaderInfo
 from yarnflow.core.ports import (
     DispatcherGateway,
     DriverGateway,
@@ -57,43 +31,18 @@ from yarnflow.rpc.methods import (
     DRIVER,
     JOB_MASTER,
     MASTER,
-    QUICK,
     RESOURCE_MANAGER,
     TASK_EXECUTOR,
+    Endpoint,
     MethodSpec,
-    Service,
     methods_of,
 )
 
+G = TypeVar("G")
 FenceSupplier = Callable[[], Fence]
 
 #: clients a factory has before it first looks which of them nobody needs any more
 _FIRST_SWEEP: Final = 16
-
-
-def dispatcher_service(gateway: DispatcherGateway, quick: frozenset[str] = QUICK) -> Service:
-    """Serve a Dispatcher.  ``quick``: methods that run on the I/O thread and only post."""
-    return Service(DISPATCHER, gateway, quick)
-
-
-def resource_manager_service(gateway: ResourceManagerGateway, quick: frozenset[str] = QUICK) -> Service:
-    """Serve a ResourceManager; ``heartbeat`` is quick."""
-    return Service(RESOURCE_MANAGER, gateway, quick)
-
-
-def job_master_service(gateway: JobMasterGateway, quick: frozenset[str] = QUICK) -> Service:
-    """Serve a JobMaster; ``report`` is quick."""
-    return Service(JOB_MASTER, gateway, quick)
-
-
-def task_executor_service(gateway: TaskExecutorGateway, quick: frozenset[str] = QUICK) -> Service:
-    """Serve a TaskExecutor; ``ping`` is quick."""
-    return Service(TASK_EXECUTOR, gateway, quick)
-
-
-def driver_service(gateway: DriverGateway, quick: frozenset[str] = QUICK) -> Service:
-    """Serve a driver; ``ping`` is quick."""
-    return Service(DRIVER, gateway, quick)
 
 
 class Caller(Protocol):
@@ -102,171 +51,65 @@ class Caller(Protocol):
     def call(self, spec: MethodSpec, arguments: Sequence[object], fence: Fence | None = None) -> Any: ...
 
 
-class _Gateway:
-    """A service at an address, called with a fence."""
+class _Fenced:
+    """Calls carry what the maker knows."""
 
-    def __init__(self, service: str, client: Caller, fence: FenceSupplier) -> None:
-        self._methods = methods_of(service)
+    def __init__(self, client: Caller, fence: FenceSupplier) -> None:
         self._client = client
         self._fence = fence
 
-    def _call(self, method: str, *arguments: object) -> Any:
-        return self._client.call(self._methods[method], arguments, fence=self._fence())
+    def _call(self, spec: MethodSpec, arguments: Sequence[object]) -> Any:
+        return self._client.call(spec, arguments, fence=self._fence())
 
 
-class ThriftResourceManagerGateway(_Gateway):
-    """:class:`yarnflow.core.ports.ResourceManagerGateway` of another process."""
-
-    def __init__(self, client: Caller, fence: FenceSupplier) -> None:
-        super().__init__(RESOURCE_MANAGER, client, fence)
-
-    def register_task_manager(self, registration: TaskManagerRegistration) -> LeaderInfo:
-        return cast(LeaderInfo, self._call("register_task_manager", registration))
-
-    def heartbeat(self, report: TaskManagerHeartbeat) -> None:
-        self._call("heartbeat", report)
-
-    def disconnect_task_manager(self, task_manager_id: TaskManagerId, reason: str) -> None:
-        self._call("disconnect_task_manager", task_manager_id, reason)
-
-
-class ThriftJobMasterGateway(_Gateway):
-    """:class:`yarnflow.core.ports.JobMasterGateway` of another process."""
-
-    def __init__(self, client: Caller, fence: FenceSupplier) -> None:
-        super().__init__(JOB_MASTER, client, fence)
-
-    def offer_slots(self, job_id: JobId, offers: Sequence[SlotOffer]) -> Sequence[AllocationId]:
-        return cast(Sequence[AllocationId], self._call("offer_slots", job_id, offers))
-
-    def executor_exited(self, report: ExecutorExited) -> None:
-        self._call("executor_exited", report)
-
-    def register_driver(self, registration: DriverRegistration) -> None:
-        self._call("register_driver", registration)
-
-    def report(self, report: DriverReport) -> None:
-        self._call("report", report)
-
-
-class ThriftTaskExecutorGateway(_Gateway):
-    """:class:`yarnflow.core.ports.TaskExecutorGateway` of another process."""
-
-    def __init__(self, client: Caller, fence: FenceSupplier) -> None:
-        super().__init__(TASK_EXECUTOR, client, fence)
-
-    def request_slot(self, request: SlotRequest) -> None:
-        self._call("request_slot", request)
-
-    def free_slot(self, allocation_id: AllocationId) -> None:
-        self._call("free_slot", allocation_id)
-
-    def start_executor(self, descriptor: ExecutorDescriptor) -> None:
-        self._call("start_executor", descriptor)
-
-    def stop_executor(self, job_id: JobId, executor_id: ExecutorId) -> None:
-        self._call("stop_executor", job_id, executor_id)
-
-    def ping(self) -> None:
-        self._call("ping")
-
-    def halt(self) -> None:
-        self._call("halt")
-
-
-class ThriftDriverGateway(_Gateway):
-    """:class:`yarnflow.core.ports.DriverGateway` of another process."""
-
-    def __init__(self, client: Caller, fence: FenceSupplier) -> None:
-        super().__init__(DRIVER, client, fence)
-
-    def deploy(self, deployment: DriverDeployment) -> None:
-        self._call("deploy", deployment)
-
-    def cancel(self) -> None:
-        self._call("cancel")
-
-    def take_checkpoint(self, order: CheckpointOrder) -> None:
-        self._call("take_checkpoint", order)
-
-    def shut_down(self) -> None:
-        self._call("shut_down")
-
-    def ping(self) -> None:
-        self._call("ping")
-
-    def halt(self) -> None:
-        self._call("halt")
-
-
-class ThriftMasterGateway(_Gateway):
-    """:class:`yarnflow.core.ports.MasterGateway` of another process."""
-
-    def __init__(self, client: Caller, fence: FenceSupplier) -> None:
-        super().__init__(MASTER, client, fence)
-
-    def host_driver(self, assignment: DriverAssignment, memory_mib: int) -> None:
-        self._call("host_driver", assignment, memory_mib)
-
-
-class ThriftDispatcherGateway:
-    """:class:`yarnflow.core.ports.DispatcherGateway` of another process."""
+class _LeaderFenced:
+    """Calls carry the fence of whoever leads at the address, which is asked for at first."""
 
     def __init__(self, client: Caller) -> None:
-        self._methods = methods_of(DISPATCHER)
         self._client = client
-        self._known: Fence | None = None
-
-    @property
-    def known_fence(self) -> Fence | None:
-        """Whom it takes for leader; None before the first call."""
-        return self._known
+        #: whom it takes for leader; None before the first call
+        self.known_fence: Fence | None = None
 
     def leader(self) -> LeaderInfo:
-        info = cast(LeaderInfo, self._client.call(self._methods["leader"], (), fence=NO_FENCE))
-        self._known = info.fence
+        info = cast(LeaderInfo, self._client.call(methods_of(DISPATCHER.name)["leader"], (), fence=NO_FENCE))
+        self.known_fence = info.fence
         return info
 
-    def submit_job(self, submission: JobSubmission) -> JobSubmitted:
-        return cast(JobSubmitted, self._call("submit_job", submission))
-
-    def list_jobs(self) -> Sequence[JobOverview]:
-        return cast(Sequence[JobOverview], self._call("list_jobs"))
-
-    def job_details(self, job_id: JobId) -> JobDetails:
-        return cast(JobDetails, self._call("job_details", job_id))
-
-    def await_job_change(self, job_id: JobId, seen_version: int, timeout_ms: int) -> JobDetails:
-        return cast(JobDetails, self._call("await_job_change", job_id, seen_version, timeout_ms))
-
-    def cancel_job(self, job_id: JobId) -> None:
-        self._call("cancel_job", job_id)
-
-    def cluster_overview(self) -> ClusterOverview:
-        return cast(ClusterOverview, self._call("cluster_overview"))
-
-    def shut_down_cluster(self) -> None:
-        self._call("shut_down_cluster")
-
-    def trigger_checkpoint(self, job_id: JobId, request: CheckpointRequest) -> None:
-        self._call("trigger_checkpoint", job_id, request)
-
-    def await_checkpoint(self, job_id: JobId, request_id: str, timeout_ms: int) -> CheckpointInfo:
-        return cast(CheckpointInfo, self._call("await_checkpoint", job_id, request_id, timeout_ms))
-
-    def job_checkpoints(self, job_id: JobId) -> JobCheckpoints:
-        return cast(JobCheckpoints, self._call("job_checkpoints", job_id))
-
-    def inject_fault(self, request: FaultRequest) -> FaultInjected:
-        return cast(FaultInjected, self._call("inject_fault", request))
-
-    def _call(self, method: str, *arguments: object) -> Any:
-        spec = self._methods[method]
+    def _call(self, spec: MethodSpec, arguments: Sequence[object]) -> Any:
         try:
-            return self._client.call(spec, arguments, fence=self._known or self.leader().fence)
+            return self._client.call(spec, arguments, fence=self.known_fence or self.leader().fence)
         except StaleEpoch:
             # refused before the handler saw it, so that even a call that may not be repeated can be
             return self._client.call(spec, arguments, fence=self.leader().fence)
+
+
+@cache
+def _gateway_class(name: str, base: type) -> Any:
+    """A subclass that has every method of a service's protocol which ``base`` lacks."""
+    made = {spec.name: _method(spec) for spec in methods_of(name).values() if not hasattr(base, spec.name)}
+    return type(f"Thrift{name}Gateway", (base,), made)
+
+
+def _method(spec: MethodSpec) -> Callable[..., Any]:
+    count = len(spec.arg_names)
+
+    def method(self: Any, *arguments: object, **named: object) -> Any:
+        if named or len(arguments) != count:
+            arguments = spec.signature.bind(self, *arguments, **named).args[1:]
+        return self._call(spec, arguments)
+
+    method.__name__ = spec.name
+    return method
+
+
+def gateway(endpoint: Endpoint[G], client: Caller, fence: FenceSupplier) -> G:
+    """A service of another process, as its protocol; ``fence`` is asked at each call."""
+    return cast(G, _gateway_class(endpoint.name, _Fenced)(client, fence))
+
+
+def dispatcher_gateway(client: Caller) -> DispatcherGateway:
+    """The Dispatcher of whoever leads at an address."""
+    return cast(DispatcherGateway, _gateway_class(DISPATCHER.name, _LeaderFenced)(client))
 
 
 @dataclass(slots=True)
@@ -335,27 +178,27 @@ class ThriftGatewayFactory:
 
     def task_executor(self, address: str) -> TaskExecutorGateway:
         """Gateway to a TaskManager, with this factory's fence at the time of each call."""
-        return ThriftTaskExecutorGateway(_Shared(self, address), lambda: self.fence())
+        return gateway(TASK_EXECUTOR, _Shared(self, address), lambda: self.fence())
 
     def driver(self, address: str) -> DriverGateway:
         """Gateway to a driver, with this factory's fence at the time of each call."""
-        return ThriftDriverGateway(_Shared(self, address), lambda: self.fence())
+        return gateway(DRIVER, _Shared(self, address), lambda: self.fence())
 
     def resource_manager(self, address: str, fence: Fence) -> ResourceManagerGateway:
         """Gateway to the ResourceManager of one leader."""
-        return ThriftResourceManagerGateway(_Shared(self, address), lambda: fence)
+        return gateway(RESOURCE_MANAGER, _Shared(self, address), lambda: fence)
 
     def job_master(self, address: str, fence: Fence) -> JobMasterGateway:
         """Gateway to the JobMasters of one leader."""
-        return ThriftJobMasterGateway(_Shared(self, address), lambda: fence)
+        return gateway(JOB_MASTER, _Shared(self, address), lambda: fence)
 
     def dispatcher(self, address: str) -> DispatcherGateway:
         """Gateway to whoever leads at an address."""
-        return ThriftDispatcherGateway(_Shared(self, address))
+        return dispatcher_gateway(_Shared(self, address))
 
     def master(self, address: str) -> MasterGateway:
         """Gateway to a standby, with this factory's fence at the time of each call."""
-        return ThriftMasterGateway(_Shared(self, address), lambda: self.fence())
+        return gateway(MASTER, _Shared(self, address), lambda: self.fence())
 
     @property
     def addresses(self) -> list[str]:

@@ -1,7 +1,8 @@
 """What each service offers, read once from the gateway protocols of ``core.ports``.
 
 Signature and type hints of a protocol's method give the generated argument and result classes
-and all converters; nothing here is written per method.  Decides which methods may be tried
+and all converters, for the server and for the client (:mod:`~yarnflow.rpc.gateways`); nothing
+here is written per method.  Decides which methods may be tried
 again, which run on the I/O thread and which are long polls.
 """
 
@@ -12,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType, ModuleType, NoneType
-from typing import Any, Final, get_type_hints
+from typing import Any, Final, Generic, TypeVar, get_type_hints
 
 from yarnflow.core import ports
 from yarnflow.rpc._gen.dispatcher import Dispatcher
@@ -23,29 +24,42 @@ from yarnflow.rpc._gen.resourcemanager import ResourceManager
 from yarnflow.rpc._gen.taskexecutor import TaskExecutor
 from yarnflow.rpc.codec import Convert, camel, converter
 
-DISPATCHER: Final = "Dispatcher"
-RESOURCE_MANAGER: Final = "ResourceManager"
-JOB_MASTER: Final = "JobMaster"
-TASK_EXECUTOR: Final = "TaskExecutor"
-DRIVER: Final = "Driver"
-MASTER: Final = "Master"
+G = TypeVar("G")
 
-_SERVICES: Final[Mapping[str, tuple[type, ModuleType]]] = {
-    DISPATCHER: (ports.DispatcherGateway, Dispatcher),
-    RESOURCE_MANAGER: (ports.ResourceManagerGateway, ResourceManager),
-    JOB_MASTER: (ports.JobMasterGateway, JobMaster),
-    TASK_EXECUTOR: (ports.TaskExecutorGateway, TaskExecutor),
-    DRIVER: (ports.DriverGateway, Driver),
-    MASTER: (ports.MasterGateway, Master),
+
+@dataclass(frozen=True)  # a generic class with slots cannot be made with its parameter
+class Endpoint(Generic[G]):
+    """One service: its name on the wire, its protocol ``G`` and its generated code."""
+
+    name: str
+    protocol: type
+    generated: ModuleType
+
+
+DISPATCHER: Final = Endpoint[ports.DispatcherGateway]("Dispatcher", ports.DispatcherGateway, Dispatcher)
+RESOURCE_MANAGER: Final = Endpoint[ports.ResourceManagerGateway](
+    "ResourceManager", ports.ResourceManagerGateway, ResourceManager
+)
+JOB_MASTER: Final = Endpoint[ports.JobMasterGateway]("JobMaster", ports.JobMasterGateway, JobMaster)
+TASK_EXECUTOR: Final = Endpoint[ports.TaskExecutorGateway](
+    "TaskExecutor", ports.TaskExecutorGateway, TaskExecutor
+)
+DRIVER: Final = Endpoint[ports.DriverGateway]("Driver", ports.DriverGateway, Driver)
+MASTER: Final = Endpoint[ports.MasterGateway]("Master", ports.MasterGateway, Master)
+
+#: by name
+ENDPOINTS: Final[Mapping[str, Endpoint[Any]]] = {
+    endpoint.name: endpoint
+    for endpoint in (DISPATCHER, RESOURCE_MANAGER, JOB_MASTER, TASK_EXECUTOR, DRIVER, MASTER)
 }
 
 #: may not be sent twice when the connection broke in between
 _NOT_IDEMPOTENT: Final = frozenset(
     {
-        (DISPATCHER, "shut_down_cluster"),
-        (DISPATCHER, "inject_fault"),
-        (TASK_EXECUTOR, "halt"),
-        (DRIVER, "halt"),
+        (DISPATCHER.name, "shut_down_cluster"),
+        (DISPATCHER.name, "inject_fault"),
+        (TASK_EXECUTOR.name, "halt"),
+        (DRIVER.name, "halt"),
     }
 )
 #: run on the I/O thread: their handlers only post to a mailbox
@@ -61,6 +75,8 @@ class MethodSpec:
     service: str
     #: as in ``core.ports``
     name: str
+    #: the protocol's
+    signature: inspect.Signature
     #: as in the IDL
     wire_name: str
     args_class: Any
@@ -90,10 +106,10 @@ class MethodSpec:
 @cache
 def methods_of(service: str) -> Mapping[str, MethodSpec]:
     """Methods of a service, by their name in ``core.ports``."""
-    protocol, module = _SERVICES[service]
+    endpoint = ENDPOINTS[service]
     found = {
-        name: _describe(service, name, function, module)
-        for name, function in vars(protocol).items()
+        name: _describe(service, name, function, endpoint.generated)
+        for name, function in vars(endpoint.protocol).items()
         if not name.startswith("_") and inspect.isfunction(function)
     }
     return MappingProxyType(found)
@@ -101,7 +117,8 @@ def methods_of(service: str) -> Mapping[str, MethodSpec]:
 
 def _describe(service: str, name: str, function: Callable[..., Any], module: ModuleType) -> MethodSpec:
     hints = get_type_hints(function)
-    arg_names = tuple(p for p in inspect.signature(function).parameters if p != "self")
+    signature = inspect.signature(function)
+    arg_names = tuple(p for p in signature.parameters if p != "self")
     arguments = [converter(hints[arg]) for arg in arg_names]
     wire_name = camel(name)
     nothing = hints["return"] is NoneType
@@ -109,6 +126,7 @@ def _describe(service: str, name: str, function: Callable[..., Any], module: Mod
     return MethodSpec(
         service=service,
         name=name,
+        signature=signature,
         wire_name=wire_name,
         args_class=getattr(module, f"{wire_name}_args"),
         result_class=getattr(module, f"{wire_name}_result"),
@@ -138,21 +156,22 @@ class Service:
 
     Parameters
     ----------
-    name : str
-        One of the service names of this module.
-    implementation : object
+    endpoint : Endpoint
+        Which service it is.
+    implementation : G
         Has the methods of the service's protocol in ``core.ports``.
     quick : frozenset of str
         Methods that run on the I/O thread.  They must only post to a mailbox: while one runs,
         no other call of any client is read.
     """
 
-    def __init__(self, name: str, implementation: object, quick: frozenset[str] = QUICK) -> None:
-        self.name = name
-        specs = methods_of(name)
+    def __init__(self, endpoint: Endpoint[G], implementation: G, quick: frozenset[str] = QUICK) -> None:
+        specs = methods_of(endpoint.name)
         missing = [method for method in specs if not callable(getattr(implementation, method, None))]
         if missing:
-            raise TypeError(f"{type(implementation).__name__} lacks {', '.join(missing)} of service {name}")
+            raise TypeError(
+                f"{type(implementation).__name__} lacks {', '.join(missing)} of service {endpoint.name}"
+            )
         self.methods: Sequence[BoundMethod] = tuple(
             BoundMethod(spec, getattr(implementation, method), method in quick)
             for method, spec in specs.items()

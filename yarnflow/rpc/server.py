@@ -56,7 +56,7 @@ class RpcServer:
     port_range : str
         ``"0"``, ``"6123"`` or ``"50100-50200"``.
     services : mapping of str to Service
-        As :func:`yarnflow.rpc.gateways.dispatcher_service` and its siblings make them.
+        By name.
     secret : bytes
         The cluster secret.
     fence : callable
@@ -217,7 +217,7 @@ class RpcServer:
             self._call_later(connection, bound, args, header.sequence)
 
     def _stale(self, service: str, claimed: Any) -> StaleEpoch | None:
-        if service == DISPATCHER and claimed.epoch == 0:
+        if service == DISPATCHER.name and claimed.epoch == 0:
             return None
         mine = self._fence()
         if claimed.epoch == mine.epoch and claimed.leaderId == mine.leader_id and mine.epoch != 0:

@@ -144,7 +144,8 @@ def _serve(
     from yarnflow.entrypoint import ha_services
     from yarnflow.entrypoint.driver.backend import SparkBackend
     from yarnflow.process.clock import SystemClock
-    from yarnflow.rpc.gateways import ThriftGatewayFactory, driver_service
+    from yarnflow.rpc.gateways import ThriftGatewayFactory
+    from yarnflow.rpc.methods import DRIVER, Service
     from yarnflow.rpc.server import RpcServer
     from yarnflow.runtime.driver.driver import Driver
     from yarnflow.runtime.driver.leader import LeaderLink
@@ -189,7 +190,7 @@ def _serve(
     server = RpcServer(
         host=host if is_loopback(host) else configuration.get(cluster_options.JOBMANAGER_BIND_HOST),
         port_range="0",
-        services={"Driver": driver_service(driver)},
+        services={"Driver": Service(DRIVER, driver)},
         secret=secret,
         fence=lambda: link.fence,
         max_frame_bytes=configuration.get(cluster_options.RPC_FRAME_SIZE_BYTES),

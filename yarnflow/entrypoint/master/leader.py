@@ -31,8 +31,7 @@ from yarnflow.core.yarn import DeploymentMode
 from yarnflow.entrypoint.master.fault_injection import FaultInjector, MasterFaults
 from yarnflow.entrypoint.master.lifetime import Lifetime
 from yarnflow.process.channel.messages import JobStatusReport
-from yarnflow.rpc.gateways import dispatcher_service, job_master_service, resource_manager_service
-from yarnflow.rpc.methods import Service
+from yarnflow.rpc.methods import DISPATCHER, JOB_MASTER, RESOURCE_MANAGER, Service
 from yarnflow.runtime.dispatcher.dispatcher import Dispatcher
 from yarnflow.runtime.dispatcher.job_archive import JobArchive
 from yarnflow.runtime.dispatcher.job_board import JobBoard
@@ -188,9 +187,9 @@ class Leader:
     def services(self) -> Mapping[str, Service]:
         """What the RPC server answers while this master leads."""
         return {
-            "Dispatcher": dispatcher_service(self.dispatcher),
-            "ResourceManager": resource_manager_service(self.resource_manager),
-            "JobMaster": job_master_service(self.dispatcher),
+            "Dispatcher": Service(DISPATCHER, self.dispatcher),
+            "ResourceManager": Service(RESOURCE_MANAGER, self.resource_manager),
+            "JobMaster": Service(JOB_MASTER, self.dispatcher),
         }
 
     def start(self) -> None:

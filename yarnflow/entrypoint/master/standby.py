@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import Any, Final, NoReturn, cast
 
 from yarnflow.core.messages import DriverAssignment, Fence, LeaderInfo
 from yarnflow.core.ports import DriverLauncher
@@ -79,7 +79,10 @@ class Standby:
 
     def services(self) -> Mapping[str, Service]:
         """All services of a JobManager."""
-        return {name: Service(name, self) for name in (DISPATCHER, RESOURCE_MANAGER, JOB_MASTER, MASTER)}
+        return {
+            endpoint.name: Service(endpoint, cast(Any, self))
+            for endpoint in (DISPATCHER, RESOURCE_MANAGER, JOB_MASTER, MASTER)
+        }
 
     def fence(self) -> Fence:
         """Calls meant for the leader pass, so that they are told where it is."""

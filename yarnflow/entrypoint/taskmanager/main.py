@@ -34,8 +34,9 @@ from yarnflow.process.clock import SystemClock
 from yarnflow.process.dirs import open_cluster_directory, read_json
 from yarnflow.process.logs import log_settings, set_up_logging
 from yarnflow.process.secret import read_secret
-from yarnflow.rpc.gateways import ThriftGatewayFactory, task_executor_service
+from yarnflow.rpc.gateways import ThriftGatewayFactory
 from yarnflow.rpc.listen import bind_host
+from yarnflow.rpc.methods import TASK_EXECUTOR, Service
 from yarnflow.rpc.server import RpcServer
 from yarnflow.runtime.mailbox import Effects, Mailbox
 from yarnflow.runtime.registration import RegistrationBackoff
@@ -253,7 +254,7 @@ class TaskManager:
                 configuration.get(cluster_options.TASKMANAGER_BIND_HOST), advertised_host(configuration)
             ),
             port_range=configuration.get(cluster_options.TASKMANAGER_RPC_PORT),
-            services={"TaskExecutor": task_executor_service(self._executor)},
+            services={"TaskExecutor": Service(TASK_EXECUTOR, self._executor)},
             secret=secret,
             fence=lambda: self._link.accepted_fence,
             max_frame_bytes=max_frame_bytes,
