@@ -13,6 +13,7 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, TypeVar
@@ -20,8 +21,12 @@ from typing import Final, TypeVar
 import psutil
 import pytest
 
+from integration.hadoop import HadoopCluster
+
 ROOT: Final = Path(__file__).resolve().parents[1]
 MARK: Final = "YARNFLOW_INTEGRATION_TEST"
+#: of the shared Hadoop: containers are given and their ends are told with a NodeManager's heartbeats
+_HADOOP_SETTINGS: Final = {"yarn.resourcemanager.nodemanagers.heartbeat-interval-ms": "200"}
 T = TypeVar("T")
 
 # a shell without job control has it ignored in what it starts in the background, and they in what they start
@@ -124,10 +129,34 @@ class Commands:
         return started
 
 
+@pytest.fixture(scope="session")
+def hadoop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HadoopCluster]:
+    """One HDFS, YARN and quorum of ZooKeeper for all tests.  Where it cannot be started, its tests fail.
+
+    A test may stop and kill its daemons, if they run again at its end.
+    """
+    running = os.environ.get("YARNFLOW_TEST_HADOOP")
+    if running:  # one that scripts/hadoop started there, to try a test again and again
+        yield HadoopCluster(Path(running))
+        return
+    cluster = HadoopCluster.start(tmp_path_factory.mktemp("hadoop"), zookeepers=3, settings=_HADOOP_SETTINGS)
+    yield cluster
+    cluster.stop()
+    left = [f"{process.pid}: {process.name()}" for process in cluster.processes()]
+    assert not left and not cluster.folder.exists(), f"left behind by the cluster: {left or cluster.folder}"
+
+
 @pytest.fixture
 def yarnflow(tmp_path: Path) -> Iterator[Commands]:
     """Commands of this test; afterwards none of its processes is left, and a failure shows their output."""
-    commands = Commands(tmp_path, uuid.uuid4().hex)
+    with commands_in(tmp_path) as commands:
+        yield commands
+
+
+@contextmanager
+def commands_in(directory: Path) -> Iterator[Commands]:
+    """Commands of a test or of several; afterwards none of their processes is left."""
+    commands = Commands(directory, uuid.uuid4().hex)
     yield commands
     for started in commands.started:
         if started.process.poll() is None:

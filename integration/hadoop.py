@@ -14,9 +14,7 @@ import hdfs
 import psutil
 import requests
 
-from integration.conftest import ROOT
-
-_SCRIPT: Final = ROOT / "scripts/hadoop"
+_SCRIPT: Final = Path(__file__).resolve().parents[1] / "scripts/hadoop"
 
 
 class Hdfs:

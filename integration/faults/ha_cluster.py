@@ -201,6 +201,14 @@ class HaCluster:
         """Until both queries of the job have so many more."""
         await_more(lambda: self.commits(job_id), more, QUERIES)
 
+    def await_running(self, job_id: str) -> None:
+        """Until the job has committed and is RUNNING.
+
+        By its commits first: each command that asks takes a second of processor time from the job.
+        """
+        self.await_commits(job_id, more=0)
+        self.await_status(job_id, "RUNNING")
+
     def await_status(self, job_id: str, status: str, timeout_s: float = 180.0) -> None:
         """Until the job has a status; FAILED fails the test."""
 

@@ -33,14 +33,14 @@ def _names(report: dict[str, Any]) -> set[str]:
 def _start(cluster: HaCluster, name: str) -> tuple[Numbered, str]:
     job = cluster.numbered(name)
     job_id = cluster.submit(job)
-    cluster.await_status(job_id, "RUNNING")
+    cluster.await_running(job_id)
     cluster.await_commits(job_id)
     return job, job_id
 
 
 @pytest.mark.drill
-def test_leader(coordinated: HadoopCluster, yarnflow: Commands, tmp_path: Path) -> None:
-    with ha_cluster(coordinated, yarnflow, tmp_path) as cluster:
+def test_leader(hadoop: HadoopCluster, yarnflow: Commands, tmp_path: Path) -> None:
+    with ha_cluster(hadoop, yarnflow, tmp_path) as cluster:
         job, job_id = _start(cluster, "drill-leader")
         driver, leader, epoch = cluster.driver_process(job_id), cluster.leader_process(), cluster.epoch()
         refused = cluster.yarnflow("drill", "leader", job_id)
@@ -60,8 +60,8 @@ def test_leader(coordinated: HadoopCluster, yarnflow: Commands, tmp_path: Path) 
 
 
 @pytest.mark.drill
-def test_driver(coordinated: HadoopCluster, yarnflow: Commands, tmp_path: Path) -> None:
-    with ha_cluster(coordinated, yarnflow, tmp_path) as cluster:
+def test_driver(hadoop: HadoopCluster, yarnflow: Commands, tmp_path: Path) -> None:
+    with ha_cluster(hadoop, yarnflow, tmp_path) as cluster:
         job, job_id = _start(cluster, "drill-driver")
         driver, epoch = cluster.driver_process(job_id), cluster.epoch()
         report = _drill(cluster, "driver", job_id)
@@ -76,9 +76,9 @@ def test_driver(coordinated: HadoopCluster, yarnflow: Commands, tmp_path: Path) 
 @pytest.mark.drill
 @pytest.mark.parametrize("kind", ["taskmanager", "zookeeper", "application", "hdfs"])
 def test_other_faults(
-    kind: str, coordinated: HadoopCluster, yarnflow: Commands, tmp_path: Path
+    kind: str, hadoop: HadoopCluster, yarnflow: Commands, tmp_path: Path
 ) -> None:
-    with ha_cluster(coordinated, yarnflow, tmp_path) as cluster:
+    with ha_cluster(hadoop, yarnflow, tmp_path) as cluster:
         job, job_id = _start(cluster, f"drill-{kind}")
         report = _drill(cluster, kind, job_id, *(["--for", "8"] if kind == "hdfs" else []))
         expected = {"hdfs": "lifted", "taskmanager": "detected"}.get(kind, "elected")

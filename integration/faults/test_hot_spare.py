@@ -27,7 +27,7 @@ def _details(cluster: HaCluster, job_id: str) -> dict[str, Any]:
 
 
 def _await_hot_spare(cluster: HaCluster, job_id: str) -> None:
-    cluster.await_status(job_id, "RUNNING")
+    cluster.await_running(job_id)
 
     def ready() -> bool:
         details = _details(cluster, job_id)
@@ -44,8 +44,8 @@ def _hot_spares(cluster: HaCluster) -> int:
 
 
 @pytest.mark.drill
-def test_a_hot_spare_steps_in(coordinated: HadoopCluster, yarnflow: Commands, tmp_path: Path) -> None:
-    with ha_cluster(coordinated, yarnflow, tmp_path, task_managers=3, options=[HOT]) as cluster:
+def test_a_hot_spare_steps_in(hadoop: HadoopCluster, yarnflow: Commands, tmp_path: Path) -> None:
+    with ha_cluster(hadoop, yarnflow, tmp_path, task_managers=3, options=[HOT]) as cluster:
         job = cluster.numbered("hot-spare")
         job_id = cluster.submit(job)
         _await_hot_spare(cluster, job_id)
@@ -71,10 +71,10 @@ def test_a_hot_spare_steps_in(coordinated: HadoopCluster, yarnflow: Commands, tm
 
 @pytest.mark.drill
 def test_a_hot_spare_outlives_the_leader(
-    coordinated: HadoopCluster, yarnflow: Commands, tmp_path: Path
+    hadoop: HadoopCluster, yarnflow: Commands, tmp_path: Path
 ) -> None:
     """It is kept by another master than the driver, so the loss of a whole master is no worse."""
-    with ha_cluster(coordinated, yarnflow, tmp_path, task_managers=3, options=[HOT]) as cluster:
+    with ha_cluster(hadoop, yarnflow, tmp_path, task_managers=3, options=[HOT]) as cluster:
         job = cluster.numbered("outlives")
         job_id = cluster.submit(job)
         _await_hot_spare(cluster, job_id)

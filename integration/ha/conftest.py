@@ -1,8 +1,7 @@
-"""A quorum of three ZooKeepers for all tests here, and sessions of a cluster of the test's own."""
+"""Sessions at ZooKeeper of a cluster of the test's own."""
 
 from __future__ import annotations
 
-import os
 import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -49,38 +48,20 @@ def end_session_of(zookeeper: ZooKeeper) -> None:
     thief.close()
 
 
-@pytest.fixture(scope="session")
-def own_quorum(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HadoopCluster]:
-    """Servers that a test may stop.  Where none can be started, its tests fail."""
-    cluster = HadoopCluster.start(tmp_path_factory.mktemp("quorum"), zookeepers=3)
-    yield cluster
-    cluster.stop()
-
-
-@pytest.fixture(scope="session")
-def quorum(request: pytest.FixtureRequest) -> str:
-    """Servers that nobody stops: those of ``scripts/hadoop env`` where it was asked, else some of our own."""
-    found = os.environ.get("YARNFLOW_TEST_ZOOKEEPER", "")
-    if found:
-        return found
-    started: HadoopCluster = request.getfixturevalue("own_quorum")
-    return started.zookeeper
-
-
 @pytest.fixture
-def cluster(quorum: str) -> Iterator[Cluster]:
+def cluster(hadoop: HadoopCluster) -> Iterator[Cluster]:
     """A cluster with nothing in it."""
-    found = Cluster(ZooKeeperSettings(quorum, f"/yarnflow-tests/{secrets.token_hex(6)}", 6_000))
+    found = Cluster(ZooKeeperSettings(hadoop.zookeeper, f"/yarnflow-tests/{secrets.token_hex(6)}", 6_000))
     yield found
     found.end()
 
 
 @pytest.fixture
-def fragile(own_quorum: HadoopCluster) -> Iterator[Cluster]:
+def fragile(hadoop: HadoopCluster) -> Iterator[Cluster]:
     """A cluster on servers that the test stops; they run again at its end."""
     found = Cluster(
         ZooKeeperSettings(
-            own_quorum.zookeeper, f"/yarnflow-tests/{secrets.token_hex(6)}", 6_000, max_retry_wait_ms=1_000
+            hadoop.zookeeper, f"/yarnflow-tests/{secrets.token_hex(6)}", 6_000, max_retry_wait_ms=1_000
         )
     )
     yield found

@@ -1,4 +1,4 @@
-"""Servers that stop, on a quorum of the test's own."""
+"""Servers that stop, and run again at the end of each test."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ def halted(quorum: HadoopCluster) -> Iterator[None]:
 
 
 def test_each_server_can_restart_within_the_session(
-    own_quorum: HadoopCluster, fragile: Cluster, tmp_path: Path
+    hadoop: HadoopCluster, fragile: Cluster, tmp_path: Path
 ) -> None:
     leader = Master(fragile.session(timeout_ms=40_000), "leader").lead()
     standby = Master(fragile.session(timeout_ms=40_000), "standby").stand()
     for number, server in enumerate(SERVERS):
-        own_quorum.kill(server)
+        hadoop.kill(server)
         # whoever was connected to it goes on at another one
         stores_of(leader, tmp_path).checkpoints(JOB, str(tmp_path / "job")).next_id()
-        own_quorum.restart(server)
+        hadoop.restart(server)
         assert len(wait_until(standby.election.masters, "the masters")) == 2, number
     wait_until(lambda: leader.told[-1] in ("granted", "resumed"), "the leader to be connected")
     assert "revoked" not in leader.told and standby.told == []
@@ -49,15 +49,15 @@ def test_each_server_can_restart_within_the_session(
 
 
 def test_restart_of_the_whole_quorum_freezes_the_leader_and_no_more(
-    own_quorum: HadoopCluster, fragile: Cluster, tmp_path: Path
+    hadoop: HadoopCluster, fragile: Cluster, tmp_path: Path
 ) -> None:
     leader = Master(fragile.session(timeout_ms=40_000), "leader").lead()
     standby = Master(fragile.session(timeout_ms=40_000), "standby").stand()
     wait_until(lambda: len(standby.election.masters()) == 2, "both candidates")
     for server in SERVERS:
-        own_quorum.kill(server)
+        hadoop.kill(server)
     wait_until(lambda: leader.told[-1] == "suspended", "the leader to be frozen")
-    own_quorum.restart_quorum(SERVERS)
+    hadoop.restart_quorum(SERVERS)
     wait_until(lambda: leader.told[-1] == "resumed", "the leader to go on")
     stores_of(leader, tmp_path).job_graphs.put(submission(JOB))
     # the connection may break again while the servers find each other
@@ -65,7 +65,7 @@ def test_restart_of_the_whole_quorum_freezes_the_leader_and_no_more(
 
 
 def test_nobody_waits_for_ever_while_no_server_answers(
-    own_quorum: HadoopCluster, fragile: Cluster, tmp_path: Path
+    hadoop: HadoopCluster, fragile: Cluster, tmp_path: Path
 ) -> None:
     leader = Master(fragile.session(), "leader").lead()
     retrieval = ZooKeeperRetrieval(fragile.session())
@@ -73,7 +73,7 @@ def test_nobody_waits_for_ever_while_no_server_answers(
     lost: list[str] = []
     lease.on_lost(lost.append)
     lease.acquire(info("driver"), 60_000)
-    with halted(own_quorum):
+    with halted(hadoop):
         wait_until(lambda: lost, "the driver to stop")
         with pytest.raises(LeaseLost):
             lease.check()

@@ -1,4 +1,4 @@
-"""One Hadoop for all tests here; a test that stops or kills its daemons starts one of its own."""
+"""YARN as tests use it, and their input."""
 
 from __future__ import annotations
 
@@ -10,16 +10,6 @@ import pytest
 from integration.conftest import Commands
 from integration.hadoop import HadoopCluster
 from integration.yarn.jobs import Yarn, put_flights
-
-
-@pytest.fixture(scope="session")
-def hadoop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HadoopCluster]:
-    """A running cluster.  Where none can be started, its tests fail."""
-    cluster = HadoopCluster.start(tmp_path_factory.mktemp("hadoop"))
-    yield cluster
-    cluster.stop()
-    left = [f"{process.pid}: {process.name()}" for process in cluster.processes()]
-    assert not left and not cluster.folder.exists(), f"left behind by the cluster: {left or cluster.folder}"
 
 
 @pytest.fixture
