@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from integration.conftest import ROOT, Commands, Started, wait_until
+from integration.conftest import ROOT, Commands, Started, commands_in, wait_until
 from integration.processes import EXECUTOR, TASK_MANAGER, kill_one, processes
 from yarnflow import errors
 
@@ -52,18 +52,19 @@ def _free_port() -> int:
         return int(server.getsockname()[1])
 
 
-@pytest.fixture
-def cluster(yarnflow: Commands, tmp_path: Path) -> Iterator[Cluster]:
-    """JobManager and two TaskManagers of one slot."""
-    port = _free_port()
-    settings = [f"-Djobmanager.rpc.port={port}", f"-Dio.tmp.dirs={tmp_path}"]
-    environment = {"YARNFLOW_PID_DIR": str(tmp_path / "pids")}
-    start = yarnflow.start_command([ROOT / "scripts" / "start-cluster.sh", "2", *settings], environment)
-    assert start.wait(120) == 0, start.stdout + start.stderr
-    yield Cluster(yarnflow, ["--target", "remote", *settings])
-    stop = yarnflow.start_command([ROOT / "scripts" / "stop-cluster.sh"], environment)
-    assert stop.wait(60) == 0, stop.stdout + stop.stderr
-    assert not processes(yarnflow.mark, "yarnflow.entrypoint"), "stop-cluster.sh left processes"
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """JobManager and two TaskManagers of one slot; a test leaves no job on it."""
+    directory = tmp_path_factory.mktemp("standalone")
+    settings = [f"-Djobmanager.rpc.port={_free_port()}", f"-Dio.tmp.dirs={directory}"]
+    environment = {"YARNFLOW_PID_DIR": str(directory / "pids")}
+    with commands_in(directory) as commands:
+        start = commands.start_command([ROOT / "scripts" / "start-cluster.sh", "2", *settings], environment)
+        assert start.wait(120) == 0, start.stdout + start.stderr
+        yield Cluster(commands, ["--target", "remote", *settings])
+        stop = commands.start_command([ROOT / "scripts" / "stop-cluster.sh"], environment)
+        assert stop.wait(60) == 0, stop.stdout + stop.stderr
+        assert not processes(commands.mark, "yarnflow.entrypoint"), "stop-cluster.sh left processes"
 
 
 def _running(cluster: Cluster, job_id: str) -> bool:
@@ -76,8 +77,8 @@ def _has_results(output: Path, files: int = 1) -> bool:
 
 def test_submit_list_info_cancel(cluster: Cluster, tmp_path: Path) -> None:
     job_id, output = cluster.submit_endless(tmp_path, "one", "-p", "2", "--job-key", "daily")
-    wait_until(lambda: _running(cluster, job_id), "the job to run", 90)
-    wait_until(lambda: list(output.glob("part-*.parquet")), "its first result")
+    wait_until(lambda: _has_results(output), "its first result", 90)
+    wait_until(lambda: _running(cluster, job_id), "the job to run")
 
     again = cluster.run("submit", "-d", "--job-key", "daily", tmp_path / "one.py")
     assert again.process.returncode == 0
@@ -99,8 +100,8 @@ def test_two_jobs_share_the_cluster_and_a_lost_task_manager_hurts_neither(
 ) -> None:
     jobs = [cluster.submit_endless(tmp_path, name) for name in ("one", "two")]
     for job_id, output in jobs:
-        wait_until(partial(_running, cluster, job_id), f"job {job_id} to run", 120)
-        wait_until(partial(_has_results, output), "its first result")
+        wait_until(partial(_has_results, output), "its first result", 120)
+        wait_until(partial(_running, cluster, job_id), f"job {job_id} to run")
     kill_one(cluster.commands.mark, TASK_MANAGER)
     for job_id, output in jobs:
         before = len(list(output.glob("part-*.parquet")))

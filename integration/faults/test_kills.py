@@ -27,19 +27,36 @@ from integration.processes import (
 )
 
 FLIGHTS = ROOT / "examples" / "flight_delays.py"
+#: of what it writes nothing is looked at
+_ENDLESS = """
+from yarnflow.api import *
+env = StreamExecutionEnvironment.get_execution_environment()
+rows = env.from_source(RateSource(rows_per_second=20))
+doubled = rows.map(lambda row: row.value * 2, output_type=int)
+doubled.sink_to(FileSink.for_path({output!r}).format("parquet").build())
+env.execute("endless")
+"""
 
 
 def _start(yarnflow: Commands, output: Path, *options: str) -> Started:
     """Start the job and wait until its first windows are committed."""
-    started = yarnflow.start(
-        "submit", *options, "-Dexecution.micro-batch.interval=1 s", FLIGHTS, "--output", output
-    )
+    paced = (*options, "-Dexecution.micro-batch.interval=1 s")
+    return _committed(yarnflow.start("submit", *paced, FLIGHTS, "--output", output), output)
 
+
+def _start_endless(yarnflow: Commands, directory: Path) -> Started:
+    """Start a job with Python workers and wait until its first batch is committed."""
+    program, output = directory / "endless.py", directory / "rows"
+    program.write_text(_ENDLESS.format(output=str(output)))
+    return _committed(yarnflow.start("submit", "-p", "2", program), output)
+
+
+def _committed(started: Started, output: Path) -> Started:
     def committed() -> bool:
         assert started.process.poll() is None, "the job ended before the fault"
         return any(files_below(output, "part-*.parquet"))
 
-    wait_until(committed, "the first windows", 120)
+    wait_until(committed, "the first results", 120)
     return started
 
 
@@ -82,7 +99,7 @@ def test_task_manager_killed(yarnflow: Commands, tmp_path: Path) -> None:
 
 def test_job_manager_killed_without_high_availability(yarnflow: Commands, tmp_path: Path) -> None:
     """Nobody else knows the job, so the command ends with an error and takes everything along."""
-    started = _start(yarnflow, tmp_path / "windows", "-p", "2")
+    started = _start_endless(yarnflow, tmp_path)
     kill_one(yarnflow.mark, JOB_MANAGER)
     assert started.wait(60) not in (0, 1)
     (line,) = [line for line in started.stderr.splitlines() if line.startswith("error:")]
@@ -94,7 +111,7 @@ def test_command_ended_by_a_signal_leaves_nothing(
     yarnflow: Commands, tmp_path: Path, number: signal.Signals
 ) -> None:
     """The fixture fails the test when a process is left."""
-    started = _start(yarnflow, tmp_path / "windows", "-p", "2")
+    started = _start_endless(yarnflow, tmp_path)
     started.process.send_signal(number)
     status = started.wait(60)
     assert status == {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGKILL: -9}[number]

@@ -31,6 +31,7 @@ from yarnflow.graph.operators import (
     PythonOperator,
 )
 from yarnflow.graph.schema import Field, Schema
+from yarnflow.spark.launch.jvm import DRIVER_JVM_FLAGS
 from yarnflow.spark.run.graph_program import GraphProgram
 
 HOUR_MS = 3_600_000
@@ -46,6 +47,8 @@ def make_session() -> SparkSession:
         .config("spark.ui.enabled", "false")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.memory", "700m")
+        # as a driver's: without them the second compiler takes more time than all tests save by its code
+        .config("spark.driver.extraJavaOptions", " ".join(DRIVER_JVM_FLAGS))
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.streaming.metricsEnabled", "false")

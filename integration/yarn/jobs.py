@@ -76,6 +76,18 @@ class Yarn:
         assert found is not None
         return found
 
+    def await_running(self, application_id: str, job_id: str) -> None:
+        """Until the JobManager has said so.
+
+        Read from the node's disk: a command that asks takes a second of processor time from the job.
+        """
+        running = f"{job_id}) switched from state CREATED to RUNNING"
+        wait_until(
+            lambda: any(running in text for text in self.hadoop.container_logs(application_id).values()),
+            f"{job_id} to run",
+            120,
+        )
+
     def containers(self, application_id: str) -> list[str]:
         """Ids of the running containers, the master's first."""
         found = self.hadoop.containers(application_id)

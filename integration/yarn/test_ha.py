@@ -66,6 +66,12 @@ class Masters:
         """Clusters that ZooKeeper knows."""
         return self._children(ROOT)
 
+    def driver_of(self, job: str) -> psutil.Process:
+        """The driver that has the job's lease, of the only cluster there is."""
+        (cluster,) = self.clusters()
+        content, _stat = self.zookeeper.get(f"{ROOT}/{cluster}/jobs/{job}/driver")
+        return psutil.Process(int(json.loads(content)["pid"]))
+
     def _children(self, path: str) -> list[str]:
         return list(self.zookeeper.get_children(path)) if self.zookeeper.exists(path) else []
 
@@ -147,24 +153,11 @@ def masters(yarn: Yarn) -> Iterator[Masters]:
         zookeeper.close()
 
 
-def test_leader_is_killed(masters: Masters, tmp_path: Path) -> None:
-    """kill -9 of the JobManager that leads: the driver and its executors do not notice."""
-    job = Numbered("/tests/ha-jobmanager")
-    started = masters.submit(job, tmp_path)
-    first, second = masters.await_two()
-    (driver,) = [process for process in masters.processes_of(first, DRIVER) if process.children()]
-    (leader,) = masters.processes_of(first, JOB_MANAGER)
-    leader.kill()
-    masters.await_commits(started)
-    assert driver.is_running(), "the driver of a job was ended with its JobManager"
-    assert masters.live() == [first, second]
-    masters.assert_each_record_once(started, job)
-    ends = {masters.yarn.ended(application)["finalStatus"] for application in (first, second)}
-    assert ends == {"SUCCEEDED"}
-
-
-def test_application_of_the_leader_is_killed(masters: Masters, tmp_path: Path) -> None:
-    """`yarn application -kill` of one master is a fault: the standby takes over and is given another."""
+def test_two_leaders_are_killed(masters: Masters, tmp_path: Path) -> None:
+    """
+    1. `yarn application -kill` of one master is a fault: the standby takes over and is given another
+    2. kill -9 of the JobManager that leads now: the driver and its executors do not notice
+    """
     job = Numbered("/tests/ha-application")
     started = masters.submit(job, tmp_path)
     first, second = masters.await_two()
@@ -176,6 +169,15 @@ def test_application_of_the_leader_is_killed(masters: Masters, tmp_path: Path) -
     assert re.search(r"\b[0-9a-f]{32}\b.*numbered", listed.stdout), "a dead master's name leads nowhere"
     assert first not in masters.live() and second in masters.live()
     third = next(application for application in masters.await_two() if application != second)
+
+    driver = masters.driver_of(job_id(started))
+    assert driver in masters.processes_of(second, DRIVER)
+    (leader,) = masters.processes_of(second, JOB_MANAGER)
+    leader.kill()
+    masters.await_commits(started)
+    assert driver.is_running(), "the driver of a job was ended with its JobManager"
+    assert masters.driver_of(job_id(started)) == driver
+    assert masters.live() == [second, third]
     masters.assert_each_record_once(started, job)
     ends = {masters.yarn.ended(application)["finalStatus"] for application in (second, third)}
     assert ends == {"SUCCEEDED"}

@@ -32,11 +32,18 @@ def test_flight_delays(yarn: Yarn, flights: str, tmp_path: Path, target: str) ->
     "target", [pytest.param("yarn-per-job", marks=pytest.mark.drill), "yarn-application"]
 )
 def test_plain_pyspark_script(yarn: Yarn, texts: str, target: str) -> None:
+    """Twice: the second time nothing is uploaded."""
     output = f"/tests/words-{target}"
-    done = yarn.run("submit", "-t", target, SCRIPT, "--input", texts, "--output", output)
+    submit = ("submit", "-t", target, SCRIPT, "--input", texts, "--output")
+    done = yarn.run(*submit, output)
     assert done.process.returncode == 0
     yarn.assert_words(done, output)
     assert yarn.ended(application_id(done))["finalStatus"] == "SUCCEEDED"
+    cache = f"{yarn.home}/.yarnflow/cache"
+    before = {(path, tuple(files)) for path, _, files in yarn.hdfs.walk(cache)}
+    assert before
+    assert yarn.run(*submit, f"{output}-again").process.returncode == 0
+    assert {(path, tuple(files)) for path, _, files in yarn.hdfs.walk(cache)} == before
 
 
 def test_session_runs_many_jobs(yarn: Yarn, flights: str, texts: str, tmp_path: Path) -> None:
@@ -87,6 +94,7 @@ def test_cancel_is_killed_for_yarn(yarn: Yarn, endless: Path) -> None:
     (job_id,) = set(re.findall(r"\b[0-9a-f]{32}\b", job.stdout + job.stderr))
     where = f"-Dyarn.application.id={application}"
     assert job_id in yarn.run("list", where).stdout
+    yarn.await_running(application, job_id)
     # before its query runs there is nothing worth keeping
     wait_until(
         lambda: yarn.run("checkpoint", where, job_id).process.returncode == 0, "a checkpoint", 120
@@ -125,13 +133,3 @@ def test_application_killed_through_yarn(yarn: Yarn, endless: Path) -> None:
     assert started.wait(90) not in (0, 1)
     (line,) = [line for line in started.stderr.splitlines() if line.startswith("error:")]
     assert "killed" in line.lower()
-
-
-def test_second_submit_uploads_nothing(yarn: Yarn, texts: str) -> None:
-    cache = f"{yarn.home}/.yarnflow/cache"
-    submit = ("submit", "-t", "yarn-per-job", SCRIPT, "--input", texts, "--output")
-    assert yarn.run(*submit, "/tests/u1").process.returncode == 0
-    before = {(path, tuple(files)) for path, _, files in yarn.hdfs.walk(cache)}
-    assert before
-    assert yarn.run(*submit, "/tests/u2").process.returncode == 0
-    assert {(path, tuple(files)) for path, _, files in yarn.hdfs.walk(cache)} == before

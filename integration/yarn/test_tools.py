@@ -40,8 +40,8 @@ def submit_endless(yarn: Yarn, program: Path) -> tuple[str, str]:
     started = yarn.run("submit", *_PER_JOB, "-d", program)
     assert started.process.returncode == 0, started.stderr
     application, job = application_id(started), job_id(started)
-    running = f"{job}) switched from state CREATED to RUNNING"
-    wait_until(lambda: running in logs(yarn, job, "--container", "master"), f"{job} to run", 120)
+    yarn.await_running(application, job)
+    assert f"{job}) switched from state CREATED to RUNNING" in logs(yarn, job, "--container", "master")
     return application, job
 
 
