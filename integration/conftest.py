@@ -25,8 +25,13 @@ from integration.hadoop import HadoopCluster
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 MARK: Final = "YARNFLOW_INTEGRATION_TEST"
-#: of the shared Hadoop: containers are given and their ends are told with a NodeManager's heartbeats
-_HADOOP_SETTINGS: Final = {"yarn.resourcemanager.nodemanagers.heartbeat-interval-ms": "200"}
+#: of the shared Hadoop
+_HADOOP_SETTINGS: Final = {
+    # containers' ends are told with a NodeManager's heartbeats
+    "yarn.resourcemanager.nodemanagers.heartbeat-interval-ms": "250",
+    # by default the scheduler looks every 5 ms whether there is anything to do, which takes 2 % of a core
+    "yarn.scheduler.capacity.schedule-asynchronously.scheduling-interval-ms": "50",
+}
 T = TypeVar("T")
 
 # a shell without job control has it ignored in what it starts in the background, and they in what they start

