@@ -125,7 +125,7 @@ class Commands:
     def run(
         self,
         *arguments: str | Path,
-        timeout_s: float = 180.0,
+        timeout_s: float = 360.0,
         environment: Mapping[str, str] | None = None,
     ) -> Started:
         """Run ``yarnflow …`` to its end."""
