@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -63,4 +64,4 @@ def test_incomplete_implementation_is_refused_at_once() -> None:
 
     lacking = "Half lacks cancel, take_checkpoint, shut_down, ping, halt of service Driver"
     with pytest.raises(TypeError, match=lacking):
-        Service(DRIVER, Half())  # type: ignore[arg-type]
+        Service(DRIVER, cast(ports.DriverGateway, Half()))

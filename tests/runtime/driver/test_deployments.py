@@ -10,6 +10,8 @@ import pytest
 from tests.runtime.driver.driver_harness import ASSIGNMENT, DIGEST, SUBMISSION, Harness
 from yarnflow.core.messages import DriverDeployment, DriverPhase
 from yarnflow.errors import GraphError, SubmissionMissing
+from yarnflow.graph.codec import job_graph_from_json
+from yarnflow.graph.job_graph import JobGraph
 from yarnflow.runtime.driver import run_context
 from yarnflow.runtime.driver.run_context import HeldJob
 
@@ -61,8 +63,12 @@ def test_a_deployment_that_is_known_is_not_asked_for(harness: Harness) -> None:
 
 def test_the_graph_is_parsed_once_in_a_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     parsed: list[str] = []
-    parse = run_context.job_graph_from_json
-    monkeypatch.setattr(run_context, "job_graph_from_json", lambda text: parsed.append(text) or parse(text))
+
+    def parse(text: str) -> JobGraph:
+        parsed.append(text)
+        return job_graph_from_json(text)
+
+    monkeypatch.setattr(run_context, "job_graph_from_json", parse)
     held = HeldJob(ASSIGNMENT)
     first = held.context(DriverDeployment(1, SUBMISSION, submission_digest=DIGEST))
     assert not parsed, "in the thread of the call"
