@@ -3,11 +3,15 @@
 ``errors ← config ← core ← graph ← {runtime, rpc, process, spark, api, fs, yarn, staging, rest, ha} ←
 {client, entrypoint} ← cli``; siblings in braces never import each other, ``testing`` may import all
 and is imported by nobody.  Imports inside functions and under ``TYPE_CHECKING`` count like any other.
+
+A *room* is a folder of a package.  Rooms see each other only as the table says, and some are seen from other
+packages by few.  A string that names a module of ours is held to the same rules as an import of it.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,7 +19,7 @@ from functools import cache
 
 import pytest
 
-from tests.package_modules import MODULES
+from tests.package_modules import GENERATED, MODULES
 
 FOUNDATION = {"", "errors", "config", "core", "graph"}
 ADAPTERS = {"runtime", "rpc", "process", "spark", "api", "fs", "yarn", "staging", "rest", "ha"}
@@ -34,27 +38,132 @@ ALLOWED: dict[str, set[str]] = {
     "testing": FOUNDATION | ADAPTERS | {"client", "entrypoint", "cli"},
 }
 
-#: third-party library → packages or modules that may import it
+#: room → rooms of the same package it may import besides itself; a package's own folder has its name
+ROOMS: dict[str, set[str]] = {
+    "client": {"client.yarn"},
+    "client.diagnose": {"client", "client.environment", "client.yarn"},
+    "client.drill": {"client"},
+    "client.environment": {"client.yarn"},
+    "client.yarn": {"client", "client.diagnose", "client.environment"},
+    "config": {"config.options"},
+    "config.options": {"config"},
+    "core": {"core.checkpoint", "core.ha", "core.resources"},
+    "core.checkpoint": {"core"},
+    "core.ha": {"core", "core.checkpoint"},
+    "core.resources": {"core"},
+    "entrypoint": set(),
+    "entrypoint.driver": {"entrypoint"},
+    "entrypoint.master": {"entrypoint"},
+    "entrypoint.standalone": {"entrypoint"},
+    "entrypoint.taskmanager": {"entrypoint"},
+    "entrypoint.yarn": {"entrypoint", "entrypoint.taskmanager"},
+    "ha": {"ha.stores"},
+    "ha.stores": {"ha"},
+    "process": {"process.channel"},
+    "process.channel": set(),
+    "runtime": set(),
+    "runtime.dispatcher": {"runtime", "runtime.jobmaster"},
+    "runtime.driver": {"runtime"},
+    # where a job's details are shown, and what a rehearsal is called
+    "runtime.jobmaster": {"runtime", "runtime.dispatcher", "runtime.driver"},
+    "runtime.resourcemanager": {"runtime"},
+    "runtime.taskexecutor": {"runtime"},
+    "spark": set(),
+    "spark.checkpoints": {
+        *("spark", "spark.connectors", "spark.run", "spark.script", "spark.state", "spark.translate"),
+    },
+    "spark.connectors": {"spark", "spark.checkpoints", "spark.run", "spark.translate"},
+    "spark.launch": {"spark.run"},
+    "spark.run": {"spark", "spark.checkpoints", "spark.connectors", "spark.translate"},
+    "spark.script": {"spark.checkpoints", "spark.run"},
+    "spark.state": {"spark", "spark.checkpoints", "spark.translate"},
+    "spark.translate": {"spark", "spark.connectors"},
+    "yarn": {"yarn.web"},
+    "yarn.web": {"yarn"},
+}
+
+#: room → rooms of other packages that may import it; rooms that are not named follow their package.
+#: ``testing`` may import all.
+SEEN_BY: dict[str, set[str]] = {
+    "client.diagnose": {"cli"},
+    "client.drill": {"cli"},
+    "client.environment": {"cli"},
+    "entrypoint": set(),
+    "entrypoint.driver": set(),
+    "entrypoint.master": set(),
+    "entrypoint.standalone": {"cli"},
+    "entrypoint.taskmanager": set(),
+    "entrypoint.yarn": set(),
+    "runtime.dispatcher": {"entrypoint.master"},
+    "runtime.driver": {"entrypoint.driver"},
+    "runtime.jobmaster": {"entrypoint.master"},
+    "runtime.resourcemanager": {"entrypoint.master"},
+    "runtime.taskexecutor": {"entrypoint.taskmanager"},
+    "spark": set(),
+    "spark.checkpoints": {"entrypoint.driver"},
+    "spark.connectors": set(),
+    "spark.run": {"entrypoint.driver"},
+    "spark.script": {"entrypoint.driver"},
+    "spark.state": {"cli"},
+    "spark.translate": set(),
+    "rest": {"entrypoint.master"},
+}
+
+#: third-party library → packages, rooms or modules that may import it
 LIBRARIES: dict[str, set[str]] = {
     "thrift": {"rpc"},
     "pyspark": {"spark"},
-    "py4j": {"spark"},
-    "pyarrow": {"api", "spark"},
-    "pandas": {"spark"},
+    "py4j": {"spark.checkpoints.file_copy", "spark.hadoop_files"},
+    "pyarrow": {"api.collection", "spark.connectors", "spark.run.rehearsal", "spark.translate"},
+    "pandas": {"spark.run.rehearsal"},
     "click": {"cli"},
-    "rich": {"cli"},
-    "yaml": {"config", "yarn"},
-    "skein": {"yarn"},
-    "grpc": {"yarn"},
-    "cryptography": {"yarn"},
-    "hdfs": {"fs"},
+    "rich": {"cli.view"},
+    "yaml": {"config"},
+    "skein": {"yarn.library", "client.diagnose.yarn_checks"},
+    "cryptography": {"yarn.credentials"},
+    "hdfs": {"fs.webhdfs"},
     "kazoo": {"ha"},
-    "requests": {"fs", "yarn"},
-    "venv_pack": {"client"},
-    "psutil": {"process"},
+    "requests": {"fs", "yarn.web.http"},
+    "venv_pack": {"client.environment.pack"},
+    "conda_pack": {"client.environment.pack"},
     "cloudpickle": {"graph.closures"},
     "sqlglot": {"graph.expressions"},
 }
+
+#: (module, module of ours it names in a string although it may not import it) → why
+BY_NAME: dict[tuple[str, str], str] = {
+    ("config.log_file", "process.logs"): "logging loads its formatter by name, in processes that have it",
+    ("client.yarn.deploy", "entrypoint.yarn.master_main"): "a command line in a container",
+    ("client.yarn.deploy", "entrypoint.yarn.taskmanager_main"): "a command line in a container",
+    ("client.diagnose.container_check", "entrypoint.yarn.container_probe"): "a container's command line",
+    ("entrypoint.yarn.application_program", "cli"): "a command line: the program is submitted as a user's",
+    ("process.commands", "entrypoint.master.main"): "the processes of a cluster, started by name",
+    ("process.commands", "entrypoint.taskmanager.main"): "the processes of a cluster, started by name",
+    ("process.commands", "entrypoint.driver.main"): "the processes of a cluster, started by name",
+}
+
+#: module that makes names of modules at run time → what the names come from
+COMPUTED: dict[str, str] = {
+    "cli.main": "the table of verbs",
+    "entrypoint.yarn.container_probe": "a table of libraries",
+    "entrypoint.yarn.taskmanager_main": "its own name",
+    "process.commands": "completed in its own calls of _module()",
+    "spark.launch.worker_daemon": "a table of libraries",
+}
+#: dotted strings of ours that name no module
+NO_MODULES = {"yarnflow.log.dir", "yarnflow.log.config-file", "yarnflow.jobmanager"}
+
+#: modules a folder may have; more than a dozen are hard to survey
+FOLDER_LIMIT = 14
+#: larger on purpose: folder → (its own limit, why)
+LARGE_FOLDERS: dict[str, tuple[int, str]] = {
+    "cli": (32, "one module per verb"),
+    "core": (20, "small values and machines that every package shares"),
+    "graph": (16, "one model; each module is one part of it"),
+    "runtime.jobmaster": (20, "one endpoint with many duties"),
+}
+#: packages whose ``__init__`` holds more than words
+INIT_WITH_CODE = {"": "version", "api": "the names users import", "config.options": "the table of all options"}
 
 #: ``core`` and ``graph`` are pure: time, ids and randomness arrive as arguments
 IMPURE = {
@@ -89,6 +198,89 @@ def imports_of(source: str) -> Iterator[Import]:
                 yield Import(node.module or "", alias.name, node.lineno, node.level > 0)
 
 
+@dataclass(frozen=True)
+class Named:
+    """A module named by a string."""
+
+    #: the string; empty = it is made at run time
+    text: str
+    line: int
+
+
+@cache
+def names(module: str) -> tuple[Named, ...]:
+    """All strings of a module that name modules, as far as the source tells."""
+    return tuple(names_of(MODULES[module].read_text(encoding="utf-8")))
+
+
+_DOTTED = re.compile(r"yarnflow(\.[\w-]+)+(:\w+)?")
+_LOADERS = ("import_module", "__import__")
+
+
+def names_of(source: str) -> Iterator[Named]:
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        match node:
+            case ast.Constant(value=str(text)) if _DOTTED.fullmatch(text):
+                yield Named(text, node.lineno)
+            case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), args=[argument, *_]):
+                if name in _LOADERS and not _ours(argument):
+                    yield Named(_text(argument), node.lineno)
+                elif name == "_module" and _text(argument):
+                    yield Named(f"yarnflow.entrypoint.{_text(argument)}", node.lineno)
+            case ast.Tuple(elts=parts) | ast.List(elts=parts):
+                for flag, value in zip(parts, parts[1:], strict=False):
+                    if _text(flag) == "-m" and not _ours(value):
+                        yield Named(_text(value), value.lineno)
+
+
+def _text(node: ast.expr) -> str:
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+
+
+def _ours(node: ast.expr) -> bool:
+    """Found already as a string of its own."""
+    return _DOTTED.fullmatch(_text(node)) is not None
+
+
+def named_module(text: str) -> str:
+    """The module of ours a string names, itself or by a name in it; empty = none there is."""
+    dotted = text.replace(":", ".")
+    if dotted in MODULES:
+        return dotted
+    module, _, name = dotted.rpartition(".")
+    if module not in MODULES:
+        return ""
+    tree = ast.parse(MODULES[module].read_text(encoding="utf-8"))
+    defined = {node.name for node in tree.body if isinstance(node, (ast.ClassDef, ast.FunctionDef))}
+    return module if name in defined else ""
+
+
+def room(module: str) -> str:
+    """``yarnflow.core.ha.lease`` → ``core.ha``; ``yarnflow.core.job`` and ``yarnflow.core`` → ``core``."""
+    short = module.partition(".")[2]
+    if module.startswith(GENERATED):
+        return "rpc"
+    if module in MODULES and MODULES[module].name == "__init__.py":
+        return short
+    parent = short.rpartition(".")[0]
+    return parent or short
+
+
+def may_see(own: str, other: str) -> str:
+    """Why a module may not import another one of ours; empty = it may."""
+    mine, theirs = package(own), package(other)
+    here, there = room(own), room(other)
+    if mine != theirs:
+        if theirs not in ALLOWED[mine]:
+            return f"{mine or 'yarnflow'} may not import {theirs or 'yarnflow'}"
+        if mine != "testing" and here not in SEEN_BY.get(there, {here}):
+            return f"{there} is not seen by {here}"
+    elif here != there and there not in ROOMS.get(here, set()):
+        return f"room {here} may not import room {there}"
+    return ""
+
+
 def package(module: str) -> str:
     """``yarnflow.core.job`` → ``core``; the root package → empty."""
     return module.partition(".")[2].partition(".")[0]
@@ -109,16 +301,44 @@ def violations(module: str) -> Iterator[str]:
         if item.relative:
             yield f"{where}: relative import of {item.module or item.name}"
         elif top == "yarnflow":
-            other = package(target(item))
-            if other != own and other not in ALLOWED[own]:
-                yield f"{where}: {own or 'yarnflow'} may not import {other or 'yarnflow'} ({item.module})"
+            if why := may_see(module, target(item)):
+                yield f"{where}: {why} ({item.module})"
         elif top in sys.stdlib_module_names:
             if own in ("core", "graph") and top in IMPURE:
                 yield f"{where}: {own} is pure and may not import {top}"
-        elif top not in LIBRARIES:
-            yield f"{where}: {top} is not a library of this project; add it to LIBRARIES and setup.cfg"
-        elif not {own, module.partition(".")[2]} & LIBRARIES[top]:
-            yield f"{where}: only {', '.join(sorted(LIBRARIES[top]))} may import {top}"
+        elif why := no_library(module, top):
+            yield f"{where}: {why}"
+    for named in names(module):
+        if why := no_name(module, named.text):
+            yield f"{module}:{named.line}: {why}"
+
+
+def no_library(module: str, top: str) -> str:
+    """Why a module may not import a library; empty = it may."""
+    if top not in LIBRARIES:
+        return f"{top} is not a library of this project; add it to LIBRARIES and setup.cfg"
+    if not {package(module), room(module), module.partition(".")[2]} & LIBRARIES[top]:
+        return f"only {', '.join(sorted(LIBRARIES[top]))} may import {top}"
+    return ""
+
+
+def no_name(module: str, text: str) -> str:
+    """Why a module may not name another one by a string; empty = it may."""
+    short = module.partition(".")[2]
+    if not text:
+        return "" if short in COMPUTED else "names a module that is known at run time only; see COMPUTED"
+    if text in NO_MODULES:
+        return ""
+    if not text.startswith("yarnflow."):
+        top = text.partition(".")[0]
+        return "" if top in sys.stdlib_module_names else no_library(module, top)
+    found = named_module(text)
+    if not found:
+        return f"{text!r} names no module, nor anything in one"
+    if (short, found.partition(".")[2]) in BY_NAME or found == module:
+        return ""
+    why = may_see(module, found)
+    return f"{why} ({text!r}); see BY_NAME" if why else ""
 
 
 def test_imports_follow_the_layers() -> None:
@@ -127,6 +347,108 @@ def test_imports_follow_the_layers() -> None:
 
 def test_every_package_has_a_place_in_the_layers() -> None:
     assert {package(module) for module in MODULES} <= set(ALLOWED)
+
+
+def test_rooms_are_those_there_are() -> None:
+    rooms = {room(module) for module in MODULES}
+    with_rooms = {name.partition(".")[0] for name in rooms if "." in name}
+    assert {name for name in rooms if name.partition(".")[0] in with_rooms} == set(ROOMS)
+    assert set(SEEN_BY) <= rooms
+
+
+def test_rooms_are_allowed_no_more_than_they_need() -> None:
+    used = {
+        (room(module), room(reached))
+        for module in MODULES
+        for reached in (
+            *(target(item) for item in imports(module)),
+            *(named_module(named.text) for named in names(module)),
+        )
+        if reached.startswith("yarnflow.")
+    }
+    allowed = {(here, there) for here, others in ROOMS.items() for there in others}
+    allowed |= {(here, there) for there, others in SEEN_BY.items() for here in others}
+    assert sorted(allowed - used) == []
+
+
+def test_exceptions_for_names_in_strings_are_needed() -> None:
+    named = {
+        (module.partition(".")[2], named_module(item.text).partition(".")[2])
+        for module in MODULES
+        for item in names(module)
+    }
+    assert sorted(set(BY_NAME) - named) == []
+    assert sorted(pair for pair in BY_NAME if not may_see(*(f"yarnflow.{name}" for name in pair))) == []
+    computed = {module.partition(".")[2] for module in MODULES for item in names(module) if not item.text}
+    assert computed == set(COMPUTED)
+
+
+def test_verbs_name_modules() -> None:
+    tree = ast.parse(MODULES["yarnflow.cli.main"].read_text(encoding="utf-8"))
+    (table,) = [
+        node.value
+        for node in tree.body
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.target.id == "VERBS"
+    ]
+    assert isinstance(table, ast.Dict) and table.values
+    for value in table.values:
+        assert isinstance(value, ast.Tuple) and f"yarnflow.cli.{_text(value.elts[0])}" in MODULES
+
+
+def folder_sizes() -> dict[str, int]:
+    """Folder → modules in it, without its ``__init__``."""
+    sizes: dict[str, int] = {}
+    for module, path in MODULES.items():
+        if path.name != "__init__.py":
+            sizes[room(module)] = sizes.get(room(module), 0) + 1
+    return sizes
+
+
+def too_large(sizes: dict[str, int]) -> list[str]:
+    return [
+        f"{folder} has {size} modules"
+        for folder, size in sizes.items()
+        if size > LARGE_FOLDERS.get(folder, (FOLDER_LIMIT, ""))[0]
+    ]
+
+
+def test_a_folder_can_be_surveyed() -> None:
+    sizes = folder_sizes()
+    assert too_large(sizes) == []
+    assert [folder for folder in LARGE_FOLDERS if sizes.get(folder, 0) <= FOLDER_LIMIT] == []
+
+
+def test_a_large_folder_is_found() -> None:
+    assert too_large({"fs": FOLDER_LIMIT, "ha": FOLDER_LIMIT + 1}) == [f"ha has {FOLDER_LIMIT + 1} modules"]
+
+
+def no_room_description(source: str) -> str:
+    """What is wrong with an ``__init__`` of a room; empty = nothing."""
+    tree = ast.parse(source)
+    said = ast.get_docstring(tree) or ""
+    if len([line for line in said.splitlines() if line.strip()]) < 2:
+        return "says too little: what it holds, where it runs, what it never decides"
+    return "holds more than words" if len(tree.body) > 1 else ""
+
+
+def test_each_room_says_what_it_is() -> None:
+    for module, path in MODULES.items():
+        if path.name == "__init__.py" and module.partition(".")[2] not in INIT_WITH_CODE:
+            assert not no_room_description(path.read_text(encoding="utf-8")), module
+
+
+@pytest.mark.parametrize(
+    "source, wrong",
+    [
+        ("", "too little"),
+        ('"""One line."""', "too little"),
+        ('"""What.\n\nWhere.\n"""\nimport os', "more than words"),
+        ('"""What.\n\nWhere.\n"""', ""),
+    ],
+)
+def test_a_room_without_a_description_is_found(source: str, wrong: str) -> None:
+    found = no_room_description(source)
+    assert wrong in found and bool(wrong) == bool(found)
 
 
 def cycle(graph: dict[str, set[str]]) -> list[str]:
@@ -174,6 +496,44 @@ def test_cycles_are_found() -> None:
     ],
 )
 def test_a_bad_import_in_core_is_found(source: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(f"{__name__}.imports", lambda module: tuple(imports_of(source)))
-    found = list(violations("yarnflow.core.job"))
+    assert_found("yarnflow.core.job", source, said, monkeypatch)
+
+
+@pytest.mark.parametrize(
+    "module, source, said",
+    [
+        ("runtime.taskexecutor.x", "import yarnflow.runtime.driver.driver", "may not import room"),
+        ("rest.server", "from yarnflow.ha import client", "rest may not import ha"),
+        ("entrypoint.driver.main", "import yarnflow.runtime.jobmaster.restore", "not seen by entrypoint"),
+        ("cli.view", "import yarnflow.spark.run.progress", "spark.run is not seen by cli"),
+        ("spark.run.progress", "import pandas", "only spark.run.rehearsal may import pandas"),
+        ("core.job", "import_module('yarnflow.rpc.client')", "core may not import rpc"),
+        ("core.job", "importlib.import_module('yarnflow.core.nothing')", "names no module"),
+        ("core.job", "x = 'yarnflow.core.ids:nothing'", "names no module"),
+        ("core.job", "x = 'yarnflow.fs.webhdfs:WebHdfsFileSystem'", "core may not import fs"),
+        ("core.job", "__import__('yarnflow.rpc.client')", "core may not import rpc"),
+        ("core.job", "x = (python, '-m', 'yarnflow.cli')", "core may not import cli"),
+        ("core.job", "x = [python, '-m', name]", "known at run time only"),
+        ("core.job", "import_module(name)", "known at run time only"),
+        ("core.job", "import_module('skein')", "may import skein"),
+        ("client.remote", "x = 'yarnflow.entrypoint.standalone.local:LocalCluster'", "not import entrypoint"),
+        ("process.commands", "self._module('nobody.main')", "names no module"),
+    ],
+)
+def test_a_bad_import_is_found(module: str, source: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert_found(f"yarnflow.{module}", source, said, monkeypatch)
+
+
+def test_words_and_keys_are_no_imports(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = 'x = ("-m", "json.tool"), "yarnflow.log.dir", "see yarnflow.rpc.client"'
+    monkeypatch.setattr(f"{__name__}.imports", lambda _: ())
+    monkeypatch.setattr(f"{__name__}.names", lambda _: tuple(names_of(source)))
+    assert [named.text for named in names("yarnflow.core.ids")] == ["json.tool", "yarnflow.log.dir"]
+    assert list(violations("yarnflow.core.ids")) == []
+
+
+def assert_found(module: str, source: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(f"{__name__}.imports", lambda _: tuple(imports_of(source)))
+    monkeypatch.setattr(f"{__name__}.names", lambda _: tuple(names_of(source)))
+    found = list(violations(module))
     assert len(found) == 1 and said in found[0]
