@@ -163,7 +163,7 @@ LARGE_FOLDERS: dict[str, tuple[int, str]] = {
     "runtime.jobmaster": (20, "one endpoint with many duties"),
 }
 #: packages whose ``__init__`` holds more than words
-INIT_WITH_CODE = {"": "version", "api": "the names users import", "config.options": "the table of all options"}
+INIT_WITH_CODE = {"": "version", "api": "the names users import", "config.options": "all options"}
 
 #: ``core`` and ``graph`` are pure: time, ids and randomness arrive as arguments
 IMPURE = {
