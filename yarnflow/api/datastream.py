@@ -45,7 +45,6 @@ class Pipeline:
         self.transformations: list[Transformation] = []
 
     def add(self, transformation: Transformation) -> Transformation:
-        """Take one more."""
         self.transformations.append(transformation)
         return transformation
 

@@ -28,9 +28,9 @@ from yarnflow.cli.common import (
 from yarnflow.cli.info import plain_values
 from yarnflow.cli.state_options import note, open_file_systems
 from yarnflow.client.drill.commits import Gaps
-from yarnflow.client.drill.hdfs import SafeModeStrike
+from yarnflow.client.drill.hdfs import SafeModeFault
 from yarnflow.client.drill.report import DrillKind, DrillReport
-from yarnflow.client.drill.run import ClusterStrike, Drill, Strike, log_reader
+from yarnflow.client.drill.run import ClusterFault, Drill, Fault, log_reader
 from yarnflow.core.ids import JobId
 from yarnflow.core.ports import DispatcherGateway
 from yarnflow.errors import DrillFailed, InvalidOption, JobError
@@ -89,13 +89,13 @@ def command(
         job_id = typed or _only_job(connection.gateway())
         gateway = connection.cluster_of(job_id).gateway()
         clock = SystemClock()
-        strike: Strike
+        fault: Fault
         if what is DrillKind.HDFS:
-            strike = SafeModeStrike(clock, round((for_s or _DEFAULT_FOR_S) * 1000))
+            fault = SafeModeFault(clock, round((for_s or _DEFAULT_FOR_S) * 1000))
         else:
-            strike = ClusterStrike(gateway, what, job_id)
+            fault = ClusterFault(gateway, what, job_id)
         logs = log_reader(open_file_systems())
-        drill = Drill(gateway, job_id, what, strike, clock, time.sleep, logs, round(timeout_s * 1000))
+        drill = Drill(gateway, job_id, what, fault, clock, time.sleep, logs, round(timeout_s * 1000))
         _confirm(drill.check(), job_id, yes)
         note(f"Watching job {job_id} before the fault.")
         drill.watch_before()

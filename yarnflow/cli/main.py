@@ -55,7 +55,6 @@ class LazyGroup(click.Group):
         return list(VERBS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import one verb."""
         verb = VERBS.get(ALIASES.get(cmd_name, cmd_name))
         if verb is None:
             return None

@@ -339,7 +339,7 @@ def _run_main(
         with use_executor(executor, configuration.to_dict()):
             run_main(program, files)
     except SystemExit as end:
-        # sys.exit(main()) is how many programs end; only a status of its own is the program's last word
+        # sys.exit(main()) is how many programs end; only another status says that the program failed
         if end.code not in (None, 0) or {"-h", "--help"} & set(program.arguments):
             raise
     finally:

@@ -58,7 +58,7 @@ class View(Protocol):
     def note(self, text: str) -> None: ...
 
     def close(self) -> None:
-        """The last word; nothing is shown afterwards."""
+        """Show the end; nothing is shown afterwards."""
 
 
 def make_view(
@@ -139,7 +139,6 @@ class PlainView:
         return False
 
     def submitted(self, job_id: JobId, name: str, attached_to_existing: bool) -> None:
-        """One line."""
         self.note(submitted_line(job_id, name, attached_to_existing))
 
     def changed(self, details: JobDetails, overview: ClusterOverview | None) -> None:
@@ -149,7 +148,6 @@ class PlainView:
             self.note(line)
 
     def note(self, text: str) -> None:
-        """One line."""
         print(text, file=self._stream, flush=True)
 
     def close(self) -> None:
@@ -205,7 +203,6 @@ class LiveView:
             self.note(line)
 
     def note(self, text: str) -> None:
-        """A line above the table."""
         self._console.print(text, markup=False, soft_wrap=True)
 
     def close(self) -> None:

@@ -155,10 +155,10 @@ class SilentListener:
     """Shows nothing."""
 
     def submitted(self, job_id: JobId, name: str, attached_to_existing: bool) -> None:
-        """Nothing."""
+        pass
 
     def changed(self, details: JobDetails, overview: ClusterOverview | None) -> None:
-        """Nothing."""
+        pass
 
     def note(self, text: str) -> None:
-        """Nothing."""
+        pass

@@ -137,7 +137,6 @@ class ClusterJobClient:
 
     @property
     def name(self) -> str:
-        """Name of the job."""
         return self._name
 
     @property
@@ -151,7 +150,6 @@ class ClusterJobClient:
         return self._connection.gateway().job_details(self._job_id)
 
     def status(self) -> JobStatus:
-        """The job's state now."""
         return self.details().overview.status
 
     def get_job_status(self) -> JobStatus:

@@ -39,7 +39,6 @@ class Program:
 
     @property
     def name(self) -> str:
-        """File name."""
         return Path(self.path).name
 
 

@@ -77,7 +77,7 @@ class RemoteCluster:
 
     @property
     def programs(self) -> None:
-        """Programs run in the client."""
+        pass
 
     def cluster_of(self, job_id: JobId) -> RemoteCluster:
         """It runs all of its jobs itself."""
@@ -113,15 +113,12 @@ class RemoteCluster:
         return gateway
 
     def failure(self) -> YarnflowError | None:
-        """Only calls can tell."""
         return None
 
     def final_details(self, job_id: JobId) -> JobDetails | None:
-        """Nobody else knows its jobs."""
         return None
 
     def stop(self, *, forced: bool, failed: bool) -> str:
-        """Close the connections."""
         self._factory.close()
         self._on_stop()
         return ""

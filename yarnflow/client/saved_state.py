@@ -181,13 +181,13 @@ def dispose(file_systems: FileSystems, state: SavedState) -> list[str]:
         Its directory has files of others, or is not called as such directories are; nothing is deleted.
     """
     if state.metadata.kind is CheckpointKind.SAVEPOINT:
-        doomed = _savepoint_parts(file_systems, state)
+        to_delete = _savepoint_parts(file_systems, state)
     else:
-        doomed = _checkpoint_parts(file_systems, state)
+        to_delete = _checkpoint_parts(file_systems, state)
     # what makes it one goes first, so that half of it is never taken for a whole
     fs, path = file_systems(state.uri)
     fs.delete(f"{path}/{METADATA_FILE}")
-    for uri in doomed:
+    for uri in to_delete:
         fs, path = file_systems(uri)
         fs.delete(path)
     if state.metadata.kind is CheckpointKind.CHECKPOINT:
@@ -195,7 +195,7 @@ def dispose(file_systems: FileSystems, state: SavedState) -> list[str]:
         fs, path = file_systems(posixpath.dirname(state.uri))
         if fs.status(path) is not None and not fs.list(path):
             fs.delete(path)
-    return doomed
+    return to_delete
 
 
 def _forget_latest(file_systems: FileSystems, state: SavedState) -> None:

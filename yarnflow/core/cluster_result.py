@@ -81,7 +81,7 @@ def refused_job(error: YarnflowError, job_id: str) -> ClusterResult:
 
 
 def program_diagnostics(program: ProgramEnd) -> str:
-    """Why the program failed: its own error line, else its last words."""
+    """Why the program failed: its own error line, else its last lines."""
     error = error_from_exit(program.exit_status, program.output_tail)
     if error is not None:
         return error.message

@@ -53,7 +53,6 @@ class Execution:
         return bool(self.task_manager_id) and not self.state.terminal
 
     def info(self) -> ExecutionInfo:
-        """As details carry it."""
         times = {state.name: at_ms for state, at_ms in self.timestamps}
         return ExecutionInfo(self.subtask_index, self.attempt, self.state, self.task_manager_id, times)
 

@@ -64,7 +64,6 @@ class ExecutionVertex:
     executions: tuple[Execution, ...]
 
     def info(self) -> VertexInfo:
-        """As details carry it."""
         return VertexInfo(
             self.vertex_id,
             self.name,
@@ -122,7 +121,6 @@ class ExecutionGraph:
         return {state: found[state] for state in ExecutionState}
 
     def infos(self) -> tuple[VertexInfo, ...]:
-        """As details carry it."""
         return tuple(vertex.info() for vertex in self.vertices)
 
     # --- moving -------------------------------------------------------------

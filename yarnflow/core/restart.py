@@ -79,7 +79,6 @@ class NoRestart:
     name: str = "none"
 
     def on_failure(self, state: RestartState, at_ms: int, jitter: float) -> RestartDecision:
-        """See :class:`RestartStrategy`."""
         after = replace(state, attempts=state.attempts + 1)
         return RestartDecision(False, 0, after, "no restart: restart-strategy.type is none")
 
@@ -93,7 +92,6 @@ class FixedDelay:
     name: str = "fixed-delay"
 
     def on_failure(self, state: RestartState, at_ms: int, jitter: float) -> RestartDecision:
-        """See :class:`RestartStrategy`."""
         after = replace(state, attempts=state.attempts + 1)
         if after.attempts > self.max_attempts:
             reason = f"no restart: {self.max_attempts} attempts are used up"
@@ -113,7 +111,6 @@ class FailureRate:
     name: str = "failure-rate"
 
     def on_failure(self, state: RestartState, at_ms: int, jitter: float) -> RestartDecision:
-        """See :class:`RestartStrategy`."""
         # One more than allowed is all that is needed to see that the rate is exceeded.
         recent = (*state.failures_ms, at_ms)[-(self.max_failures + 1) :]
         after = replace(state, attempts=state.attempts + 1, failures_ms=recent)
@@ -136,7 +133,6 @@ class ExponentialDelay:
     name: str = "exponential-delay"
 
     def on_failure(self, state: RestartState, at_ms: int, jitter: float) -> RestartDecision:
-        """See :class:`RestartStrategy`."""
         due = state.next_restart_ms
         if 0 <= at_ms <= due:
             # The restart this failure would lead to is waiting already.

@@ -36,20 +36,16 @@ class LocalFileSystem:
 
     @property
     def uri(self) -> str:
-        """Scheme; there is no authority."""
         return "file://"
 
     def home(self) -> str:
-        """Home directory of the user."""
         return self._home
 
     def read(self, path: str) -> bytes:
-        """Whole content.  Raises FileMissing."""
         with _errors("read", path):
             return Path(path).read_bytes()
 
     def write(self, path: str, content: bytes, *, permission: int = 0o600) -> None:
-        """Create or replace atomically."""
         with _errors("write", path):
             self._put(path, lambda file: file.write(content), permission, os.replace)
 

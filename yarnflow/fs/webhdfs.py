@@ -85,7 +85,6 @@ class _Client(InsecureClient):  # type: ignore[misc]
         self._request("PUT", answer.headers["location"], data=data)
 
     def content(self, path: str) -> bytes:
-        """Read a file."""
         with self._open(path) as response:
             return bytes(response.content)
 
@@ -174,7 +173,6 @@ class WebHdfsFileSystem:
 
     @property
     def uri(self) -> str:
-        """Scheme and authority."""
         return self._place.uri
 
     def home(self) -> str:
@@ -185,11 +183,9 @@ class WebHdfsFileSystem:
         return self._home
 
     def read(self, path: str) -> bytes:
-        """Whole content.  Raises FileMissing."""
         return self._call("read", path, lambda client: client.content(path))
 
     def write(self, path: str, content: bytes, *, permission: int = 0o600) -> None:
-        """Create or replace atomically."""
         self._put(path, lambda: content, permission, None, replace=True)
 
     def create(self, path: str, content: bytes, *, permission: int = 0o600) -> bool:

@@ -118,7 +118,6 @@ class ProcessWindowFunction(Function):
         time_window: TimeWindow
 
         def window(self) -> TimeWindow:
-            """The window."""
             return self.time_window
 
     @abstractmethod

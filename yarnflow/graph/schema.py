@@ -33,7 +33,6 @@ class Schema:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Field names in order."""
         return tuple(field.name for field in self.fields)
 
     @property

@@ -75,7 +75,6 @@ class ZooKeeper:
 
     @property
     def connection(self) -> Connection:
-        """The present state."""
         return self._connection.state
 
     @property

@@ -158,7 +158,6 @@ class ZooKeeperConnection:
 
     @property
     def state(self) -> Connection:
-        """At present."""
         return self._state
 
     @property

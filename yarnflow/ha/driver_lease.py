@@ -129,7 +129,6 @@ class ZooKeeperLease:
         self._tell()
 
     def release(self) -> None:
-        """Give it back."""
         self._stop.set()
         self._zookeeper.forget(self._refresh_revoked)
         with self._lock:

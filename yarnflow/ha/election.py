@@ -77,7 +77,6 @@ class ZooKeeperElection:
         self._closed = False
 
     def start(self, contender: LeaderContender, me: MasterInfo) -> None:
-        """Stand for election."""
         self._contender, self._me = contender, me
         self._zookeeper.ensure(_LATCH)
         self._zookeeper.on_connection(self._connection_changed)
@@ -140,7 +139,6 @@ class ZooKeeperElection:
         self._zookeeper.post(lambda: listener(self._masters))
 
     def close(self) -> None:
-        """Withdraw.  Idempotent."""
         if self._closed:
             return
         self._closed = True

@@ -74,7 +74,6 @@ class ZooKeeperLeases:
         watch.begin()
 
     def unwatch(self, job_id: JobId) -> None:
-        """No more calls."""
         with self._lock:
             watch = self._watches.pop(job_id, None)
         if watch is not None:

@@ -71,11 +71,9 @@ class ZooKeeperJobStores:
         return True
 
     def checkpoints(self, job_id: JobId, directory: str) -> ZooKeeperCheckpoints:
-        """Those of one job."""
         return ZooKeeperCheckpoints(
             self._zookeeper, self._fs_of, self._storage_dir, self._fence, job_id, directory
         )
 
     def latest_states(self, root: str) -> FileLatestStates:
-        """Below one checkpoint directory."""
         return FileLatestStates(self._fs_of, root)

@@ -47,11 +47,9 @@ class HadoopFiles:
 
     @property
     def jvm(self) -> Any:
-        """The driver's JVM."""
         return self._jvm
 
     def path(self, path: str) -> Any:
-        """The Java ``Path``."""
         return self._jvm.org.apache.hadoop.fs.Path(path)
 
     def system(self, path: str) -> Any:

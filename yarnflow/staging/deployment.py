@@ -79,7 +79,6 @@ class Deployment:
 
     @property
     def tag(self) -> str:
-        """The application's YARN tag."""
         return deployment_tag(self.deployment_id)
 
 

@@ -122,7 +122,6 @@ class StagingLayout:
         return f"{self.cache}/{sha256}/{name}"
 
     def application(self, deployment_id: str) -> str:
-        """Directory of one application."""
         return f"{self.applications}/{deployment_id}"
 
     def job_key(self, key: str) -> str:

@@ -1,4 +1,4 @@
-"""The certificate that keeps strangers from an application's ApplicationMaster.
+"""The certificate by which an application's ApplicationMaster refuses other users.
 
 skein encrypts and authenticates its own calls by one self-signed certificate that both sides
 have.  By default it keeps one per user in the home directory; here each application gets its own,

@@ -104,7 +104,6 @@ class YarnWorkers:
             self._thread.start()
 
     def request_workers(self, count: int) -> None:
-        """Ask for further containers."""
         with self._changed:
             self._to_request += max(0, count)
             self._changed.notify()

@@ -15,9 +15,9 @@ import pytest
 
 from yarnflow.cli.common import terminate_as_interrupt
 from yarnflow.client.drill.commits import Batches, CommitTrack, estimate_replay, offset_distance
-from yarnflow.client.drill.hdfs import SafeModeStrike, watch_over
+from yarnflow.client.drill.hdfs import SafeModeFault, watch_over
 from yarnflow.client.drill.report import DrillKind, DrillWatch
-from yarnflow.client.drill.run import ClusterStrike, Drill
+from yarnflow.client.drill.run import ClusterFault, Drill
 from yarnflow.core.checkpoint.messages import SourceProgress
 from yarnflow.core.ids import JobId, TaskManagerId, VertexId
 from yarnflow.core.messages import (
@@ -84,12 +84,12 @@ def failure(at_ms: int, level: RestartLevel = RestartLevel.DRIVER) -> FailureInf
     return FailureInfo(at_ms, ErrorInfo("DRIVER_LOST", "driver ended by signal 9"), "", level, True)
 
 
-def struck(kind: DrillKind) -> DrillWatch:
+def injected(kind: DrillKind) -> DrillWatch:
     """Batches 0 to 5 are committed, one each 500 ms; the fault comes at 3 700."""
     watch = DrillWatch(kind)
     for batch in range(6):
         watch.seen(job(queries=[progress(batch, 1000 + 500 * batch)]), leader(), 1000 + 500 * batch)
-    watch.struck("pid 7", 3_700)
+    watch.injected("pid 7", 3_700)
     return watch
 
 
@@ -103,7 +103,7 @@ def recovered(watch: DrillWatch) -> bool:
 
 
 def test_a_leader_that_is_adopted_from() -> None:
-    watch = struck(DrillKind.LEADER)
+    watch = injected(DrillKind.LEADER)
     watch.unreachable(3_800, "RpcUnavailable")
     watch.unreachable(3_900, "LeadershipLost")
     # the old leader's last answer is no sign of recovery
@@ -128,7 +128,7 @@ def test_a_leader_that_is_adopted_from() -> None:
 
 
 def test_a_driver_that_is_replaced() -> None:
-    watch = struck(DrillKind.DRIVER)
+    watch = injected(DrillKind.DRIVER)
     watch.seen(job(queries=[progress(5, 3_500)]), leader(), 3_800)
     assert not recovered(watch) and watch.report().verdict == "the cluster did not notice the fault"
     lost = [failure(3_760)]
@@ -156,13 +156,13 @@ def test_an_old_failure_is_no_sign_of_this_fault() -> None:
     old = failure(900)
     for batch in range(3):
         watch.seen(job(queries=[progress(batch, 1000 + batch)], failures=[old]), leader(), 1000 + batch)
-    watch.struck("pid 7", 2_000)
+    watch.injected("pid 7", 2_000)
     watch.seen(job(queries=[progress(4, 2_100)], failures=[old]), leader(), 2_200)
     assert not watch.noticed and not recovered(watch)
 
 
 def test_a_new_leader_that_has_to_start_another_driver_restores() -> None:
-    watch = struck(DrillKind.APPLICATION)
+    watch = injected(DrillKind.APPLICATION)
     times = {S.INITIALIZING: 9_000, S.RECONCILING: 9_001, S.RESTARTING: 9_500, S.RUNNING: 14_000}
     ran_again = job(queries=[progress(6, 14_500)], times=times, execution_ms=14_001)
     watch.seen(ran_again, leader(2), 14_600)
@@ -170,7 +170,7 @@ def test_a_new_leader_that_has_to_start_another_driver_restores() -> None:
 
 
 def test_a_lost_task_manager_restarts_tasks_only() -> None:
-    watch = struck(DrillKind.TASK_MANAGER)
+    watch = injected(DrillKind.TASK_MANAGER)
     lost = [failure(3_720, RestartLevel.TASKS)]
     watch.seen(job(failures=lost, execution=E.SCHEDULED), leader(), 3_800)
     assert not recovered(watch)
@@ -183,7 +183,7 @@ def test_a_lost_task_manager_restarts_tasks_only() -> None:
 
 
 def test_hdfs_has_to_be_writable_again_before_commits_count() -> None:
-    watch = struck(DrillKind.HDFS)
+    watch = injected(DrillKind.HDFS)
     watch.seen(job(queries=[progress(6, 3_900)]), leader(), 4_000)
     assert not recovered(watch)
     watch.lifted(8_000, "safe mode was left")
@@ -193,11 +193,11 @@ def test_hdfs_has_to_be_writable_again_before_commits_count() -> None:
 
 
 def test_jobs_that_end() -> None:
-    watch = struck(DrillKind.DRIVER)
+    watch = injected(DrillKind.DRIVER)
     watch.seen(replace(job(S.FAILED), error=ErrorInfo("X", "disk is full")), leader(), 4_000)
     assert watch.lost and not watch.report().passed
     assert watch.report().verdict == "the job is FAILED: disk is full"
-    watch = struck(DrillKind.DRIVER)
+    watch = injected(DrillKind.DRIVER)
     watch.seen(job(S.FINISHED, failures=[failure(3_750)]), leader(), 4_000)
     assert recovered(watch) and watch.report().passed
 
@@ -207,7 +207,7 @@ def test_every_active_query_has_to_commit_and_no_idle_one() -> None:
     for batch in range(3):
         both = [progress(batch, 1000 + batch, query="a"), progress(batch, 1000 + batch, query="b")]
         watch.seen(job(queries=[*both, progress(9, 10, query="idle")]), leader(), 1000 + batch)
-    watch.struck("x", 2_000)
+    watch.injected("x", 2_000)
     watch.lifted(2_100, "left")
     watch.seen(job(queries=[progress(3, 3_000, query="a")]), leader(), 3_000)
     assert not recovered(watch) and watch.commits.first_after_ms() is None
@@ -320,12 +320,12 @@ class Cluster:
 
 def drill(cluster: Cluster, clock: ManualClock) -> Drill:
     kind = DrillKind.LEADER
-    strike = ClusterStrike(cluster, kind, JOB)  # type: ignore[arg-type]
+    fault = ClusterFault(cluster, kind, JOB)  # type: ignore[arg-type]
     return Drill(
         cluster,  # type: ignore[arg-type]
         JOB,
         kind,
-        strike,
+        fault,
         clock,
         lambda seconds: clock.advance(round(seconds * 1000)),
         lambda directory: None,
@@ -454,7 +454,7 @@ def test_safe_mode_is_left_whatever_ends_the_drill() -> None:
         cluster,  # type: ignore[arg-type]
         JOB,
         DrillKind.HDFS,
-        SafeModeStrike(clock, 5_000, hadoop.run, hadoop.watch),
+        SafeModeFault(clock, 5_000, hadoop.run, hadoop.watch),
         clock,
         lambda seconds: clock.advance(round(seconds * 1000)),
         lambda directory: None,
@@ -469,24 +469,24 @@ def test_safe_mode_is_left_whatever_ends_the_drill() -> None:
 
 def test_leaving_safe_mode_is_tried_again() -> None:
     hadoop = Hadoop()
-    strike = SafeModeStrike(ManualClock(), 1_000, hadoop.run, hadoop.watch)
-    strike.strike()
+    fault = SafeModeFault(ManualClock(), 1_000, hadoop.run, hadoop.watch)
+    fault.inject()
     hadoop.failing["leave"] = ["connection refused", "connection refused"]
-    assert strike.lift()
+    assert fault.lift()
     assert hadoop.calls == ["enter", "leave", "leave", "leave"]
-    assert strike.lift() == ""
-    strike.strike()
+    assert fault.lift() == ""
+    fault.inject()
     hadoop.failing["leave"] = ["connection refused"] * 3
     with pytest.raises(StorageUnavailable, match="still in safe mode.*leave it now"):
-        strike.lift()
+        fault.lift()
     assert hadoop.watches == 1, "it tries on when this process has ended"
 
 
 @pytest.mark.parametrize("number", ENDING)
 def test_an_interrupt_waits_until_safe_mode_is_left(number: signal.Signals) -> None:
     hadoop = Hadoop()
-    strike = SafeModeStrike(ManualClock(), 1_000, hadoop.run, hadoop.watch)
-    strike.strike()
+    fault = SafeModeFault(ManualClock(), 1_000, hadoop.run, hadoop.watch)
+    fault.inject()
     hadoop.signal, hadoop.failing["leave"] = number, ["connection refused"]
     before = {number: signal.getsignal(number) for number in ENDING}
     try:
@@ -494,7 +494,7 @@ def test_an_interrupt_waits_until_safe_mode_is_left(number: signal.Signals) -> N
             signal.signal(number, signal.SIG_DFL)
         terminate_as_interrupt()
         with pytest.raises(KeyboardInterrupt):
-            strike.lift()
+            fault.lift()
     finally:
         for each, handler in before.items():
             signal.signal(each, handler)
@@ -526,14 +526,14 @@ def test_a_killed_drill_is_repaired_by_its_watch(end: str, tmp_path: Path) -> No
 def test_safe_mode_that_may_not_be_entered_is_not_left() -> None:
     hadoop = Hadoop()
     hadoop.failing["enter"] = ["safemode: Access denied for user x. Superuser privilege is required"]
-    strike = SafeModeStrike(ManualClock(), 1_000, hadoop.run, hadoop.watch)
+    fault = SafeModeFault(ManualClock(), 1_000, hadoop.run, hadoop.watch)
     with pytest.raises(StorageDenied, match="superuser"):
-        strike.strike()
-    strike.lift()
+        fault.inject()
+    fault.lift()
     assert hadoop.calls == ["enter"]
 
 
 def test_safe_mode_that_is_on_already_is_not_ours() -> None:
-    strike = SafeModeStrike(ManualClock(), 1_000, lambda arguments: (0, "Safe mode is ON"), Hadoop().watch)
+    fault = SafeModeFault(ManualClock(), 1_000, lambda arguments: (0, "Safe mode is ON"), Hadoop().watch)
     with pytest.raises(StorageUnavailable, match="already"):
-        strike.check()
+        fault.check()

@@ -99,8 +99,8 @@ def _program() -> str:
     return program
 
 
-class SafeModeStrike:
-    """See :class:`yarnflow.client.drill.run.Strike`.
+class SafeModeFault:
+    """See :class:`yarnflow.client.drill.run.Fault`.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ class SafeModeStrike:
             )
         return f"HDFS: safe mode for {self._lasts_ms / 1000:g} s", self._clock.now_ms()
 
-    def strike(self) -> tuple[str, int]:
+    def inject(self) -> tuple[str, int]:
         """Enter safe mode."""
         # what is interrupted may have been done
         with ending_later():

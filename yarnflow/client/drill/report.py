@@ -111,8 +111,7 @@ class DrillWatch:
         """Spark's own logs of a query."""
         self.commits.logged(query, batches)
 
-    def struck(self, victim: str, at_ms: int) -> None:
-        """The fault."""
+    def injected(self, victim: str, at_ms: int) -> None:
         self.victim, self.fault_ms = victim, at_ms
         self.commits.fault(at_ms)
         self._event("fault", at_ms, victim)

@@ -33,7 +33,7 @@ _SETTLE_GAPS: Final = 3
 ReadLogs = Callable[[str], Batches | None]
 
 
-class Strike(Protocol):
+class Fault(Protocol):
     """The fault; none of its methods is called before :meth:`check`."""
 
     def check(self) -> tuple[str, int]:
@@ -45,7 +45,7 @@ class Strike(Protocol):
             It cannot be done.
         """
 
-    def strike(self) -> tuple[str, int]:
+    def inject(self) -> tuple[str, int]:
         """Do it; returns what was hit, and when."""
 
     @property
@@ -56,7 +56,7 @@ class Strike(Protocol):
         """Put right what was broken; returns what was done.  Idempotent."""
 
 
-class ClusterStrike:
+class ClusterFault:
     """What the cluster breaks itself.
 
     Parameters
@@ -78,7 +78,7 @@ class ClusterStrike:
         )
         return injected.victim, injected.at_ms
 
-    def strike(self) -> tuple[str, int]:
+    def inject(self) -> tuple[str, int]:
         """Have it done."""
         injected = self._gateway.inject_fault(self._request)
         return injected.victim, injected.at_ms
@@ -101,7 +101,7 @@ class Drill:
     gateway : DispatcherGateway
     job_id : JobId
     kind : DrillKind
-    strike : Strike
+    fault : Fault
     clock, sleep
         Of this machine; seconds.
     read_logs : callable
@@ -114,7 +114,7 @@ class Drill:
         gateway: DispatcherGateway,
         job_id: JobId,
         kind: DrillKind,
-        strike: Strike,
+        fault: Fault,
         clock: Clock,
         sleep: Callable[[float], object],
         read_logs: ReadLogs,
@@ -123,7 +123,7 @@ class Drill:
         self._gateway = gateway
         self._job_id = job_id
         self._kind = kind
-        self._strike = strike
+        self._fault = fault
         self._clock = clock
         self._sleep = sleep
         self._read_logs = read_logs
@@ -143,7 +143,7 @@ class Drill:
             It cannot be done.
         """
         asked_ms = self._clock.now_ms()
-        victim, at_ms = self._strike.check()
+        victim, at_ms = self._fault.check()
         self._offset_ms = at_ms - (asked_ms + self._clock.now_ms()) // 2
         return victim
 
@@ -177,12 +177,12 @@ class Drill:
     def run(self) -> DrillReport:
         """Break it, and watch; returns when the job has recovered, is lost, or the time is over."""
         try:
-            self._watch.struck(*self._strike.strike())
-            lift_ms = self._clock.monotonic_ms() + self._strike.lasts_ms
+            self._watch.injected(*self._fault.inject())
+            lift_ms = self._clock.monotonic_ms() + self._fault.lasts_ms
             while self._clock.monotonic_ms() < lift_ms:
                 self._look()
         finally:
-            lifted = self._strike.lift()
+            lifted = self._fault.lift()
         if lifted:
             self._watch.lifted(self._now_ms(), lifted)
         deadline_ms = self._clock.monotonic_ms() + self._timeout_ms

@@ -234,12 +234,10 @@ class ApplicationCluster:
 
     @property
     def owned(self) -> bool:
-        """It outlives the command."""
         return False
 
     @property
     def named_by(self) -> str:
-        """Its id."""
         return f"-D{yarn.APPLICATION_ID.key}={self.application_id}"
 
     def gateway(self) -> DispatcherGateway:
@@ -360,7 +358,6 @@ class ApplicationCluster:
         return ended_error(application, "" if result is None else result.diagnostics)
 
     def close(self) -> None:
-        """Close the connections."""
         with self._lock:
             factory, self._factory, self._gateway = self._factory, None, None
         if factory is not None:

@@ -351,7 +351,6 @@ class YarnDeployer:
 
     @property
     def programs(self) -> ProgramCluster | None:
-        """This, in application mode."""
         return self if self._mode is DeploymentMode.APPLICATION else None
 
     def follow(self, job_id: JobId, listener: JobListener, timeout_ms: int) -> None:
@@ -364,7 +363,6 @@ class YarnDeployer:
             raise
 
     def cluster_of(self, job_id: JobId) -> JobCluster:
-        """The application of a job."""
         return self._clusters[job_id]
 
     def gateway(self) -> DispatcherGateway:
@@ -372,11 +370,9 @@ class YarnDeployer:
         return self._last().gateway()
 
     def failure(self) -> YarnflowError | None:
-        """Of the last job's cluster."""
         return self._last().failure()
 
     def final_details(self, job_id: JobId) -> JobDetails | None:
-        """What a job's cluster left."""
         return self._clusters[job_id].final_details(job_id)
 
     def _last(self) -> ApplicationCluster:
@@ -429,21 +425,18 @@ class SessionClient:
 
     @property
     def owned(self) -> bool:
-        """A session outlives the command."""
         return False
 
     @property
     def named_by(self) -> str:
-        """Id of the session."""
         return self._session.named_by
 
     @property
     def programs(self) -> None:
-        """Programs run in the client."""
+        pass
 
     @property
     def session(self) -> ApplicationCluster:
-        """The session itself."""
         return self._session
 
     def submit(self, submission: JobSubmission, required_slots: int) -> JobSubmitted:
@@ -489,11 +482,9 @@ class SessionClient:
         return self._clusters.get(job_id, self._session)
 
     def gateway(self) -> DispatcherGateway:
-        """The session's Dispatcher."""
         return self._session.gateway()
 
     def failure(self) -> YarnflowError | None:
-        """Why the session is gone."""
         return self._session.failure()
 
     def final_details(self, job_id: JobId) -> JobDetails | None:

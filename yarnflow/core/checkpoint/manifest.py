@@ -61,7 +61,6 @@ class SavepointMetadata:
 
     @property
     def total_bytes(self) -> int:
-        """Size of all files."""
         return sum(file.length for file in self.files)
 
 

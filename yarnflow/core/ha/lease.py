@@ -1,7 +1,7 @@
 """Until when a lease holder may write, from its own clock alone.
 
 A lease is an ephemeral node: it is there as long as ZooKeeper hears of its session, and for one
-session time-out after.  The holder cannot know when the last word of it arrived, but it knows
+session time-out after.  The holder cannot know when its last message arrived, but it knows
 when it *sent* the last one that was answered: counted from there, nobody else can have the lease
 for a whole session time-out.  It stops at two thirds of that; the rest is for what it is in the
 middle of.  Never reads a clock; the times are of one that does not stop while the process is

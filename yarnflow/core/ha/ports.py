@@ -233,19 +233,19 @@ class FreeLease:
     """The lease of a cluster without high availability: nobody else could take it."""
 
     def acquire(self, info: DriverLeaseInfo, timeout_ms: int) -> None:
-        """Always."""
+        pass
 
     def update(self, info: DriverLeaseInfo) -> None:
-        """Nobody reads it."""
+        pass
 
     def check(self) -> None:
-        """Always held."""
+        pass
 
     def on_lost(self, listener: Callable[[str], None]) -> None:
-        """Never."""
+        pass
 
     def release(self) -> None:
-        """Nothing."""
+        pass
 
 
 class ClusterEnd(Protocol):

@@ -116,7 +116,6 @@ class ZooKeeperCheckpoints:
         return found
 
     def discard_all(self) -> None:
-        """Nothing is retained."""
         self.close_job()
         self._files.delete_directory()
 

@@ -48,7 +48,6 @@ class ZooKeeperJobGraphs:
         self._fence = fence
 
     def put(self, submission: JobSubmission) -> None:
-        """Keep a job."""
         self._bodies.put(submission.job_id, to_json(submission).encode())
 
     def get(self, job_id: JobId) -> JobSubmission | None:
@@ -56,7 +55,6 @@ class ZooKeeperJobGraphs:
         return _read(JobSubmission, self._bodies.get(job_id), f"job {job_id}")
 
     def job_ids(self) -> Sequence[JobId]:
-        """In order of submission."""
         return [JobId(name) for name in self._bodies.names()]
 
     def mark_canceled(self, job_id: JobId) -> None:
@@ -133,7 +131,6 @@ class ZooKeeperResults:
         return _read(JobDetails, self._bodies.get(job_id), f"the result of job {job_id}")
 
     def all(self) -> Sequence[JobDetails]:
-        """Oldest first."""
         found = [self.get(JobId(name)) for name in self._bodies.names()]
         return [details for details in found if details is not None]
 

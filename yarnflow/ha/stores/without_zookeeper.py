@@ -34,19 +34,15 @@ class MemoryJobGraphs:
         self._canceled: set[JobId] = set()
 
     def put(self, submission: JobSubmission) -> None:
-        """Keep a job."""
         self._jobs.setdefault(submission.job_id, submission)
 
     def get(self, job_id: JobId) -> JobSubmission | None:
-        """The job."""
         return self._jobs.get(job_id)
 
     def job_ids(self) -> Sequence[JobId]:
-        """In order of submission."""
         return list(self._jobs)
 
     def mark_canceled(self, job_id: JobId) -> None:
-        """Somebody wants the job's end."""
         if job_id in self._jobs:
             self._canceled.add(job_id)
 
@@ -55,7 +51,6 @@ class MemoryJobGraphs:
         return job_id in self._canceled
 
     def remove(self, job_id: JobId) -> None:
-        """Forget a job."""
         self._jobs.pop(job_id, None)
         self._canceled.discard(job_id)
 
@@ -68,17 +63,14 @@ class MemoryResults:
         self._results: dict[JobId, JobDetails] = {}
 
     def put(self, details: JobDetails) -> None:
-        """Keep how a job ended."""
         self._results.setdefault(details.overview.job_id, details)
         for job_id in list(self._results)[: -self._capacity]:
             del self._results[job_id]
 
     def get(self, job_id: JobId) -> JobDetails | None:
-        """How a job ended."""
         return self._results.get(job_id)
 
     def all(self) -> Sequence[JobDetails]:
-        """Oldest first."""
         return list(self._results.values())
 
 
@@ -93,7 +85,6 @@ class MemoryJobKeys:
         return self._owners.setdefault(key, job_id)
 
     def release(self, key: str, job_id: JobId) -> None:
-        """Give it back."""
         if self._owners.get(key) == job_id:
             del self._owners[key]
 
@@ -102,20 +93,19 @@ class NoLeases:
     """Implements :class:`yarnflow.core.ha.ports.DriverLeases`: drivers end with the only master."""
 
     def holder(self, job_id: JobId) -> DriverLeaseInfo | None:
-        """Nobody."""
         return None
 
     def watch(self, job_id: JobId, listener: Callable[[DriverLeaseInfo | None], None]) -> None:
         """There is nothing to be told."""
 
     def unwatch(self, job_id: JobId) -> None:
-        """Nothing."""
+        pass
 
     def revoke(self, job_id: JobId, driver_id: DriverId) -> None:
         """The master kills its own drivers."""
 
     def on_revoked(self, listener: Callable[[DriverId], None]) -> None:
-        """Never."""
+        pass
 
 
 class FileCheckpoints:
@@ -163,7 +153,6 @@ class FileCheckpoints:
         return [found[checkpoint_id] for checkpoint_id in sorted(found)]
 
     def discard_all(self) -> None:
-        """Nothing is retained."""
         self._files.delete_directory()
 
     def close_job(self) -> None:
@@ -192,9 +181,7 @@ class MemoryJobStores:
         return False
 
     def checkpoints(self, job_id: JobId, directory: str) -> FileCheckpoints:
-        """Those of one job."""
         return FileCheckpoints(self._fs_of, directory)
 
     def latest_states(self, root: str) -> FileLatestStates:
-        """Below one checkpoint directory."""
         return FileLatestStates(self._fs_of, root)

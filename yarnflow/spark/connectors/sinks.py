@@ -87,7 +87,7 @@ class PrintWriter:
         return rows
 
     def finish(self) -> None:
-        """Nothing to do."""
+        pass
 
 
 def _printed(frame: DataFrame, scalar: bool) -> Any:
@@ -129,7 +129,6 @@ class ForeachBatchWriter:
         self._function = load_closure(closure)
 
     def write(self, frame: DataFrame, batch_id: int) -> int:
-        """Call the function."""
         try:
             self._function(frame, batch_id)
         except PySparkException:
@@ -142,4 +141,4 @@ class ForeachBatchWriter:
         return _UNKNOWN_ROWS
 
     def finish(self) -> None:
-        """Nothing to do."""
+        pass

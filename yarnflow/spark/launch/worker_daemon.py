@@ -22,7 +22,7 @@ _PRELOADED: Final = (
 
 
 def preload() -> None:
-    """Import what workers need; what is missing is their business, not ours."""
+    """Import what workers need; a worker that misses something reports it itself."""
     # threads do not survive a fork, and a worker has one core anyway
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     os.environ.setdefault("OMP_NUM_THREADS", "1")

@@ -35,7 +35,6 @@ class BatchThread:
         self._thread = InheritableThread(target=self._main, daemon=True, name=f"batch-{name}")
 
     def start(self) -> None:
-        """Begin."""
         self._thread.start()
 
     def ended(self, timeout_seconds: float) -> bool:

@@ -119,7 +119,7 @@ class ReduceProcessor(StatefulProcessor):
         yield Row(**{PICKLED_COLUMN: pickled})
 
     def close(self) -> None:
-        """Nothing to release."""
+        pass
 
     def _record(self, row: Row) -> Any:
         if self._scalar:

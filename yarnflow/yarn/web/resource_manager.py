@@ -64,7 +64,6 @@ class ResourceManagerRest:
         return sorted(found, key=lambda application: (application.started_ms, application.application_id))
 
     def queues(self) -> Sequence[Queue]:
-        """All queues, parents before children."""
         info = self._services.get(f"{_CLUSTER}/scheduler")["scheduler"]["schedulerInfo"]
         match str(info.get("type", "")):
             case "capacityScheduler":
