@@ -23,6 +23,9 @@ class Master:
     def __post_init__(self) -> None:
         self.election = ZooKeeperElection(self.zookeeper)
 
+    def standing_by(self) -> None:
+        """Like all others."""
+
     def granted(self, fence: Fence) -> None:
         self.fence = fence
         self.told.append("granted")

@@ -16,9 +16,11 @@ from yarnflow.entrypoint.standalone.supervisor import _own_directory, master_con
 JOB = JobId("a" * 32)
 
 
-def test_without_high_availability_nothing_is_elected(tmp_path: Path) -> None:
+def test_without_high_availability_zookeeper_is_nowhere(tmp_path: Path) -> None:
     services = services_of(Configuration.empty(), b"s" * 32, tmp_path)
-    assert (services.election, services.retrieval, services.cluster_end) == (None, None, None)
+    parts = (services.election, services.retrieval, services.cluster_end)
+    assert {type(part).__module__ for part in parts} == {"yarnflow.ha.single_master"}
+    assert not services.retrieval.may_change
     stores = services.stores(lambda: Fence("l", 1))
     assert not stores.highly_available
     services.lease(JOB).acquire(DriverLeaseInfo(JOB, DriverId("d"), "", "h", 1, 1), 0)

@@ -31,6 +31,9 @@ class Candidate:
     def __post_init__(self) -> None:
         self.election = ZooKeeperElection(self.zookeeper)
 
+    def standing_by(self) -> None:
+        """Like all others."""
+
     def granted(self, fence: Fence) -> None:
         self.fence = fence
         self.told.append(f"granted {fence.epoch}")

@@ -2,18 +2,19 @@
 
 With ``high-availability.type: zookeeper`` all of them speak over one ZooKeeper session, which the
 process's supervisor can close when the process has ended without doing so.  Without, there is one
-master, nothing is elected, and what is kept lives as long as the process does, except for
-checkpoints.
+master, an election with one candidate, and what is kept lives as long as the process does, except
+for checkpoints.
 
 Flink counterpart: ``HighAvailabilityServicesUtils``.
 """
 
 from __future__ import annotations
 
+import secrets
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from yarnflow.config.configuration import Configuration
 from yarnflow.config.options import ha as ha_options
@@ -31,6 +32,7 @@ from yarnflow.core.messages import Fence
 from yarnflow.errors import ConfigError
 from yarnflow.fs.file_systems import file_systems
 from yarnflow.ha.settings import is_highly_available
+from yarnflow.ha.single_master import SingleMasterElection, SingleMasterEnd, SingleMasterRetrieval
 
 if TYPE_CHECKING:
     from yarnflow.ha.services import ZooKeeper
@@ -41,62 +43,93 @@ SESSIONS_DIRECTORY: Final = "zookeeper-sessions"
 _IMPORT_AFTER_S: Final = 10.0
 
 
-class HaServices:
-    """What one process has of high availability; made by :func:`services_of`.
+class HaServices(Protocol):
+    """What one process has of high availability; made by :func:`services_of`."""
 
-    Attributes
-    ----------
-    election, retrieval, cluster_end
-        None without high availability.
-    """
-
-    def __init__(
-        self,
-        configuration: Configuration,
-        fs_of: FileSystems,
-        zookeeper: ZooKeeper | None = None,
-        retrieval: LeaderRetrieval | None = None,
-        election: LeaderElection | None = None,
-        cluster_end: ClusterEnd | None = None,
-    ) -> None:
-        self._configuration = configuration
-        self._fs_of = fs_of
-        self._zookeeper = zookeeper
-        self.election = election
-        self.retrieval = retrieval
-        self.cluster_end = cluster_end
+    election: LeaderElection
+    retrieval: LeaderRetrieval
+    cluster_end: ClusterEnd
 
     def stores(self, fence: Callable[[], Fence]) -> JobStores:
         """What Dispatcher and JobMasters keep; written under ``fence`` only while that leads."""
-        from yarnflow.ha.stores.without_zookeeper import MemoryJobStores
-
-        if self._zookeeper is None:
-            return MemoryJobStores(self._fs_of)
-        from yarnflow.ha.services import ZooKeeperJobStores
-
-        return ZooKeeperJobStores(
-            self._zookeeper, self._fs_of, self._configuration.get(ha_options.STORAGE_DIR), fence
-        )
 
     def lease(self, job_id: JobId) -> DriverLease:
         """The right to write the job's checkpoint directory, not acquired yet."""
-        if self._zookeeper is None:
-            return FreeLease()
+
+    def close(self) -> None:
+        """Give everything back and close the session.  Idempotent."""
+
+
+class SingleMasterServices:
+    """:class:`HaServices` of a cluster with one master.
+
+    Parameters
+    ----------
+    retrieval : LeaderRetrieval, optional
+        Where this process learns the master's address; default: it is the master.
+    """
+
+    def __init__(self, fs_of: FileSystems, retrieval: LeaderRetrieval | None = None) -> None:
+        own = SingleMasterRetrieval()
+        self._fs_of = fs_of
+        self.election: LeaderElection = SingleMasterElection(secrets.token_hex(16), own)
+        self.retrieval: LeaderRetrieval = retrieval or own
+        self.cluster_end: ClusterEnd = SingleMasterEnd()
+
+    def stores(self, fence: Callable[[], Fence]) -> JobStores:
+        """In memory, as long as the process lives."""
+        from yarnflow.ha.stores.without_zookeeper import MemoryJobStores
+
+        return MemoryJobStores(self._fs_of)
+
+    def lease(self, job_id: JobId) -> DriverLease:
+        """Nobody else could have it."""
+        return FreeLease()
+
+    def close(self) -> None:
+        """No session is held."""
+        self.election.close()
+        self.retrieval.close()
+
+
+class ZooKeeperServices:
+    """:class:`HaServices` over one ZooKeeper session."""
+
+    def __init__(self, configuration: Configuration, fs_of: FileSystems, zookeeper: ZooKeeper) -> None:
+        from yarnflow.ha.services import ZooKeeperClusterEnd, ZooKeeperElection, ZooKeeperRetrieval
+
+        self._storage_dir = configuration.get(ha_options.STORAGE_DIR)
+        self._fs_of = fs_of
+        self._zookeeper = zookeeper
+        self.retrieval: LeaderRetrieval = ZooKeeperRetrieval(zookeeper)
+        self.election: LeaderElection = ZooKeeperElection(zookeeper)
+        self.cluster_end: ClusterEnd = ZooKeeperClusterEnd(zookeeper)
+
+    def stores(self, fence: Callable[[], Fence]) -> JobStores:
+        """In ZooKeeper and on the file system."""
+        from yarnflow.ha.services import ZooKeeperJobStores
+
+        return ZooKeeperJobStores(self._zookeeper, self._fs_of, self._storage_dir, fence)
+
+    def lease(self, job_id: JobId) -> DriverLease:
+        """An ephemeral node."""
         from yarnflow.ha.services import ZooKeeperLease
 
         return ZooKeeperLease(self._zookeeper, job_id)
 
     def close(self) -> None:
-        """Give everything back and close the session.  Idempotent."""
-        if self.election is not None:
-            self.election.close()
-        if self.retrieval is not None:
-            self.retrieval.close()
-        if self._zookeeper is not None:
-            self._zookeeper.close()
+        """Withdraw, and close the session."""
+        self.election.close()
+        self.retrieval.close()
+        self._zookeeper.close()
 
 
-def services_of(configuration: Configuration, secret: bytes, cluster_dir: Path | None) -> HaServices:
+def services_of(
+    configuration: Configuration,
+    secret: bytes,
+    cluster_dir: Path | None,
+    single_master: LeaderRetrieval | None = None,
+) -> HaServices:
     """Connect this process, as ``high-availability.type`` says.
 
     Parameters
@@ -106,6 +139,8 @@ def services_of(configuration: Configuration, secret: bytes, cluster_dir: Path |
     cluster_dir : Path or None
         Directory of the process's supervisor, who finds the session there; None = the process holds
         nothing that anybody waits for.
+    single_master : LeaderRetrieval, optional
+        Where this process learns the address of a single master; default: it is the master.
 
     Raises
     ------
@@ -116,33 +151,20 @@ def services_of(configuration: Configuration, secret: bytes, cluster_dir: Path |
     """
     fs_of = file_systems()
     if not is_highly_available(configuration):
-        return HaServices(configuration, fs_of)
+        return SingleMasterServices(fs_of, single_master)
     if not configuration.get(ha_options.STORAGE_DIR):
         raise ConfigError(
             "high-availability.storageDir is not set; with high-availability.type zookeeper it names a "
             "directory that all machines reach (hdfs://…)"
         )
-    from yarnflow.ha.services import (
-        ZooKeeperClusterEnd,
-        ZooKeeperElection,
-        ZooKeeperRetrieval,
-        ZooKeeperSettings,
-        open_zookeeper,
-    )
+    from yarnflow.ha.services import ZooKeeperSettings, open_zookeeper
 
     zookeeper = open_zookeeper(
         ZooKeeperSettings.of(configuration),
         secret,
         None if cluster_dir is None else cluster_dir / SESSIONS_DIRECTORY,
     )
-    return HaServices(
-        configuration,
-        fs_of,
-        zookeeper,
-        ZooKeeperRetrieval(zookeeper),
-        ZooKeeperElection(zookeeper),
-        ZooKeeperClusterEnd(zookeeper),
-    )
+    return ZooKeeperServices(configuration, fs_of, zookeeper)
 
 
 def session_closer(configuration: Configuration, cluster_dir: Path) -> Callable[[int], None]:

@@ -78,6 +78,7 @@ class ZooKeeperElection:
 
     def start(self, contender: LeaderContender, me: MasterInfo) -> None:
         self._contender, self._me = contender, me
+        contender.standing_by()
         self._zookeeper.ensure(_LATCH)
         self._zookeeper.on_connection(self._connection_changed)
         self._zookeeper.keep_fresh(self._refresh)

@@ -33,6 +33,11 @@ class ZooKeeperRetrieval:
         self._closed = False
         zookeeper.keep_fresh(self._refresh)
 
+    @property
+    def may_change(self) -> bool:
+        """Whoever is elected next leads."""
+        return True
+
     def leader(self) -> LeaderInfo | None:
         """The leader, None while there is none; asks ZooKeeper."""
         return self._parse(self._zookeeper.get(self._zookeeper.path(_NODE)))

@@ -30,18 +30,22 @@ class FakeLeaderRetrieval:
         self.error: HaError | None = None
         self.looks = 0
         self.closed = False
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
         self._leader = leader
         self._listeners: list[Callable[[LeaderInfo | None], None]] = []
 
     def set_leader(self, leader: LeaderInfo | None, tell: bool = True) -> None:
         """Another one leads, or nobody; with ``tell`` false only those who ask get to know."""
-        with self._changed:
+        with self._lock:
             self._leader = leader
-            self._changed.notify_all()
             listeners = list(self._listeners) if tell else []
         for listener in listeners:
             listener(leader)
+
+    @property
+    def may_change(self) -> bool:
+        """As often as a test says."""
+        return True
 
     def leader(self) -> LeaderInfo | None:
         """Who leads now."""
@@ -50,18 +54,9 @@ class FakeLeaderRetrieval:
             raise self.error
         return self._leader
 
-    def await_leader(self, timeout_ms: int, above_epoch: int = 0) -> LeaderInfo | None:
-        """Wait for :meth:`set_leader`."""
-
-        def found() -> bool:
-            return self._leader is not None and self._leader.fence.epoch > above_epoch
-
-        with self._changed:
-            return self._leader if self._changed.wait_for(found, timeout_ms / 1000) else None
-
     def on_leader(self, listener: Callable[[LeaderInfo | None], None]) -> None:
         """Tell at once, and with each :meth:`set_leader`."""
-        with self._changed:
+        with self._lock:
             self._listeners.append(listener)
             leader = self._leader
         listener(leader)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from yarnflow.config.configuration import Configuration
 from yarnflow.core.cluster_result import ClusterResult
 from yarnflow.core.ha.ports import JobStores, LeaderContender, MasterInfo
 from yarnflow.core.messages import Fence, LeaderInfo
-from yarnflow.entrypoint.ha_services import HaServices
+from yarnflow.entrypoint.ha_services import SingleMasterServices
 from yarnflow.errors import LeadershipLost
 from yarnflow.fs.file_systems import file_systems
 from yarnflow.testing.ha import FakeLeaderRetrieval
@@ -25,6 +24,7 @@ class FakeElection:
 
     def start(self, contender: LeaderContender, me: MasterInfo) -> None:
         """Stand."""
+        contender.standing_by()
         self.contender = contender
         self.cluster.present.append((self, me))
 
@@ -88,20 +88,17 @@ class FakeHaCluster:
         self.ended = None
 
 
-class FakeHa(HaServices):
-    """Of one process; without a cluster there is no high availability."""
+class FakeHa(SingleMasterServices):
+    """Of one process; without a cluster it is a single master."""
 
     def __init__(self, cluster: FakeHaCluster | None = None) -> None:
-        self._stores = FakeJobStores() if cluster is None else cluster.stores
-        self.candidacy = None if cluster is None else FakeElection(cluster)
-        super().__init__(
-            Configuration.empty(),
-            file_systems(),
-            None,
-            None if cluster is None else cluster.retrieval,
-            self.candidacy,
-            cluster,
-        )
+        super().__init__(file_systems())
+        self._stores = FakeJobStores()
+        self.candidacy: FakeElection | None = None
+        if cluster is not None:
+            self._stores = cluster.stores
+            self.election = self.candidacy = FakeElection(cluster)
+            self.retrieval, self.cluster_end = cluster.retrieval, cluster
 
     def stores(self, fence: Callable[[], Fence]) -> JobStores:
         """The same for all."""

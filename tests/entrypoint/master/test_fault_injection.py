@@ -51,11 +51,11 @@ class Bench:
         self.status = JobStatus.RUNNING
         self.driver: DriverRegistration | None = DriverRegistration(JOB, DriverId("d"), "d:1", 7, "", "")
         self.task_managers = [registration("tm-1"), registration("tm-2")]
-        election: LeaderElection | None = Election(masters) if masters else None  # type: ignore[assignment]
+        election: LeaderElection = Election(masters)  # type: ignore[assignment]
         self.injector = FaultInjector(
             ManualClock(),
             self.gateways,
-            MasterFaults(Configuration.empty(), directory, election),
+            MasterFaults(Configuration.empty(), directory, election, may_fail_over=masters > 0),
             lambda job_id: self.details(),
             lambda job_id: self.driver,
             lambda: self.task_managers,

@@ -192,8 +192,7 @@ def test_a_cluster_for_a_program_ends_with_it(start: Callable[..., Cluster]) -> 
     cluster = start(DeploymentMode.APPLICATION)
     gateway = cluster.gateway(cluster.start()["address"])
     gateway.submit_job(submission())
-    assert cluster.job_manager.lifetime is not None
-    cluster.job_manager.lifetime.program_ended(0, "")
+    cluster.job_manager.program_ended(0, "")
     with pytest.raises(JobError, match="program of this cluster has ended"):
         until(lambda: gateway.submit_job(submission(OTHER)) and None)
     gateway.cancel_job(JOB)
@@ -202,13 +201,15 @@ def test_a_cluster_for_a_program_ends_with_it(start: Callable[..., Cluster]) -> 
 
 def test_the_web_page(start: Callable[..., Cluster]) -> None:
     cluster = start(None, **{"rest.port": "0"})
-    address = cluster.start()["web_address"]
+    published = cluster.start()
+    address = published["web_address"]
     assert address.startswith("http://localhost:")
     connection = HTTPConnection("127.0.0.1", int(address.rpartition(":")[2]), timeout=20)
     connection.request("GET", "/taskmanagers")
     assert json.load(connection.getresponse()) == {"taskmanagers": []}
     before_ms = int(time.time() * 1000)
-    cluster.job_manager.resource_manager.register_task_manager(
+    fence = Fence(published["leader_id"], published["epoch"])
+    cluster.factory.resource_manager(published["address"], fence).register_task_manager(
         TaskManagerRegistration(TaskManagerId("tm-1"), "h:1", "h", 1, 4)
     )
     connection.request("GET", "/taskmanagers")

@@ -39,7 +39,10 @@ class MasterInfo:
 
 
 class LeaderContender(Protocol):
-    """Whoever may become leader; each method is called in turn from one thread and must be quick."""
+    """Whoever may become leader; methods are called one after another and must be quick."""
+
+    def standing_by(self) -> None:
+        """It is a candidate, and another one may lead; called before all others, if at all."""
 
     def granted(self, fence: Fence) -> None:
         """It leads from now on, under this fence."""
@@ -55,7 +58,7 @@ class LeaderContender(Protocol):
 
 
 class LeaderElection(Protocol):
-    """One candidacy per process.  Flink: ``LeaderElection``."""
+    """One candidacy per process; that of a single master is granted at once.  Flink: ``LeaderElection``."""
 
     def start(self, contender: LeaderContender, me: MasterInfo) -> None:
         """Stand for election; ``me`` is listed among the masters from now on."""
@@ -77,13 +80,23 @@ class LeaderElection(Protocol):
 
 
 class LeaderRetrieval(Protocol):
-    """Who leads now.  Flink: ``LeaderRetrievalService``."""
+    """Who leads now; one implementation for each place where that is said.
+
+    Flink: ``LeaderRetrievalService``.
+    """
+
+    @property
+    def may_change(self) -> bool:
+        """Another master may take over; where not, the end of the master is that of its cluster."""
 
     def leader(self) -> LeaderInfo | None:
-        """The leader, None while there is none.  Raises HaError when ZooKeeper does not answer."""
+        """The leader, None while there is none; may block.
 
-    def await_leader(self, timeout_ms: int, above_epoch: int = 0) -> LeaderInfo | None:
-        """The leader as soon as there is one with an epoch above; None after the time."""
+        Raises
+        ------
+        YarnflowError
+            It cannot be told: ZooKeeper, a file system or a master does not answer.
+        """
 
     def on_leader(self, listener: Callable[[LeaderInfo | None], None]) -> None:
         """Call ``listener`` with the present leader and with each change."""

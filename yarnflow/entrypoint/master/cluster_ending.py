@@ -33,13 +33,13 @@ class ClusterEnding:
     ----------
     cluster_dir : Path
         Where the supervisor looks for the result.
-    election, cluster_end
-        None without high availability.
+    election : LeaderElection
+        Knows the other masters.
+    cluster_end : ClusterEnd
+        Tells them.
     """
 
-    def __init__(
-        self, cluster_dir: Path, election: LeaderElection | None, cluster_end: ClusterEnd | None
-    ) -> None:
+    def __init__(self, cluster_dir: Path, election: LeaderElection, cluster_end: ClusterEnd) -> None:
         self._cluster_dir = cluster_dir
         self._election = election
         self._cluster_end = cluster_end
@@ -58,15 +58,13 @@ class ClusterEnding:
             Do so; False = a master that is just being started is not to find a cluster without an end, so
             whoever knows that none is left does it (YARN).
         """
-        cluster_end = self._cluster_end
-        if cluster_end is not None:
-            try:
-                self._declare(cluster_end, result)
-                self._await_others()
-                if forget:
-                    cluster_end.remove_cluster()
-            except YarnflowError as error:
-                logger.warning("Something of the cluster stays in ZooKeeper: %s", error)
+        try:
+            self._declare(result)
+            self._await_others()
+            if forget:
+                self._cluster_end.remove_cluster()
+        except YarnflowError as error:
+            logger.warning("Something of the cluster stays in ZooKeeper: %s", error)
         self.write(result)
 
     def clear_leftover(self) -> None:
@@ -82,21 +80,20 @@ class ClusterEnding:
         YarnflowError
             It could not be removed.
         """
-        election, cluster_end = self._election, self._cluster_end
-        assert election is not None and cluster_end is not None
+        election = self._election
         deadline = time.monotonic() + SHUTDOWN_TIMEOUT_S
         while not election.masters() and time.monotonic() < deadline:
             time.sleep(0.05)
         if len(election.masters()) > 1:
             return
-        cluster_end.remove_cluster()
+        self._cluster_end.remove_cluster()
         raise LeadershipLost("what the last cluster of this name had left in ZooKeeper is removed")
 
-    def _declare(self, cluster_end: ClusterEnd, result: ClusterResult) -> None:
+    def _declare(self, result: ClusterResult) -> None:
         deadline = time.monotonic() + DECLARE_S
         while True:
             try:
-                cluster_end.declare(result)
+                self._cluster_end.declare(result)
                 return
             except YarnflowError as error:
                 if not error.retryable or isinstance(error, LeadershipLost) or time.monotonic() >= deadline:
@@ -105,7 +102,6 @@ class ClusterEnding:
                 time.sleep(_RETRY_S)
 
     def _await_others(self) -> None:
-        assert self._election is not None
         deadline = time.monotonic() + SHUTDOWN_TIMEOUT_S
         while len(self._election.masters()) > 1 and time.monotonic() < deadline:
             time.sleep(0.05)

@@ -48,16 +48,19 @@ class MasterFaults:
     configuration : Configuration
     cluster_dir : Path
         Where the process's ZooKeeper session is left for its supervisor.
-    election : LeaderElection or None
-        None without high availability.
+    election : LeaderElection
+        Knows the other masters.
+    may_fail_over : bool
+        Another master may take over; one that is missing is started.
     """
 
     def __init__(
-        self, configuration: Configuration, cluster_dir: Path, election: LeaderElection | None
+        self, configuration: Configuration, cluster_dir: Path, election: LeaderElection, may_fail_over: bool
     ) -> None:
         self._configuration = configuration
         self._cluster_dir = cluster_dir
         self._election = election
+        self._may_fail_over = may_fail_over
         # children end with their parent, so it is the same for as long as this process lives
         self._supervisor_pid = os.getppid()
 
@@ -69,7 +72,7 @@ class MasterFaults:
         HaError
             Nobody could take over.
         """
-        if self._election is None:
+        if not self._may_fail_over:
             raise HaError(
                 "without high availability the end of the master is the end of its jobs; drills of leader, "
                 "application and zookeeper need high-availability.type: zookeeper"

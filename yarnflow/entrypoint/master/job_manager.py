@@ -1,9 +1,9 @@
 """One master of a cluster: a candidate, and the leader once it is granted that.
 
-With high availability it is a candidate first, and answers who leads; once it is granted the
-leadership it takes over the jobs there are (:mod:`yarnflow.entrypoint.master.leader`).  When the
-leadership is revoked the process ends, so that nothing half of it stays; its supervisor starts it
-again.  Without, it leads from the beginning.
+It stands for election, and answers who leads until it is granted the leadership; then it takes over
+the jobs there are (:mod:`yarnflow.entrypoint.master.leader`).  A single master is the only candidate
+and is granted at once.  When the leadership is revoked the process ends, so that nothing half of it
+stays; its supervisor starts it again.
 
 Flink counterparts: ``ClusterEntrypoint``, ``DefaultDispatcherRunner``.
 """
@@ -30,27 +30,24 @@ from yarnflow.core.ha.ports import MasterInfo
 from yarnflow.core.ids import DriverId
 from yarnflow.core.messages import Fence, JobSubmission, LeaderInfo
 from yarnflow.core.ports import DriverLauncher, ResourceProvider
-from yarnflow.core.states import JobStatus
 from yarnflow.core.yarn import DeploymentMode
 from yarnflow.entrypoint.ha_services import HaServices
 from yarnflow.entrypoint.master.cluster_ending import ClusterEnding
 from yarnflow.entrypoint.master.fault_injection import MasterFaults
 from yarnflow.entrypoint.master.leader import Leader, MasterParts
-from yarnflow.entrypoint.master.lifetime import Lifetime
 from yarnflow.entrypoint.master.master_count import keep_masters
-from yarnflow.entrypoint.master.standby import NOBODY, Standby
+from yarnflow.entrypoint.master.standby import NOBODY, MasterDuty, Standby
 from yarnflow.errors import LeadershipLost, YarnflowError
 from yarnflow.process.channel.job_manager_end import Ask
 from yarnflow.process.channel.messages import MasterRole, StartMaster
 from yarnflow.process.clock import SystemClock
 from yarnflow.process.dirs import write_json
-from yarnflow.rest.routes import Answer, Routes
+from yarnflow.rest.routes import Answer
 from yarnflow.rest.server import WebServer
 from yarnflow.rpc.gateways import ThriftGatewayFactory
 from yarnflow.rpc.listen import bind_host
 from yarnflow.rpc.server import RpcServer
 from yarnflow.runtime.mailbox import Effects
-from yarnflow.runtime.resourcemanager.resource_manager import ResourceManager
 
 logger = logging.getLogger(__name__)
 
@@ -115,13 +112,12 @@ class JobManager:
         self._failure: BaseException | None = None
         self._clock = clock = SystemClock()
         self._fence = NOBODY
-        #: set once it leads and can be called
-        self._leader: Leader | None = None
         self._known_leader: LeaderInfo | None = None
         #: addresses of the other masters, the oldest first
         self._standbys: tuple[str, ...] = ()
+        #: guards the next two, which go together
+        self._duty_lock = threading.Lock()
         self._suspended = False
-        self._role_lock = threading.Lock()
         self._program_end: tuple[int, str] | None = None
         self._drivers_left: list[DriverId] = []
         self._submission: JobSubmission | None = None
@@ -130,6 +126,7 @@ class JobManager:
         gateways = ThriftGatewayFactory(secret, "jobmanager", timeout_ms, max_frame_bytes)
         gateways.fence = lambda: self._fence
         self._effects = Effects()
+        stores = ha.stores(lambda: self._fence)
         self._parts = MasterParts(
             configuration,
             cluster_dir,
@@ -138,17 +135,17 @@ class JobManager:
             gateways,
             launcher,
             provider,
-            ha.stores(lambda: self._fence),
+            stores,
+            MasterFaults(configuration, cluster_dir, ha.election, stores.highly_available),
             job_status=ask_supervisor,
             mode=mode,
             max_jobs=max_jobs,
             workers_expected=workers_expected,
             own_worker=lambda worker_id: application_number(worker_id) in ("", self._application),
-            victim=MasterFaults(configuration, cluster_dir, ha.election),
             standbys=lambda: self._standbys,
             still_leads=self._still_leads,
         )
-        self._standby = Standby(lambda: self._known_leader, launcher, cluster_dir)
+        self._duty: MasterDuty = Standby(lambda: self._known_leader, launcher, cluster_dir)
         self._bind_host = bind_host(
             configuration.get(cluster_options.JOBMANAGER_BIND_HOST),
             configuration.get(cluster_options.JOBMANAGER_RPC_ADDRESS),
@@ -156,31 +153,13 @@ class JobManager:
         self._server = RpcServer(
             host=self._bind_host,
             port_range=configuration.get(cluster_options.JOBMANAGER_RPC_PORT),
-            services=self._standby.services(),
+            services=self._duty.services(),
             secret=secret,
-            fence=self._served_fence,
-            on_disconnect=self._connection_closed,
+            fence=lambda: self._duty.fence,
+            on_disconnect=lambda identity: self._duty.connection_closed(identity),
             max_frame_bytes=max_frame_bytes,
         )
         self._web: WebServer | None = None
-        if ha.election is None:
-            self._fence = Fence(leader_id=secrets.token_hex(16), epoch=1)
-            leader = self._leader = self._new_leader()
-            self._server.serve(leader.services())
-            self._routes: Routes | None = Routes(leader, clock)
-        else:
-            self._routes = None
-
-    @property
-    def resource_manager(self) -> ResourceManager:
-        """Of this leadership."""
-        assert self._leader is not None
-        return self._leader.resource_manager
-
-    @property
-    def lifetime(self) -> Lifetime | None:
-        """Of this leadership."""
-        return None if self._leader is None else self._leader.lifetime
 
     def leader_info(self) -> LeaderInfo:
         """Address and fence of this master."""
@@ -209,9 +188,7 @@ class JobManager:
     def program_ended(self, exit_status: int, output_tail: str) -> None:
         """The user's program beside this JobManager has ended; any thread."""
         self._program_end = (exit_status, output_tail)
-        lifetime = self.lifetime
-        if lifetime is not None:
-            lifetime.program_ended(exit_status, output_tail)
+        self._duty.program_ended(exit_status, output_tail)
 
     def running_drivers(self, driver_ids: Sequence[DriverId]) -> None:
         """Drivers an earlier JobManager process of this supervisor asked for; any thread."""
@@ -231,22 +208,13 @@ class JobManager:
             No port is free, or an endpoint broke.
         """
         self._submission = submission
-        if self._leader is not None:
-            self._leader.start()
-            # nothing is there to take over, but ends of drivers are to be heard of
-            self._leader.recover()
         self._server.start()
-        if self._leader is not None:
-            self._begin(self._leader)  # first of all: its driver takes longest
         self._web = self._start_web_page()
-        self._publish_address()
-        if self._ha.election is not None:
-            self._stand_for_election()
+        self._stand_for_election()
         self.ended.wait()
         if self._work_done:
             self._finish()
-        if self._leader is not None:
-            self._leader.stop()
+        self._duty.stop()
         self._ha.close()
         self._server.stop()
         if self._web is not None:
@@ -255,15 +223,14 @@ class JobManager:
         if self._failure is not None:
             raise self._failure
 
-    # --- candidacy; the contender's methods come from the election's thread ---
+    # --- candidacy ---
 
     def _stand_for_election(self) -> None:
-        election, retrieval, cluster_end = self._ha.election, self._ha.retrieval, self._ha.cluster_end
-        assert election is not None and retrieval is not None and cluster_end is not None
+        ha = self._ha
         self._parts.stores.leases.on_revoked(lambda driver_id: self._parts.launcher.kill(driver_id))
-        retrieval.on_leader(self._leader_known)
-        election.on_masters(self._masters_changed)
-        cluster_end.on_ended(self._cluster_ended)
+        ha.retrieval.on_leader(self._leader_known)
+        ha.election.on_masters(self._masters_changed)
+        ha.cluster_end.on_ended(self._cluster_ended)
         me = MasterInfo(
             master_id=secrets.token_hex(8),
             address=self._address,
@@ -272,8 +239,11 @@ class JobManager:
             application_id=f"application_{self._application}" if self._application else "",
             web_address=self._web_address,
         )
-        self._report_role()
-        election.start(self, me)
+        ha.election.start(self, me)
+
+    def standing_by(self) -> None:
+        """Another master may lead."""
+        self._announce(leads=False)
 
     def granted(self, fence: Fence) -> None:
         """It leads from now on; what there is to take over takes its time."""
@@ -282,18 +252,16 @@ class JobManager:
     def suspended(self) -> None:
         """The connection to ZooKeeper is lost: decide nothing."""
         logger.warning("The connection to ZooKeeper is lost; nothing is decided until it is back.")
-        with self._role_lock:
+        with self._duty_lock:
             self._suspended = True
-            if self._leader is not None:
-                self._leader.suspended()
+            self._duty.suspended()
 
     def resumed(self) -> None:
         """The connection is back in time."""
         logger.info("The connection to ZooKeeper is back.")
-        with self._role_lock:
+        with self._duty_lock:
             self._suspended = False
-            if self._leader is not None:
-                self._leader.resumed()
+            self._duty.resumed()
 
     def revoked(self) -> None:
         """Another master may lead: end at once, with all there is of this leadership."""
@@ -307,11 +275,8 @@ class JobManager:
 
     def _still_leads(self, fence: Fence) -> bool:
         """After a pause: ask ZooKeeper, which tells of the loss of the lead only when it is heard again."""
-        election = self._ha.election
-        if election is None:
-            return True
         try:
-            self._until_done(lambda: election.confirm(fence))
+            self._until_done(lambda: self._ha.election.confirm(fence))
         except LeadershipLost:
             self.revoked()
         except YarnflowError as error:
@@ -327,17 +292,13 @@ class JobManager:
             leader.start()
             self._until_done(lambda: leader.recover(self._drivers_left))
             self._server.serve(leader.services())
-            self._routes = Routes(leader, self._clock)
-            with self._role_lock:
-                self._leader = leader
+            with self._duty_lock:
+                self._duty = leader
                 if self._suspended:
                     leader.suspended()
-            election = self._ha.election
-            assert election is not None
-            self._until_done(lambda: election.publish(self.leader_info()))
+            self._until_done(lambda: self._ha.election.publish(self.leader_info()))
             logger.info("This master leads now (epoch %d).", fence.epoch)
-            self._publish_address()
-            self._report_role()
+            self._announce(leads=True)
             self._begin(leader)
             self._keep_masters()
         except BaseException as error:  # noqa: B902 - a thread's end must not be silent
@@ -357,27 +318,19 @@ class JobManager:
                 time.sleep(_RETRY_S)
 
     def _begin(self, leader: Leader) -> None:
-        lifetime = leader.lifetime
-        if lifetime is None:
-            return
-        lifetime.begin(self._submission, self.ended)
+        leader.lifetime.begin(self._submission, self.ended)
         if self._program_end is not None:
-            lifetime.program_ended(*self._program_end)
+            leader.program_ended(*self._program_end)
 
     def _keep_masters(self) -> None:
-        election = self._ha.election
-        if self._parts.mode is None or election is None:
-            return
-        keep_masters(
-            self._configuration.get(ha_options.JOBMANAGERS),
-            lambda: len(election.masters()),
-            self._start_master,
-            self._clock,
-            self.ended,
-        )
-
-    def _start_master(self) -> None:
-        self._ask_supervisor(StartMaster())
+        if self._parts.keeps_masters:
+            keep_masters(
+                self._configuration.get(ha_options.JOBMANAGERS),
+                lambda: len(self._ha.election.masters()),
+                lambda: self._ask_supervisor(StartMaster()),
+                self._clock,
+                self.ended,
+            )
 
     def _new_leader(self) -> Leader:
         return Leader(self._parts, self._fence, self.leader_info, self._done, self._fatal)
@@ -388,19 +341,11 @@ class JobManager:
     def _leader_known(self, leader: LeaderInfo | None) -> None:
         self._known_leader = leader
 
-    def _served_fence(self) -> Fence:
-        return self._standby.fence() if self._leader is None else self._fence
-
-    def _connection_closed(self, identity: str) -> None:
-        if self._leader is not None:
-            self._leader.resource_manager.connection_closed(identity)
-
     # --- what others see ---
 
     def answer(self, method: str, target: str) -> Answer:
         """A request to the web page."""
-        routes = self._routes
-        return self._standby.answer(method, target) if routes is None else routes.answer(method, target)
+        return self._duty.answer(method, target)
 
     def _start_web_page(self) -> WebServer | None:
         port = self._configuration.get(cluster_options.REST_PORT)
@@ -411,39 +356,29 @@ class JobManager:
         web.start()
         return web
 
-    def _publish_address(self) -> None:
-        write_json(
-            self._cluster_dir / "jobmanager.json",
-            {
-                "address": self._address,
-                "leader_id": self._fence.leader_id,
-                "epoch": self._fence.epoch,
-                "pid": os.getpid(),
-                "web_address": self._web_address,
-            },
-        )
-        logger.info("JobManager %s serves at %s.", self._fence.leader_id or "(standby)", self._address)
-        if self._web_address:
-            logger.info("Web page at %s.", self._web_address)
-
-    def _report_role(self) -> None:
-        self._ask_supervisor(
-            MasterRole(
-                self._leader is not None,
-                self._address,
-                self._web_address,
-                self._fence.leader_id,
-                self._fence.epoch,
-            )
-        )
+    def _announce(self, leads: bool) -> None:
+        """Say where this master serves, and as what: in its directory, and to its supervisor."""
+        fence = self._fence if leads else NOBODY
+        role = MasterRole(leads, self._address, self._web_address, fence.leader_id, fence.epoch)
+        content = {
+            "address": role.address,
+            "leader_id": role.leader_id,
+            "epoch": role.epoch,
+            "pid": os.getpid(),
+            "web_address": role.web_address,
+        }
+        write_json(self._cluster_dir / "jobmanager.json", content)
+        logger.info("JobManager %s serves at %s.", role.leader_id or "(standby)", role.address)
+        if role.web_address:
+            logger.info("Web page at %s.", role.web_address)
+        self._ask_supervisor(role)
 
     # --- the end ---
 
     def _finish(self) -> None:
         """The work is done: tell the other masters and whoever waits for the result."""
-        lifetime = self.lifetime
-        if lifetime is not None or self._ha.cluster_end is not None:
-            result = ClusterResult(JobStatus.FINISHED) if lifetime is None else lifetime.end()
+        result = self._duty.end()
+        if self._parts.leaves_result:
             self._ending.declare(result, forget=self._parts.mode is None)
 
     def _cluster_ended(self, result: ClusterResult) -> None:

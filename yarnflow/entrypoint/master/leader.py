@@ -21,7 +21,7 @@ from yarnflow.config.options import cluster as cluster_options
 from yarnflow.config.options import ha as ha_options
 from yarnflow.config.options import yarn as yarn_options
 from yarnflow.core.checkpoint.messages import JobCheckpoints
-from yarnflow.core.cluster_result import job_diagnostics
+from yarnflow.core.cluster_result import ClusterResult, job_diagnostics
 from yarnflow.core.ha.ports import JobStores
 from yarnflow.core.ids import DriverId, JobId
 from yarnflow.core.messages import ClusterOverview, Fence, JobDetails, LeaderInfo
@@ -29,8 +29,9 @@ from yarnflow.core.ports import Clock, DriverLauncher, GatewayFactory, ResourceP
 from yarnflow.core.resources.provider import TaskManagerInfo
 from yarnflow.core.yarn import DeploymentMode
 from yarnflow.entrypoint.master.fault_injection import FaultInjector, MasterFaults
-from yarnflow.entrypoint.master.lifetime import Lifetime
+from yarnflow.entrypoint.master.lifetime import ClusterLife, Lifetime, UntilToldToEnd
 from yarnflow.process.channel.messages import JobStatusReport
+from yarnflow.rest.routes import Answer, Routes
 from yarnflow.rpc.methods import DISPATCHER, JOB_MASTER, RESOURCE_MANAGER, Service
 from yarnflow.runtime.dispatcher.dispatcher import Dispatcher
 from yarnflow.runtime.dispatcher.job_archive import JobArchive
@@ -61,6 +62,8 @@ class MasterParts:
     launcher: DriverLauncher
     provider: ResourceProvider
     stores: JobStores
+    #: what drills may break of this master
+    victim: MasterFaults
     #: told of each new status of a job
     job_status: Callable[[JobStatusReport], object] = lambda _report: None
     #: what the cluster lives for; None = until it is told to end
@@ -71,16 +74,24 @@ class MasterParts:
     workers_expected: int = 0
     #: whether a worker is one of this master's own provider
     own_worker: Callable[[str], bool] = lambda _worker_id: True
-    #: what drills may break of this master; None = there are no drills
-    victim: MasterFaults | None = None
     #: addresses of the other masters, the one that leads next first
     standbys: Callable[[], Sequence[str]] = tuple
     #: asks until there is an answer whether this process still leads under a fence; blocks
     still_leads: Callable[[Fence], bool] = lambda _fence: True
 
+    @property
+    def keeps_masters(self) -> bool:
+        """There are to be other masters, and this one has them started; elsewhere somebody else does."""
+        return self.mode is not None and self.stores.highly_available
+
+    @property
+    def leaves_result(self) -> bool:
+        """Somebody waits for how the cluster ended: YARN, or supervisors that start lost masters again."""
+        return self.mode is not None or self.stores.highly_available
+
 
 class Leader:
-    """One leadership of this process.
+    """The duty of the master that leads: one leadership of this process.
 
     Parameters
     ----------
@@ -109,7 +120,7 @@ class Leader:
         self._doubting = threading.Lock()
         new_mailbox = partial(Mailbox, clock=self._time, on_fatal=on_fatal, may_run=self._time.is_certain)
         timeout_ms = configuration.get(cluster_options.RPC_ASK_TIMEOUT_MS)
-        self.fence: Final = fence
+        self._fence: Final = fence
         self._parts = parts
         self._dispatcher_mailbox = new_mailbox("dispatcher")
         self._resource_mailbox = new_mailbox("resource-manager")
@@ -151,14 +162,11 @@ class Leader:
                 parts.launcher,
                 parts.gateways,
                 parts.standbys,
-                # elsewhere masters are somebody else's business
-                parts.mode is not None
-                and parts.stores.highly_available
-                and configuration.get(ha_options.JOBMANAGERS) > 1,
+                parts.keeps_masters and configuration.get(ha_options.JOBMANAGERS) > 1,
                 clock,
             ),
         )
-        faults = parts.victim and FaultInjector(
+        faults = FaultInjector(
             clock,
             parts.gateways,
             parts.victim,
@@ -177,12 +185,20 @@ class Leader:
             JobArchive(parts.stores),
             parts.effects,
             parts.max_jobs,
-            faults.inject if faults else None,
+            faults.inject,
         )
         self._jobs = jobs
-        self.lifetime = (
-            None if parts.mode is None else Lifetime(parts.mode, clock, self.dispatcher, self.board)
+        self.lifetime: ClusterLife = (
+            UntilToldToEnd()
+            if parts.mode is None
+            else Lifetime(parts.mode, clock, self.dispatcher, self.board)
         )
+        self._routes = Routes(self, clock)
+
+    @property
+    def fence(self) -> Fence:
+        """Calls of this leadership."""
+        return self._fence
 
     def services(self) -> Mapping[str, Service]:
         """What the RPC server answers while this master leads."""
@@ -224,6 +240,22 @@ class Leader:
         # ends that came before are heard of now, by jobs that know their driver
         self._parts.launcher.on_exit(self._jobs.driver_exited)
 
+    def answer(self, method: str, target: str) -> Answer:
+        """A request to the web page."""
+        return self._routes.answer(method, target)
+
+    def connection_closed(self, identity: str) -> None:
+        """A TaskManager's connection is gone."""
+        self.resource_manager.connection_closed(identity)
+
+    def program_ended(self, exit_status: int, output_tail: str) -> None:
+        """No further job comes from the program; any thread."""
+        self.lifetime.program_ended(exit_status, output_tail)
+
+    def end(self) -> ClusterResult:
+        """Let everybody see how the jobs ended; returns how the cluster did."""
+        return self.lifetime.end()
+
     def stop(self) -> None:
         """Do nothing more; drivers and TaskManagers are not touched."""
         self.dispatcher.stop()
@@ -240,7 +272,7 @@ class Leader:
     def _after_pause(self) -> None:
         logger.warning("This process did not run for a while; nothing is decided before it is sure to lead.")
         self._doubt(Doubt.PAUSE)
-        if self._parts.still_leads(self.fence):
+        if self._parts.still_leads(self._fence):
             self._settle(Doubt.PAUSE)
 
     def _doubt(self, doubt: Doubt) -> None:

@@ -49,6 +49,33 @@ class JobAudience(Protocol):
     def await_followers(self, timeout_ms: int, newcomers_ms: int = 0) -> bool: ...
 
 
+class ClusterLife(Protocol):
+    """What a cluster lives for."""
+
+    def begin(self, submission: JobSubmission | None, stopped: threading.Event | None = None) -> None:
+        """The cluster serves now."""
+
+    def program_ended(self, exit_status: int, output_tail: str) -> None:
+        """The user's program beside the JobManager has ended; any thread."""
+
+    def end(self) -> ClusterResult:
+        """Nothing more is accepted; returns how the cluster did, once all may have seen it."""
+
+
+class UntilToldToEnd:
+    """The life of a standalone cluster: it serves until somebody shuts it down."""
+
+    def begin(self, submission: JobSubmission | None, stopped: threading.Event | None = None) -> None:
+        """It lives for no job."""
+
+    def program_ended(self, exit_status: int, output_tail: str) -> None:
+        """It lives for no program."""
+
+    def end(self) -> ClusterResult:
+        """Whatever became of its jobs."""
+        return ClusterResult(JobStatus.FINISHED)
+
+
 class Lifetime:
     """Decides when a cluster on YARN accepts jobs no more, and sums its end up.
 

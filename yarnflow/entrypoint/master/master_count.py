@@ -63,7 +63,7 @@ class MasterCount:
 def keep_masters(
     wanted: int,
     masters: Callable[[], int],
-    start_master: Callable[[], None],
+    start_master: Callable[[], object],
     clock: Clock,
     ended: threading.Event,
 ) -> threading.Thread:

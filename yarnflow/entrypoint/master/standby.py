@@ -1,4 +1,4 @@
-"""What a master answers while another one leads: who that is.
+"""What a master answers while it does not lead: who does.
 
 Its RPC port and its web page are there all the time, so clients may ask any master they know.  The
 leader may have it keep a driver, which then outlives the leader.
@@ -11,10 +11,12 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, NoReturn, cast
+from typing import Any, Final, NoReturn, Protocol, cast
 
+from yarnflow.core.cluster_result import ClusterResult
 from yarnflow.core.messages import DriverAssignment, Fence, LeaderInfo
 from yarnflow.core.ports import DriverLauncher
+from yarnflow.core.states import JobStatus
 from yarnflow.errors import LeadershipLost, ResourceError
 from yarnflow.rest.routes import Answer, error_answer
 from yarnflow.rpc.methods import DISPATCHER, JOB_MASTER, MASTER, RESOURCE_MANAGER, Service
@@ -26,8 +28,40 @@ _TEXT: Final = "text/plain; charset=UTF-8"
 NOBODY: Final = Fence("", 0)
 
 
+class MasterDuty(Protocol):
+    """What a master process does for others: as a standby at first, as the leader once it is granted that."""
+
+    @property
+    def fence(self) -> Fence:
+        """Whose calls are let in."""
+
+    def services(self) -> Mapping[str, Service]:
+        """What the RPC server answers."""
+
+    def answer(self, method: str, target: str) -> Answer:
+        """A request to the web page."""
+
+    def connection_closed(self, identity: str) -> None:
+        """A TaskManager's connection is gone."""
+
+    def program_ended(self, exit_status: int, output_tail: str) -> None:
+        """The user's program beside this JobManager has ended."""
+
+    def suspended(self) -> None:
+        """The connection to ZooKeeper is lost: decide nothing."""
+
+    def resumed(self) -> None:
+        """The connection is back in time."""
+
+    def end(self) -> ClusterResult:
+        """The cluster's work is done; returns how it ended, once all may have seen it."""
+
+    def stop(self) -> None:
+        """Do nothing more."""
+
+
 class Standby:
-    """Serves every call of a JobManager; only two have an answer.
+    """The duty of a master that does not lead: serves every call of a JobManager; only two have an answer.
 
     Parameters
     ----------
@@ -84,10 +118,30 @@ class Standby:
             for endpoint in (DISPATCHER, RESOURCE_MANAGER, JOB_MASTER, MASTER)
         }
 
+    @property
     def fence(self) -> Fence:
         """Calls meant for the leader pass, so that they are told where it is."""
         leader = self._known_leader()
         return NOBODY if leader is None else leader.fence
+
+    def connection_closed(self, identity: str) -> None:
+        """TaskManagers are the leader's."""
+
+    def program_ended(self, exit_status: int, output_tail: str) -> None:
+        """Heard again when it leads."""
+
+    def suspended(self) -> None:
+        """It decides nothing in any case."""
+
+    def resumed(self) -> None:
+        """Heard again when it leads."""
+
+    def end(self) -> ClusterResult:
+        """It has no jobs."""
+        return ClusterResult(JobStatus.FINISHED)
+
+    def stop(self) -> None:
+        """Nothing is under way."""
 
     def answer(self, method: str, target: str) -> Answer:
         """Send browsers to the leader's web page."""
