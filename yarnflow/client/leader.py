@@ -8,10 +8,8 @@ counterpart: ``RestClusterClient`` with its ``LeaderRetrievalService``.
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from yarnflow.core.checkpoint.messages import CheckpointInfo, CheckpointRequest, JobCheckpoints
@@ -38,8 +36,10 @@ from yarnflow.errors import (
     YarnflowError,
     ZooKeeperUnavailable,
 )
+from yarnflow.runtime.leader_follower import FollowedLeader, LeaderFollower
 
 T = TypeVar("T")
+_Leader = FollowedLeader[DispatcherGateway]
 
 #: between two attempts
 RETRY_S: Final = 0.2
@@ -49,16 +49,106 @@ _REFUSED: Final = (LeadershipLost, StaleEpoch, ZooKeeperUnavailable)
 _UNANSWERED: Final = (RpcUnavailable, RpcTimeout)
 
 
-@dataclass(frozen=True, slots=True)
-class _Leader:
-    fence: Fence
-    address: str
-    gateway: DispatcherGateway
+class KnownMasters:
+    """Who leads, as ZooKeeper or the masters that are known say.
+
+    Implements :class:`yarnflow.core.ha.ports.LeaderRetrieval`; nobody tells of changes.
+
+    Parameters
+    ----------
+    dispatcher : callable
+        Gateway to the master at an address (``GatewayFactory.dispatcher``).
+    addresses : callable
+        ``host:port`` of masters that are known now; asked at every lookup.
+    registry : LeaderRetrieval, optional
+        Knows the leader better than any master does.
+    """
+
+    def __init__(
+        self,
+        dispatcher: Callable[[str], DispatcherGateway],
+        addresses: Callable[[], Iterable[str]],
+        registry: LeaderRetrieval | None = None,
+    ) -> None:
+        self._dispatcher = dispatcher
+        self._addresses = addresses
+        self._registry = registry
+        #: who led last; not to be believed before others were asked
+        self._last: tuple[int, str] = (0, "")
+        #: leaders named by others; they may know the next one
+        self._named: dict[str, None] = {}
 
     @property
-    def present_fence(self) -> Fence:
-        """A gateway follows a leader that was started again at the same address by itself."""
-        return getattr(self.gateway, "known_fence", None) or self.fence
+    def may_change(self) -> bool:
+        """There are several masters."""
+        return True
+
+    def leader(self) -> LeaderInfo | None:
+        """The leader.
+
+        Raises
+        ------
+        LeadershipLost
+            There is none.
+        RpcUnavailable
+            No master answers.
+        """
+        return self._ask_registry() or self._ask_masters()
+
+    def on_leader(self, listener: Callable[[LeaderInfo | None], None]) -> None:
+        """Nobody tells."""
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def doubt(self, epoch: int, address: str) -> None:
+        """This leader did not answer, or leads no more."""
+        self._last = (epoch, address)
+
+    def _ask_registry(self) -> LeaderInfo | None:
+        if self._registry is None:
+            return None
+        try:
+            info = self._registry.leader()
+        except HaError:
+            # masters go on without it for a while
+            if self._known():
+                return None
+            raise
+        if info is None:
+            raise LeadershipLost("no master of the cluster leads at the moment; start one, or try again")
+        return info
+
+    def _ask_masters(self) -> LeaderInfo:
+        last_epoch, last_address = self._last
+        best: LeaderInfo | None = None
+        refusals: list[YarnflowError] = []
+        known = self._known()
+        # whoever led last may be frozen: that costs a time-out, so it is asked last
+        for address in sorted(known, key=lambda address: address == last_address):
+            try:
+                info = self._dispatcher(address).leader()
+            except (*_REFUSED, *_UNANSWERED) as error:
+                refusals.append(error)
+                continue
+            self._named[info.address] = None
+            if best is None or info.fence.epoch > best.fence.epoch:
+                best = info
+            if info.fence.epoch > last_epoch:
+                break
+        if best is not None:
+            return best
+        for refusal in refusals:
+            if isinstance(refusal, LeadershipLost):
+                raise refusal
+        raise RpcUnavailable(
+            f"no master answers at {', '.join(known)}: {refusals[0]}"
+            if refusals
+            else "no master of the cluster is known; start one, or name it with -m host:port"
+        )
+
+    def _known(self) -> list[str]:
+        return list(dict.fromkeys([*self._addresses(), *self._named, *filter(None, [self._last[1]])]))
 
 
 class LeaderFollowingDispatcher:
@@ -89,31 +179,27 @@ class LeaderFollowingDispatcher:
         sleep: Callable[[float], None] = time.sleep,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._dispatcher = dispatcher
-        self._addresses = addresses
-        self._retrieval = retrieval
+        self._masters = KnownMasters(dispatcher, addresses, retrieval)
+        # nothing is accepted from a leader, so whoever is named is asked
+        self._leaders: LeaderFollower[DispatcherGateway] = LeaderFollower(
+            self._masters, lambda leader: dispatcher(leader.address), newest_only=False
+        )
         self._timeout_ms = timeout_ms
         self._is_over = is_over
         self._sleep = sleep
         self._now = now
-        self._lock = threading.Lock()
-        self._current: _Leader | None = None
-        #: who led last; not to be believed before others were asked
-        self._last: tuple[int, str] = (0, "")
-        #: leaders named by others; they may know the next one
-        self._named: dict[str, None] = {}
 
     @property
     def followed(self) -> Fence | None:
         """The leader that answered last; None before the first answer and while one is looked for."""
-        with self._lock:
-            return None if self._current is None else self._current.present_fence
+        leader = self._leaders.present
+        return None if leader is None else _present_fence(leader)
 
     @property
     def present(self) -> DispatcherGateway | None:
         """The leader that answered last, asked without patience; None while one is looked for."""
-        with self._lock:
-            return None if self._current is None else self._current.gateway
+        leader = self._leaders.present
+        return None if leader is None else leader.gateway
 
     def connect(self) -> None:
         """Find the leader, waiting for an election; but not for masters of which none answers.
@@ -124,7 +210,7 @@ class LeaderFollowingDispatcher:
             Nobody listens where masters are known.
         """
         try:
-            self._find()
+            self._leaders.leader()
         except (*_REFUSED, RpcTimeout):
             self.leader()
 
@@ -172,9 +258,7 @@ class LeaderFollowingDispatcher:
         while True:
             leader: _Leader | None = None
             try:
-                with self._lock:
-                    leader = self._current
-                leader = leader or self._find()
+                leader = self._leaders.leader()
                 return call(leader.gateway)
             except (*_REFUSED, *_UNANSWERED) as error:
                 self._forget(leader)
@@ -188,60 +272,10 @@ class LeaderFollowingDispatcher:
                 self._sleep(RETRY_S)
 
     def _forget(self, leader: _Leader | None) -> None:
-        with self._lock:
-            if leader is not None and self._current is leader:
-                self._last = (leader.present_fence.epoch, leader.address)
-                self._current = None
+        if leader is not None and self._leaders.forget(leader):
+            self._masters.doubt(_present_fence(leader).epoch, leader.info.address)
 
-    def _find(self) -> _Leader:
-        """Look the leader up.  Raises LeadershipLost while there is none, or RpcUnavailable."""
-        info = self._ask_zookeeper() or self._ask_masters()
-        leader = _Leader(info.fence, info.address, self._dispatcher(info.address))
-        with self._lock:
-            self._current = leader
-        return leader
 
-    def _ask_zookeeper(self) -> LeaderInfo | None:
-        if self._retrieval is None:
-            return None
-        try:
-            info = self._retrieval.leader()
-        except HaError:
-            # masters go on without it for a while
-            if self._known():
-                return None
-            raise
-        if info is None:
-            raise LeadershipLost("no master of the cluster leads at the moment; start one, or try again")
-        return info
-
-    def _ask_masters(self) -> LeaderInfo:
-        last_epoch, last_address = self._last
-        best: LeaderInfo | None = None
-        refusals: list[YarnflowError] = []
-        known = self._known()
-        # whoever led last may be frozen: that costs a time-out, so it is asked last
-        for address in sorted(known, key=lambda address: address == last_address):
-            try:
-                info = self._dispatcher(address).leader()
-            except (*_REFUSED, *_UNANSWERED) as error:
-                refusals.append(error)
-                continue
-            self._named[info.address] = None
-            if best is None or info.fence.epoch > best.fence.epoch:
-                best = info
-            if info.fence.epoch > last_epoch:
-                break
-        if best is not None:
-            return best
-        for refusal in refusals:
-            if isinstance(refusal, LeadershipLost):
-                raise refusal
-        raise RpcUnavailable(
-            f"no master answers at {', '.join(known)}: {refusals[0]}"
-            if refusals
-            else "no master of the cluster is known; start one, or name it with -m host:port"
-        )
-
-    def _known(self) -> list[str]:
-        return list(dict.fromkeys([*self._addresses(), *self._named, *filter(None, [self._last[1]])]))
+def _present_fence(leader: _Leader) -> Fence:
+    """A gateway follows a leader that was started again at the same address by itself."""
+    return getattr(leader.gateway, "known_fence", None) or leader.fence

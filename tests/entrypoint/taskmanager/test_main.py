@@ -14,7 +14,8 @@ from yarnflow.config.configuration import Configuration
 from yarnflow.core.messages import Fence, LeaderInfo
 from yarnflow.entrypoint.master import job_manager as master
 from yarnflow.entrypoint.taskmanager import main as taskmanager
-from yarnflow.entrypoint.taskmanager.main import LeaderLink, TaskManager, advertised_host
+from yarnflow.entrypoint.taskmanager.main import MasterGateways, TaskManager, advertised_host, gateways_of
+from yarnflow.entrypoint.taskmanager.single_master import StandaloneMaster
 from yarnflow.errors import AuthenticationFailed, LeadershipLost, ResourceError, RpcError, RpcUnavailable
 from yarnflow.process.dirs import write_json
 from yarnflow.process.no_workers import NoResourceProvider
@@ -48,11 +49,12 @@ class Network:
         return address
 
 
-def _link(network: Network, directory: Path, port: str = "6123") -> LeaderLink:
+def _link(network: Network, directory: Path, port: str = "6123") -> MasterGateways:
     configuration = Configuration.from_dict(
         {"jobmanager.rpc.address": "master", "jobmanager.rpc.port": port}, "test"
     )
-    return LeaderLink(network, directory, configuration)  # type: ignore[arg-type]
+    master = StandaloneMaster(directory, configuration, network.dispatcher)  # type: ignore[arg-type]
+    return MasterGateways(network, master)  # type: ignore[arg-type]
 
 
 def _publish(directory: Path, pid: int) -> None:
@@ -127,14 +129,15 @@ def test_servers_listen_where_they_are_reached(
     monkeypatch.setattr(taskmanager, "RpcServer", FakeServer)
     configuration = Configuration.from_dict(options, "test")
     master.JobManager(configuration, tmp_path, SECRET, FakeDriverLauncher(), NoResourceProvider(), FakeHa())
-    TaskManager(configuration, tmp_path, "tm-1", "", SECRET)
+    gateways = gateways_of(configuration, SECRET, "tm-1")
+    TaskManager(configuration, tmp_path, "tm-1", "", SECRET, gateways, FakeLeaderRetrieval())
     assert FakeServer.hosts == expected
 
 
-def test_the_link_follows_the_leader_of_zookeeper(tmp_path: Path) -> None:
+def test_the_link_follows_the_leader_of_zookeeper() -> None:
     retrieval = FakeLeaderRetrieval()
     factory = ThriftGatewayFactory(SECRET, "tm", 1_000, 1 << 20)
-    link = LeaderLink(factory, tmp_path, Configuration.empty(), retrieval)
+    link = MasterGateways(factory, retrieval)
     told: list[str] = []
     link.on_new_leader(lambda: told.append("new"))
     with pytest.raises(LeadershipLost, match="no master leads"):
@@ -155,12 +158,13 @@ def test_the_link_follows_the_leader_of_zookeeper(tmp_path: Path) -> None:
     factory.close()
 
 
-def test_an_answer_of_before_another_master_led_is_not_kept(tmp_path: Path) -> None:
+def test_an_answer_of_before_another_master_led_is_not_kept() -> None:
     retrieval = FakeLeaderRetrieval()
     factory = ThriftGatewayFactory(SECRET, "tm", 1_000, 1 << 20)
-    link = LeaderLink(factory, tmp_path, Configuration.empty(), retrieval)
+    link = MasterGateways(factory, retrieval)
     link.on_new_leader(lambda: None)
     retrieval.set_leader(leader_info(2))
+    link.forget_leader()
     ask = retrieval.leader
 
     def slow() -> LeaderInfo | None:

@@ -16,6 +16,7 @@ from yarnflow.core.messages import (
     ExecutorExited,
     Fence,
     JobSubmission,
+    LeaderInfo,
     ProgramKind,
     QueryProgress,
     SlotOffer,
@@ -26,10 +27,11 @@ from yarnflow.core.submissions import submission_digest
 from yarnflow.errors import CheckpointFailed, YarnflowError
 from yarnflow.graph.codec import job_graph_to_json
 from yarnflow.graph.job_graph import JobGraph
+from yarnflow.ha.single_master import SingleMasterRetrieval
 from yarnflow.runtime.driver.driver import Driver
-from yarnflow.runtime.driver.leader import LeaderLink
 from yarnflow.runtime.driver.run_context import RunContext
 from yarnflow.runtime.driver.services import DriverSettings, Milestones, RunningProgram
+from yarnflow.runtime.leader_follower import LeaderFollower
 from yarnflow.runtime.registration import RegistrationBackoff
 from yarnflow.testing.ha import FakeDriverLease, FakeLeaderRetrieval
 from yarnflow.testing.runtime import ManualClock
@@ -255,7 +257,8 @@ class Harness:
             registration_backoff=RegistrationBackoff(1, 5),
         )
         self.assignment = ASSIGNMENT
-        self.link = LeaderLink(ASSIGNMENT.job_master_address, ASSIGNMENT.fence, self._connect, masters)
+        launcher = LeaderInfo(ASSIGNMENT.fence, ASSIGNMENT.job_master_address, "0", "cluster")
+        self.link = LeaderFollower(masters or SingleMasterRetrieval(launcher), self._connect, launcher)
         self._driver: Driver | None = None
         self._main = threading.Thread(target=self._run, name=MAIN, daemon=True)
 
@@ -280,9 +283,9 @@ class Harness:
         """The master at an address, made when missing."""
         return self.job_masters.setdefault(address, FakeJobMaster())
 
-    def _connect(self, address: str, fence: Fence) -> JobMasterGateway:
-        self.fences[address] = fence
-        return self.job_master_at(address)
+    def _connect(self, leader: LeaderInfo) -> JobMasterGateway:
+        self.fences[leader.address] = leader.fence
+        return self.job_master_at(leader.address)
 
     def _halt(self, error: YarnflowError | None) -> None:
         self.halt_error = error

@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final, NoReturn
 
+from yarnflow import __version__
 from yarnflow.config.configuration import Configuration
 from yarnflow.config.options import cluster as cluster_options
 from yarnflow.config.options import ha as ha_options
@@ -140,16 +141,17 @@ def _serve(
     reader.start()
     # slow imports, while the JVM comes up
     from yarnflow.core.json_codec import from_json
-    from yarnflow.core.messages import DriverAssignment
+    from yarnflow.core.messages import DriverAssignment, LeaderInfo
     from yarnflow.entrypoint import ha_services
     from yarnflow.entrypoint.driver.backend import SparkBackend
+    from yarnflow.ha.single_master import SingleMasterRetrieval
     from yarnflow.process.clock import SystemClock
     from yarnflow.rpc.gateways import ThriftGatewayFactory
     from yarnflow.rpc.methods import DRIVER, Service
     from yarnflow.rpc.server import RpcServer
     from yarnflow.runtime.driver.driver import Driver
-    from yarnflow.runtime.driver.leader import LeaderLink
     from yarnflow.runtime.driver.services import Milestones
+    from yarnflow.runtime.leader_follower import LeaderFollower
     from yarnflow.spark.launch.session import warm_up
 
     if is_highly_available(configuration):
@@ -174,12 +176,17 @@ def _serve(
         timeout_ms=configuration.get(cluster_options.RPC_ASK_TIMEOUT_MS),
         max_frame_bytes=configuration.get(cluster_options.RPC_FRAME_SIZE_BYTES),
     )
-    ha = ha_services.services_of(configuration, secret, parsed.cluster_dir)
-    link = LeaderLink(assignment.job_master_address, assignment.fence, gateways.job_master, ha.retrieval)
+    launcher = LeaderInfo(assignment.fence, assignment.job_master_address, __version__, "")
+    ha = ha_services.services_of(
+        configuration, secret, parsed.cluster_dir, SingleMasterRetrieval(launcher)
+    )
+    leaders = LeaderFollower(
+        ha.retrieval, lambda leader: gateways.job_master(leader.address, leader.fence), launcher
+    )
     driver = Driver(
         assignment,
         backend,
-        link,
+        leaders,
         clock,
         milestones,
         pid=os.getpid(),
@@ -192,7 +199,7 @@ def _serve(
         port_range="0",
         services={"Driver": Service(DRIVER, driver)},
         secret=secret,
-        fence=lambda: link.fence,
+        fence=lambda: leaders.fence,
         max_frame_bytes=configuration.get(cluster_options.RPC_FRAME_SIZE_BYTES),
     )
     server.start()

@@ -25,19 +25,21 @@ from yarnflow.core.ha.ports import LeaderRetrieval
 from yarnflow.core.hosts import is_loopback
 from yarnflow.core.ids import TaskManagerId
 from yarnflow.core.messages import Fence, LeaderInfo, TaskManagerRegistration
-from yarnflow.core.ports import JobMasterGateway, ResourceManagerGateway
+from yarnflow.core.ports import GatewayFactory, JobMasterGateway, ResourceManagerGateway
 from yarnflow.core.resources.memory import task_manager_memory_of
 from yarnflow.entrypoint.ha_services import services_of
 from yarnflow.entrypoint.taskmanager.executors import ExecutorPlaces, SparkExecutorProcesses
-from yarnflow.errors import LeadershipLost, ResourceError, RpcError, TaskManagerDismissed, YarnflowError
+from yarnflow.entrypoint.taskmanager.single_master import StandaloneMaster
+from yarnflow.errors import ResourceError, TaskManagerDismissed, YarnflowError
 from yarnflow.process.clock import SystemClock
-from yarnflow.process.dirs import open_cluster_directory, read_json
+from yarnflow.process.dirs import open_cluster_directory
 from yarnflow.process.logs import log_settings, set_up_logging
 from yarnflow.process.secret import read_secret
 from yarnflow.rpc.gateways import ThriftGatewayFactory
 from yarnflow.rpc.listen import bind_host
 from yarnflow.rpc.methods import TASK_EXECUTOR, Service
 from yarnflow.rpc.server import RpcServer
+from yarnflow.runtime.leader_follower import LeaderFollower
 from yarnflow.runtime.mailbox import Effects, Mailbox
 from yarnflow.runtime.registration import RegistrationBackoff
 from yarnflow.runtime.taskexecutor.task_executor import TaskExecutor, TaskExecutorTimes
@@ -45,125 +47,35 @@ from yarnflow.runtime.taskexecutor.task_executor import TaskExecutor, TaskExecut
 logger = logging.getLogger(__name__)
 
 
-class LeaderLink:
-    """Finds the leader and opens gateways with its fence; see ``runtime.task_executor.MasterLink``.
+class MasterGateways:
+    """Gateways to whoever leads now; implements ``MasterLink`` of the TaskExecutor."""
 
-    With high availability ZooKeeper says who leads, and when another one does.  Without there are
-    two places to look: what a JobManager of the same machine left in the cluster directory, and
-    ``jobmanager.rpc.address`` with ``jobmanager.rpc.port``.  The first may be a leftover: it counts
-    only while its process lives and answers.
-    """
-
-    def __init__(
-        self,
-        gateways: ThriftGatewayFactory,
-        cluster_dir: Path,
-        configuration: Configuration,
-        retrieval: LeaderRetrieval | None = None,
-    ) -> None:
-        self._retrieval = retrieval
-        self._listener: Callable[[], None] = lambda: None
+    def __init__(self, gateways: GatewayFactory, retrieval: LeaderRetrieval) -> None:
         self._gateways = gateways
-        self._cluster_dir = cluster_dir
-        self._configuration = configuration
-        #: guards the two below: many threads look for the leader at the same time
-        self._lock = threading.Lock()
-        self._leader: LeaderInfo | None = None
-        #: rises whenever the leader is forgotten: an answer of before that is not kept
-        self._forgotten = 0
-        #: whom slots and executors are given to; calls of any other master are refused
-        self.accepted_fence = Fence("", 0)
+        self._leaders: LeaderFollower[LeaderInfo] = LeaderFollower(retrieval, lambda leader: leader)
+
+    @property
+    def accepted_fence(self) -> Fence:
+        """To whom slots and executors are given; calls of any other master are refused."""
+        return self._leaders.fence
 
     def resource_manager(self) -> ResourceManagerGateway:
         """The leader's ResourceManager."""
-        leader = self._find()
+        leader = self._leaders.leader().info
         return self._gateways.resource_manager(leader.address, leader.fence)
 
     def job_master(self) -> JobMasterGateway:
         """The leader's JobMasters."""
-        leader = self._find()
+        leader = self._leaders.leader().info
         return self._gateways.job_master(leader.address, leader.fence)
 
     def forget_leader(self) -> None:
         """Look it up again before the next call."""
-        with self._lock:
-            self._leader = None
-            self._forgotten += 1
+        self._leaders.forget()
 
     def on_new_leader(self, listener: Callable[[], None]) -> None:
-        """Call ``listener`` when another master has begun to lead; never without high availability."""
-        self._listener = listener
-        if self._retrieval is not None:
-            self._retrieval.on_leader(self._leader_known)
-
-    def _leader_known(self, leader: LeaderInfo | None) -> None:
-        if leader is not None and leader.fence.epoch > self.accepted_fence.epoch:
-            self.forget_leader()
-            self._listener()
-
-    def _find(self) -> LeaderInfo:
-        with self._lock:
-            known, forgotten = self._leader, self._forgotten
-        if known is not None:
-            return known
-        leader = self._ask()
-        with self._lock:
-            if leader.fence.epoch < self.accepted_fence.epoch:
-                raise ResourceError(
-                    f"the master at {leader.address} is older than the last one; waiting for the new one"
-                )
-            self.accepted_fence = leader.fence
-            if forgotten == self._forgotten:
-                self._leader = leader
-        return leader
-
-    def _ask(self) -> LeaderInfo:
-        if self._retrieval is not None:
-            known = self._retrieval.leader()
-            if known is None:
-                raise LeadershipLost("no master leads at the moment; try again")
-            return known
-        published = self._published_address()
-        if published is not None:
-            try:
-                return self._gateways.dispatcher(published).leader()
-            except RpcError as error:
-                if not self._one_port():
-                    raise
-                logger.info("Looking for the JobManager elsewhere: %s", error)
-        return self._gateways.dispatcher(self._configured_address()).leader()
-
-    def _published_address(self) -> str | None:
-        published = read_json(self._cluster_dir / "jobmanager.json")
-        if published is None or not published.get("address"):
-            return None
-        return str(published["address"]) if process_exists(int(published.get("pid", 0))) else None
-
-    def _one_port(self) -> bool:
-        port = self._configuration.get(cluster_options.JOBMANAGER_RPC_PORT)
-        return port.isdigit() and int(port) != 0
-
-    def _configured_address(self) -> str:
-        host = self._configuration.get(cluster_options.JOBMANAGER_RPC_ADDRESS)
-        port = self._configuration.get(cluster_options.JOBMANAGER_RPC_PORT)
-        if not self._one_port():
-            raise ResourceError(
-                f"jobmanager.rpc.port is {port!r}: a TaskManager needs the one port the JobManager serves at"
-            )
-        return f"{host}:{port}"
-
-
-def process_exists(pid: int) -> bool:
-    """Whether a process of that number lives on this machine."""
-    if pid <= 0:
-        return False
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True  # somebody else's
-    return True
+        """Call ``listener`` when another master has begun to lead; never with a single master."""
+        self._leaders.follow(listener)
 
 
 def advertised_host(configuration: Configuration) -> str:
@@ -192,10 +104,12 @@ class TaskManager:
         Names of this process, for the JobManager and for the ResourceProvider.
     secret : bytes
         The cluster secret.
+    gateways : GatewayFactory
+        From :func:`gateways_of`.
+    retrieval : LeaderRetrieval
+        Says who leads.
     places : ExecutorPlaces, optional
         Default: below the cluster's directory.
-    retrieval : LeaderRetrieval, optional
-        Says who leads, with high availability.
     """
 
     def __init__(
@@ -205,8 +119,9 @@ class TaskManager:
         task_manager_id: str,
         worker_id: str,
         secret: bytes,
+        gateways: GatewayFactory,
+        retrieval: LeaderRetrieval,
         places: ExecutorPlaces | None = None,
-        retrieval: LeaderRetrieval | None = None,
     ) -> None:
         self.ended = threading.Event()
         self._failure: YarnflowError | None = None
@@ -217,8 +132,7 @@ class TaskManager:
         clock = SystemClock()
         timeout_ms = configuration.get(cluster_options.RPC_ASK_TIMEOUT_MS)
         max_frame_bytes = configuration.get(cluster_options.RPC_FRAME_SIZE_BYTES)
-        self._gateways = ThriftGatewayFactory(secret, task_manager_id, timeout_ms, max_frame_bytes)
-        self._link = LeaderLink(self._gateways, cluster_dir, configuration, retrieval)
+        self._link = MasterGateways(gateways, retrieval)
         self._mailbox = Mailbox("task-executor", clock, self._fatal)
         self._effects = Effects()
         self._processes = SparkExecutorProcesses(
@@ -314,6 +228,16 @@ class TaskManager:
         self.ended.set()
 
 
+def gateways_of(configuration: Configuration, secret: bytes, task_manager_id: str) -> GatewayFactory:
+    """The way of a TaskManager to its master."""
+    return ThriftGatewayFactory(
+        secret,
+        task_manager_id,
+        configuration.get(cluster_options.RPC_ASK_TIMEOUT_MS),
+        configuration.get(cluster_options.RPC_FRAME_SIZE_BYTES),
+    )
+
+
 def _places(configuration: Configuration, cluster_dir: Path, task_manager_id: str) -> ExecutorPlaces:
     name = task_manager_id.replace(":", "-")
     return ExecutorPlaces(
@@ -337,14 +261,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         configuration = Configuration.from_dict(values, str(parsed.conf_json))
         set_up_logging(None, log_settings(configuration))
         secret = read_secret(Path(configuration.get(security_options.CLUSTER_SECRET_FILE))).encode("ascii")
-        ha = services_of(configuration, secret, None)
+        gateways = gateways_of(configuration, secret, parsed.task_manager_id)
+        master = StandaloneMaster(parsed.cluster_dir, configuration, gateways.dispatcher)
+        ha = services_of(configuration, secret, None, master)
         task_manager = TaskManager(
             configuration,
             parsed.cluster_dir,
             parsed.task_manager_id,
             parsed.worker_id,
             secret,
-            retrieval=ha.retrieval,
+            gateways,
+            ha.retrieval,
         )
         signal.signal(signal.SIGTERM, lambda _signal, _frame: task_manager.ended.set())
         try:

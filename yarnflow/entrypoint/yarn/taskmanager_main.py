@@ -15,7 +15,6 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from yarnflow.config.options import cluster
 from yarnflow.entrypoint.yarn.container import (
     JOB_MANAGER_KEY,
     Container,
@@ -55,7 +54,8 @@ def _run(container: Container) -> int:
     # imports, while the helper waits
     from yarnflow.entrypoint.ha_services import services_of
     from yarnflow.entrypoint.taskmanager.executors import ExecutorPlaces
-    from yarnflow.entrypoint.taskmanager.main import TaskManager
+    from yarnflow.entrypoint.taskmanager.main import TaskManager, gateways_of
+    from yarnflow.entrypoint.taskmanager.single_master import MasterAt
 
     secret = read_secret(container.secret_file).encode("ascii")
     places = ExecutorPlaces(
@@ -64,21 +64,21 @@ def _run(container: Container) -> int:
         scratch=tuple(disk / "executors" for disk in container.disks),
         shared=container.shared_files(),
     )
-    if helper is not None:
-        host, _, port = _await_master(helper, address_file).rpartition(":")
-        configuration = container.configuration(
-            {cluster.JOBMANAGER_RPC_ADDRESS.key: host, cluster.JOBMANAGER_RPC_PORT.key: port}
-        )
+    task_manager_id = f"{container.host}:{container.container_id}"
+    gateways = gateways_of(configuration, secret, task_manager_id)
+    # with high availability ZooKeeper says who leads
+    master = None if helper is None else MasterAt(_await_master(helper, address_file), gateways.dispatcher)
     # nobody waits for the end of its session: it holds nothing there
-    services = services_of(configuration, secret, None)
+    services = services_of(configuration, secret, None, master)
     task_manager = TaskManager(
         configuration,
         directory.path,
-        f"{container.host}:{container.container_id}",
+        task_manager_id,
         container.worker_name,
         secret,
+        gateways,
+        services.retrieval,
         places,
-        retrieval=services.retrieval,
     )
     signal.signal(signal.SIGTERM, lambda _signal, _frame: task_manager.ended.set())
     when_parent_ends(task_manager.ended.set)

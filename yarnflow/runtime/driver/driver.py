@@ -32,11 +32,10 @@ from yarnflow.core.messages import (
     DriverReport,
     ErrorInfo,
 )
-from yarnflow.core.ports import Clock
+from yarnflow.core.ports import Clock, JobMasterGateway
 from yarnflow.core.resources.attachment import ExecutorAttachment
 from yarnflow.errors import DriverLost, ExecutorLost, InternalError, YarnflowError
 from yarnflow.runtime.driver.checkpoints import DriverCheckpoints
-from yarnflow.runtime.driver.leader import LeaderLink
 from yarnflow.runtime.driver.lease import LeaseKeeper
 from yarnflow.runtime.driver.reports import Reporter
 from yarnflow.runtime.driver.run_context import HeldJob, RunContext
@@ -48,6 +47,7 @@ from yarnflow.runtime.driver.services import (
     RunningProgram,
 )
 from yarnflow.runtime.halting import halt_soon
+from yarnflow.runtime.leader_follower import LeaderFollower
 
 logger = logging.getLogger(__name__)
 
@@ -66,8 +66,8 @@ class Driver:
     ----------
     assignment : DriverAssignment
     backend : DriverBackend
-    link : LeaderLink
-        To the master that launched this driver, and to those that come after it.
+    leaders : LeaderFollower
+        The master that launched this driver, and those that come after it.
     clock : Clock
     milestones : Milestones
         Those of the process's start are in it already.
@@ -85,7 +85,7 @@ class Driver:
         self,
         assignment: DriverAssignment,
         backend: DriverBackend,
-        link: LeaderLink,
+        leaders: LeaderFollower[JobMasterGateway],
         clock: Clock,
         milestones: Milestones,
         pid: int,
@@ -102,7 +102,7 @@ class Driver:
         self._settings = settings or DriverSettings()
         self._lease = LeaseKeeper(lease or FreeLease(), assignment, pid, halt)
         self._reporter = Reporter(
-            link, self._registration, self._report, self.shut_down, self._settings, clock
+            leaders, self._registration, self._report, self.shut_down, self._settings, clock
         )
         self._checkpoints = DriverCheckpoints(self._reporter.due, clock)
         #: set by the main thread before anybody can ask

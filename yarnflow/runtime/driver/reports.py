@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Final
 
 from yarnflow.core.messages import DriverRegistration, DriverReport
-from yarnflow.core.ports import Clock
+from yarnflow.core.ports import Clock, JobMasterGateway
 from yarnflow.errors import (
     AuthenticationFailed,
     DriverLost,
@@ -23,8 +23,8 @@ from yarnflow.errors import (
     StaleEpoch,
     YarnflowError,
 )
-from yarnflow.runtime.driver.leader import LeaderLink, LeadingMaster
 from yarnflow.runtime.driver.services import DriverSettings
+from yarnflow.runtime.leader_follower import FollowedLeader, LeaderFollower
 
 logger = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ class Reporter:
 
     Parameters
     ----------
-    link : LeaderLink
+    leaders : LeaderFollower
         Whom to send to.
     registration, report : callable
         Make what is sent; called just before, from a thread of the reporter's.
@@ -51,14 +51,14 @@ class Reporter:
 
     def __init__(
         self,
-        link: LeaderLink,
+        leaders: LeaderFollower[JobMasterGateway],
         registration: Callable[[], DriverRegistration],
         report: Callable[[], DriverReport],
         on_dismissed: Callable[[], None],
         settings: DriverSettings,
         clock: Clock,
     ) -> None:
-        self._link = link
+        self._leaders = leaders
         self._registration = registration
         self._report = report
         self._on_dismissed = on_dismissed
@@ -66,13 +66,13 @@ class Reporter:
         self._clock = clock
         self._changed = threading.Condition()
         # guarded by _changed
-        self._served: LeadingMaster | None = None
+        self._served: FollowedLeader[JobMasterGateway] | None = None
         self._due = False
         self._stopped = False
 
     def start(self) -> None:
         """Register with the leader and with each that comes after it."""
-        self._link.follow(self._leader_changed)
+        self._leaders.follow(self._leader_changed)
         self._leader_changed()
 
     def due(self) -> None:
@@ -90,13 +90,13 @@ class Reporter:
     def send_once(self) -> None:
         """One report to the leader known first, without registration; its fate is only logged."""
         try:
-            self._link.leader.job_master.report(self._report())
+            self._leaders.leader().gateway.report(self._report())
         except YarnflowError as error:
             logger.warning("The report did not reach the JobMaster: %s", error)
 
     def _leader_changed(self) -> None:
         with self._changed:
-            leader = self._link.leader
+            leader = self._leaders.leader()
             if leader is self._served or self._stopped:
                 return
             self._served = leader
@@ -106,17 +106,17 @@ class Reporter:
             target=self._serve, args=(leader,), name=f"driver-reports-{leader.fence.epoch}", daemon=True
         ).start()
 
-    def _serve(self, leader: LeadingMaster) -> None:
+    def _serve(self, leader: FollowedLeader[JobMasterGateway]) -> None:
         since_ms = self._clock.monotonic_ms()
         registered = False
         failures = 0
         while self._await_due(leader):
             try:
                 if not registered:
-                    leader.job_master.register_driver(self._registration())
+                    leader.gateway.register_driver(self._registration())
                     registered = True
                     logger.info("Registered with the JobMaster (epoch %d).", leader.fence.epoch)
-                leader.job_master.report(self._report())
+                leader.gateway.report(self._report())
                 failures = 0
             except YarnflowError as error:
                 if not self._is_served(leader):
@@ -128,11 +128,11 @@ class Reporter:
                 failures += 1
                 self._log_failure(error, failures)
                 if isinstance(error, _WRONG_LEADER):
-                    self._link.look_again()
+                    self._leaders.look_again()
             if not self._pause(leader, failures):
                 return
 
-    def _await_due(self, leader: LeadingMaster) -> bool:
+    def _await_due(self, leader: FollowedLeader[JobMasterGateway]) -> bool:
         """Block until a report is due; False = this leader gets no more."""
         with self._changed:
             self._changed.wait_for(
@@ -143,7 +143,7 @@ class Reporter:
             self._due = False
             return True
 
-    def _pause(self, leader: LeadingMaster, failures: int) -> bool:
+    def _pause(self, leader: FollowedLeader[JobMasterGateway], failures: int) -> bool:
         """Not too many reports, and fewer to a leader that does not answer; False = no more at all."""
         if failures:
             pause_ms = self._settings.registration_backoff.delay_ms(failures)
@@ -156,11 +156,11 @@ class Reporter:
                 self._due = True
             return True
 
-    def _is_served(self, leader: LeadingMaster) -> bool:
+    def _is_served(self, leader: FollowedLeader[JobMasterGateway]) -> bool:
         return self._served is leader and not self._stopped
 
     def _is_dismissal(self, error: YarnflowError, since_ms: int) -> bool:
-        if self._link.may_change:
+        if self._leaders.may_change:
             if isinstance(error, AuthenticationFailed):
                 # a stranger that has got the port of a master that died
                 return False
