@@ -11,6 +11,7 @@ from yarnflow.core.checkpoint.messages import (
 from yarnflow.core.ids import JobId
 from yarnflow.core.messages import (
     ClusterOverview,
+    Fence,
     JobDetails,
     JobSubmission,
     JobSubmitted,
@@ -78,6 +79,12 @@ class FakeConnection:
 
     def gateway(self) -> FakeDispatcher:
         return self.dispatcher
+
+    def present_gateway(self) -> FakeDispatcher:
+        return self.dispatcher
+
+    def followed(self) -> Fence | None:
+        return None
 
     def failure(self) -> YarnflowError | None:
         return self.lost

@@ -11,6 +11,7 @@ from yarnflow.client.job_client import LEADER_CHANGED, ClusterJobClient
 from yarnflow.client.leader import LeaderFollowingDispatcher
 from yarnflow.core.ids import JobId
 from yarnflow.core.messages import ClusterOverview, Fence, JobDetails, LeaderInfo
+from yarnflow.core.ports import DispatcherGateway
 from yarnflow.core.states import JobStatus
 from yarnflow.errors import (
     AuthenticationFailed,
@@ -270,6 +271,12 @@ class Connection:
 
     def gateway(self) -> LeaderFollowingDispatcher:
         return self._gateway
+
+    def present_gateway(self) -> DispatcherGateway | None:
+        return self._gateway.present
+
+    def followed(self) -> Fence | None:
+        return self._gateway.followed
 
     def failure(self) -> YarnflowError | None:
         return None

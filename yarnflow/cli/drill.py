@@ -87,15 +87,15 @@ def command(
     typed = checked_job_id(job) if job is not None else None
     with existing_cluster(configuration, typed or "") as connection:
         job_id = typed or _only_job(connection.gateway())
-        gateway = connection.cluster_of(job_id).gateway()
+        cluster = connection.cluster_of(job_id)
         clock = SystemClock()
         fault: Fault
         if what is DrillKind.HDFS:
             fault = SafeModeFault(clock, round((for_s or _DEFAULT_FOR_S) * 1000))
         else:
-            fault = ClusterFault(gateway, what, job_id)
+            fault = ClusterFault(cluster.gateway(), what, job_id)
         logs = log_reader(open_file_systems())
-        drill = Drill(gateway, job_id, what, fault, clock, time.sleep, logs, round(timeout_s * 1000))
+        drill = Drill(cluster, job_id, what, fault, clock, time.sleep, logs, round(timeout_s * 1000))
         _confirm(drill.check(), job_id, yes)
         note(f"Watching job {job_id} before the fault.")
         drill.watch_before()

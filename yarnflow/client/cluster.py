@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from yarnflow.core.ids import JobId
-from yarnflow.core.messages import ClusterOverview, JobDetails, JobSubmission, JobSubmitted
+from yarnflow.core.messages import ClusterOverview, Fence, JobDetails, JobSubmission, JobSubmitted
 from yarnflow.core.ports import DispatcherGateway
 from yarnflow.errors import HaError, RpcTimeout, RpcUnavailable, YarnflowError
 
@@ -33,6 +33,15 @@ class JobCluster(Protocol):
         YarnflowError
             The cluster cannot be reached or did not come up.
         """
+
+    def present_gateway(self) -> DispatcherGateway | None:
+        """The Dispatcher of the leader that answered last: a call to it never waits for the next one.
+
+        None while a leader is looked for.  Raises as :meth:`gateway` does.
+        """
+
+    def followed(self) -> Fence | None:
+        """The leader that answered last, where another one may take over; None before the first answer."""
 
     def failure(self) -> YarnflowError | None:
         """Why the cluster is gone, when this process knows."""

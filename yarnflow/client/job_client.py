@@ -17,7 +17,6 @@ from types import FrameType
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from yarnflow.client.cluster import JobCluster, JobListener, SilentListener
-from yarnflow.client.leader import LeaderFollowingDispatcher
 from yarnflow.client.savepoints import retained_state, retained_text
 from yarnflow.core.checkpoint.messages import CheckpointInfo
 from yarnflow.core.ids import JobId
@@ -286,7 +285,7 @@ class ClusterJobClient:
                 put(error)
                 return
             answered_s = time.monotonic()
-            now_leads = gateway.followed if isinstance(gateway, LeaderFollowingDispatcher) else None
+            now_leads = self._connection.followed()
             if now_leads is not None and now_leads != leader:
                 if leader is not None:
                     put(LEADER_CHANGED)

@@ -15,7 +15,7 @@ from yarnflow.config.configuration import Configuration
 from yarnflow.config.options import client, cluster, security
 from yarnflow.core.ha.ports import LeaderRetrieval
 from yarnflow.core.ids import JobId
-from yarnflow.core.messages import JobDetails, JobSubmission, JobSubmitted
+from yarnflow.core.messages import Fence, JobDetails, JobSubmission, JobSubmitted
 from yarnflow.core.ports import DispatcherGateway, GatewayFactory
 from yarnflow.errors import ConfigError, InvalidOption, RpcUnavailable, YarnflowError
 from yarnflow.ha.settings import is_highly_available
@@ -60,6 +60,7 @@ class RemoteCluster:
         self._timeout_ms = timeout_ms
         self._on_stop = on_stop
         self._gateway: DispatcherGateway | None = None
+        self._following: LeaderFollowingDispatcher | None = None
 
     @property
     def owned(self) -> bool:
@@ -89,11 +90,20 @@ class RemoteCluster:
             self._gateway = self._connect()
         return self._gateway
 
+    def present_gateway(self) -> DispatcherGateway | None:
+        """That of the leader, or of the only master."""
+        gateway = self.gateway()
+        return gateway if self._following is None else self._following.present
+
+    def followed(self) -> Fence | None:
+        """The leader, where there are standbys."""
+        return None if self._following is None else self._following.followed
+
     def _connect(self) -> DispatcherGateway:
         gateway: DispatcherGateway
         try:
             if self._follows:
-                gateway = following = LeaderFollowingDispatcher(
+                gateway = following = self._following = LeaderFollowingDispatcher(
                     self._factory.dispatcher,
                     lambda: self._addresses,
                     self._retrieval,

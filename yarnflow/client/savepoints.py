@@ -13,7 +13,6 @@ from collections.abc import Callable
 from typing import Final
 
 from yarnflow.client.cluster import JobCluster
-from yarnflow.client.leader import LeaderFollowingDispatcher
 from yarnflow.core.checkpoint.messages import (
     AfterSavepoint,
     CheckpointInfo,
@@ -24,7 +23,6 @@ from yarnflow.core.checkpoint.messages import (
 )
 from yarnflow.core.ids import JobId
 from yarnflow.core.messages import JobDetails
-from yarnflow.core.ports import DispatcherGateway
 from yarnflow.core.states import JobStatus
 from yarnflow.errors import CheckpointError, CheckpointFailed, HaError, RpcError, YarnflowError
 
@@ -114,10 +112,8 @@ def retained_state(cluster: JobCluster, details: JobDetails) -> CheckpointInfo |
     if details.overview.status not in (JobStatus.CANCELED, JobStatus.FAILED):
         return None
     try:
-        gateway: DispatcherGateway | None = cluster.gateway()
-        if isinstance(gateway, LeaderFollowingDispatcher):
-            # nobody waits for the next leader to hear this
-            gateway = gateway.present
+        # nobody waits for the next leader to hear this
+        gateway = cluster.present_gateway()
         if gateway is None:
             return None
         checkpoints = gateway.job_checkpoints(details.overview.job_id)

@@ -35,7 +35,7 @@ from yarnflow.process.channel.messages import (
 from yarnflow.process.channel.supervisor_end import MasterOwner, SupervisorEnd
 from yarnflow.process.clock import SystemClock
 from yarnflow.process.commands import ProcessCommands
-from yarnflow.process.dirs import ClusterDirectory, read_json
+from yarnflow.process.dirs import ClusterDirectory
 from yarnflow.process.driver_queue import DriverQueue
 from yarnflow.process.leftovers import MARK_ENVIRONMENT, await_nothing_left, new_mark
 from yarnflow.process.logs import LOG_FILE_ENVIRONMENT
@@ -160,6 +160,8 @@ class ClusterSupervisor:
         self._provider_state: ProviderState | None = None
         self._program_end: ProgramEnd | None = None
         self._changed = threading.Condition()
+        #: what the present JobManager said last of itself; None = it does not serve yet
+        self._role: MasterRole | None = None
         self.failure: YarnflowError | None = None
         #: how the cluster ended by itself, once it has
         self.result: ClusterResult | None = None
@@ -199,9 +201,10 @@ class ClusterSupervisor:
             self._driver_queue,
             self.workers or self._worker_owner or NoResourceProvider(),
             on_job_status=self._on_job_status,
-            on_role=self._on_role,
+            on_role=self._role_changed,
             masters=self._master_owner,
         )
+        self._role = None
         before, self._channel = self._channel, channel
         if before is not None:
             before.close()
@@ -274,22 +277,24 @@ class ClusterSupervisor:
         ResourceError
             It ended, or did not serve in time; the message has its last lines.
         """
-        remaining = int(timeout_s * 50)
-        while True:
-            content = read_json(self._directory.jobmanager_file)
-            if content is not None and content.get("address"):
-                return str(content["address"])
-            with self._changed:
-                if self.failure is not None:
-                    raise self.failure
-                if self.result is not None:
-                    raise ResourceError(f"the cluster has ended already: {self.result.diagnostics}")
-                if remaining <= 0:
-                    raise ResourceError(
-                        f"the JobManager did not serve within {timeout_s:.0f} s; see {self._directory.logs}"
-                    )
-                self._changed.wait(0.02)
-            remaining -= 1
+        with self._changed:
+            self._changed.wait_for(lambda: self._role or self.failure or self.result, timeout_s)
+            if self._role is not None:
+                return self._role.address
+            if self.failure is not None:
+                raise self.failure
+            if self.result is not None:
+                raise ResourceError(f"the cluster has ended already: {self.result.diagnostics}")
+        raise ResourceError(
+            f"the JobManager did not serve within {timeout_s:.0f} s; see {self._directory.logs}"
+        )
+
+    def _role_changed(self, role: MasterRole) -> None:
+        with self._changed:
+            self._role = role
+            self._changed.notify_all()
+        if self._on_role is not None:
+            self._on_role(role)
 
     def stop(self, grace_s: float = 5.0) -> None:
         """End everything: TERM, then KILL after ``grace_s`` (0 = KILL at once).  Idempotent."""

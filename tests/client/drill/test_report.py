@@ -300,6 +300,12 @@ class Cluster:
         self.ahead_ms = 0
         self.refusal: HaError | None = None
 
+    def gateway(self) -> Cluster:
+        return self
+
+    def present_gateway(self) -> Cluster:
+        return self
+
     def leader(self) -> LeaderInfo:
         if self.clock.now_ms() < self.dead_until_ms:
             raise RpcUnavailable("nobody there")

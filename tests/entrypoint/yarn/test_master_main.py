@@ -19,8 +19,8 @@ from yarnflow.entrypoint.yarn.container import JOB_MANAGER_KEY
 from yarnflow.entrypoint.yarn.master_end import End, first_end
 from yarnflow.entrypoint.yarn.master_main import YarnMaster
 from yarnflow.errors import ResourceError, StorageUnavailable, UserCodeError, YarnflowError
+from yarnflow.process.channel.messages import MasterRole
 from yarnflow.process.clock import SystemClock
-from yarnflow.process.dirs import write_json
 from yarnflow.staging.deployment import ApplicationDirectory
 from yarnflow.staging.job_keys import JobKeys, KeyTaken
 from yarnflow.staging.layout import prepare
@@ -48,10 +48,11 @@ class FakeCluster:
         self.steps.append("spare")
 
     def start_job_manager(self) -> None:
+        """It leads at once."""
         self.steps.append("jobmanager")
+        self.arguments["on_role"](MasterRole(True, ADDRESS, "http://node7:80", "l", 1))
 
     def await_address(self, timeout_s: float) -> str:
-        write_json(self.directory.jobmanager_file, {"address": ADDRESS, "web_address": "http://node7:80"})
         return ADDRESS
 
     def stop(self, grace_s: float) -> None:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Protocol
 
+from yarnflow.client.cluster import JobCluster
 from yarnflow.client.drill.commits import Batches
 from yarnflow.client.drill.report import DrillKind, DrillReport, DrillWatch, directories
-from yarnflow.client.leader import LeaderFollowingDispatcher
 from yarnflow.core.files import FileSystems
 from yarnflow.core.ids import JobId
 from yarnflow.core.messages import FaultRequest, JobDetails, LeaderInfo
@@ -98,7 +98,7 @@ class Drill:
 
     Parameters
     ----------
-    gateway : DispatcherGateway
+    cluster : JobCluster
     job_id : JobId
     kind : DrillKind
     fault : Fault
@@ -111,7 +111,7 @@ class Drill:
 
     def __init__(
         self,
-        gateway: DispatcherGateway,
+        cluster: JobCluster,
         job_id: JobId,
         kind: DrillKind,
         fault: Fault,
@@ -120,7 +120,8 @@ class Drill:
         read_logs: ReadLogs,
         timeout_ms: int,
     ) -> None:
-        self._gateway = gateway
+        self._cluster = cluster
+        self._gateway = cluster.gateway()
         self._job_id = job_id
         self._kind = kind
         self._fault = fault
@@ -207,11 +208,10 @@ class Drill:
     def _look(self) -> None:
         """Ask the leader; one that does not answer is noted before a new one is waited for."""
         self._pause()
-        gateway = self._gateway
-        present = gateway.present if isinstance(gateway, LeaderFollowingDispatcher) else gateway
+        present = self._cluster.present_gateway()
         if present is None or not self._ask(present):
-            if present is not gateway:
-                self._ask(gateway)
+            if present is not self._gateway:
+                self._ask(self._gateway)
         if self._clock.monotonic_ms() >= self._logs_due_ms:
             self._look_into_logs()
 

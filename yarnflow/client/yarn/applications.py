@@ -24,7 +24,7 @@ from yarnflow.config.options import client
 from yarnflow.config.options import cluster as cluster_options
 from yarnflow.config.options import yarn
 from yarnflow.core.ids import JobId
-from yarnflow.core.messages import JobDetails, JobOverview
+from yarnflow.core.messages import Fence, JobDetails, JobOverview
 from yarnflow.core.ports import DispatcherGateway, GatewayFactory
 from yarnflow.core.states import JobStatus
 from yarnflow.core.yarn import Application, ApplicationState, DeploymentMode, FinalStatus
@@ -39,6 +39,7 @@ from yarnflow.errors import (
 )
 from yarnflow.staging.deployment import ApplicationDirectory, ApplicationResult
 from yarnflow.staging.layout import APPLICATION_TAG, deployment_tag, job_tag, skein_directory
+from yarnflow.staging.leader_retrieval import DeploymentRetrieval
 from yarnflow.staging.masters import LIVE_STATES, live_masters, remove_cluster
 
 logger: Final = logging.getLogger(__name__)
@@ -228,8 +229,9 @@ class ApplicationCluster:
         self._lock = threading.Lock()
         self._factory: GatewayFactory | None = None
         self._gateway: DispatcherGateway | None = None
-        #: by the gateway itself
-        self._leader_followed = False
+        self._leader = DeploymentRetrieval(self.directory)
+        #: the gateway, where it follows the leader by itself
+        self._following: LeaderFollowingDispatcher | None = None
         self._result: ApplicationResult | None = None
 
     @property
@@ -251,8 +253,8 @@ class ApplicationCluster:
         with self._lock:
             if self._gateway is None:
                 try:
-                    connection = self.directory.read_connection()
-                    if connection is None:
+                    leader = self._leader.leader()
+                    if leader is None:
                         raise RpcUnavailable(
                             f"the JobManager of application {self.application_id} does not serve"
                         )
@@ -265,34 +267,42 @@ class ApplicationCluster:
                         f"address of the JobManager of application {self.application_id}: {error}"
                     ) from error
                 dispatcher = self._factory.dispatcher
-                if connection.highly_available:
-                    self._leader_followed = True
-                    self._gateway = LeaderFollowingDispatcher(
+                if self._leader.may_change:
+                    self._gateway = self._following = LeaderFollowingDispatcher(
                         dispatcher,
                         self._published_addresses,
                         timeout_ms=self._services.configuration.get(client.CLIENT_TIMEOUT_MS),
                         is_over=lambda: self.end_is_known() or self.failure() is not None,
                     )
                 else:
-                    self._gateway = dispatcher(connection.address)
+                    self._gateway = dispatcher(leader.address)
             return self._gateway
+
+    def present_gateway(self) -> DispatcherGateway | None:
+        """That of the leader, or of the only master."""
+        gateway = self.gateway()
+        return gateway if self._following is None else self._following.present
+
+    def followed(self) -> Fence | None:
+        """The leader, where there are several masters."""
+        return None if self._following is None else self._following.followed
 
     def _published_addresses(self) -> Sequence[str]:
         try:
-            connection = self.directory.read_connection()
+            leader = self._leader.leader()
         except StorageError:
             return ()  # masters that are known may answer
-        return () if connection is None else (connection.address,)
+        return () if leader is None else (leader.address,)
 
     @property
     def ready(self) -> bool:
         """The master has published where it serves."""
-        return self.directory.read_connection() is not None
+        return self._leader.leader() is not None
 
     def web_address(self) -> str:
         """URL of the JobManager's web page, empty when there is none."""
-        connection = self.directory.read_connection()
-        return "" if connection is None else connection.web_address
+        leader = self._leader.leader()
+        return "" if leader is None else leader.web_address
 
     def application(self) -> Application:
         """YARN's report of the master it is named by; of another one when that has ended and others live.
@@ -341,7 +351,7 @@ class ApplicationCluster:
     def forget_address(self) -> None:
         """Nobody answered: the JobManager may be published elsewhere by now."""
         with self._lock:
-            if not self._leader_followed:
+            if self._following is None:
                 self._gateway = None
 
     def failure(self) -> YarnflowError | None:

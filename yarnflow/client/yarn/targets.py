@@ -41,7 +41,7 @@ from yarnflow.client.yarn.zookeeper import check_quorum, forget_cluster
 from yarnflow.config.configuration import Configuration
 from yarnflow.config.options import client, yarn
 from yarnflow.core.ids import JobId
-from yarnflow.core.messages import JobDetails, JobSubmission, JobSubmitted
+from yarnflow.core.messages import Fence, JobDetails, JobSubmission, JobSubmitted
 from yarnflow.core.ports import DispatcherGateway
 from yarnflow.core.yarn import DeploymentMode
 from yarnflow.errors import (
@@ -369,6 +369,14 @@ class YarnDeployer:
         """That of the last job's cluster."""
         return self._last().gateway()
 
+    def present_gateway(self) -> DispatcherGateway | None:
+        """That of the last job's cluster."""
+        return self._last().present_gateway()
+
+    def followed(self) -> Fence | None:
+        """Of the last job's cluster."""
+        return self._last().followed()
+
     def failure(self) -> YarnflowError | None:
         return self._last().failure()
 
@@ -483,6 +491,14 @@ class SessionClient:
 
     def gateway(self) -> DispatcherGateway:
         return self._session.gateway()
+
+    def present_gateway(self) -> DispatcherGateway | None:
+        """The session's Dispatcher, while nobody is looked for."""
+        return self._session.present_gateway()
+
+    def followed(self) -> Fence | None:
+        """The session's leader."""
+        return self._session.followed()
 
     def failure(self) -> YarnflowError | None:
         return self._session.failure()

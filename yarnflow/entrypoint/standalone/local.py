@@ -17,7 +17,7 @@ from typing import Final
 from yarnflow.config.configuration import Configuration
 from yarnflow.config.options import cluster, ha, job, memory, security
 from yarnflow.core.ids import JobId
-from yarnflow.core.messages import JobDetails, JobSubmission, JobSubmitted
+from yarnflow.core.messages import Fence, JobDetails, JobSubmission, JobSubmitted
 from yarnflow.core.ports import DispatcherGateway, GatewayFactory
 from yarnflow.errors import YarnflowError
 from yarnflow.process.cluster import ClusterSupervisor
@@ -151,6 +151,14 @@ class LocalCluster:
                 )
                 self._gateway = self._factory.dispatcher(address)
             return self._gateway
+
+    def present_gateway(self) -> DispatcherGateway | None:
+        """There is one master."""
+        return self.gateway()
+
+    def followed(self) -> Fence | None:
+        """Nobody takes over."""
+        return None
 
     def submit(self, submission: JobSubmission, required_slots: int) -> JobSubmitted:
         """Hand a job over; the first one starts the TaskManagers, later ones take what there is.

@@ -33,20 +33,9 @@ logger: Final = logging.getLogger(__name__)
 ListJobs = Callable[[str], Sequence[JobOverview]]
 
 
-def publish(role: MasterRole, container: Container, files: ApplicationDirectory) -> None:
-    """Tell clients where the JobManager that leads serves.  Raises StorageError."""
-    files.publish_connection(
-        Connection(
-            application_id=container.application_id,
-            address=role.address,
-            web_address=role.web_address,
-            leader_id=role.leader_id,
-            epoch=role.epoch,
-            started_ms=SystemClock().now_ms(),
-            highly_available=container.deployment.highly_available,
-        )
-    )
-    logger.info("This master leads (epoch %d); its JobManager serves at %s.", role.epoch, role.address)
+def nobody_led_before(_address: str) -> Sequence[JobOverview]:
+    """The jobs that a single master finds: none, as it is the first to lead."""
+    return ()
 
 
 class LeadershipOnYarn:
@@ -63,7 +52,7 @@ class LeadershipOnYarn:
     program_ended : callable
         Tells the JobManager that no further job comes: ``(exit status, last lines of output)``.
     list_jobs : callable, optional
-        Asks a JobManager; replaced in tests.
+        Asks a JobManager for the jobs of a leader before it.
     """
 
     def __init__(
@@ -106,21 +95,33 @@ class LeadershipOnYarn:
         if role == self._role:
             return
         self._end_program()
+        if role.leads:
+            self._publish(role, files)
         if role.web_address and role.web_address != self._web_address:
             add_web_page(role.web_address)
             self._web_address = role.web_address
-        if role.leads:
-            self._publish(role, files)
-            if self._deployment.mode is DeploymentMode.APPLICATION:
-                self._run_program(role)
+        if role.leads and self._deployment.mode is DeploymentMode.APPLICATION:
+            self._run_program(role)
         self._role = role
 
     def _publish(self, role: MasterRole, files: ApplicationDirectory) -> None:
+        """Tell clients where the JobManager that leads serves."""
         published = files.read_connection()
         if published is not None and published.epoch > role.epoch:
             logger.warning("The master of application %s leads already.", published.application_id)
             return
-        publish(role, self._container, files)
+        files.publish_connection(
+            Connection(
+                application_id=self._container.application_id,
+                address=role.address,
+                web_address=role.web_address,
+                leader_id=role.leader_id,
+                epoch=role.epoch,
+                started_ms=SystemClock().now_ms(),
+                highly_available=self._deployment.highly_available,
+            )
+        )
+        logger.info("This master leads (epoch %d); its JobManager serves at %s.", role.epoch, role.address)
 
     def _run_program(self, role: MasterRole) -> None:
         jobs = self._list_jobs(role.address)

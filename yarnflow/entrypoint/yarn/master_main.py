@@ -9,11 +9,11 @@ was taken over never runs.
 At the end the result goes to HDFS, YARN is told the final status, the application's directory is
 deleted.  When this process is killed, its children die with it and the janitor cleans up.
 
-With high availability this is one of several masters.  The JobManager says when it leads; one that
-dies is started again and its driver runs on.  The cluster's end is the end of every master, and with
-the same status; a master that fails ends alone, and the cluster only when it was the last.  Flink
-counterparts: ``YarnJobClusterEntrypoint``, ``YarnApplicationClusterEntryPoint``,
-``YarnSessionClusterEntrypoint``, ``YarnResourceManagerDriver``.
+The JobManager says when it leads: then its address is published.  With high availability this is one
+of several masters; a JobManager that dies is started again and its driver runs on.  The cluster's end
+is the end of every master, and with the same status; a master that fails ends alone, and the cluster
+only when it was the last.  Flink counterparts: ``YarnJobClusterEntrypoint``,
+``YarnApplicationClusterEntryPoint``, ``YarnSessionClusterEntrypoint``, ``YarnResourceManagerDriver``.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from yarnflow.entrypoint.yarn.container import (
     when_parent_ends,
     worker_name,
 )
-from yarnflow.entrypoint.yarn.leadership import LeadershipOnYarn, publish
+from yarnflow.entrypoint.yarn.leadership import LeadershipOnYarn, nobody_led_before
 from yarnflow.entrypoint.yarn.master_end import End, end_of_cluster, failed, first_end, leave_result
 from yarnflow.entrypoint.yarn.other_masters import Masters
 from yarnflow.entrypoint.yarn.queued_workers import QueuedWorkers
@@ -52,7 +52,7 @@ from yarnflow.process.channel.messages import JobStatusReport, MasterRole
 from yarnflow.process.clock import SystemClock
 from yarnflow.process.cluster import ClusterSupervisor
 from yarnflow.process.commands import ProcessCommands
-from yarnflow.process.dirs import ClusterDirectory, read_json, write_json
+from yarnflow.process.dirs import ClusterDirectory, write_json
 from yarnflow.process.logs import log_settings, set_up_logging
 from yarnflow.process.supervisor import Supervisor
 from yarnflow.staging.deployment import ApplicationDirectory
@@ -124,8 +124,16 @@ class YarnMaster:
             if highly_available
             else None
         )
-        self._leadership: LeadershipOnYarn | None = None
+        self._leadership = LeadershipOnYarn(
+            container,
+            self._directory,
+            self._configuration,
+            self._supervisor,
+            self._program_ended,
+            None if highly_available else nobody_led_before,
+        )
         self._role: MasterRole | None = None
+        self._role_since_s = 0.0
 
     def run(self) -> int:
         """Run the application to its end; returns the exit status."""
@@ -167,14 +175,6 @@ class YarnMaster:
             master_owner=self._masters,
             supervisor=self._supervisor,
         )
-        if deployment.highly_available:
-            self._leadership = LeadershipOnYarn(
-                self._container,
-                self._directory,
-                self._configuration,
-                self._supervisor,
-                self._cluster.program_ended,
-            )
         if not self._container.standby or deployment.spare_drivers:
             self._cluster.start_spare_driver(self._driver_mib)
         if not self._waits_for_key:
@@ -205,7 +205,7 @@ class YarnMaster:
         return self._configuration.get(memory.DRIVER_PROCESS_SIZE_MIB)
 
     def _talk_to_yarn(self) -> None:
-        """Connect, publish where the JobManager serves, then tell YARN what there is to tell."""
+        """Connect, see whether the job may run, then tell YARN and HDFS what there is to tell."""
         try:
             services = self._await_services()
             key = _Background(lambda: self._check_key(services))
@@ -215,14 +215,14 @@ class YarnMaster:
                 # when processes end, there may be no working directory to import from any more
                 import yarnflow.ha.services  # noqa: F401
 
-                key.join()  # what follows comes from the JobManager
-            else:
-                self._publish(application, services, key)
-        except YarnflowError as error:
-            self._ends.put(failed(error))
+            key.join()
+            assert self._cluster is not None
+            # what follows comes from the JobManager
+            self._cluster.await_address(START_TIMEOUT_S)
         except Exception as error:
-            logger.exception("The application could not be started")
-            self._ends.put(failed(ResourceError(f"the master broke: {type(error).__name__}: {error}")))
+            # a JobManager that leads all the same must not be found
+            self._ending.set()
+            self._ends.put(_end_by(error))
         while True:
             self._next_call()
 
@@ -269,37 +269,6 @@ class YarnMaster:
                 logger.warning("%s; trying again", error)
                 self._ending.wait(_RETRY_S)
 
-    def _publish(
-        self, application: YarnApplication, services: ContainerServices, key: _Background
-    ) -> None:
-        assert self._cluster is not None
-        address = self._cluster.await_address(START_TIMEOUT_S)
-        key.join()
-        if self._ending.is_set():
-            return  # a program must not be started in a cluster that is being taken down
-        application.publish(JOB_MANAGER_KEY, address.encode("ascii"))
-        served = read_json(self._directory.jobmanager_file) or {}
-        web_address = str(served.get("web_address", ""))
-        leads = MasterRole(
-            True, address, web_address, str(served.get("leader_id", "")), int(served.get("epoch", 0))
-        )
-        files = self._application_directory(services)
-        self._await_storage(lambda: publish(leads, self._container, files))
-        if self._deployment.mode is DeploymentMode.APPLICATION:
-            from yarnflow.entrypoint.yarn import application_program
-
-            application_program.start(
-                self._container,
-                self._directory,
-                application_program.program_options(
-                    self._configuration, address, self._deployment.job_key
-                ),
-                self._supervisor,
-                self._cluster.program_ended,
-            )
-        if web_address:
-            application.add_web_page(web_address)
-
     def _next_call(self) -> None:
         try:
             try:
@@ -334,16 +303,22 @@ class YarnMaster:
 
     def _role_changed(self, role: MasterRole) -> None:
         """The JobManager begins to lead or to stand by; acted on by the one thread that talks to YARN."""
-        self._role = role
+        self._role, self._role_since_s = role, time.monotonic()
         self._calls.put(lambda application: self._act_on(role, application))
 
     def _act_on(self, role: MasterRole, application: YarnApplication) -> None:
-        if self._leadership is None or role is not self._role or self._ending.is_set():
+        if role is not self._role or self._ending.is_set():
             return
         try:
+            if role.leads and not self._deployment.highly_available:
+                # with high availability ZooKeeper tells TaskManagers, of any application
+                application.publish(JOB_MANAGER_KEY, role.address.encode("ascii"))
             directory = self._application_directory(self._await_services())
             self._leadership.changed(role, directory, application.add_web_page)
         except Exception as error:  # a leader that is not published could never be reached
+            if self._gives_up(error):
+                self._ends.put(_end_by(error))
+                return
             logger.warning(
                 "What follows from this master's role is tried again: %s",
                 error,
@@ -355,6 +330,18 @@ class YarnMaster:
             )
             again.daemon = True
             again.start()
+
+    def _gives_up(self, error: Exception) -> bool:
+        """Of several masters each tries on; with a single one the application ends that cannot begin."""
+        if self._deployment.highly_available:
+            return False
+        tried_ms = (time.monotonic() - self._role_since_s) * 1000
+        in_time = tried_ms < self._configuration.get(client.CLIENT_TIMEOUT_MS)
+        return not (isinstance(error, StorageUnavailable) and in_time)
+
+    def _program_ended(self, exit_status: int, output_tail: str) -> None:
+        assert self._cluster is not None
+        self._cluster.program_ended(exit_status, output_tail)
 
     def _await_services(self) -> ContainerServices:
         with self._services_lock:
@@ -423,6 +410,14 @@ class YarnMaster:
 
     def _application_directory(self, services: ContainerServices) -> ApplicationDirectory:
         return ApplicationDirectory(services.fs, self._deployment.layout, self._deployment.deployment_id)
+
+
+def _end_by(error: Exception) -> End:
+    """The application cannot begin."""
+    if isinstance(error, YarnflowError):
+        return failed(error)
+    logger.error("The application could not be started", exc_info=error)
+    return failed(ResourceError(f"the master broke: {type(error).__name__}: {error}"))
 
 
 class _Background:
