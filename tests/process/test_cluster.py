@@ -22,6 +22,7 @@ from yarnflow.core.resources.provider import ProviderState
 from yarnflow.core.states import JobStatus
 from yarnflow.errors import ResourceError, YarnflowError
 from yarnflow.process.channel.job_manager_end import JobManagerEnd
+from yarnflow.process.channel.messages import MasterRole
 from yarnflow.process.cluster import ClusterSupervisor
 from yarnflow.process.commands import ProcessCommands
 from yarnflow.process.dirs import open_cluster_directory
@@ -117,6 +118,28 @@ def test_a_job_manager_whose_work_is_done(world: World, tmp_path: Path) -> None:
     assert not world.children[1].alive, "its drivers have nobody to report to"
     with pytest.raises(ResourceError, match="ended already: ValueError: bad row"):
         ends.cluster.await_address(1.0)
+    ends.close()
+
+
+def test_the_address_is_known_once_the_job_manager_has_said_its_role(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = socket.socketpair
+    kept: list[socket.socket] = []
+
+    def pair() -> tuple[socket.socket, socket.socket]:
+        ours, theirs = real()
+        kept.append(theirs.dup())
+        return ours, theirs
+
+    monkeypatch.setattr("yarnflow.process.cluster.socket.socketpair", pair)
+    ends = Ends(world, tmp_path)
+    with pytest.raises(ResourceError, match="did not serve within 0 s"):
+        ends.cluster.await_address(0.0)
+    job_manager = JobManagerEnd(kept[0].detach())
+    job_manager.ask(MasterRole(True, "jm:1", "", "l", 1))
+    assert ends.cluster.await_address(20.0) == "jm:1"
+    job_manager.close()
     ends.close()
 
 

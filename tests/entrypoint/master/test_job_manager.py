@@ -232,6 +232,18 @@ def test_without_a_mode_nothing_is_left_behind(start: Callable[..., Cluster], tm
     assert not (tmp_path / "result.json").exists()
 
 
+def test_a_single_master_tells_its_supervisor_that_it_leads_and_never_stands_by(
+    start: Callable[..., Cluster],
+) -> None:
+    cluster = start(None)
+    published = cluster.start()
+    until(lambda: cluster.said or None)
+    assert published["epoch"] == 1
+    assert [(role.leads, role.address, role.leader_id, role.epoch) for role in cluster.said] == [
+        (True, published["address"], published["leader_id"], 1)
+    ]
+
+
 def test_the_file_of_a_submission(tmp_path: Path) -> None:
     file = tmp_path / "submission.json"
     file.write_text(to_json(submission()))

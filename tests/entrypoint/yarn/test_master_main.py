@@ -18,7 +18,7 @@ from yarnflow.entrypoint.yarn import master_main
 from yarnflow.entrypoint.yarn.container import JOB_MANAGER_KEY
 from yarnflow.entrypoint.yarn.master_end import End, first_end
 from yarnflow.entrypoint.yarn.master_main import YarnMaster
-from yarnflow.errors import ResourceError, StorageUnavailable, UserCodeError, YarnflowError
+from yarnflow.errors import ResourceError, StorageUnavailable, UserCodeError, YarnflowError, YarnUnavailable
 from yarnflow.process.channel.messages import MasterRole
 from yarnflow.process.clock import SystemClock
 from yarnflow.staging.deployment import ApplicationDirectory
@@ -262,6 +262,21 @@ def test_any_error_at_the_start_ends_the_application(world: World, monkeypatch: 
     monkeypatch.setattr(FakeCluster, "start_job_manager", start)
     assert world.run() == 0
     assert world.application.said[-1] == (FinalStatus.FAILED, "no port is free")
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [(YarnUnavailable("gone"), "gone"), (ValueError("odd"), "the master broke: ValueError: odd")],
+)
+def test_a_single_master_that_cannot_be_published_ends_its_application(
+    world: World, error: Exception, said: str
+) -> None:
+    def refuse(url: str) -> None:
+        raise error
+
+    world.application.add_web_page = refuse  # type: ignore[method-assign]
+    assert world.run() == 0
+    assert world.application.said[-1] == (FinalStatus.FAILED, said)
 
 
 def test_an_end_before_anything_was_connected_is_told_and_cleaned_up(world: World) -> None:
