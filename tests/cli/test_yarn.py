@@ -64,7 +64,7 @@ def finishing(world: World) -> None:
     def serve(application_id: str, deployment_id: str) -> None:
         world.serve(application_id, deployment_id).states = [J.RUNNING, J.FINISHED]
 
-    world.submitter.master = serve
+    world.master = serve
 
 
 def deployed(world: World) -> Deployment:
@@ -179,7 +179,7 @@ def test_application_mode_runs_the_program_there(world: World, capsys: pytest.Ca
             world.end(application_id, deployment_id, FinalStatus.SUCCEEDED) if version == 1 else None
         )
 
-    world.submitter.master = serve
+    world.master = serve
     assert main(["submit", "-t", "yarn-application", "--name", "n", "prog.py", "--x"]) == 0
     out, err = capsys.readouterr()
     assert out == "" and "FINISHED" in err
@@ -187,7 +187,7 @@ def test_application_mode_runs_the_program_there(world: World, capsys: pytest.Ca
 
 
 def test_interrupt_before_the_job_manager_serves_leaves_nothing(world: World) -> None:
-    world.submitter.master = lambda application_id, deployment_id: None
+    world.master = lambda application_id, deployment_id: None
     world.yarn.on_look = lambda count: os.kill(os.getpid(), signal.SIGTERM)
     assert main(["submit", "-t", "yarn-per-job", "prog.py"]) == 143
     assert world.yarn.killed == ["application_1_0001"]
@@ -195,7 +195,7 @@ def test_interrupt_before_the_job_manager_serves_leaves_nothing(world: World) ->
 
 
 def test_one_interrupt_that_arrives_as_several_signals_leaves_nothing(world: World) -> None:
-    world.submitter.master = lambda application_id, deployment_id: None
+    world.master = lambda application_id, deployment_id: None
     world.yarn.on_look = lambda count: os.kill(os.getpid(), signal.SIGINT)
     kill = world.yarn.kill
 
@@ -394,7 +394,7 @@ def test_attached_start_ends_the_session_when_interrupted(world: World) -> None:
         told.append(ending(world))
 
     told: list[list[str]] = []
-    world.submitter.master = serve
+    world.master = serve
     assert main(["session", "start"]) == 130
     assert told == [["shut down"]] and world.yarn.killed == []
 

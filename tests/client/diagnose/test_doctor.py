@@ -23,7 +23,6 @@ from yarnflow.client.diagnose.doctor import checks_for, default_target
 from yarnflow.client.diagnose.yarn_checks import YarnChecks, classpath, clock_difference_ms, zookeeper_servers
 from yarnflow.config.configuration import Configuration
 from yarnflow.core.yarn import (
-    ApplicationSpec,
     ClusterLimits,
     DeploymentMode,
     FinalStatus,
@@ -44,6 +43,7 @@ from yarnflow.errors import (
     YarnUnavailable,
 )
 from yarnflow.testing.file_system import MemoryFileSystem
+from yarnflow.testing.yarn_submitter import FakeYarnSubmitter
 
 
 def raising(error: Exception) -> Callable[[], str]:
@@ -338,28 +338,16 @@ def test_zookeeper_is_looked_for_where_hadoop_has_one(zookeeper: Callable[[bytes
 # --- the container ------------------------------------------------------------------
 
 
-class FakeSubmitter:
-    def __init__(self) -> None:
-        self.specs: list[ApplicationSpec] = []
-        self.killed: list[str] = []
-
-    def start(self) -> None: ...
-
-    def submit(self, spec: ApplicationSpec) -> str:
-        self.specs.append(spec)
-        return "application_1_1"
-
-    def kill(self, application_id: str) -> None:
-        self.killed.append(application_id)
-
-
 @pytest.fixture
 def probe(monkeypatch: pytest.MonkeyPatch) -> FakeServices:
     """Services with which a probe can be submitted; the cluster's ``script`` says what becomes of it."""
-    running = application("application_1_1")
+    running = application("application_1_0001")
     services = FakeServices(yarn_with(running))
-    services.fake_submitter = FakeSubmitter()
-    services.fs.make_directory("/user/ann/.skein/application_1_1")
+    services.fake_submitter = FakeYarnSubmitter(services.cluster)
+    services.fake_submitter.on_accepted = lambda application_id, spec: services.cluster.known.update(
+        {application_id: running}
+    )
+    services.fs.make_directory("/user/ann/.skein/application_1_0001")
 
     class Uploads:
         def resources(self) -> tuple[dict[str, LocalResource], dict[str, LocalResource]]:
@@ -371,7 +359,7 @@ def probe(monkeypatch: pytest.MonkeyPatch) -> FakeServices:
 
 
 def answer(text: str, final: FinalStatus = FinalStatus.SUCCEEDED) -> Any:
-    return ended(application("application_1_1", diagnostics=text), final)
+    return ended(application("application_1_0001", diagnostics=text), final)
 
 
 def run_probe(services: FakeServices) -> dict[str, Any]:
@@ -380,20 +368,21 @@ def run_probe(services: FakeServices) -> dict[str, Any]:
 
 
 def test_probe_answers_and_is_cleaned_up(probe: FakeServices) -> None:
-    probe.cluster.upcoming = [application("application_1_1"), answer('{"host": "node1"}')]
+    probe.cluster.upcoming = [application("application_1_0001"), answer('{"host": "node1"}')]
     assert run_probe(probe) == {"host": "node1"}
+    assert probe.fake_submitter is not None
     (spec,) = probe.fake_submitter.specs
     assert "-m yarnflow.entrypoint.yarn.container_probe" in spec.master.script
     assert spec.tags[0] == "yarnflow-doctor" and spec.initial_task_managers == 0
-    assert probe.fake_submitter.killed == []
-    assert not [path for path in probe.fs.paths() if "application_1_1" in path]
+    assert probe.cluster.killed == []
+    assert not [path for path in probe.fs.paths() if "application_1_0001" in path]
 
 
 def test_probe_that_waits_too_long_is_killed(probe: FakeServices) -> None:
     with pytest.raises(ApplicationFailed, match="still RUNNING after 60 s and was killed.*root.default full"):
         run_probe(probe)
-    assert probe.fake_submitter.killed == ["application_1_1"]
-    assert not [path for path in probe.fs.paths() if "application_1_1" in path]
+    assert probe.cluster.killed == ["application_1_0001"]
+    assert not [path for path in probe.fs.paths() if "application_1_0001" in path]
 
 
 @pytest.mark.parametrize(
@@ -401,7 +390,7 @@ def test_probe_that_waits_too_long_is_killed(probe: FakeServices) -> None:
 )
 def test_probe_without_an_answer(probe: FakeServices, end: Any) -> None:
     probe.cluster.upcoming = [end]
-    with pytest.raises(EnvironmentUnusable, match="without an answer: .*yarnflow logs application_1_1"):
+    with pytest.raises(EnvironmentUnusable, match="without an answer: .*yarnflow logs application_1_0001"):
         run_probe(probe)
 
 

@@ -22,6 +22,7 @@ from yarnflow.errors import ApplicationNotFound, YarnUnavailable
 from yarnflow.staging.layout import APPLICATION_TAG, StagingLayout, deployment_tag, job_tag
 from yarnflow.testing.file_system import MemoryFileSystem
 from yarnflow.testing.yarn_cluster import FakeYarnCluster
+from yarnflow.testing.yarn_submitter import FakeYarnSubmitter
 
 DEPLOYMENT = "0123456789abcdef"
 JOB = "ab" * 16
@@ -91,7 +92,7 @@ class FakeServices:
     environ: Mapping[str, str] = field(default_factory=dict)
     layout: StagingLayout = field(default_factory=lambda: StagingLayout("/user/ann/.yarnflow"))
     closed: bool = False
-    fake_submitter: Any = None
+    fake_submitter: FakeYarnSubmitter | None = None
 
     @property
     def conf(self) -> HadoopConf:

@@ -116,13 +116,13 @@ def test_a_key_lost_on_the_way_takes_its_application_back(world: World) -> None:
     client = Client(world)
 
     def lose(application_id: str, deployment_id: str) -> None:
-        world.submitter.master = world.serve
+        world.master = world.serve
         world.add("application_1_9999", "9" * 16, mode=M.PER_JOB)
         world.serve("application_1_9999", "9" * 16).submissions.append(submission("k", 9))
         taken = keys(world).take("k", "9" * 16, job_id(9), lambda holder: False)
         keys(world).set_application("k", taken.generation, "application_1_9999")
 
-    world.submitter.master = lose
+    world.master = lose
     assert client.submit(submission("k", 1)) == JobSubmitted(job_id(9), attached_to_existing=True)
     assert world.yarn.killed == ["application_1_0001"]
 

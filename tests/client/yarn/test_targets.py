@@ -140,7 +140,7 @@ def test_an_accepted_job_needs_no_resource_manager(world: World) -> None:
         world.serve(application_id, deployment_id)
         world.yarn.error = YarnUnavailable("just restarting")
 
-    world.submitter.master = serve
+    world.master = serve
     assert client.submit() == JobSubmitted(JOB)
     assert world.yarn.killed == []
 
@@ -220,7 +220,7 @@ def test_given_up_before_the_submit(world: World) -> None:
 def test_given_up_during_the_submit(world: World) -> None:
     client = Client(world)
     world.submitter.may_end.clear()
-    world.submitter.master = lambda application_id, deployment_id: None
+    world.master = lambda application_id, deployment_id: None
     main_thread = threading.get_ident()
     world.submitter.on_submit = lambda: signal.pthread_kill(main_thread, signal.SIGINT)
     with pytest.raises(KeyboardInterrupt):
@@ -235,7 +235,7 @@ def test_given_up_during_the_submit(world: World) -> None:
 
 
 def test_given_up_while_it_waits_in_the_queue(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    world.submitter.master = lambda application_id, deployment_id: None
+    world.master = lambda application_id, deployment_id: None
     world.fs.make_directory(f"{world.fs.home()}/.skein/application_1_0001")
 
     def interrupt(count: int) -> None:
@@ -284,7 +284,7 @@ def test_death_of_the_application_shows_its_masters_last_lines(
     def die(application_id: str, deployment_id: str) -> None:
         world.yarn.change(application_id, state=S.FAILED, diagnostics="exit code 1")
 
-    world.submitter.master = die
+    world.master = die
 
     def cut_short() -> Iterator[CollectedLine]:
         yield CollectedLine("container_1", "application.driver.log", "boom\n")
@@ -304,7 +304,7 @@ def test_a_master_that_said_why_is_believed(world: World) -> None:
     def die(application_id: str, deployment_id: str) -> None:
         world.end(application_id, deployment_id, F.FAILED, diagnostics="job key k was taken over")
 
-    world.submitter.master = die
+    world.master = die
     with pytest.raises(ApplicationFailed, match="taken over") as raised:
         Client(world).submit()
     assert not hasattr(raised.value, "__notes__")
@@ -315,7 +315,7 @@ def test_a_job_that_was_faster_than_its_client(world: World) -> None:
         done = details(JOB, 9, JobStatus.FINISHED)
         world.end(application_id, deployment_id, F.SUCCEEDED, done)
 
-    world.submitter.master = run
+    world.master = run
     client = Client(world)
     assert client.submit() == JobSubmitted(JOB)
     found = client.deployer.final_details(JOB)
@@ -336,7 +336,7 @@ def test_the_program_runs_there(world: World, tmp_path: Path) -> None:
     def serve(application_id: str, deployment_id: str) -> None:
         world.serve(application_id, deployment_id).submissions.append(submission(number=5))
 
-    world.submitter.master = serve
+    world.master = serve
     deployer = application_client(world, tmp_path)
     assert deployer.submit_program("prog", ("--x", "1"), 2, "k") == JobSubmitted(job_id(5))
     (spec,) = world.submitter.specs
@@ -355,7 +355,7 @@ def test_a_program_that_ends_without_a_job(world: World, tmp_path: Path) -> None
         world.serve(application_id, deployment_id)
         world.end(application_id, deployment_id, F.FAILED, diagnostics="prog.py failed: ValueError: x")
 
-    world.submitter.master = fail
+    world.master = fail
     with pytest.raises(ApplicationFailed, match="ValueError: x"):
         application_client(world, tmp_path).submit_program("prog", (), 1, "")
 
@@ -377,7 +377,7 @@ def test_a_master_that_is_slow_to_tell_the_first_job(
 
         dispatcher.list_jobs = list_jobs  # type: ignore[method-assign]
 
-    world.submitter.master = serve
+    world.master = serve
     assert application_client(world, tmp_path).submit_program("prog", (), 1, "") == JobSubmitted(job_id(5))
 
 
@@ -394,7 +394,7 @@ def test_an_interrupt_before_the_first_job(ends: bool, world: World, tmp_path: P
         dispatcher.list_jobs = list_jobs  # type: ignore[method-assign]
         dispatcher.shut_down_cluster = lambda: ended.append(application_id)  # type: ignore[method-assign]
 
-    world.submitter.master = serve
+    world.master = serve
     notes: list[str] = []
     configuration = options(**{"execution.shutdown-on-attached-exit": str(ends).lower()})
     (tmp_path / "prog.py").write_text("")
@@ -436,7 +436,7 @@ def test_second_submit_of_a_running_program_attaches_to_its_job(world: World, tm
     def serve(application_id: str, deployment_id: str) -> None:
         world.serve(application_id, deployment_id).submissions.append(submission(number=5))
 
-    world.submitter.master = serve
+    world.master = serve
     application_client(world, tmp_path).submit_program("prog", (), 1, "k")
     answer = application_client(world, tmp_path).submit_program("prog", (), 1, "k")
     assert answer == JobSubmitted(job_id(5), attached_to_existing=True)

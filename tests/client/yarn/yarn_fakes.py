@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -29,51 +28,10 @@ from yarnflow.staging.layout import APPLICATION_TAG, deployment_tag, prepare
 from yarnflow.testing.dispatcher import FakeDispatcher
 from yarnflow.testing.file_system import MemoryFileSystem
 from yarnflow.testing.yarn_cluster import FakeYarnCluster
+from yarnflow.testing.yarn_submitter import FakeYarnSubmitter
 
 S = ApplicationState
 LIVE = (JobStatus.CREATED, JobStatus.RUNNING)
-
-
-class FakeSubmitter:
-    """skein's client, and what happens in the master once it has an application."""
-
-    def __init__(self, world: World) -> None:
-        self._world = world
-        self.specs: list[ApplicationSpec] = []
-        self.calls: list[str] = []
-        self.error: YarnflowError | None = None
-        #: what the master does: (application id, deployment id)
-        self.master: Callable[[str, str], object] = world.serve
-        #: in the thread that submits, before YARN has it
-        self.on_submit: Callable[[], None] = lambda: None
-        self.under_way = threading.Event()
-        self.closed = threading.Event()
-        self.may_end = threading.Event()
-        self.may_end.set()
-
-    def start(self) -> None:
-        self.calls.append("start")
-
-    def submit(self, spec: ApplicationSpec, undone: Callable[[str], object]) -> str:
-        self.calls.append("submit")
-        self.on_submit()
-        self.under_way.set()
-        assert self.may_end.wait(20)
-        if self.error is not None:
-            raise self.error
-        self.specs.append(spec)
-        application_id = f"application_1_{len(self.specs):04d}"
-        (deployment_id,) = [tag[9:] for tag in spec.tags if re.fullmatch("yarnflow-[0-9a-f]{16}", tag)]
-        self._world.add(application_id, deployment_id, tags=spec.tags, name=spec.name)
-        self.master(application_id, deployment_id)
-        return application_id
-
-    def kill(self, application_id: str) -> None:
-        self._world.yarn.kill(application_id)
-
-    def close(self) -> None:
-        self.calls.append("close")
-        self.closed.set()
 
 
 class FakeConf:
@@ -121,10 +79,14 @@ class World:
     yarn: FakeYarnCluster = field(default_factory=FakeYarnCluster)
     fs: MemoryFileSystem = field(default_factory=MemoryFileSystem)
     dispatchers: dict[str, FakeDispatcher] = field(default_factory=dict)
-    submitter: FakeSubmitter = field(init=False)
+    submitter: FakeYarnSubmitter = field(init=False)
+    #: what the master of a new application does: (application id, deployment id)
+    master: Callable[[str, str], object] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.submitter = FakeSubmitter(self)
+        self.master = self.serve
+        self.submitter = FakeYarnSubmitter(self.yarn)
+        self.submitter.on_accepted = self._start_master
 
     def add(
         self,
@@ -184,6 +146,10 @@ class World:
             pass
         folder.publish_connection(Connection(application_id, address, "http://w:1", "l", 1, 1))
         return dispatcher
+
+    def _start_master(self, application_id: str, spec: ApplicationSpec) -> None:
+        (deployment_id,) = [tag[9:] for tag in spec.tags if re.fullmatch("yarnflow-[0-9a-f]{16}", tag)]
+        self.master(application_id, deployment_id)
 
     def leave(self, address: str) -> None:
         """The JobManager there ends; connections to it break."""
