@@ -82,7 +82,7 @@ class Fixture:
         self.failure: Exception | None = None
         monkeypatch.setattr(submitter, "connect", self._connect)
         conf = HadoopConf(folder, {})
-        self.submitter = SkeinSubmitter(conf, self.cluster, {}, folder)  # type: ignore[arg-type]
+        self.submitter = SkeinSubmitter(conf, self.cluster, {}, folder)
 
     def _connect(self, conf: HadoopConf, environ: object, cache_dir: object) -> Any:
         self.connects += 1
@@ -220,6 +220,7 @@ def test_a_jvm_that_cannot_start_is_an_error_where_it_is_needed(it: Fixture) -> 
 
 
 def test_kill_needs_no_jvm(it: Fixture) -> None:
+    it.cluster.add(_application("application_1_0009", ApplicationState.RUNNING, ()))
     it.submitter.kill("application_1_0009")
     assert it.cluster.killed == ["application_1_0009"]
     assert it.connects == 0

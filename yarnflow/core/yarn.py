@@ -207,6 +207,9 @@ class YarnCluster(Protocol):
 
     def set_priority(self, application_id: str, priority: int) -> None: ...
 
+    def kill(self, application_id: str) -> None:
+        """End an application by force.  Idempotent; raises ApplicationNotFound."""
+
 
 class YarnSubmitter(Protocol):
     """Submits and kills applications."""

@@ -18,7 +18,7 @@ from yarnflow.errors import ApplicationNotFound, YarnflowError
 
 
 class FakeYarnCluster:
-    """:class:`yarnflow.core.ports.YarnCluster` in memory; an application changes when the test says so.
+    """:class:`yarnflow.core.yarn.YarnCluster` in memory; an application changes when the test says so.
 
     Attributes
     ----------
@@ -115,11 +115,12 @@ class FakeYarnCluster:
         self.priorities[application_id] = priority
 
     def kill(self, application_id: str) -> None:
-        """Let the application be KILLED, if YARN knows it and it has not ended."""
+        """Let the application be KILLED, unless it has ended."""
         self._answer()
+        if application_id not in self.known:
+            raise ApplicationNotFound(f"no application {application_id}")
         self.killed.append(application_id)
-        found = self.known.get(application_id)
-        if found is not None and not found.state.ended:
+        if not self.known[application_id].state.ended:
             self.change(
                 application_id, state=ApplicationState.KILLED, final_status=FinalStatus.KILLED
             )

@@ -14,7 +14,7 @@ _HELD_BACK_S = 20.0
 
 
 class FakeYarnSubmitter:
-    """:class:`yarnflow.core.ports.YarnSubmitter`; YARN runs whatever is submitted, at once.
+    """:class:`yarnflow.core.yarn.YarnSubmitter`; YARN runs whatever is submitted, at once.
 
     Parameters
     ----------

@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from yarnflow.config.directories import cache_directory
 from yarnflow.config.hadoop_conf import HadoopConf
-from yarnflow.core.yarn import ApplicationSpec
+from yarnflow.core.yarn import ApplicationSpec, YarnCluster
 from yarnflow.errors import (
     QueueUnavailable,
     RequestTooLarge,
@@ -38,7 +38,6 @@ from yarnflow.yarn.library import skein
 from yarnflow.yarn.master_jar import SKEIN_JAR_NAME, skein_jar
 from yarnflow.yarn.spec import skein_spec
 from yarnflow.yarn.web.admission import check_application
-from yarnflow.yarn.web.resource_manager import ResourceManagerRest
 
 _SUBMIT_TIMEOUT_S: Final = 60.0
 #: the ResourceManager has answered by HTTP a moment ago
@@ -103,7 +102,7 @@ class SkeinSubmitter:
     ----------
     conf : HadoopConf
         The client's Hadoop configuration.
-    cluster : ResourceManagerRest
+    cluster : YarnCluster
         Asked for what needs no JVM.
     environ : mapping
         PATH (with ``yarn``), JAVA_HOME, HOME.
@@ -116,7 +115,7 @@ class SkeinSubmitter:
     def __init__(
         self,
         conf: HadoopConf,
-        cluster: ResourceManagerRest,
+        cluster: YarnCluster,
         environ: Mapping[str, str],
         cache_dir: Path | None = None,
         *,

@@ -123,7 +123,7 @@ class World:
             cast(Any, FakeConf(self.directory)),
             "ann",
             self.fs,
-            cast(Any, self.yarn),
+            self.yarn,
             {},
         )
         services._submitter = cast(Any, self.submitter)

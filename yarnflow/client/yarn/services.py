@@ -21,9 +21,9 @@ from yarnflow.errors import ConfigError, InvalidOption
 
 if TYPE_CHECKING:
     from yarnflow.config.hadoop_conf import HadoopConf
+    from yarnflow.core.yarn import YarnCluster
     from yarnflow.staging.layout import StagingLayout
     from yarnflow.yarn.submitter import SkeinSubmitter
-    from yarnflow.yarn.web.resource_manager import ResourceManagerRest
 
 #: name of the staging directory in a user's home
 STAGING_NAME: Final = ".yarnflow"
@@ -39,7 +39,7 @@ class YarnServices:
     conf: HadoopConf
     user: str
     fs: FileSystem
-    cluster: ResourceManagerRest
+    cluster: YarnCluster
     environ: Mapping[str, str] = field(repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
     _layout: StagingLayout | None = None

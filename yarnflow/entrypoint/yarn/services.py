@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from yarnflow.config.hadoop_conf import HadoopConf
 from yarnflow.core.files import FileSystem
+from yarnflow.core.yarn import YarnCluster
 from yarnflow.fs.file_systems import open_file_system
 from yarnflow.staging.deployment import Deployment
 from yarnflow.yarn.web.resource_manager import ResourceManagerRest
@@ -18,7 +19,7 @@ class ContainerServices:
 
     conf: HadoopConf
     fs: FileSystem
-    cluster: ResourceManagerRest
+    cluster: YarnCluster
 
 
 def container_services(deployment: Deployment) -> ContainerServices:
