@@ -415,7 +415,7 @@ def test_an_interrupt_while_a_program_is_followed_leaves_it(
     def interrupt(follower: Follower) -> None:
         raise KeyboardInterrupt
 
-    world.submitter.master = serve
+    world.master = serve
     monkeypatch.setattr(Follower, "follow", interrupt)
     notes: list[str] = []
     (tmp_path / "prog.py").write_text("")
