@@ -25,7 +25,8 @@ so a message says what is wrong, where, and what to do next.
      ├ YarnError                       YarnUnavailable, ApplicationNotFound, ApplicationFailed,
      │                                 QueueUnavailable, RequestTooLarge, EnvironmentUnusable
      ├ RpcError                        RpcTimeout (TimeoutError), RpcUnavailable (ConnectionError),
-     │                                 RpcProtocolError, AuthenticationFailed, RemoteError
+     │                                 RpcProtocolError, SubmissionMissing, AuthenticationFailed,
+     │                                 RemoteError
      └ InternalError                   InvalidTransition, InvariantViolated
 """
 
