@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from yarnflow.core import execution, job
+from yarnflow.core import execution, job, spare_life
 from yarnflow.core.fsm import Machine
 from yarnflow.core.ids import JobId, TaskManagerId, VertexId
 from yarnflow.core.messages import ErrorInfo
@@ -44,6 +44,14 @@ SUBJECTS = [
             execution.check_invariants,
         ),
         id="execution",
+    ),
+    pytest.param(
+        Subject(
+            spare_life.MACHINE,
+            lambda at_ms: spare_life.SpareLife.create(JobId("a" * 32), at_ms),
+            spare_life.check_invariants,
+        ),
+        id="hot spare",
     ),
 ]
 every_machine = pytest.mark.parametrize("subject", SUBJECTS)

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from yarnflow.core import execution, job
+from yarnflow.core import execution, job, spare_life
 from yarnflow.core.ha import leadership
 
 _HEAD: Final = """\
 <!-- Written by scripts/gen-docs from the machines in yarnflow/core; do not edit. -->
 # States
 
-The states of jobs and executions are Flink's; leadership, a flag there, has states of its own. What the
+The states of jobs and executions are Flink's; leadership, a flag there, has states of its own, and so has the
+hot spare, which Flink has not. What the
 tables do not hold is illegal: the event is refused and nothing changes. Each row is one line of a table in
 the code, with its reason.
 """
@@ -32,6 +33,12 @@ _EXECUTION: Final = """
 `yarnflow/core/execution.py`. An execution is one attempt of one subtask. A restart makes a new attempt, which
 begins in CREATED.
 """
+_HOT_SPARE: Final = """
+## Hot spare
+
+`yarnflow/core/spare_life.py`. A second driver of a job, with executors on slots of its own, if
+`high-availability.standby-mode` is `hot`. When it steps in, its life begins anew: the next one is prepared.
+"""
 _LEADERSHIP: Final = """
 ## Leadership
 
@@ -46,6 +53,7 @@ def states_markdown() -> str:
     for text, diagram, table in (
         (_JOB, job.MACHINE.mermaid(), job.MACHINE.markdown()),
         (_EXECUTION, execution.MACHINE.mermaid(), execution.MACHINE.markdown()),
+        (_HOT_SPARE, spare_life.MACHINE.mermaid(), spare_life.MACHINE.markdown()),
         (_LEADERSHIP, leadership.MACHINE.mermaid(), leadership.MACHINE.markdown()),
     ):
         parts.append(f"{text}\n```mermaid\n{diagram}\n```\n\n{table}\n")

@@ -1,0 +1,142 @@
+"""What one job's decider does in cases that random interleavings come to too seldom."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.core.job_world import OLD, OLD_SPARE, SLOTS, Process, World, is_settled, settings
+from yarnflow.core import job_run_effects as do
+from yarnflow.core import job_run_events as ev
+from yarnflow.core.ids import DriverId, TaskManagerId
+from yarnflow.core.messages import DriverPhase
+from yarnflow.core.spare_life import SpareState
+from yarnflow.core.states import JobStatus, RestartLevel
+from yarnflow.errors import LeadershipLost, StorageDenied
+
+TM1, TM2 = TaskManagerId("tm-1"), TaskManagerId("tm-2")
+
+
+def fresh(hot_spare: bool = False) -> World:
+    world = World(ev.Fresh(), settings(hot_spare))
+    world.apply(ev.Started(world.at))
+    return world
+
+
+def taken_over(hot_spare: bool = False) -> World:
+    """An earlier master accepted the job, and its driver lives."""
+    world = World(ev.Adopted(7), settings(hot_spare))
+    world.drivers[OLD] = Process(OLD, attempt=3)
+    world.apply(ev.Started(world.at))
+    world.answer(world.calls[0], True)
+    return world
+
+
+@pytest.mark.parametrize("adaptive", [False, True])
+@pytest.mark.parametrize("hot_spare", [False, True])
+def test_all_goes_well(hot_spare: bool, adaptive: bool) -> None:
+    world = World(ev.Fresh(), settings(hot_spare, adaptive))
+    world.apply(ev.Started(world.at))
+    world.go_well(12)
+    assert is_settled(world.run) and not world.run.ended
+    assert len(world.drivers) == (2 if hot_spare else 1)
+
+
+def test_the_two_groups_change_places() -> None:
+    world = fresh(hot_spare=True)
+    world.go_well(12)
+    before = world.run
+    assert before.spare_life.state is SpareState.WARM
+    assert before.active.driver_id is not None
+    world.exit(world.drivers[before.active.driver_id])
+    after = world.run
+    assert after.active.driver_id == before.spare.driver_id
+    assert after.active.executors == before.spare.executors
+    assert after.active.slots == before.spare.slots
+    assert after.spare.slots == before.active.slots
+    assert after.spare.driver is None and after.spare_life.state is SpareState.SLOTS
+    world.go_well(12)
+    assert is_settled(world.run) and len(world.drivers) == 3
+
+
+def test_an_adoption_is_an_event_of_its_own() -> None:
+    world = taken_over()
+    assert world.status() is JobStatus.RECONCILING
+    world.go_well(3)
+    assert world.status() is JobStatus.RUNNING
+    (entry,) = world.run.record.failures
+    assert (entry.level, entry.recovered) == (RestartLevel.MASTER, True)
+    assert entry.error.code == LeadershipLost.code
+    assert "adopted by leader epoch 7" in entry.error.message
+
+
+def test_a_job_that_was_canceled_while_it_was_adopted_asks_for_nothing() -> None:
+    """Its driver never registers: the end of that wait must not ask for slots of a job that is over."""
+    world = taken_over()
+    world.apply(ev.CancelRequested(world.at))
+    world.wait(10_000)
+    assert world.status() is JobStatus.CANCELED
+    assert world.declared == 0
+
+
+def test_a_state_that_cannot_be_read_matters_when_it_is_needed() -> None:
+    """The adopted driver has it; the next one would have to be told, and waited for it without end."""
+    world = taken_over()
+    (call,) = world.calls
+    world.answer(call, False, StorageDenied("not yours"))
+    assert world.status() is JobStatus.RECONCILING, "the driver that runs does not need it"
+    world.exit(world.drivers[OLD])
+    world.go_well(5)
+    assert world.status() is JobStatus.FAILED
+    assert world.run.record.job.error is not None and "not yours" in world.run.record.job.error.message
+
+
+def test_a_lease_that_the_driver_before_lost_does_not_end_the_next_one() -> None:
+    world = fresh()
+    world.go_well(3)
+    first = world.run.active.driver_id
+    assert first is not None
+    world.apply(ev.HolderChanged(world.at, first))
+    world.apply(ev.HolderChanged(world.at, None))
+    world.exit(world.drivers[first])
+    second = world.run.active.driver_id
+    world.wait(1_500)
+    assert second not in (None, first) and world.run.active.driver_id == second
+
+
+def test_the_hot_spares_executors_end_before_its_slots_serve_the_job() -> None:
+    world = fresh(hot_spare=True)
+    world.go_well(12)
+    lent = world.run.spare.slots.slots[0].task_manager_id
+    world.report(world.drivers[DriverId("d1")], DriverPhase.IDLE, blind=True)  # not to step in
+    world.apply(ev.SlotLost(world.at, world.run.active.slots.slots[0].allocation_id, "freed"))
+    assert not world.run.active.slots.is_complete, "others come in a moment"
+    world.wait(300)
+    assert len(world.run.active.slots.slots) == SLOTS
+    assert lent in world.run.active.slots.task_manager_ids
+
+
+def test_a_hot_spare_of_the_master_before_gets_the_slots_of_its_executors() -> None:
+    world = World(ev.Adopted(7), settings())
+    world.apply(ev.Started(world.at))
+    world.answer(world.calls[0], False)
+    assert not world.drivers.get(DriverId("d0")), "one that was ready may come in a moment"
+    world.register(OLD_SPARE)
+    assert world.run.active.driver_id == OLD_SPARE
+    world.offer(TM1, SLOTS)
+    assert not world.run.active.slots.slots, "its own are not known yet"
+    world.go_well(20)
+    assert is_settled(world.run) and world.run.active.driver_id == OLD_SPARE
+
+
+def test_nothing_is_done_after_the_end() -> None:
+    world = fresh()
+    world.go_well(3)
+    world.apply(ev.CancelRequested(world.at))
+    world.wait(10_000)
+    assert world.status() is JobStatus.CANCELED
+    before = world.run
+    world.offer(TM2, SLOTS)
+    world.lose(TM1)
+    world.apply(ev.TimePassed(world.at))
+    assert world.run == before
+    assert not any(isinstance(call, do.StartExecutor) for call in world.calls[-1:])
