@@ -17,6 +17,7 @@ from yarnflow.core.checkpoint.messages import (
     JobCheckpoints,
 )
 from yarnflow.core.ids import AllocationId, DriverId, JobId, TaskManagerId
+from yarnflow.core.job_run_events import Adopted, StartKind
 from yarnflow.core.messages import (
     DriverPhase,
     DriverRegistration,
@@ -60,9 +61,9 @@ class FakeJob:
     """A JobMaster that publishes itself and ends when told."""
 
     def __init__(
-        self, job_id: JobId, board: JobBoard, on_ended: Callable[[JobId], None], recovered: bool
+        self, job_id: JobId, board: JobBoard, on_ended: Callable[[JobId], None], start: StartKind
     ) -> None:
-        self.job_id, self.board, self.on_ended, self.recovered = job_id, board, on_ended, recovered
+        self.job_id, self.board, self.on_ended, self.start_kind = job_id, board, on_ended, start
         self.canceled = self.stopped = False
         self.heard: list[str] = []
         self.history: list[CheckpointInfo] = []
@@ -165,11 +166,11 @@ class Bench:
         return 1, 2, 1
 
     def _create(
-        self, submission: JobSubmission, on_ended: Callable[[JobId], None], recovered: bool = False
+        self, submission: JobSubmission, on_ended: Callable[[JobId], None], start: StartKind
     ) -> FakeJob:
         if self.refusal is not None:
             raise self.refusal
-        job = FakeJob(submission.job_id, self.board, on_ended, recovered)
+        job = FakeJob(submission.job_id, self.board, on_ended, start)
         self.jobs[submission.job_id] = job
         return job
 
@@ -488,7 +489,7 @@ def test_a_new_leader_takes_over_jobs_and_runs_no_ended_one_again() -> None:
     before.mailbox.run_pending()
     bench = Bench(stores=before.stores)
     bench.dispatcher.recover()
-    assert list(bench.jobs) == [JOB] and bench.jobs[JOB].recovered
+    assert list(bench.jobs) == [JOB] and isinstance(bench.jobs[JOB].start_kind, Adopted)
     assert bench.dispatcher.job_details(OTHER).overview.status is JobStatus.FINISHED
     assert bench.submit(OTHER, "hourly") == (OTHER, False)
     assert bench.submit(JobId("c" * 32), "daily") == (JOB, True), "the key was forgotten"

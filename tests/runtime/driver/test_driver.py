@@ -11,8 +11,8 @@ import pytest
 from tests.runtime.driver.driver_harness import LIMIT_S, Harness
 from yarnflow.core.ids import DriverId
 from yarnflow.core.messages import DriverPhase, QueryProgress
+from yarnflow.core.spare_life import REHEARSED
 from yarnflow.errors import DriverLost, InvalidOption, RpcUnavailable, UserCodeError
-from yarnflow.runtime.driver.services import REHEARSED
 
 
 @pytest.fixture

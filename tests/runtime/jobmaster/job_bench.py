@@ -8,6 +8,7 @@ from typing import Self
 from yarnflow.core.checkpoint.coordinator import CheckpointSettings
 from yarnflow.core.checkpoint.messages import CheckpointOutcome, RestoreSettings
 from yarnflow.core.ids import AllocationId, DriverId, ExecutorId, JobId, TaskManagerId, VertexId
+from yarnflow.core.job_run_events import Adopted, Fresh
 from yarnflow.core.messages import (
     DriverPhase,
     DriverRegistration,
@@ -126,7 +127,7 @@ class Bench:
             ),
             self.mailbox,
             self.ended.append,
-            recovered,
+            Adopted(1) if recovered else Fresh(),
         )
         self.launcher.on_exit(self.master.driver_exited)
         self._allocations = itertools.count(1)

@@ -17,6 +17,7 @@ from typing import Final, Protocol
 from yarnflow import __version__
 from yarnflow.core.checkpoint.messages import CheckpointInfo, CheckpointRequest, JobCheckpoints
 from yarnflow.core.ids import JobId, is_job_id
+from yarnflow.core.job_run_events import Adopted, Fresh, StartKind
 from yarnflow.core.messages import (
     ClusterOverview,
     FaultInjected,
@@ -337,7 +338,7 @@ class Dispatcher(JobRouter):
         try:
             owner = self._archive.admit(submission, self._owns_key)
             if owner == submission.job_id:
-                self._mailbox.call(lambda: self._accept(submission), self._call_timeout_ms)
+                self._mailbox.call(lambda: self._accept(submission, Fresh()), self._call_timeout_ms)
                 return JobSubmitted(owner)
         except YarnflowError:
             # behind what was not answered in time: the job may be accepted all the same
@@ -385,16 +386,16 @@ class Dispatcher(JobRouter):
         self._arriving = None
         self._end_process_if_idle()
 
-    def _accept(self, submission: JobSubmission, *, recovered: bool = False) -> None:
+    def _accept(self, submission: JobSubmission, start: StartKind) -> None:
         self._mailbox.assert_mailbox_thread()
         job_id = submission.job_id
         if job_id in self._live:
             return
         endpoint = self._new_job_endpoint(
-            submission, lambda ended: self._mailbox.post(lambda: self._ended(ended)), recovered
+            submission, lambda ended: self._mailbox.post(lambda: self._ended(ended)), start
         )
         self._live = {**self._live, job_id: endpoint}
-        if not recovered:
+        if isinstance(start, Fresh):
             logger.info("Received job %s (%s).", submission.name, job_id)
         endpoint.start()
         if self._shutting_down:
@@ -424,9 +425,10 @@ class Dispatcher(JobRouter):
         )
 
     def _recover(self, kept: KeptJobs) -> None:
+        start = Adopted(self._leader_info().fence.epoch)
         for submission in kept.live:
             try:
-                self._accept(submission, recovered=True)
+                self._accept(submission, start)
                 if submission.job_id in kept.canceled:
                     self._live[submission.job_id].cancel()
             except YarnflowError as error:

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from yarnflow.core.checkpoint.messages import CheckpointInfo, CheckpointRequest, JobCheckpoints
 from yarnflow.core.ids import AllocationId, JobId, TaskManagerId
+from yarnflow.core.job_run_events import StartKind
 from yarnflow.core.messages import (
     DriverRegistration,
     DriverReport,
@@ -67,6 +68,6 @@ class JobEndpointFactory(Protocol):
     """Makes JobMasters, not started."""
 
     def __call__(
-        self, submission: JobSubmission, on_ended: Callable[[JobId], None], recovered: bool = False
+        self, submission: JobSubmission, on_ended: Callable[[JobId], None], start: StartKind
     ) -> JobEndpoint:
         """``on_ended`` is called once, when the job is globally terminal and nothing of it is left."""

@@ -18,6 +18,7 @@ from yarnflow.core.checkpoint.coordinator import CheckpointSettings
 from yarnflow.core.checkpoint.messages import ClaimMode, RestoreSettings
 from yarnflow.core.ha.ports import JobStores
 from yarnflow.core.ids import DriverId, JobId
+from yarnflow.core.job_run_events import StartKind
 from yarnflow.core.messages import JobSubmission, LeaderInfo
 from yarnflow.core.ports import Clock, DriverLauncher, GatewayFactory
 from yarnflow.core.resources.scheduling import SchedulerKind, SchedulerSettings
@@ -93,7 +94,7 @@ class JobMasterFactory:
         self._live: dict[JobId, JobMaster] = {}
 
     def create(
-        self, submission: JobSubmission, on_ended: Callable[[JobId], None], recovered: bool = False
+        self, submission: JobSubmission, on_ended: Callable[[JobId], None], start: StartKind
     ) -> JobMaster:
         """The JobMaster of a submission, not started.
 
@@ -103,8 +104,8 @@ class JobMasterFactory:
             What to run.
         on_ended : callable
             Told when the job is over, see :class:`~yarnflow.runtime.jobmaster.job_master.JobMaster`.
-        recovered : bool
-            An earlier master accepted the job, and its driver may run.
+        start : Fresh or Adopted
+            How the job comes to this master.
 
         Raises
         ------
@@ -126,7 +127,7 @@ class JobMasterFactory:
             self._services,
             self._new_mailbox(f"job-{submission.job_id[:8]}"),
             ended,
-            recovered,
+            start,
         )
         with self._lock:
             self._live = {**self._live, submission.job_id: job_master}

@@ -34,18 +34,13 @@ from yarnflow.core.messages import (
 )
 from yarnflow.core.ports import Clock, JobMasterGateway
 from yarnflow.core.resources.attachment import ExecutorAttachment
+from yarnflow.core.spare_life import REHEARSED
 from yarnflow.errors import DriverLost, ExecutorLost, InternalError, YarnflowError
 from yarnflow.runtime.driver.checkpoints import DriverCheckpoints
 from yarnflow.runtime.driver.lease import LeaseKeeper
 from yarnflow.runtime.driver.reports import Reporter
 from yarnflow.runtime.driver.run_context import HeldJob, RunContext
-from yarnflow.runtime.driver.services import (
-    REHEARSED,
-    DriverBackend,
-    DriverSettings,
-    Milestones,
-    RunningProgram,
-)
+from yarnflow.runtime.driver.services import DriverBackend, DriverSettings, Milestones, RunningProgram
 from yarnflow.runtime.halting import halt_soon
 from yarnflow.runtime.leader_follower import LeaderFollower
 

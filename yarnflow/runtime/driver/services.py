@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Protocol
 
 from yarnflow.core.checkpoint.messages import CheckpointOrder, CheckpointOutcome
 from yarnflow.core.messages import DriverAssignment, QueryProgress
@@ -13,9 +13,6 @@ from yarnflow.core.ports import Clock
 from yarnflow.core.resources.attachment import ExecutorAttachment
 from yarnflow.runtime.driver.run_context import RunContext
 from yarnflow.runtime.registration import RegistrationBackoff
-
-#: milestone of a hot spare: it is as warm as it will be
-REHEARSED: Final = "REHEARSED"
 
 
 class RunningProgram(Protocol):

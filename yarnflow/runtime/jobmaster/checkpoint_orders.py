@@ -14,7 +14,7 @@ from yarnflow.core.checkpoint.manifest import savepoint_name
 from yarnflow.core.checkpoint.messages import CheckpointKind, CheckpointOrder, CheckpointRequest
 from yarnflow.core.messages import JobSubmission
 from yarnflow.errors import CheckpointError, RpcError, YarnflowError
-from yarnflow.runtime.jobmaster.driver_process import DriverLink
+from yarnflow.runtime.jobmaster.driver_calls import OnFailure
 from yarnflow.runtime.jobmaster.services import JobMasterServices, JobMasterSettings
 from yarnflow.runtime.mailbox import Mailbox
 
@@ -22,14 +22,18 @@ from yarnflow.runtime.mailbox import Mailbox
 _RETRY_MS: Final = 1_000
 _SAVEPOINT_DIR_KEY: Final = "execution.checkpointing.savepoint-dir"
 
+GiveOrder = Callable[[CheckpointOrder, OnFailure], None]
+
 
 class CheckpointOrders:
     """One job's orders; one is under way at a time.
 
     Parameters
     ----------
-    submission, settings, services, mailbox, driver
+    submission, settings, services, mailbox
         The JobMaster's.
+    give : callable
+        Hands an order to the job's driver.
     """
 
     def __init__(
@@ -38,13 +42,13 @@ class CheckpointOrders:
         settings: JobMasterSettings,
         services: JobMasterServices,
         mailbox: Mailbox,
-        driver: DriverLink,
+        give: GiveOrder,
     ) -> None:
         self._submission = submission
         self._settings = settings
         self._services = services
         self._mailbox = mailbox
-        self._driver = driver
+        self._give_to_driver = give
         #: parent directory of each savepoint that was asked for, by request
         self._parents: dict[str, str] = {}
         #: directory of the savepoint that is being made
@@ -111,4 +115,4 @@ class CheckpointOrders:
                 on_refused(error)
 
         if is_wanted():
-            self._driver.take_checkpoint(order, failed)
+            self._give_to_driver(order, failed)

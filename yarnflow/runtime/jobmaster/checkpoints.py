@@ -36,9 +36,7 @@ from yarnflow.core.checkpoint.pending import Stage
 from yarnflow.core.messages import DriverReport, JobDetails, JobSubmission
 from yarnflow.errors import CheckpointError, CheckpointFailed, ConfigError, YarnflowError
 from yarnflow.graph.job_graph import JobGraph
-from yarnflow.runtime.jobmaster.checkpoint_orders import CheckpointOrders
-from yarnflow.runtime.jobmaster.driver_process import DriverLink
-from yarnflow.runtime.jobmaster.restore import RestoreChoice
+from yarnflow.runtime.jobmaster.checkpoint_orders import CheckpointOrders, GiveOrder
 from yarnflow.runtime.jobmaster.services import JobMasterServices, JobMasterSettings
 from yarnflow.runtime.jobmaster.state_files import JobStateFiles
 from yarnflow.runtime.mailbox import Mailbox, TimerHandle, Work
@@ -58,8 +56,10 @@ class CheckpointControl:
 
     Parameters
     ----------
-    submission, graph, settings, services, mailbox, driver
+    submission, graph, settings, services, mailbox
         The JobMaster's.
+    give_order : callable
+        Hands an order to the job's driver.
     on_failed : callable
         There is no place for checkpoints, and there never will be.
     """
@@ -71,7 +71,7 @@ class CheckpointControl:
         settings: JobMasterSettings,
         services: JobMasterServices,
         mailbox: Mailbox,
-        driver: DriverLink,
+        give_order: GiveOrder,
         on_failed: Callable[[YarnflowError], None],
     ) -> None:
         self._submission = submission
@@ -82,7 +82,7 @@ class CheckpointControl:
         self._files = JobStateFiles(submission, graph, settings, services)
         self._coordinator = CheckpointCoordinator.create(settings.checkpointing)
         self._restored: RestoredState | None = None
-        self._orders = CheckpointOrders(submission, settings, services, mailbox, driver)
+        self._orders = CheckpointOrders(submission, settings, services, mailbox, give_order)
         #: what became of the last order to stop
         self._stop: CheckpointInfo | None = None
         #: effects whose end has not come back yet
@@ -212,10 +212,9 @@ class CheckpointControl:
         """The queries do not run any more, and so nothing of what they were asked for comes."""
         self._apply(self._coordinator.driver_lost(reason, self._at_ms()))
 
-    def started_from(self, restore: RestoreChoice) -> None:
-        """The job runs."""
+    def started_from(self, restored: RestoredState | None) -> None:
+        """The job runs, for the first time or again; None = it started empty."""
         if self._restored is None:
-            restored = restore.restored(self._services.clock.now_ms())
             with self._changed:
                 self._restored = restored
 

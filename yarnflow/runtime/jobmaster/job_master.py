@@ -1,13 +1,13 @@
 """One job's endpoint: takes what others say to it, in any thread, into the job's own mailbox.
 
-Decisions are made there, by :mod:`yarnflow.runtime.jobmaster.scheduler`.  Flink counterpart:
-``JobMaster``.
+What follows is decided there, by :mod:`yarnflow.core.job_run`.  Flink counterpart: ``JobMaster``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from yarnflow.core import job_run_events as ev
 from yarnflow.core.checkpoint.messages import CheckpointInfo, CheckpointRequest, JobCheckpoints
 from yarnflow.core.ids import AllocationId, DriverId, JobId, TaskManagerId
 from yarnflow.core.messages import (
@@ -17,9 +17,9 @@ from yarnflow.core.messages import (
     JobSubmission,
     SlotOffer,
 )
-from yarnflow.errors import DriverLost
+from yarnflow.errors import DriverLost, LeadershipLost
 from yarnflow.graph.job_graph import JobGraph
-from yarnflow.runtime.jobmaster.scheduler import JobScheduler
+from yarnflow.runtime.jobmaster.runner import JobRunner
 from yarnflow.runtime.jobmaster.services import JobMasterServices, JobMasterSettings
 from yarnflow.runtime.mailbox import Mailbox
 
@@ -38,8 +38,8 @@ class JobMaster:
     on_ended : callable
         Called once with the job id when the job is globally terminal, its result is stored and nothing
         of it is left but what it retained.
-    recovered : bool
-        An earlier master accepted the job, and its driver may run.
+    start : Fresh or Adopted
+        How the job came to this master.
     """
 
     def __init__(
@@ -50,23 +50,24 @@ class JobMaster:
         services: JobMasterServices,
         mailbox: Mailbox,
         on_ended: Callable[[JobId], None],
-        recovered: bool = False,
+        start: ev.StartKind,
     ) -> None:
+        self._name = submission.name
         self._mailbox = mailbox
         self._call_timeout_ms = settings.call_timeout_ms
-        self._run = JobScheduler(submission, graph, settings, services, mailbox, on_ended, recovered)
+        self._runner = JobRunner(submission, graph, settings, services, mailbox, on_ended, start)
 
     # --- from the Dispatcher, RPC and the ResourceManager; any thread ---
 
     def start(self) -> None:
         """Begin: ask for slots and a driver at the same time."""
-        self._run.record.publish()  # whoever gets the answer to the submission may ask for the job at once
+        self._runner.publish()  # whoever gets the answer to the submission may ask for the job at once
         self._mailbox.start()
-        self._mailbox.post(self._run.start)
+        self._mailbox.post(self._runner.start)
 
     def cancel(self) -> None:
         """Begin to cancel."""
-        self._mailbox.post(self._run.cancel)
+        self._post(ev.CancelRequested)
 
     def stop(self) -> None:
         """Do nothing more; driver and executors are not touched."""
@@ -74,11 +75,19 @@ class JobMaster:
 
     def offer_slots(self, offers: Sequence[SlotOffer]) -> Sequence[AllocationId]:
         """Accept what the job still needs."""
-        return self._mailbox.call(lambda: self._run.offer_slots(offers), self._call_timeout_ms)
+
+        def offered() -> Sequence[AllocationId]:
+            self._runner.happened(lambda at: ev.SlotsOffered(at, tuple(offers)))
+            if self._runner.run.ended:
+                return ()
+            ids = (offer.allocation_id for offer in offers)
+            return tuple(allocation_id for allocation_id in ids if self._runner.run.has_slot(allocation_id))
+
+        return self._mailbox.call(offered, self._call_timeout_ms)
 
     def executor_exited(self, report: ExecutorExited) -> None:
         """An executor ended."""
-        self._mailbox.post(lambda: self._run.resources.executor_exited(report))
+        self._post(lambda at: ev.ExecutorEnded(at, report))
 
     def register_driver(self, registration: DriverRegistration) -> None:
         """A driver is ready.
@@ -90,8 +99,13 @@ class JobMaster:
         LeadershipLost
             This master does not know yet which driver is.
         """
-        self._run.adoption.check_known()
-        self._mailbox.call(lambda: self._run.register_driver(registration), self._call_timeout_ms)
+
+        def registered() -> None:
+            self._runner.happened(lambda at: ev.DriverRegistered(at, registration))
+            self._check_wanted(registration.driver_id)
+
+        self._check_drivers_known()
+        self._mailbox.call(registered, self._call_timeout_ms)
 
     def report(self, report: DriverReport) -> None:
         """Heartbeat of the driver.
@@ -103,14 +117,13 @@ class JobMaster:
         LeadershipLost
             This master does not know yet which driver is.
         """
-        self._run.adoption.check_known()
-        if not self._run.is_wanted(report.driver_id):
-            raise DriverLost(f"driver {report.driver_id} was replaced; it must end")
-        self._mailbox.post(lambda: self._run.report(report))
+        self._check_drivers_known()
+        self._check_wanted(report.driver_id)
+        self._post(lambda at: ev.DriverReported(at, report))
 
     def driver(self) -> DriverRegistration | None:
         """The driver that runs the job, or is about to; None while it has none that has registered."""
-        return self._run.driver.registration
+        return self._runner.run.active.registration
 
     def trigger_checkpoint(self, request: CheckpointRequest) -> None:
         """Begin a checkpoint or savepoint; a request that is known already changes nothing.
@@ -122,7 +135,7 @@ class JobMaster:
         CheckpointFailed
             The job does not run at the moment.
         """
-        self._mailbox.call(lambda: self._run.trigger_checkpoint(request), self._call_timeout_ms)
+        self._mailbox.call(lambda: self._runner.trigger_checkpoint(request), self._call_timeout_ms)
 
     def await_checkpoint(self, request_id: str, timeout_ms: int) -> CheckpointInfo:
         """What a request led to as soon as it has ended, or so far after the time; also of an ended job.
@@ -132,40 +145,53 @@ class JobMaster:
         CheckpointError
             Nobody asked for one under this id.
         """
-        return self._run.checkpoints.await_outcome(request_id, timeout_ms)
+        return self._runner.checkpoints.await_outcome(request_id, timeout_ms)
 
     def checkpoints(self) -> JobCheckpoints:
         """All that is known of the job's checkpoints; also of an ended job."""
-        return self._run.checkpoints.snapshot()
+        return self._runner.checkpoints.snapshot()
 
     def suspended(self) -> None:
         """This master cannot reach ZooKeeper: no checkpoint is completed until it can again."""
-        self._mailbox.post(self._run.suspended)
+        self._post(ev.LeadInDoubt)
+        self._mailbox.post(self._runner.checkpoints.suspended)
 
     def resumed(self) -> None:
         """This master led all the time."""
-        self._mailbox.post(self._run.resumed)
+        self._post(ev.LeadConfirmed)
+        self._mailbox.post(self._runner.checkpoints.resumed)
 
     def driver_exited(self, driver_id: DriverId, exit_status: int, output_tail: str) -> None:
         """A driver process ended."""
-        self._mailbox.post(lambda: self._run.driver_exited(driver_id, exit_status, output_tail))
+        self._post(lambda at: ev.DriverExited(at, driver_id, exit_status, output_tail))
 
     def task_manager_lost(self, task_manager_id: TaskManagerId, reason: str) -> None:
         """A TaskManager is gone with everything on it."""
-        self._mailbox.post(lambda: self._run.resources.task_manager_lost(task_manager_id, reason))
+        self._post(lambda at: ev.TaskManagerGone(at, task_manager_id, reason))
 
     def slot_lost(self, allocation_id: AllocationId, reason: str) -> None:
         """One slot is not the job's any more; its TaskManager lives."""
-        self._mailbox.post(lambda: self._run.resources.slot_lost(allocation_id, reason))
+        self._post(lambda at: ev.SlotLost(at, allocation_id, reason))
 
     def slots_unfulfillable(self, message: str) -> None:
         """The cluster can never give the slots."""
-        self._mailbox.post(lambda: self._run.resources.refused(message))
+        self._post(lambda at: ev.SlotsRefused(at, message))
 
     def task_manager_diagnosed(self, task_manager_id: TaskManagerId, text: str) -> None:
         """Why a TaskManager was lost."""
-        self._mailbox.post(lambda: self._run.record.diagnosed(task_manager_id, text))
+        self._post(lambda at: ev.TaskManagerDiagnosed(at, task_manager_id, text))
 
     def resources_wait(self, text: str) -> None:
         """What all missing slots wait for; empty = nothing is known."""
-        self._mailbox.post(lambda: self._run.resources_wait(text))
+        self._post(lambda at: ev.OutlookChanged(at, text))
+
+    def _post(self, event: Callable[[ev.Stamp], ev.Event]) -> None:
+        self._mailbox.post(lambda: self._runner.happened(event))
+
+    def _check_drivers_known(self) -> None:
+        if self._runner.run.is_driver_unknown:
+            raise LeadershipLost(f"this master does not know yet who runs job {self._name}; ask again")
+
+    def _check_wanted(self, driver_id: DriverId) -> None:
+        if not self._runner.run.knows(driver_id):
+            raise DriverLost(f"driver {driver_id} was replaced; it must end")

@@ -1,7 +1,7 @@
 """Who holds a job's lease, as its JobMaster sees it.
 
-Without high availability nobody else could, and nothing is watched.  What the loss of a lease
-means is decided by the JobMaster.  Used in its mailbox only.
+Without high availability nobody else could, and nothing is watched.  What a change means is decided
+by :mod:`yarnflow.core.job_run`.  Used in the JobMaster's mailbox only.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 from yarnflow.core.ha.ports import DriverLeaseInfo
-from yarnflow.core.ids import DriverId, JobId
+from yarnflow.core.ids import JobId
 from yarnflow.errors import YarnflowError
 from yarnflow.runtime.jobmaster.services import JobMasterServices
 from yarnflow.runtime.mailbox import Mailbox, Work
@@ -31,8 +31,8 @@ class LeaseWatch:
         Whose.
     services, mailbox
         The JobMaster's.
-    on_lost : callable
-        Told which driver does not hold the lease any more.
+    on_changed : callable
+        Told who holds the lease whenever that may have changed.
     """
 
     def __init__(
@@ -40,14 +40,13 @@ class LeaseWatch:
         job_id: JobId,
         services: JobMasterServices,
         mailbox: Mailbox,
-        on_lost: Callable[[DriverId], None],
+        on_changed: Callable[[DriverLeaseInfo | None], None],
     ) -> None:
         self._job_id = job_id
         self._effects = services.effects
         self._leases = services.stores.leases if services.stores.highly_available else None
         self._mailbox = mailbox
-        self._on_lost = on_lost
-        self._holder: DriverLeaseInfo | None = None
+        self._on_changed = on_changed
         #: changes heard of, in the thread of ZooKeeper's listeners
         self._heard = 0
         self._ended = False
@@ -61,7 +60,7 @@ class LeaseWatch:
 
         def heard(info: DriverLeaseInfo | None) -> None:
             self._heard += 1
-            self._mailbox.post(lambda: self._changed(info))
+            self._mailbox.post(lambda: self._on_changed(info))
 
         def look() -> tuple[DriverLeaseInfo | None, int]:
             leases.unwatch(self._job_id)  # of a try that got half-way
@@ -73,9 +72,8 @@ class LeaseWatch:
             holder, before = found
             if self._heard != before:  # a change came while it was read: which of them is newer?
                 again()
-                return
-            self._changed(holder)
-            on_known(holder)
+            else:
+                on_known(holder)
 
         def failed(error: YarnflowError) -> None:
             logger.warning("Cannot look for the driver of job %s, trying on: %s", self._job_id, error)
@@ -98,12 +96,3 @@ class LeaseWatch:
                 lambda _error: None,
                 Work.LEASE,
             )
-
-    def is_held_by(self, driver_id: DriverId) -> bool:
-        """Whether this driver has the lease, as far as is known."""
-        return self._holder is not None and self._holder.driver_id == driver_id
-
-    def _changed(self, info: DriverLeaseInfo | None) -> None:
-        before, self._holder = self._holder, info
-        if before is not None and not self._ended and not self.is_held_by(before.driver_id):
-            self._on_lost(before.driver_id)

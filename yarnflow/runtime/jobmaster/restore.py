@@ -73,18 +73,16 @@ class RestoreChoice:
         if self._timer is not None:
             self._timer.cancel()
 
-    def gone(self) -> str:
-        """The driver finds nothing there: start empty if that was not the path a user named.
+    @property
+    def note_if_gone(self) -> str:
+        """What to tell the user when the driver finds nothing there; empty = the job cannot start then.
 
-        Returns
-        -------
-        str
-            What to tell the user; empty = the job cannot start.
+        It starts empty if that was not the path a user named.
         """
         if self.settings is None or self._settings.restore == self.settings:
             return ""
-        path, self.settings = self.settings.path, None
-        return f"there is no state at {path} any more, where job key {self._submission.job_key} left it"
+        key = self._submission.job_key
+        return f"there is no state at {self.settings.path} any more, where job key {key} left it"
 
     def restored(self, at_ms: int) -> RestoredState | None:
         """What the job runs on, now that it does."""

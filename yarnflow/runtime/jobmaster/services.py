@@ -11,10 +11,9 @@ from yarnflow.core.checkpoint.coordinator import CheckpointSettings
 from yarnflow.core.checkpoint.messages import RestoreSettings
 from yarnflow.core.ha.ports import JobStores
 from yarnflow.core.ids import DriverId, JobId
+from yarnflow.core.job_run_model import RunSettings
 from yarnflow.core.messages import LeaderInfo
 from yarnflow.core.ports import Clock, DriverLauncher, GatewayFactory
-from yarnflow.core.resources.scheduling import SchedulerSettings
-from yarnflow.core.restart import RestartStrategy
 from yarnflow.core.states import JobStatus
 from yarnflow.runtime.dispatcher.job_board import JobBoard
 from yarnflow.runtime.mailbox import Effects
@@ -76,15 +75,10 @@ class Retention(Enum):
         return status is JobStatus.CANCELED and self is Retention.RETAIN_ON_CANCELLATION
 
 
-@dataclass(frozen=True, slots=True)
-class JobMasterSettings:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobMasterSettings(RunSettings):
     """One job's options, read once."""
 
-    restart_strategy: RestartStrategy
-    scheduler: SchedulerSettings
-    cancellation_timeout_ms: int
-    driver_heartbeat_timeout_ms: int
-    driver_registration_timeout_ms: int
     driver_memory_mib: int
     #: the job's own (a URI)
     checkpoint_dir: str
@@ -100,15 +94,5 @@ class JobMasterSettings:
     restore: RestoreSettings | None = None
     #: without ``restore``: from the newest state of the job key, if the job that left it was lost
     restore_if_lost: bool = False
-    #: how long the driver of an earlier master may take to report to this one
-    adoption_timeout_ms: int = 20_000
-    #: have a second driver ready, with executors on as many slots again
-    hot_spare: bool = False
     #: how long a driver may take to leave in good order
     shut_down_grace_ms: int = 5_000
-    #: before a lost executor is replaced; a crash loop must not spin
-    executor_replacement_delay_ms: int = 200
-    #: patience with an executor the driver does not see any more although nobody reported its end
-    executor_missing_ms: int = 10_000
-    #: patience with an executor that has never come
-    executor_start_ms: int = 120_000

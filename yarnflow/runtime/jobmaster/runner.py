@@ -1,0 +1,309 @@
+"""Runs one job: feeds what happens to its decider, performs what that wants, and shows the outcome.
+
+Decisions are made by :mod:`yarnflow.core.job_run`; here answers become events, times are read, and
+every effect is performed in order.  It never blocks: calls to others end as events.  Used in the
+JobMaster's mailbox only, except for :attr:`JobRunner.run`, a value that any thread may read.
+
+Flink counterpart: the main thread of a ``JobMaster``.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable
+
+from yarnflow.core import job_run_effects as do
+from yarnflow.core import job_run_events as ev
+from yarnflow.core.checkpoint.messages import CheckpointOrder, CheckpointRequest
+from yarnflow.core.ha.ports import DriverLeaseInfo
+from yarnflow.core.ids import DriverId, JobId
+from yarnflow.core.job import StatusChanged
+from yarnflow.core.job_record import JobRecord
+from yarnflow.core.job_run import handle
+from yarnflow.core.job_run_model import JobRun
+from yarnflow.core.messages import JobDetails, JobSubmission
+from yarnflow.core.states import JobStatus
+from yarnflow.errors import CheckpointError, CheckpointFailed, DriverLost, YarnflowError
+from yarnflow.graph.job_graph import JobGraph
+from yarnflow.runtime.jobmaster.checkpoints import CheckpointControl
+from yarnflow.runtime.jobmaster.driver_calls import DriverCalls, OnFailure
+from yarnflow.runtime.jobmaster.lease import LeaseWatch
+from yarnflow.runtime.jobmaster.restore import RestoreChoice
+from yarnflow.runtime.jobmaster.services import JobMasterServices, JobMasterSettings
+from yarnflow.runtime.mailbox import Mailbox, TimerHandle
+
+logger = logging.getLogger(__name__)
+
+
+class JobRunner:
+    """One job.
+
+    Parameters
+    ----------
+    submission, graph : JobSubmission, JobGraph
+        What to run.
+    settings, services
+        The job's options and the process's shared parts.
+    mailbox : Mailbox
+        This job's own.
+    on_ended : callable
+        Called once with the job id when the job is globally terminal, its result is stored and nothing
+        of it is left but what it retained.
+    start : Fresh or Adopted
+        How the job came to this master.
+    """
+
+    def __init__(
+        self,
+        submission: JobSubmission,
+        graph: JobGraph,
+        settings: JobMasterSettings,
+        services: JobMasterServices,
+        mailbox: Mailbox,
+        on_ended: Callable[[JobId], None],
+        start: ev.StartKind,
+    ) -> None:
+        self._submission = submission
+        self._services = services
+        self._mailbox = mailbox
+        self._on_ended = on_ended
+        vertices = (
+            (v.vertex_id, v.name, v.parallelism, v.max_parallelism, v.slot_sharing_group)
+            for v in graph.vertices
+        )
+        job_id, clock = submission.job_id, services.clock
+        #: replaced, never changed in place
+        self.run = JobRun.create(
+            job_id,
+            submission.kind,
+            settings,
+            start,
+            JobRecord.create(job_id, submission.name, submission.job_key, vertices, clock.now_ms()),
+            graph.required_slots(),
+            clock.monotonic_ms(),
+        )
+        self._drivers = DriverCalls(submission, services, settings, mailbox)
+        self._lease = LeaseWatch(job_id, services, mailbox, self._holder_changed)
+        self.checkpoints = CheckpointControl(
+            submission, graph, settings, services, mailbox, self._order, self._checkpoints_unusable
+        )
+        self._restore = RestoreChoice(submission, settings, services, mailbox, self._state_unreadable)
+        #: what has happened and is not decided about yet
+        self._unheard: deque[Callable[[ev.Stamp], ev.Event]] = deque()
+        self._at_work = False
+        self._new_driver_id = DriverId("")
+        self._published: JobDetails | None = None
+        self._timer: TimerHandle | None = None
+        self._timer_due_ms = 0
+
+    # --- events ---
+
+    def start(self) -> None:
+        """The job may be worked on."""
+        if isinstance(self.run.start, ev.Adopted) and self.run.status is JobStatus.INITIALIZING:
+            self.checkpoints.recover(lambda: self.happened(ev.CommitsFound))
+        self.happened(ev.Started)
+
+    def happened(self, event: Callable[[ev.Stamp], ev.Event]) -> None:
+        """Decide what follows from an event, and do it; what happens meanwhile has its turn then.
+
+        Parameters
+        ----------
+        event : callable
+            Makes the event, given when it happened.
+        """
+        self._unheard.append(event)
+        if self._at_work:
+            return
+        self._at_work = True
+        try:
+            while self._unheard:
+                self._look_for_places()
+                self._decide(self._unheard.popleft())
+        finally:
+            self._at_work = False
+        self._schedule()
+
+    def publish(self) -> None:
+        """Show the present state to everybody, if it is news."""
+        self._show(self.run.details(self._stamp()))
+
+    def _show(self, details: JobDetails) -> None:
+        if details != self._published:
+            self._published = details
+            self._services.board.publish(details)
+
+    def _decide(self, event: Callable[[ev.Stamp], ev.Event]) -> None:
+        self.run, effects = handle(self.run, event(self._stamp()))
+        for effect in effects:
+            self._perform(effect)
+        self.publish()
+
+    def _stamp(self) -> ev.Stamp:
+        if not self._new_driver_id:
+            self._new_driver_id = DriverId(f"driver-{self._services.new_id()[:12]}")
+        clock = self._services.clock
+        return ev.Stamp(clock.monotonic_ms(), clock.now_ms(), self._new_driver_id, self._services.jitter())
+
+    def _look_for_places(self) -> None:
+        """Where a hot spare can be changes by itself."""
+        run, launcher = self.run, self._services.hot_spare_launcher
+        if not run.settings.hot_spare or run.ended:
+            return
+        awaited = not run.spare_life.slots_asked and launcher.awaits_standby()
+        misplaced, active_id = run.spare.driver_id, run.active.driver_id
+        if misplaced is None or active_id is None or not launcher.misplaced(misplaced, active_id):
+            misplaced = None
+        if (awaited, misplaced) != (run.spare_place_awaited, run.spare_misplaced):
+            self._decide(lambda at: ev.SparePlaceKnown(at, awaited, misplaced))
+
+    def _schedule(self) -> None:
+        """A timer that comes too early only looks; so reports do not move it each time."""
+        now_ms = self._services.clock.monotonic_ms()
+        due_ms = self.run.deadline_ms(now_ms)
+        if due_ms is None or (self._timer is not None and self._timer_due_ms <= due_ms):
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer, self._timer_due_ms = self._mailbox.schedule(due_ms - now_ms, self._look), due_ms
+
+    def _look(self) -> None:
+        self._timer = None
+        self.happened(ev.TimePassed)
+
+    # --- effects ---
+
+    def _perform(self, effect: do.Effect) -> None:
+        match effect:
+            case do.Say(text, is_warning):
+                logger.log(logging.WARNING if is_warning else logging.INFO, "%s", text)
+            case StatusChanged():
+                self._status_changed(effect)
+            case do.Show(details):
+                self._show(details)
+            case do.TakeReport(report):
+                self.checkpoints.reported(report)
+            case do.InterruptCheckpoints(reason):
+                self.checkpoints.interrupted(reason)
+            case do.AwaitRecords():
+                self.checkpoints.when_recorded(lambda: self.happened(ev.AllRecorded))
+            case do.FindDriver():
+                self._lease.begin(self._holder_found)
+            case do.WatchLease():
+                self._lease.begin(self._holder_changed)
+            case do.FindState():
+                self._restore.resolve(self._state_found)
+            case do.DeclareSlots(slots):
+                self._services.slots.declare_requirements(self._submission.job_id, slots)
+            case do.ReleaseSlots():
+                self._services.slots.release_slots(self._submission.job_id)
+            case do.StartExecutor() | do.StopExecutor():
+                self._tell_task_manager(effect)
+            case do.EndJob():
+                self._end()
+            case _:
+                self._tell_driver(effect)
+
+    def _tell_driver(
+        self,
+        effect: do.LaunchDriver | do.KillDriver | do.DismissDriver | do.Deploy | do.CancelDriver,
+    ) -> None:
+        match effect:
+            case do.LaunchDriver():
+                self._new_driver_id = DriverId("")
+                self._drivers.launch(effect)
+            case do.KillDriver(driver_id):
+                self._drivers.kill(driver_id)
+            case do.DismissDriver():
+                self._drivers.dismiss(effect)
+            case do.Deploy(driver_id, _, attempt):
+                self._drivers.deploy(
+                    effect,
+                    lambda error: self.happened(lambda at: ev.DeployFailed(at, driver_id, attempt, error)),
+                )
+            case do.CancelDriver(driver_id):
+                self._drivers.cancel(
+                    effect, lambda error: self.happened(lambda at: ev.CancelFailed(at, driver_id, error))
+                )
+
+    def _tell_task_manager(self, effect: do.StartExecutor | do.StopExecutor) -> None:
+        gateway, job_id = self._services.gateways.task_executor(effect.address), self._submission.job_id
+        if isinstance(effect, do.StopExecutor):
+            executor_id = effect.executor_id
+            self._call(lambda: gateway.stop_executor(job_id, executor_id), lambda _error: None)
+            return
+        descriptor = effect.descriptor
+        driver_id, executor_id = descriptor.driver_id, descriptor.executor_id
+        self._call(
+            lambda: gateway.start_executor(descriptor),
+            lambda error: self.happened(
+                lambda at: ev.ExecutorStartFailed(at, driver_id, executor_id, error)
+            ),
+        )
+
+    def _call(self, call: Callable[[], None], on_failure: OnFailure) -> None:
+        self._services.effects.perform(self._mailbox, call, lambda _none: None, on_failure)
+
+    def _status_changed(self, change: StatusChanged) -> None:
+        logger.info(
+            "Job %s (%s) switched from state %s to %s.",
+            self._submission.name,
+            self._submission.job_id,
+            change.old.value,
+            change.new.value,
+        )
+        if change.new is JobStatus.RUNNING and isinstance(self.run.start, ev.Fresh):
+            restored = None
+            if self.run.state is not None:
+                restored = self._restore.restored(self._services.clock.now_ms())
+            self.checkpoints.started_from(restored)
+
+    def _end(self) -> None:
+        """See to what is kept, then tell the Dispatcher."""
+        self._lease.end()
+        self._restore.end()
+        if self._timer is not None:
+            self._timer.cancel()
+        details = self._services.board.last(self._submission.job_id)
+        if details is not None:
+            self.checkpoints.end(details, lambda: self._on_ended(self._submission.job_id))
+
+    # --- answers ---
+
+    def _holder_found(self, info: DriverLeaseInfo | None) -> None:
+        driver_id, attempt = (None, 0) if info is None else (info.driver_id, info.attempt)
+        self.happened(lambda at: ev.HolderFound(at, driver_id, attempt))
+
+    def _holder_changed(self, info: DriverLeaseInfo | None) -> None:
+        self.happened(lambda at: ev.HolderChanged(at, None if info is None else info.driver_id))
+
+    def _state_found(self, note: str) -> None:
+        state, if_gone = self._restore.settings, self._restore.note_if_gone
+        self.happened(lambda at: ev.StateFound(at, state, note, if_gone))
+
+    def _state_unreadable(self, error: YarnflowError) -> None:
+        self.happened(lambda at: ev.StateUnreadable(at, error))
+
+    def _checkpoints_unusable(self, error: YarnflowError) -> None:
+        self.happened(lambda at: ev.CheckpointsUnusable(at, error))
+
+    # --- checkpoints ---
+
+    def trigger_checkpoint(self, request: CheckpointRequest) -> None:
+        """Begin a checkpoint or savepoint."""
+        if self.checkpoints.knows(request.request_id):
+            return
+        status, name = self.run.status, self._submission.name
+        if self.run.ended or not self.run.record.wants_executors:
+            raise CheckpointError(f"job {name} is {status.value}; there is nothing to take a checkpoint of")
+        if status is not JobStatus.RUNNING:
+            raise CheckpointFailed(f"job {name} is {status.value}; try again when it is RUNNING")
+        self.checkpoints.requested(request)
+
+    def _order(self, order: CheckpointOrder, on_failure: OnFailure) -> None:
+        registration = self.run.active.registration
+        if registration is None:
+            on_failure(DriverLost("the job has no driver at the moment"))
+        else:
+            self._drivers.order(registration.address, order, on_failure)
