@@ -9,14 +9,25 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
-#: fixtures that are made once for many tests, those with the longest tests first
-_SHARED: Final = ("hadoop", "spark")
-_INTEGRATION: Final = Path(__file__).parent / "integration"
+#: what is made once for many tests → where the tests are that use it, those that need longest first
+_SHARED: Final = {
+    "hadoop": (
+        "integration/yarn/",
+        "integration/ha/",
+        "integration/faults/test_high_availability.py",
+        "integration/faults/test_hot_spare.py",
+        "integration/faults/test_drill.py",
+    ),
+    "spark": ("integration/spark/",),
+}
+#: each of these tests starts commands and clusters of its own
+_ALONE: Final = (
+    "integration/faults/test_kills.py", "integration/test_bad_input.py", "integration/test_examples.py",
+)  # fmt: skip
 #: shorter than any JVM lives
 _LOOK_EVERY_S: Final = 0.02
 
@@ -32,38 +43,51 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(JvmStarts())
 
 
-@pytest.hookimpl(tryfirst=True)
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """One group of tests after the other, each in the worker that is free.
+
+    Not by marks and ``--dist loadgroup``, which pytest-xdist 3.8 ignores without a word under pytest 9.2.
+    """
+    from xdist.scheduler import LoadScopeScheduling
+
+    scheduler: Any = LoadScopeScheduling(config, log)
+    scheduler._split_scope = _group
+    return scheduler
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Tell pytest-xdist what belongs together, and begin with what takes longest."""
-    if not _is_worker(config):
-        return
+    """Begin with what takes longest where there are workers.
+
+    Raises
+    ------
+    pytest.UsageError
+        A test would make what others share a second time.
+    """
     for item in items:
-        item.add_marker(pytest.mark.xdist_group(_group(item)))
-    items.sort(key=_rank)
+        for name in _SHARED:
+            if name in getattr(item, "fixturenames", ()) and _group(item.nodeid) != name:
+                raise pytest.UsageError(f"{item.nodeid} uses {name}: say so in {__file__}")
+    if _is_worker(config):
+        items.sort(key=lambda item: _rank(item.nodeid))
 
 
 def _is_worker(config: pytest.Config) -> bool:
     return hasattr(config, "workerinput")
 
 
-def _fixtures(item: pytest.Item) -> list[str]:
-    return list(getattr(item, "fixturenames", ()))
-
-
-def _group(item: pytest.Item) -> str:
-    for name in _SHARED:
-        if name in _fixtures(item):
+def _group(nodeid: str) -> str:
+    for name, places in _SHARED.items():
+        if nodeid.startswith(places):
             return name
-    if "yarnflow" in _fixtures(item):
-        # commands and clusters of the test's own
-        return item.nodeid
-    return str(item.path)
+    return nodeid if nodeid.startswith(_ALONE) else nodeid.partition("::")[0]
 
 
-def _rank(item: pytest.Item) -> int:
-    if not item.path.is_relative_to(_INTEGRATION):
-        return len(_SHARED) + 1
-    return next((rank for rank, name in enumerate(_SHARED) if name in _fixtures(item)), len(_SHARED))
+def _rank(nodeid: str) -> int:
+    for rank, places in enumerate(_SHARED.values()):
+        if nodeid.startswith(places):
+            return rank
+    return len(_SHARED) + (not nodeid.startswith("integration/"))
 
 
 class JvmStarts:
