@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from yarnflow.core import execution, job, spare_life
 from yarnflow.core.fsm import Machine
 from yarnflow.core.ids import JobId, TaskManagerId, VertexId
+from yarnflow.core.job import execution, job
+from yarnflow.core.job_run import spare_life
 from yarnflow.core.messages import ErrorInfo
 from yarnflow.core.states import ExecutionState, JobStatus
 from yarnflow.errors import InvalidTransition

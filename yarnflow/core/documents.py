@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from yarnflow.core import execution, job, spare_life
 from yarnflow.core.ha import leadership
+from yarnflow.core.job import execution, job
+from yarnflow.core.job_run import spare_life
 
 _HEAD: Final = """\
 <!-- Written by scripts/gen-docs from the machines in yarnflow/core; do not edit. -->

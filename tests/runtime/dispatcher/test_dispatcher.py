@@ -17,7 +17,7 @@ from yarnflow.core.checkpoint.messages import (
     JobCheckpoints,
 )
 from yarnflow.core.ids import AllocationId, DriverId, JobId, TaskManagerId
-from yarnflow.core.job_run_events import Adopted, StartKind
+from yarnflow.core.job_run.events import Adopted, StartKind
 from yarnflow.core.messages import (
     DriverPhase,
     DriverRegistration,

@@ -10,8 +10,8 @@ import pytest
 
 from tests.runtime.driver.driver_harness import LIMIT_S, Harness
 from yarnflow.core.ids import DriverId
+from yarnflow.core.job_run.spare_life import REHEARSED
 from yarnflow.core.messages import DriverPhase, QueryProgress
-from yarnflow.core.spare_life import REHEARSED
 from yarnflow.errors import DriverLost, InvalidOption, RpcUnavailable, UserCodeError
 
 

@@ -6,8 +6,8 @@ from typing import Self
 
 from tests.runtime.jobmaster.job_bench import ADDRESS, JOB, TM1, TM2, Bench
 from yarnflow.core.ids import DriverId, ExecutorId, TaskManagerId
+from yarnflow.core.job_run.spare_life import REHEARSED
 from yarnflow.core.messages import DriverPhase, DriverRegistration, DriverReport, QueryProgress
-from yarnflow.core.spare_life import REHEARSED
 from yarnflow.errors import DriverLost
 from yarnflow.testing.gateways import FakeDriver, FakeTaskExecutor
 

@@ -8,7 +8,8 @@ from typing import Self
 from yarnflow.core.checkpoint.coordinator import CheckpointSettings
 from yarnflow.core.checkpoint.messages import CheckpointOutcome, RestoreSettings
 from yarnflow.core.ids import AllocationId, DriverId, ExecutorId, JobId, TaskManagerId, VertexId
-from yarnflow.core.job_run_events import Adopted, Fresh
+from yarnflow.core.job.restart import restart_strategy_from
+from yarnflow.core.job_run.events import Adopted, Fresh
 from yarnflow.core.messages import (
     DriverPhase,
     DriverRegistration,
@@ -24,7 +25,6 @@ from yarnflow.core.messages import (
     SlotOffer,
 )
 from yarnflow.core.resources.scheduling import SchedulerKind, SchedulerSettings
-from yarnflow.core.restart import restart_strategy_from
 from yarnflow.core.states import ExecutionState, JobStatus
 from yarnflow.graph.job_graph import JobGraph, JobVertex
 from yarnflow.runtime.dispatcher.job_board import JobBoard

@@ -2,7 +2,7 @@
 
 Decides which offered slots a job keeps and what is lost with a TaskManager.  It never asks
 for slots (the JobMaster declares ``missing`` to the ResourceManager) and does not know which
-subtask runs where (:mod:`yarnflow.core.execution_graph`).
+subtask runs where (:mod:`yarnflow.core.job.execution_graph`).
 
 Flink counterpart: ``DefaultDeclarativeSlotPool``.
 """

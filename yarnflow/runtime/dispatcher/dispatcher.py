@@ -17,7 +17,7 @@ from typing import Final, Protocol
 from yarnflow import __version__
 from yarnflow.core.checkpoint.messages import CheckpointInfo, CheckpointRequest, JobCheckpoints
 from yarnflow.core.ids import JobId, is_job_id
-from yarnflow.core.job_run_events import Adopted, Fresh, StartKind
+from yarnflow.core.job_run.events import Adopted, Fresh, StartKind
 from yarnflow.core.messages import (
     ClusterOverview,
     FaultInjected,

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from yarnflow.core.checkpoint.messages import CheckpointInfo, CheckpointRequest, JobCheckpoints
 from yarnflow.core.ids import AllocationId, JobId, TaskManagerId
-from yarnflow.core.job_run_events import StartKind
+from yarnflow.core.job_run.events import StartKind
 from yarnflow.core.messages import (
     DriverRegistration,
     DriverReport,

@@ -18,11 +18,11 @@ from yarnflow.core.checkpoint.coordinator import CheckpointSettings
 from yarnflow.core.checkpoint.messages import ClaimMode, RestoreSettings
 from yarnflow.core.ha.ports import JobStores
 from yarnflow.core.ids import DriverId, JobId
-from yarnflow.core.job_run_events import StartKind
+from yarnflow.core.job.restart import RestartStrategy, restart_strategy_from
+from yarnflow.core.job_run.events import StartKind
 from yarnflow.core.messages import JobSubmission, LeaderInfo
 from yarnflow.core.ports import Clock, DriverLauncher, GatewayFactory
 from yarnflow.core.resources.scheduling import SchedulerKind, SchedulerSettings
-from yarnflow.core.restart import RestartStrategy, restart_strategy_from
 from yarnflow.core.uris import file_uri
 from yarnflow.graph.codec import job_graph_from_json
 from yarnflow.runtime.dispatcher.job_board import JobBoard

@@ -24,6 +24,7 @@ from typing import Final
 from yarnflow.core.checkpoint.messages import CheckpointOrder
 from yarnflow.core.ha.ports import DriverLease, FreeLease
 from yarnflow.core.ids import ExecutorId
+from yarnflow.core.job_run.spare_life import REHEARSED
 from yarnflow.core.messages import (
     DriverAssignment,
     DriverDeployment,
@@ -34,7 +35,6 @@ from yarnflow.core.messages import (
 )
 from yarnflow.core.ports import Clock, JobMasterGateway
 from yarnflow.core.resources.attachment import ExecutorAttachment
-from yarnflow.core.spare_life import REHEARSED
 from yarnflow.errors import DriverLost, ExecutorLost, InternalError, YarnflowError
 from yarnflow.runtime.driver.checkpoints import DriverCheckpoints
 from yarnflow.runtime.driver.lease import LeaseKeeper

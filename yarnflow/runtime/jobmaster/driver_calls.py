@@ -1,7 +1,7 @@
 """Calls to the drivers of one job, and to those who start and end driver processes.
 
 It launches, deploys, cancels, dismisses and ends what it is told to, and posts how that ended; which
-driver is wanted, and what its loss means, is decided by :mod:`yarnflow.core.job_run`.  Used in the
+driver is wanted, and what its loss means, is decided by :mod:`yarnflow.core.job_run.decider`.  Used in the
 JobMaster's mailbox only.
 """
 
@@ -12,7 +12,7 @@ from typing import Final
 
 from yarnflow.core.checkpoint.messages import CheckpointOrder
 from yarnflow.core.ids import DriverId
-from yarnflow.core.job_run_effects import CancelDriver, Deploy, DismissDriver, LaunchDriver
+from yarnflow.core.job_run.effects import CancelDriver, Deploy, DismissDriver, LaunchDriver
 from yarnflow.core.messages import DriverAssignment, DriverDeployment, JobSubmission
 from yarnflow.errors import YarnflowError
 from yarnflow.runtime.jobmaster.deploying import SubmissionSender

@@ -5,7 +5,7 @@ has both of its own, and is the one that leads next.  A standby that has the job
 stays where it is when another master begins to lead, refuses its hot spare; then this master, which
 has not, is the right place.  So it is while there is no standby; one that comes later is a reason to
 move.  What hot spares are for, when there is one and when it moves, is decided by
-:mod:`yarnflow.core.job_run_spare`.
+:mod:`yarnflow.core.job_run.spare`.
 
 Flink has no counterpart.
 """

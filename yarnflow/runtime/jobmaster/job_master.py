@@ -1,15 +1,15 @@
 """One job's endpoint: takes what others say to it, in any thread, into the job's own mailbox.
 
-What follows is decided there, by :mod:`yarnflow.core.job_run`.  Flink counterpart: ``JobMaster``.
+What follows is decided there, by :mod:`yarnflow.core.job_run.decider`.  Flink counterpart: ``JobMaster``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from yarnflow.core import job_run_events as ev
 from yarnflow.core.checkpoint.messages import CheckpointInfo, CheckpointRequest, JobCheckpoints
 from yarnflow.core.ids import AllocationId, DriverId, JobId, TaskManagerId
+from yarnflow.core.job_run import events as ev
 from yarnflow.core.messages import (
     DriverRegistration,
     DriverReport,

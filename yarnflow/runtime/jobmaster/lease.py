@@ -1,7 +1,7 @@
 """Who holds a job's lease, as its JobMaster sees it.
 
 Without high availability nobody else could, and nothing is watched.  What a change means is decided
-by :mod:`yarnflow.core.job_run`.  Used in the JobMaster's mailbox only.
+by :mod:`yarnflow.core.job_run.decider`.  Used in the JobMaster's mailbox only.
 """
 
 from __future__ import annotations

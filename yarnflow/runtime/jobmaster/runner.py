@@ -1,6 +1,6 @@
 """Runs one job: feeds what happens to its decider, performs what that wants, and shows the outcome.
 
-Decisions are made by :mod:`yarnflow.core.job_run`; here answers become events, times are read, and
+Decisions are made by :mod:`yarnflow.core.job_run.decider`; here answers become events, times are read, and
 every effect is performed in order.  It never blocks: calls to others end as events.  Used in the
 JobMaster's mailbox only, except for :attr:`JobRunner.run`, a value that any thread may read.
 
@@ -13,15 +13,15 @@ import logging
 from collections import deque
 from collections.abc import Callable
 
-from yarnflow.core import job_run_effects as do
-from yarnflow.core import job_run_events as ev
 from yarnflow.core.checkpoint.messages import CheckpointOrder, CheckpointRequest
 from yarnflow.core.ha.ports import DriverLeaseInfo
 from yarnflow.core.ids import DriverId, JobId
-from yarnflow.core.job import StatusChanged
-from yarnflow.core.job_record import JobRecord
-from yarnflow.core.job_run import handle
-from yarnflow.core.job_run_model import JobRun
+from yarnflow.core.job.job import StatusChanged
+from yarnflow.core.job.record import JobRecord
+from yarnflow.core.job_run import effects as do
+from yarnflow.core.job_run import events as ev
+from yarnflow.core.job_run.decider import handle
+from yarnflow.core.job_run.model import JobRun
 from yarnflow.core.messages import JobDetails, JobSubmission
 from yarnflow.core.states import JobStatus
 from yarnflow.errors import CheckpointError, CheckpointFailed, DriverLost, YarnflowError

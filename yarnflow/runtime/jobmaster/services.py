@@ -11,7 +11,7 @@ from yarnflow.core.checkpoint.coordinator import CheckpointSettings
 from yarnflow.core.checkpoint.messages import RestoreSettings
 from yarnflow.core.ha.ports import JobStores
 from yarnflow.core.ids import DriverId, JobId
-from yarnflow.core.job_run_model import RunSettings
+from yarnflow.core.job_run.model import RunSettings
 from yarnflow.core.messages import LeaderInfo
 from yarnflow.core.ports import Clock, DriverLauncher, GatewayFactory
 from yarnflow.core.states import JobStatus

@@ -1,7 +1,7 @@
 """One event's work on a job: the job as it becomes, and the effects as they are decided.
 
 The moves that several rules share.  Which of them is made when is decided by
-:mod:`yarnflow.core.job_run` and, of the hot spare, :mod:`yarnflow.core.job_run_spare`.
+:mod:`yarnflow.core.job_run.decider` and, of the hot spare, :mod:`yarnflow.core.job_run.spare`.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from yarnflow.core import spare_life
-from yarnflow.core.driver_group import DriverGroup
-from yarnflow.core.job_record import Changed
-from yarnflow.core.job_run_effects import (
+from yarnflow.core.job.record import Changed
+from yarnflow.core.job_run import spare_life
+from yarnflow.core.job_run.driver_group import DriverGroup
+from yarnflow.core.job_run.effects import (
     DeclareSlots,
     DismissDriver,
     Effect,
@@ -22,8 +22,8 @@ from yarnflow.core.job_run_effects import (
     StartExecutor,
     StopExecutor,
 )
-from yarnflow.core.job_run_events import Stamp
-from yarnflow.core.job_run_model import JobRun, Timer, with_timer
+from yarnflow.core.job_run.events import Stamp
+from yarnflow.core.job_run.model import JobRun, Timer, with_timer
 from yarnflow.core.resources.executor_pool import ExecutorRecord
 from yarnflow.core.resources.scheduling import SlotWait
 

@@ -2,7 +2,7 @@
 
 Spark reruns the tasks of lost executors on others, so a loss interrupts the job only when no executor
 is left; here that is noticed and put down in the job's record.  Who noticed what is told apart by
-:mod:`yarnflow.core.job_run`.
+:mod:`yarnflow.core.job_run.decider`.
 
 Flink counterpart: the slot and task failure handling of ``DefaultScheduler``.
 """
@@ -12,19 +12,19 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from yarnflow.core import job_run_spare as hot_spare
-from yarnflow.core.driver_group import MAX_FAILED_STARTS, Driver
-from yarnflow.core.failures import error_info, is_loss, is_outage
 from yarnflow.core.ids import DriverId, ExecutorId, TaskManagerId
-from yarnflow.core.job_run_effects import (
+from yarnflow.core.job.failures import error_info, is_loss, is_outage
+from yarnflow.core.job_run import spare as hot_spare
+from yarnflow.core.job_run.driver_group import MAX_FAILED_STARTS, Driver
+from yarnflow.core.job_run.effects import (
     CancelDriver,
     EndJob,
     InterruptCheckpoints,
     LaunchDriver,
     ReleaseSlots,
 )
-from yarnflow.core.job_run_model import Timer
-from yarnflow.core.job_run_turn import Turn
+from yarnflow.core.job_run.model import Timer
+from yarnflow.core.job_run.turn import Turn
 from yarnflow.core.messages import ErrorInfo
 from yarnflow.core.states import JobStatus, RestartLevel
 from yarnflow.errors import (

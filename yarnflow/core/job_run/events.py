@@ -1,6 +1,6 @@
-"""What can happen to one job, as plain values; :mod:`yarnflow.core.job_run` decides what follows.
+"""What can happen to one job, as plain values; :mod:`yarnflow.core.job_run.decider` decides what follows.
 
-Each carries when it happened.  Answers to effects (:mod:`yarnflow.core.job_run_effects`) are among
+Each carries when it happened.  Answers to effects (:mod:`yarnflow.core.job_run.effects`) are among
 them.  An answer about a driver or an executor that is not the job's any more changes nothing, so
 answers may come late, twice or never.
 """
@@ -64,7 +64,7 @@ class CancelRequested(Event):
 
 
 class TimePassed(Event):
-    """:meth:`~yarnflow.core.job_run_model.JobRun.deadline_ms` has come, or some other time."""
+    """:meth:`~yarnflow.core.job_run.model.JobRun.deadline_ms` has come, or some other time."""
 
 
 class LeadInDoubt(Event):

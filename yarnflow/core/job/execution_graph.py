@@ -16,7 +16,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from yarnflow.core.execution import (
+from yarnflow.core.ids import TaskManagerId, VertexId
+from yarnflow.core.job.execution import (
     MACHINE,
     Adopted,
     Execution,
@@ -25,7 +26,6 @@ from yarnflow.core.execution import (
     Scheduled,
     SlotAssigned,
 )
-from yarnflow.core.ids import TaskManagerId, VertexId
 from yarnflow.core.messages import VertexInfo
 from yarnflow.core.states import ExecutionState
 from yarnflow.errors import InvariantViolated

@@ -1,15 +1,15 @@
 """Decides about one job: drivers, deployments, restarts, adoption, cancellation and end.
 
-:func:`handle` takes what happened (:mod:`~yarnflow.core.job_run_events`) and returns the job as it is
-then and what is to be done (:mod:`~yarnflow.core.job_run_effects`).  It never does anything itself,
+:func:`handle` takes what happened (:mod:`~yarnflow.core.job_run.events`) and returns the job as it is
+then and what is to be done (:mod:`~yarnflow.core.job_run.effects`).  It never does anything itself,
 and never reads a clock.  Two groups of a driver, slots and executors are told apart by the driver's
-id: the *active* one runs the job, the *spare* one (:mod:`~yarnflow.core.job_run_spare`) could; when it
+id: the *active* one runs the job, the *spare* one (:mod:`~yarnflow.core.job_run.spare`) could; when it
 steps in, the two change places.  Only the active one's driver is ever deployed.
 
 After each event whatever has become possible is done, so no rule has to remember what it makes
-possible for others.  The rules about drivers are in :mod:`~yarnflow.core.job_run_drivers`.
+possible for others.  The rules about drivers are in :mod:`~yarnflow.core.job_run.drivers`.
 
-How far up a failure goes (:mod:`~yarnflow.core.job_run_losses`): Spark reruns tasks on other executors
+How far up a failure goes (:mod:`~yarnflow.core.job_run.losses`): Spark reruns tasks on other executors
 (``TASKS``); the query is started again in the same driver (``QUERY``); a new driver on the same slots
 (``DRIVER``).  The restart strategy counts the last two.  A new master takes over the driver that runs
 (``MASTER``), or, when that is gone, starts another one; neither is the job's fault, and neither is
@@ -24,16 +24,16 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
 
-from yarnflow.core import job_run_drivers as drivers
-from yarnflow.core import job_run_events as ev
-from yarnflow.core import job_run_losses as losses
-from yarnflow.core import job_run_spare as hot_spare
-from yarnflow.core import spare_life
-from yarnflow.core.driver_group import SLOT_RETRY_MS
-from yarnflow.core.failures import ended_by, error_info
-from yarnflow.core.job_run_effects import Deploy, Effect, FindDriver, FindState, StopExecutor, WatchLease
-from yarnflow.core.job_run_model import JobRun, Timer
-from yarnflow.core.job_run_turn import Turn
+from yarnflow.core.job.failures import ended_by, error_info
+from yarnflow.core.job_run import drivers as drivers
+from yarnflow.core.job_run import events as ev
+from yarnflow.core.job_run import losses as losses
+from yarnflow.core.job_run import spare as hot_spare
+from yarnflow.core.job_run import spare_life
+from yarnflow.core.job_run.driver_group import SLOT_RETRY_MS
+from yarnflow.core.job_run.effects import Deploy, Effect, FindDriver, FindState, StopExecutor, WatchLease
+from yarnflow.core.job_run.model import JobRun, Timer
+from yarnflow.core.job_run.turn import Turn
 from yarnflow.core.resources.scheduling import NEVER_MS
 from yarnflow.core.states import JobStatus, RestartLevel
 from yarnflow.errors import DriverLost, RpcError, SlotUnavailable, TaskManagerLost

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from yarnflow.core import execution as ex
-from yarnflow.core.execution_graph import ExecutionGraph, in_state, on_task_manager
 from yarnflow.core.ids import TaskManagerId, VertexId
+from yarnflow.core.job import execution as ex
+from yarnflow.core.job.execution_graph import ExecutionGraph, in_state, on_task_manager
 from yarnflow.core.messages import ErrorInfo
 from yarnflow.core.states import ExecutionState as S
 from yarnflow.errors import InvalidTransition, InvariantViolated

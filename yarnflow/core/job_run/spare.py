@@ -1,7 +1,7 @@
 """The hot spare of a job: when there is one, which slots are its, and what its losses mean.
 
 A loss means another one, and nothing else.  When it steps in is decided by
-:mod:`yarnflow.core.job_run`; how far it is, by :mod:`yarnflow.core.spare_life`.
+:mod:`yarnflow.core.job_run.decider`; how far it is, by :mod:`yarnflow.core.job_run.spare_life`.
 
 Slots: the job's own come first.  Only when it has all of them are as many again asked for; when it
 loses some and gets no others, the hot spare's are given to it.
@@ -15,17 +15,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from yarnflow.core import spare_life
-from yarnflow.core.driver_group import MAX_FAILED_STARTS, Driver
-from yarnflow.core.failures import ended_by
 from yarnflow.core.ids import ExecutorId, TaskManagerId
-from yarnflow.core.job_run_effects import LaunchDriver, StopExecutor
-from yarnflow.core.job_run_events import DriverExited
-from yarnflow.core.job_run_model import JobRun, Timer
-from yarnflow.core.job_run_turn import Turn
+from yarnflow.core.job.failures import ended_by
+from yarnflow.core.job_run import spare_life
+from yarnflow.core.job_run.driver_group import MAX_FAILED_STARTS, Driver
+from yarnflow.core.job_run.effects import LaunchDriver, StopExecutor
+from yarnflow.core.job_run.events import DriverExited
+from yarnflow.core.job_run.model import JobRun, Timer
+from yarnflow.core.job_run.spare_life import SpareState
+from yarnflow.core.job_run.turn import Turn
 from yarnflow.core.messages import DriverPhase, DriverRegistration, DriverReport, SlotOffer
 from yarnflow.core.resources.executor_pool import number_of
-from yarnflow.core.spare_life import SpareState
 from yarnflow.core.states import JobStatus
 from yarnflow.errors import DriverLost, YarnflowError
 

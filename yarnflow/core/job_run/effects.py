@@ -1,6 +1,6 @@
 """What the decider of one job wants done, as plain values.
 
-Performed by the JobMaster, in order, which answers as each says; :mod:`yarnflow.core.job_run`
+Performed by the JobMaster, in order, which answers as each says; :mod:`yarnflow.core.job_run.decider`
 decides.  "Until it worked" means that whoever performs it tries again by itself, for ever.
 """
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from yarnflow.core.checkpoint.messages import RestoreSettings
 from yarnflow.core.ids import DriverId, ExecutorId, TaskManagerId
-from yarnflow.core.job import StatusChanged
+from yarnflow.core.job.job import StatusChanged
 from yarnflow.core.messages import DriverReport, ExecutorDescriptor, JobDetails
 
 # --- stored things ------------------------------------------------------------

@@ -6,10 +6,10 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from tests.core.job_world import JOB, OLD, OLD_SPARE, SLOTS, Process, World, is_settled, settings
-from yarnflow.core import job_run_effects as do
-from yarnflow.core import job_run_events as ev
+from tests.core.job_run.job_world import JOB, OLD, OLD_SPARE, SLOTS, Process, World, is_settled, settings
 from yarnflow.core.ids import AllocationId, DriverId, ExecutorId, TaskManagerId
+from yarnflow.core.job_run import effects as do
+from yarnflow.core.job_run import events as ev
 from yarnflow.core.messages import DriverPhase, ExecutorExited, ExecutorStatus
 from yarnflow.errors import ConfigError, RpcTimeout, SlotUnavailable, StorageDenied
 

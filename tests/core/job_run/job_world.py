@@ -9,16 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from yarnflow.core import execution, job
-from yarnflow.core import job_run_effects as do
-from yarnflow.core import job_run_events as ev
-from yarnflow.core import spare_life
-from yarnflow.core.driver_group import DriverGroup
 from yarnflow.core.ids import AllocationId, DriverId, ExecutorId, JobId, TaskManagerId, VertexId
-from yarnflow.core.job import StatusChanged
-from yarnflow.core.job_record import JobRecord
-from yarnflow.core.job_run import handle
-from yarnflow.core.job_run_model import JobRun, RunSettings
+from yarnflow.core.job import execution, job
+from yarnflow.core.job.job import StatusChanged
+from yarnflow.core.job.record import JobRecord
+from yarnflow.core.job.restart import FixedDelay
+from yarnflow.core.job_run import effects as do
+from yarnflow.core.job_run import events as ev
+from yarnflow.core.job_run import spare_life
+from yarnflow.core.job_run.decider import handle
+from yarnflow.core.job_run.driver_group import DriverGroup
+from yarnflow.core.job_run.model import JobRun, RunSettings
+from yarnflow.core.job_run.spare_life import REHEARSED, SpareState
 from yarnflow.core.messages import (
     DriverPhase,
     DriverRegistration,
@@ -30,8 +32,6 @@ from yarnflow.core.messages import (
     SlotOffer,
 )
 from yarnflow.core.resources.scheduling import SchedulerKind, SchedulerSettings
-from yarnflow.core.restart import FixedDelay
-from yarnflow.core.spare_life import REHEARSED, SpareState
 from yarnflow.core.states import JobStatus
 
 JOB = JobId("a" * 32)

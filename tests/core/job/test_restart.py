@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from yarnflow.core.restart import (
+from yarnflow.core.job.restart import (
     UNLIMITED,
     ExponentialDelay,
     FailureRate,

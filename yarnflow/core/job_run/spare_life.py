@@ -2,7 +2,7 @@
 
 A hot spare is a driver with executors on slots of its own that is not deployed, and so has no lease:
 two drivers that write cannot come of it.  When its slots are asked for, what it costs the job and when
-it steps in is decided by :mod:`yarnflow.core.job_run`.  Times are milliseconds of a clock that does
+it steps in is decided by :mod:`yarnflow.core.job_run.decider`.  Times are milliseconds of a clock that does
 not jump.
 
 Flink has no counterpart.

@@ -1,7 +1,7 @@
 """Whether a job goes on after a failure, and how failures are told.
 
 It asks the restart strategy and knows which failures no restart cures; what a restart consists of
-is decided by :mod:`yarnflow.core.job_run`.
+is decided by :mod:`yarnflow.core.job_run.decider`.
 
 Flink counterpart: ``ExecutionFailureHandler``.
 """
@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
+from yarnflow.core.job.restart import RestartDecision, RestartState, RestartStrategy
 from yarnflow.core.messages import ErrorInfo
-from yarnflow.core.restart import RestartDecision, RestartState, RestartStrategy
 from yarnflow.errors import (
     ERRORS_BY_CODE,
     DriverLost,
@@ -56,7 +56,7 @@ class FailurePolicy:
         final : bool
             Whoever saw it knows that a restart is no use.
         wall_ms, jitter : int, float
-            See :meth:`~yarnflow.core.restart.RestartStrategy.on_failure`.
+            See :meth:`~yarnflow.core.job.restart.RestartStrategy.on_failure`.
         """
         decision = self.strategy.on_failure(self.state, wall_ms, jitter)
         never_worked = not self.has_committed and not _may_pass(error)

@@ -1,7 +1,7 @@
 """A driver with the slots and executors that are its own.
 
 A job has two of them: the *active* one runs it, the *spare* one could go on with it at once.  Which
-is which, and what the loss of a part means, is decided by :mod:`yarnflow.core.job_run`.  Times are
+is which, and what the loss of a part means, is decided by :mod:`yarnflow.core.job_run.decider`.  Times are
 milliseconds of a clock that does not jump.
 
 Flink has no counterpart: there is one JobMaster per job, and its slots are all the same.

@@ -1,7 +1,7 @@
 """What a job makes of its drivers: those of an earlier master, what each says, and how it ends.
 
 A driver is told from others by its id: the job's own, its hot spare, or one that nobody wants and that
-is told to end.  What a loss leads to is decided by :mod:`yarnflow.core.job_run_losses`.
+is told to end.  What a loss leads to is decided by :mod:`yarnflow.core.job_run.losses`.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from yarnflow.core import job_run_events as ev
-from yarnflow.core import job_run_losses as losses
-from yarnflow.core import job_run_spare as hot_spare
-from yarnflow.core.driver_group import Driver
-from yarnflow.core.failures import ended_by, error_info
-from yarnflow.core.job_run_effects import AwaitRecords, FindState, TakeReport
-from yarnflow.core.job_run_model import Timer
-from yarnflow.core.job_run_turn import Turn
+from yarnflow.core.job.failures import ended_by, error_info
+from yarnflow.core.job_run import events as ev
+from yarnflow.core.job_run import losses as losses
+from yarnflow.core.job_run import spare as hot_spare
+from yarnflow.core.job_run.driver_group import Driver
+from yarnflow.core.job_run.effects import AwaitRecords, FindState, TakeReport
+from yarnflow.core.job_run.model import Timer
+from yarnflow.core.job_run.turn import Turn
 from yarnflow.core.messages import DriverPhase, DriverRegistration, DriverReport, ErrorInfo, ProgramKind
 from yarnflow.core.states import JobStatus, RestartLevel
 from yarnflow.errors import DriverLost, ExecutorLost, InternalError, SavepointNotFound, error_from_exit

@@ -1,7 +1,7 @@
 """The life of one attempt of one subtask.
 
 Decides the :class:`ExecutionState` of an attempt.  A new attempt is a new model
-(:mod:`yarnflow.core.execution_graph`); a terminal one never comes back.  On Spark an
+(:mod:`yarnflow.core.job.execution_graph`); a terminal one never comes back.  On Spark an
 execution is partition *i* of the stages of one vertex: the driver reports for all of them at
 once, so most events arrive for many executions together.
 

@@ -1,6 +1,6 @@
 """What a job is and was: its state machines, what happened to it, and the snapshot others read.
 
-It applies what :mod:`yarnflow.core.job_run` has decided and renders the outcome; it decides nothing.
+It applies what :mod:`yarnflow.core.job_run.decider` has decided and renders the outcome; it decides nothing.
 Times are milliseconds since the epoch.
 
 Flink counterparts: ``DefaultExecutionGraph``, ``ArchivedExecutionGraph``, ``RootExceptionHistoryEntry``.
@@ -12,10 +12,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from yarnflow.core import execution as ex
-from yarnflow.core import job as jb
-from yarnflow.core.execution_graph import ExecutionGraph, in_state, not_terminal, on_task_manager
 from yarnflow.core.ids import JobId, TaskManagerId, VertexId
+from yarnflow.core.job import execution as ex
+from yarnflow.core.job import job as jb
+from yarnflow.core.job.execution_graph import ExecutionGraph, in_state, not_terminal, on_task_manager
 from yarnflow.core.messages import ErrorInfo, FailureInfo, JobDetails, JobOverview, QueryProgress
 from yarnflow.core.states import ExecutionState, JobStatus, RestartLevel
 from yarnflow.errors import LeadershipLost, TaskManagerLost

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from tests.core.job_world import OLD, OLD_SPARE, SLOTS, Process, World, is_settled, settings
-from yarnflow.core import job_run_effects as do
-from yarnflow.core import job_run_events as ev
+from tests.core.job_run.job_world import OLD, OLD_SPARE, SLOTS, Process, World, is_settled, settings
 from yarnflow.core.ids import DriverId, TaskManagerId
+from yarnflow.core.job_run import effects as do
+from yarnflow.core.job_run import events as ev
+from yarnflow.core.job_run.spare_life import SpareState
 from yarnflow.core.messages import DriverPhase
-from yarnflow.core.spare_life import SpareState
 from yarnflow.core.states import JobStatus, RestartLevel
 from yarnflow.errors import LeadershipLost, StorageDenied
 

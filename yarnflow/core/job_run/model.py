@@ -1,6 +1,6 @@
 """All that is known of one job while a master runs it: its drivers, slots, executors and history.
 
-A value that is only read here; what becomes of it is decided by :mod:`yarnflow.core.job_run`.
+A value that is only read here; what becomes of it is decided by :mod:`yarnflow.core.job_run.decider`.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from yarnflow.core.checkpoint.messages import RestoreSettings
-from yarnflow.core.driver_group import DriverGroup
-from yarnflow.core.failures import FailurePolicy
 from yarnflow.core.ids import AllocationId, DriverId, ExecutorId, JobId
-from yarnflow.core.job_record import JobRecord
-from yarnflow.core.job_run_events import Adopted, Stamp, StartKind
+from yarnflow.core.job.failures import FailurePolicy
+from yarnflow.core.job.record import JobRecord
+from yarnflow.core.job.restart import RestartStrategy
+from yarnflow.core.job_run.driver_group import DriverGroup
+from yarnflow.core.job_run.events import Adopted, Stamp, StartKind
+from yarnflow.core.job_run.spare_life import SpareLife
 from yarnflow.core.messages import ErrorInfo, JobDetails, ProgramKind
 from yarnflow.core.resources.scheduling import NEVER_MS, SchedulerSettings, SlotWait
 from yarnflow.core.resources.slot_pool import SlotPool
-from yarnflow.core.restart import RestartStrategy
-from yarnflow.core.spare_life import SpareLife
 from yarnflow.core.states import JobStatus
 
 
@@ -67,7 +67,7 @@ class Timer(Enum):
 
 @dataclass(frozen=True, slots=True)
 class JobRun:
-    """One job under one master; see :func:`yarnflow.core.job_run.handle`."""
+    """One job under one master; see :func:`yarnflow.core.job_run.decider.handle`."""
 
     job_id: JobId
     kind: ProgramKind
@@ -180,7 +180,7 @@ class JobRun:
         return self.status is JobStatus.RUNNING and not self.active.executors.any_registered
 
     def deadline_ms(self, at_ms: int) -> int | None:
-        """When :class:`~yarnflow.core.job_run_events.TimePassed` is due next; None = never."""
+        """When :class:`~yarnflow.core.job_run.events.TimePassed` is due next; None = never."""
         if self.ended:
             return None
         due = [*self.timers.values()]

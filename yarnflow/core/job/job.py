@@ -1,8 +1,8 @@
 """The life of a job as one master sees it.
 
 Decides which :class:`JobStatus` a job is in.  It never decides *whether* a job may restart
-(:mod:`yarnflow.core.restart`) nor when executions are all running
-(:mod:`yarnflow.core.execution_graph`): the shell asks those and posts what happened.
+(:mod:`yarnflow.core.job.restart`) nor when executions are all running
+(:mod:`yarnflow.core.job.execution_graph`): the shell asks those and posts what happened.
 
 A job is RUNNING only while all its executions really run.  Flink enters RUNNING before it
 has a slot, and stays there when its last TaskManager is gone; here CREATED and RESTARTING
