@@ -114,6 +114,7 @@ SEEN_BY: dict[str, set[str]] = {
 #: third-party library → packages, rooms or modules that may import it
 LIBRARIES: dict[str, set[str]] = {
     "thrift": {"rpc"},
+    "msgspec": {"core.json_codec"},
     "pyspark": {"spark"},
     "py4j": {"spark.checkpoints.file_copy", "spark.hadoop_files"},
     "pyarrow": {"api.collection", "spark.connectors", "spark.run.rehearsal", "spark.translate"},

@@ -218,8 +218,8 @@ def _session(services: YarnServices, configuration: Configuration, session_id: s
     mode = mode_of(application)
     if mode is not None and mode is not DeploymentMode.SESSION:
         raise InvalidOption(
-            f"application {application.application_id} is of target {mode.value}, not a session; end its job "
-            f"with: yarnflow cancel -D{yarn.APPLICATION_ID.key}={application.application_id} JOB"
+            f"application {application.application_id} is of target {mode.target}, not a session; end its "
+            f"job with: yarnflow cancel -D{yarn.APPLICATION_ID.key}={application.application_id} JOB"
         )
     return application
 

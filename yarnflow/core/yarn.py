@@ -43,9 +43,22 @@ class FinalStatus(Enum):
 class DeploymentMode(Enum):
     """How long a cluster on YARN lives, and where main() runs."""
 
-    PER_JOB = "yarn-per-job"
-    APPLICATION = "yarn-application"
-    SESSION = "yarn-session"
+    PER_JOB = "PER_JOB"
+    APPLICATION = "APPLICATION"
+    SESSION = "SESSION"
+
+    @property
+    def target(self) -> str:
+        """As ``execution.target`` names it."""
+        return f"yarn-{self.value.lower().replace('_', '-')}"
+
+    @classmethod
+    def of_target(cls, target: str) -> DeploymentMode:
+        """The mode of a target; raises ``ValueError`` if it is none on YARN."""
+        for mode in cls:
+            if mode.target == target:
+                return mode
+        raise ValueError(f"{target} is no target on YARN")
 
 
 class Visibility(Enum):

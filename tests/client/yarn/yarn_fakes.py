@@ -97,7 +97,7 @@ class World:
         **more: Any,
     ) -> Application:
         """An application that somebody has submitted to YARN."""
-        tags = (APPLICATION_TAG, f"{APPLICATION_TAG}-{mode.value}", deployment_tag(deployment_id))
+        tags = (APPLICATION_TAG, f"{APPLICATION_TAG}-{mode.target}", deployment_tag(deployment_id))
         more = {"tags": tags, "started_ms": len(self.yarn.known), **more}
         final = more.pop("final_status", FinalStatus.UNDEFINED)
         name, user = more.pop("name", "flights"), more.pop("user", "ann")

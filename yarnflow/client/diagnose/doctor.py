@@ -33,7 +33,7 @@ def default_target(configuration: Configuration, environ: Mapping[str, str]) -> 
     if configuration.is_set(client.TARGET):
         return configuration.get(client.TARGET)
     named = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
-    return DeploymentMode.PER_JOB.value if any(environ.get(name) for name in named) else "local"
+    return DeploymentMode.PER_JOB.target if any(environ.get(name) for name in named) else "local"
 
 
 def checks_for(

@@ -52,7 +52,7 @@ _DEPLOYMENT_TAG: Final = re.compile(rf"{APPLICATION_TAG}-([0-9a-f]{{16}})")
 
 def mode_tag(mode: DeploymentMode) -> str:
     """The YARN tag of all applications of a mode."""
-    return f"{APPLICATION_TAG}-{mode.value}"
+    return f"{APPLICATION_TAG}-{mode.target}"
 
 
 def masters_of(services: YarnServices, application: Application) -> list[Application]:
@@ -175,7 +175,7 @@ def find_application(
 
 
 def _only(applications: Sequence[Application], mode: DeploymentMode | None, user: str) -> Application:
-    kind = "yarnflow" if mode is None else mode.value
+    kind = "yarnflow" if mode is None else mode.target
     if not applications:
         hint = "start one with: yarnflow session start -d" if mode is DeploymentMode.SESSION else (
             f"name another with -D{yarn.APPLICATION_ID.key}=…"

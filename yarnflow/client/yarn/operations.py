@@ -84,7 +84,7 @@ def format_application(listed: ListedApplication) -> str:
     app = listed.application
     state = _state_text(app)
     started = datetime.fromtimestamp(app.started_ms / 1000).strftime("%d.%m.%Y %H:%M:%S")
-    mode = listed.mode.value if listed.mode else "?"
+    mode = listed.mode.target if listed.mode else "?"
     containers = "" if app.state.ended else f", {app.running_containers} containers"
     about = f"{mode}, {state}, {app.user}, {app.queue}{containers}"
     lines = [f"{started} : {app.application_id} : {app.name} ({about})"]

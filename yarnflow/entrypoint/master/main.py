@@ -60,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--conf-json", type=Path, required=True)
     parser.add_argument("--channel-fd", type=int, required=True)
     parser.add_argument("--workers", type=int, default=0)
-    parser.add_argument("--mode", type=DeploymentMode, default=None)
+    parser.add_argument("--mode", type=DeploymentMode.of_target, default=None)
     parser.add_argument("--submission", type=Path, default=None)
     parser.add_argument("--drivers", type=int, default=0)
     parser.add_argument("--expected-workers", type=int, default=0)

@@ -153,7 +153,7 @@ class YarnMaster:
         """Start the processes, the slowest first."""
         deployment = self._deployment
         write_json(self._directory.conf_file, self._configuration.to_dict())
-        arguments = ["--mode", deployment.mode.value]
+        arguments = ["--mode", deployment.mode.target]
         if deployment.mode is DeploymentMode.PER_JOB:
             arguments += ["--submission", str(self._container.directory / SUBMISSION_FILE)]
         self._cluster = ClusterSupervisor(
@@ -184,7 +184,7 @@ class YarnMaster:
         logger.info(
             "This is the master of application %s (%s) in %s.",
             self._container.application_id,
-            deployment.mode.value,
+            deployment.mode.target,
             self._container.container_id,
         )
 
