@@ -302,8 +302,10 @@ class World:
                     self.register(process.driver_id)
                 elif process.attempt and process.canceled:
                     self.report(process, DriverPhase.CANCELED)
+                elif process.attempt:
+                    self.report(process, DriverPhase.RUNNING, 7)
                 else:
-                    self.report(process, DriverPhase.RUNNING if process.attempt else DriverPhase.IDLE, 7)
+                    self.report(process, DriverPhase.IDLE)
             self.wait(1_000)
 
 
