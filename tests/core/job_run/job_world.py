@@ -33,6 +33,7 @@ from yarnflow.core.messages import (
 )
 from yarnflow.core.resources.scheduling import SchedulerKind, SchedulerSettings
 from yarnflow.core.states import JobStatus
+from yarnflow.errors import RpcTimeout, YarnflowError
 
 JOB = JobId("a" * 32)
 SLOTS = 2
@@ -40,6 +41,7 @@ SLOTS = 2
 OLD, OLD_SPARE = DriverId("old"), DriverId("old-spare")
 #: effects that are answered by an event of their own, or by a report
 CALLS = (do.FindDriver, do.FindState, do.AwaitRecords, do.Deploy, do.CancelDriver, do.StartExecutor)
+NO_ANSWER = RpcTimeout("no answer")
 Call = do.FindDriver | do.FindState | do.AwaitRecords | do.Deploy | do.CancelDriver | do.StartExecutor
 
 
@@ -257,32 +259,32 @@ class World:
         other.used_numbers = dict(self.used_numbers)
         return other
 
-    def answer(self, call: Call, well: bool, error: Exception | None = None) -> None:
+    def answer(self, call: Call, well: bool, error: YarnflowError = NO_ANSWER) -> None:
         self.calls.remove(call)
         for event in self.answers(call, well, error):
             self.apply(event)
 
-    def answers(self, call: Call, well: bool, error: object) -> Iterator[ev.Event]:
+    def answers(self, call: Call, well: bool, error: YarnflowError) -> Iterator[ev.Event]:
         if isinstance(call, do.FindDriver):
             if not well:  # it ended before
                 self.drivers[OLD] = Process(OLD, alive=False, given_up=True)
                 self.last_attempt = 0
             yield ev.HolderFound(self.at, OLD if well else None, 3 if well else 0)
         elif isinstance(call, do.FindState):
-            yield ev.StateFound(self.at, None) if well else ev.StateUnreadable(self.at, error)  # type: ignore
+            yield ev.StateFound(self.at, None) if well else ev.StateUnreadable(self.at, error)
         elif isinstance(call, do.AwaitRecords):
             yield ev.AllRecorded(self.at)
         elif isinstance(call, do.Deploy):
             if not well:
-                yield ev.DeployFailed(self.at, call.driver_id, call.attempt, error)  # type: ignore
+                yield ev.DeployFailed(self.at, call.driver_id, call.attempt, error)
         elif isinstance(call, do.CancelDriver):
             if well:
                 self.drivers[call.driver_id].canceled = True
             else:
-                yield ev.CancelFailed(self.at, call.driver_id, error)  # type: ignore
+                yield ev.CancelFailed(self.at, call.driver_id, error)
         elif not well:
             what = call.descriptor
-            yield ev.ExecutorStartFailed(self.at, what.driver_id, what.executor_id, error)  # type: ignore
+            yield ev.ExecutorStartFailed(self.at, what.driver_id, what.executor_id, error)
 
     def go_well(self, steps: int = 60) -> None:
         """Everybody does at once what the decider hopes for, and time passes."""

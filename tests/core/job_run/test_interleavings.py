@@ -11,7 +11,7 @@ from yarnflow.core.ids import AllocationId, DriverId, ExecutorId, TaskManagerId
 from yarnflow.core.job_run import effects as do
 from yarnflow.core.job_run import events as ev
 from yarnflow.core.messages import DriverPhase, ExecutorExited, ExecutorStatus
-from yarnflow.errors import ConfigError, RpcTimeout, SlotUnavailable, StorageDenied
+from yarnflow.errors import ConfigError, RpcTimeout, SlotUnavailable, StorageDenied, YarnflowError
 
 SOME = st.integers(0, 7)
 WHERE = st.sampled_from([TaskManagerId(f"tm-{number}") for number in range(3)])
@@ -82,7 +82,7 @@ class Job(RuleBasedStateMachine):
 
     @precondition(lambda self: self.world.calls)
     @rule(which=SOME, well=st.sampled_from([True, True, False]), error=ERRORS)
-    def answer(self, which: int, well: bool, error: Exception) -> None:
+    def answer(self, which: int, well: bool, error: YarnflowError) -> None:
         calls = self.world.calls
         call = calls[which % len(calls)]
         if isinstance(call, do.FindState):

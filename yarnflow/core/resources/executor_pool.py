@@ -4,7 +4,7 @@ One executor serves all slots that a TaskManager gave the job at one time; slots
 get an executor of their own.  Executor ids are numbers that rise over all drivers of the job,
 because Spark refuses an id it has seen.
 
-Not here: starting processes (``runtime.executor_fleet``), slots themselves (``core.slots``).
+Not here: starting processes (``runtime.taskexecutor``), slots themselves (``core.resources.slot_pool``).
 """
 
 from __future__ import annotations
