@@ -137,7 +137,7 @@ def test_refusal_tells_machine_id_state_event_and_story() -> None:
     )
 
 
-#: Flink's moves between job states (flink-runtime, release 1.20) and the ones explained in core/job.py
+#: Flink's moves between job states (flink-runtime, release 1.20) and the ones explained in core/job/job.py
 JOB_MOVES = {
     "INITIALIZING": "CREATED CANCELLING RECONCILING",
     "CREATED": "RUNNING RESTARTING FAILING CANCELLING",

@@ -24,20 +24,20 @@ the code, with its reason.
 _JOB: Final = """
 ## Job
 
-`yarnflow/core/job.py`. A job is RUNNING only while all its executions run; without slots it is CREATED or
+`yarnflow/core/job/job.py`. A job is RUNNING only while all its executions run; without slots it is CREATED or
 RESTARTING. Flink's SUSPENDED does not occur: a master that does not lead any more ends, and the next leader
 goes on with the job.
 """
 _EXECUTION: Final = """
 ## Execution
 
-`yarnflow/core/execution.py`. An execution is one attempt of one subtask. A restart makes a new attempt, which
-begins in CREATED.
+`yarnflow/core/job/execution.py`. An execution is one attempt of one subtask. A restart makes a new attempt,
+which begins in CREATED.
 """
 _HOT_SPARE: Final = """
 ## Hot spare
 
-`yarnflow/core/spare_life.py`. A second driver of a job, with executors on slots of its own, if
+`yarnflow/core/job_run/spare_life.py`. A second driver of a job, with executors on slots of its own, if
 `high-availability.standby-mode` is `hot`. When it steps in, its life begins anew: the next one is prepared.
 """
 _LEADERSHIP: Final = """
