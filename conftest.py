@@ -65,8 +65,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         A test would make what others share a second time.
     """
     for item in items:
+        # arguments of unit tests may have such names, too
+        fixtures = getattr(item, "fixturenames", ()) if item.nodeid.startswith("integration/") else ()
         for name in _SHARED:
-            if name in getattr(item, "fixturenames", ()) and _group(item.nodeid) != name:
+            if name in fixtures and _group(item.nodeid) != name:
                 raise pytest.UsageError(f"{item.nodeid} uses {name}: say so in {__file__}")
     if _is_worker(config):
         items.sort(key=lambda item: _rank(item.nodeid))

@@ -32,6 +32,7 @@ REQUIRED: Final = (
     "cloudpickle",
     "hdfs",
     "kazoo",
+    "msgspec",
     "pandas",
     "protobuf",
     "pyarrow",

@@ -25,6 +25,7 @@ MODULES: Final = {
     "cloudpickle": "cloudpickle",
     "hdfs": "hdfs",
     "kazoo": "kazoo",
+    "msgspec": "msgspec",
     "pandas": "pandas",
     "protobuf": "google.protobuf",
     "pyarrow": "pyarrow",
