@@ -14,7 +14,7 @@ def test_silence_for_the_time_out_is_a_loss() -> None:
     assert monitor.unmonitor("b").unmonitor("b").expired(89) == ()
 
 
-def test_ended_foreign_are_ignored() -> None:
+def test_those_that_are_not_monitored_are_ignored() -> None:
     monitor = HeartbeatMonitor(timeout_ms=50)
     assert monitor.received("a", 1) == monitor
     assert monitor.rpc_failed("a") == (monitor, False)

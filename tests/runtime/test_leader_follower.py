@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from yarnflow.core.messages import Fence, LeaderInfo
@@ -130,9 +132,11 @@ class Meanwhile(FakeLeaderRetrieval):
         self.follower: LeaderFollower[str] | None = None
         self.next: LeaderInfo | None = None
         self.forgets = False
+        self.at_look: Callable[[], object] = lambda: None
 
     def leader(self) -> LeaderInfo | None:
         answer = super().leader()
+        self.at_look()
         if self.next is not None:
             self.set_leader(self.next)
             self.next = None
@@ -162,6 +166,14 @@ def test_an_answer_of_before_the_leader_was_forgotten_is_not_kept() -> None:
     assert follower.leader().gateway == "host-2:1"
     assert follower.present is None
     assert follower.leader() is follower.present
+
+
+def test_an_answer_is_not_kept_either_when_nobody_had_it_yet() -> None:
+    retrieval = Meanwhile(leader_info(2))
+    follower = LeaderFollower(retrieval, lambda leader: leader.address)
+    retrieval.at_look = lambda: follower.forget()
+    assert follower.leader().gateway == "host-2:1"
+    assert follower.present is None
 
 
 @pytest.mark.parametrize("error", [None, ZooKeeperUnavailable("no quorum")])

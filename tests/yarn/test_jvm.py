@@ -70,7 +70,7 @@ def test_it_tells_its_address_and_ends_when_it_is_closed(machine: Machine) -> No
     jvm.close()
 
 
-def test_one_that_ends_at_once_is_an_error_with_its_last_words(machine: Machine) -> None:
+def test_one_that_ends_at_once_is_an_error_with_its_last_output(machine: Machine) -> None:
     jvm = machine.jvm(BROKEN="1")
     with pytest.raises(YarnUnavailable, match="exit status 3: ERROR cannot log in"):
         jvm.start()

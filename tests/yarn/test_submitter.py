@@ -52,7 +52,7 @@ class FakeJvm:
     def close(self) -> None:
         self.ends.append("close")
 
-    def last_words(self) -> str:
+    def last_output(self) -> str:
         return "ERROR no more memory"
 
 
@@ -153,7 +153,7 @@ def test_errors_of_yarn_and_hdfs_are_what_they_mean(it: Fixture, said: str, erro
     assert "\n" not in str(raised.value)
 
 
-def test_a_jvm_that_is_gone_is_said_with_its_last_words(it: Fixture) -> None:
+def test_a_jvm_that_is_gone_is_said_with_its_last_output(it: Fixture) -> None:
     it.client.error = skein().exceptions.ConnectionError("Unable to connect to driver")
     with pytest.raises(YarnUnavailable, match="ended.*ERROR no more memory"):
         it.submitter.submit(SPEC)

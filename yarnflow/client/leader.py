@@ -272,8 +272,10 @@ class LeaderFollowingDispatcher:
                 self._sleep(RETRY_S)
 
     def _forget(self, leader: _Leader | None) -> None:
-        if leader is not None and self._leaders.forget(leader):
+        if leader is not None and self._leaders.present is leader:
+            # before it is forgotten: whoever looks next is not to ask this one first
             self._masters.doubt(_present_fence(leader).epoch, leader.info.address)
+            self._leaders.forget(leader)
 
 
 def _present_fence(leader: _Leader) -> Fence:

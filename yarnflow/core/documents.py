@@ -43,8 +43,8 @@ _HOT_SPARE: Final = """
 _LEADERSHIP: Final = """
 ## Leadership
 
-`yarnflow/core/leadership.py`. What a master is, by its own connection to ZooKeeper. The process of a REVOKED
-master ends and is started again as a FOLLOWER.
+`yarnflow/core/ha/leadership.py`. What a master is, by its own connection to ZooKeeper. The process of a
+REVOKED master ends and is started again as a FOLLOWER.
 """
 
 

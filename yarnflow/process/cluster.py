@@ -60,7 +60,7 @@ JOB_MANAGER_RESTART: Final = RestartPolicy(restart=True, initial_ms=0, max_ms=10
 #: ends of drivers a new JobManager is told of
 _DRIVER_ENDS_KEPT: Final = 64
 #: how long the end of the supervisor waits for one process's end to be told
-_SHUTDOWN_MESSAGE_TIMEOUT_S: Final = 3.0
+_TELLERS_TIMEOUT_S: Final = 3.0
 
 
 class ClusterSupervisor:
@@ -303,7 +303,7 @@ class ClusterSupervisor:
         with self._tellers_lock:
             tellers = list(self._tellers)
         for teller in tellers:
-            teller.join(_SHUTDOWN_MESSAGE_TIMEOUT_S)
+            teller.join(_TELLERS_TIMEOUT_S)
         if self._channel is not None:
             self._channel.close()
 

@@ -138,11 +138,12 @@ class LeaderFollower(Generic[G]):
             Whether one was forgotten.
         """
         with self._lock:
-            if self._present is None or leader not in (None, self._present):
+            if leader not in (None, self._present):
                 return False
-            self._present = None
+            # also while it is looked for: the answer may be the one that is to be forgotten
             self._forgotten += 1
-            return True
+            was_known, self._present = self._present is not None, None
+            return was_known
 
     def follow(self, listener: Callable[[], None]) -> None:
         """Hear of newer leaders from now on; ``listener`` is called for each, from any thread."""

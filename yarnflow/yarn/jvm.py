@@ -133,7 +133,7 @@ class ClientJvm:
         if self._cache is not None and process.returncode == 0:
             self._cache.build()
 
-    def last_words(self) -> str:
+    def last_output(self) -> str:
         """The last error it has logged, or its last line; empty when there is none."""
         try:
             lines = self._log.read_text(errors="replace").splitlines()
@@ -162,10 +162,10 @@ class ClientJvm:
         if process.poll() is None:
             self.kill()
             raise YarnUnavailable(
-                f"skein's Java client did not start within {_START_TIMEOUT_S:.0f} s: {self.last_words()}"
+                f"skein's Java client did not start within {_START_TIMEOUT_S:.0f} s: {self.last_output()}"
             )
         raise YarnUnavailable(
-            f"skein's Java client ended with exit status {process.returncode}: {self.last_words()}"
+            f"skein's Java client ended with exit status {process.returncode}: {self.last_output()}"
         )
 
 

@@ -300,7 +300,7 @@ def _translated(connection: _Connection) -> Iterator[None]:
     except exceptions.ConnectionError as error:
         raise YarnUnavailable(
             f"could not submit to YARN: skein's Java client ended, or had no answer within "
-            f"{_SUBMIT_TIMEOUT_S:.0f} s: {connection.jvm.last_words()}"
+            f"{_SUBMIT_TIMEOUT_S:.0f} s: {connection.jvm.last_output()}"
         ) from error
     except exceptions.SkeinError as error:
         text = str(error)

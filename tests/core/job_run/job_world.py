@@ -229,7 +229,7 @@ class World:
         spare_life.check_invariants(life)
         for each in run.record.executions:
             execution.check_invariants(each)
-        assert run.spare.deployed_attempt == 0, "the hot spare is deployed"
+        assert run.spare.driver is None or not run.spare.driver.deployed_attempt, "the hot spare is deployed"
         assert len(self.deployed()) <= 1, "two drivers may write"
         allocations = [slot.allocation_id for group in (run.active, run.spare) for slot in group.slots.slots]
         assert len(allocations) == len(set(allocations)), "a slot is in both groups"

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from tests.core.job_run.job_world import OLD, OLD_SPARE, SLOTS, Process, World, is_settled, settings
+from tests.core.job_run.job_world import JOB, OLD, OLD_SPARE, SLOTS, Process, World, is_settled, settings
 from yarnflow.core.ids import DriverId, TaskManagerId
+from yarnflow.core.job.restart import FixedDelay
 from yarnflow.core.job_run import effects as do
 from yarnflow.core.job_run import events as ev
 from yarnflow.core.job_run.spare_life import SpareState
-from yarnflow.core.messages import DriverPhase
+from yarnflow.core.messages import DriverPhase, ExecutorExited
 from yarnflow.core.states import JobStatus, RestartLevel
 from yarnflow.errors import LeadershipLost, StorageDenied
 
@@ -113,6 +116,37 @@ def test_the_hot_spares_executors_end_before_its_slots_serve_the_job() -> None:
     world.wait(300)
     assert len(world.run.active.slots.slots) == SLOTS
     assert lent in world.run.active.slots.task_manager_ids
+
+
+def test_slots_of_the_hot_spare_that_are_offered_again_stay_its_own() -> None:
+    world = fresh(hot_spare=True)
+    world.go_well(12)
+    world.report(world.drivers[DriverId("d1")], DriverPhase.IDLE, blind=True)  # not to step in
+    spare = world.run.spare
+    world.apply(ev.SlotLost(world.at, world.run.active.slots.slots[0].allocation_id, "freed"))
+    world.apply(ev.SlotsOffered(world.at, spare.slots.slots))
+    assert len(world.run.active.slots.slots) == SLOTS - 1
+    assert world.run.spare == spare
+
+
+def test_an_attempt_waits_for_executors_in_place_of_lost_ones() -> None:
+    """State stays where the first batch has put it, so all of them have a part in it."""
+    world = World(ev.Fresh(), replace(settings(hot_spare=False), restart_strategy=FixedDelay(1_000, 0)))
+    world.apply(ev.Started(world.at))
+    for where in (TM1, TM2):
+        world.offer(where, SLOTS // 2)
+    world.go_well(3)
+    assert len(world.run.active.executors.records) == 2
+    (driver,) = world.drivers.values()
+    ended = world.executors.pop(0)
+    report = ExecutorExited(JOB, ended.driver_id, ended.executor_id, ended.task_manager_id, -9)
+    world.apply(ev.ExecutorEnded(world.at, report))
+    world.wait(50)
+    world.report(driver, DriverPhase.FAILED, batch=7)
+    assert not [call for call in world.calls if isinstance(call, do.Deploy)]
+    world.wait(200)
+    (deployment,) = [call for call in world.calls if isinstance(call, do.Deploy)]
+    assert len(deployment.executor_ids) == 2
 
 
 def test_a_hot_spare_of_the_master_before_gets_the_slots_of_its_executors() -> None:

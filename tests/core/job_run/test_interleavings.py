@@ -107,6 +107,13 @@ class Job(RuleBasedStateMachine):
         status = ExecutorStatus(executor_id, JOB, runs or OLD, 1, count) if old else None
         self.world.offer(where, count, status)
 
+    @rule(which=SOME)
+    def offer_again(self, which: int) -> None:
+        run = self.world.run
+        slots = [*run.active.slots.slots, *run.spare.slots.slots]
+        if slots:
+            self.world.apply(ev.SlotsOffered(self.world.at, (slots[which % len(slots)],)))
+
     @rule(where=WHERE)
     def task_manager_lost(self, where: TaskManagerId) -> None:
         self.world.lose(where)

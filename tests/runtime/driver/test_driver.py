@@ -213,6 +213,17 @@ def test_cancel_stops_the_program_and_is_reported(harness: Harness) -> None:
     assert all(r.phase is not DriverPhase.FINISHED for r in harness.job_master.reports)
 
 
+def test_a_cancel_that_overtakes_the_next_deployment_holds_for_that(harness: Harness) -> None:
+    harness.start()
+    harness.deploy(1)
+    harness.backend.await_program(1).end(ValueError("no"))
+    harness.job_master.await_phase(1, DriverPhase.FAILED)
+    harness.driver.cancel()
+    harness.deploy(2)
+    harness.job_master.await_phase(2, DriverPhase.CANCELED)
+    assert len(harness.backend.contexts) == 1
+
+
 def test_cancel_while_waiting_for_executors(harness: Harness) -> None:
     harness.backend.executors = ()
     harness.settings = replace(harness.settings, report_interval_ms=20, executor_timeout_ms=10**9)

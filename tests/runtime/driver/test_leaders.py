@@ -188,7 +188,7 @@ def test_a_leader_that_never_knows_the_job_ends_its_driver(masters: FakeLeaderRe
     assert harness.join() == 0
 
 
-def test_a_stranger_at_a_dead_leaders_address_is_not_listened_to(
+def test_another_process_at_a_dead_leaders_address_is_not_listened_to(
     harness: Harness, masters: FakeLeaderRetrieval
 ) -> None:
     program = harness.run_program()

@@ -315,7 +315,7 @@ def test_executors_that_never_come_up_fail_the_job() -> None:
     assert "no such option" in bench.details.error.message
 
 
-def test_executors_that_did_come_up_are_never_failed_starts() -> None:
+def test_executors_that_did_come_up_are_no_failed_starts() -> None:
     bench = Bench("none").running()
     for number in range(5):
         bench.report(DriverPhase.RUNNING, "")  # the driver notices first

@@ -25,9 +25,9 @@ from dataclasses import replace
 from typing import Any, Final
 
 from yarnflow.core.job.failures import ended_by, error_info
-from yarnflow.core.job_run import drivers as drivers
+from yarnflow.core.job_run import drivers
 from yarnflow.core.job_run import events as ev
-from yarnflow.core.job_run import losses as losses
+from yarnflow.core.job_run import losses
 from yarnflow.core.job_run import spare as hot_spare
 from yarnflow.core.job_run import spare_life
 from yarnflow.core.job_run.driver_group import SLOT_RETRY_MS
@@ -86,6 +86,7 @@ def _deploy_if_due(turn: Turn) -> None:
         or driver.deployed_attempt == run.attempt
         or Timer.RESTART in run.timers
         or not executors.records
+        or turn.at.ms < turn.active.not_before_ms  # those in place of lost ones are part of it
     ):
         return
     # what has committed something goes on from there
@@ -151,7 +152,9 @@ def _commits_found(turn: Turn, event: ev.CommitsFound) -> None:
 
 def _offered(turn: Turn, event: ev.SlotsOffered) -> None:
     if not turn.run.status.terminal:
-        hot_spare.offered(turn, event.offers)
+        # one that comes again changes nothing, whichever of the two groups has that slot
+        news = [offer for offer in event.offers if not turn.run.has_slot(offer.allocation_id)]
+        hot_spare.offered(turn, news)
 
 
 def _task_manager_gone(turn: Turn, event: ev.TaskManagerGone) -> None:

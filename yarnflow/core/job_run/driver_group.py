@@ -79,11 +79,6 @@ class DriverGroup:
         return None if self.driver is None else self.driver.driver_id
 
     @property
-    def deployed_attempt(self) -> int:
-        """The attempt the driver was told to run; 0 = none."""
-        return 0 if self.driver is None else self.driver.deployed_attempt
-
-    @property
     def could_run_at_once(self) -> bool:
         """Slots, driver and executors are all there, and warm."""
         return (

@@ -11,7 +11,7 @@ from typing import Final
 
 from yarnflow.core.job.failures import ended_by, error_info
 from yarnflow.core.job_run import events as ev
-from yarnflow.core.job_run import losses as losses
+from yarnflow.core.job_run import losses
 from yarnflow.core.job_run import spare as hot_spare
 from yarnflow.core.job_run.driver_group import Driver
 from yarnflow.core.job_run.effects import AwaitRecords, FindState, TakeReport

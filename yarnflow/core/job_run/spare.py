@@ -1,7 +1,7 @@
 """The hot spare of a job: when there is one, which slots are its, and what its losses mean.
 
 A loss means another one, and nothing else.  When it steps in is decided by
-:mod:`yarnflow.core.job_run.decider`; how far it is, by :mod:`yarnflow.core.job_run.spare_life`.
+:mod:`yarnflow.core.job_run.losses`; how far it is, by :mod:`yarnflow.core.job_run.spare_life`.
 
 Slots: the job's own come first.  Only when it has all of them are as many again asked for; when it
 loses some and gets no others, the hot spare's are given to it.

@@ -243,7 +243,7 @@ def end_process(jvm: GatewayJvm, error: YarnflowError | None) -> NoReturn:
         # sooner than by this process's end
         os.kill(jvm.pid, signal.SIGKILL)
     # a log that cannot be written, or is locked by a thread that hangs, must not keep the process
-    speaker = threading.Thread(target=_say, args=(error,), name="last-words", daemon=True)
+    speaker = threading.Thread(target=_say, args=(error,), name="shutdown-message", daemon=True)
     speaker.start()
     speaker.join(_SHUTDOWN_MESSAGE_TIMEOUT_S)
     os._exit(error.exit_code)

@@ -133,7 +133,8 @@ class YarnMaster:
             None if highly_available else nobody_led_before,
         )
         self._role: MasterRole | None = None
-        self._role_since_s = 0.0
+        #: when what follows from the role was tried first; None = not yet
+        self._tried_since_s: float | None = None
 
     def run(self) -> int:
         """Run the application to its end; returns the exit status."""
@@ -217,7 +218,7 @@ class YarnMaster:
 
             key.join()
             assert self._cluster is not None
-            # what follows comes from the JobManager
+            # what follows comes from the JobManager; one that hangs at its start is given up
             self._cluster.await_address(START_TIMEOUT_S)
         except Exception as error:
             # a JobManager that leads all the same must not be found
@@ -303,12 +304,13 @@ class YarnMaster:
 
     def _role_changed(self, role: MasterRole) -> None:
         """The JobManager begins to lead or to stand by; acted on by the one thread that talks to YARN."""
-        self._role, self._role_since_s = role, time.monotonic()
+        self._role, self._tried_since_s = role, None
         self._calls.put(lambda application: self._act_on(role, application))
 
     def _act_on(self, role: MasterRole, application: YarnApplication) -> None:
         if role is not self._role or self._ending.is_set():
             return
+        since_s = self._tried_since_s = self._tried_since_s or time.monotonic()
         try:
             if role.leads and not self._deployment.highly_available:
                 # with high availability ZooKeeper tells TaskManagers, of any application
@@ -316,7 +318,7 @@ class YarnMaster:
             directory = self._application_directory(self._await_services())
             self._leadership.changed(role, directory, application.add_web_page)
         except Exception as error:  # a leader that is not published could never be reached
-            if self._gives_up(error):
+            if self._gives_up(error, since_s):
                 self._ends.put(_end_by(error))
                 return
             logger.warning(
@@ -331,11 +333,11 @@ class YarnMaster:
             again.daemon = True
             again.start()
 
-    def _gives_up(self, error: Exception) -> bool:
+    def _gives_up(self, error: Exception, since_s: float) -> bool:
         """Of several masters each tries on; with a single one the application ends that cannot begin."""
         if self._deployment.highly_available:
             return False
-        tried_ms = (time.monotonic() - self._role_since_s) * 1000
+        tried_ms = (time.monotonic() - since_s) * 1000
         in_time = tried_ms < self._configuration.get(client.CLIENT_TIMEOUT_MS)
         return not (isinstance(error, StorageUnavailable) and in_time)
 

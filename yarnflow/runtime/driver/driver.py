@@ -140,9 +140,10 @@ class Driver:
     def cancel(self) -> None:
         """Stop the running deployment; its end is reported as CANCELED."""
         with self._changed:
-            if self._phase in _ENDED:
-                return
+            # also for a deployment on its way: a cancel is for good, and calls may overtake each other
             self._cancel_requested = True
+            if self._phase in _ENDED and self._next is None:
+                return
             self._stop_program()
             if self._program is None and self._phase is DriverPhase.IDLE and self._next is None:
                 self._phase = DriverPhase.CANCELED

@@ -162,7 +162,7 @@ class Reporter:
     def _is_dismissal(self, error: YarnflowError, since_ms: int) -> bool:
         if self._leaders.may_change:
             if isinstance(error, AuthenticationFailed):
-                # a stranger that has got the port of a master that died
+                # another process that has got the port of a master that died
                 return False
             if isinstance(error, JobNotFound):
                 # one that has just been elected may not have read its jobs yet
