@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
 import re
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -44,6 +46,7 @@ _PROVIDERS: Final = {
     "hashmap": "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider",
 }
 BACKENDS: Final = tuple(_PROVIDERS)
+_AN_HOUR_S: Final = 3600
 CONTINUE, STOP, DRAIN = AfterSavepoint.CONTINUE, AfterSavepoint.STOP, AfterSavepoint.DRAIN
 RECORD: Final = schema("n bigint, k bigint, at timestamp")
 EPOCH: Final = dt.datetime(2013, 1, 1)
@@ -67,6 +70,7 @@ class Input:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.written = 0
+        self.oldest_s = int(time.time()) - _AN_HOUR_S
         directory.mkdir()
         self.add(1)
 
@@ -82,6 +86,9 @@ class Input:
             )
             hidden = self.directory / f".{self.written:06d}"
             pq.write_table(table, hidden)
+            # Spark reads files by age, in whole milliseconds: files of the same one would come in any order
+            age_s = self.oldest_s + self.written
+            os.utime(hidden, (age_s, age_s))
             hidden.rename(self.directory / f"{self.written:06d}.parquet")
             self.written += 10
 
