@@ -1,6 +1,6 @@
 """The import rules of the package, checked on its syntax trees; nothing is imported.
 
-``errors ← config ← core ← graph ← {runtime, rpc, process, spark, api, fs, yarn, staging, rest, ha} ←
+``errors ← config ← core ← graph ← operators ← {runtime, rpc, process, spark, api, fs, yarn, staging, rest, ha} ←
 {client, entrypoint} ← cli``; siblings in braces never import each other, ``testing`` may import all
 and is imported by nobody.  Imports inside functions and under ``TYPE_CHECKING`` count like any other.
 
@@ -21,7 +21,7 @@ import pytest
 
 from tests.package_modules import GENERATED, MODULES
 
-FOUNDATION = {"", "errors", "config", "core", "graph"}
+FOUNDATION = {"", "errors", "config", "core", "graph", "operators"}
 ADAPTERS = {"runtime", "rpc", "process", "spark", "api", "fs", "yarn", "staging", "rest", "ha"}
 #: package → packages it may import besides itself; ``""`` is the root package, which has the version only
 ALLOWED: dict[str, set[str]] = {
@@ -30,6 +30,7 @@ ALLOWED: dict[str, set[str]] = {
     "config": {"", "errors"},
     "core": {"", "errors", "config"},
     "graph": {"", "errors", "config", "core"},
+    "operators": {"", "errors", "config", "core", "graph"},
     **{adapter: FOUNDATION for adapter in ADAPTERS},
     "client": FOUNDATION | ADAPTERS,
     "entrypoint": FOUNDATION | ADAPTERS,
@@ -61,6 +62,17 @@ ROOMS: dict[str, set[str]] = {
     "entrypoint.yarn": {"entrypoint", "entrypoint.taskmanager"},
     "ha": {"ha.stores"},
     "ha.stores": {"ha"},
+    "operators": set(),
+    "operators.functions": {"operators", "operators.state", "operators.windows"},
+    "operators.process": {"operators", "operators.functions", "operators.state", "operators.types"},
+    "operators.state": {"operators", "operators.functions"},
+    "operators.task": {
+        *("operators", "operators.functions", "operators.process", "operators.state", "operators.types"),
+    },
+    "operators.types": {"operators"},
+    "operators.windows": {
+        *("operators", "operators.functions", "operators.process", "operators.state", "operators.types"),
+    },
     "process": {"process.channel"},
     "process.channel": set(),
     "runtime": set(),
@@ -166,7 +178,7 @@ LARGE_FOLDERS: dict[str, tuple[int, str]] = {
 #: packages whose ``__init__`` holds more than words
 INIT_WITH_CODE = {"": "version", "api": "the names users import", "config.options": "all options"}
 
-#: ``core`` and ``graph`` are pure: time, ids and randomness arrive as arguments
+#: ``core``, ``graph`` and ``operators`` are pure: time, ids and randomness arrive as arguments
 IMPURE = {
     "time", "random", "os", "socket", "threading", "asyncio", "subprocess", "uuid", "logging",
 }  # fmt: skip
@@ -305,7 +317,7 @@ def violations(module: str) -> Iterator[str]:
             if why := may_see(module, target(item)):
                 yield f"{where}: {why} ({item.module})"
         elif top in sys.stdlib_module_names:
-            if own in ("core", "graph") and top in IMPURE:
+            if own in ("core", "graph", "operators") and top in IMPURE:
                 yield f"{where}: {own} is pure and may not import {top}"
         elif why := no_library(module, top):
             yield f"{where}: {why}"
