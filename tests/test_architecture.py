@@ -62,17 +62,6 @@ ROOMS: dict[str, set[str]] = {
     "entrypoint.yarn": {"entrypoint", "entrypoint.taskmanager"},
     "ha": {"ha.stores"},
     "ha.stores": {"ha"},
-    "operators": set(),
-    "operators.functions": {"operators", "operators.state", "operators.windows"},
-    "operators.process": {"operators", "operators.functions", "operators.state", "operators.types"},
-    "operators.state": {"operators", "operators.functions"},
-    "operators.task": {
-        *("operators", "operators.functions", "operators.process", "operators.state", "operators.types"),
-    },
-    "operators.types": {"operators"},
-    "operators.windows": {
-        *("operators", "operators.functions", "operators.process", "operators.state", "operators.types"),
-    },
     "process": {"process.channel"},
     "process.channel": set(),
     "runtime": set(),
