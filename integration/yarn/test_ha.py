@@ -53,8 +53,8 @@ class Masters:
         return sorted(self.yarn.live())
 
     def await_two(self) -> list[str]:
-        """Both masters, once each is a candidate."""
-        wait_until(lambda: len(self.candidates()) == 2, "a standby", 120)
+        """Both masters, once each is a candidate; the node of one that was killed stays for some seconds."""
+        wait_until(lambda: len(self.candidates()) == len(self.live()) == 2, "a standby", 120)
         return self.live()
 
     def candidates(self) -> list[str]:
