@@ -113,7 +113,7 @@ class NoExecuteCall(ProgramError):
 
 
 class ProgramFailed(ProgramError):
-    """The program's own ``main`` raised.  The user's traceback comes first.
+    """The program's ``main`` raised an exception.  The user's traceback comes first.
 
     Parameters
     ----------
@@ -157,7 +157,7 @@ class InvalidExpression(GraphError):
 
 
 class UnserializableFunction(GraphError):
-    """A user function cloudpickle cannot carry to the workers."""
+    """A user function that cloudpickle cannot serialize for the workers."""
 
     code = "UNSERIALIZABLE_FUNCTION"
     exit_code = 33
@@ -171,7 +171,7 @@ class ParallelismTooHigh(GraphError):
 
 
 class UnsupportedGraph(GraphError):
-    """A combination of operators that has no honest counterpart on Spark."""
+    """A combination of operators that Spark cannot run with Flink's meaning."""
 
     code = "UNSUPPORTED_GRAPH"
     exit_code = 35
@@ -185,7 +185,7 @@ class SchemaError(GraphError):
 
 
 class JobError(YarnflowError):
-    """Something about one job."""
+    """An error that concerns one job."""
 
     code = "JOB"
     exit_code = 40
@@ -208,21 +208,21 @@ class DuplicateJob(JobError):
 
 
 class JobFailed(JobError):
-    """The job ended FAILED.  The message is the root cause, user code first."""
+    """The job ended FAILED.  The message is the root cause; an error in user code comes first."""
 
     code = "JOB_FAILED"
     exit_code = 43
 
 
 class JobCanceled(JobError):
-    """The job ended CANCELED while somebody waited for it."""
+    """The job ended CANCELED while a command waited for it."""
 
     code = "JOB_CANCELED"
     exit_code = 44
 
 
 class UserCodeError(JobError):
-    """A user function raised.
+    """A user function raised an exception.
 
     Parameters
     ----------
@@ -258,7 +258,7 @@ class DrillFailed(JobError):
 
 
 class ResourceError(YarnflowError):
-    """Slots, processes, ports or memory that cannot be had."""
+    """Slots, processes, ports or memory that are not available."""
 
     code = "RESOURCE"
     exit_code = 50
@@ -274,7 +274,7 @@ class SlotUnavailable(ResourceError):
 
 
 class TaskManagerNotFound(ResourceError):
-    """No TaskManager has this id, or the ResourceManager has dropped it."""
+    """No TaskManager has this id, or the ResourceManager has removed it."""
 
     code = "TASK_MANAGER_NOT_FOUND"
     exit_code = 52
@@ -282,7 +282,7 @@ class TaskManagerNotFound(ResourceError):
 
 
 class TaskManagerLost(ResourceError):
-    """A TaskManager's heartbeat timed out or its process died."""
+    """A TaskManager's heartbeat timed out, or its process ended."""
 
     code = "TASK_MANAGER_LOST"
     exit_code = 53
@@ -290,7 +290,7 @@ class TaskManagerLost(ResourceError):
 
 
 class ExecutorLost(ResourceError):
-    """A job's Spark executor died."""
+    """A job's Spark executor ended unexpectedly."""
 
     code = "EXECUTOR_LOST"
     exit_code = 54
@@ -298,7 +298,7 @@ class ExecutorLost(ResourceError):
 
 
 class DriverLost(ResourceError):
-    """A job's driver process died or stopped answering."""
+    """A job's driver process ended unexpectedly, or does not answer any more."""
 
     code = "DRIVER_LOST"
     exit_code = 55
@@ -313,28 +313,28 @@ class PortUnavailable(ResourceError):
 
 
 class JavaUnavailable(ResourceError):
-    """No Java, or one too old for Spark.  Operator action: as the message says."""
+    """There is no Java, or its version is too old for Spark.  Operator action: as the message says."""
 
     code = "JAVA_UNAVAILABLE"
     exit_code = 57
 
 
 class InvalidMemory(ResourceError, ValueError):
-    """Memory sizes that do not add up."""
+    """Memory sizes that do not fit together."""
 
     code = "INVALID_MEMORY"
     exit_code = 58
 
 
 class TaskManagerDismissed(ResourceError):
-    """The master does not want this TaskManager any more; it must end."""
+    """The master has dismissed this TaskManager; it must end."""
 
     code = "TASK_MANAGER_DISMISSED"
     exit_code = 59
 
 
 class HaError(YarnflowError):
-    """Something about who leads the cluster."""
+    """An error of high availability."""
 
     code = "HA"
     exit_code = 60
@@ -405,21 +405,21 @@ class SavepointInvalid(CheckpointError):
 
 
 class StateIncompatible(CheckpointError):
-    """The program does not fit the state it was to start from."""
+    """The program does not fit the state from which it should start."""
 
     code = "STATE_INCOMPATIBLE"
     exit_code = 97
 
 
 class StateDrained(CheckpointError):
-    """All windows of this state were fired by a drain.  Operator action: another state, or none."""
+    """A drain has fired all windows of this state.  Operator action: use another state, or none."""
 
     code = "STATE_DRAINED"
     exit_code = 98
 
 
 class StorageError(YarnflowError, OSError):
-    """A file system did not do what was asked."""
+    """A request to a file system failed."""
 
     code = "STORAGE"
     exit_code = 65
@@ -427,7 +427,7 @@ class StorageError(YarnflowError, OSError):
 
 
 class FileMissing(StorageError):
-    """A file that should be there is not."""
+    """A file that should exist does not exist."""
 
     code = "FILE_MISSING"
     exit_code = 66
@@ -443,7 +443,7 @@ class StorageUnavailable(StorageError):
 
 
 class StorageDenied(StorageError):
-    """The user may not do this there.  Operator action: permissions, or another directory."""
+    """The user has no permission for this.  Operator action: change permissions, or use another directory."""
 
     code = "STORAGE_DENIED"
     exit_code = 68
@@ -452,7 +452,7 @@ class StorageDenied(StorageError):
 
 
 class YarnError(YarnflowError):
-    """YARN did not do what was asked."""
+    """A request to YARN failed."""
 
     code = "YARN"
     exit_code = 80
@@ -469,7 +469,7 @@ class YarnUnavailable(YarnError):
 
 
 class ApplicationNotFound(YarnError):
-    """No application has this id, or it is not one of yarnflow."""
+    """No application has this id, or it is not an application of yarnflow."""
 
     code = "APPLICATION_NOT_FOUND"
     exit_code = 82
@@ -477,7 +477,7 @@ class ApplicationNotFound(YarnError):
 
 
 class ApplicationFailed(YarnError):
-    """The application ended without its job having said why; the message has YARN's diagnostics."""
+    """The application ended and its job gave no reason; the message has YARN's diagnostics."""
 
     code = "APPLICATION_FAILED"
     exit_code = 83
@@ -491,14 +491,14 @@ class QueueUnavailable(YarnError):
 
 
 class RequestTooLarge(YarnError):
-    """A container larger than YARN's maximum; it could never be had."""
+    """A container larger than YARN's maximum, which YARN would never grant."""
 
     code = "REQUEST_TOO_LARGE"
     exit_code = 85
 
 
 class EnvironmentUnusable(YarnError):
-    """The Python environment for the containers is missing something."""
+    """The Python environment for the containers is not complete."""
 
     code = "ENVIRONMENT_UNUSABLE"
     exit_code = 86
@@ -522,7 +522,7 @@ class RpcTimeout(RpcError, TimeoutError):
 
 
 class RpcUnavailable(RpcError, ConnectionError):
-    """Nobody answers at the address.  Operator action: check address and process."""
+    """No process answers at the address.  Operator action: check address and process."""
 
     code = "RPC_UNAVAILABLE"
     exit_code = 72
@@ -538,7 +538,7 @@ class RpcProtocolError(RpcError):
 
 
 class SubmissionMissing(RpcError):
-    """A driver was told to run a job by its digest only and was never sent it; it is sent it then."""
+    """A driver was given only the digest of a job that it was never sent; the job is then sent to it."""
 
     code = "SUBMISSION_MISSING"
     exit_code = 76
@@ -553,7 +553,7 @@ class AuthenticationFailed(RpcError):
 
 
 class RemoteError(RpcError):
-    """The peer failed in a way this version has no class for."""
+    """The peer failed with an error that this version does not know."""
 
     code = "REMOTE"
     exit_code = 75

@@ -26,48 +26,50 @@ _OPTIONS_HEAD: Final = """\
 <!-- {generated} -->
 # Options
 
-Keys are Flink's where the meaning is Flink's. Weakest first, an option is taken from
+An option that has the same meaning as in Flink has Flink's key. The value of an option comes from these
+places; a later one overrides an earlier one:
 
 1. `yarnflow-conf.yaml` in the configuration directory; keys are flat or nested;
-2. the environment variable `YARNFLOW_CONF_` + the key in capitals, with `_` for every other character than
-   letters and digits, for example `{variable}` for `{key}`;
+2. the environment variable `YARNFLOW_CONF_` + the key in capitals, with `_` for every character that is not a
+   letter or digit, for example `{variable}` for `{key}`;
 3. `-Dkey=value` on the command line.
 
-An unknown key is an error, not ignored. Keys that begin with `spark.` are handed to Spark unchanged.
+An unknown key is an error; it is not ignored. Keys that begin with `spark.` are passed to Spark unchanged.
 Durations: `500 ms`, `10 s`, `5 min`, `1 h`, `2 d`, `PT1M30S`; no unit means milliseconds. Memory sizes:
 `1728m`, `1 gb`; units are powers of 1024, no unit means bytes.
 
-Scope says who reads an option: `client` the command that submits, `deployment` a command that makes
-an application on YARN, `cluster` the cluster's processes at their start, `taskmanager` a TaskManager at its
-start, `job` each job, with the values it was submitted with.
+The scope of an option says where it is read: `client`: by the command that submits; `deployment`: by a
+command that starts an application on YARN; `cluster`: by the cluster's processes at their start;
+`taskmanager`: by a TaskManager at its start; `job`: for each job, with the values with which it was
+submitted.
 """
 _YAML_HEAD: Final = """\
 # Configuration of yarnflow. {generated}
-# A copy is yours to edit: point --conf-dir or YARNFLOW_CONF_DIR at its directory.
-# All options stand here with their defaults; remove the '#' before a key to set it.
-# OPTIONS.md beside this file says more about forms, precedence and scope.
+# Edit a copy of this file, and set --conf-dir or YARNFLOW_CONF_DIR to the directory of the copy.
+# It contains all options with their defaults; remove the '#' before a key to set it.
+# OPTIONS.md in the same directory explains the forms of values, precedence and scope.
 """
 _LOG_HEAD: Final = """\
 # Logging of all yarnflow processes: a dictionary for Python's logging.config.dictConfig.
 # Written by scripts/gen-docs from yarnflow/config/log_file.py; do not edit.
-# A copy in your configuration directory is yours to edit.  ${log.file} stands for the process's own file
-# below yarnflow.log.dir; FlinkFormatter writes lines as Flink does.
+# Edit a copy of this file in your configuration directory.  ${log.file} is replaced by the path of the
+# process's own file below yarnflow.log.dir; FlinkFormatter writes lines in Flink's format.
 """
 _EXIT_HEAD: Final = """\
 <!-- Written by scripts/gen-docs from yarnflow/errors.py; do not edit. -->
 # Exit status
 
-A command that ends with an error prints one line, `error: …`, to standard error and exits with the number of
-the error's class. The code is the class's name in logs and between processes. Retryable means: the same
-command, unchanged, may succeed later.
+A command that ends with an error prints one line, `error: …`, to standard error. Its exit status is the
+number of the error's class. The code is the name of the class in logs and between processes. Retryable means
+that the same command, unchanged, may succeed later.
 
 | Exit status | Code | Meaning | What to do | Retryable |
 |---|---|---|---|---|
 """
 #: statuses that no error class has
 _OTHER_STATUSES: Final = {
-    0: "The job FINISHED, or was accepted when detached; the command did what it was asked.",
-    2: "The command line is wrong: an unknown verb or flag, a missing argument.",
+    0: "The job FINISHED, or was accepted when detached; the command was successful.",
+    2: "The command line is wrong: an unknown command or flag, a missing argument.",
     130: "Interrupted (Ctrl-C).",
     143: "Terminated (TERM, HUP).",
 }

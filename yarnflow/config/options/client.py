@@ -11,21 +11,21 @@ TARGET: Final[ConfigOption[str]] = declare.string(
     "execution.target",
     "local",
     Scope.CLIENT,
-    "Where a job is submitted: local = a cluster of its own on this machine, remote = the cluster at "
-    "jobmanager.rpc.address, yarn-per-job and yarn-application = a cluster of its own on YARN (with main() "
-    "on the client or beside the JobManager), yarn-session = a running session on YARN.",
+    "Where a job is submitted: local = a new cluster for this job on this machine, remote = the cluster at "
+    "jobmanager.rpc.address, yarn-per-job and yarn-application = a new cluster on YARN (main() runs on the "
+    "client or in the master's container), yarn-session = a running session on YARN.",
 )
 ATTACHED: Final[ConfigOption[bool]] = declare.boolean(
     "execution.attached",
     True,
     Scope.CLIENT,
-    "Whether a submit shows the job until it ends; else it returns once the job is accepted.",
+    "Whether a submit shows the job until it ends; else it returns when the job is accepted.",
 )
 CLIENT_TIMEOUT_MS: Final[ConfigOption[int]] = declare.duration(
     "client.timeout",
     "60 s",
     Scope.CLIENT,
-    "How long a client waits for an answer of the cluster before it gives up.",
+    "How long a client waits for an answer of the cluster before it fails.",
 )
 VIEW_REFRESH_MS: Final[ConfigOption[int]] = declare.duration(
     "client.view.refresh-interval",
@@ -45,5 +45,6 @@ SHUTDOWN_ON_ATTACHED_EXIT: Final[ConfigOption[bool]] = declare.boolean(
     "execution.shutdown-on-attached-exit",
     False,
     Scope.CLIENT,
-    "Whether interrupting an attached submit cancels a job whose cluster outlives the command.",
+    "Whether interrupting an attached submit cancels a job on a cluster that continues after the command "
+    "has ended.",
 )

@@ -14,8 +14,8 @@ CLUSTER_ID: Final[ConfigOption[str]] = declare.string(
     "high-availability.cluster-id",
     "default",
     _CLUSTER,
-    "Name of the cluster. Clusters of different names on one machine share nothing; the directories a "
-    "cluster keeps its state in carry it.",
+    "Name of the cluster. Clusters with different names on one machine share nothing; the name is part of "
+    "the paths of a cluster's directories.",
 )
 JOBMANAGER_RPC_ADDRESS: Final[ConfigOption[str]] = declare.string(
     "jobmanager.rpc.address",
@@ -33,14 +33,14 @@ JOBMANAGER_BIND_HOST: Final[ConfigOption[str]] = declare.string(
     "jobmanager.bind-host",
     "",
     _CLUSTER,
-    "Local address the JobManager listens on; empty = the one jobmanager.rpc.address means, 0.0.0.0 = every "
-    "interface.",
+    "Local address the JobManager listens on; empty = the address of jobmanager.rpc.address, 0.0.0.0 = "
+    "every interface.",
 )
 TASKMANAGER_HOST: Final[ConfigOption[str]] = declare.string(
     "taskmanager.host",
     "",
     _TASK_MANAGER,
-    "Host name or address under which others reach this TaskManager; empty = found out from the machine.",
+    "Host name or address under which other processes reach this TaskManager; empty = that of the machine.",
 )
 TASKMANAGER_RPC_PORT: Final[ConfigOption[str]] = declare.ports(
     "taskmanager.rpc.port",
@@ -52,7 +52,7 @@ TASKMANAGER_BIND_HOST: Final[ConfigOption[str]] = declare.string(
     "taskmanager.bind-host",
     "",
     _TASK_MANAGER,
-    "Local address the TaskManager listens on; empty = the one taskmanager.host means, 0.0.0.0 = every "
+    "Local address the TaskManager listens on; empty = the address of taskmanager.host, 0.0.0.0 = every "
     "interface.",
 )
 TASKMANAGER_SLOTS: Final[ConfigOption[int]] = declare.integer(
@@ -67,7 +67,7 @@ MINICLUSTER_TASKMANAGERS: Final[ConfigOption[int]] = declare.integer(
     "minicluster.number-of-taskmanagers",
     1,
     Scope.CLIENT,
-    "TaskManagers of the cluster that a submit with execution.target local starts for itself.",
+    "Number of TaskManagers of the cluster that a submit with execution.target local starts.",
     at_least=1,
 )
 HEARTBEAT_INTERVAL_MS: Final[ConfigOption[int]] = declare.duration(
@@ -80,14 +80,15 @@ HEARTBEAT_TIMEOUT_MS: Final[ConfigOption[int]] = declare.duration(
     "heartbeat.timeout",
     "50 s",
     _CLUSTER,
-    "Silence after which a TaskManager counts as lost. Must be longer than heartbeat.interval.",
+    "Time without a heartbeat after which a TaskManager counts as lost. Must be longer than "
+    "heartbeat.interval.",
 )
 HEARTBEAT_RPC_FAILURE_THRESHOLD: Final[ConfigOption[int]] = declare.integer(
     "heartbeat.rpc-failure-threshold",
     2,
     _CLUSTER,
-    "Failed calls in a row after which a TaskManager counts as lost before its time-out; -1 = wait for the "
-    "time-out in any case.",
+    "Failed calls in a row after which a TaskManager counts as lost before its timeout; -1 = always wait "
+    "for the timeout.",
     at_least=-1,
 )
 SLOT_REQUEST_TIMEOUT_MS: Final[ConfigOption[int]] = declare.duration(
@@ -112,7 +113,7 @@ TASKMANAGER_REGISTRATION_TIMEOUT_MS: Final[ConfigOption[int]] = declare.duration
     "taskmanager.registration.timeout",
     "5 min",
     _TASK_MANAGER,
-    "A TaskManager that cannot register for this long ends itself.",
+    "A TaskManager that cannot register for this long ends.",
 )
 RPC_ASK_TIMEOUT_MS: Final[ConfigOption[int]] = declare.duration(
     "rpc.ask.timeout",
@@ -125,8 +126,8 @@ RPC_FRAME_SIZE_BYTES: Final[ConfigOption[int]] = declare.size(
     "rpc.framesize",
     "64 mb",
     _CLUSTER,
-    "Largest message two processes exchange. A job graph with large functions, or a packed script, must "
-    "fit.",
+    "Size of the largest message between two processes. A job graph with large functions, or a packed "
+    "script, must fit into it.",
 )
 IO_TMP_DIRS: Final[ConfigOption[str]] = declare.string(
     "io.tmp.dirs",
@@ -146,21 +147,21 @@ LOG_CONFIG_FILE: Final[ConfigOption[str]] = declare.string(
     "",
     _CLUSTER,
     "File with the logging configuration of all processes, in the form of log.yaml; empty = log.yaml of the "
-    "configuration directory, else the one yarnflow ships.",
+    "configuration directory, or, if there is none, yarnflow's default.",
 )
 JOBSTORE_MAX_CAPACITY: Final[ConfigOption[int]] = declare.integer(
     "jobstore.max-capacity",
     100,
     _CLUSTER,
-    "Ended jobs the JobManager keeps in its list; the oldest are dropped first.",
+    "Number of ended jobs in the JobManager's list; the oldest are removed first.",
     at_least=1,
 )
 REST_PORT: Final[ConfigOption[int]] = declare.integer(
     "rest.port",
     -1,
     _CLUSTER,
-    "Port of the JobManager's web page and its read-only REST answers; 0 = any free port, -1 = off. On YARN "
-    "it is always on, at any free port, and reached through YARN's own web page.",
+    "Port of the JobManager's web page and of its read-only REST interface; 0 = any free port, -1 = off. On "
+    "YARN it is always on, at any free port, and is reached through YARN's own web page.",
     at_least=-1,
     at_most=65535,
 )

@@ -14,24 +14,24 @@ HA_TYPE: Final[ConfigOption[str]] = declare.choice(
     "none",
     ("none", "zookeeper"),
     _CLUSTER,
-    "zookeeper = masters elect a leader in ZooKeeper, jobs and checkpoints are kept there and in "
-    "high-availability.storageDir, and a new leader takes over running jobs; none = one master, whose end is "
-    "the end of its jobs.",
+    "zookeeper = masters elect a leader in ZooKeeper, jobs and checkpoints are stored there and in "
+    "high-availability.storageDir, and a new leader takes over running jobs; none = there is one master, "
+    "and its jobs end when it ends.",
 )
 STORAGE_DIR: Final[ConfigOption[str]] = declare.string(
     "high-availability.storageDir",
     "",
     _CLUSTER,
-    "Directory (a URI all machines reach) for the bodies of what ZooKeeper has pointers to: job graphs, "
-    "results. Needed with high-availability.type zookeeper, except on YARN, where empty = below the staging "
-    "directory.",
+    "Directory (a URI that all machines can access) for the data to which ZooKeeper has pointers: job "
+    "graphs, results. Needed with high-availability.type zookeeper, except on YARN, where empty = below the "
+    "staging directory.",
 )
 JOBMANAGERS: Final[ConfigOption[int]] = declare.integer(
     "high-availability.jobmanagers",
     2,
     _CLUSTER,
-    "Masters of a cluster on YARN with high availability, the leader included: the leader starts standbys, "
-    "each an application of its own, until there are so many.",
+    "Number of masters of a cluster on YARN with high availability, including the leader. The leader starts "
+    "standbys, each in its own application, until there are so many masters.",
     at_least=1,
 )
 STANDBY_MODE: Final[ConfigOption[str]] = declare.choice(
@@ -39,16 +39,16 @@ STANDBY_MODE: Final[ConfigOption[str]] = declare.choice(
     "cold",
     ("cold", "warm", "hot"),
     _CLUSTER,
-    "What masters have ready for the loss of a driver: cold = nothing; warm = a spare driver whose JVM is up "
-    "and has loaded its classes; hot = a spare driver with the job's session and executors on slots of their "
-    "own.",
+    "What masters keep ready for the loss of a driver: cold = nothing; warm = a warm spare, a driver whose "
+    "JVM is up and has loaded its classes; hot = a hot spare, a driver with the job's session, and "
+    "executors on their own slots.",
 )
 ADOPTION_TIMEOUT_MS: Final[ConfigOption[int]] = declare.duration(
     "high-availability.adoption-timeout",
     "20 s",
     _CLUSTER,
-    "How long a new leader waits for a running job's driver to report before it starts a new one. A driver "
-    "whose lease is gone is not waited for.",
+    "How long a new leader waits for a report of a running job's driver before it starts a new driver. It "
+    "does not wait for a driver that has lost its lease.",
 )
 ZOOKEEPER_QUORUM: Final[ConfigOption[str]] = declare.string(
     "high-availability.zookeeper.quorum",
@@ -60,14 +60,15 @@ ZOOKEEPER_ROOT: Final[ConfigOption[str]] = declare.string(
     "high-availability.zookeeper.path.root",
     "/yarnflow",
     _CLUSTER,
-    "Node below which every cluster has one of its own, named by high-availability.cluster-id.",
+    "Node below which every cluster has its own node, named by high-availability.cluster-id.",
 )
 ZOOKEEPER_SESSION_TIMEOUT_MS: Final[ConfigOption[int]] = declare.duration(
     "high-availability.zookeeper.client.session-timeout",
     "10 s",
     _CLUSTER,
-    "Silence after which ZooKeeper gives up a session: a frozen or cut-off master loses the lead, a driver "
-    "its lease. Killed processes are noticed at once, whatever it is. Flink's default is 60 s.",
+    "Time without a heartbeat after which ZooKeeper ends a session: a frozen or disconnected master loses "
+    "the leadership, a driver its lease. A killed process is detected at once, independent of this timeout, "
+    "if its supervisor runs. Flink's default is 60 s.",
 )
 ZOOKEEPER_CONNECTION_TIMEOUT_MS: Final[ConfigOption[int]] = declare.duration(
     "high-availability.zookeeper.client.connection-timeout",
@@ -92,6 +93,6 @@ ZOOKEEPER_ACL: Final[ConfigOption[str]] = declare.choice(
     "creator",
     ("open", "creator"),
     _CLUSTER,
-    "Who may read and change what a cluster keeps in ZooKeeper: creator = whoever has the cluster's secret; "
+    "Who may read and change the cluster's data in ZooKeeper: creator = holders of the cluster's secret; "
     "open = everybody (Flink's default).",
 )

@@ -25,7 +25,7 @@ MAX_PARALLELISM: Final[ConfigOption[int]] = declare.integer(
     "pipeline.max-parallelism",
     -1,
     _JOB,
-    "Upper bound of the parallelism of a job's operators; a higher one is refused. -1 = 128.",
+    "Upper bound of the parallelism of a job's operators; a higher parallelism is refused. -1 = 128.",
     at_least=-1,
     at_most=32768,
 )
@@ -34,7 +34,7 @@ OPERATOR_CHAINING: Final[ConfigOption[bool]] = declare.boolean(
     True,
     _JOB,
     "Run operators that follow each other without a change of partitioning as one vertex. Switch off only "
-    "to see each operator for itself.",
+    "to see each operator separately.",
 )
 PIPELINE_NAME: Final[ConfigOption[str]] = declare.string(
     "pipeline.name",
@@ -46,9 +46,9 @@ JOB_KEY: Final[ConfigOption[str]] = declare.string(
     "pipeline.job-key",
     "",
     _JOB,
-    "At most one live job has a given key (of one cluster; on YARN, of one user): submitting again does what "
-    "client.on-existing says. Empty = the job's name on clusters that outlive the command (with target "
-    "yarn-application the program's), else no key.",
+    "At most one live job has a given key (in one cluster; on YARN, of one user). client.on-existing "
+    "decides what a second submit with the same key does. Empty = the job's name on clusters that continue "
+    "after the command has ended (with target yarn-application the program's name), else no key.",
 )
 MICRO_BATCH_INTERVAL_MS: Final[ConfigOption[int]] = declare.duration(
     "execution.micro-batch.interval",
@@ -60,34 +60,34 @@ CHECKPOINT_DIR: Final[ConfigOption[str]] = declare.string(
     "execution.checkpointing.dir",
     "",
     _JOB,
-    "Directory (a URI) below which each job gets its own for offsets, state and commits; empty = below the "
-    "cluster's runtime directory, on YARN checkpoints/ in the staging directory.",
+    "Directory (a URI) below which each job has its own directory for offsets, state and commits; empty = "
+    "below the cluster's runtime directory, on YARN checkpoints/ in the staging directory.",
 )
 CHECKPOINT_INTERVAL_MS: Final[ConfigOption[int]] = declare.duration(
     "execution.checkpointing.interval",
     "10 s",
     _JOB,
     "Shortest time between two checkpoints that are recorded. Every micro-batch is committed durably in any "
-    "case, and a restart goes on from the last one; the record is what --restore, the retained count and "
-    "the statistics are about. 0 = record every batch.",
+    "case, and a restart continues from the last one. The record is used by --restore, the number of "
+    "retained checkpoints and the statistics. 0 = record every batch.",
 )
 CHECKPOINT_MIN_PAUSE_MS: Final[ConfigOption[int]] = declare.duration(
     "execution.checkpointing.min-pause",
     "0 ms",
     _JOB,
-    "Shortest time from the end of a checkpoint to the begin of the next.",
+    "Shortest time from the end of a checkpoint to the start of the next one.",
 )
 CHECKPOINT_TIMEOUT_MS: Final[ConfigOption[int]] = declare.duration(
     "execution.checkpointing.timeout",
     "10 min",
     _JOB,
-    "A checkpoint or savepoint that takes longer has failed.",
+    "A checkpoint or savepoint that takes longer than this fails.",
 )
 CHECKPOINTS_RETAINED: Final[ConfigOption[int]] = declare.integer(
     "execution.checkpointing.num-retained",
     1,
     _JOB,
-    "Completed checkpoints that are kept; older ones are removed.",
+    "Number of completed checkpoints that are kept; older ones are removed.",
     at_least=1,
     at_most=20,
 )
@@ -96,63 +96,63 @@ CHECKPOINT_RETENTION: Final[ConfigOption[str]] = declare.choice(
     "RETAIN_ON_CANCELLATION",
     ("RETAIN_ON_CANCELLATION", "DELETE_ON_CANCELLATION", "NO_EXTERNALIZED_CHECKPOINTS"),
     _JOB,
-    "What becomes of a job's state when it ends: RETAIN = it is kept when the job was canceled or failed; "
-    "DELETE_ON_CANCELLATION = only when it failed; NO_EXTERNALIZED_CHECKPOINTS = never (Flink's default). A "
-    "job that FINISHED by itself keeps none.",
+    "When a job's state is kept after its end: RETAIN_ON_CANCELLATION = if the job was canceled or failed; "
+    "DELETE_ON_CANCELLATION = only if it failed; NO_EXTERNALIZED_CHECKPOINTS = never (Flink's default). The "
+    "state of a job that FINISHED by itself is never kept.",
 )
 SAVEPOINT_DIR: Final[ConfigOption[str]] = declare.string(
     "execution.checkpointing.savepoint-dir",
     "",
     _JOB,
-    "Directory (a URI) in which savepoints are made when the command names none.",
+    "Directory (a URI) for savepoints if the command names no directory.",
 )
 STATE_RECOVERY_PATH: Final[ConfigOption[str]] = declare.string(
     "execution.state-recovery.path",
     "",
     _JOB,
-    "State the job starts from: path of a savepoint or retained checkpoint; latest = the newest retained one "
-    "of the same job key; none = start empty. Empty = latest if the last job of this key failed or its "
-    "cluster was lost, else none.",
+    "State from which the job starts: path of a savepoint or retained checkpoint; latest = the newest "
+    "retained checkpoint of the same job key; none = start empty. Empty = latest if the last job with this "
+    "key failed or its cluster was lost, else none.",
 )
 STATE_RECOVERY_CLAIM_MODE: Final[ConfigOption[str]] = declare.choice(
     "execution.state-recovery.claim-mode",
     "NO_CLAIM",
     ("NO_CLAIM", "CLAIM"),
     _JOB,
-    "NO_CLAIM = the files the job starts from are copied and stay; CLAIM = they are moved and belong to the "
-    "job from then on.",
+    "NO_CLAIM = the files from which the job starts are copied and not changed; CLAIM = they are moved, and "
+    "from then on belong to the job.",
 )
 TASK_CANCELLATION_TIMEOUT_MS: Final[ConfigOption[int]] = declare.duration(
     "task.cancellation.timeout",
     "3 min",
     _JOB,
-    "How long a job that is being cancelled may take to stop before its processes are killed.",
+    "How long a job that is being canceled may take to stop before its processes are killed.",
 )
 DRIVER_REPORT_INTERVAL_MS: Final[ConfigOption[int]] = declare.duration(
     "driver.report.interval",
     "1 s",
     _JOB,
-    "Time between two reports of a driver to its JobMaster when nothing happens; they are its heartbeats.",
+    "Longest time between two reports of a driver to its JobMaster; the reports are its heartbeats.",
 )
 DRIVER_HEARTBEAT_TIMEOUT_MS: Final[ConfigOption[int]] = declare.duration(
     "driver.heartbeat.timeout",
     "50 s",
     _JOB,
-    "Silence after which a driver counts as lost.",
+    "Time without a report after which a driver counts as lost.",
 )
 STATE_BACKEND: Final[ConfigOption[str]] = declare.choice(
     "state.backend.type",
     "rocksdb",
     ("rocksdb", "hashmap"),
     _JOB,
-    "Where keyed state lives: rocksdb = on local disk, for state larger than memory; hashmap = on the "
+    "Where keyed state is stored: rocksdb = on local disk, for state larger than memory; hashmap = on the "
     "heap of the executors.",
 )
 STATE_CHANGELOG: Final[ConfigOption[bool]] = declare.boolean(
     "state.changelog.enabled",
     True,
     _JOB,
-    "Commit only the changes of RocksDB's state with each batch, and whole snapshots from time to time.",
+    "With each batch, commit only the changes of RocksDB's state, and full snapshots from time to time.",
 )
 RESTART_STRATEGY: Final[ConfigOption[str]] = declare.choice(
     "restart-strategy.type",
@@ -182,7 +182,7 @@ RESTART_FAILURE_RATE_INTERVAL_MS: Final[ConfigOption[int]] = declare.duration(
     "restart-strategy.failure-rate.failure-rate-interval",
     "1 min",
     _JOB,
-    "failure-rate: the interval failures are counted in.",
+    "failure-rate: the interval in which failures are counted.",
 )
 RESTART_FAILURE_RATE_DELAY_MS: Final[ConfigOption[int]] = declare.duration(
     "restart-strategy.failure-rate.delay", "1 s", _JOB, "failure-rate: pause before each restart."
@@ -191,13 +191,13 @@ RESTART_EXPONENTIAL_INITIAL_BACKOFF_MS: Final[ConfigOption[int]] = declare.durat
     "restart-strategy.exponential-delay.initial-backoff",
     "1 s",
     _JOB,
-    "exponential-delay: pause before the first restart, and the shortest one.",
+    "exponential-delay: the pause before the first restart; also the shortest pause.",
 )
 RESTART_EXPONENTIAL_MULTIPLIER: Final[ConfigOption[float]] = declare.decimal(
     "restart-strategy.exponential-delay.backoff-multiplier",
     1.5,
     _JOB,
-    "exponential-delay: each pause is so many times the one before.",
+    "exponential-delay: factor by which each pause is longer than the one before.",
     at_least=1.0,
 )
 RESTART_EXPONENTIAL_MAX_BACKOFF_MS: Final[ConfigOption[int]] = declare.duration(
@@ -207,22 +207,22 @@ RESTART_EXPONENTIAL_RESET_THRESHOLD_MS: Final[ConfigOption[int]] = declare.durat
     "restart-strategy.exponential-delay.reset-backoff-threshold",
     "1 h",
     _JOB,
-    "exponential-delay: after so long without a failure the pauses start from the first again.",
+    "exponential-delay: after this time without a failure, the next pause is initial-backoff again.",
 )
 RESTART_EXPONENTIAL_JITTER_FACTOR: Final[ConfigOption[float]] = declare.decimal(
     "restart-strategy.exponential-delay.jitter-factor",
     0.1,
     _JOB,
-    "exponential-delay: a pause is longer or shorter by a random share of up to this, so that jobs that "
-    "failed together do not return together.",
+    "exponential-delay: largest share by which a pause is randomly longer or shorter, so that jobs that "
+    "failed at the same time do not restart at the same time.",
     below=1.0,
 )
 RESTART_EXPONENTIAL_ATTEMPTS: Final[ConfigOption[int]] = declare.integer(
     "restart-strategy.exponential-delay.attempts-before-reset-backoff",
     _INFINITE,
     _JOB,
-    "exponential-delay: restarts without a quiet time of reset-backoff-threshold before the job fails; "
-    "2147483647 = no limit.",
+    "exponential-delay: number of restarts before the job fails; the count starts again after "
+    "reset-backoff-threshold without a failure; 2147483647 = no limit.",
     at_least=1,
 )
 SCHEDULER: Final[ConfigOption[str]] = declare.choice(
@@ -231,18 +231,20 @@ SCHEDULER: Final[ConfigOption[str]] = declare.choice(
     ("default", "adaptive"),
     _JOB,
     "default = a job starts when it has all its slots, and fails after slot.request.timeout without them; "
-    "adaptive = it starts with those there are, takes new ones as they come and goes on with fewer.",
+    "adaptive = it starts with the slots that are available, uses new ones when they arrive, and continues "
+    "with fewer when some are lost.",
 )
 RESOURCE_WAIT_TIMEOUT_MS: Final[ConfigOption[int]] = declare.duration(
     "jobmanager.adaptive-scheduler.submission.resource-wait-timeout",
     "5 min",
     _JOB,
-    "How long the adaptive scheduler waits for all slots; then it starts with those there are, or fails when "
-    "there is none.",
+    "How long the adaptive scheduler waits for all slots; then the job starts with the slots that are "
+    "available, or fails if there are none.",
 )
 RESOURCE_STABILIZATION_TIMEOUT_MS: Final[ConfigOption[int]] = declare.duration(
     "jobmanager.adaptive-scheduler.submission.resource-stabilization-timeout",
     "10 s",
     _JOB,
-    "The adaptive scheduler starts with some of the slots once no further one has come for this long.",
+    "The adaptive scheduler starts the job with some of the slots if no further slot has arrived for this "
+    "long.",
 )

@@ -20,19 +20,19 @@ TASKMANAGER_FRAMEWORK_MIB: Final[ConfigOption[int]] = declare.memory(
     "taskmanager.memory.framework.size",
     "128m",
     _TASK_MANAGER,
-    "Part for the TaskManager's own Python process.",
+    "Memory of the TaskManager's own Python process.",
 )
 EXECUTOR_OFFHEAP_MIB: Final[ConfigOption[int]] = declare.memory(
     "taskmanager.memory.task.off-heap.size",
     "0",
     _TASK_MANAGER,
-    "Part Spark may use outside the heap (spark.memory.offHeap.size); 0 = none.",
+    "Memory that Spark may use outside the heap (spark.memory.offHeap.size); 0 = none.",
 )
 MANAGED_FRACTION: Final[ConfigOption[float]] = declare.decimal(
     "taskmanager.memory.managed.fraction",
     0.4,
     _TASK_MANAGER,
-    "Share for the Python workers and RocksDB, of what is left after overhead and metaspace.",
+    "Share for the Python workers and RocksDB, of the memory that is left after overhead and metaspace.",
     below=1.0,
 )
 TASKMANAGER_OVERHEAD_FRACTION: Final[ConfigOption[float]] = declare.decimal(
@@ -52,14 +52,14 @@ JVM_METASPACE_MIB: Final[ConfigOption[int]] = declare.memory(
     "taskmanager.memory.jvm-metaspace.size",
     "256m",
     _TASK_MANAGER,
-    "Part for the classes of the executor's JVM (-XX:MaxMetaspaceSize).",
+    "Memory for the classes of the executor's JVM (-XX:MaxMetaspaceSize).",
 )
 JOBMANAGER_PROCESS_SIZE_MIB: Final[ConfigOption[int]] = declare.memory(
     "jobmanager.memory.process.size",
     "640m",
     Scope.DEPLOYMENT,
-    "Memory of the JobManager on YARN: its Python processes and skein's ApplicationMaster. The master's "
-    "container has this and driver.memory.process.size for each of yarn.appmaster.drivers.",
+    "Memory of the JobManager on YARN: its Python processes and skein's ApplicationMaster. The size of the "
+    "master's container is this size, plus driver.memory.process.size for each of yarn.appmaster.drivers.",
 )
 DRIVER_PROCESS_SIZE_MIB: Final[ConfigOption[int]] = declare.memory(
     "driver.memory.process.size",
@@ -71,13 +71,13 @@ DRIVER_PYTHON_MIB: Final[ConfigOption[int]] = declare.memory(
     "driver.memory.python.size",
     "256m",
     Scope.CLUSTER,
-    "Part for the driver's Python process, in which a script's main and the functions of sinks run.",
+    "Memory of the driver's Python process, in which a script's main and the functions of sinks run.",
 )
 DRIVER_METASPACE_MIB: Final[ConfigOption[int]] = declare.memory(
     "driver.memory.jvm-metaspace.size",
     "256m",
     Scope.CLUSTER,
-    "Part for the classes of the driver's JVM (-XX:MaxMetaspaceSize).",
+    "Memory for the classes of the driver's JVM (-XX:MaxMetaspaceSize).",
 )
 DRIVER_OVERHEAD_FRACTION: Final[ConfigOption[float]] = declare.decimal(
     "driver.memory.jvm-overhead.fraction",

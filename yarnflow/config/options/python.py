@@ -18,6 +18,6 @@ CLASS_DATA_SHARING: Final[ConfigOption[str]] = declare.choice(
     "auto",
     ("auto", "off"),
     Scope.CLUSTER,
-    "auto = drivers and executors start faster from archives of Spark's loaded classes, if `yarnflow "
-    "prepare` has made them on their machine; off = never use them.",
+    "auto = drivers and executors use archives of Spark's loaded classes to start faster, if `yarnflow "
+    "prepare` has made archives on their machine; off = never use them.",
 )

@@ -11,7 +11,7 @@ CLUSTER_SECRET_FILE: Final[ConfigOption[str]] = declare.string(
     "security.cluster-secret-file",
     "",
     Scope.CLUSTER,
-    "File with the secret all processes of the cluster and its clients share, readable by its owner only. "
-    "Every connection proves its knowledge. Empty = made in the cluster's runtime directory when the "
-    "cluster starts.",
+    "File with the secret that all processes of the cluster and its clients share, readable only by its "
+    "owner. Every connection is authenticated with it. Empty = made in the cluster's runtime directory when "
+    "the cluster starts.",
 )

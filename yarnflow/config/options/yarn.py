@@ -15,7 +15,7 @@ APPLICATION_ID: Final[ConfigOption[str]] = declare.string(
     "yarn.application.id",
     "",
     _CLIENT,
-    "The application on YARN that a verb or a submit to a session is about.",
+    "The application on YARN to which a command or a submit to a session refers.",
 )
 APPLICATION_NAME: Final[ConfigOption[str]] = declare.string(
     "yarn.application.name",
@@ -33,7 +33,7 @@ APPLICATION_NODE_LABEL: Final[ConfigOption[str]] = declare.string(
     "yarn.application.node-label",
     "",
     _DEPLOYMENT,
-    "Node label for the ApplicationMaster, and for the TaskManagers unless they have their own.",
+    "Node label of the ApplicationMaster, and of the TaskManagers if yarn.taskmanager.node-label is empty.",
 )
 TASKMANAGER_NODE_LABEL: Final[ConfigOption[str]] = declare.string(
     "yarn.taskmanager.node-label",
@@ -52,14 +52,14 @@ TAGS: Final[ConfigOption[str]] = declare.string(
     "yarn.tags",
     "",
     _DEPLOYMENT,
-    "Further tags of the application in YARN, separated by commas.",
+    "Additional tags of the application in YARN, separated by commas.",
 )
 APPLICATION_ATTEMPTS: Final[ConfigOption[int]] = declare.integer(
     "yarn.application-attempts",
     1,
     _DEPLOYMENT,
-    "How often YARN may start the ApplicationMaster. YARN ends all containers of a failed attempt, and "
-    "without high availability the next one starts the job anew.",
+    "How often YARN may start the ApplicationMaster. YARN ends all containers of a failed attempt. Without "
+    "high availability, the next attempt starts the job again.",
     at_least=1,
 )
 CONTAINER_VCORES: Final[ConfigOption[int]] = declare.integer(
@@ -80,29 +80,29 @@ SESSION_DRIVERS: Final[ConfigOption[int]] = declare.integer(
     "yarn.appmaster.drivers",
     -1,
     _DEPLOYMENT,
-    "Drivers the ApplicationMaster's container has memory for, and so jobs that can run at the same time: "
-    "each one needs driver.memory.process.size. -1 = 1, in a session 2.",
+    "Number of drivers for which the ApplicationMaster's container has memory, and so of jobs that can run "
+    "at the same time: each one needs driver.memory.process.size. -1 = 1, in a session 2.",
     at_least=-1,
 )
 SHIP_FILES: Final[ConfigOption[str]] = declare.string(
     "yarn.ship-files",
     "",
     _DEPLOYMENT,
-    "Files (local, or URIs YARN's nodes can read), separated by ; or , for the working directory of every "
-    "container.",
+    "Files (local, or URIs that YARN's nodes can read), separated by ; or , which are copied to the working "
+    "directory of every container.",
 )
 SHIP_ARCHIVES: Final[ConfigOption[str]] = declare.string(
     "yarn.ship-archives",
     "",
     _DEPLOYMENT,
-    "Archives (.zip, .tar, .tar.gz, .tgz; local, or URIs), separated by ; or , unpacked in the working "
-    "directory of every container. path#name unpacks into the directory name.",
+    "Archives (.zip, .tar, .tar.gz, .tgz; local, or URIs), separated by ; or , which are unpacked in the "
+    "working directory of every container. path#name unpacks into the directory name.",
 )
 STAGING_DIRECTORY: Final[ConfigOption[str]] = declare.string(
     "yarn.staging-directory",
     "",
     _CLIENT,
-    "Directory on HDFS for what applications need; empty = .yarnflow in the user's home directory.",
+    "Directory on HDFS for the files of applications; empty = .yarnflow in the user's home directory.",
 )
 FILE_REPLICATION: Final[ConfigOption[int]] = declare.integer(
     "yarn.file-replication",
@@ -115,8 +115,8 @@ MASTER_HEARTBEAT_INTERVAL_MS: Final[ConfigOption[int]] = declare.duration(
     "yarn.heartbeat.interval",
     "1 s",
     _DEPLOYMENT,
-    "Time between two calls of the ApplicationMaster to YARN's ResourceManager. Requests for containers "
-    "wait for the next one.",
+    "Time between two heartbeats of the ApplicationMaster to YARN's ResourceManager. Requests for "
+    "containers are sent with the next heartbeat.",
 )
 VIEW_ACLS: Final[ConfigOption[str]] = declare.string(
     "yarn.view.acls",
@@ -135,38 +135,40 @@ PYTHON_ENVIRONMENT: Final[ConfigOption[str]] = declare.string(
     "",
     _DEPLOYMENT,
     "Python environment of all containers: a directory that exists on every node, or an archive made by "
-    "`yarnflow env pack` (local or a URI). Empty = the directory of the environment that submits.",
+    "`yarnflow env pack` (local or a URI). Empty = the directory of the environment from which the job is "
+    "submitted.",
 )
 TASKMANAGER_IDLE_TIMEOUT_MS: Final[ConfigOption[int]] = declare.duration(
     "resourcemanager.taskmanager-timeout",
     "30 s",
     _CLUSTER,
-    "A TaskManager without any job for this long is given back to YARN.",
+    "A TaskManager that has had no job for this long is released to YARN.",
 )
 START_WORKER_MAX_FAILURE_RATE: Final[ConfigOption[float]] = declare.decimal(
     "resourcemanager.start-worker.max-failure-rate",
     10.0,
     _CLUSTER,
-    "TaskManagers per minute that may fail before they registered; above it, no new ones are asked for "
-    "until resourcemanager.start-worker.retry-interval is over.",
+    "Number of TaskManagers per minute that may fail before they have registered. If more fail, no new ones "
+    "are requested until resourcemanager.start-worker.retry-interval is over.",
 )
 START_WORKER_RETRY_INTERVAL_MS: Final[ConfigOption[int]] = declare.duration(
     "resourcemanager.start-worker.retry-interval",
     "3 s",
     _CLUSTER,
-    "Pause in asking for TaskManagers once their failure rate is too high.",
+    "Pause in the requests for TaskManagers when their failure rate is too high.",
 )
 WORKER_REGISTRATION_TIMEOUT_MS: Final[ConfigOption[int]] = declare.duration(
     "resourcemanager.taskmanager-registration.timeout",
     "5 min",
     _CLUSTER,
-    "A container that was granted and whose TaskManager has not registered for this long is given back and "
+    "A container whose TaskManager has not registered for this long after it was granted is released and "
     "counted as failed.",
 )
 REDUNDANT_TASKMANAGERS: Final[ConfigOption[int]] = declare.integer(
     "slotmanager.redundant-taskmanager-num",
     0,
     _CLUSTER,
-    "TaskManagers kept beyond what the jobs need, so that a lost one is replaced at once.",
+    "Number of TaskManagers in addition to those that the jobs need, so that a lost one is replaced at "
+    "once.",
     at_least=0,
 )
