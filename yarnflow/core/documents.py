@@ -16,17 +16,16 @@ _HEAD: Final = """\
 <!-- Written by scripts/gen-docs from the machines in yarnflow/core; do not edit. -->
 # States
 
-The states of jobs and executions are Flink's; leadership, a flag there, has states of its own, and so has the
-hot spare, which Flink has not. What the
-tables do not hold is illegal: the event is refused and nothing changes. Each row is one line of a table in
-the code, with its reason.
+The states of jobs and executions are Flink's. In Flink, leadership is a flag; here it has states. The hot
+spare has states, too; Flink has no hot spare. An event that the table of a machine does not contain is
+illegal: it is refused and nothing changes. Each row is one line of a table in the code, with its reason.
 """
 _JOB: Final = """
 ## Job
 
 `yarnflow/core/job/job.py`. A job is RUNNING only while all its executions run; without slots it is CREATED or
-RESTARTING. Flink's SUSPENDED does not occur: a master that does not lead any more ends, and the next leader
-goes on with the job.
+RESTARTING. Flink's SUSPENDED does not occur: a master that is not the leader any more ends, and the next
+leader continues the job.
 """
 _EXECUTION: Final = """
 ## Execution
@@ -38,13 +37,14 @@ _HOT_SPARE: Final = """
 ## Hot spare
 
 `yarnflow/core/job_run/spare_life.py`. A second driver of a job, with executors on slots of its own, if
-`high-availability.standby-mode` is `hot`. When it steps in, its life begins anew: the next one is prepared.
+`high-availability.standby-mode` is `hot`. When it takes over the job (SpareStepped), its states start again,
+and the next hot spare is prepared.
 """
 _LEADERSHIP: Final = """
 ## Leadership
 
-`yarnflow/core/ha/leadership.py`. What a master is, by its own connection to ZooKeeper. The process of a
-REVOKED master ends and is started again as a FOLLOWER.
+`yarnflow/core/ha/leadership.py`. The role of a master, as its own connection to ZooKeeper shows it. The
+process of a REVOKED master ends and is started again as a FOLLOWER.
 """
 
 

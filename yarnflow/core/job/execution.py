@@ -215,19 +215,19 @@ def _unchanged(model: Execution, event: object) -> Result:
 def _ends_of(state: ExecutionState) -> tuple[ExecutionRow, ...]:
     """What can end an attempt that lives in an executor."""
     return (
-        on(state, Finished, _finished, S.FINISHED, note="a short task may end before it was seen to run"),
+        on(state, Finished, _finished, S.FINISHED, note="a short task may end before it is seen to run"),
         on(state, CancelRequested, _canceling, S.CANCELING, note="the executor must be told"),
-        on(state, Failed, _failed, S.FAILED, note="task, executor or TaskManager broke"),
+        on(state, Failed, _failed, S.FAILED, note="task, executor or TaskManager failed"),
     )
 
 
 _ROWS: Final[tuple[ExecutionRow, ...]] = (
-    on(S.CREATED, Scheduled, _scheduled, S.SCHEDULED, note="slots were asked for"),
-    on(S.CREATED, Adopted, _reconciling, S.RECONCILING, note="a former master deployed it"),
-    on(S.CREATED, CancelRequested, _canceled, S.CANCELED, note="no TaskManager needs to know"),
+    on(S.CREATED, Scheduled, _scheduled, S.SCHEDULED, note="slots were requested"),
+    on(S.CREATED, Adopted, _reconciling, S.RECONCILING, note="an earlier master deployed it"),
+    on(S.CREATED, CancelRequested, _canceled, S.CANCELED, note="no TaskManager has to be told"),
     on(S.CREATED, Failed, _failed, S.FAILED, note="the job failed first"),
-    on(S.SCHEDULED, SlotAssigned, _deploying, S.DEPLOYING, note="the slot pool matched a slot to it"),
-    on(S.SCHEDULED, CancelRequested, _canceled, S.CANCELED, note="no TaskManager needs to know"),
+    on(S.SCHEDULED, SlotAssigned, _deploying, S.DEPLOYING, note="the slot pool assigned a slot"),
+    on(S.SCHEDULED, CancelRequested, _canceled, S.CANCELED, note="no TaskManager has to be told"),
     on(S.SCHEDULED, Failed, _failed, S.FAILED, note="no slot in time"),
     on(S.DEPLOYING, DeployAcked, _initializing, S.INITIALIZING, note="its executor registered"),
     on(
@@ -235,19 +235,19 @@ _ROWS: Final[tuple[ExecutionRow, ...]] = (
         SwitchedToRunning,
         _running,
         S.RUNNING,
-        note="the driver's report overtook the acknowledgement",
+        note="the driver's report arrived before the acknowledgement",
     ),
     *_ends_of(S.DEPLOYING),
     on(S.INITIALIZING, SwitchedToRunning, _running, S.RUNNING, note="state restored, query active"),
     *_ends_of(S.INITIALIZING),
     *_ends_of(S.RUNNING),
     on(S.CANCELING, CancelCompleted, _canceled, S.CANCELED, note="stopped as asked"),
-    on(S.CANCELING, Finished, _canceled, S.CANCELED, note="ended on its own while being stopped"),
-    on(S.CANCELING, Failed, _canceled, S.CANCELED, note="a failure while cancelling completes it"),
-    on(S.CANCELING, CancelRequested, _unchanged, S.CANCELING, note="asked twice"),
+    on(S.CANCELING, Finished, _canceled, S.CANCELED, note="ended by itself while being stopped"),
+    on(S.CANCELING, Failed, _canceled, S.CANCELED, note="a failure while canceling completes the cancel"),
+    on(S.CANCELING, CancelRequested, _unchanged, S.CANCELING, note="requested twice"),
     on(S.CANCELING, DeployAcked, _unchanged, S.CANCELING, note="late acknowledgement"),
     on(S.CANCELING, SwitchedToRunning, _unchanged, S.CANCELING, note="late report"),
-    on(S.RECONCILING, SwitchedToRunning, _running, S.RUNNING, note="the adopted driver reports it alive"),
+    on(S.RECONCILING, SwitchedToRunning, _running, S.RUNNING, note="the adopted driver reports that it runs"),
     *_ends_of(S.RECONCILING),
 )
 

@@ -198,20 +198,20 @@ def _unchanged(model: JobModel, event: object) -> Result:
 # --- the table --------------------------------------------------------------
 
 _ROWS: Final[tuple[JobRow, ...]] = (
-    on(S.INITIALIZING, JobInitialized, _created, S.CREATED, note="graph and options are good"),
-    on(S.INITIALIZING, AdoptionBegan, _reconciling, S.RECONCILING, note="another master's driver is alive"),
-    on(S.INITIALIZING, CancelRequested, _cancelling, S.CANCELLING, note="cancelled before it began"),
-    on(S.CREATED, ExecutionsRunning, _running, S.RUNNING, note="slots, driver and executors are all there"),
+    on(S.INITIALIZING, JobInitialized, _created, S.CREATED, note="graph and options are valid"),
+    on(S.INITIALIZING, AdoptionBegan, _reconciling, S.RECONCILING, note="another master's driver runs"),
+    on(S.INITIALIZING, CancelRequested, _cancelling, S.CANCELLING, note="canceled before it started"),
+    on(S.CREATED, ExecutionsRunning, _running, S.RUNNING, note="slots, driver and executors are ready"),
     # The next two are not in Flink's table: there a job is RUNNING while it still waits for slots, and a
     # slot request that times out is a failure of a RUNNING job.  Here it is one of a CREATED job.
-    on(S.CREATED, RestartBegan, _restarting, S.RESTARTING, note="no slots in time, or the driver died early"),
+    on(S.CREATED, RestartBegan, _restarting, S.RESTARTING, note="no slots in time, or the driver was lost"),
     on(S.CREATED, FailureUnrecoverable, _failing, S.FAILING, note="same; the restart strategy gives up"),
-    on(S.CREATED, CancelRequested, _cancelling, S.CANCELLING, note="user"),
+    on(S.CREATED, CancelRequested, _cancelling, S.CANCELLING, note="requested by the user"),
     on(S.RUNNING, RestartBegan, _restarting, S.RESTARTING, note="failure; the restart strategy allows it"),
     on(S.RUNNING, FailureUnrecoverable, _failing, S.FAILING, note="failure; the restart strategy gives up"),
-    on(S.RUNNING, CancelRequested, _cancelling, S.CANCELLING, note="user"),
+    on(S.RUNNING, CancelRequested, _cancelling, S.CANCELLING, note="requested by the user"),
     on(S.RUNNING, AllExecutionsFinished, _finished, S.FINISHED, note="all input read, all results written"),
-    on(S.RESTARTING, ExecutionsRunning, _running, S.RUNNING, note="all executions are back"),
+    on(S.RESTARTING, ExecutionsRunning, _running, S.RUNNING, note="all executions run again"),
     on(
         S.RESTARTING,
         RestartBegan,
@@ -220,23 +220,23 @@ _ROWS: Final[tuple[JobRow, ...]] = (
         note="the attempt failed before it ran; the newest cause is shown",
     ),
     on(S.RESTARTING, FailureUnrecoverable, _failing, S.FAILING, note="the restart strategy gives up"),
-    on(S.RESTARTING, CancelRequested, _cancelling, S.CANCELLING, note="user"),
-    on(S.FAILING, AllExecutionsTerminal, _failed_at_last, S.FAILED, note="nothing is alive any more"),
-    on(S.FAILING, CancelRequested, _cancelling, S.CANCELLING, note="cancel overrides"),
+    on(S.RESTARTING, CancelRequested, _cancelling, S.CANCELLING, note="requested by the user"),
+    on(S.FAILING, AllExecutionsTerminal, _failed_at_last, S.FAILED, note="no execution runs any more"),
+    on(S.FAILING, CancelRequested, _cancelling, S.CANCELLING, note="a cancel overrides the failure"),
     # The first cause is the root cause; what breaks while the job is torn down is noise.
     on(S.FAILING, FailureUnrecoverable, _unchanged, S.FAILING, note="the first cause is kept"),
     on(S.FAILING, RestartBegan, _unchanged, S.FAILING, note="too late to restart"),
     on(S.FAILING, ExecutionsRunning, _unchanged, S.FAILING, note="late report"),
-    on(S.CANCELLING, AllExecutionsTerminal, _canceled, S.CANCELED, note="nothing is alive any more"),
-    on(S.CANCELLING, AllExecutionsFinished, _canceled, S.CANCELED, note="finished while being cancelled"),
-    on(S.CANCELLING, CancelRequested, _unchanged, S.CANCELLING, note="asked twice"),
-    on(S.CANCELLING, FailureUnrecoverable, _unchanged, S.CANCELLING, note="a failure only helps to end"),
-    on(S.CANCELLING, RestartBegan, _unchanged, S.CANCELLING, note="a failure only helps to end"),
+    on(S.CANCELLING, AllExecutionsTerminal, _canceled, S.CANCELED, note="no execution runs any more"),
+    on(S.CANCELLING, AllExecutionsFinished, _canceled, S.CANCELED, note="finished while being canceled"),
+    on(S.CANCELLING, CancelRequested, _unchanged, S.CANCELLING, note="requested twice"),
+    on(S.CANCELLING, FailureUnrecoverable, _unchanged, S.CANCELLING, note="the job ends in any case"),
+    on(S.CANCELLING, RestartBegan, _unchanged, S.CANCELLING, note="the job ends in any case"),
     on(S.CANCELLING, ExecutionsRunning, _unchanged, S.CANCELLING, note="late report"),
     on(S.RECONCILING, ExecutionsRunning, _running, S.RUNNING, note="adopted without a restart"),
     on(S.RECONCILING, RestartBegan, _restarting, S.RESTARTING, note="no report of the driver, or a failure"),
     on(S.RECONCILING, FailureUnrecoverable, _failing, S.FAILING, note="same; the restart strategy gives up"),
-    on(S.RECONCILING, CancelRequested, _cancelling, S.CANCELLING, note="user"),
+    on(S.RECONCILING, CancelRequested, _cancelling, S.CANCELLING, note="requested by the user"),
 )
 
 MACHINE: Final[Machine[JobModel, JobEvent, StatusChanged]] = Machine(
