@@ -37,7 +37,8 @@ from yarnflow.rpc._gen.types import ttypes
 from yarnflow.rpc.codec import to_thrift
 from yarnflow.rpc.gateways import ThriftGatewayFactory
 from yarnflow.rpc.methods import methods_of
-from yarnflow.testing.gateways import FakeDriverLauncher, FakeResourceProvider
+from yarnflow.testing.driver_launcher import FakeDriverLauncher
+from yarnflow.testing.resource_provider import FakeResourceProvider
 
 SECRET = b"bench" * 8
 HEARTBEAT_INTERVAL_S = 10

@@ -7,29 +7,23 @@ import os
 import secrets
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from yarnflow.core.ids import AllocationId, DriverId, ExecutorId, JobId, VertexId
+from yarnflow.core.ids import DriverId, ExecutorId, JobId, VertexId
 from yarnflow.core.json_codec import to_json
 from yarnflow.core.messages import (
     DriverAssignment,
     DriverDeployment,
-    DriverPhase,
     DriverRegistration,
-    DriverReport,
     ExecutorDescriptor,
-    ExecutorExited,
     Fence,
     JobSubmission,
     ProgramKind,
-    SlotOffer,
 )
 from yarnflow.core.ports import DriverGateway
-from yarnflow.errors import DriverLost
 from yarnflow.graph.codec import job_graph_to_json
 from yarnflow.graph.job_graph import JobGraph, JobVertex
 from yarnflow.process.spawn import wrap_command
@@ -40,48 +34,10 @@ from yarnflow.spark.launch.class_data_sharing import Role, default_cache_dir, jv
 from yarnflow.spark.launch.executor_command import ExecutorSettings, executor_command
 from yarnflow.spark.launch.java import find_java
 from yarnflow.spark.launch.job_secret import spark_secret
+from yarnflow.testing.gateways.job_master import FakeJobMaster
 
 FENCE = Fence("leader", 1)
 JOB_ID = JobId("5" * 32)
-
-
-class RecordingJobMaster:
-    """A JobMaster that remembers what the driver said."""
-
-    def __init__(self) -> None:
-        self.changed = threading.Condition()
-        self.registration: DriverRegistration | None = None
-        self.reports: list[DriverReport] = []
-        self.dismiss = False
-
-    def offer_slots(self, job_id: JobId, offers: Sequence[SlotOffer]) -> Sequence[AllocationId]:
-        return ()
-
-    def executor_exited(self, report: ExecutorExited) -> None:
-        pass
-
-    def register_driver(self, registration: DriverRegistration) -> None:
-        with self.changed:
-            self.registration = registration
-            self.changed.notify_all()
-
-    def report(self, report: DriverReport) -> None:
-        if self.dismiss:
-            raise DriverLost("replaced")
-        with self.changed:
-            self.reports.append(report)
-            self.changed.notify_all()
-
-    def await_phase(self, attempt: int, *phases: DriverPhase, timeout_s: float = 60.0) -> DriverReport:
-        with self.changed:
-            found = self.changed.wait_for(lambda: self._find(attempt, phases), timeout_s)
-            assert found, f"no {phases} of attempt {attempt}: {self.reports[-1:]}"
-            report = self._find(attempt, phases)
-            assert report is not None
-            return report
-
-    def _find(self, attempt: int, phases: tuple[DriverPhase, ...]) -> DriverReport | None:
-        return next((r for r in self.reports if r.attempt == attempt and r.phase in phases), None)
 
 
 class DriverProcess:
@@ -91,7 +47,7 @@ class DriverProcess:
         self.directory = directory
         self.configuration = {"heartbeat.interval": "1 s", **(configuration or {})}
         self.secret = secrets.token_hex(32)
-        self.job_master = RecordingJobMaster()
+        self.job_master = FakeJobMaster(limit_s=60.0)
         self._executors: list[subprocess.Popen[bytes]] = []
         self._server = RpcServer(
             "127.0.0.1",
@@ -163,12 +119,12 @@ class DriverProcess:
         self.process.stdin.flush()
 
     def await_registration(self, timeout_s: float = 60.0) -> DriverRegistration:
-        master = self.job_master
-        with master.changed:
-            registered = master.changed.wait_for(lambda: master.registration is not None, timeout_s)
-        assert registered, self.log_text() + self.output_text()
-        assert master.registration is not None
-        return master.registration
+        registrations = self.job_master.registrations
+        try:
+            self.job_master.wait(lambda: registrations, timeout_s)
+        except AssertionError:
+            raise AssertionError(self.log_text() + self.output_text()) from None
+        return registrations[-1]
 
     @property
     def gateway(self) -> DriverGateway:

@@ -22,7 +22,7 @@ from yarnflow.core.states import JobStatus
 from yarnflow.entrypoint.standalone import prepare as cds
 from yarnflow.errors import ConfigError, DuplicateJob, InvalidTransition, JavaUnavailable
 from yarnflow.process.signals import ENDING
-from yarnflow.testing.dispatcher import FakeDispatcher
+from yarnflow.testing.gateways.dispatcher import FakeDispatcher
 
 S = JobStatus
 

@@ -23,7 +23,7 @@ from yarnflow.core.messages import (
 )
 from yarnflow.core.states import JobStatus
 from yarnflow.errors import HaError
-from yarnflow.testing.dispatcher import FakeDispatcher
+from yarnflow.testing.gateways.dispatcher import FakeDispatcher
 
 JOB = JobId("ab" * 16)
 REPORT = DrillReport(

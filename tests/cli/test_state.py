@@ -33,7 +33,7 @@ from yarnflow.core.states import JobStatus
 from yarnflow.errors import CheckpointError, LeadershipLost, RpcUnavailable, SavepointNotFound
 from yarnflow.process.signals import ENDING
 from yarnflow.spark.state.reader import StateStore, StateTable
-from yarnflow.testing.dispatcher import FakeDispatcher
+from yarnflow.testing.gateways.dispatcher import FakeDispatcher
 
 S = JobStatus
 JOB = saved.JOB
@@ -177,7 +177,7 @@ def test_stop_prints_the_path_whatever_comes_after_the_savepoint(
 
 
 def _running() -> JobDetails:
-    from yarnflow.testing.dispatcher import details
+    from yarnflow.testing.gateways.dispatcher import details
 
     return details(JOB, 0, S.RUNNING)
 
@@ -185,7 +185,7 @@ def _running() -> JobDetails:
 def test_a_cluster_that_ends_with_its_job_has_left_the_savepoint(
     cluster: Cluster, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    from yarnflow.testing.dispatcher import details
+    from yarnflow.testing.gateways.dispatcher import details
 
     root = saved.savepoint(tmp_path, created_ms=2**52)
     answers = iter([_running()])

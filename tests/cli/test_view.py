@@ -11,7 +11,7 @@ from yarnflow.cli.view import LiveView, OutputPump, PlainView, make_view, query_
 from yarnflow.core.ids import JobId
 from yarnflow.core.messages import ClusterOverview, ErrorInfo, FailureInfo, QueryProgress
 from yarnflow.core.states import JobStatus, RestartLevel
-from yarnflow.testing.dispatcher import details
+from yarnflow.testing.gateways.dispatcher import details
 
 JOB = JobId("ab" * 16)
 S = JobStatus

@@ -23,7 +23,7 @@ from yarnflow.core.yarn import ApplicationState, ClusterLimits, DeploymentMode, 
 from yarnflow.errors import LeadershipLost, RpcUnavailable, YarnUnavailable
 from yarnflow.process.signals import ENDING
 from yarnflow.staging.deployment import Deployment
-from yarnflow.testing.dispatcher import FakeDispatcher, details
+from yarnflow.testing.gateways.dispatcher import FakeDispatcher, details
 
 M, S, J = DeploymentMode, ApplicationState, JobStatus
 PROGRAM = """

@@ -18,7 +18,7 @@ from yarnflow.core.messages import (
 )
 from yarnflow.core.states import JobStatus
 from yarnflow.errors import YarnflowError
-from yarnflow.testing.dispatcher import FakeDispatcher
+from yarnflow.testing.gateways.dispatcher import FakeDispatcher
 
 
 def checkpoint(

@@ -33,7 +33,7 @@ from yarnflow.errors import (
 )
 from yarnflow.graph.codec import job_graph_from_json
 from yarnflow.graph.job_graph import JobGraph, JobVertex
-from yarnflow.testing.dispatcher import FakeDispatcher, details
+from yarnflow.testing.gateways.dispatcher import FakeDispatcher, details
 
 JOB = JobId("ab" * 16)
 S = JobStatus

@@ -23,7 +23,7 @@ from yarnflow.errors import (
     YarnflowError,
     ZooKeeperUnavailable,
 )
-from yarnflow.testing.dispatcher import FakeDispatcher
+from yarnflow.testing.gateways.dispatcher import FakeDispatcher
 
 JOB = JobId("ab" * 16)
 

@@ -13,7 +13,7 @@ from yarnflow.client.remote import RemoteCluster, connect_remote, master_address
 from yarnflow.config.configuration import Configuration
 from yarnflow.core.messages import Fence, LeaderInfo
 from yarnflow.errors import ConfigError, InvalidOption, RpcUnavailable, YarnflowError
-from yarnflow.testing.dispatcher import FakeDispatcher
+from yarnflow.testing.gateways.dispatcher import FakeDispatcher
 
 QUORUM = {"high-availability.type": "zookeeper", "high-availability.zookeeper.quorum": "z:2181"}
 

@@ -28,7 +28,7 @@ from yarnflow.errors import (
     RpcUnavailable,
     YarnflowError,
 )
-from yarnflow.testing.dispatcher import FakeDispatcher, details
+from yarnflow.testing.gateways.dispatcher import FakeDispatcher, details
 
 JOB = JobId("ab" * 16)
 RUNNING = checkpoint(3, CheckpointStatus.IN_PROGRESS)

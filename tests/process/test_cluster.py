@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
@@ -22,31 +22,22 @@ from yarnflow.core.resources.provider import ProviderState
 from yarnflow.core.states import JobStatus
 from yarnflow.errors import ResourceError, YarnflowError
 from yarnflow.process.channel.job_manager_end import JobManagerEnd
-from yarnflow.process.channel.messages import MasterRole
+from yarnflow.process.channel.messages import JobStatusReport, MasterRole
 from yarnflow.process.cluster import ClusterSupervisor
 from yarnflow.process.commands import ProcessCommands
 from yarnflow.process.dirs import open_cluster_directory
 from yarnflow.process.leftovers import MARK_ENVIRONMENT
+from yarnflow.testing.resource_provider import FakeResourceProvider
+
+JOB = JobId("a" * 32)
 
 
 @pytest.fixture
-def world() -> World:
-    return World()
-
-
-class NoWorkers:
-    """Starts TaskManagers somewhere else."""
-
-    def __init__(self) -> None:
-        self.canceled: list[int] = []
-
-    def request_workers(self, count: int) -> None: ...
-
-    def cancel_requests(self, count: int) -> int:
-        self.canceled.append(count)
-        return 0
-
-    def release_worker(self, worker_id: str) -> None: ...
+def world() -> Iterator[World]:
+    made = World()
+    yield made
+    for child in made.children:
+        child.end(-9)
 
 
 class Ends:
@@ -60,7 +51,8 @@ class Ends:
         )
         self.results: list[ClusterResult] = []
         self.failures: list[YarnflowError] = []
-        self.workers = NoWorkers()
+        self.statuses: SimpleQueue[JobStatusReport] = SimpleQueue()
+        self.workers = FakeResourceProvider(withdrawn=0)
         self.cluster = ClusterSupervisor(
             self.directory,
             commands,
@@ -68,6 +60,7 @@ class Ends:
             job_manager_arguments=("--mode", "yarn-per-job"),
             expected_workers=2 if highly_available else 0,
             drivers=1,
+            on_job_status=self.statuses.put,
             on_end=self.results.append,
             on_failure=self.failures.append,
             supervisor=world.supervisor,
@@ -78,9 +71,27 @@ class Ends:
         )
         self.cluster.start_job_manager()
         self.job_manager = world.children[0]
+        self._link: JobManagerEnd | None = None
+
+    @property
+    def link(self) -> JobManagerEnd:
+        """The first JobManager's end of the channel."""
+        if self._link is None:
+            self._link = JobManagerEnd(self.job_manager.fds.pop())
+        return self._link
+
+    def launch(self, *driver_ids: str) -> None:
+        """The first JobManager asks for drivers; returns when the supervisor has heard it."""
+        for name in driver_ids:
+            assignment = DriverAssignment(JOB, DriverId(name), "jm:1", Fence("l", 1), "file:/c", "/w")
+            self.link.driver_launcher.launch(assignment, 1600)
+        self.link.ask(JobStatusReport(JOB, JobStatus.RUNNING))
+        self.statuses.get(timeout=20)
 
     def close(self) -> None:
         self.cluster.stop(0.0)
+        if self._link is not None:
+            self._link.close()
         self.directory.remove(keep_evidence=False)
 
 
@@ -96,7 +107,9 @@ def test_files_of_a_spare_that_was_there_first_are_its_own(world: World, tmp_pat
     left = directory.scratch / "driver-7"
     left.mkdir(parents=True)
     commands = ProcessCommands(directory.path, directory.conf_file, directory.secret_file, "python")
-    cluster = ClusterSupervisor(directory, commands, worker_owner=NoWorkers(), supervisor=world.supervisor)
+    cluster = ClusterSupervisor(
+        directory, commands, worker_owner=FakeResourceProvider(), supervisor=world.supervisor
+    )
     assert not left.exists(), "a killed supervisor's"
     cluster.start_spare_driver(1600)
     (scratch,) = world.children[0].spec.directories
@@ -122,24 +135,13 @@ def test_a_job_manager_whose_work_is_done(world: World, tmp_path: Path) -> None:
 
 
 def test_the_address_is_known_once_the_job_manager_has_said_its_role(
-    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    world: World, tmp_path: Path
 ) -> None:
-    real = socket.socketpair
-    kept: list[socket.socket] = []
-
-    def pair() -> tuple[socket.socket, socket.socket]:
-        ours, theirs = real()
-        kept.append(theirs.dup())
-        return ours, theirs
-
-    monkeypatch.setattr("yarnflow.process.cluster.socket.socketpair", pair)
     ends = Ends(world, tmp_path)
     with pytest.raises(ResourceError, match="did not serve within 0 s"):
         ends.cluster.await_address(0.0)
-    job_manager = JobManagerEnd(kept[0].detach())
-    job_manager.ask(MasterRole(True, "jm:1", "", "l", 1))
+    ends.link.ask(MasterRole(True, "jm:1", "", "l", 1))
     assert ends.cluster.await_address(20.0) == "jm:1"
-    job_manager.close()
     ends.close()
 
 
@@ -177,11 +179,7 @@ def test_nothing_is_said_about_a_job_manager_that_was_stopped(world: World, tmp_
 
 def test_a_driver_waits_for_its_predecessor(world: World, tmp_path: Path) -> None:
     ends = Ends(world, tmp_path)
-    for name in ("d-1", "d-2"):
-        assignment = DriverAssignment(
-            JobId("a" * 32), DriverId(name), "jm:1", Fence("l", 1), "file:/c", "/w"
-        )
-        ends.cluster._driver_queue.launch(assignment, 1600)
+    ends.launch("d-1", "d-2")
     assert len(world.children) == 2
     world.children[1].end(0)
     assert len(world.children) == 3
@@ -196,16 +194,11 @@ def serve(ends: Ends) -> None:
     ends.directory.jobmanager_file.write_text("{}")
 
 
-def launch(ends: Ends, name: str = "d-1") -> None:
-    assignment = DriverAssignment(JobId("a" * 32), DriverId(name), "jm:1", Fence("l", 1), "file:/c", "/w")
-    ends.cluster._driver_queue.launch(assignment, 1600)
-
-
 def test_a_dead_job_manager_is_started_again_at_once_and_drivers_run_on(
     world: World, tmp_path: Path
 ) -> None:
     ends = Ends(world, tmp_path, highly_available=True)
-    launch(ends)
+    ends.launch("d-1")
     serve(ends)
     ends.job_manager.end(-9)
     assert world.run_scheduled() == 0
@@ -227,7 +220,7 @@ def test_requests_of_the_last_job_manager_are_withdrawn_or_its_successors(
     ends.job_manager.end(-9)
     world.run_scheduled()
     assert ("--expected-workers" in world.children[-1].spec.command) == expects
-    assert ends.workers.canceled == canceled
+    assert ends.workers.cancels == canceled
     ends.close()
 
 
@@ -255,7 +248,7 @@ def test_one_that_has_never_served_is_a_failure(world: World, tmp_path: Path) ->
 
 def test_the_end_of_the_cluster_is_the_end_of_its_masters(world: World, tmp_path: Path) -> None:
     ends = Ends(world, tmp_path, highly_available=True)
-    launch(ends)
+    ends.launch("d-1")
     serve(ends)
     ends.cluster.result_file.write_text(to_json(ClusterResult(JobStatus.FINISHED)))
     ends.job_manager.end(0)
@@ -264,26 +257,17 @@ def test_the_end_of_the_cluster_is_the_end_of_its_masters(world: World, tmp_path
 
 
 def test_a_new_job_manager_is_told_what_it_has_not_seen(
-    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    world: World, tmp_path: Path
 ) -> None:
-    pairs: list[tuple[socket.socket, socket.socket]] = []
-    real = socket.socketpair
-
-    def pair() -> tuple[socket.socket, socket.socket]:
-        ours, theirs = real()
-        pairs.append((ours, theirs.dup()))
-        return ours, theirs
-
-    monkeypatch.setattr("yarnflow.process.cluster.socket.socketpair", pair)
+    """The first driver has ended while there was none, so that the second one was started."""
     ends = Ends(world, tmp_path, highly_available=True)
-    launch(ends)
+    ends.launch("d-1", "d-2")
     serve(ends)
     ends.job_manager.end(-9)
     ends.cluster.provider_state(ProviderState(0, "", ("w1",)))
     world.children[1].end(3)
-    launch(ends, "d-2")
     world.run_scheduled()
-    link = JobManagerEnd(pairs[1][1].detach())
+    link = JobManagerEnd(world.children[-1].fds.pop())
     heard: SimpleQueue[Any] = SimpleQueue()
     link.on_running_drivers(lambda driver_ids: heard.put(list(driver_ids)))
     link.driver_launcher.on_exit(lambda driver_id, status, _tail: heard.put((driver_id, status)))
@@ -293,14 +277,13 @@ def test_a_new_job_manager_is_told_what_it_has_not_seen(
     assert heard.get(timeout=10) == ("d-1", 3)
     assert heard.get(timeout=10) == ProviderState(0, "", ("w1",))
     link.close()
-    pairs[0][1].close()
     ends.close()
 
 
 def test_ended_processes_are_told_when_nothing_of_them_runs(world: World, tmp_path: Path) -> None:
     ends = Ends(world, tmp_path, highly_available=True)
     ends.cluster.start_spare_driver(1600)
-    launch(ends)
+    ends.launch("d-1")
     spec = world.children[1].spec
     name = MARK_ENVIRONMENT
     # a session of its own, as a driver's JVM has
@@ -344,12 +327,24 @@ def test_a_cluster_can_be_stopped_while_its_processes_end(
     ends = Ends(world, tmp_path, highly_available=True)
     ends.cluster.start_spare_driver(1600)
     start = threading.Thread.start
-    listed: list[bool] = []
+    errors: list[Exception] = []
 
-    def started(thread: threading.Thread) -> None:
-        listed.append(thread in ends.cluster._tellers)
+    def stop() -> None:
+        try:
+            ends.cluster.stop(0.0)
+        except RuntimeError as error:
+            errors.append(error)
+
+    stopper = threading.Thread(target=stop)
+
+    def stopped_first(thread: threading.Thread) -> None:
+        """Let somebody stop the cluster just before the thread is started."""
+        if stopper.ident is None:
+            start(stopper)
+            stopper.join(0.2)
         start(thread)
 
-    monkeypatch.setattr(threading.Thread, "start", started)
+    monkeypatch.setattr(threading.Thread, "start", stopped_first)
     world.children[1].end(-9)
-    assert listed and not any(listed)
+    stopper.join(20)
+    assert stopper.ident is not None and not stopper.is_alive() and not errors

@@ -5,44 +5,37 @@ from __future__ import annotations
 from yarnflow.core.ids import DriverId, JobId
 from yarnflow.core.messages import DriverAssignment, Fence
 from yarnflow.process.driver_queue import DriverQueue
+from yarnflow.testing.driver_launcher import FakeDriverLauncher
 
 
 def assignment(name: str) -> DriverAssignment:
     return DriverAssignment(JobId("a" * 32), DriverId(name), "jm:1", Fence("l", 1), "file:/c", "/w")
 
 
-class Drivers:
-    def __init__(self) -> None:
-        self.launched: list[str] = []
-        self.killed: list[str] = []
-
-    def launch(self, assignment: DriverAssignment, memory_mib: int) -> None:
-        self.launched.append(assignment.driver_id)
-
-    def kill(self, driver_id: DriverId, grace_ms: int = 0) -> None:
-        self.killed.append(driver_id)
+def launched(drivers: FakeDriverLauncher) -> list[str]:
+    return [each.driver_id for each in drivers.assignments]
 
 
 def test_one_driver_at_a_time() -> None:
-    drivers = Drivers()
+    drivers = FakeDriverLauncher()
     queue = DriverQueue(drivers, 1)
     for name in "abc":
         queue.launch(assignment(name), 1600)
-    assert drivers.launched == ["a"]
+    assert launched(drivers) == ["a"]
     queue.exited(DriverId("unknown"))
-    assert drivers.launched == ["a"], "room for one although none has gone"
+    assert launched(drivers) == ["a"], "room for one although none has gone"
     queue.kill(DriverId("b"))
     queue.exited(DriverId("a"))
-    assert drivers.launched == ["a", "c"], "a driver that was killed while it waited was started"
+    assert launched(drivers) == ["a", "c"], "a driver that was killed while it waited was started"
     queue.exited(DriverId("c"))
     queue.launch(assignment("d"), 1600)
-    assert drivers.launched == ["a", "c", "d"]
+    assert launched(drivers) == ["a", "c", "d"]
 
 
 def test_no_limit() -> None:
-    drivers = Drivers()
+    drivers = FakeDriverLauncher()
     queue = DriverQueue(drivers, 0)
     for name in "abc":
         queue.launch(assignment(name), 1600)
     queue.exited(DriverId("a"))
-    assert drivers.launched == ["a", "b", "c"]
+    assert launched(drivers) == ["a", "b", "c"]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,8 @@ class FakeChild:
         self.lines: list[str] = []
         self.listeners: list[Callable[[int], None]] = []
         self.reads = True
+        #: what the process was given, as long as it lives and the test has not taken it
+        self.fds = [os.dup(fd) for fd in spec.pass_fds]
 
     @property
     def spec(self) -> ProcessSpec:
@@ -58,6 +61,8 @@ class FakeChild:
     def end(self, status: int) -> None:
         if self.status is None:
             self.status = status
+            while self.fds:
+                os.close(self.fds.pop())
             for listener in self.listeners:
                 listener(status)
 
@@ -104,8 +109,11 @@ class World:
 
 
 @pytest.fixture
-def world() -> World:
-    return World()
+def world() -> Iterator[World]:
+    made = World()
+    yield made
+    for child in made.children:
+        child.end(-9)
 
 
 def _spec() -> ProcessSpec:

@@ -10,7 +10,7 @@ from yarnflow.core.messages import Fence, LeaderInfo
 from yarnflow.errors import LeadershipLost, ResourceError, YarnflowError, ZooKeeperUnavailable
 from yarnflow.ha.single_master import SingleMasterRetrieval
 from yarnflow.runtime.leader_follower import LeaderFollower
-from yarnflow.testing.ha import FakeLeaderRetrieval, leader_info
+from yarnflow.testing.ha.leader_retrieval import FakeLeaderRetrieval, leader_info
 
 
 class World:

@@ -27,14 +27,18 @@ class FakeYarnSubmitter:
         What was submitted.
     calls : list of str
         Names of ``start``, ``submit``, ``abort`` and ``close`` as they came.
+    state : ApplicationState
+        That applications have once they are submitted.
+    undone : callable
+        What the last submit was given, for a test that lets it fail half-way.
     error : YarnflowError, optional
         Raised by :meth:`submit` while it is set; YARN has no application then.
     on_submit : callable
         Called in the thread that submits, before YARN has the application.
     on_accepted : callable
         Called with id and specification as soon as YARN has the application: what its master does.
-    under_way, closed : threading.Event
-        Set when a submit has begun, and by :meth:`close`.
+    under_way, aborted, closed : threading.Event
+        Set when a submit has begun, by :meth:`abort` and by :meth:`close`.
     may_end : threading.Event
         While it is cleared, submits are held back.
     """
@@ -46,7 +50,10 @@ class FakeYarnSubmitter:
         self.error: YarnflowError | None = None
         self.on_submit: Callable[[], None] = lambda: None
         self.on_accepted: Callable[[str, ApplicationSpec], None] = lambda application_id, spec: None
+        self.state = ApplicationState.RUNNING
+        self.undone: Callable[[str], object] = lambda application_id: None
         self.under_way = threading.Event()
+        self.aborted = threading.Event()
         self.closed = threading.Event()
         self.may_end = threading.Event()
         self.may_end.set()
@@ -58,6 +65,7 @@ class FakeYarnSubmitter:
     def submit(self, spec: ApplicationSpec, undone: Callable[[str], object] = lambda _: None) -> str:
         """Let YARN have the application; ids are ``application_1_0001`` and so on."""
         self.calls.append("submit")
+        self.undone = undone
         self.on_submit()
         self.under_way.set()
         assert self.may_end.wait(_HELD_BACK_S)
@@ -71,7 +79,7 @@ class FakeYarnSubmitter:
                 spec.name,
                 "ann",
                 spec.queue,
-                ApplicationState.RUNNING,
+                self.state,
                 FinalStatus.UNDEFINED,
                 spec.tags,
                 started_ms=len(self._cluster.known),
@@ -81,14 +89,15 @@ class FakeYarnSubmitter:
         return application_id
 
     def abort(self) -> None:
-        """Remember; a submit that is held back goes on when the test says so."""
+        """Only say so: the test lets the submit under way fail."""
         self.calls.append("abort")
+        self.aborted.set()
 
     def kill(self, application_id: str) -> None:
         """Have the cluster kill it."""
         self._cluster.kill(application_id)
 
     def close(self) -> None:
-        """Remember."""
+        """Only say so."""
         self.calls.append("close")
         self.closed.set()

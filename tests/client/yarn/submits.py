@@ -19,7 +19,7 @@ from yarnflow.process.clock import SystemClock
 from yarnflow.staging.cache import ContentCache
 from yarnflow.staging.job_keys import JobKeys
 from yarnflow.staging.layout import StagingLayout
-from yarnflow.testing.dispatcher import FakeDispatcher
+from yarnflow.testing.gateways.dispatcher import FakeDispatcher
 
 M = DeploymentMode
 

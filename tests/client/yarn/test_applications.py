@@ -23,7 +23,7 @@ from yarnflow.core.states import JobStatus
 from yarnflow.core.yarn import ApplicationState, DeploymentMode, FinalStatus
 from yarnflow.errors import ApplicationFailed, ApplicationNotFound, RpcUnavailable, YarnError, YarnUnavailable
 from yarnflow.staging.deployment import Connection
-from yarnflow.testing.dispatcher import FakeDispatcher, details
+from yarnflow.testing.gateways.dispatcher import FakeDispatcher, details
 
 M, S, F = DeploymentMode, ApplicationState, FinalStatus
 ONE, TWO = "1" * 16, "2" * 16

@@ -17,7 +17,7 @@ from yarnflow.core.messages import ErrorInfo, JobOverview, JobSubmission, Progra
 from yarnflow.core.states import JobStatus
 from yarnflow.core.yarn import DeploymentMode, FinalStatus
 from yarnflow.errors import ApplicationFailed, RpcUnavailable, UserCodeError, YarnUnavailable
-from yarnflow.testing.dispatcher import details
+from yarnflow.testing.gateways.dispatcher import details
 
 F, M, J = FinalStatus, DeploymentMode, JobStatus
 ONE = "1" * 16

@@ -18,7 +18,7 @@ from yarnflow.errors import DuplicateJob, LeadershipLost, RpcTimeout, RpcUnavail
 from yarnflow.process.clock import SystemClock
 from yarnflow.staging.job_keys import JobKeys, KeyTaken
 from yarnflow.staging.layout import StagingLayout
-from yarnflow.testing.dispatcher import FakeDispatcher, details
+from yarnflow.testing.gateways.dispatcher import FakeDispatcher, details
 from yarnflow.testing.runtime import ManualClock
 
 M, S, F = DeploymentMode, ApplicationState, FinalStatus

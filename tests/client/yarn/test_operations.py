@@ -44,7 +44,7 @@ from yarnflow.errors import (
 )
 from yarnflow.staging.deployment import ApplicationDirectory, Deployment
 from yarnflow.staging.layout import skein_directory
-from yarnflow.testing.dispatcher import details
+from yarnflow.testing.gateways.dispatcher import details
 
 SECRET = "5ec2e7" * 10 + "abcd"
 OTHER = "cd" * 16

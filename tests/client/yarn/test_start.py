@@ -14,7 +14,7 @@ from yarnflow.client.yarn.start import MASTER_LOG, QUEUE_REPORT_S, StartWatch, l
 from yarnflow.core.states import JobStatus
 from yarnflow.core.yarn import ApplicationState, DeploymentMode, FinalStatus
 from yarnflow.errors import ApplicationFailed, JobNotFound, YarnUnavailable
-from yarnflow.testing.dispatcher import details
+from yarnflow.testing.gateways.dispatcher import details
 
 S, F = ApplicationState, FinalStatus
 ONE = "1" * 16

@@ -48,7 +48,7 @@ from yarnflow.errors import (
     YarnUnavailable,
 )
 from yarnflow.staging.deployment import Deployment
-from yarnflow.testing.dispatcher import FakeDispatcher, details
+from yarnflow.testing.gateways.dispatcher import FakeDispatcher, details
 
 M, S, F = DeploymentMode, ApplicationState, FinalStatus
 JOB = job_id(7)

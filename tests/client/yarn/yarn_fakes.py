@@ -25,8 +25,8 @@ from yarnflow.core.yarn import (
 from yarnflow.errors import RpcUnavailable, YarnflowError
 from yarnflow.staging.deployment import ApplicationDirectory, ApplicationResult, Connection
 from yarnflow.staging.layout import APPLICATION_TAG, deployment_tag, prepare
-from yarnflow.testing.dispatcher import FakeDispatcher
 from yarnflow.testing.file_system import MemoryFileSystem
+from yarnflow.testing.gateways.dispatcher import FakeDispatcher
 from yarnflow.testing.yarn_cluster import FakeYarnCluster
 from yarnflow.testing.yarn_submitter import FakeYarnSubmitter
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from yarnflow.config.configuration import Configuration
-from yarnflow.core.ha.ports import LeaderElection, MasterInfo
+from yarnflow.core.ha.ports import MasterInfo
 from yarnflow.core.ids import DriverId, JobId, TaskManagerId, VertexId
 from yarnflow.core.messages import (
     DriverRegistration,
@@ -25,18 +25,11 @@ from yarnflow.core.states import ExecutionState, JobStatus
 from yarnflow.entrypoint.master import fault_injection
 from yarnflow.entrypoint.master.fault_injection import FaultInjector, MasterFaults, is_supervisor
 from yarnflow.errors import DriverLost, HaError, JobError, TaskManagerNotFound
-from yarnflow.testing.gateways import FakeGateways
+from yarnflow.testing.gateways.factory import FakeGateways
+from yarnflow.testing.ha.election import election_with
 from yarnflow.testing.runtime import ManualClock
 
 JOB = JobId("ab" * 16)
-
-
-class Election:
-    def __init__(self, masters: int) -> None:
-        self._masters = [MasterInfo(str(number), "", "", 1) for number in range(masters)]
-
-    def masters(self) -> list[MasterInfo]:
-        return self._masters
 
 
 class Bench:
@@ -51,7 +44,7 @@ class Bench:
         self.status = JobStatus.RUNNING
         self.driver: DriverRegistration | None = DriverRegistration(JOB, DriverId("d"), "d:1", 7, "", "")
         self.task_managers = [registration("tm-1"), registration("tm-2")]
-        election: LeaderElection = Election(masters)  # type: ignore[assignment]
+        election = election_with(*(MasterInfo(str(number), "", "", 1) for number in range(masters)))
         self.injector = FaultInjector(
             ManualClock(),
             self.gateways,

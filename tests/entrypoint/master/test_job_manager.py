@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 
 import pytest
 
-from tests.entrypoint.master.fake_ha import FakeHa, FakeHaCluster
 from yarnflow.config.configuration import Configuration
 from yarnflow.core.cluster_result import ClusterResult
 from yarnflow.core.ha.ports import DriverLeaseInfo
@@ -49,7 +48,8 @@ from yarnflow.process.channel.messages import JobStatusReport, MasterRole, Reque
 from yarnflow.process.clock import SystemClock
 from yarnflow.process.no_workers import NoResourceProvider
 from yarnflow.rpc.gateways import ThriftGatewayFactory
-from yarnflow.testing.gateways import FakeDriverLauncher
+from yarnflow.testing.driver_launcher import FakeDriverLauncher
+from yarnflow.testing.ha.services import FakeHaCluster, FakeHaServices
 
 T = TypeVar("T")
 SECRET = b"0123456789abcdef0123456789abcdef"
@@ -69,11 +69,11 @@ class Cluster:
         self,
         path: Path,
         mode: DeploymentMode | None,
-        ha: FakeHa | None = None,
+        ha: FakeHaServices | None = None,
         **options: str,
     ) -> None:
         path.mkdir(exist_ok=True)
-        self.ha = ha or FakeHa()
+        self.ha = ha or FakeHaServices()
         self.said: list[MasterRole] = []
         self.path = path
         self.launcher = FakeDriverLauncher()
@@ -146,7 +146,7 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
     made: list[Cluster] = []
 
     def make(
-        mode: DeploymentMode | None, ha: FakeHa | None = None, **options: str
+        mode: DeploymentMode | None, ha: FakeHaServices | None = None, **options: str
     ) -> Cluster:
         path = tmp_path if ha is None else tmp_path / f"master-{len(made)}"
         made.append(Cluster(path, mode, ha, **options))
@@ -268,7 +268,7 @@ def test_a_submission_goes_with_one_mode(arguments: tuple[str, ...]) -> None:
 
 def test_a_standby_leads_to_the_leader(start: Callable[..., Cluster]) -> None:
     shared = FakeHaCluster()
-    first, second = (start(None, FakeHa(shared), **{"rest.port": "0"}) for _ in range(2))
+    first, second = (start(None, FakeHaServices(shared), **{"rest.port": "0"}) for _ in range(2))
     addresses = [first.start(), second.start()]
     gateway = second.gateway(addresses[1]["address"])
     with pytest.raises(LeadershipLost, match="no master leads"):
@@ -290,7 +290,7 @@ def test_a_standby_leads_to_the_leader(start: Callable[..., Cluster]) -> None:
 
 def test_a_standby_keeps_a_driver_for_the_leader(start: Callable[..., Cluster]) -> None:
     shared = FakeHaCluster()
-    first, second = start(None, FakeHa(shared)), start(None, FakeHa(shared))
+    first, second = start(None, FakeHaServices(shared)), start(None, FakeHaServices(shared))
     leader = first.start()
     address = second.start()["address"]
     fence = Fence("leader-1", 1)
@@ -317,7 +317,7 @@ def test_a_standby_keeps_a_driver_for_the_leader(start: Callable[..., Cluster]) 
 def test_jobs_survive_their_master(start: Callable[..., Cluster]) -> None:
     """1. accepted by the first 2. that one goes 3. the second has it, with a newer version"""
     shared = FakeHaCluster()
-    first, second = start(None, FakeHa(shared)), start(None, FakeHa(shared))
+    first, second = start(None, FakeHaServices(shared)), start(None, FakeHaServices(shared))
     gateway = first.gateway(first.start()["address"])
     address = second.start()["address"]
     first.grant(1)
@@ -336,7 +336,7 @@ def test_what_zookeeper_does_not_do_is_tried_again(
 ) -> None:
     monkeypatch.setattr(master_module, "_RETRY_S", 0.0)
     shared = FakeHaCluster()
-    master = start(None, FakeHa(shared))
+    master = start(None, FakeHaServices(shared))
     master.start()
     failures = [ZooKeeperUnavailable("away"), ZooKeeperUnavailable("still away")]
 
@@ -356,7 +356,7 @@ def test_a_deposed_master_ends_at_once(
     statuses: list[int] = []
     monkeypatch.setattr(master_module, "exit_process", statuses.append)
     monkeypatch.setattr(logging, "shutdown", lambda: None)
-    master = start(None, FakeHa(FakeHaCluster()))
+    master = start(None, FakeHaServices(FakeHaCluster()))
     gateway = master.gateway(master.start()["address"])
     master.grant(1)
     master.job_manager.suspended()
@@ -377,15 +377,15 @@ def test_a_master_that_was_halted_asks_whether_it_leads(
     monkeypatch.setattr(master_module, "exit_process", statuses.append)
     monkeypatch.setattr(logging, "shutdown", lambda: None)
     cluster = FakeHaCluster()
-    master = start(None, FakeHa(cluster))
+    master = start(None, FakeHaServices(cluster))
     gateway = master.gateway(master.start()["address"])
     master.grant(1)
     gateway.submit_job(submission())
-    cluster.epoch = 1 if leads else 2
+    cluster.election.epoch = 1 if leads else 2
     now = SystemClock.monotonic_ms
     monkeypatch.setattr(SystemClock, "monotonic_ms", lambda self: now(self) + 60_000)
-    until(lambda: cluster.asked or None)
-    assert cluster.asked == [Fence("leader-1", 1)]
+    until(lambda: cluster.election.confirmed or None)
+    assert cluster.election.confirmed == [Fence("leader-1", 1)]
     assert master.launcher.killed == []
     if leads:
         until(lambda: _is_answered(lambda: gateway.cancel_job(JOB)) or None)
@@ -407,7 +407,7 @@ def _is_answered(call: Callable[[], None]) -> bool:
 def test_the_end_is_told_to_all_masters(start: Callable[..., Cluster]) -> None:
     """Whoever leads first submits the job, and the others do not run it again."""
     shared = FakeHaCluster()
-    first, second = (start(DeploymentMode.PER_JOB, FakeHa(shared)) for _ in range(2))
+    first, second = (start(DeploymentMode.PER_JOB, FakeHaServices(shared)) for _ in range(2))
     gateway = first.gateway(first.start(submission())["address"])
     second.start(submission())
     first.grant(1)
@@ -416,45 +416,44 @@ def test_the_end_is_told_to_all_masters(start: Callable[..., Cluster]) -> None:
     while not gateway.job_details(JOB).overview.status.globally_terminal:
         gateway.await_job_change(JOB, 0, 100)
     assert [master.result().status for master in (first, second)] == [JobStatus.CANCELED] * 2
-    assert not shared.removed, "a master that YARN is just starting must find the end"
+    assert not shared.end.removed, "a master that YARN is just starting must find the end"
     assert not second.launcher.assignments
 
 
 def test_what_the_last_cluster_of_a_name_left_is_removed(start: Callable[..., Cluster]) -> None:
     shared = FakeHaCluster()
-    shared.ended = ClusterResult(JobStatus.FINISHED)
-    master = start(None, FakeHa(shared))
+    shared.end.result = ClusterResult(JobStatus.FINISHED)
+    master = start(None, FakeHaServices(shared))
     with pytest.raises(LeadershipLost, match="is removed"):
         master.job_manager.run()
-    assert shared.removed
+    assert shared.end.removed
     assert not (master.path / "result.json").exists(), "its supervisor would not start it again"
 
 
 def test_a_standby_ends_with_its_cluster(start: Callable[..., Cluster]) -> None:
     shared = FakeHaCluster()
-    first, second = (start(None, FakeHa(shared)) for _ in range(2))
+    first, second = (start(None, FakeHaServices(shared)) for _ in range(2))
     gateway = first.gateway(first.start()["address"])
     second.start()
     first.grant(1)
-    until(lambda: len(shared.present) > 1 or None)
+    until(lambda: len(shared.election.candidates) > 1 or None)
     gateway.shut_down_cluster()
     assert [master.result().status for master in (first, second)] == [JobStatus.FINISHED] * 2
-    assert shared.removed
+    assert shared.end.removed
 
 
 def test_a_job_that_has_ended_is_not_submitted_again(start: Callable[..., Cluster]) -> None:
     """The first master died after the job's end and before that of its cluster."""
     shared = FakeHaCluster()
-    first, second = (start(DeploymentMode.PER_JOB, FakeHa(shared)) for _ in range(2))
+    first = start(DeploymentMode.PER_JOB, FakeHaServices(shared))
     gateway = first.gateway(first.start(submission())["address"])
     first.grant(1)
     until(lambda: gateway.list_jobs() or None)
     gateway.cancel_job(JOB)
     until(lambda: shared.stores.ended.stored.get(JOB))
-    shared.present.clear()
-    other = FakeHaCluster()
-    other.stores = shared.stores
-    second.ha.candidacy.cluster = other  # type: ignore[union-attr]
+    next_cluster = FakeHaCluster()
+    next_cluster.stores = shared.stores
+    second = start(DeploymentMode.PER_JOB, FakeHaServices(next_cluster))
     second.start(submission())
     second.grant(2)
     assert second.result().status is JobStatus.CANCELED
@@ -464,13 +463,13 @@ def test_a_job_that_has_ended_is_not_submitted_again(start: Callable[..., Cluste
 def test_drivers_nobody_has_a_claim_to_are_ended(start: Callable[..., Cluster]) -> None:
     """They were asked for by a JobManager that died before their jobs' leases were taken."""
     shared = FakeHaCluster()
-    first = start(None, FakeHa(shared))
+    first = start(None, FakeHaServices(shared))
     gateway = first.gateway(first.start()["address"])
     first.grant(1)
     gateway.submit_job(submission())
     first.close()
     shared.stores.lease_table.hold(DriverLeaseInfo(JOB, DriverId("held"), "d:1", "d", 1, 1))
-    second = start(None, FakeHa(shared))
+    second = start(None, FakeHaServices(shared))
     second.job_manager.running_drivers([DriverId("held"), DriverId("lost")])
     second.start()
     second.grant(2)

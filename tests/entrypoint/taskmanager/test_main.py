@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.entrypoint.master.fake_ha import FakeHa
 from yarnflow.config.configuration import Configuration
 from yarnflow.core.messages import Fence, LeaderInfo
 from yarnflow.entrypoint.master import job_manager as master
@@ -20,8 +19,9 @@ from yarnflow.errors import AuthenticationFailed, LeadershipLost, ResourceError,
 from yarnflow.process.dirs import write_json
 from yarnflow.process.no_workers import NoResourceProvider
 from yarnflow.rpc.gateways import ThriftGatewayFactory
-from yarnflow.testing.gateways import FakeDriverLauncher
-from yarnflow.testing.ha import FakeLeaderRetrieval, leader_info
+from yarnflow.testing.driver_launcher import FakeDriverLauncher
+from yarnflow.testing.ha.leader_retrieval import FakeLeaderRetrieval, leader_info
+from yarnflow.testing.ha.services import FakeHaServices
 
 SECRET = b"0123456789abcdef0123456789abcdef"
 
@@ -128,7 +128,8 @@ def test_servers_listen_where_they_are_reached(
     monkeypatch.setattr(master, "RpcServer", FakeServer)
     monkeypatch.setattr(taskmanager, "RpcServer", FakeServer)
     configuration = Configuration.from_dict(options, "test")
-    master.JobManager(configuration, tmp_path, SECRET, FakeDriverLauncher(), NoResourceProvider(), FakeHa())
+    launcher, provider = FakeDriverLauncher(), NoResourceProvider()
+    master.JobManager(configuration, tmp_path, SECRET, launcher, provider, FakeHaServices())
     gateways = gateways_of(configuration, SECRET, "tm-1")
     TaskManager(configuration, tmp_path, "tm-1", "", SECRET, gateways, FakeLeaderRetrieval())
     assert FakeServer.hosts == expected

@@ -24,7 +24,7 @@ from yarnflow.entrypoint.yarn.services import container_services
 from yarnflow.errors import ConfigError
 from yarnflow.staging.deployment import Deployment
 from yarnflow.staging.layout import StagingLayout
-from yarnflow.testing.dispatcher import FakeDispatcher
+from yarnflow.testing.gateways.dispatcher import FakeDispatcher
 
 
 def deployment(interpreter: str = "/env/bin/python", **configuration: str) -> Deployment:

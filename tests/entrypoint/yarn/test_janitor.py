@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,13 +15,7 @@ from yarnflow.config.options import cluster
 from yarnflow.core.yarn import Application, ApplicationState, DeploymentMode, FinalStatus
 from yarnflow.entrypoint.yarn import janitor
 from yarnflow.entrypoint.yarn.janitor import Leftovers, clean_up
-from yarnflow.errors import (
-    FileMissing,
-    StorageUnavailable,
-    YarnflowError,
-    YarnUnavailable,
-    ZooKeeperUnavailable,
-)
+from yarnflow.errors import StorageUnavailable, YarnflowError, YarnUnavailable, ZooKeeperUnavailable
 from yarnflow.staging.deployment import ApplicationDirectory, Deployment
 from yarnflow.staging.layout import prepare
 from yarnflow.testing.file_system import MemoryFileSystem
@@ -61,22 +54,20 @@ def yarn_that_says(*answers: ApplicationState | YarnflowError) -> FakeYarnCluste
     return yarn
 
 
-class FakeFiles:
-    def __init__(self, *failures: Exception) -> None:
+class Files:
+    """A file system, and what was deleted from it; ``failures`` are raised by the first deletes."""
+
+    def __init__(self, *failures: YarnflowError) -> None:
         self.failures = list(failures)
         self.deleted: list[str] = []
+        self.fs = MemoryFileSystem(before=self._before)
 
-    def home(self) -> str:
-        return "/user/ann"
-
-    def read(self, path: str) -> bytes:
-        raise FileMissing(path)
-
-    def delete(self, path: str) -> bool:
+    def _before(self, operation: str, path: str) -> None:
+        if operation != "delete":
+            return
         if self.failures:
             raise self.failures.pop(0)
         self.deleted.append(path)
-        return True
 
 
 class Time:
@@ -90,27 +81,27 @@ class Time:
         return self.now
 
 
-def leftovers(yarn: Any, files: Any) -> Leftovers:
+def leftovers(yarn: FakeYarnCluster, fs: MemoryFileSystem) -> Leftovers:
     staging = "hdfs://n:1/user/ann/.yarnflow"
     deployment = Deployment(
         DIRECTORY.rpartition("/")[2], DeploymentMode.PER_JOB, staging, DIRECTORY, "ann"
     )
-    return Leftovers(APPLICATION, deployment, files, yarn)
+    return Leftovers(APPLICATION, deployment, fs, yarn)
 
 
 def test_waits_for_the_end_of_the_application() -> None:
-    files, clock = FakeFiles(), Time()
+    files, clock = Files(), Time()
     yarn = yarn_that_says(ApplicationState.RUNNING, YarnUnavailable("down"), ApplicationState.KILLED)
-    assert clean_up(leftovers(yarn, files), clock.sleep, clock.monotonic)
+    assert clean_up(leftovers(yarn, files.fs), clock.sleep, clock.monotonic)
     assert files.deleted == [DIRECTORY, SKEIN_DIRECTORY]
     assert clock.now == 2
 
 
 def test_what_masters_have_in_common_stays_while_one_lives() -> None:
-    files, clock = FakeFiles(), Time()
+    files, clock = Files(), Time()
     yarn = yarn_that_says(ApplicationState.KILLED)
     yarn.add(_application("application_1_0002"))
-    assert clean_up(leftovers(yarn, files), clock.sleep, clock.monotonic)
+    assert clean_up(leftovers(yarn, files.fs), clock.sleep, clock.monotonic)
     assert files.deleted == [SKEIN_DIRECTORY]
 
 
@@ -142,36 +133,25 @@ def test_the_last_master_takes_zookeeper_along() -> None:
 
 
 def test_an_application_nobody_knows_has_ended() -> None:
-    files, clock = FakeFiles(), Time()
-    assert clean_up(leftovers(yarn_that_says(), files), clock.sleep, clock.monotonic)
+    files, clock = Files(), Time()
+    assert clean_up(leftovers(yarn_that_says(), files.fs), clock.sleep, clock.monotonic)
     assert files.deleted == [DIRECTORY, SKEIN_DIRECTORY]
 
 
 def test_a_next_attempt_keeps_its_files() -> None:
-    files, clock = FakeFiles(), Time()
-    found = leftovers(yarn_that_says(ApplicationState.RUNNING), files)
+    files, clock = Files(), Time()
+    found = leftovers(yarn_that_says(ApplicationState.RUNNING), files.fs)
     assert not clean_up(found, clock.sleep, clock.monotonic)
     assert files.deleted == []
     assert clock.now == 60
 
 
 def test_a_file_system_that_is_away_is_tried_again() -> None:
-    files, clock = FakeFiles(StorageUnavailable("safe mode")), Time()
-    assert clean_up(leftovers(yarn_that_says(ApplicationState.FINISHED), files), clock.sleep, clock.monotonic)
+    files, clock = Files(StorageUnavailable("safe mode")), Time()
+    found = leftovers(yarn_that_says(ApplicationState.FINISHED), files.fs)
+    assert clean_up(found, clock.sleep, clock.monotonic)
+    assert files.failures == [] and clock.now == 1
     assert files.deleted == [DIRECTORY, SKEIN_DIRECTORY]
-
-
-class MarkingFiles(FakeFiles):
-    """Leaves a mark that another process can see."""
-
-    def __init__(self, mark: Path) -> None:
-        super().__init__()
-        self._mark = mark
-
-    def delete(self, path: str) -> bool:
-        with self._mark.open("a") as file:
-            file.write(f"{path} {os.getsid(0) == os.getpid()}\n")
-        return True
 
 
 def _wait_for(condition: Callable[[], bool]) -> None:
@@ -194,10 +174,16 @@ def _process_ended(pid_file: Path) -> bool:
 def test_the_process_acts_on_the_end_of_its_owner_only(tmp_path: Path, dismissed: bool) -> None:
     mark, pid_file = tmp_path / "mark", tmp_path / "pid"
 
+    def leave_mark(operation: str, path: str) -> None:
+        """Another process can see it."""
+        if operation == "delete":
+            with mark.open("a") as file:
+                file.write(f"{path} {os.getsid(0) == os.getpid()}\n")
+
     def find() -> Leftovers:
         (tmp_path / "new").write_text(str(os.getpid()))
         (tmp_path / "new").rename(pid_file)
-        return leftovers(yarn_that_says(ApplicationState.KILLED), MarkingFiles(mark))
+        return leftovers(yarn_that_says(ApplicationState.KILLED), MemoryFileSystem(before=leave_mark))
 
     owner = os.fork()
     if owner == 0:

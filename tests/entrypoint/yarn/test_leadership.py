@@ -21,8 +21,8 @@ from yarnflow.errors import RpcUnavailable, StorageUnavailable, YarnflowError
 from yarnflow.process.channel.messages import MasterRole
 from yarnflow.staging.deployment import ApplicationDirectory
 from yarnflow.staging.layout import prepare
-from yarnflow.testing.dispatcher import details
 from yarnflow.testing.file_system import MemoryFileSystem
+from yarnflow.testing.gateways.dispatcher import details
 
 JOB = details(JobId("1" * 32), 0, JobStatus.RUNNING).overview
 STANDBY = MasterRole(False, "node7:1", "http://node7:80")

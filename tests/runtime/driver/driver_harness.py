@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from yarnflow.core.checkpoint.messages import CheckpointOrder, CheckpointOutcome, RestoreSettings
-from yarnflow.core.ids import AllocationId, DriverId, ExecutorId, JobId
+from yarnflow.core.ids import DriverId, ExecutorId, JobId
 from yarnflow.core.messages import (
     DriverAssignment,
     DriverDeployment,
     DriverPhase,
-    DriverRegistration,
-    DriverReport,
-    ExecutorExited,
     Fence,
     JobSubmission,
     LeaderInfo,
     ProgramKind,
     QueryProgress,
-    SlotOffer,
 )
 from yarnflow.core.ports import JobMasterGateway
 from yarnflow.core.resources.attachment import ExecutorAttachment
@@ -33,7 +29,9 @@ from yarnflow.runtime.driver.run_context import RunContext
 from yarnflow.runtime.driver.services import DriverSettings, Milestones, RunningProgram
 from yarnflow.runtime.leader_follower import LeaderFollower
 from yarnflow.runtime.registration import RegistrationBackoff
-from yarnflow.testing.ha import FakeDriverLease, FakeLeaderRetrieval
+from yarnflow.testing.gateways.job_master import FakeJobMaster
+from yarnflow.testing.ha.driver_lease import FakeDriverLease
+from yarnflow.testing.ha.leader_retrieval import FakeLeaderRetrieval
 from yarnflow.testing.runtime import ManualClock
 
 #: far above what any of these steps takes; only a broken driver waits that long
@@ -71,7 +69,8 @@ class FakeProgram:
         self.prepared = threading.Event()
         self.started = threading.Event()
         self.stopped = threading.Event()
-        self._end = threading.Event()
+        #: set by the end and by stop
+        self.ended = threading.Event()
         self._error: BaseException | None = None
 
     def prepare(self) -> None:
@@ -82,13 +81,13 @@ class FakeProgram:
         self.started.set()
 
     def await_end(self) -> None:
-        assert self._end.wait(LIMIT_S)
+        assert self.ended.wait(LIMIT_S)
         if self._error is not None:
             raise self._error
 
     def stop(self) -> None:
         self.stopped.set()
-        self._end.set()
+        self.ended.set()
 
     def take_checkpoint(self, order: CheckpointOrder) -> CheckpointOutcome:
         self.orders.append(order)
@@ -101,7 +100,7 @@ class FakeProgram:
 
     def end(self, error: BaseException | None = None) -> None:
         self._error = error
-        self._end.set()
+        self.ended.set()
 
 
 class FakeBackend:
@@ -190,49 +189,6 @@ class FakeBackend:
         return self.programs[count - 1]
 
 
-class FakeJobMaster:
-    def __init__(self) -> None:
-        self.changed = threading.Condition()
-        self.registrations: list[DriverRegistration] = []
-        self.reports: list[DriverReport] = []
-        #: errors of the next calls, first one first
-        self.register_errors: list[YarnflowError] = []
-        self.report_error: YarnflowError | None = None
-        self.refused = 0
-
-    def offer_slots(self, job_id: JobId, offers: Sequence[SlotOffer]) -> Sequence[AllocationId]:
-        raise AssertionError("not a driver's call")
-
-    def executor_exited(self, report: ExecutorExited) -> None:
-        raise AssertionError("not a driver's call")
-
-    def register_driver(self, registration: DriverRegistration) -> None:
-        with self.changed:
-            self.changed.notify_all()
-            if self.register_errors:
-                raise self.register_errors.pop(0)
-            self.registrations.append(registration)
-
-    def report(self, report: DriverReport) -> None:
-        with self.changed:
-            self.changed.notify_all()
-            if self.report_error is not None:
-                self.refused += 1
-                raise self.report_error
-            self.reports.append(report)
-
-    def wait(self, condition: Callable[[], bool]) -> None:
-        with self.changed:
-            assert self.changed.wait_for(condition, LIMIT_S), self.reports[-3:]
-
-    def await_phase(self, attempt: int, phase: DriverPhase) -> DriverReport:
-        def found() -> list[DriverReport]:
-            return [r for r in self.reports if r.attempt == attempt and r.phase is phase]
-
-        self.wait(lambda: bool(found()))
-        return found()[0]
-
-
 class Harness:
     """One driver.  ``masters`` makes it highly available."""
 
@@ -281,7 +237,7 @@ class Harness:
 
     def job_master_at(self, address: str) -> FakeJobMaster:
         """The master at an address, made when missing."""
-        return self.job_masters.setdefault(address, FakeJobMaster())
+        return self.job_masters.setdefault(address, FakeJobMaster(LIMIT_S))
 
     def _connect(self, leader: LeaderInfo) -> JobMasterGateway:
         self.fences[leader.address] = leader.fence

@@ -17,7 +17,7 @@ from yarnflow.core.checkpoint.messages import (
 )
 from yarnflow.core.messages import DriverPhase, DriverReport
 from yarnflow.errors import CheckpointFailed, RpcUnavailable
-from yarnflow.testing.ha import FakeLeaderRetrieval, leader_info
+from yarnflow.testing.ha.leader_retrieval import FakeLeaderRetrieval, leader_info
 
 
 @pytest.fixture

@@ -87,15 +87,6 @@ def test_a_job_can_end_before_the_session_is_there(harness: Harness, end: str) -
     assert not any(program.started.is_set() for program in harness.backend.programs)
 
 
-def test_a_deployment_that_waits_for_the_session_is_told_to_a_new_leader(harness: Harness) -> None:
-    harness.backend.may_complete.clear()
-    harness.start()
-    harness.deploy(4)
-    assert harness.driver._registration().attempt == 4
-    harness.backend.may_complete.set()
-    harness.backend.await_program(1)
-
-
 def test_what_compiles_on_executors_waits_for_them(harness: Harness) -> None:
     harness.backend.compiles_on_executors, harness.backend.executors = True, ()
     harness.settings = replace(harness.settings, report_interval_ms=20, executor_timeout_ms=10**9)
@@ -261,7 +252,7 @@ def test_a_newer_attempt_waits_until_the_older_one_is_stopped(harness: Harness) 
 
     first.stop = slow_stop  # type: ignore[method-assign]
     harness.deploy(2)
-    assert first._end.wait(LIMIT_S)
+    assert first.ended.wait(LIMIT_S)
     with harness.backend.made:
         assert not harness.backend.made.wait_for(lambda: len(harness.backend.programs) > 1, 0.2)
     may_stop.set()

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.runtime.driver.driver_harness import ASSIGNMENT, LIMIT_S, FakeJobMaster, Harness
+from tests.runtime.driver.driver_harness import ASSIGNMENT, LIMIT_S, Harness
 from yarnflow.core.messages import DriverPhase, DriverRegistration, Fence
 from yarnflow.errors import (
     AuthenticationFailed,
@@ -21,7 +21,8 @@ from yarnflow.errors import (
     ZooKeeperUnavailable,
 )
 from yarnflow.runtime.registration import RegistrationBackoff
-from yarnflow.testing.ha import FakeLeaderRetrieval, leader_info
+from yarnflow.testing.gateways.job_master import FakeJobMaster
+from yarnflow.testing.ha.leader_retrieval import FakeLeaderRetrieval, leader_info
 
 SECOND, THIRD = leader_info(2), leader_info(3)
 
@@ -220,3 +221,15 @@ def test_a_stale_epoch_without_high_availability_is_tried_again() -> None:
         harness.job_master.await_phase(1, DriverPhase.FINISHED)
     finally:
         harness.close()
+
+
+def test_a_deployment_that_waits_for_the_session_is_told_to_a_new_leader(
+    harness: Harness, masters: FakeLeaderRetrieval
+) -> None:
+    harness.backend.may_complete.clear()
+    harness.start()
+    harness.deploy(4)
+    masters.set_leader(SECOND)
+    assert await_registration(harness.job_master_at(SECOND.address)).attempt == 4
+    harness.backend.may_complete.set()
+    harness.backend.await_program(1)

@@ -107,7 +107,7 @@ def test_state_is_restored_with_the_lease_and_before_the_program(harness: Harnes
 
 
 def test_without_the_lease_no_state_is_restored(harness: Harness) -> None:
-    harness.lease._lost = "expired"
+    harness.lease.lost = "expired"
     harness.start()
     harness.deploy(1, restore=RESTORE)
     report = harness.job_master.await_phase(1, DriverPhase.FAILED)

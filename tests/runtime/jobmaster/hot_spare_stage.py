@@ -9,7 +9,8 @@ from yarnflow.core.ids import DriverId, ExecutorId, TaskManagerId
 from yarnflow.core.job_run.spare_life import REHEARSED
 from yarnflow.core.messages import DriverPhase, DriverRegistration, DriverReport, QueryProgress
 from yarnflow.errors import DriverLost
-from yarnflow.testing.gateways import FakeDriver, FakeTaskExecutor
+from yarnflow.testing.gateways.driver import FakeDriver
+from yarnflow.testing.gateways.task_executor import FakeTaskExecutor
 
 
 class Stage(Bench):

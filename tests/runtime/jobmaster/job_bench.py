@@ -31,8 +31,11 @@ from yarnflow.runtime.dispatcher.job_board import JobBoard
 from yarnflow.runtime.jobmaster.job_master import JobMaster
 from yarnflow.runtime.jobmaster.services import JobMasterServices, JobMasterSettings, Retention
 from yarnflow.runtime.leader_clock import Doubt, LeaderClock
-from yarnflow.testing.gateways import FakeDriver, FakeDriverLauncher, FakeGateways, FakeSlotRequirements
+from yarnflow.testing.driver_launcher import FakeDriverLauncher
+from yarnflow.testing.gateways.driver import FakeDriver
+from yarnflow.testing.gateways.factory import FakeGateways
 from yarnflow.testing.runtime import InlineEffects, InlineMailbox, ManualClock
+from yarnflow.testing.slot_requirements import FakeSlotRequirements
 from yarnflow.testing.stores import FakeCheckpoints, FakeJobStores
 
 JOB = JobId("a" * 32)

@@ -18,7 +18,7 @@ from yarnflow.core.resources.executor_pool import ExecutorPool
 from yarnflow.core.states import ExecutionState, JobStatus, RestartLevel
 from yarnflow.core.submissions import submission_digest
 from yarnflow.errors import DriverLost, LeadershipLost, ZooKeeperUnavailable
-from yarnflow.testing.gateways import FakeDriver
+from yarnflow.testing.gateways.driver import FakeDriver
 from yarnflow.testing.stores import FakeCheckpoints, FakeJobStores
 
 OLD = DriverId("driver-of-the-master-before")

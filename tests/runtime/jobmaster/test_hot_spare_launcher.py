@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 
 from tests.runtime.driver.driver_harness import ASSIGNMENT, LIMIT_S
 from yarnflow.core.ids import DriverId
-from yarnflow.core.messages import DriverAssignment
 from yarnflow.errors import LeadershipLost, RpcTimeout
 from yarnflow.runtime.jobmaster.hot_spare_launcher import (
     NOT_ASKED_MS,
@@ -14,49 +14,27 @@ from yarnflow.runtime.jobmaster.hot_spare_launcher import (
     STANDBY_SETTLES_MS,
     HotSpareLauncher,
 )
-from yarnflow.testing.gateways import FakeDriverLauncher, FakeGateways, FakeMaster
+from yarnflow.testing.driver_launcher import FakeDriverLauncher
+from yarnflow.testing.gateways.factory import FakeGateways
+from yarnflow.testing.gateways.master import FakeMaster
 from yarnflow.testing.runtime import ManualClock
 
 
-class Own(FakeDriverLauncher):
-    """Says when it was asked."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.asked = threading.Event()
-        self.running: set[DriverId] = set()
-
-    def runs(self, driver_id: DriverId) -> bool:
-        return driver_id in self.running
-
-    def launch(self, assignment: DriverAssignment, memory_mib: int) -> None:
-        super().launch(assignment, memory_mib)
-        self.asked.set()
-
-
-class Recorded(FakeMaster):
-    def __init__(self, error: Exception | None = None) -> None:
-        super().__init__(error=error)  # type: ignore[arg-type]
-        self.asked = threading.Event()
-
-    def host_driver(self, assignment: DriverAssignment, memory_mib: int) -> None:
-        try:
-            super().host_driver(assignment, memory_mib)
-        finally:
-            self.asked.set()
-
-
 class Place:
-    def __init__(self, expected: bool = True, **masters: Recorded) -> None:
-        self.own, self.clock = Own(), ManualClock()
+    def __init__(self, expected: bool = True, **masters: FakeMaster) -> None:
+        self.own, self.clock = FakeDriverLauncher(), ManualClock()
         self.standbys = tuple(masters)
         self.launcher = HotSpareLauncher(
             self.own, FakeGateways(masters=dict(masters)), lambda: self.standbys, expected, self.clock
         )
 
+    def run_the_jobs_driver(self) -> None:
+        """It is this master's, as it was launched here."""
+        self.own.assignments.append(replace(ASSIGNMENT, driver_id=DriverId("the-jobs")))
+
 
 def test_the_next_leader_keeps_it() -> None:
-    first, second = Recorded(), Recorded()
+    first, second = FakeMaster(), FakeMaster()
     place = Place(first=first, second=second)
     place.launcher.launch(ASSIGNMENT, 1000)
     assert first.asked.wait(LIMIT_S)
@@ -65,21 +43,21 @@ def test_the_next_leader_keeps_it() -> None:
 
 
 def test_one_that_refuses_is_passed_over() -> None:
-    first, second = Recorded(LeadershipLost("who are you")), Recorded()
+    first, second = FakeMaster(error=LeadershipLost("who are you")), FakeMaster()
     Place(first=first, second=second).launcher.launch(ASSIGNMENT, 1000)
     assert second.asked.wait(LIMIT_S)
     assert second.hosted == [ASSIGNMENT]
 
 
 def test_it_is_kept_here_where_there_is_no_other() -> None:
-    place = Place(first=Recorded(LeadershipLost("no")))
+    place = Place(first=FakeMaster(error=LeadershipLost("no")))
     place.launcher.launch(ASSIGNMENT, 1000)
-    assert place.own.asked.wait(LIMIT_S)
+    assert place.own.launched.wait(LIMIT_S)
     assert place.own.assignments == [ASSIGNMENT]
 
 
 def test_one_that_may_have_been_started_is_not_started_twice() -> None:
-    first = Recorded(RpcTimeout("no answer"))
+    first = FakeMaster(error=RpcTimeout("no answer"))
     place = Place(first=first)
     place.launcher.launch(ASSIGNMENT, 1000)
     assert first.asked.wait(LIMIT_S)
@@ -112,12 +90,11 @@ def _moves(place: Place, driver_id: str = ASSIGNMENT.driver_id) -> bool:
     return place.launcher.misplaced(DriverId(driver_id), DriverId("the-jobs"))
 
 
-def _kept_here(expected: bool = False, **masters: Recorded) -> Place:
+def _kept_here(expected: bool = False, **masters: FakeMaster) -> Place:
     place = Place(expected, **masters)
-    place.own.running.add(DriverId("the-jobs"))
+    place.run_the_jobs_driver()
     place.launcher.launch(ASSIGNMENT, 1000)
-    assert place.own.asked.wait(LIMIT_S)
-    place.own.running.add(ASSIGNMENT.driver_id)
+    assert place.own.launched.wait(LIMIT_S)
     return place
 
 
@@ -131,39 +108,39 @@ def test_it_moves_when_a_standby_comes() -> None:
 def test_it_stays_where_the_jobs_driver_is_not() -> None:
     place = _kept_here()
     place.standbys = ("second",)
-    place.own.running.remove(DriverId("the-jobs"))
+    place.own.kill(DriverId("the-jobs"))
     assert not _moves(place)
 
 
 def test_it_stays_where_it_is_when_that_is_another_master() -> None:
-    place = Place(first=Recorded())
-    place.own.running.add(DriverId("the-jobs"))
+    place = Place(first=FakeMaster())
+    place.run_the_jobs_driver()
     assert not _moves(place)
 
 
 def test_it_does_not_go_to_and_fro_between_masters_that_refuse_it() -> None:
-    place = _kept_here(first=Recorded(LeadershipLost("no")))
+    place = _kept_here(first=FakeMaster(error=LeadershipLost("no")))
     assert not _moves(place)
     place.standbys = ("first", "second")
     assert _moves(place)
     place.standbys = ("first",)
     place.clock.advance(NOT_ASKED_MS)
     assert _moves(place), "it may have been in doubt itself"
-    place.own.asked.clear()
+    place.own.launched.clear()
     place.launcher.launch(ASSIGNMENT, 1000)
-    assert place.own.asked.wait(LIMIT_S)
+    assert place.own.launched.wait(LIMIT_S)
     place.clock.advance(NOT_ASKED_MS)
     assert not _moves(place), "not so soon again"
 
 
 def test_one_that_does_not_answer_is_not_asked_again_at_once() -> None:
-    first = Recorded(RpcTimeout("no answer"))
+    first = FakeMaster(error=RpcTimeout("no answer"))
     place = Place(first=first)
     place.launcher.launch(ASSIGNMENT, 1000)
     assert first.asked.wait(LIMIT_S)
     _await_placed()
     place.launcher.launch(ASSIGNMENT, 1000)
-    assert place.own.asked.wait(LIMIT_S)
+    assert place.own.launched.wait(LIMIT_S)
     assert place.own.assignments == [ASSIGNMENT]
 
 

@@ -11,7 +11,7 @@ from yarnflow.core.ids import AllocationId, ExecutorId, TaskManagerId
 from yarnflow.core.messages import DriverPhase, DriverReport, ExecutorExited, ProgramKind
 from yarnflow.core.states import ExecutionState, JobStatus, RestartLevel
 from yarnflow.errors import DriverLost, JavaUnavailable, SlotUnavailable
-from yarnflow.testing.gateways import FakeTaskExecutor
+from yarnflow.testing.gateways.task_executor import FakeTaskExecutor
 
 
 def test_a_job_runs_and_finishes() -> None:

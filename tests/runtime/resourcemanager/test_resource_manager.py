@@ -17,7 +17,9 @@ from yarnflow.core.messages import (
 from yarnflow.errors import RpcUnavailable, TaskManagerDismissed, TaskManagerNotFound
 from yarnflow.runtime.leader_clock import LeaderClock
 from yarnflow.runtime.resourcemanager.resource_manager import ResourceManager, ResourceManagerSettings
-from yarnflow.testing.gateways import FakeGateways, FakeResourceProvider, FakeTaskExecutor
+from yarnflow.testing.gateways.factory import FakeGateways
+from yarnflow.testing.gateways.task_executor import FakeTaskExecutor
+from yarnflow.testing.resource_provider import FakeResourceProvider
 from yarnflow.testing.runtime import InlineEffects, InlineMailbox, ManualClock
 
 JOB = JobId("a" * 32)

@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import pytest
 
 from yarnflow.core.ids import AllocationId, DriverId, ExecutorId, JobId, TaskManagerId
-from yarnflow.core.messages import (
-    ExecutorDescriptor,
-    ExecutorExited,
-    Fence,
-    LeaderInfo,
-    SlotOffer,
-    SlotRequest,
-    TaskManagerRegistration,
-)
+from yarnflow.core.messages import ExecutorDescriptor, Fence, LeaderInfo, SlotRequest, TaskManagerRegistration
 from yarnflow.errors import (
     LeadershipLost,
     ResourceError,
@@ -27,7 +19,8 @@ from yarnflow.errors import (
 )
 from yarnflow.runtime.registration import RegistrationBackoff
 from yarnflow.runtime.taskexecutor.task_executor import TaskExecutor, TaskExecutorTimes
-from yarnflow.testing.gateways import FakeResourceManager
+from yarnflow.testing.gateways.job_master import FakeJobMaster
+from yarnflow.testing.gateways.resource_manager import FakeResourceManager
 from yarnflow.testing.runtime import InlineEffects, InlineMailbox, ManualClock
 
 JOB = JobId("a" * 32)
@@ -35,21 +28,17 @@ LEADER = LeaderInfo(Fence("leader", 1), "jm:1", "0", "default")
 
 
 class Bench:
-    """A TaskExecutor of two slots; this object is its link, its processes and the JobMaster."""
+    """A TaskExecutor of two slots; this object is its link and its processes."""
 
     def __init__(self) -> None:
         self.clock = ManualClock()
         self.mailbox = InlineMailbox("te", self.clock)
         self.master = FakeResourceManager(LEADER)
-        self.accepts = True
-        self.offered: list[SlotOffer] = []
-        self.exits: list[ExecutorExited] = []
+        self.jobs = FakeJobMaster()
         self.started: list[ExecutorDescriptor] = []
         self.stopped: list[ExecutorId] = []
         self.fatal: list[YarnflowError] = []
         self.lookups = 0
-        self.exit_error: YarnflowError | None = None
-        self.offer_error: YarnflowError | None = None
         self._exit: Callable[[JobId, ExecutorId, int, str], None] = lambda *_: None
         self.executor = TaskExecutor(
             2,
@@ -62,29 +51,18 @@ class Bench:
             self.fatal.append,
         )
 
-    # link and JobMaster
+    # link
     def resource_manager(self) -> FakeResourceManager:
         return self.master
 
-    def job_master(self) -> Bench:
-        return self
+    def job_master(self) -> FakeJobMaster:
+        return self.jobs
 
     def forget_leader(self) -> None:
         self.lookups += 1
 
     def on_new_leader(self, listener: Callable[[], None]) -> None:
         self.new_leader = listener
-
-    def offer_slots(self, job_id: JobId, offers: Sequence[SlotOffer]) -> Sequence[AllocationId]:
-        if self.offer_error is not None:
-            raise self.offer_error
-        self.offered.extend(offers)
-        return [offer.allocation_id for offer in offers] if self.accepts else []
-
-    def executor_exited(self, report: ExecutorExited) -> None:
-        if self.exit_error is not None:
-            raise self.exit_error
-        self.exits.append(report)
 
     # processes; ``start`` is theirs
     def start(self, descriptor: ExecutorDescriptor) -> int:
@@ -172,7 +150,7 @@ def test_a_master_that_dropped_it_gets_it_back_with_slots_kept() -> None:
 
 def test_a_slot_is_offered_and_kept_when_accepted() -> None:
     bench = Bench().begin().give_slot()
-    assert [(offer.allocation_id, offer.address) for offer in bench.offered] == [("a1", "tm:1")]
+    assert [(offer.allocation_id, offer.address) for offer in bench.jobs.offers] == [("a1", "tm:1")]
     with pytest.raises(SlotUnavailable):
         bench.give_slot("a2", 0)
     bench.give_slot("a1", 0)  # the same request again is no error
@@ -180,9 +158,9 @@ def test_a_slot_is_offered_and_kept_when_accepted() -> None:
 
 def test_a_slot_nobody_accepts_is_free_again() -> None:
     bench = Bench().begin()
-    bench.accepts = False
+    bench.jobs.accepts = False
     bench.give_slot()
-    bench.accepts = True
+    bench.jobs.accepts = True
     bench.give_slot("a2", 0)
 
 
@@ -200,9 +178,10 @@ def test_the_end_of_an_executor_is_reported() -> None:
     bench = Bench().begin().give_slot()
     bench.start_executor()
     bench.end_executor("0", -9)
-    assert [(r.executor_id, r.exit_status, r.output_tail) for r in bench.exits] == [("0", -9, "last words")]
+    (report,) = bench.jobs.exits
+    assert (report.executor_id, report.exit_status, report.output_tail) == ("0", -9, "last words")
     bench.end_executor("0", -9)
-    assert len(bench.exits) == 1
+    assert len(bench.jobs.exits) == 1
 
 
 def test_the_executor_of_a_freed_slot_is_ended() -> None:
@@ -216,12 +195,12 @@ def test_the_executor_of_a_freed_slot_is_ended() -> None:
 def test_the_end_of_an_executor_is_reported_until_the_master_knows() -> None:
     bench = Bench().begin().give_slot()
     bench.start_executor()
-    bench.exit_error = RpcUnavailable("nobody")
+    bench.jobs.exit_error = RpcUnavailable("nobody")
     bench.end_executor("0", -9)
-    assert bench.exits == []
-    bench.exit_error = None
+    assert bench.jobs.exits == []
+    bench.jobs.exit_error = None
     bench.run(1_000)
-    assert [r.executor_id for r in bench.exits] == ["0"]
+    assert [r.executor_id for r in bench.jobs.exits] == ["0"]
 
 
 def test_two_executors_never_share_a_slot() -> None:
@@ -259,14 +238,14 @@ def test_a_new_leader_is_told_of_slots_and_executors_at_once() -> None:
     bench = Bench().begin()
     bench.give_slot()
     bench.start_executor()
-    bench.offered.clear()
+    bench.jobs.offers.clear()
     bench.master = FakeResourceManager(NEXT)
     bench.new_leader()
     bench.run()
     (registration,) = bench.master.registrations
     assert [status.allocation_id for status in registration.allocations] == ["a1"]
     assert [status.executor_id for status in registration.executors] == ["0"]
-    (offer,) = bench.offered
+    (offer,) = bench.jobs.offers
     assert offer.allocation_id == "a1" and offer.executor is not None and offer.executor.pid == 4242
     assert not bench.stopped, "an executor was touched"
 
@@ -287,24 +266,24 @@ def test_a_new_leader_is_waited_for_while_its_jobs_come_up() -> None:
     bench = Bench().begin()
     bench.give_slot()
     bench.start_executor()
-    bench.accepts = False
+    bench.jobs.accepts = False
     bench.master = FakeResourceManager(NEXT)
     bench.new_leader()
     bench.run()
     bench.run(5_000)
-    assert not bench.stopped and len(bench.offered) >= 3
-    bench.accepts = True
+    assert not bench.stopped and len(bench.jobs.offers) >= 3
+    bench.jobs.accepts = True
     bench.run(500)
-    count = len(bench.offered)
+    count = len(bench.jobs.offers)
     bench.run(60_000)
-    assert len(bench.offered) == count and not bench.stopped, "accepted slots are offered again"
+    assert len(bench.jobs.offers) == count and not bench.stopped, "accepted slots are offered again"
 
 
 def test_slots_no_job_of_a_new_leader_wants_are_freed_in_the_end() -> None:
     bench = Bench().begin()
     bench.give_slot()
     bench.start_executor()
-    bench.accepts = False
+    bench.jobs.accepts = False
     bench.master = FakeResourceManager(NEXT)
     bench.new_leader()
     bench.run()
@@ -317,57 +296,57 @@ def test_slots_not_taken_yet_are_offered_after_registering_with_the_same_leader_
     bench = Bench().begin()
     bench.give_slot()
     bench.start_executor()
-    bench.accepts = False
+    bench.jobs.accepts = False
     bench.master = FakeResourceManager(NEXT)
     bench.new_leader()
     bench.run()
     bench.new_leader()
     bench.run()
-    bench.offered.clear()
-    bench.accepts = True
+    bench.jobs.offers.clear()
+    bench.jobs.accepts = True
     bench.run(500)
-    assert [offer.allocation_id for offer in bench.offered] == ["a1"]
+    assert [offer.allocation_id for offer in bench.jobs.offers] == ["a1"]
     bench.run(60_000)
-    assert len(bench.offered) == 1 and not bench.stopped
+    assert len(bench.jobs.offers) == 1 and not bench.stopped
 
 
 def test_a_job_master_that_cannot_be_asked_has_refused_nothing() -> None:
     bench = Bench().begin()
     bench.give_slot()
     bench.start_executor()
-    bench.offer_error = LeadershipLost("it is in doubt whether this master leads; try again")
+    bench.jobs.offer_error = LeadershipLost("it is in doubt whether this master leads; try again")
     bench.master = FakeResourceManager(NEXT)
     bench.new_leader()
     for _ in range(100):
         bench.run(500)
     assert not bench.stopped
-    bench.offer_error = None
-    bench.offered.clear()
+    bench.jobs.offer_error = None
+    bench.jobs.offers.clear()
     bench.run(500)
-    assert [offer.allocation_id for offer in bench.offered] == ["a1"]
+    assert [offer.allocation_id for offer in bench.jobs.offers] == ["a1"]
 
 
 def test_the_same_leader_is_not_offered_slots_again() -> None:
     """It has given them up when it dropped this TaskManager."""
     bench = Bench().begin()
     bench.give_slot()
-    bench.offered.clear()
+    bench.jobs.offers.clear()
     bench.new_leader()
     bench.run()
-    assert len(bench.master.registrations) == 2 and not bench.offered
+    assert len(bench.master.registrations) == 2 and not bench.jobs.offers
 
 
 def test_the_end_of_an_executor_is_reported_to_the_new_leader() -> None:
     bench = Bench().begin()
     bench.give_slot()
     bench.start_executor()
-    bench.exit_error = LeadershipLost("this master is a standby")
+    bench.jobs.exit_error = LeadershipLost("this master is a standby")
     bench.end_executor("0", 1)
     bench.master = FakeResourceManager(NEXT)
     bench.new_leader()
-    bench.exit_error = None
+    bench.jobs.exit_error = None
     bench.run(1_000)
-    assert [report.executor_id for report in bench.exits] == ["0"]
+    assert [report.executor_id for report in bench.jobs.exits] == ["0"]
 
 
 def test_a_dismissed_one_ends() -> None:

@@ -34,7 +34,7 @@ def details(
 
 
 class FakeDispatcher:
-    """A :class:`~yarnflow.core.ports.DispatcherGateway` whose jobs change when they are waited for.
+    """:class:`~yarnflow.core.ports.DispatcherGateway` whose jobs change when they are waited for.
 
     Each wait for a change leads to the next of ``states``; after the last one a job stays as it is
     until somebody cancels it.
@@ -45,8 +45,14 @@ class FakeDispatcher:
         What was asked for, in order.
     error : ErrorInfo, optional
         Of jobs that are FAILED.
+    before : callable
+        Called with the name of each method that is called, before it does anything; may raise.
+    down : YarnflowError, optional
+        Raised by every method while set.
     unreachable : bool
         Waits for changes raise RpcUnavailable.
+    leads : LeaderInfo
+        The answer of :meth:`leader`.
     raise_on_submit, refuse_faults : YarnflowError, optional
         Raised by :meth:`submit_job` and :meth:`inject_fault` while set.
     refusals : list of YarnflowError
@@ -64,6 +70,9 @@ class FakeDispatcher:
     ) -> None:
         self.states = list(states)
         self.error: ErrorInfo | None = None
+        self.before: Callable[[str], None] = lambda method: None
+        self.down: YarnflowError | None = None
+        self.leads = LeaderInfo(Fence("l", 1), "localhost:1", "0", "default")
         self.submissions: list[JobSubmission] = []
         self.cancelled: list[JobId] = []
         self.raise_on_submit: YarnflowError | None = None
@@ -80,11 +89,13 @@ class FakeDispatcher:
         self.shut_downs = 0
 
     def leader(self) -> LeaderInfo:
-        """Itself, with epoch 1."""
-        return LeaderInfo(Fence("l", 1), "localhost:1", "0", "default")
+        """Answer :attr:`leads`."""
+        self._begin("leader")
+        return self.leads
 
     def submit_job(self, submission: JobSubmission) -> JobSubmitted:
         """Take the job, or raise :attr:`raise_on_submit`."""
+        self._begin("submit_job")
         if self.raise_on_submit is not None:
             raise self.raise_on_submit
         self.submissions.append(submission)
@@ -92,16 +103,19 @@ class FakeDispatcher:
 
     def list_jobs(self) -> Sequence[JobOverview]:
         """All that were submitted, as RUNNING."""
+        self._begin("list_jobs")
         return [details(s.job_id, 0, JobStatus.RUNNING, s.name).overview for s in self.submissions]
 
     def job_details(self, job_id: JobId) -> JobDetails:
         """In the last of :attr:`states`, or CANCELED."""
+        self._begin("job_details")
         if not any(s.job_id == job_id for s in self.submissions):
             raise JobNotFound(f"no job {job_id}")
         return details(job_id, 0, JobStatus.CANCELED if job_id in self.cancelled else self.states[-1])
 
     def await_job_change(self, job_id: JobId, seen_version: int, timeout_ms: int) -> JobDetails:
         """In the next of :attr:`states`; after the last one, wait for a cancel."""
+        self._begin("await_job_change")
         if self.unreachable:
             raise RpcUnavailable("nobody there")
         version = seen_version + 1
@@ -118,18 +132,21 @@ class FakeDispatcher:
 
     def cancel_job(self, job_id: JobId) -> None:
         """Let the job be CANCELED from now on."""
+        self._begin("cancel_job")
         with self.changed:
             self.cancelled.append(job_id)
             self.changed.notify_all()
 
     def trigger_checkpoint(self, job_id: JobId, request: CheckpointRequest) -> None:
         """Accept the request, or raise the next of :attr:`refusals`."""
+        self._begin("trigger_checkpoint")
         if self.refusals:
             raise self.refusals.pop(0)
         self.requests.append((job_id, request))
 
     def await_checkpoint(self, job_id: JobId, request_id: str, timeout_ms: int) -> CheckpointInfo:
         """Give the next of :attr:`outcomes` to whoever waits for the last request."""
+        self._begin("await_checkpoint")
         assert self.requests[-1][1].request_id == request_id
         outcome = self.outcomes.pop(0)
         if isinstance(outcome, YarnflowError):
@@ -138,20 +155,29 @@ class FakeDispatcher:
 
     def job_checkpoints(self, job_id: JobId) -> JobCheckpoints:
         """Answer :attr:`checkpoints`, as those of any job."""
+        self._begin("job_checkpoints")
         return replace(self.checkpoints, job_id=job_id)
 
     def cluster_overview(self) -> ClusterOverview:
         """One TaskManager with two slots, one of them free."""
+        self._begin("cluster_overview")
         return ClusterOverview(1, 2, 1, 1, 0, 0, 0, "0")
 
     def shut_down_cluster(self) -> None:
         """Count the calls; a test that does not expect any fails."""
+        self._begin("shut_down_cluster")
         assert self.may_shut_down, "nobody was to shut the cluster down"
         self.shut_downs += 1
 
     def inject_fault(self, request: FaultRequest) -> FaultInjected:
         """Break nothing, or raise :attr:`refuse_faults`."""
+        self._begin("inject_fault")
         if self.refuse_faults is not None:
             raise self.refuse_faults
         self.faults.append(request)
         return FaultInjected("pid 7", 0)
+
+    def _begin(self, method: str) -> None:
+        self.before(method)
+        if self.down is not None:
+            raise self.down

@@ -1,0 +1,1 @@
+"""Gateways to other processes, one module each; see :mod:`yarnflow.core.ports`."""

@@ -1,0 +1,56 @@
+"""A TaskManager as a JobManager sees it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from yarnflow.core.ids import AllocationId, ExecutorId, JobId
+from yarnflow.core.messages import ExecutorDescriptor, SlotRequest
+from yarnflow.errors import YarnflowError
+
+
+@dataclass
+class FakeTaskExecutor:
+    """:class:`~yarnflow.core.ports.TaskExecutorGateway` that records its calls; ``error`` makes them fail."""
+
+    requests: list[SlotRequest] = field(default_factory=list)
+    freed: list[AllocationId] = field(default_factory=list)
+    started: list[ExecutorDescriptor] = field(default_factory=list)
+    stopped: list[ExecutorId] = field(default_factory=list)
+    pings: int = 0
+    halts: int = 0
+    error: YarnflowError | None = None
+
+    def request_slot(self, request: SlotRequest) -> None:
+        """Add to :attr:`requests`; offering the slot is left to the test."""
+        self._fail()
+        self.requests.append(request)
+
+    def free_slot(self, allocation_id: AllocationId) -> None:
+        """Add to :attr:`freed`."""
+        self._fail()
+        self.freed.append(allocation_id)
+
+    def start_executor(self, descriptor: ExecutorDescriptor) -> None:
+        """Add to :attr:`started`."""
+        self._fail()
+        self.started.append(descriptor)
+
+    def stop_executor(self, job_id: JobId, executor_id: ExecutorId) -> None:
+        """Add to :attr:`stopped`."""
+        self._fail()
+        self.stopped.append(executor_id)
+
+    def ping(self) -> None:
+        """Count, also those that fail."""
+        self.pings += 1
+        self._fail()
+
+    def halt(self) -> None:
+        """Count."""
+        self._fail()
+        self.halts += 1
+
+    def _fail(self) -> None:
+        if self.error is not None:
+            raise self.error
