@@ -326,6 +326,9 @@ def test_a_cluster_can_be_stopped_while_its_processes_end(
     """What is joined must have been started: joining it too early failed the whole application."""
     ends = Ends(world, tmp_path, highly_available=True)
     ends.cluster.start_spare_driver(1600)
+    serve(ends)
+    ends.job_manager.end(-9)
+    assert ends.processes.get(timeout=10) == 1000, "nothing but the driver is to be waited for"
     start = threading.Thread.start
     errors: list[Exception] = []
 

@@ -9,20 +9,15 @@ from typing import Any
 
 import pytest
 
-from tests.entrypoint.yarn.test_master_main import DIRECTORY, FakeCluster, World
-from yarnflow.core.cluster_result import ClusterResult
+from tests.entrypoint.yarn.master_world import DIRECTORY, LEADS, FakeCluster, World
+from tests.entrypoint.yarn.test_master_main import keeps_spare
 from yarnflow.core.resources.provider import ProviderState, WorkerExit
-from yarnflow.core.states import JobStatus
 from yarnflow.core.yarn import Application, ApplicationState, FinalStatus
-from yarnflow.entrypoint.yarn import master_main
-from yarnflow.entrypoint.yarn.master_main import YarnMaster
+from yarnflow.entrypoint.yarn.master_main import MasterTimes
 from yarnflow.errors import ResourceError
-from yarnflow.process.channel.messages import MasterRole
 from yarnflow.process.clock import SystemClock
 from yarnflow.staging.job_keys import JobKeys, KeyTaken
 from yarnflow.testing.yarn_cluster import FakeYarnCluster
-
-LEADS = MasterRole(True, "node7:4711", "http://node7:80", "l", 1)
 
 
 def running(application_id: str) -> Application:
@@ -43,23 +38,9 @@ class HaWorld(World):
         }
         self.deployment = replace(self.deployment, configuration=options, masters=2)
         self.yarn = FakeYarnCluster(running("application_1"))
-        self.environment: dict[str, str] = {}
-
-        def start(cluster: FakeCluster) -> None:
-            cluster.steps.append("jobmanager")
-            role = cluster.arguments["on_role"]
-            threading.Thread(target=role, args=(LEADS,)).start()
-
-        monkeypatch.setattr(FakeCluster, "start_job_manager", start)
-
-    def master(self, *, standby: bool = False) -> YarnMaster:
-        made = super().master()
-        services: Any = made._find_services()
-        services.cluster = self.yarn
-        if standby:
-            container = replace(made._container, standby=True)
-            made = YarnMaster(container, made._janitor, made._find_services, made._connect)
-        return made
+        self.begin = lambda cluster: threading.Thread(
+            target=cluster.arguments["on_role"], args=(LEADS,)
+        ).start()
 
 
 @pytest.fixture
@@ -73,7 +54,7 @@ def test_the_end_of_the_cluster_is_told_and_the_directory_stays_for_other_master
     assert world.application.said[-1] == (FinalStatus.SUCCEEDED, "")
     assert f"{DIRECTORY}/result.json" in world.application.files_at_finish
     assert world.fs.status(DIRECTORY) is not None and not world.dismissed, "the last janitor deletes it"
-    arguments = FakeCluster.made[0].arguments
+    arguments = world.clusters[0].arguments
     assert arguments["highly_available"] and arguments["master_owner"] is not None
 
 
@@ -87,13 +68,10 @@ def test_a_master_that_fails_ends_alone(world: HaWorld, others: list[str], writt
     assert (f"{DIRECTORY}/result.json" in world.application.files_at_finish) == written
 
 
-def test_a_killed_master_says_nothing_about_the_cluster(
-    world: HaWorld, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(master_main, "_CONTAINER_ENDS_S", 0.01)
-    master = world.master()
-    world.end = lambda cluster: master._terminated()
-    assert master.run() == 1
+def test_a_killed_master_says_nothing_about_the_cluster(world: HaWorld) -> None:
+    world.times = MasterTimes(container_ends_s=0.01)
+    world.end = lambda cluster: world.terminate()
+    assert world.run() == 1
     assert not [said for said in world.application.said if isinstance(said, tuple)]
     assert world.directory.read_result() is None
 
@@ -105,17 +83,17 @@ def test_nobody_leads_before_it_is_certain_that_the_job_may_run(world: HaWorld) 
     assert isinstance(mine, KeyTaken)
     world.deployment = replace(world.deployment, job_key="k", key_generation=mine.generation)
     assert world.run() == 0
-    assert FakeCluster.made[-1].steps == ["spare", "jobmanager", "stop"]
+    assert world.clusters[-1].steps == ["spare", "jobmanager", "stop"]
     keys.take("k", "fedcba9876543210", "2" * 32, lambda holder: False)
     world.directory.create()
     assert world.run() == 0
-    assert "jobmanager" not in FakeCluster.made[-1].steps
+    assert "jobmanager" not in world.clusters[-1].steps
     assert world.application.said[-1][0] is FinalStatus.FAILED
 
 
 def test_a_standby_does_not_ask_for_the_key(world: HaWorld) -> None:
     world.deployment = replace(world.deployment, job_key="k", key_generation=7)
-    assert world.master(standby=True).run() == 0
+    assert world.run(standby=True) == 0
     assert world.application.said[-1] == (FinalStatus.SUCCEEDED, "")
 
 
@@ -130,20 +108,15 @@ def test_what_a_standby_has_ready(
     world.deployment = replace(
         world.deployment, configuration=options, spare_drivers=spares, initial_task_managers=3
     )
-    assert world.master(standby=True).run() == 0
-    cluster = FakeCluster.made[-1]
+    assert world.run(standby=True) == 0
+    cluster = world.clusters[-1]
     assert steps is None or cluster.steps[: len(steps)] == steps
     assert cluster.arguments["expected_workers"] == workers
 
 
 def test_a_spare_driver_takes_the_place_of_one_that_is_used(world: HaWorld) -> None:
     world.deployment = replace(world.deployment, spare_drivers=1)
-    master = world.master()
-    cluster = FakeCluster(None, None)
-    cluster.drivers.running = lambda: ["driver"]
-    master._cluster = cluster  # type: ignore[assignment]
-    master._keep_spare()
-    assert cluster.steps == ["spare"]
+    assert keeps_spare(world, 1)
 
 
 def test_workers_have_names_of_their_own_in_the_cluster(world: HaWorld) -> None:
@@ -163,7 +136,7 @@ def test_workers_have_names_of_their_own_in_the_cluster(world: HaWorld) -> None:
         owner = cluster.arguments["worker_owner"]
         owner.release_worker("application_1/taskmanager_1")
         owner.release_worker("application_2/taskmanager_1")
-        cluster.arguments["on_end"](ClusterResult(JobStatus.FINISHED))
+        cluster.finish()
 
     world.end = end
     assert world.run() == 0
@@ -175,10 +148,8 @@ def test_workers_have_names_of_their_own_in_the_cluster(world: HaWorld) -> None:
 
 
 @pytest.mark.parametrize("error", [ResourceError("not yet"), ValueError("whatever a library raises")])
-def test_what_a_role_needs_is_tried_again(
-    world: HaWorld, monkeypatch: pytest.MonkeyPatch, error: Exception
-) -> None:
-    monkeypatch.setattr(master_main, "_RETRY_S", 0.01)
+def test_what_a_role_needs_is_tried_again(world: HaWorld, error: Exception) -> None:
+    world.times = MasterTimes(retry_s=0.01)
     add, failures = world.application.add_web_page, [error]
 
     def refuse_once(url: str) -> None:

@@ -2,145 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import threading
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, Final
 
 import pytest
 
-from tests.entrypoint.yarn.test_container import deployment, entered
+from tests.entrypoint.yarn.master_world import DIRECTORY, LEADS, FakeCluster, World
 from yarnflow.core.cluster_result import ClusterResult
+from yarnflow.core.ids import JobId
 from yarnflow.core.states import JobStatus
 from yarnflow.core.yarn import DeploymentMode, FinalStatus
-from yarnflow.entrypoint.yarn import master_main
 from yarnflow.entrypoint.yarn.container import JOB_MANAGER_KEY
-from yarnflow.entrypoint.yarn.master_end import End, first_end
-from yarnflow.entrypoint.yarn.master_main import YarnMaster
+from yarnflow.entrypoint.yarn.master_main import MasterTimes
 from yarnflow.errors import ResourceError, StorageUnavailable, UserCodeError, YarnflowError, YarnUnavailable
-from yarnflow.process.channel.messages import MasterRole
+from yarnflow.process.channel.messages import JobStatusReport
 from yarnflow.process.clock import SystemClock
-from yarnflow.staging.deployment import ApplicationDirectory
 from yarnflow.staging.job_keys import JobKeys, KeyTaken
-from yarnflow.staging.layout import prepare
-from yarnflow.testing.file_system import MemoryFileSystem
 
-ADDRESS: Final = "node7:4711"
-
-
-class FakeCluster:
-    """A ClusterSupervisor without processes; ``act`` is what happens once TaskManagers may come."""
-
-    made: list[FakeCluster] = []
-
-    def __init__(self, directory: Any, commands: Any, **arguments: Any) -> None:
-        FakeCluster.made.append(self)
-        self.directory = directory
-        self.arguments = arguments
-        self.steps: list[str] = []
-        self.drivers = SimpleNamespace(running=lambda: [])
-
-    def start_spare_driver(self, memory_mib: int) -> None:
-        self.steps.append("spare")
-
-    def keep_spare_driver(self, memory_mib: int) -> None:
-        self.steps.append("spare")
-
-    def start_job_manager(self) -> None:
-        """It leads at once."""
-        self.steps.append("jobmanager")
-        self.arguments["on_role"](MasterRole(True, ADDRESS, "http://node7:80", "l", 1))
-
-    def await_address(self, timeout_s: float) -> str:
-        return ADDRESS
-
-    def stop(self, grace_s: float) -> None:
-        self.steps.append("stop")
-
-    def worker_exited(self, exit: Any) -> None: ...
-
-    def provider_state(self, state: Any) -> None: ...
-
-    def requests_canceled(self, asked: int, withdrawn: int) -> None: ...
-
-    def program_ended(self, status: int, tail: str) -> None: ...
-
-
-class FakeApplication:
-    def __init__(self, fs: MemoryFileSystem, on_published: Callable[[], None]) -> None:
-        self.said: list[Any] = []
-        self.files_at_finish: list[str] = []
-        self._fs = fs
-        self._on_published = on_published
-        self.workers = SimpleNamespace(
-            on_exit=lambda listener: None,
-            on_state=lambda listener: None,
-            on_requests_canceled=lambda listener: None,
-            start=lambda: self.said.append("watch"),
-        )
-
-    def publish(self, key: str, value: bytes) -> None:
-        self.said.append((key, value.decode()))
-
-    def add_web_page(self, url: str) -> None:
-        self.said.append(url)
-        self._on_published()
-
-    def set_progress(self, progress: float) -> None: ...
-
-    def finish(self, status: FinalStatus, diagnostics: str = "") -> None:
-        self.files_at_finish = [entry.path for entry in self._fs.list(DIRECTORY)]
-        self.said.append((status, diagnostics))
-
-
-DIRECTORY: Final = "/user/ann/.yarnflow/applications/0123456789abcdef"
-
-
-class World:
-    """One application of a user's on a file system in memory."""
-
-    def __init__(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self._tmp_path = tmp_path
-        self.fs = MemoryFileSystem()
-        self.deployment = deployment()
-        self.dismissed = False
-        self.end: Callable[[FakeCluster], None] = lambda cluster: cluster.arguments["on_end"](
-            ClusterResult(JobStatus.FINISHED)
-        )
-        self.application = FakeApplication(self.fs, lambda: self.end(FakeCluster.made[-1]))
-        self.files: Any = self.fs
-        prepare(self.fs, self.deployment.layout, self.fs.user)
-        self.directory.create()
-        FakeCluster.made.clear()
-        monkeypatch.setattr(master_main, "ClusterSupervisor", FakeCluster)
-        monkeypatch.setattr(master_main, "set_up_logging", lambda *arguments: None)
-        monkeypatch.setattr("signal.signal", lambda number, handler: None)
-
-    @property
-    def directory(self) -> ApplicationDirectory:
-        return ApplicationDirectory(self.fs, self.deployment.layout, self.deployment.deployment_id)
-
-    def master(self) -> YarnMaster:
-        def dismiss() -> None:
-            self.dismissed = True
-
-        container = entered(self._tmp_path, self.deployment)
-        services = SimpleNamespace(fs=self.files, cluster=None, conf=None)
-        return YarnMaster(
-            container,
-            SimpleNamespace(dismiss=dismiss),  # type: ignore[arg-type]
-            lambda: services,  # type: ignore[arg-type, return-value]
-            lambda _services: self.application,  # type: ignore[arg-type, return-value]
-        )
-
-    def run(self) -> int:
-        return self.master().run()
+#: a spare driver that is not kept by then is not kept at all; far above the interval of the looks
+NOT_KEPT_S: Final = 0.3
 
 
 @pytest.fixture
-def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
-    yield World(tmp_path, monkeypatch)
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    return World(tmp_path, monkeypatch)
 
 
 def test_the_slowest_is_started_first_and_the_address_is_told(world: World) -> None:
@@ -148,18 +35,18 @@ def test_the_slowest_is_started_first_and_the_address_is_told(world: World) -> N
 
     def end(cluster: FakeCluster) -> None:
         published.append(world.directory.read_connection())
-        cluster.arguments["on_end"](ClusterResult(JobStatus.FINISHED))
+        cluster.finish()
 
     world.end = end
     assert world.run() == 0
-    assert FakeCluster.made[0].steps == ["spare", "jobmanager", "stop"]
+    assert world.clusters[0].steps == ["spare", "jobmanager", "stop"]
     assert world.application.said == [
         "watch",
-        (JOB_MANAGER_KEY, ADDRESS),
+        (JOB_MANAGER_KEY, LEADS.address),
         "http://node7:80",
         (FinalStatus.SUCCEEDED, ""),
     ]
-    assert (published[0].address, published[0].application_id) == (ADDRESS, "application_1")
+    assert (published[0].address, published[0].application_id) == (LEADS.address, "application_1")
 
 
 @pytest.mark.parametrize(
@@ -212,19 +99,19 @@ def test_the_holder_of_a_key_runs(world: World) -> None:
 
 
 def test_without_hdfs_yarn_is_told_and_the_janitor_stays(world: World) -> None:
-    def refuse(*arguments: Any, **named: Any) -> None:
+    def refuse(operation: str, path: str) -> None:
         raise StorageUnavailable("HDFS is in safe mode")
 
     world.deployment = replace(world.deployment, configuration={"client.timeout": "0 s"})
-    world.files = SimpleNamespace(write=refuse, delete=refuse, read=refuse, list=refuse)
+    world.fs.before = refuse
     assert world.run() == 0
     assert world.application.said[-1] == (FinalStatus.FAILED, "HDFS is in safe mode")
     assert not world.dismissed
 
 
-def test_a_start_waits_for_hdfs(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_start_waits_for_hdfs(world: World) -> None:
     """A NameNode that is in safe mode for a moment ends nobody's job."""
-    monkeypatch.setattr(master_main, "_RETRY_S", 0.01)
+    world.times = MasterTimes(retry_s=0.01)
     keys = JobKeys(world.fs, world.deployment.layout, SystemClock())
     mine = keys.take("k", "0123456789abcdef", "1" * 32, lambda holder: False)
     assert isinstance(mine, KeyTaken)
@@ -252,14 +139,11 @@ def test_if_yarn_cannot_be_told_the_exit_status_tells_skein(world: World) -> Non
     assert not world.dismissed
 
 
-def test_any_error_at_the_start_ends_the_application(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(timeout_s: float) -> str:
-        raise UserCodeError("no port is free")
+def test_any_error_at_the_start_ends_the_application(world: World) -> None:
+    def begin(cluster: FakeCluster) -> None:
+        cluster.address_error = UserCodeError("no port is free")
 
-    def start(self: FakeCluster) -> None:
-        self.await_address = broken  # type: ignore[method-assign]
-
-    monkeypatch.setattr(FakeCluster, "start_job_manager", start)
+    world.begin = begin
     assert world.run() == 0
     assert world.application.said[-1] == (FinalStatus.FAILED, "no port is free")
 
@@ -280,15 +164,27 @@ def test_a_single_master_that_cannot_be_published_ends_its_application(
 
 
 def test_an_end_before_anything_was_connected_is_told_and_cleaned_up(world: World) -> None:
-    assert world.master()._finish(End(FinalStatus.FAILED, "broken")) == 0
+    """Of two threads that connect, the one that tells the end does not wait for the other."""
+    main, told = threading.current_thread(), threading.Event()
+
+    def on_connect() -> None:
+        if threading.current_thread() is not main:
+            told.wait(20)
+
+    def on_supervised(cluster: FakeCluster) -> None:
+        cluster.start_error = ResourceError("broken")
+
+    world.on_connect, world.on_supervised = on_connect, on_supervised
+    assert world.run() == 0
     assert world.application.said == [(FinalStatus.FAILED, "broken")]
     assert world.fs.list(DIRECTORY) == [] and world.dismissed
+    told.set()
 
 
 def test_arguments_of_the_job_manager(world: World) -> None:
     world.deployment = replace(world.deployment, initial_task_managers=3, drivers=2)
     world.run()
-    arguments = FakeCluster.made[0].arguments
+    arguments = world.clusters[0].arguments
     given = arguments["job_manager_arguments"]
     assert given[given.index("--mode") + 1] == "yarn-per-job"
     assert arguments["expected_workers"] == 3
@@ -296,55 +192,77 @@ def test_arguments_of_the_job_manager(world: World) -> None:
     assert arguments["drivers"] == 2
 
 
+def keeps_spare(world: World, running: int) -> bool:
+    """Whether a spare driver is started beside so many that run."""
+    timers: list[threading.Timer] = []
+
+    def end_later(cluster: FakeCluster) -> None:
+        timers.append(threading.Timer(NOT_KEPT_S, cluster.finish))
+        timers[-1].start()
+
+    def on_supervised(cluster: FakeCluster) -> None:
+        cluster.running = ["driver"] * running
+        cluster.on_spare_kept = cluster.finish
+
+    world.times = MasterTimes(spare_interval_s=0.01)
+    world.end, world.on_supervised = end_later, on_supervised
+    assert world.run() == 0
+    for timer in timers:
+        timer.cancel()
+    return "keep spare" in world.clusters[-1].steps
+
+
 @pytest.mark.parametrize(
     ("mode", "running", "expected"),
     [
-        (DeploymentMode.SESSION, 1, ["spare"]),
-        (DeploymentMode.SESSION, 2, []),
-        (DeploymentMode.PER_JOB, 0, []),
+        (DeploymentMode.SESSION, 1, True),
+        (DeploymentMode.SESSION, 2, False),
+        (DeploymentMode.PER_JOB, 0, False),
     ],
 )
 def test_a_session_keeps_a_spare_driver_while_there_is_memory(
-    world: World, mode: DeploymentMode, running: int, expected: list[str]
+    world: World, mode: DeploymentMode, running: int, expected: bool
 ) -> None:
     world.deployment = replace(world.deployment, mode=mode, drivers=2)
-    master = world.master()
-    cluster = FakeCluster(None, None)
-    cluster.drivers.running = lambda: ["driver"] * running
-    master._cluster = cluster  # type: ignore[assignment]
-    master._keep_spare()
-    assert cluster.steps == expected
+    assert keeps_spare(world, running) == expected
 
 
-@pytest.mark.parametrize("sign", ["_terminated", "_abandoned"])
-def test_a_killed_master_leaves_the_rest_to_yarn_and_the_janitor(
-    world: World, monkeypatch: pytest.MonkeyPatch, sign: str
-) -> None:
+@pytest.mark.parametrize("sign", ["terminate", "abandon"])
+def test_a_killed_master_leaves_the_rest_to_yarn_and_the_janitor(world: World, sign: str) -> None:
     """Nobody has canceled the job, and YARN may start the application anew."""
-    monkeypatch.setattr(master_main, "_CONTAINER_ENDS_S", 0.01)
-    master = world.master()
-    world.end = lambda cluster: getattr(master, sign)()
-    assert master.run() == 1
+    world.times = MasterTimes(container_ends_s=0.01)
+    world.end = lambda cluster: getattr(world, sign)()
+    assert world.run() == 1
     assert world.directory.read_result() is None and world.fs.status(DIRECTORY) is not None
-    assert not [said for said in world.application.said if isinstance(said[0], FinalStatus)]
+    assert not world.application.ends
     assert not world.dismissed
 
 
 def test_the_end_of_the_cluster_counts_though_the_container_is_taken_away(world: World) -> None:
-    master = world.master()
-    master._terminated()
-    master._ends.put(End(FinalStatus.KILLED, "job x was canceled", of_cluster=True))
-    master._abandoned()
-    assert master._finish(first_end(master._ends)) == 0
-    assert world.application.said[-1] == (FinalStatus.KILLED, "job x was canceled")
+    def begin(cluster: FakeCluster) -> None:
+        world.terminate()
+        cluster.finish(ClusterResult(JobStatus.CANCELED, "job x was canceled"))
+        world.abandon()
+
+    world.begin = begin
+    assert world.run() == 0
+    assert world.application.ends == [(FinalStatus.KILLED, "job x was canceled")]
 
 
 def test_the_thread_that_talks_to_yarn_survives_everything(world: World) -> None:
-    master = world.master()
-    master._application = world.application  # type: ignore[assignment]
+    progress: list[float] = []
 
-    def broken(application: Any) -> None:
+    def broken(value: float) -> None:
+        progress.append(value)
         raise KeyError("whatever a library raises")
 
-    master._calls.put(broken)
-    master._next_call()
+    def begin(cluster: FakeCluster) -> None:
+        cluster.arguments["on_job_status"](JobStatusReport(JobId("a" * 32), JobStatus.RUNNING))
+        cluster.arguments["on_role"](LEADS)
+
+    world.application.set_progress = broken  # type: ignore[method-assign]
+    world.begin = begin
+    assert world.run() == 0
+    assert progress == [0.5]
+    assert LEADS.web_address in world.application.said
+    assert world.application.ends == [(FinalStatus.SUCCEEDED, "")]

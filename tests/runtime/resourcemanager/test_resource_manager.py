@@ -253,7 +253,7 @@ def test_workers_are_asked_for_in_one_request_and_withdrawn_when_the_need_falls(
 def test_a_provider_that_answers_a_cancel_at_once() -> None:
     """Standalone: nobody is asked, so nothing stays open when TaskManagers come by themselves."""
     bench = Bench()
-    bench.provider.cancel_requests = lambda count: count  # type: ignore[assignment,method-assign]
+    bench.provider.withdrawn = 1
     bench.manager.declare_requirements(JOB, 2)
     bench.register("tm-1")
     bench.manager.declare_requirements(JOB, 4)

@@ -45,7 +45,7 @@ class Bench:
             self.clock,
             self.mailbox,
             InlineEffects(),
-            self,  # type: ignore[arg-type]
+            self,
             self,
             TaskExecutorTimes(1_000, RegistrationBackoff(100, 1_000), 60_000, 1_000),
             self.fatal.append,

@@ -25,6 +25,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -68,13 +69,19 @@ T = TypeVar("T")
 
 START_TIMEOUT_S: Final = 120.0
 STOP_GRACE_S: Final = 2.0
-#: how often a session looks whether there is room for another spare driver
-_SPARE_INTERVAL_S: Final = 2.0
-#: before something is tried again that HDFS or the JobManager did not do
-_RETRY_S: Final = 2.0
-#: whoever ends a container ends its ApplicationMaster as well, within this time
-_CONTAINER_ENDS_S: Final = 2.0
 _PROGRESS: Final = {JobStatus.CREATED: 0.1, JobStatus.RUNNING: 0.5}
+
+
+@dataclass(frozen=True, slots=True)
+class MasterTimes:
+    """How long a master waits between one thing and the next."""
+
+    #: how often a session looks whether there is room for another spare driver
+    spare_interval_s: float = 2.0
+    #: before something is tried again that HDFS or the JobManager did not do
+    retry_s: float = 2.0
+    #: whoever ends a container ends its ApplicationMaster as well, within this time
+    container_ends_s: float = 2.0
 
 
 class YarnMaster:
@@ -85,10 +92,15 @@ class YarnMaster:
     container : Container
     janitor_ : Janitor
         Dismissed once everything is cleaned up.
-    connect : callable
-        ``(container, services)`` → the connection to skein's ApplicationMaster; replaced in tests.
     services : callable
-        HDFS and YARN; replaced in tests.
+        HDFS and YARN.
+    connect : callable
+        Services → the connection to skein's ApplicationMaster.
+    supervise : callable
+        Makes what starts and watches the processes of the cluster.
+    when_abandoned : callable
+        Has a function called once skein's ApplicationMaster has ended.
+    times : MasterTimes
     """
 
     def __init__(
@@ -97,12 +109,19 @@ class YarnMaster:
         janitor_: janitor.Janitor,
         services: Callable[[], ContainerServices],
         connect: Callable[[ContainerServices], YarnApplication],
+        *,
+        supervise: Callable[..., ClusterSupervisor] = ClusterSupervisor,
+        when_abandoned: Callable[[Callable[[], None]], None] = when_parent_ends,
+        times: MasterTimes = MasterTimes(),
     ) -> None:
         self._container = container
         self._deployment = container.deployment
         self._janitor = janitor_
         self._find_services = services
         self._connect = connect
+        self._supervise = supervise
+        self._when_abandoned = when_abandoned
+        self._times = times
         self._configuration = container.configuration({cluster.JOBMANAGER_RPC_ADDRESS.key: container.host})
         self._directory: ClusterDirectory = container.open_directory()
         self._supervisor = Supervisor()
@@ -140,7 +159,7 @@ class YarnMaster:
         """Run the application to its end; returns the exit status."""
         signal.signal(signal.SIGTERM, lambda _number, _frame: self._terminated())
         signal.signal(signal.SIGINT, lambda _number, _frame: self._terminated())
-        when_parent_ends(self._abandoned)
+        self._when_abandoned(self._abandoned)
         try:
             self._start()
         except YarnflowError as error:
@@ -157,7 +176,7 @@ class YarnMaster:
         arguments = ["--mode", deployment.mode.target]
         if deployment.mode is DeploymentMode.PER_JOB:
             arguments += ["--submission", str(self._container.directory / SUBMISSION_FILE)]
-        self._cluster = ClusterSupervisor(
+        self._cluster = self._supervise(
             self._directory,
             ProcessCommands(self._directory.path, self._directory.conf_file, self._container.secret_file),
             worker_owner=self._workers,
@@ -268,12 +287,12 @@ class YarnMaster:
                 if self._ending.is_set() or time.monotonic() >= deadline_s:
                     raise
                 logger.warning("%s; trying again", error)
-                self._ending.wait(_RETRY_S)
+                self._ending.wait(self._times.retry_s)
 
     def _next_call(self) -> None:
         try:
             try:
-                call = self._calls.get(timeout=_SPARE_INTERVAL_S)
+                call = self._calls.get(timeout=self._times.spare_interval_s)
             except Empty:
                 self._keep_spare()
                 return
@@ -327,7 +346,7 @@ class YarnMaster:
                 exc_info=None if isinstance(error, YarnflowError) else error,
             )
             again = threading.Timer(
-                _RETRY_S,
+                self._times.retry_s,
                 lambda: self._calls.put(lambda application: self._act_on(role, application)),
             )
             again.daemon = True
@@ -375,7 +394,7 @@ class YarnMaster:
         if end.status is FinalStatus.UNDEFINED:
             # whether there will be another attempt is YARN's decision; the janitor waits for it.  As long as
             # skein's ApplicationMaster lives, it takes our end for that of the application
-            self._parent_ended.wait(_CONTAINER_ENDS_S)
+            self._parent_ended.wait(self._times.container_ends_s)
             return 1
         told = self._tell_yarn(end)
         if told and self._clean_up():
