@@ -15,6 +15,10 @@ class Jobs:
 
     def __init__(self, collector: GraphCollector) -> None:
         self.collector = collector
+        self.begin_again()
+
+    def begin_again(self) -> None:
+        """Forget the calls that did not become a graph."""
         self.env = StreamExecutionEnvironment.get_execution_environment()
 
     def rows(self, schema: str, *rows: Any) -> DataStream:

@@ -274,7 +274,7 @@ def test_union(jobs: Jobs) -> None:
         jobs.rows("a INT, b STRING").union(jobs.rows(schema)).print()
         with pytest.raises(SchemaError, match=part):
             jobs.env.execute()
-        jobs.env._pipeline.transformations.clear()
+        jobs.begin_again()
 
 
 def test_settings_reach_the_graph(jobs: Jobs) -> None:

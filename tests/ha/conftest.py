@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
+from weakref import WeakKeyDictionary
 
 import pytest
 
@@ -14,6 +15,8 @@ from yarnflow.ha.client import ZooKeeper, open_zookeeper
 from yarnflow.ha.settings import ZooKeeperSettings
 
 OpenSession = Callable[..., ZooKeeper]
+#: sessions of tests that run → their clients
+_CLIENTS: WeakKeyDictionary[ZooKeeper, FakeKazooClient] = WeakKeyDictionary()
 
 
 @pytest.fixture
@@ -25,8 +28,15 @@ def session() -> Iterator[OpenSession]:
         ensemble: Ensemble, session_timeout_ms: int = 60_000, sessions: Path | None = None
     ) -> ZooKeeper:
         settings = ZooKeeperSettings("zk:2181", "/yarnflow/cluster", session_timeout_ms=session_timeout_ms)
-        with patch("yarnflow.ha.connection.KazooClient", partial(FakeKazooClient, ensemble)):
+        clients: list[FakeKazooClient] = []
+
+        def connect(**options: Any) -> FakeKazooClient:
+            clients.append(FakeKazooClient(ensemble, **options))
+            return clients[-1]
+
+        with patch("yarnflow.ha.connection.KazooClient", connect):
             opened.append(open_zookeeper(settings, b"secret", sessions))
+        (_CLIENTS[opened[-1]],) = clients
         return opened[-1]
 
     yield open_one
@@ -36,9 +46,7 @@ def session() -> Iterator[OpenSession]:
 
 def kazoo_of(zookeeper: ZooKeeper) -> FakeKazooClient:
     """The client behind a session."""
-    client = zookeeper._connection.client
-    assert isinstance(client, FakeKazooClient)
-    return client
+    return _CLIENTS[zookeeper]
 
 
 def raise_epoch(zookeeper: ZooKeeper) -> int:

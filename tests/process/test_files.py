@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -129,10 +131,15 @@ def test_evidence_of_the_five_newest_failures_stays(tmp_path: Path) -> None:
 def test_only_directories_of_dead_owners_are_stale(tmp_path: Path) -> None:
     base = base_directory(str(tmp_path))
     living = create_cluster_directory(str(tmp_path), "local")
-    dead = create_cluster_directory(str(tmp_path), "local")
-    os.close(dead._lock_fd)  # what the kernel does for a killed owner
-    assert remove_stale(base, "local") == [dead.path]
-    assert living.path.exists() and not dead.path.exists()
+    killed = (
+        "import os; from yarnflow.process.dirs import create_cluster_directory as create;"
+        f"made = create({str(tmp_path)!r}, 'local'); print(made.path, flush=True); os.kill(os.getpid(), 9)"
+    )
+    said = subprocess.run([sys.executable, "-c", killed], stdout=subprocess.PIPE, text=True).stdout
+    dead = Path(said.strip())
+    assert dead.is_dir()
+    assert remove_stale(base, "local") == [dead]
+    assert living.path.exists() and not dead.exists()
     living.remove(keep_evidence=False)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,7 +15,6 @@ from pathlib import Path
 import pytest
 
 from yarnflow.errors import ResourceError
-from yarnflow.process import spawn as spawn_module
 from yarnflow.process.spawn import ORPHANED_EXIT_STATUS, ProcessSpec, spawn, tail, wrap_command
 
 WAIT_S = 20.0
@@ -35,12 +35,16 @@ def _await_end(pid: int) -> bool:
 @pytest.mark.parametrize("setpriv", [True, False])
 def test_killing_the_parent_kills_child_and_grandchild(tmp_path: Path, setpriv: bool) -> None:
     script = tmp_path / "parent.py"
+    path: dict[str, str] = {}
+    if not setpriv:
+        sleep = shutil.which("sleep")
+        assert sleep is not None
+        (tmp_path / "sleep").symlink_to(sleep)
+        path = {"PATH": str(tmp_path)}
     script.write_text(
-        textwrap.dedent(f"""
+        textwrap.dedent("""
             import os, subprocess, sys
             from yarnflow.process import spawn as module
-            if not {setpriv}:
-                module._setpriv = lambda: None
             if len(sys.argv) > 1:
                 child = module.spawn(module.ProcessSpec("sleeper", ("sleep", "600")))
                 print(os.getpid(), child.pid, flush=True)
@@ -52,7 +56,7 @@ def test_killing_the_parent_kills_child_and_grandchild(tmp_path: Path, setpriv: 
     parent = subprocess.Popen(
         [sys.executable, str(script)],
         stdout=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), **path},
     )
     assert parent.stdout is not None
     middle, sleeper = map(int, parent.stdout.readline().split())
@@ -148,8 +152,13 @@ def test_the_next_one_may_have_the_same_directories(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scratch, go = tmp_path / "scratch", threading.Event()
-    removed = spawn_module._remove
-    monkeypatch.setattr(spawn_module, "_remove", lambda paths: (go.wait(WAIT_S), removed(paths)))
+    remove = shutil.rmtree
+
+    def wait(path: Path, **options: bool) -> None:
+        go.wait(WAIT_S)
+        remove(path, **options)
+
+    monkeypatch.setattr(shutil, "rmtree", wait)
     first = spawn(ProcessSpec("x", ("true",), directories=(scratch,)))
     first.wait(WAIT_S)
     second = spawn(ProcessSpec("x", ("sleep", "600"), directories=(scratch,)))

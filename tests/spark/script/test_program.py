@@ -77,6 +77,5 @@ def test_jobs_of_threads_that_main_left_are_canceled_at_its_end(tmp_path: Path) 
     made = program(spark, "raise SystemExit(0)\n", tmp_path)
     made.prepare()
     made.start()
-    made._await_queries = lambda: None  # type: ignore[method-assign]
     made.await_end()
     assert spark.canceled == 1
