@@ -24,6 +24,7 @@ from yarnflow.errors import (
     ZooKeeperUnavailable,
 )
 from yarnflow.testing.gateways.dispatcher import FakeDispatcher
+from yarnflow.testing.ha.leader_retrieval import FakeLeaderRetrieval
 
 JOB = JobId("ab" * 16)
 
@@ -207,29 +208,18 @@ def test_the_end_of_the_cluster_is_not_asked_for_twice() -> None:
     assert cluster.masters["c:1"].shut_down == 1
 
 
-class Retrieval:
-    """ZooKeeper as the test says."""
-
-    def __init__(self, *leaders: LeaderInfo | YarnflowError | None) -> None:
-        self.leaders = list(leaders)
-
-    def leader(self) -> LeaderInfo | None:
-        leader = self.leaders[0] if len(self.leaders) == 1 else self.leaders.pop(0)
-        if isinstance(leader, YarnflowError):
-            raise leader
-        return leader
-
-
 def _info(address: str, epoch: int) -> LeaderInfo:
     return LeaderInfo(Fence(f"leader-{epoch}", epoch), address, "0", "c")
 
 
 def test_zookeeper_is_asked_before_any_master() -> None:
     cluster = Cluster()
-    retrieval = Retrieval(_info("a:1", 1), None, _info("b:1", 2))
+    retrieval = FakeLeaderRetrieval(_info("a:1", 1))
     follower = cluster.follower(known=lambda: (), retrieval=retrieval)
     follower.cluster_overview()
     cluster.fail_over("b:1", 2)
+    retrieval.set_leader(None)
+    cluster.steps = [lambda: retrieval.set_leader(_info("b:1", 2))]
     follower.cluster_overview()
     assert follower.followed == Fence("leader-2", 2)
     assert not any("leader" in master.calls for master in cluster.masters.values())
@@ -237,9 +227,10 @@ def test_zookeeper_is_asked_before_any_master() -> None:
 
 def test_masters_are_asked_when_zookeeper_is_not_there() -> None:
     cluster = Cluster()
-    retrieval = Retrieval(_info("a:1", 1), ZooKeeperUnavailable("no quorum"))
+    retrieval = FakeLeaderRetrieval(_info("a:1", 1))
     follower = cluster.follower("b:1", retrieval=retrieval)
     follower.cluster_overview()
+    retrieval.error = ZooKeeperUnavailable("no quorum")
     cluster.fail_over("c:1", 2)
     follower.cluster_overview()
     assert follower.followed == Fence("leader-2", 2)

@@ -2,60 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from yarnflow.cli.common import with_target
-from yarnflow.client import remote
 from yarnflow.client.leader import LeaderFollowingDispatcher
 from yarnflow.client.remote import RemoteCluster, connect_remote, master_addresses
 from yarnflow.config.configuration import Configuration
 from yarnflow.core.messages import Fence, LeaderInfo
-from yarnflow.errors import ConfigError, InvalidOption, RpcUnavailable, YarnflowError
+from yarnflow.errors import ConfigError, InvalidOption, RpcUnavailable
 from yarnflow.testing.gateways.dispatcher import FakeDispatcher
+from yarnflow.testing.gateways.factory import FakeGateways
+from yarnflow.testing.ha.leader_retrieval import FakeLeaderRetrieval
 
 QUORUM = {"high-availability.type": "zookeeper", "high-availability.zookeeper.quorum": "z:2181"}
 
 
-class Factory:
-    """Opens gateways to one dispatcher; some addresses answer nobody."""
-
-    def __init__(self, *silent: str) -> None:
-        self.silent = silent
-        self.opened: list[str] = []
-        self.closed = False
-
-    def dispatcher(self, address: str) -> FakeDispatcher:
-        self.opened.append(address)
-        made = FakeDispatcher()
-        if address in self.silent:
-            made.leader = lambda: _raise(RpcUnavailable("nobody listens"))  # type: ignore[method-assign]
-        else:
-            made.leader = lambda: LeaderInfo(Fence("l", 1), address, "0", "c")  # type: ignore[method-assign]
-        return made
-
-    def close(self) -> None:
-        self.closed = True
+def gateways(*addresses: str) -> FakeGateways:
+    """To one master; at other addresses nobody answers."""
+    dispatchers = {address: FakeDispatcher() for address in addresses}
+    for address, dispatcher in dispatchers.items():
+        dispatcher.leads = LeaderInfo(Fence("l", 1), address, "0", "c")
+    return FakeGateways(dispatchers=dispatchers)
 
 
-def _raise(error: YarnflowError) -> LeaderInfo:
-    raise error
-
-
-def cluster(factory: Factory, *addresses: str, **options: object) -> RemoteCluster:
+def cluster(factory: FakeGateways, *addresses: str, **options: object) -> RemoteCluster:
     return RemoteCluster(addresses, factory, **options)  # type: ignore[arg-type]
 
 
 def test_one_master_is_called_and_nobody_looked_for() -> None:
-    found = cluster(Factory(), "a:1")
+    found = cluster(gateways("a:1"), "a:1")
     assert isinstance(found.gateway(), FakeDispatcher)
     assert found.named_by == "-m a:1"
 
 
 @pytest.mark.parametrize(("addresses", "follows"), [(("a:1", "b:1"), False), (("a:1",), True)])
 def test_with_standbys_the_leader_is_followed(addresses: tuple[str, ...], follows: bool) -> None:
-    found = cluster(Factory("a:1") if len(addresses) > 1 else Factory(), *addresses, follows=follows)
+    found = cluster(gateways(addresses[-1]), *addresses, follows=follows)
     gateway = found.gateway()
     assert isinstance(gateway, LeaderFollowingDispatcher)
     assert gateway.followed == Fence("l", 1)
@@ -66,14 +51,14 @@ def test_with_standbys_the_leader_is_followed(addresses: tuple[str, ...], follow
 def test_nobody_there_is_said_at_once(addresses: tuple[str, ...]) -> None:
     said = f"no JobManager answers at {', '.join(addresses)}: .*start one with"
     with pytest.raises(RpcUnavailable, match=said):
-        cluster(Factory(*addresses), *addresses).gateway()
+        cluster(gateways(), *addresses).gateway()
 
 
 def test_everything_is_closed() -> None:
-    factory = Factory()
+    factory = gateways("a:1")
     stopped: list[int] = []
     cluster(factory, "a:1", on_stop=lambda: stopped.append(1)).stop(forced=False, failed=False)
-    assert factory.closed and stopped == [1]
+    assert factory.closes == 1 and stopped == [1]
 
 
 @pytest.mark.parametrize(
@@ -100,21 +85,18 @@ def test_several_masters_on_the_command_line() -> None:
     assert master_addresses(configuration) == ("a:1", "b:2")
 
 
-@pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
-    """Whether ZooKeeper was asked."""
-    calls: list[str] = []
+class ZooKeeper:
+    """Nobody leads according to it."""
 
-    class Retrieval:
-        def leader(self) -> LeaderInfo | None:
-            return None
+    def __init__(self) -> None:
+        #: secrets it was asked with, and that it was let go of
+        self.calls: list[str] = []
 
-    def retrieval(configuration: Configuration, secret: bytes) -> object:
-        calls.append(secret.decode())
-        return Retrieval(), lambda: calls.append("closed")
-
-    monkeypatch.setattr(remote, "_retrieval", retrieval)
-    return calls
+    def __call__(
+        self, configuration: Configuration, secret: bytes
+    ) -> tuple[FakeLeaderRetrieval, Callable[[], None]]:
+        self.calls.append(secret.decode())
+        return FakeLeaderRetrieval(), lambda: self.calls.append("closed")
 
 
 def _configuration(tmp_path: Path, values: dict[str, str]) -> Configuration:
@@ -124,21 +106,24 @@ def _configuration(tmp_path: Path, values: dict[str, str]) -> Configuration:
     return Configuration.from_dict({**values, "security.cluster-secret-file": str(secret)}, "file")
 
 
-def test_the_leader_is_in_zookeeper(tmp_path: Path, asked: list[str]) -> None:
-    found = connect_remote(_configuration(tmp_path, QUORUM))
-    assert asked == ["a" * 64] and found.named_by == ""
+def test_the_leader_is_in_zookeeper(tmp_path: Path) -> None:
+    zookeeper = ZooKeeper()
+    found = connect_remote(_configuration(tmp_path, QUORUM), zookeeper)
+    assert zookeeper.calls == ["a" * 64] and found.named_by == ""
     found.stop(forced=False, failed=False)
-    assert asked[-1] == "closed"
+    assert zookeeper.calls[-1] == "closed"
 
 
-def test_masters_that_are_named_are_asked_and_not_zookeeper(tmp_path: Path, asked: list[str]) -> None:
-    found = connect_remote(with_target(_configuration(tmp_path, QUORUM), None, "a:1,b:2"))
-    assert not asked and found.named_by == "-m a:1,b:2"
+def test_masters_that_are_named_are_asked_and_not_zookeeper(tmp_path: Path) -> None:
+    zookeeper = ZooKeeper()
+    found = connect_remote(with_target(_configuration(tmp_path, QUORUM), None, "a:1,b:2"), zookeeper)
+    assert not zookeeper.calls and found.named_by == "-m a:1,b:2"
 
 
-def test_without_high_availability_nobody_asks_zookeeper(tmp_path: Path, asked: list[str]) -> None:
-    connect_remote(_configuration(tmp_path, {})).stop(forced=False, failed=False)
-    assert not asked
+def test_without_high_availability_nobody_asks_zookeeper(tmp_path: Path) -> None:
+    zookeeper = ZooKeeper()
+    connect_remote(_configuration(tmp_path, {}), zookeeper).stop(forced=False, failed=False)
+    assert not zookeeper.calls
 
 
 def test_without_a_secret(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import sys
 import textwrap
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -154,7 +155,7 @@ def test_the_next_one_may_have_the_same_directories(
     scratch, go = tmp_path / "scratch", threading.Event()
     remove = shutil.rmtree
 
-    def wait(path: Path, **options: bool) -> None:
+    def wait(path: Path, **options: Any) -> None:
         go.wait(WAIT_S)
         remove(path, **options)
 

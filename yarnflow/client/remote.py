@@ -134,8 +134,35 @@ class RemoteCluster:
         return ""
 
 
-def connect_remote(configuration: Configuration) -> RemoteCluster:
+def leader_in_zookeeper(
+    configuration: Configuration, secret: bytes
+) -> tuple[LeaderRetrieval, Callable[[], None]]:
+    """Who leads according to ZooKeeper, and how to let go of it."""
+    from yarnflow.ha.services import ZooKeeperRetrieval, ZooKeeperSettings, open_zookeeper
+
+    zookeeper = open_zookeeper(ZooKeeperSettings.of(configuration), secret, None)
+    retrieval = ZooKeeperRetrieval(zookeeper)
+
+    def close() -> None:
+        retrieval.close()
+        zookeeper.close()
+
+    return retrieval, close
+
+
+def connect_remote(
+    configuration: Configuration,
+    find_leader: Callable[
+        [Configuration, bytes], tuple[LeaderRetrieval, Callable[[], None]]
+    ] = leader_in_zookeeper,
+) -> RemoteCluster:
     """Factory of the ``remote`` target.
+
+    Parameters
+    ----------
+    configuration : Configuration
+    find_leader : callable
+        How the leader is found where the cluster uses ZooKeeper.
 
     Raises
     ------
@@ -162,7 +189,7 @@ def connect_remote(configuration: Configuration) -> RemoteCluster:
         )
     secret = read_secret(path).encode("ascii")
     timeout_ms = configuration.get(client.CLIENT_TIMEOUT_MS)
-    retrieval, close = _retrieval(configuration, secret) if asks_zookeeper else (None, lambda: None)
+    retrieval, close = find_leader(configuration, secret) if asks_zookeeper else (None, lambda: None)
     factory = ThriftGatewayFactory(
         secret,
         "client",
@@ -194,17 +221,3 @@ def master_addresses(configuration: Configuration) -> tuple[str, ...]:
             )
         found.append(f"{host}:{port}")
     return tuple(dict.fromkeys(found))
-
-
-def _retrieval(configuration: Configuration, secret: bytes) -> tuple[LeaderRetrieval, Callable[[], None]]:
-    """Who leads according to ZooKeeper, and how to let go of it."""
-    from yarnflow.ha.services import ZooKeeperRetrieval, ZooKeeperSettings, open_zookeeper
-
-    zookeeper = open_zookeeper(ZooKeeperSettings.of(configuration), secret, None)
-    retrieval = ZooKeeperRetrieval(zookeeper)
-
-    def close() -> None:
-        retrieval.close()
-        zookeeper.close()
-
-    return retrieval, close

@@ -227,6 +227,9 @@ class YarnCluster(Protocol):
 class YarnSubmitter(Protocol):
     """Submits and kills applications."""
 
+    def start(self) -> None:
+        """Begin to do what a submit would wait for; returns at once.  Idempotent."""
+
     def submit(self, spec: ApplicationSpec, undone: Callable[[str], object] = lambda _: None) -> str:
         """Submit; returns the application id as soon as YARN has it.
 

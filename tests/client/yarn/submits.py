@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.client.yarn.yarn_fakes import FakeFactory, World, job_id
+from tests.client.yarn.yarn_fakes import World, job_id
 from yarnflow.client.yarn import shipping
 from yarnflow.client.yarn import submission as yarn_submit
 from yarnflow.client.yarn import targets as yarn
-from yarnflow.client.yarn.applications import ApplicationCluster
 from yarnflow.client.yarn.targets import YarnDeployer
 from yarnflow.config.configuration import Configuration
 from yarnflow.core.messages import JobSubmission, JobSubmitted, ProgramKind
@@ -31,7 +30,6 @@ def submit_world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     (tmp_path / "conf").mkdir()
     made = World(tmp_path / "conf")
     monkeypatch.setattr(shipping, "distribution", lambda: archive)
-    monkeypatch.setattr(ApplicationCluster, "_new_factory", lambda self: FakeFactory(made.dispatchers))
     monkeypatch.setattr(yarn, "yarn_services", made.yarn_services)
     monkeypatch.setattr(
         yarn, "ContentCache", lambda fs, layout: ContentCache(fs, layout, tmp_path / "hashes.json")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.client.yarn.yarn_fakes import FakeFactory, World, job_id
+from tests.client.yarn.yarn_fakes import World, job_id
 from yarnflow.client.yarn.applications import (
     ApplicationCluster,
     connect_application,
@@ -18,7 +18,7 @@ from yarnflow.client.yarn.applications import (
     mode_of,
 )
 from yarnflow.core.ids import JobId
-from yarnflow.core.messages import Fence, JobOverview, LeaderInfo
+from yarnflow.core.messages import Fence, JobSubmission, LeaderInfo, ProgramKind
 from yarnflow.core.states import JobStatus
 from yarnflow.core.yarn import ApplicationState, DeploymentMode, FinalStatus
 from yarnflow.errors import ApplicationFailed, ApplicationNotFound, RpcUnavailable, YarnError, YarnUnavailable
@@ -31,10 +31,8 @@ JOB = job_id(7)
 
 
 @pytest.fixture
-def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
-    made = World(tmp_path)
-    monkeypatch.setattr(ApplicationCluster, "_new_factory", lambda self: FakeFactory(made.dispatchers))
-    return made
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
 
 
 def cluster(world: World, mode: DeploymentMode = M.PER_JOB) -> ApplicationCluster:
@@ -184,14 +182,12 @@ def test_yarn_that_does_not_answer_tells_nothing(world: World) -> None:
     assert isinstance(reached.failure(), ApplicationNotFound)
 
 
-def test_close_is_idempotent(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_close_is_idempotent(world: World) -> None:
     reached = cluster(world)
-    closed: list[Any] = []
-    monkeypatch.setattr(FakeFactory, "close", lambda self: closed.append(self))
     reached.gateway()
     reached.close()
     reached.close()
-    assert len(closed) == 1
+    assert world.gateways.closes == 1
 
 
 # --- several masters of one cluster ---------------------------------------------
@@ -245,32 +241,15 @@ def test_masters_that_are_started_meanwhile_are_killed_as_well(world: World) -> 
     assert world.fs.status(found.directory.path) is None, "no master may ever have begun"
 
 
-class Master(FakeDispatcher):
-    """A master that leads."""
-
-    def __init__(self, address: str, epoch: int, job: JobId) -> None:
-        super().__init__()
-        self._leader = LeaderInfo(Fence(address, epoch), address, "0", "default")
-        self._job = job
-        self.gone = False
-
-    def leader(self) -> LeaderInfo:
-        if self.gone:
-            raise RpcUnavailable("nobody listens")
-        return self._leader
-
-    def list_jobs(self) -> list[JobOverview]:
-        self.leader()
-        return [details(self._job, 0, JobStatus.RUNNING).overview]
-
-
 def test_calls_go_to_whoever_leads_now(world: World) -> None:
     found = cluster(world)
     standby(world, "application_1_2")
 
-    def lead(application_id: str, epoch: int, job: JobId) -> Master:
+    def lead(application_id: str, epoch: int, job: JobId) -> FakeDispatcher:
         address = f"{application_id}:1"
-        master = world.dispatchers[address] = Master(address, epoch, job)
+        master = world.dispatchers[address] = FakeDispatcher()
+        master.leads = LeaderInfo(Fence(address, epoch), address, "0", "default")
+        master.submissions.append(JobSubmission(job, "flights", ProgramKind.GRAPH, "{}", {}))
         found.directory.publish_connection(
             Connection(application_id, address, "", "l", epoch, 1, highly_available=True)
         )
@@ -280,7 +259,7 @@ def test_calls_go_to_whoever_leads_now(world: World) -> None:
     gateway = found.gateway()
     assert [job.job_id for job in gateway.list_jobs()] == [job_id(1)]
     world.yarn.change("application_1_1", state=S.KILLED)
-    first.gone = True
+    first.down = RpcUnavailable("nobody listens")
     found.forget_address()
     lead("application_1_2", 2, job_id(2))
     assert [job.job_id for job in gateway.list_jobs()] == [job_id(2)]

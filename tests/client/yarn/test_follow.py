@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.client.fakes import Listener
-from tests.client.yarn.yarn_fakes import FakeFactory, World, job_id
-from yarnflow.client.yarn.applications import ApplicationCluster, connect_application
+from tests.client.yarn.yarn_fakes import World, job_id
+from yarnflow.client.yarn.applications import connect_application
 from yarnflow.client.yarn.follow import Follower
 from yarnflow.core.ids import JobId
 from yarnflow.core.messages import ErrorInfo, JobOverview, JobSubmission, ProgramKind
@@ -24,10 +24,8 @@ ONE = "1" * 16
 
 
 @pytest.fixture
-def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
-    made = World(tmp_path)
-    monkeypatch.setattr(ApplicationCluster, "_new_factory", lambda self: FakeFactory(made.dispatchers))
-    return made
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
 
 
 class Following:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.client.yarn.yarn_fakes import FakeFactory, World, job_id
+from tests.client.yarn.yarn_fakes import World, job_id
 from yarnflow.client.diagnose.aggregated_logs import CollectedLine
-from yarnflow.client.yarn.applications import ApplicationCluster, connect_application
+from yarnflow.client.yarn.applications import connect_application
 from yarnflow.client.yarn.start import MASTER_LOG, QUEUE_REPORT_S, StartWatch, log_tail
 from yarnflow.core.states import JobStatus
 from yarnflow.core.yarn import ApplicationState, DeploymentMode, FinalStatus
@@ -53,10 +53,8 @@ class Waiting:
 
 
 @pytest.fixture
-def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
-    made = World(tmp_path)
-    monkeypatch.setattr(ApplicationCluster, "_new_factory", lambda self: FakeFactory(made.dispatchers))
-    return made
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
 
 
 def test_ready_at_once_asks_yarn_nothing(world: World) -> None:

@@ -13,7 +13,6 @@ from yarnflow.client.yarn.services import YarnServices
 from yarnflow.config.configuration import Configuration
 from yarnflow.core.ids import JobId
 from yarnflow.core.messages import JobDetails
-from yarnflow.core.ports import DispatcherGateway
 from yarnflow.core.states import JobStatus
 from yarnflow.core.yarn import (
     Application,
@@ -27,6 +26,7 @@ from yarnflow.staging.deployment import ApplicationDirectory, ApplicationResult,
 from yarnflow.staging.layout import APPLICATION_TAG, deployment_tag, prepare
 from yarnflow.testing.file_system import MemoryFileSystem
 from yarnflow.testing.gateways.dispatcher import FakeDispatcher
+from yarnflow.testing.gateways.factory import FakeGateways
 from yarnflow.testing.yarn_cluster import FakeYarnCluster
 from yarnflow.testing.yarn_submitter import FakeYarnSubmitter
 
@@ -46,31 +46,6 @@ class FakeConf:
         return [self.directory / "core-site.xml"]
 
 
-class FakeFactory:
-    """Opens gateways to the dispatchers of a :class:`World`."""
-
-    def __init__(self, dispatchers: Mapping[str, FakeDispatcher]) -> None:
-        self._dispatchers = dispatchers
-
-    def dispatcher(self, address: str) -> DispatcherGateway:
-        if address not in self._dispatchers:
-            return cast(DispatcherGateway, Nobody())
-        return self._dispatchers[address]
-
-    def close(self) -> None:
-        pass
-
-
-class Nobody:
-    """Nobody listens at the address."""
-
-    def __getattr__(self, name: str) -> Any:
-        def fail(*arguments: object) -> None:
-            raise RpcUnavailable("nobody listens")
-
-        return fail
-
-
 @dataclass
 class World:
     """Everything together."""
@@ -78,10 +53,15 @@ class World:
     directory: Path
     yarn: FakeYarnCluster = field(default_factory=FakeYarnCluster)
     fs: MemoryFileSystem = field(default_factory=MemoryFileSystem)
-    dispatchers: dict[str, FakeDispatcher] = field(default_factory=dict)
+    gateways: FakeGateways = field(default_factory=FakeGateways)
     submitter: FakeYarnSubmitter = field(init=False)
     #: what the master of a new application does: (application id, deployment id)
     master: Callable[[str, str], object] = field(init=False)
+
+    @property
+    def dispatchers(self) -> dict[str, FakeDispatcher]:
+        """By address."""
+        return self.gateways.dispatchers
 
     def __post_init__(self) -> None:
         self.master = self.serve
@@ -125,8 +105,9 @@ class World:
             self.fs,
             self.yarn,
             {},
+            self.submitter,
+            lambda configuration, secret: self.gateways,
         )
-        services._submitter = cast(Any, self.submitter)
         prepare(self.fs, services.layout, "ann")
         return services
 
@@ -153,7 +134,7 @@ class World:
 
     def leave(self, address: str) -> None:
         """The JobManager there ends; connections to it break."""
-        self.dispatchers.pop(address).__class__ = Nobody  # type: ignore[assignment]
+        self.dispatchers.pop(address).down = RpcUnavailable("nobody listens")
 
     def folder(self, deployment_id: str) -> ApplicationDirectory:
         from yarnflow.staging.layout import StagingLayout

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from yarnflow.config.configuration import Configuration
-from yarnflow.core.messages import Fence, LeaderInfo
+from yarnflow.core.messages import LeaderInfo
 from yarnflow.entrypoint.master import job_manager as master
 from yarnflow.entrypoint.taskmanager import main as taskmanager
 from yarnflow.entrypoint.taskmanager.main import MasterGateways, TaskManager, advertised_host, gateways_of
@@ -20,41 +20,28 @@ from yarnflow.process.dirs import write_json
 from yarnflow.process.no_workers import NoResourceProvider
 from yarnflow.rpc.gateways import ThriftGatewayFactory
 from yarnflow.testing.driver_launcher import FakeDriverLauncher
+from yarnflow.testing.gateways.dispatcher import FakeDispatcher
+from yarnflow.testing.gateways.factory import FakeGateways
 from yarnflow.testing.ha.leader_retrieval import FakeLeaderRetrieval, leader_info
 from yarnflow.testing.ha.services import FakeHaServices
 
 SECRET = b"0123456789abcdef0123456789abcdef"
 
 
-class Network:
-    """A gateway factory where some addresses have a master."""
-
-    def __init__(self, *serving: str) -> None:
-        self.serving = set(serving)
-        self.error: RpcError = RpcUnavailable("nobody listens")
-        self.asked: list[str] = []
-        self._address = ""
-
-    def dispatcher(self, address: str) -> Network:
-        self._address = address
-        return self
-
-    def leader(self) -> LeaderInfo:
-        self.asked.append(self._address)
-        if self._address not in self.serving:
-            raise self.error
-        return LeaderInfo(Fence("l", 1), self._address, "0", "default")
-
-    def resource_manager(self, address: str, fence: Fence) -> str:
-        return address
+def network(*serving: str) -> FakeGateways:
+    """Gateways where some addresses have a master."""
+    dispatchers = {address: FakeDispatcher() for address in serving}
+    for address, dispatcher in dispatchers.items():
+        dispatcher.leads = leader_info(1, address)
+    return FakeGateways(dispatchers=dispatchers)
 
 
-def _link(network: Network, directory: Path, port: str = "6123") -> MasterGateways:
+def _link(gateways: FakeGateways, directory: Path, port: str = "6123") -> MasterGateways:
     configuration = Configuration.from_dict(
         {"jobmanager.rpc.address": "master", "jobmanager.rpc.port": port}, "test"
     )
-    master = StandaloneMaster(directory, configuration, network.dispatcher)  # type: ignore[arg-type]
-    return MasterGateways(network, master)  # type: ignore[arg-type]
+    master = StandaloneMaster(directory, configuration, gateways.dispatcher)
+    return MasterGateways(gateways, master)
 
 
 def _publish(directory: Path, pid: int) -> None:
@@ -69,33 +56,33 @@ def _dead_pid() -> int:
 
 def test_published_address_of_a_living_master(tmp_path: Path) -> None:
     _publish(tmp_path, os.getpid())
-    network = Network("here:1", "master:6123")
-    assert str(_link(network, tmp_path).resource_manager()) == "here:1"
-    assert network.asked == ["here:1"]
+    masters = network("here:1", "master:6123")
+    assert _link(masters, tmp_path).resource_manager() is masters.resource_managers["here:1"]
+    assert masters.opened_dispatchers == ["here:1"]
 
 
 def test_leftover_of_a_dead_master_is_not_even_tried(tmp_path: Path) -> None:
     _publish(tmp_path, _dead_pid())
-    network = Network("here:1", "master:6123")
-    assert str(_link(network, tmp_path).resource_manager()) == "master:6123"
-    assert network.asked == ["master:6123"]
+    masters = network("here:1", "master:6123")
+    assert _link(masters, tmp_path).resource_manager() is masters.resource_managers["master:6123"]
+    assert masters.opened_dispatchers == ["master:6123"]
 
 
 @pytest.mark.parametrize("error", [RpcUnavailable("nobody"), AuthenticationFailed("another cluster")])
 def test_leftover_whose_number_another_process_got(tmp_path: Path, error: RpcError) -> None:
     _publish(tmp_path, os.getpid())
-    network = Network("master:6123")
-    network.error = error
-    assert str(_link(network, tmp_path).resource_manager()) == "master:6123"
+    masters = network("master:6123")
+    masters.unreachable = error
+    assert _link(masters, tmp_path).resource_manager() is masters.resource_managers["master:6123"]
 
 
 def test_without_a_configured_port_the_published_one_is_the_only_one(tmp_path: Path) -> None:
-    network = Network()
+    masters = network()
     with pytest.raises(ResourceError, match="jobmanager.rpc.port"):
-        _link(network, tmp_path, "0").resource_manager()
+        _link(masters, tmp_path, "0").resource_manager()
     _publish(tmp_path, os.getpid())
     with pytest.raises(RpcUnavailable):
-        _link(network, tmp_path, "0").resource_manager()
+        _link(masters, tmp_path, "0").resource_manager()
 
 
 @pytest.mark.parametrize("master", ["localhost", "127.0.0.1", "127.0.1.1", "::1"])

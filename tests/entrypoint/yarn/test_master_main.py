@@ -250,10 +250,10 @@ def test_the_end_of_the_cluster_counts_though_the_container_is_taken_away(world:
 
 
 def test_the_thread_that_talks_to_yarn_survives_everything(world: World) -> None:
-    progress: list[float] = []
+    seen: list[float] = []
 
-    def broken(value: float) -> None:
-        progress.append(value)
+    def broken(progress: float) -> None:
+        seen.append(progress)
         raise KeyError("whatever a library raises")
 
     def begin(cluster: FakeCluster) -> None:
@@ -263,6 +263,6 @@ def test_the_thread_that_talks_to_yarn_survives_everything(world: World) -> None
     world.application.set_progress = broken  # type: ignore[method-assign]
     world.begin = begin
     assert world.run() == 0
-    assert progress == [0.5]
+    assert seen == [0.5]
     assert LEADS.web_address in world.application.said
     assert world.application.ends == [(FinalStatus.SUCCEEDED, "")]

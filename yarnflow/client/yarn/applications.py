@@ -21,7 +21,6 @@ from yarnflow.client.leader import LeaderFollowingDispatcher
 from yarnflow.client.yarn.services import YarnServices
 from yarnflow.client.yarn.zookeeper import forget_cluster
 from yarnflow.config.options import client
-from yarnflow.config.options import cluster as cluster_options
 from yarnflow.config.options import yarn
 from yarnflow.core.ids import JobId
 from yarnflow.core.messages import Fence, JobDetails, JobOverview
@@ -394,15 +393,8 @@ class ApplicationCluster:
         return self._result
 
     def _new_factory(self) -> GatewayFactory:
-        from yarnflow.rpc.gateways import ThriftGatewayFactory
-
-        configuration = self._services.configuration
-        return ThriftGatewayFactory(
-            (self._secret or self.directory.read_secret()).encode("ascii"),
-            "client",
-            configuration.get(cluster_options.RPC_ASK_TIMEOUT_MS),
-            configuration.get(cluster_options.RPC_FRAME_SIZE_BYTES),
-        )
+        secret = self._secret or self.directory.read_secret()
+        return self._services.new_gateways(self._services.configuration, secret)
 
 
 def ended_error(application: Application, diagnostics: str = "") -> ApplicationFailed:

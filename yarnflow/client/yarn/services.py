@@ -8,27 +8,40 @@ told to.  Nothing is asked of YARN or HDFS before somebody uses it.  Flink count
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from yarnflow.config.configuration import Configuration
+from yarnflow.config.options import cluster as cluster_options
 from yarnflow.config.options import yarn
 from yarnflow.core.files import FileSystem
 from yarnflow.errors import ConfigError, InvalidOption
 
 if TYPE_CHECKING:
     from yarnflow.config.hadoop_conf import HadoopConf
-    from yarnflow.core.yarn import YarnCluster
+    from yarnflow.core.ports import GatewayFactory
+    from yarnflow.core.yarn import YarnCluster, YarnSubmitter
     from yarnflow.staging.layout import StagingLayout
-    from yarnflow.yarn.submitter import SkeinSubmitter
 
 #: name of the staging directory in a user's home
 STAGING_NAME: Final = ".yarnflow"
 #: libraries only YARN needs
 _LIBRARIES: Final = ("skein", "hdfs", "requests", "grpc")
+
+
+def client_gateways(configuration: Configuration, secret: str) -> GatewayFactory:
+    """Gateways to the processes of a cluster that has this secret."""
+    from yarnflow.rpc.gateways import ThriftGatewayFactory
+
+    return ThriftGatewayFactory(
+        secret.encode("ascii"),
+        "client",
+        configuration.get(cluster_options.RPC_ASK_TIMEOUT_MS),
+        configuration.get(cluster_options.RPC_FRAME_SIZE_BYTES),
+    )
 
 
 @dataclass(slots=True)
@@ -41,9 +54,16 @@ class YarnServices:
     fs: FileSystem
     cluster: YarnCluster
     environ: Mapping[str, str] = field(repr=False)
+    #: that is being started already; None = one of skein's is made when it is first needed
+    started_submitter: InitVar[YarnSubmitter | None] = None
+    #: configuration and secret of a cluster → gateways to it
+    new_gateways: Callable[[Configuration, str], GatewayFactory] = client_gateways
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
     _layout: StagingLayout | None = None
-    _submitter: SkeinSubmitter | None = None
+    _submitter: YarnSubmitter | None = field(default=None, init=False)
+
+    def __post_init__(self, started_submitter: YarnSubmitter | None) -> None:
+        self._submitter = started_submitter
 
     @property
     def layout(self) -> StagingLayout:
@@ -55,7 +75,7 @@ class YarnServices:
                 self._layout = StagingLayout(staging_root(self.configuration, self.fs))
             return self._layout
 
-    def submitter(self) -> SkeinSubmitter:
+    def submitter(self) -> YarnSubmitter:
         """The one client of skein in this process; its JVM starts with ``start()`` or ``submit()``."""
         with self._lock:
             if self._submitter is None:
@@ -97,7 +117,7 @@ def yarn_services(
         conf = HadoopConf.load(environ)
         user = conf.user(environ)
         cluster = ResourceManagerRest(conf.resource_manager_web_addresses(), user)
-        submitter: SkeinSubmitter | None = None
+        submitter: YarnSubmitter | None = None
         if submits:
             from yarnflow.yarn.submitter import SkeinSubmitter
 
@@ -111,7 +131,7 @@ def yarn_services(
             if submitter is not None:
                 submitter.close()
             raise
-        return YarnServices(configuration, conf, user, fs, cluster, environ, _submitter=submitter)
+        return YarnServices(configuration, conf, user, fs, cluster, environ, submitter)
 
 
 @contextmanager
