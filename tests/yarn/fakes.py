@@ -1,4 +1,4 @@
-"""A ResourceManager or NodeManager that answers what it is told, and skein's client without a JVM."""
+"""A ResourceManager or NodeManager that answers what it is told."""
 
 from __future__ import annotations
 
@@ -88,79 +88,3 @@ def _not_found(path: str) -> dict[str, Any]:
             "javaClassName": "org.apache.hadoop.yarn.webapp.NotFoundException",
         }
     }
-
-
-@dataclass
-class FakeContainer:
-    """``skein.model.Container`` as far as it is used."""
-
-    instance: int
-    state: str = "REQUESTED"
-    exit_message: str = ""
-    yarn_container_id: str = ""
-    yarn_node_http_address: str = ""
-    service_name: str = "taskmanager"
-
-    @property
-    def id(self) -> str:
-        return f"{self.service_name}_{self.instance}"
-
-
-class FakeClient:
-    """``skein.ApplicationClient``: requests wait until the test grants them."""
-
-    id = "application_1_0001"
-
-    def __init__(self, initial: int = 0, memory_mib: int = 1728) -> None:
-        self.all: list[FakeContainer] = []
-        self.memory_mib = memory_mib
-        self.down: Exception | None = None
-        self.calls: list[str] = []
-        for _ in range(initial):
-            self.all.append(FakeContainer(len(self.all)))
-
-    # --- what the ApplicationMaster does -------------------------------------
-
-    def add_container(self, service: str) -> FakeContainer:
-        self._call("add")
-        container = FakeContainer(len(self.all), service_name=service)
-        self.all.append(container)
-        return container
-
-    def kill_container(self, worker_id: str) -> None:
-        self._call(f"kill {worker_id}")
-        container = next(c for c in self.all if c.id == worker_id)
-        if container.state in ("REQUESTED", "WAITING", "RUNNING"):
-            container.state, container.exit_message = "KILLED", "Killed by user request."
-
-    def get_containers(self, services: list[str], states: list[str]) -> list[FakeContainer]:
-        self._call(f"get {','.join(states)}")
-        return [
-            FakeContainer(**vars(c)) for c in self.all if c.service_name in services and c.state in states
-        ]
-
-    def get_specification(self) -> Any:
-        self._call("specification")
-        resources = type("Resources", (), {"memory": self.memory_mib})
-        service = type("Service", (), {"resources": resources})
-        return type("Specification", (), {"services": {"taskmanager": service}})
-
-    def _call(self, what: str) -> None:
-        self.calls.append(what)
-        if self.down is not None:
-            raise self.down
-
-    # --- what a test does ------------------------------------------------------
-
-    def grant(self, instance: int) -> None:
-        container = self.all[instance]
-        container.state = "RUNNING"
-        container.yarn_container_id = f"container_1_0001_01_{instance + 2:06}"
-        container.yarn_node_http_address = "node1:8042"
-
-    def end(self, instance: int, state: str = "FAILED", message: str = "") -> None:
-        self.all[instance].state = state
-        self.all[instance].exit_message = message
-
-    def states(self) -> list[str]:
-        return [container.state for container in self.all]

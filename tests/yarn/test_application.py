@@ -1,71 +1,37 @@
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from yarnflow.core.yarn import FinalStatus
 from yarnflow.errors import YarnError, YarnUnavailable
+from yarnflow.testing.skein_clients import FakeSkeinApplication
 from yarnflow.yarn.application import YarnApplication
 from yarnflow.yarn.library import skein
 from yarnflow.yarn.workers import YarnWorkers
 
 
-class Store(dict[str, bytes]):
-    def wait(self, key: str) -> bytes:
-        return self[key]
-
-
-class FakeClient:
-    id = "application_1_0001"
-
-    def __init__(self) -> None:
-        self.kv = Store()
-        self.ui = self
-        self.calls: list[tuple[Any, ...]] = []
-        self.error: Exception | None = None
-
-    def set_progress(self, progress: float) -> None:
-        self.calls.append(("progress", progress))
-
-    def shutdown(self, status: str, diagnostics: str) -> None:
-        if self.error is not None:
-            raise self.error
-        self.calls.append(("shutdown", status, diagnostics))
-
-    def add_page(self, route: str, target: str, link_name: str) -> Any:
-        self.calls.append(("page", route, target, link_name))
-        return type("Page", (), {"address": f"http://proxy/pages/{route}"})
-
-    def remove_page(self, route: str) -> None:
-        self.calls.append(("no page", route))
-
-    def close(self) -> None:
-        self.calls.append(("close",))
+@pytest.fixture
+def client() -> FakeSkeinApplication:
+    return FakeSkeinApplication()
 
 
 @pytest.fixture
-def client() -> FakeClient:
-    return FakeClient()
-
-
-@pytest.fixture
-def application(client: FakeClient) -> YarnApplication:
+def application(client: FakeSkeinApplication) -> YarnApplication:
     return YarnApplication(client, "container_1", "taskmanager_3", YarnWorkers(client))
 
 
 @pytest.mark.parametrize("error", [ValueError("no such page"), KeyError("gone")])
 def test_what_the_application_master_refuses(
-    application: YarnApplication, client: FakeClient, error: Exception
+    application: YarnApplication, client: FakeSkeinApplication, error: Exception
 ) -> None:
-    client.error = error
+    client.down = error
     with pytest.raises(YarnError, match="application_1_0001 refused: "):
         application.finish(FinalStatus.SUCCEEDED)
 
 
 @pytest.mark.parametrize(("asked", "told"), [(0.5, 0.5), (-1, 0.0), (7, 1.0)])
 def test_progress_is_within_bounds(
-    application: YarnApplication, client: FakeClient, asked: float, told: float
+    application: YarnApplication, client: FakeSkeinApplication, asked: float, told: float
 ) -> None:
     application.set_progress(asked)
     assert client.calls == [("progress", told)]
@@ -77,7 +43,7 @@ def test_values_are_published_for_those_who_wait(application: YarnApplication) -
 
 
 def test_a_web_page_gets_an_address_behind_the_proxy(
-    application: YarnApplication, client: FakeClient
+    application: YarnApplication, client: FakeSkeinApplication
 ) -> None:
     assert application.add_web_page("http://node1:8081") == "http://proxy/pages/jobmanager"
     assert client.calls == [("page", "jobmanager", "http://node1:8081", "JobManager")]
@@ -90,13 +56,15 @@ def test_a_web_page_gets_an_address_behind_the_proxy(
 
 
 @pytest.mark.parametrize("status", list(FinalStatus))
-def test_the_end_is_told_once(application: YarnApplication, client: FakeClient, status: FinalStatus) -> None:
+def test_the_end_is_told_once(
+    application: YarnApplication, client: FakeSkeinApplication, status: FinalStatus
+) -> None:
     application.finish(status, "ValueError: bad row\nsecond line")
     application.finish(FinalStatus.SUCCEEDED)
     assert client.calls == [("shutdown", status.value, "ValueError: bad row\nsecond line")]
 
 
-def test_diagnostics_are_never_empty_nor_endless(client: FakeClient) -> None:
+def test_diagnostics_are_never_empty_nor_endless(client: FakeSkeinApplication) -> None:
     YarnApplication(client, "", "", YarnWorkers(client)).finish(FinalStatus.KILLED)
     YarnApplication(client, "", "", YarnWorkers(client)).finish(FinalStatus.FAILED, "x" * 9000)
     assert client.calls[0] == ("shutdown", "KILLED", "The job was canceled.")
@@ -107,9 +75,9 @@ def test_diagnostics_are_never_empty_nor_endless(client: FakeClient) -> None:
     ("error", "kind"), [("ConnectionError", YarnUnavailable), ("ApplicationError", YarnError)]
 )
 def test_an_application_master_that_is_gone(
-    application: YarnApplication, client: FakeClient, error: str, kind: type[Exception]
+    application: YarnApplication, client: FakeSkeinApplication, error: str, kind: type[Exception]
 ) -> None:
-    client.error = getattr(skein().exceptions, error)("x")
+    client.down = getattr(skein().exceptions, error)("x")
     with pytest.raises(kind, match="application_1_0001") as raised:
         application.finish(FinalStatus.SUCCEEDED)
     assert type(raised.value) is kind

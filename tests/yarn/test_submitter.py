@@ -26,12 +26,12 @@ from yarnflow.errors import (
     YarnError,
     YarnUnavailable,
 )
+from yarnflow.testing.skein_clients import FakeSkeinClient
 from yarnflow.testing.yarn_cluster import FakeYarnCluster
-from yarnflow.yarn import submitter
 from yarnflow.yarn.class_path import ClassPath
 from yarnflow.yarn.library import skein
 from yarnflow.yarn.master_jar import SKEIN_JAR_NAME, skein_jar
-from yarnflow.yarn.submitter import SkeinSubmitter
+from yarnflow.yarn.submitter import Connection, SkeinSubmitter, impatient_configuration
 
 SPEC = ApplicationSpec(
     "a", "default", ("yarnflow", "yarnflow-0123"), ContainerSpec(1, 1, "x"), ContainerSpec(1, 1, "x")
@@ -56,47 +56,31 @@ class FakeJvm:
         return "ERROR no more memory"
 
 
-class FakeClient:
-    def __init__(self) -> None:
-        self.submitted: list[Any] = []
-        self.error: BaseException | None = None
-
-    def submit(self, spec: Any) -> str:
-        self.submitted.append(spec)
-        if self.error is not None:
-            raise self.error
-        return "application_1_0001"
-
-    def close(self) -> None:
-        pass
-
-
 class Fixture:
-    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.cluster = FakeYarnCluster()
         self.cluster.cluster_limits = ClusterLimits(8, 8, 8, 8, 8, 8, 1)
         self.jvm = FakeJvm()
-        self.client = FakeClient()
+        self.client = FakeSkeinClient()
         self.connects = 0
         self.failure: Exception | None = None
-        monkeypatch.setattr(submitter, "connect", self._connect)
         conf = HadoopConf(folder, {})
-        self.submitter = SkeinSubmitter(conf, self.cluster, {}, folder)
+        self.submitter = SkeinSubmitter(conf, self.cluster, {}, folder, connect=self._connect)
 
-    def _connect(self, conf: HadoopConf, environ: object, cache_dir: object) -> Any:
+    def _connect(self, conf: HadoopConf, environ: object, cache_dir: object) -> Connection:
         self.connects += 1
         if self.failure is not None:
             raise self.failure
         folder = self.folder / "client"
         folder.mkdir()
         jvm: Any = self.jvm
-        return submitter._Connection(jvm, self.client, None, ClassPath((), ()), folder)
+        return Connection(jvm, self.client, None, ClassPath((), ()), folder)
 
 
 @pytest.fixture
-def it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fixture]:
-    fixture = Fixture(tmp_path, monkeypatch)
+def it(tmp_path: Path) -> Iterator[Fixture]:
+    fixture = Fixture(tmp_path)
     yield fixture
     fixture.submitter.close()
     assert not [thread for thread in threading.enumerate() if thread.name == "skein-client"]
@@ -179,15 +163,13 @@ def test_a_submit_that_fails_leaves_no_application(it: Fixture, error: BaseExcep
 
 def test_a_submit_that_is_given_up(it: Fixture) -> None:
     it.cluster.add(_application("application_1_0001", ApplicationState.ACCEPTED, SPEC.tags))
-    submit = it.client.submit
 
-    def killed_meanwhile(spec: Any) -> str:
+    def give_up() -> None:
         it.submitter.abort()
         assert it.jvm.ends == ["kill"]
         it.client.error = skein().exceptions.ConnectionError("Unable to connect to driver")
-        return submit(spec)
 
-    it.client.submit = killed_meanwhile  # type: ignore[method-assign]
+    it.client.on_submit = give_up
     with pytest.raises(YarnUnavailable):
         it.submitter.submit(SPEC)
     assert it.cluster.killed == ["application_1_0001"]
@@ -228,7 +210,7 @@ def test_kill_needs_no_jvm(it: Fixture) -> None:
 
 def test_the_configuration_gives_up_soon_and_includes_the_clients(tmp_path: Path) -> None:
     (tmp_path / "with blank").mkdir()
-    folder = submitter._impatient(tmp_path, tmp_path / "with blank")
+    folder = impatient_configuration(tmp_path, tmp_path / "with blank")
     text = (folder / "yarn-site.xml").read_text()
     assert "with%20blank/yarn-site.xml" in text
     # the last one counts

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from tests.yarn.fakes import FakeClient, FakeContainer
 from yarnflow.core.resources.provider import ProviderState, WorkerExit
 from yarnflow.core.yarn import Application, ApplicationState, ClusterLimits, FinalStatus, Queue
 from yarnflow.errors import YarnUnavailable
+from yarnflow.testing.skein_clients import FakeSkeinApplication
 from yarnflow.testing.yarn_cluster import FakeYarnCluster
 from yarnflow.yarn.container_exit import ContainerExit
 from yarnflow.yarn.workers import YarnWorkers
@@ -18,7 +18,7 @@ def full_cluster() -> FakeYarnCluster:
     """Nothing is left in the queue of the job."""
     cluster = FakeYarnCluster(
         Application(
-            FakeClient.id, "job", "u", "root.small", ApplicationState.RUNNING, FinalStatus.UNDEFINED
+            FakeSkeinApplication.id, "job", "u", "root.small", ApplicationState.RUNNING, FinalStatus.UNDEFINED
         )
     )
     cluster.all_queues = [
@@ -38,7 +38,7 @@ class Watched:
     """Workers stepped by hand, with a clock of their own."""
 
     def __init__(self, initial: int = 0, cluster: Any = None, nodes: Any = None) -> None:
-        self.client = FakeClient(initial)
+        self.client = FakeSkeinApplication(initial)
         self.now_s = 100.0
         self.workers = YarnWorkers(self.client, cluster, nodes, monotonic=lambda: self.now_s)
         self.exits: list[WorkerExit] = []
@@ -119,18 +119,16 @@ def test_withdrawals_count_though_the_next_one_fails() -> None:
     """Else the JobManager would wait for a request that is gone."""
     w = Watched(initial=3)
     w.step()
-    kill = w.client.kill_container
 
-    def kill_one(worker_id: str) -> None:
-        if "KILLED" in w.client.states():
+    def one_kill_is_done(call: tuple[Any, ...]) -> None:
+        if call[0] == "kill" and "KILLED" in w.client.states():
             raise ConnectionError("the ApplicationMaster is busy")
-        kill(worker_id)
 
-    w.client.kill_container = kill_one  # type: ignore[method-assign]
+    w.client.before = one_kill_is_done
     assert w.workers.cancel_requests(2) is None
     w.step()
     assert w.canceled == [] and w.client.states() == ["REQUESTED", "REQUESTED", "KILLED"]
-    w.client.kill_container = kill  # type: ignore[method-assign]
+    w.client.before = lambda call: None
     w.step()
     assert w.canceled == [(2, 2)] and w.client.states() == ["REQUESTED", "KILLED", "KILLED"]
 
@@ -154,7 +152,7 @@ def test_a_released_worker_is_reported_once_as_released() -> None:
     w.step()
     w.step()
     assert [(e.worker_id, e.released) for e in w.exits] == [("taskmanager_0", True)]
-    assert w.client.calls.count("kill taskmanager_0") == 1
+    assert w.client.calls.count(("kill", "taskmanager_0")) == 1
 
 
 @pytest.mark.parametrize("worker_id", ["taskmanager_77", "nonsense", ""])
@@ -163,7 +161,7 @@ def test_unknown_workers_are_not_released(worker_id: str) -> None:
     w.workers.release_worker(worker_id)
     w.step()
     assert w.client.states() == ["REQUESTED"]
-    assert not [call for call in w.client.calls if call.startswith("kill")]
+    assert not [call for call in w.client.calls if call[0] == "kill"]
 
 
 def test_a_worker_that_dies_is_reported_with_what_its_node_says() -> None:
@@ -214,17 +212,15 @@ def test_an_end_is_reported_although_the_question_how_failed() -> None:
     w.client.grant(0)
     w.step()
     w.client.end(0)
-    ask = w.client.get_containers
 
-    def only_live(services: list[str], states: list[str]) -> list[FakeContainer]:
-        if "FAILED" in states:
+    def only_live_are_told(call: tuple[Any, ...]) -> None:
+        if "FAILED" in call:
             raise ConnectionError("no answer")
-        return ask(services, states)
 
-    w.client.get_containers = only_live  # type: ignore[method-assign]
+    w.client.before = only_live_are_told
     w.step()
     assert w.exits == []
-    w.client.get_containers = ask  # type: ignore[method-assign]
+    w.client.before = lambda call: None
     w.step()
     w.step()
     assert [ended.worker_id for ended in w.exits] == ["taskmanager_0"]

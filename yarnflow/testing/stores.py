@@ -23,11 +23,12 @@ from yarnflow.errors import YarnflowError
 
 @dataclass
 class FakeJobGraphs:
-    """Submissions by id; :attr:`error` makes marks fail."""
+    """Submissions by id; :attr:`error` makes marks fail, :attr:`read_failures` the next calls for all ids."""
 
     stored: dict[JobId, JobSubmission] = field(default_factory=dict)
     canceled: set[JobId] = field(default_factory=set)
     error: YarnflowError | None = None
+    read_failures: list[YarnflowError] = field(default_factory=list)
 
     def put(self, submission: JobSubmission) -> None:
         """Remember."""
@@ -39,6 +40,8 @@ class FakeJobGraphs:
 
     def job_ids(self) -> Sequence[JobId]:
         """In order of submission."""
+        if self.read_failures:
+            raise self.read_failures.pop(0)
         return tuple(self.stored)
 
     def mark_canceled(self, job_id: JobId) -> None:

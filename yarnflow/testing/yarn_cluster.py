@@ -35,6 +35,8 @@ class FakeYarnCluster:
         Looks at single applications so far.
     error : YarnflowError, optional
         Raised by everything YARN is asked while it is set.
+    priority_error : YarnflowError, optional
+        Raised by :meth:`set_priority` while it is set.
     all_queues, cluster_limits, containers_of
         What the cluster has; containers are the same for every application.
     killed, priorities
@@ -48,6 +50,7 @@ class FakeYarnCluster:
         self.on_look: Callable[[int], None] = lambda count: None
         self.looks = 0
         self.error: YarnflowError | None = None
+        self.priority_error: YarnflowError | None = None
         self.all_queues: Sequence[Queue] = [
             Queue("root", "root", leaf=False),
             Queue("default", "root.default"),
@@ -110,8 +113,10 @@ class FakeYarnCluster:
         return self.containers_of
 
     def set_priority(self, application_id: str, priority: int) -> None:
-        """Remember the last one of each application."""
+        """Keep the last one of each application in :attr:`priorities`."""
         self._answer()
+        if self.priority_error is not None:
+            raise self.priority_error
         self.priorities[application_id] = priority
 
     def kill(self, application_id: str) -> None:

@@ -75,7 +75,7 @@ _MEANINGS: Final[tuple[tuple[re.Pattern[str], type[YarnflowError], str], ...]] =
 
 
 @dataclass(frozen=True, slots=True)
-class _Connection:
+class Connection:
     """A started JVM and skein's client of it."""
 
     jvm: ClientJvm
@@ -110,6 +110,8 @@ class SkeinSubmitter:
         For the archive of loaded classes; default ``~/.cache/yarnflow``.
     class_archive : bool
         Use and make that archive; not for whoever submits once.
+    connect : callable, optional
+        See :func:`start_client`.
     """
 
     def __init__(
@@ -120,14 +122,16 @@ class SkeinSubmitter:
         cache_dir: Path | None = None,
         *,
         class_archive: bool = True,
+        connect: Callable[[HadoopConf, Mapping[str, str], Path | None], Connection] | None = None,
     ) -> None:
         self._conf = conf
         self._cluster = cluster
         self._environ = dict(environ)
         self._cache_dir = (cache_dir or cache_directory(environ)) if class_archive else None
+        self._connect = connect or start_client
         self._lock = threading.Lock()
         self._starting: threading.Thread | None = None
-        self._connection: _Connection | None = None
+        self._connection: Connection | None = None
         self._failure: BaseException | None = None
         self._aborted = False
 
@@ -208,11 +212,11 @@ class SkeinSubmitter:
 
     def _start(self) -> None:
         try:
-            self._connection = connect(self._conf, self._environ, self._cache_dir)
+            self._connection = self._connect(self._conf, self._environ, self._cache_dir)
         except BaseException as error:  # raised where somebody waits for it
             self._failure = error
 
-    def _connected(self) -> _Connection:
+    def _connected(self) -> Connection:
         self.start()
         with self._lock:
             starting = self._starting
@@ -242,14 +246,14 @@ class SkeinSubmitter:
                     undone(found.application_id)
 
 
-def connect(conf: HadoopConf, environ: Mapping[str, str], cache_dir: Path | None) -> _Connection:
+def start_client(conf: HadoopConf, environ: Mapping[str, str], cache_dir: Path | None) -> Connection:
     """Start the JVM and connect to it."""
     hadoop = hadoop_class_path(environ, conf.directory)
     credentials = new_credentials()
     folder = Path(tempfile.mkdtemp(prefix="yarnflow-client-"))
     # for whoever ends without close(); the JVM ends by itself
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    hadoop = replace(hadoop, folders=(_impatient(folder, conf.directory), *hadoop.folders))
+    hadoop = replace(hadoop, folders=(impatient_configuration(folder, conf.directory), *hadoop.folders))
     jvm = ClientJvm(
         skein_jar(),
         folder / "application.jar",
@@ -262,7 +266,7 @@ def connect(conf: HadoopConf, environ: Mapping[str, str], cache_dir: Path | None
     try:
         address = jvm.start()
         client, security = _client(address, credentials)
-        return _Connection(jvm, client, security, hadoop, folder)
+        return Connection(jvm, client, security, hadoop, folder)
     except BaseException:
         jvm.kill()
         jvm.close()
@@ -270,7 +274,7 @@ def connect(conf: HadoopConf, environ: Mapping[str, str], cache_dir: Path | None
         raise
 
 
-def _impatient(folder: Path, conf_dir: Path) -> Path:
+def impatient_configuration(folder: Path, conf_dir: Path) -> Path:
     """A configuration folder that makes YARN's client give up after seconds, not a quarter of an hour."""
     properties = "".join(
         f"  <property><name>{name}</name><value>{value}</value></property>\n"
@@ -292,7 +296,7 @@ def _client(address: str, credentials: Credentials) -> tuple[Any, Any]:
 
 
 @contextlib.contextmanager
-def _translated(connection: _Connection) -> Iterator[None]:
+def _translated(connection: Connection) -> Iterator[None]:
     """skein's errors as ours."""
     exceptions = skein().exceptions
     try:

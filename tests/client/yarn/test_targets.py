@@ -124,11 +124,8 @@ def test_priority(world: World) -> None:
     assert world.yarn.priorities == {"application_1_0001": 5}
 
 
-def test_a_priority_yarn_does_not_take_is_no_failure(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(application_id: str, priority: int) -> None:
-        raise YarnError("not allowed")
-
-    monkeypatch.setattr(world.yarn, "set_priority", refuse)
+def test_a_priority_yarn_does_not_take_is_no_failure(world: World) -> None:
+    world.yarn.priority_error = YarnError("not allowed")
     client = Client(world, yarn_application_priority="5")
     client.submit()
     assert any("not allowed" in note for note in client.notes)

@@ -22,7 +22,6 @@ from yarnflow.core.messages import (
     VertexInfo,
 )
 from yarnflow.core.states import ExecutionState, JobStatus
-from yarnflow.entrypoint.master import fault_injection
 from yarnflow.entrypoint.master.fault_injection import FaultInjector, MasterFaults, is_supervisor
 from yarnflow.errors import DriverLost, HaError, JobError, TaskManagerNotFound
 from yarnflow.testing.gateways.factory import FakeGateways
@@ -35,11 +34,12 @@ JOB = JobId("ab" * 16)
 class Bench:
     """A leader whose job runs twice on tm-2 and once on tm-1."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, directory: Path, masters: int = 2) -> None:
-        self.halted: list[int | None] = []
+    def __init__(self, directory: Path, masters: int = 2) -> None:
+        self.halted: list[int] = []
+        #: sessions that were ended: directory and process
+        self.sessions: list[tuple[str, int]] = []
+        self.supervised = True
         self.later: list[Callable[[], None]] = []
-        monkeypatch.setattr(fault_injection, "halt_soon", lambda pid=None: self.halted.append(pid))
-        monkeypatch.setattr(fault_injection, "soon", self.later.append)
         self.gateways = FakeGateways()
         self.status = JobStatus.RUNNING
         self.driver: DriverRegistration | None = DriverRegistration(JOB, DriverId("d"), "d:1", 7, "", "")
@@ -48,11 +48,24 @@ class Bench:
         self.injector = FaultInjector(
             ManualClock(),
             self.gateways,
-            MasterFaults(Configuration.empty(), directory, election, may_fail_over=masters > 0),
+            MasterFaults(
+                Configuration.empty(),
+                directory,
+                election,
+                may_fail_over=masters > 0,
+                halt=self.halted.append,
+                later=self.later.append,
+                may_be_killed=lambda pid: self.supervised,
+                end_session=self._end_session,
+            ),
             lambda job_id: self.details(),
             lambda job_id: self.driver,
             lambda: self.task_managers,
         )
+
+    def _end_session(self, configuration: Configuration, directory: Path, pid: int) -> bool:
+        self.sessions.append((directory.name, pid))
+        return True
 
     def details(self) -> JobDetails:
         executions = tuple(
@@ -71,8 +84,8 @@ def registration(name: str) -> TaskManagerRegistration:
 
 
 @pytest.fixture
-def bench(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Bench:
-    return Bench(monkeypatch, tmp_path)
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path)
 
 
 def test_the_jobs_driver_is_asked_to_die(bench: Bench) -> None:
@@ -95,41 +108,27 @@ def test_the_task_manager_with_most_of_the_job_is_asked_to_die(bench: Bench) -> 
 
 def test_a_leader_kills_itself(bench: Bench) -> None:
     assert str(os.getpid()) in bench.inject(FaultKind.LEADER)
-    assert bench.halted == [None]
+    assert bench.halted == [os.getpid()]
 
 
-def test_an_application_is_killed_by_its_supervisor(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(fault_injection, "is_supervisor", lambda pid: True)
+def test_an_application_is_killed_by_its_supervisor(bench: Bench) -> None:
     bench.inject(FaultKind.APPLICATION)
     assert bench.halted == [os.getppid()]
-    monkeypatch.setattr(fault_injection, "is_supervisor", lambda pid: False)
+    bench.supervised = False
     with pytest.raises(HaError, match="no supervisor"):
         bench.inject(FaultKind.APPLICATION)
     assert len(bench.halted) == 1
 
 
-def test_a_session_is_ended_after_the_answer(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    ended: list[tuple[str, int]] = []
-
-    def close(directory: Path, pid: int, settings: object) -> bool:
-        ended.append((directory.name, pid))
-        return True
-
-    monkeypatch.setattr("yarnflow.ha.sessions.close_session_of", close)
-    monkeypatch.setattr("yarnflow.ha.services.ZooKeeperSettings.of", lambda configuration: None)
+def test_a_session_is_ended_after_the_answer(bench: Bench) -> None:
     bench.inject(FaultKind.ZOOKEEPER)
-    assert not ended
+    assert not bench.sessions
     bench.later[0]()
-    assert ended == [("zookeeper-sessions", os.getpid())]
+    assert bench.sessions == [("zookeeper-sessions", os.getpid())]
 
 
 @pytest.mark.parametrize("kind", list(FaultKind))
-def test_a_check_breaks_nothing(
-    kind: FaultKind, bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(fault_injection, "is_supervisor", lambda pid: True)
+def test_a_check_breaks_nothing(kind: FaultKind, bench: Bench) -> None:
     assert bench.inject(kind, check_only=True)
     assert not bench.halted and not bench.later
     assert not any(fake.halts for fake in bench.gateways.drivers.values())
@@ -137,18 +136,16 @@ def test_a_check_breaks_nothing(
 
 
 @pytest.mark.parametrize("kind", [FaultKind.LEADER, FaultKind.APPLICATION, FaultKind.ZOOKEEPER])
-def test_without_high_availability_the_master_is_spared(
-    kind: FaultKind, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    bench = Bench(monkeypatch, tmp_path, masters=0)
+def test_without_high_availability_the_master_is_spared(kind: FaultKind, tmp_path: Path) -> None:
+    bench = Bench(tmp_path, masters=0)
     with pytest.raises(HaError, match="end of its jobs"):
         bench.inject(kind)
     assert not bench.halted and not bench.later
     bench.inject(FaultKind.DRIVER)
 
 
-def test_the_only_master_is_not_killed_whole(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    bench = Bench(monkeypatch, tmp_path, masters=1)
+def test_the_only_master_is_not_killed_whole(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, masters=1)
     with pytest.raises(HaError, match="start a standby"):
         bench.inject(FaultKind.APPLICATION)
     bench.inject(FaultKind.LEADER)  # its supervisor starts it again

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -78,6 +77,8 @@ class Cluster:
         self.path = path
         self.launcher = FakeDriverLauncher()
         self.statuses: list[tuple[str, str]] = []
+        #: with which the process would have ended
+        self.exits: list[int] = []
         self.job_manager = JobManager(
             Configuration.from_dict({"jobmanager.rpc.port": "0", **options}, "test"),
             path,
@@ -87,6 +88,7 @@ class Cluster:
             self.ha,
             ask_supervisor=self._asked,
             mode=mode,
+            end_process=self.exits.append,
         )
         self.factory = ThriftGatewayFactory(SECRET, "client", 10_000, 1 << 26)
         self.thread: threading.Thread | None = None
@@ -338,24 +340,13 @@ def test_what_zookeeper_does_not_do_is_tried_again(
     shared = FakeHaCluster()
     master = start(None, FakeHaServices(shared))
     master.start()
-    failures = [ZooKeeperUnavailable("away"), ZooKeeperUnavailable("still away")]
-
-    def job_ids() -> list[JobId]:
-        if failures:
-            raise failures.pop()
-        return []
-
-    monkeypatch.setattr(shared.stores.graphs, "job_ids", job_ids)
+    failures = shared.stores.graphs.read_failures
+    failures += [ZooKeeperUnavailable("away"), ZooKeeperUnavailable("still away")]
     master.grant(1)
     assert not failures and not master.job_manager.ended.is_set()
 
 
-def test_a_deposed_master_ends_at_once(
-    start: Callable[..., Cluster], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    statuses: list[int] = []
-    monkeypatch.setattr(master_module, "exit_process", statuses.append)
-    monkeypatch.setattr(logging, "shutdown", lambda: None)
+def test_a_deposed_master_ends_at_once(start: Callable[..., Cluster]) -> None:
     master = start(None, FakeHaServices(FakeHaCluster()))
     gateway = master.gateway(master.start()["address"])
     master.grant(1)
@@ -365,7 +356,7 @@ def test_a_deposed_master_ends_at_once(
     master.job_manager.resumed()
     gateway.submit_job(submission())
     master.job_manager.revoked()
-    assert statuses == [61]
+    assert master.exits == [61]
 
 
 @pytest.mark.parametrize("leads", [True, False])
@@ -373,9 +364,6 @@ def test_a_master_that_was_halted_asks_whether_it_leads(
     leads: bool, start: Callable[..., Cluster], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """kazoo tells of an expired session only when it hears of it; until then nothing may be decided."""
-    statuses: list[int] = []
-    monkeypatch.setattr(master_module, "exit_process", statuses.append)
-    monkeypatch.setattr(logging, "shutdown", lambda: None)
     cluster = FakeHaCluster()
     master = start(None, FakeHaServices(cluster))
     gateway = master.gateway(master.start()["address"])
@@ -390,8 +378,8 @@ def test_a_master_that_was_halted_asks_whether_it_leads(
     if leads:
         until(lambda: _is_answered(lambda: gateway.cancel_job(JOB)) or None)
     else:
-        until(lambda: statuses or None)
-        assert statuses[0] == 61
+        until(lambda: master.exits or None)
+        assert master.exits[0] == 61
         with pytest.raises(LeadershipLost, match="in doubt"):
             gateway.cancel_job(JOB)
 

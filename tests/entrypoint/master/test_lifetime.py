@@ -37,11 +37,15 @@ class Cluster:
     def __init__(self, jobs: Sequence[JobDetails] = (), refusal: YarnflowError | None = None) -> None:
         self.clock = ManualClock()
         self.jobs, self.refusal = jobs, refusal
+        #: of the first submits
+        self.failures: list[YarnflowError] = []
         self.submitted: list[JobSubmission] = []
         self.closed: list[str] = []
         self.waits: list[tuple[int, int]] = []
 
     def submit_job(self, submission: JobSubmission) -> JobSubmitted:
+        if self.failures:
+            raise self.failures.pop(0)
         if self.refusal is not None:
             raise self.refusal
         self.submitted.append(submission)
@@ -135,13 +139,6 @@ def test_a_session_is_well_whatever_its_jobs_were() -> None:
 def test_a_job_is_not_refused_because_zookeeper_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lifetime, "_RETRY_S", 0.0)
     cluster = Cluster()
-    submit, failures = cluster.submit_job, [LeadershipLost("suspended"), LeadershipLost("suspended")]
-
-    def submit_job(submission: JobSubmission) -> JobSubmitted:
-        if failures:
-            raise failures.pop()
-        return submit(submission)
-
-    monkeypatch.setattr(cluster, "submit_job", submit_job)
+    cluster.failures = [LeadershipLost("suspended"), LeadershipLost("suspended")]
     cluster.lifetime(DeploymentMode.PER_JOB).begin(SUBMISSION)
     assert cluster.submitted == [SUBMISSION] and len(cluster.closed) == 1

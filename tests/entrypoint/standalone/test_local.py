@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from yarnflow.config.configuration import Configuration
-from yarnflow.entrypoint.standalone import local
+from yarnflow.core.ids import JobId
+from yarnflow.core.messages import JobSubmission, ProgramKind
 from yarnflow.entrypoint.standalone.local import LocalCluster, local_configuration, with_slots
+from yarnflow.errors import ResourceError
 from yarnflow.process.dirs import ClusterDirectory
 
 
@@ -33,39 +35,43 @@ class FakeSupervisor:
         slots = json.loads(self.conf_file.read_text()).get("taskmanager.numberOfTaskSlots")
         self.calls.append(("workers", slots))
 
+    def await_address(self, timeout_s: float) -> str:
+        raise ResourceError("the JobManager did not serve")
+
     def stop(self, grace_s: float) -> None:
         self.calls.append(("stop", grace_s))
 
 
-def _started(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **options: str
-) -> tuple[LocalCluster, list[tuple[str, object]]]:
+def _started(tmp_path: Path, **options: str) -> tuple[LocalCluster, list[tuple[str, object]]]:
     made: list[FakeSupervisor] = []
 
-    def make(*arguments: Any, **keywords: Any) -> FakeSupervisor:
+    def make(*arguments: Any, **keywords: Any) -> Any:
         made.append(FakeSupervisor(*arguments, **keywords))
         return made[-1]
 
-    monkeypatch.setattr(local, "ClusterSupervisor", make)
     values = {"io.tmp.dirs": str(tmp_path), "minicluster.number-of-taskmanagers": "2", **options}
-    cluster = LocalCluster.start(Configuration.from_dict(values, "-D"))
+    cluster = LocalCluster.start(Configuration.from_dict(values, "-D"), supervise=make)
     return cluster, made[0].calls
 
 
-def test_task_managers_wait_for_the_first_job_and_are_as_large_as_it_needs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    cluster, calls = _started(tmp_path, monkeypatch)
+def _submit(cluster: LocalCluster, slots: int) -> None:
+    """Hand a job over to a JobManager that never serves."""
+    with pytest.raises(ResourceError, match="did not serve"):
+        cluster.submit(JobSubmission(JobId("a" * 32), "j", ProgramKind.GRAPH, "{}", {}), slots)
+
+
+def test_task_managers_wait_for_the_first_job_and_are_as_large_as_it_needs(tmp_path: Path) -> None:
+    cluster, calls = _started(tmp_path)
     assert calls == [("made", 2), ("jobmanager", None), ("driver", 1600)]
-    cluster._provide(5)
-    cluster._provide(16)
+    _submit(cluster, 5)
+    _submit(cluster, 16)
     assert calls[3:] == [("workers", "3")]
     cluster.stop(forced=True)
 
 
-def test_slots_the_user_chose_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    cluster, calls = _started(tmp_path, monkeypatch, **{"taskmanager.numberOfTaskSlots": "4"})
-    cluster._provide(16)
+def test_slots_the_user_chose_stay(tmp_path: Path) -> None:
+    cluster, calls = _started(tmp_path, **{"taskmanager.numberOfTaskSlots": "4"})
+    _submit(cluster, 16)
     assert calls[3:] == [("workers", "4")]
     cluster.stop(forced=True)
 

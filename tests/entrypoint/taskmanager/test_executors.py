@@ -15,6 +15,7 @@ from yarnflow.core.messages import ExecutorDescriptor
 from yarnflow.core.resources.memory import task_manager_memory
 from yarnflow.entrypoint.taskmanager import executors
 from yarnflow.errors import ResourceError
+from yarnflow.process.spawn import ProcessSpec
 from yarnflow.spark.launch.java import JavaRuntime
 from yarnflow.spark.launch.job_secret import spark_secret
 
@@ -23,33 +24,39 @@ DESCRIPTOR = ExecutorDescriptor(
 )
 
 
-def processes(directory: Path) -> executors.SparkExecutorProcesses:
+class Started:
+    """Processes that were asked for."""
+
+    def __init__(self) -> None:
+        self.specs: list[ProcessSpec] = []
+
+    def __call__(self, spec: ProcessSpec) -> Any:
+        self.specs.append(spec)
+        return SimpleNamespace(pid=7, on_exit=lambda listener: None, output_tail=lambda: "")
+
+
+def processes(directory: Path, started: Started) -> executors.SparkExecutorProcesses:
     configuration = Configuration.from_dict({"driver.class-data-sharing": "off"}, "test")
     disks = (directory / "executors" / "tm-1", directory / "disk2")
     places = executors.ExecutorPlaces(directory / "logs", "tm-1-", disks, {"data": directory})
     return executors.SparkExecutorProcesses(
-        configuration, places, "localhost", task_manager_memory(), b"cluster"
+        configuration,
+        places,
+        "localhost",
+        task_manager_memory(),
+        b"cluster",
+        start_process=started,
+        java=lambda: JavaRuntime(Path("/jre/bin/java"), "17.0.1", "PATH"),
     )
 
 
-@pytest.fixture(autouse=True)
-def _java(monkeypatch: pytest.MonkeyPatch) -> None:
-    runtime = JavaRuntime(Path("/jre/bin/java"), "17.0.1", "PATH")
-    monkeypatch.setattr(executors, "find_java", lambda: runtime)
-
-
-def test_the_job_s_secret_is_derived_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    specs: list[Any] = []
-
-    def spawn(spec: Any) -> Any:
-        specs.append(spec)
-        return SimpleNamespace(pid=7, on_exit=lambda listener: None)
-
-    monkeypatch.setattr(executors, "spawn", spawn)
-    assert processes(tmp_path).start(DESCRIPTOR) == 7
-    assert specs[0].whole_environment, "or what was left out would be inherited after all"
-    assert specs[0].environment["_SPARK_AUTH_SECRET"] == spark_secret(b"cluster", DESCRIPTOR.job_id)
-    assert specs[0].command[specs[0].command.index("--bind-address") + 1] == "127.0.0.1"
+def test_the_job_s_secret_is_derived_here(tmp_path: Path) -> None:
+    started = Started()
+    assert processes(tmp_path, started).start(DESCRIPTOR) == 7
+    (spec,) = started.specs
+    assert spec.whole_environment, "or what was left out would be inherited after all"
+    assert spec.environment["_SPARK_AUTH_SECRET"] == spark_secret(b"cluster", DESCRIPTOR.job_id)
+    assert spec.command[spec.command.index("--bind-address") + 1] == "127.0.0.1"
 
 
 def test_secrets_of_jobs_and_clusters_differ() -> None:
@@ -61,25 +68,18 @@ def test_secrets_of_jobs_and_clusters_differ() -> None:
 def test_a_directory_that_cannot_be_made_is_a_resource_error(tmp_path: Path) -> None:
     (tmp_path / "executors").write_text("in the way")
     with pytest.raises(ResourceError, match="executor 0 of job 1+ cannot be started: .*executors"):
-        processes(tmp_path).start(DESCRIPTOR)
+        processes(tmp_path, Started()).start(DESCRIPTOR)
 
 
-def test_every_executor_has_directories_of_its_own_which_go_with_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    specs: list[Any] = []
-
-    def spawn(spec: Any) -> Any:
-        specs.append(spec)
-        return SimpleNamespace(pid=7, on_exit=lambda listener: None, output_tail=lambda: "")
-
-    monkeypatch.setattr(executors, "spawn", spawn)
-    own = processes(tmp_path)
+def test_every_executor_has_directories_of_its_own_which_go_with_it(tmp_path: Path) -> None:
+    started = Started()
+    own, specs = processes(tmp_path, started), started.specs
     own.start(DESCRIPTOR)
     own.start(replace(DESCRIPTOR, executor_id=ExecutorId("1")))
-    first, second = (spec.cwd for spec in specs)
+    first, second = (spec.directories[0] for spec in specs)
+    assert [spec.cwd for spec in specs] == [first, second]
     assert first != second
-    assert specs[0].log_file.name == "tm-1-executor-0-11111111.log"
+    assert specs[0].log_file == tmp_path / "logs" / "tm-1-executor-0-11111111.log"
     assert (first / "data").resolve() == tmp_path.resolve()
     local = [Path(path) for path in specs[0].environment["SPARK_LOCAL_DIRS"].split(",")]
     assert local == [first, tmp_path / "disk2" / first.name]

@@ -15,7 +15,6 @@ from yarnflow.core.ids import JobId
 from yarnflow.core.messages import JobOverview
 from yarnflow.core.states import JobStatus
 from yarnflow.core.yarn import DeploymentMode
-from yarnflow.entrypoint.yarn import application_program
 from yarnflow.entrypoint.yarn.leadership import LeadershipOnYarn
 from yarnflow.errors import RpcUnavailable, StorageUnavailable, YarnflowError
 from yarnflow.process.channel.messages import MasterRole
@@ -33,7 +32,7 @@ def leader(epoch: int, address: str = "node7:1") -> MasterRole:
 
 
 class World:
-    def __init__(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, tmp_path: Path) -> None:
         self.deployment = replace(
             deployment(),
             mode=DeploymentMode.APPLICATION,
@@ -53,7 +52,6 @@ class World:
         self.told: list[tuple[int, str]] = []
         container = entered(tmp_path, self.deployment)
         supervisor: Any = SimpleNamespace(end=self.ended.append)
-        monkeypatch.setattr(application_program, "start", self._start)
         self.leadership = LeadershipOnYarn(
             container,
             container.open_directory(),
@@ -61,6 +59,7 @@ class World:
             supervisor,
             lambda status, tail: self.told.append((status, tail)),
             self._list_jobs,
+            self._start,
         )
 
     def _start(
@@ -83,8 +82,8 @@ class World:
 
 
 @pytest.fixture
-def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
-    return World(tmp_path, monkeypatch)
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
 
 
 def test_only_the_leader_is_published(world: World) -> None:

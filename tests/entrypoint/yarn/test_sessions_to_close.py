@@ -9,19 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from yarnflow.entrypoint.yarn import sessions_to_close
 from yarnflow.entrypoint.yarn.sessions_to_close import LeftSessions
-from yarnflow.process.leftovers import await_nothing_left
 from yarnflow.process.logs import LOG_FILE_ENVIRONMENT
 
 
 class World:
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, timeout_s: float = 10.0) -> None:
         self.sessions, self.logs = folder / "sessions", folder / "logs"
         self.sessions.mkdir()
         self.logs.mkdir()
         self.closed: list[tuple[int, str]] = []
-        self.left = LeftSessions(self.sessions, self.logs, self._close)
+        self.left = LeftSessions(self.sessions, self.logs, self._close, timeout_s)
 
     def _close(self, directory: Path, pid: int) -> None:
         file = directory / f"{pid}.json"
@@ -47,12 +45,8 @@ def test_they_are_known_after_the_files_are_gone(world: World) -> None:
     assert world.closed == [(12, "mine")]
 
 
-def test_nothing_is_ended_while_something_may_still_write(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(
-        sessions_to_close, "await_nothing_left", lambda group, mark: await_nothing_left(group, mark, 0.05)
-    )
+def test_nothing_is_ended_while_something_may_still_write(tmp_path: Path) -> None:
+    world = World(tmp_path, timeout_s=0.05)
     log = world.logs / "driver-1.log"
     log.touch()
     (world.sessions / "12.json").write_text("mine")

@@ -40,6 +40,23 @@ Aim = tuple[str, Callable[[], None]]
 _MASTERS_OF_A_DRILL: Final = 2
 
 
+def is_supervisor(pid: int) -> bool:
+    """Whether a process of this machine is a command of yarnflow, as supervisors are."""
+    try:
+        command = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return False
+    return pid > 1 and any(b"yarnflow" in argument for argument in command)
+
+
+def close_session(configuration: Configuration, sessions: Path, pid: int) -> bool:
+    """End the ZooKeeper session that a process has left in a directory; whether there was one."""
+    from yarnflow.ha.services import ZooKeeperSettings
+    from yarnflow.ha.sessions import close_session_of
+
+    return close_session_of(sessions, pid, ZooKeeperSettings.of(configuration))
+
+
 class MasterFaults:
     """What can be broken of this master process.
 
@@ -52,15 +69,34 @@ class MasterFaults:
         Knows the other masters.
     may_fail_over : bool
         Another master may take over; one that is missing is started.
+    halt, later : callable
+        Kill this process or another one, and do something, once the drill is answered.
+    may_be_killed : callable
+        Whether a process is a supervisor of yarnflow.
+    end_session : callable
+        See :func:`close_session`.
     """
 
     def __init__(
-        self, configuration: Configuration, cluster_dir: Path, election: LeaderElection, may_fail_over: bool
+        self,
+        configuration: Configuration,
+        cluster_dir: Path,
+        election: LeaderElection,
+        may_fail_over: bool,
+        *,
+        halt: Callable[[int], None] = halt_soon,
+        later: Callable[[Callable[[], None]], None] = soon,
+        may_be_killed: Callable[[int], bool] = is_supervisor,
+        end_session: Callable[[Configuration, Path, int], bool] = close_session,
     ) -> None:
         self._configuration = configuration
         self._cluster_dir = cluster_dir
         self._election = election
         self._may_fail_over = may_fail_over
+        self._halt = halt
+        self._later = later
+        self._may_be_killed = may_be_killed
+        self._close_session = end_session
         # children end with their parent, so it is the same for as long as this process lives
         self._supervisor_pid = os.getppid()
 
@@ -79,11 +115,12 @@ class MasterFaults:
             )
         host = self._configuration.get(cluster_options.JOBMANAGER_RPC_ADDRESS)
         if kind is FaultKind.LEADER:
-            return f"the leader's JobManager process, pid {os.getpid()} on {host}", halt_soon
+            own = os.getpid()
+            return f"the leader's JobManager process, pid {own} on {host}", lambda: self._halt(own)
         if kind is FaultKind.ZOOKEEPER:
             return (
                 f"the ZooKeeper session of the leader's JobManager process, pid {os.getpid()} on {host}",
-                lambda: soon(self._end_session),
+                lambda: self._later(self._end_session),
             )
         masters = len(self._election.masters())
         if masters < _MASTERS_OF_A_DRILL:
@@ -92,22 +129,19 @@ class MasterFaults:
                 "(`yarnflow jobmanager`; on YARN high-availability.jobmanagers)"
             )
         pid = self._supervisor_pid
-        if not is_supervisor(pid):
+        if not self._may_be_killed(pid):
             raise HaError(
                 f"process {pid}, the parent of the leader's JobManager process {os.getpid()} on {host}, is "
                 "no supervisor of yarnflow; it is not killed"
             )
         return (
             f"the leader's whole master: supervisor, pid {pid} on {host}, with its JobManager and drivers",
-            lambda: halt_soon(pid),
+            lambda: self._halt(pid),
         )
 
     def _end_session(self) -> None:
-        from yarnflow.ha.services import ZooKeeperSettings
-        from yarnflow.ha.sessions import close_session_of
-
-        settings = ZooKeeperSettings.of(self._configuration)
-        if not close_session_of(self._cluster_dir / SESSIONS_DIRECTORY, os.getpid(), settings):
+        sessions = self._cluster_dir / SESSIONS_DIRECTORY
+        if not self._close_session(self._configuration, sessions, os.getpid()):
             logger.error("The drill could not end this process's ZooKeeper session.")
 
 
@@ -192,12 +226,3 @@ class FaultInjector:
             f"job {details.overview.job_id} runs on no TaskManager at the moment; try again when it is "
             "RUNNING"
         )
-
-
-def is_supervisor(pid: int) -> bool:
-    """Whether a process of this machine is a command of yarnflow, as supervisors are."""
-    try:
-        command = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-    except OSError:
-        return False
-    return pid > 1 and any(b"yarnflow" in argument for argument in command)

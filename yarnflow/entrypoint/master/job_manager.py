@@ -59,6 +59,12 @@ _RETRY_S: Final = 0.5
 _APPLICATION: Final = re.compile(r"(?:application|container(?:_e\d+)?)_(\d+_\d+)(?![^_/])")
 
 
+def exit_process(status: int) -> None:
+    """End now, without waiting for any thread; what was logged is written."""
+    logging.shutdown()
+    os._exit(status)
+
+
 class JobManager:
     """One master: a candidate, and the leader once it is granted that.
 
@@ -84,6 +90,8 @@ class JobManager:
         TaskManagers that come without being asked for.
     container_id : str
         YARN's name of the container it runs in.
+    end_process : callable
+        Ends the process with a status when this master does not lead any more.
     """
 
     def __init__(
@@ -100,12 +108,14 @@ class JobManager:
         max_jobs: int = 0,
         workers_expected: int = 0,
         container_id: str = "",
+        end_process: Callable[[int], None] = exit_process,
     ) -> None:
         self._configuration = configuration
         self._cluster_dir = cluster_dir
         self._ha = ha
         self._ending = ClusterEnding(cluster_dir, ha.election, ha.cluster_end)
         self._ask_supervisor = ask_supervisor
+        self._end_process = end_process
         self._application = application_number(container_id)
         self.ended = threading.Event()
         self._work_done = False
@@ -270,8 +280,7 @@ class JobManager:
             return
         logger.error("%s", error)
         print(f"error: {error}", file=sys.stderr, flush=True)
-        logging.shutdown()
-        exit_process(error.exit_code)
+        self._end_process(error.exit_code)
 
     def _still_leads(self, fence: Fence) -> bool:
         """After a pause: ask ZooKeeper, which tells of the loss of the lead only when it is heard again."""
@@ -405,11 +414,6 @@ class JobManager:
         """An endpoint is in an unknown state: end the process rather than guess."""
         self._failure = error
         self.ended.set()
-
-
-def exit_process(status: int) -> None:
-    """End now, without waiting for any thread; replaced in tests."""
-    os._exit(status)
 
 
 def application_number(name: str) -> str:

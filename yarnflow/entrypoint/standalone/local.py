@@ -11,6 +11,7 @@ from __future__ import annotations
 import atexit
 import logging
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -64,7 +65,13 @@ class LocalCluster:
         self._kept = ""
 
     @classmethod
-    def start(cls, configuration: Configuration, *, driver_stdout_fd: int | None = None) -> LocalCluster:
+    def start(
+        cls,
+        configuration: Configuration,
+        *,
+        driver_stdout_fd: int | None = None,
+        supervise: Callable[..., ClusterSupervisor] = ClusterSupervisor,
+    ) -> LocalCluster:
         """Start all processes but the TaskManagers; returns at once, before any of them serves.
 
         Parameters
@@ -73,6 +80,8 @@ class LocalCluster:
             Options of the command; ports are replaced by free ones.
         driver_stdout_fd : int, optional
             Where drivers write what the program prints; default: standard output of this process.
+        supervise : callable
+            Makes what starts and watches the processes.
 
         Raises
         ------
@@ -94,7 +103,7 @@ class LocalCluster:
                 conf_file=directory.conf_file,
                 secret_file=directory.secret_file,
             )
-            supervisor = ClusterSupervisor(
+            supervisor = supervise(
                 directory,
                 commands,
                 workers=configuration.get(cluster.MINICLUSTER_TASKMANAGERS),

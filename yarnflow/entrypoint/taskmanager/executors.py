@@ -22,7 +22,7 @@ from yarnflow.errors import ResourceError
 from yarnflow.process.spawn import ChildProcess, ProcessSpec, spawn
 from yarnflow.spark.launch.class_data_sharing import Role, installed_flags
 from yarnflow.spark.launch.executor_command import ExecutorCommand, ExecutorSettings, executor_command
-from yarnflow.spark.launch.java import find_java
+from yarnflow.spark.launch.java import JavaRuntime, find_java
 from yarnflow.spark.launch.job_secret import spark_secret
 
 _STOP_GRACE_S: Final = 5.0
@@ -78,6 +78,9 @@ class SparkExecutorProcesses:
         How large the executors may be.
     secret : bytes
         The cluster's; the jobs' own are derived from it.
+    start_process : callable
+    java : callable
+        Finds the Java that executors run on.
     """
 
     def __init__(
@@ -87,12 +90,17 @@ class SparkExecutorProcesses:
         host: str,
         memory: TaskManagerMemory,
         secret: bytes,
+        *,
+        start_process: Callable[[ProcessSpec], ChildProcess] = spawn,
+        java: Callable[[], JavaRuntime] = find_java,
     ) -> None:
         self._configuration = configuration
         self._places = places
         self._host = host
         self._memory = memory
         self._secret = secret
+        self._start_process = start_process
+        self._find_java = java
         self._lock = threading.Lock()
         self._children: dict[tuple[JobId, ExecutorId], ChildProcess] = {}
         self._listeners: list[Callable[[JobId, ExecutorId, int, str], None]] = []
@@ -113,7 +121,7 @@ class SparkExecutorProcesses:
                 f"executor {descriptor.executor_id} of job {descriptor.job_id} cannot be started: {error}; "
                 "free or repair that file system"
             ) from error
-        child = spawn(
+        child = self._start_process(
             ProcessSpec(
                 name=f"executor-{descriptor.executor_id}",
                 command=command.command,
@@ -157,7 +165,7 @@ class SparkExecutorProcesses:
             listener(*key, status, child.output_tail())
 
     def _command(self, descriptor: ExecutorDescriptor, directories: tuple[Path, ...]) -> ExecutorCommand:
-        java = find_java()
+        java = self._find_java()
         archive: list[str] = []
         if self._configuration.get(python_options.CLASS_DATA_SHARING) != "off":
             archive = installed_flags(Role.EXECUTOR, java)

@@ -53,6 +53,8 @@ class LeadershipOnYarn:
         Tells the JobManager that no further job comes: ``(exit status, last lines of output)``.
     list_jobs : callable, optional
         Asks a JobManager for the jobs of a leader before it.
+    start_program : callable
+        See :func:`~yarnflow.entrypoint.yarn.application_program.start`.
     """
 
     def __init__(
@@ -63,6 +65,7 @@ class LeadershipOnYarn:
         supervisor: Supervisor,
         program_ended: Callable[[int, str], None],
         list_jobs: ListJobs | None = None,
+        start_program: Callable[..., None] = application_program.start,
     ) -> None:
         self._container = container
         self._deployment = container.deployment
@@ -71,6 +74,7 @@ class LeadershipOnYarn:
         self._supervisor = supervisor
         self._program_ended = program_ended
         self._list_jobs = list_jobs or self._ask
+        self._start_program = start_program
         self._web_address = ""
         #: role that was acted on
         self._role: MasterRole | None = None
@@ -141,7 +145,7 @@ class LeadershipOnYarn:
                 return
             self._program_ended(exit_status, output_tail)
 
-        application_program.start(
+        self._start_program(
             self._container,
             self._directory,
             application_program.program_options(

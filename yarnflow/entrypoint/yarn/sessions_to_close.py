@@ -30,12 +30,17 @@ class LeftSessions:
         Directory of the processes' logs, by which they are known.
     close : callable
         ``(directory, pid)``: end the session that a process has left in a directory.
+    timeout_s : float
+        How long processes of each log may still run before their sessions are left to ZooKeeper.
     """
 
-    def __init__(self, sessions: Path, logs: Path, close: Callable[[Path, int], object]) -> None:
+    def __init__(
+        self, sessions: Path, logs: Path, close: Callable[[Path, int], object], timeout_s: float = 10.0
+    ) -> None:
         self._sessions = sessions
         self._logs = logs
         self._close = close
+        self._timeout_s = timeout_s
         self._known: dict[int, bytes] = {}
         self._marks: set[str] = set()
 
@@ -55,7 +60,7 @@ class LeftSessions:
         """End them, unless something of the processes still runs after a while."""
         if not self._known:
             return
-        if not all(await_nothing_left(-1, mark) for mark in self._marks):
+        if not all(await_nothing_left(-1, mark, self._timeout_s) for mark in self._marks):
             return
         with tempfile.TemporaryDirectory(dir=_TEMPORARY, prefix="yarnflow-") as folder:
             for pid, content in self._known.items():
