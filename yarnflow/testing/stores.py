@@ -31,7 +31,7 @@ class FakeJobGraphs:
     read_failures: list[YarnflowError] = field(default_factory=list)
 
     def put(self, submission: JobSubmission) -> None:
-        """Remember."""
+        """Add to :attr:`stored`."""
         self.stored[submission.job_id] = submission
 
     def get(self, job_id: JobId) -> JobSubmission | None:
@@ -45,7 +45,7 @@ class FakeJobGraphs:
         return tuple(self.stored)
 
     def mark_canceled(self, job_id: JobId) -> None:
-        """Remember."""
+        """Add to :attr:`canceled`."""
         if self.error is not None:
             raise self.error
         self.canceled.add(job_id)
@@ -55,7 +55,7 @@ class FakeJobGraphs:
         return job_id in self.canceled
 
     def remove(self, job_id: JobId) -> None:
-        """Forget."""
+        """Drop the job and its mark."""
         self.stored.pop(job_id, None)
         self.canceled.discard(job_id)
 
@@ -68,7 +68,7 @@ class FakeJobResults:
     error: YarnflowError | None = None
 
     def put(self, details: JobDetails) -> None:
-        """Remember."""
+        """Add to :attr:`stored`."""
         if self.error is not None:
             raise self.error
         self.stored[details.overview.job_id] = details
@@ -89,11 +89,11 @@ class FakeJobKeys:
     owners: dict[str, JobId] = field(default_factory=dict)
 
     def claim(self, key: str, job_id: JobId) -> JobId:
-        """The first has it."""
+        """The first job that asked has it."""
         return self.owners.setdefault(key, job_id)
 
     def release(self, key: str, job_id: JobId) -> None:
-        """If it is the job's."""
+        """Drop it if it is the job's."""
         if self.owners.get(key) == job_id:
             del self.owners[key]
 
@@ -110,13 +110,13 @@ class FakeCheckpoints:
     error: YarnflowError | None = None
 
     def next_id(self) -> int:
-        """One more."""
+        """The last one and one."""
         self._fail()
         self.last_id += 1
         return self.last_id
 
     def add(self, checkpoint: CheckpointInfo, metadata: bytes) -> CheckpointInfo:
-        """Remember."""
+        """Add to :attr:`records`; a checkpoint gets a path below :attr:`directory`."""
         self._fail()
         if checkpoint.kind is CheckpointKind.CHECKPOINT:
             checkpoint = replace(
@@ -128,7 +128,7 @@ class FakeCheckpoints:
         return checkpoint
 
     def remove(self, checkpoint_id: int) -> None:
-        """Forget."""
+        """Drop the record."""
         self._fail()
         self.records.pop(checkpoint_id, None)
         self.log.append(f"remove {checkpoint_id}")
@@ -139,13 +139,13 @@ class FakeCheckpoints:
         return tuple(self.records[number] for number in sorted(self.records))
 
     def discard_all(self) -> None:
-        """Forget everything."""
+        """Drop all records."""
         self._fail()
         self.records.clear()
         self.log.append("discard_all")
 
     def close_job(self) -> None:
-        """Remember that it was called."""
+        """Only note it in :attr:`log`."""
         self._fail()
         self.log.append("close_job")
 
@@ -156,7 +156,7 @@ class FakeCheckpoints:
 
 @dataclass
 class FakeLeases:
-    """Holders of leases; :meth:`hold` and :meth:`expire` play the drivers."""
+    """Holders of leases; :meth:`hold` and :meth:`expire` act for drivers."""
 
     holders: dict[JobId, DriverLeaseInfo] = field(default_factory=dict)
     revoked: list[DriverId] = field(default_factory=list)
@@ -164,27 +164,27 @@ class FakeLeases:
     _watchers: dict[JobId, Callable[[DriverLeaseInfo | None], None]] = field(default_factory=dict)
 
     def holder(self, job_id: JobId) -> DriverLeaseInfo | None:
-        """Who has it."""
+        """As :meth:`hold` said."""
         self._fail()
         return self.holders.get(job_id)
 
     def watch(self, job_id: JobId, listener: Callable[[DriverLeaseInfo | None], None]) -> None:
-        """Tell now and later."""
+        """Call ``listener`` now, with each :meth:`hold` and with :meth:`expire`."""
         self._fail()
         self._watchers[job_id] = listener
         listener(self.holders.get(job_id))
 
     def unwatch(self, job_id: JobId) -> None:
-        """Tell no more."""
+        """Call the job's listener no more."""
         self._watchers.pop(job_id, None)
 
     def revoke(self, job_id: JobId, driver_id: DriverId) -> None:
-        """Remember."""
+        """Add to :attr:`revoked`; that the lease expires is for the test to say."""
         self._fail()
         self.revoked.append(driver_id)
 
     def on_revoked(self, listener: Callable[[DriverId], None]) -> None:
-        """Nobody listens."""
+        """Revocations are not told."""
 
     def hold(self, info: DriverLeaseInfo) -> None:
         """A driver takes the lease, or says more about itself."""
@@ -219,13 +219,13 @@ class FakeLatestStates:
         return self.states.get(job_key)
 
     def write(self, state: LatestState) -> None:
-        """Replace."""
+        """Replace the state of its key."""
         if self.error is not None:
             raise self.error
         self.states[state.job_key] = state
 
     def remove(self, job_key: str, job_id: JobId) -> None:
-        """If it is the job's."""
+        """Drop it if it is the job's."""
         state = self.states.get(job_key)
         if state is not None and state.job_id == job_id:
             del self.states[job_key]
