@@ -9,6 +9,7 @@ import pytest
 
 from tests.client.diagnose.tool_fakes import (
     APPLICATION,
+    DEPLOYMENT,
     JOB,
     MASTER,
     WORKER,
@@ -20,7 +21,6 @@ from tests.client.diagnose.tool_fakes import (
     ended,
     yarn_with,
 )
-from yarnflow.client.diagnose import logs as logs_module
 from yarnflow.client.diagnose.aggregated_logs import collected_lines, parse_lines
 from yarnflow.client.diagnose.logs import (
     ApplicationLogs,
@@ -29,7 +29,12 @@ from yarnflow.client.diagnose.logs import (
     known_application,
     selected,
 )
+from yarnflow.core.ids import JobId
+from yarnflow.core.messages import JobSubmission, ProgramKind
 from yarnflow.errors import ApplicationNotFound, InvalidOption, JobNotFound, YarnError, YarnUnavailable
+from yarnflow.staging.deployment import ApplicationDirectory, Connection
+from yarnflow.staging.layout import prepare
+from yarnflow.testing.gateways.dispatcher import FakeDispatcher
 
 LAUNCH = "launch_container.sh"
 
@@ -130,11 +135,21 @@ def test_jobs_and_applications_are_found() -> None:
         find_logged_application(services, "application_1_9")
 
 
-def test_a_job_of_a_session(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_of_a_session() -> None:
     session = application("application_1_3", mode="yarn-session")
-    services = cast(Any, FakeServices(yarn_with(session)))
-    monkeypatch.setattr(logs_module, "_has_job", lambda services, session, job_id: job_id == "cd" * 16)
-    assert find_logged_application(services, "cd" * 16) is session
+    services = FakeServices(yarn_with(session))
+    prepare(services.fs, services.layout, services.user)
+    directory = ApplicationDirectory(services.fs, services.layout, DEPLOYMENT)
+    directory.create()
+    directory.write_secret("ab" * 32)
+    directory.publish_connection(Connection("application_1_3", "jm:1", "", "l", 1, 1))
+    job = JobSubmission(JobId("cd" * 16), "flights", ProgramKind.GRAPH, "{}", {})
+    dispatcher = services.gateways.dispatchers["jm:1"] = FakeDispatcher()
+    with pytest.raises(JobNotFound):
+        find_logged_application(cast(Any, services), job.job_id)
+    dispatcher.submissions.append(job)
+    assert find_logged_application(cast(Any, services), job.job_id) is session
+    assert services.gateways.closes == 2
 
 
 # --- live -----------------------------------------------------------------------

@@ -21,6 +21,7 @@ from yarnflow.core.yarn import (
 from yarnflow.errors import ApplicationNotFound, YarnUnavailable
 from yarnflow.staging.layout import APPLICATION_TAG, StagingLayout, deployment_tag, job_tag
 from yarnflow.testing.file_system import MemoryFileSystem
+from yarnflow.testing.gateways.factory import FakeGateways
 from yarnflow.testing.yarn_cluster import FakeYarnCluster
 from yarnflow.testing.yarn_submitter import FakeYarnSubmitter
 
@@ -92,11 +93,15 @@ class FakeServices:
     environ: Mapping[str, str] = field(default_factory=dict)
     layout: StagingLayout = field(default_factory=lambda: StagingLayout("/user/ann/.yarnflow"))
     closed: bool = False
+    gateways: FakeGateways = field(default_factory=FakeGateways)
     fake_submitter: FakeYarnSubmitter | None = None
 
     @property
     def conf(self) -> HadoopConf:
         return HadoopConf(Path("/etc/hadoop"), self.properties)
+
+    def new_gateways(self, configuration: Configuration, secret: str) -> FakeGateways:
+        return self.gateways
 
     def submitter(self) -> Any:
         return self.fake_submitter

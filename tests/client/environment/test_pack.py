@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 import os
 import sys
 import tarfile
@@ -11,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from tests.client.environment.environments import MINOR, add_distribution, make_environment, packages_of
-from yarnflow.client.environment import pack as environment_pack
 from yarnflow.client.environment.check import (
     MANIFEST_NAME,
     describe,
@@ -183,7 +183,7 @@ def test_failure_leaves_the_old_archive(
     def fail(*arguments: object) -> None:
         raise OSError(28, os.strerror(28))
 
-    monkeypatch.setattr(environment_pack, "_pack_venv", fail)
+    monkeypatch.setattr(gzip.GzipFile, "write", fail)
     with pytest.raises(ConfigError, match="cannot write .*No space left"):
         pack_environment(venv, output, force=True)
     assert output.read_bytes() == before

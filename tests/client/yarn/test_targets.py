@@ -25,7 +25,6 @@ from yarnflow.client.cluster import SilentListener
 from yarnflow.client.diagnose.aggregated_logs import CollectedLine
 from yarnflow.client.yarn import submission as yarn_submit
 from yarnflow.client.yarn.applications import ApplicationCluster
-from yarnflow.client.yarn.follow import Follower
 from yarnflow.client.yarn.submission import Request
 from yarnflow.client.yarn.targets import YarnDeployer, connect_running, connect_session, describe_submit
 from yarnflow.core.json_codec import from_json
@@ -404,23 +403,22 @@ def test_an_interrupt_before_the_first_job(ends: bool, world: World, tmp_path: P
     assert ("Ending application" if ends else "yarn application -kill application_1_0001") in notes[-1]
 
 
-def test_an_interrupt_while_a_program_is_followed_leaves_it(
-    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupt_while_a_program_is_followed_leaves_it(world: World, tmp_path: Path) -> None:
     def serve(application_id: str, deployment_id: str) -> None:
         world.serve(application_id, deployment_id).submissions.append(submission(number=5))
 
-    def interrupt(follower: Follower) -> None:
+    def interrupt(method: str) -> None:
         raise KeyboardInterrupt
 
     world.master = serve
-    monkeypatch.setattr(Follower, "follow", interrupt)
     notes: list[str] = []
     (tmp_path / "prog.py").write_text("")
     deployer = YarnDeployer.begin(options(), M.APPLICATION, notes.append, (str(tmp_path / "prog.py"),))
     programs = deployer.programs
     assert programs is not None
     answer = programs.submit_program("prog", (), 1, "")
+    (dispatcher,) = world.dispatchers.values()
+    dispatcher.before = interrupt
     with pytest.raises(KeyboardInterrupt):
         programs.follow(answer.job_id, SilentListener(), 1_000)
     assert "yarn application -kill application_1_0001" in notes[-1] and world.yarn.killed == []
