@@ -81,6 +81,9 @@ ROOMS: dict[str, set[str]] = {
     "spark.script": {"spark.checkpoints", "spark.run"},
     "spark.state": {"spark", "spark.checkpoints", "spark.translate"},
     "spark.translate": {"spark", "spark.connectors"},
+    "testing": set(),
+    "testing.gateways": set(),
+    "testing.ha": {"testing"},
     "yarn": {"yarn.web"},
     "yarn.web": {"yarn"},
 }

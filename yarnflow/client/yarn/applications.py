@@ -20,8 +20,7 @@ from typing import Final
 from yarnflow.client.leader import LeaderFollowingDispatcher
 from yarnflow.client.yarn.services import YarnServices
 from yarnflow.client.yarn.zookeeper import forget_cluster
-from yarnflow.config.options import client
-from yarnflow.config.options import yarn
+from yarnflow.config.options import client, yarn
 from yarnflow.core.ids import JobId
 from yarnflow.core.messages import Fence, JobDetails, JobOverview
 from yarnflow.core.ports import DispatcherGateway, GatewayFactory
