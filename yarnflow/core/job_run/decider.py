@@ -25,7 +25,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from yarnflow.core.job.failures import ended_by, error_info
-from yarnflow.core.job_run import drivers
+from yarnflow.core.job_run import drivers, endings
 from yarnflow.core.job_run import events as ev
 from yarnflow.core.job_run import losses
 from yarnflow.core.job_run import spare as hot_spare
@@ -280,7 +280,7 @@ _DUE: Final[dict[Timer, Callable[[Turn], None]]] = {
     Timer.LEFT_SPARE: lambda _turn: None,  # now the job's own driver may be launched
     Timer.LEFT_SLOTS: losses.all_offered,
     Timer.RESTART: losses.restart,
-    Timer.FORCED_END: lambda turn: losses.force_end(turn, "task.cancellation.timeout is over"),
+    Timer.FORCED_END: lambda turn: endings.force_end(turn, "task.cancellation.timeout is over"),
     Timer.LEND: hot_spare.lend,
     Timer.PREPARE: _may_prepare,
 }
@@ -302,7 +302,7 @@ def _lead_confirmed(turn: Turn, event: ev.LeadConfirmed) -> None:
 
 _RULES: Final[dict[type, Callable[[Turn, Any], None]]] = {
     ev.Started: _started,
-    ev.CancelRequested: lambda turn, _event: losses.cancel(turn),
+    ev.CancelRequested: lambda turn, _event: endings.cancel(turn),
     ev.TimePassed: _time_passed,
     ev.LeadInDoubt: _lead_in_doubt,
     ev.LeadConfirmed: _lead_confirmed,

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Final
 
 from yarnflow.core.job.failures import ended_by, error_info
+from yarnflow.core.job_run import endings
 from yarnflow.core.job_run import events as ev
 from yarnflow.core.job_run import losses
 from yarnflow.core.job_run import spare as hot_spare
@@ -53,7 +54,7 @@ def holder_found(turn: Turn, event: ev.HolderFound) -> None:
         driver = Driver(event.driver_id, turn.at.ms, adopted=True)
         turn.active = replace(turn.active, driver=driver).adopting_executors(turn.at.ms)
     if turn.run.cancel_wanted:
-        losses.cancel(turn)
+        endings.cancel(turn)
     else:
         turn.do(FindState())
 
@@ -134,7 +135,7 @@ def registered(turn: Turn, event: ev.DriverRegistered) -> None:
     elif turn.run.status is JobStatus.RECONCILING:
         losses.all_offered(turn)  # it never ran: what it needs must be found first
     if turn.run.cancel_wanted:
-        losses.cancel(turn)
+        endings.cancel(turn)
 
 
 def reported(turn: Turn, event: ev.DriverReported) -> None:
@@ -175,7 +176,7 @@ def _take_phase(turn: Turn, phase: DriverPhase) -> None:
     elif phase is DriverPhase.CANCELED and not turn.run.status.terminal:
         turn.disarm(Timer.RESTART)
         turn.enter(turn.run.record.cancelling(turn.at.wall_ms))  # if the master before has told it so
-        losses.all_stopped(turn)
+        endings.all_stopped(turn)
 
 
 def _confirm_running(turn: Turn) -> None:
@@ -215,7 +216,7 @@ def all_recorded(turn: Turn, event: ev.AllRecorded) -> None:
     if turn.run.record.wants_executors or turn.run.status is JobStatus.CANCELLING:
         turn.enter(turn.run.record.ran(turn.at.wall_ms))
         turn.enter(turn.run.record.finished(turn.at.wall_ms))
-        losses.end(turn)
+        endings.end(turn)
 
 
 def exited(turn: Turn, event: ev.DriverExited) -> None:
@@ -227,7 +228,7 @@ def exited(turn: Turn, event: ev.DriverExited) -> None:
         if turn.run.status is JobStatus.RECONCILING:
             losses.driver_gone(turn, driver_id, how)
             return
-        losses.lose_driver(turn, kill=False)
+        turn.lose_driver(kill=False)
         error = error_from_exit(event.exit_status, event.output_tail) or DriverLost(how)
         losses.fail(turn, error, driver_id, RestartLevel.DRIVER)
 
@@ -241,4 +242,4 @@ def deploy_failed(turn: Turn, event: ev.DeployFailed) -> None:
 
 def cancel_failed(turn: Turn, event: ev.CancelFailed) -> None:
     if turn.active.has_driver(event.driver_id):
-        losses.force_end(turn, f"the driver did not answer: {event.error}")
+        endings.force_end(turn, f"the driver did not answer: {event.error}")

@@ -14,15 +14,10 @@ from typing import Final
 
 from yarnflow.core.ids import DriverId, ExecutorId, TaskManagerId
 from yarnflow.core.job.failures import error_info, is_loss, is_outage
+from yarnflow.core.job_run import endings
 from yarnflow.core.job_run import spare as hot_spare
 from yarnflow.core.job_run.driver_group import MAX_FAILED_STARTS, Driver
-from yarnflow.core.job_run.effects import (
-    CancelDriver,
-    EndJob,
-    InterruptCheckpoints,
-    LaunchDriver,
-    ReleaseSlots,
-)
+from yarnflow.core.job_run.effects import InterruptCheckpoints, LaunchDriver
 from yarnflow.core.job_run.model import Timer
 from yarnflow.core.job_run.turn import Turn
 from yarnflow.core.messages import ErrorInfo
@@ -57,13 +52,6 @@ def _milestone(turn: Turn, name: str) -> None:
     turn.run = replace(turn.run, record=turn.run.record.milestone(name, turn.at.wall_ms))
 
 
-def lose_driver(turn: Turn, kill: bool = True) -> None:
-    """End the job's driver for good, or note its end; its executors end with it, the slots stay."""
-    turn.active = turn.without_driver(turn.active, kill)
-    turn.disarm(Timer.LEASE_GRACE)
-    turn.set_wait(turn.run.wait.driver_lost())
-
-
 def driver_gone(turn: Turn, driver_id: DriverId, reason: str) -> None:
     """The job's driver does not hold the lease any more, or has never reported to this master.
 
@@ -75,9 +63,9 @@ def driver_gone(turn: Turn, driver_id: DriverId, reason: str) -> None:
         outage = run.in_doubt or turn.at.ms < run.doubtful_until_ms
         fail(turn, LeaseLost(reason) if outage else DriverLost(reason), driver_id, RestartLevel.DRIVER)
     elif run.cancel_wanted:
-        lose_driver(turn)
+        turn.lose_driver()
         turn.enter(run.record.cancelling(turn.at.wall_ms))
-        all_stopped(turn)
+        endings.all_stopped(turn)
     else:
         error = DriverLost(f"{reason}; another driver goes on from the last commit")
         turn.say(f"Job {run.record.name}: {error}", is_warning=True)
@@ -199,7 +187,7 @@ def fail_with(
     """As :func:`fail`, of an error that another process has told."""
     status, at = turn.run.status, turn.at
     if status in (JobStatus.CANCELLING, JobStatus.FAILING):
-        all_stopped(turn)
+        endings.all_stopped(turn)
         return
     if status.terminal or status is JobStatus.INITIALIZING:
         return  # over, or not known yet what runs
@@ -212,7 +200,7 @@ def fail_with(
     if decision is None:
         record = record.failure(error, location, level, False, at.wall_ms)
         turn.enter(record.failing(error, at.wall_ms))
-        all_stopped(turn)
+        endings.all_stopped(turn)
         return
     turn.run = replace(turn.run, policy=policy, record=record.restarted() if decision.counted else record)
     restart_after(turn, error, location, level, decision.delay_ms)
@@ -228,7 +216,7 @@ def restart_after(
     turn.do(InterruptCheckpoints(error.message))
     turn.run = replace(turn.run, attempt=turn.run.attempt + 1)
     if level is RestartLevel.DRIVER:
-        lose_driver(turn)
+        turn.lose_driver()
         if turn.spare.driver is not None:
             hot_spare.step_in(turn)
             delay_ms = 0 if turn.active.registration is not None and is_loss(error) else delay_ms
@@ -257,51 +245,3 @@ def start_empty(turn: Turn, note: str) -> None:
     turn.say(str(error), is_warning=True)
     record = run.record.failure(error_info(error), "", RestartLevel.QUERY, True, turn.at.wall_ms)
     turn.run = replace(run, record=record)
-
-
-# --- cancel and end ---------------------------------------------------------------
-
-
-def cancel(turn: Turn) -> None:
-    """A user wants the end."""
-    run = turn.run
-    if run.status.terminal or run.status is JobStatus.CANCELLING:
-        return
-    driver = run.active.driver
-    if run.is_driver_unknown or (driver is not None and driver.adopted and driver.registration is None):
-        # what runs is to end in good order, and may be about to already
-        turn.run = replace(run, cancel_wanted=True)
-        return
-    turn.enter(run.record.cancelling(turn.at.wall_ms))
-    turn.do(InterruptCheckpoints("the job is canceled"))
-    turn.disarm(Timer.RESTART)
-    if driver is None or driver.registration is None or driver.deployed_attempt != run.attempt:
-        lose_driver(turn)  # nothing of this attempt runs
-        all_stopped(turn)
-        return
-    turn.do(CancelDriver(driver.driver_id, driver.registration.address))
-    turn.arm(Timer.FORCED_END, turn.at.ms + run.settings.cancellation_timeout_ms)
-
-
-def force_end(turn: Turn, reason: str) -> None:
-    """A driver that does not stop is ended."""
-    if turn.run.status is JobStatus.CANCELLING:
-        turn.say(f"Job {turn.run.record.name} is ended by force: {reason}", is_warning=True)
-        lose_driver(turn)
-        all_stopped(turn)
-
-
-def all_stopped(turn: Turn) -> None:
-    """Nothing of the job runs any more."""
-    if not turn.run.ended:
-        turn.enter(turn.run.record.all_stopped(turn.at.wall_ms))
-        end(turn)
-
-
-def end(turn: Turn) -> None:
-    """Give everything back."""
-    turn.run = replace(turn.run, ended=True, timers={})
-    turn.active = turn.dismissed(turn.active)
-    hot_spare.end(turn)
-    turn.do(ReleaseSlots())
-    turn.do(EndJob())

@@ -152,3 +152,11 @@ class Turn:
         """End executors; their TaskManagers free what they held in any case."""
         for record in records:
             self.do(StopExecutor(record.address, record.executor_id))
+
+    # --- the job's driver ---
+
+    def lose_driver(self, kill: bool = True) -> None:
+        """End the job's driver for good, or note its end; its executors end with it, the slots stay."""
+        self.active = self.without_driver(self.active, kill)
+        self.disarm(Timer.LEASE_GRACE)
+        self.set_wait(self.run.wait.driver_lost())
