@@ -620,8 +620,7 @@ struct TDriverDeployment {
   2: optional TJobSubmission submission,
   /** executors that must have registered before queries start */
   3: optional list<string> executorIds,
-  /** total task threads of those executors */
-  4: optional i64 totalCores,
+  // 4 is not free: an earlier version has it
   /** state to begin with where the job has none */
   5: optional TRestoreSettings restore,
   /** names the submission: SHA-256 of its content */

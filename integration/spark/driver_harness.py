@@ -179,7 +179,7 @@ class DriverProcess:
             files={"job.py": source.encode(), **{f"{k}.py": v for k, v in files.items()}},
             script_argv=("job.py", *argv),
         )
-        self.gateway.deploy(DriverDeployment(attempt, submission, (ExecutorId("0"),), 2))
+        self.gateway.deploy(DriverDeployment(attempt, submission, (ExecutorId("0"),)))
 
     def log_text(self) -> str:
         return self.log.read_text(errors="replace") if self.log.exists() else ""

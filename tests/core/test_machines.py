@@ -26,6 +26,8 @@ class Subject:
     machine: Machine[Any, Any, Any]
     create: Callable[[int], Any]
     check: Callable[[Any], None]
+    #: each change of the state is an effect, too
+    tells_changes: bool = True
 
     def event(self, event_type: type, at_ms: int) -> Any:
         """An event of a type, its fields filled by name."""
@@ -51,6 +53,7 @@ SUBJECTS = [
             spare_life.MACHINE,
             lambda at_ms: spare_life.SpareLife.create(JobId("a" * 32), at_ms),
             spare_life.check_invariants,
+            tells_changes=False,
         ),
         id="hot spare",
     ),
@@ -105,7 +108,7 @@ def test_random_walk_keeps_the_invariants_and_illegal_events_change_nothing(subj
         if machine.accepts(state, type(event)):
             model, effects = machine.step(model, event)
             taken.add((state, type(event)))
-            assert (model.state is not state) == bool(effects)
+            assert (model.state is not state and subject.tells_changes) == bool(effects)
             assert all((effect.old, effect.new) == (state, model.state) for effect in effects)
         else:
             with pytest.raises(InvalidTransition):
@@ -190,7 +193,6 @@ def test_a_job_that_restarts_and_finishes() -> None:
     assert model.timestamps_ms() == {
         "INITIALIZING": 1, "CREATED": 2, "RESTARTING": 4, "RUNNING": 5, "FINISHED": 6
     }  # fmt: skip
-    assert (model.entered_ms(JobStatus.RUNNING), model.entered_ms(JobStatus.FAILED)) == (5, -1)
 
 
 def test_the_first_cause_of_a_failing_job_is_kept() -> None:

@@ -447,8 +447,6 @@ class DriverDeployment:
     submission: JobSubmission | None = None
     #: executors that must have registered before queries start
     executor_ids: tuple[ExecutorId, ...] = ()
-    #: total task threads of those executors
-    total_cores: int = 1
     #: state to begin with where the job's own directory has none; ``latest`` is resolved already
     restore: RestoreSettings | None = None
     #: names the submission; :func:`yarnflow.core.submissions.submission_digest`

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable
 from typing import Final
 
@@ -27,10 +26,9 @@ class ZooKeeperRetrieval:
 
     def __init__(self, zookeeper: ZooKeeper) -> None:
         self._zookeeper = zookeeper
-        self._changed = threading.Condition()
+        #: as listeners know it; read and written in their thread only
         self._leader: LeaderInfo | None = None
         self._listeners: list[Callable[[LeaderInfo | None], None]] = []
-        self._closed = False
         zookeeper.keep_fresh(self._refresh)
 
     @property
@@ -42,17 +40,6 @@ class ZooKeeperRetrieval:
         """The leader, None while there is none; asks ZooKeeper."""
         return self._parse(self._zookeeper.get(self._zookeeper.path(_NODE)))
 
-    def await_leader(self, timeout_ms: int, above_epoch: int = 0) -> LeaderInfo | None:
-        """The leader as soon as there is one with an epoch above; None after the time."""
-
-        def newer() -> bool:
-            return self._closed or (self._leader is not None and self._leader.fence.epoch > above_epoch)
-
-        with self._changed:
-            self._changed.wait_for(newer, timeout_ms / 1000)
-            leader = self._leader
-        return leader if leader is not None and leader.fence.epoch > above_epoch else None
-
     def on_leader(self, listener: Callable[[LeaderInfo | None], None]) -> None:
         """Call ``listener`` with the present leader and with each change."""
 
@@ -63,18 +50,13 @@ class ZooKeeperRetrieval:
         self._zookeeper.post(begin)
 
     def close(self) -> None:
-        """No more calls; who waits is let go."""
+        """No more calls."""
         self._zookeeper.forget(self._refresh)
-        with self._changed:
-            self._closed = True
-            self._changed.notify_all()
 
     def _refresh(self) -> None:
         watch = self._zookeeper.refresher(self._refresh)
         leader = self._parse(self._zookeeper.get(self._zookeeper.path(_NODE), watch))
-        with self._changed:
-            known, self._leader = self._leader, leader
-            self._changed.notify_all()
+        known, self._leader = self._leader, leader
         if leader != known:
             for listener in list(self._listeners):
                 listener(leader)

@@ -37,13 +37,12 @@ def test_none_never_restarts() -> None:
 def test_fixed_delay_counts_attempts() -> None:
     decisions = decide(FixedDelay(2, 500), 0, 10_000, 20_000)
     assert [(d.can_restart, d.delay_ms) for d in decisions] == [(True, 500), (True, 500), (False, 0)]
-    assert decisions[1].reason == "restart 2 of 2 in 500 ms"
-    assert decisions[2].reason == "no restart: 2 attempts are used up"
 
 
 def test_fixed_delay_without_attempts_and_without_limit() -> None:
     assert not decide(FixedDelay(0), 0)[0].can_restart
-    assert decide(FixedDelay(UNLIMITED), 0)[0].reason == "restart 1 in 1000 ms"
+    decision = decide(FixedDelay(UNLIMITED), 0)[0]
+    assert (decision.can_restart, decision.delay_ms) == (True, 1000)
 
 
 def test_failure_rate_allows_rare_failures() -> None:

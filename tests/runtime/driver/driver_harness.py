@@ -279,7 +279,6 @@ class Harness:
                 attempt,
                 submission,
                 tuple(ExecutorId(e) for e in executors),
-                len(executors),
                 restore=restore,
                 submission_digest=digest,
             )

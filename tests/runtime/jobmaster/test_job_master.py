@@ -31,7 +31,7 @@ def test_a_job_runs_and_finishes() -> None:
     started = [d for fake in bench.gateways.task_executors.values() for d in fake.started]
     assert [(d.executor_id, d.cores) for d in started] == [("0", 1), ("1", 1)]
     (deployment,) = bench.gateways.drivers["driver:1"].deployments
-    assert (deployment.attempt, deployment.executor_ids, deployment.total_cores) == (1, ("0", "1"), 2)
+    assert (deployment.attempt, deployment.executor_ids) == (1, ("0", "1"))
     assert bench.status() is JobStatus.CREATED
 
     bench.report(DriverPhase.RUNNING, "0 1")
@@ -367,7 +367,7 @@ def test_adaptive_starts_with_what_there_is_and_takes_what_comes() -> None:
     bench.run(1)
     assert [d.cores for d in bench.gateways.task_executors[ADDRESS[TM1]].started] == [1]
     (deployment,) = bench.gateways.drivers["driver:1"].deployments
-    assert deployment.total_cores == 1
+    assert deployment.executor_ids == ("0",)
     assert bench.details.waiting_for == "executors: 0 of 1"
 
     bench.report(DriverPhase.RUNNING, "0")

@@ -44,10 +44,6 @@ class JobModel:
         """A job that was just accepted."""
         return cls(job_id, S.INITIALIZING, ((S.INITIALIZING, at_ms),))
 
-    def entered_ms(self, status: JobStatus) -> int:
-        """Time of the last entry of ``status``; -1 = never."""
-        return dict(self.timestamps).get(status, -1)
-
     def timestamps_ms(self) -> dict[str, int]:
         """Status name → time of the last entry, as REST and Thrift carry it."""
         return {status.name: at_ms for status, at_ms in self.timestamps}

@@ -12,7 +12,7 @@ Flink counterparts: ``RestartBackoffTimeStrategy`` and its four implementations.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from yarnflow.config.options import job
@@ -45,10 +45,8 @@ class RestartDecision:
     delay_ms: int
     #: for the next failure
     state: RestartState
-    #: one line for the log and the job's history
-    reason: str
     #: False = one of several failures before one restart; not an attempt of its own
-    counted: bool = field(default=True)
+    counted: bool = True
 
 
 class RestartStrategy(Protocol):
@@ -80,7 +78,7 @@ class NoRestart:
 
     def on_failure(self, state: RestartState, at_ms: int, jitter: float) -> RestartDecision:
         after = replace(state, attempts=state.attempts + 1)
-        return RestartDecision(False, 0, after, "no restart: restart-strategy.type is none")
+        return RestartDecision(False, 0, after)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +92,8 @@ class FixedDelay:
     def on_failure(self, state: RestartState, at_ms: int, jitter: float) -> RestartDecision:
         after = replace(state, attempts=state.attempts + 1)
         if after.attempts > self.max_attempts:
-            reason = f"no restart: {self.max_attempts} attempts are used up"
-            return RestartDecision(False, 0, after, reason)
-        limit = "" if self.max_attempts >= UNLIMITED else f" of {self.max_attempts}"
-        reason = f"restart {after.attempts}{limit} in {self.delay_ms} ms"
-        return RestartDecision(True, self.delay_ms, after, reason)
+            return RestartDecision(False, 0, after)
+        return RestartDecision(True, self.delay_ms, after)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,9 +110,8 @@ class FailureRate:
         recent = (*state.failures_ms, at_ms)[-(self.max_failures + 1) :]
         after = replace(state, attempts=state.attempts + 1, failures_ms=recent)
         if len(recent) > self.max_failures and at_ms - recent[0] <= self.interval_ms:
-            reason = f"no restart: more than {self.max_failures} failures in {self.interval_ms} ms"
-            return RestartDecision(False, 0, after, reason)
-        return RestartDecision(True, self.delay_ms, after, f"restart {after.attempts} in {self.delay_ms} ms")
+            return RestartDecision(False, 0, after)
+        return RestartDecision(True, self.delay_ms, after)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,22 +130,18 @@ class ExponentialDelay:
         due = state.next_restart_ms
         if 0 <= at_ms <= due:
             # The restart this failure would lead to is waiting already.
-            reason = f"restart {state.attempts} is due in {due - at_ms} ms already"
-            return RestartDecision(True, due - at_ms, state, reason, counted=False)
+            return RestartDecision(True, due - at_ms, state, counted=False)
         if due >= 0 and at_ms - due >= self.reset_threshold_ms:
             state = RestartState()
         attempts = state.attempts + 1
         backoff = state.backoff_ms or self.initial_backoff_ms
         if attempts > self.attempts_before_reset:
-            after = replace(state, attempts=attempts)
-            limit, quiet = self.attempts_before_reset, self.reset_threshold_ms
-            reason = f"no restart: {limit} attempts without {quiet} ms between two failures"
-            return RestartDecision(False, 0, after, reason)
+            return RestartDecision(False, 0, replace(state, attempts=attempts))
         moved = backoff + round(backoff * self.jitter_factor * max(-1.0, min(1.0, jitter)))
         delay = max(self.initial_backoff_ms, min(self.max_backoff_ms, moved))
         grown = min(self.max_backoff_ms, round(backoff * self.multiplier))
         after = RestartState(attempts, (), grown, at_ms + delay)
-        return RestartDecision(True, delay, after, f"restart {attempts} in {delay} ms")
+        return RestartDecision(True, delay, after)
 
 
 def restart_strategy_from(

@@ -103,7 +103,6 @@ def _deploy_if_due(turn: Turn) -> None:
             driver.registration.address,
             run.attempt,
             executors.executor_ids,
-            executors.total_cores,
             restore,
             again=driver.deployed_attempt > 0,
         )

@@ -85,7 +85,6 @@ class Deploy:
     address: str
     attempt: int
     executor_ids: tuple[ExecutorId, ...]
-    total_cores: int
     restore: RestoreSettings | None
     #: it was deployed before, and so has the job
     again: bool

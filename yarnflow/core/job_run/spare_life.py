@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Final
+from typing import Final, Never
 
 from yarnflow.core.fsm import Machine, Row, Timestamps, on, stamped, story_of
 from yarnflow.core.ids import JobId
@@ -123,26 +123,16 @@ class JobOver(SpareEvent):
     """Nothing is wanted any more."""
 
 
-# --- effects ----------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class SpareChanged:
-    """The hot spare is in another state."""
-
-    old: SpareState
-    new: SpareState
-
-
-Result = tuple[SpareLife, tuple[SpareChanged, ...]]
-SpareRow = Row[SpareLife, SpareEvent, SpareChanged]
+#: it wants nothing done
+Result = tuple[SpareLife, tuple[Never, ...]]
+SpareRow = Row[SpareLife, SpareEvent, Never]
 
 # --- functions --------------------------------------------------------------
 
 
 def _enter(life: SpareLife, state: SpareState, at_ms: int) -> Result:
-    after = replace(life, state=state, timestamps=stamped(life.timestamps, state, at_ms), retry_ms=-1)
-    return after, (SpareChanged(life.state, state),)
+    timestamps = stamped(life.timestamps, state, at_ms)
+    return replace(life, state=state, timestamps=timestamps, retry_ms=-1), ()
 
 
 def _asked(life: SpareLife, event: SlotsAsked) -> Result:
@@ -183,8 +173,8 @@ def _moved(life: SpareLife, event: SpareMoved) -> Result:
 
 
 def _paused(life: SpareLife, at_ms: int, delay_ms: int) -> Result:
-    after, changes = _enter(life, S.PAUSE, at_ms)
-    return replace(after, retry_ms=at_ms + delay_ms), changes
+    after, _ = _enter(life, S.PAUSE, at_ms)
+    return replace(after, retry_ms=at_ms + delay_ms), ()
 
 
 def _resumed(life: SpareLife, event: PauseOver) -> Result:
@@ -253,7 +243,7 @@ _ROWS: Final[tuple[SpareRow, ...]] = (
     on(S.WARM, JobOver, _over, S.OVER, note="the job ended first"),
 )
 
-MACHINE: Final[Machine[SpareLife, SpareEvent, SpareChanged]] = Machine(
+MACHINE: Final[Machine[SpareLife, SpareEvent, Never]] = Machine(
     name="HotSpare",
     states=SpareState,
     initial=S.UNWANTED,

@@ -201,11 +201,6 @@ class ExecutorPool:
         """Ids of all executors asked for."""
         return tuple(record.executor_id for record in self.records)
 
-    @property
-    def total_cores(self) -> int:
-        """Task threads of all executors asked for."""
-        return sum(record.cores for record in self.records)
-
     def _keep(self, kept: Callable[[ExecutorRecord], bool]) -> ExecutorPool:
         return replace(self, records=tuple(record for record in self.records if kept(record)))
 

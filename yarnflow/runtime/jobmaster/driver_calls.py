@@ -75,7 +75,6 @@ class DriverCalls:
         deployment = DriverDeployment(
             attempt=effect.attempt,
             executor_ids=effect.executor_ids,
-            total_cores=effect.total_cores,
             restore=effect.restore,
         )
         self._perform(lambda: self._sender.deploy(gateway, deployment, again=effect.again), on_failure)

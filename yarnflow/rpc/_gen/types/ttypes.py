@@ -5368,7 +5368,6 @@ class TDriverDeployment(object):
      - attempt
      - submission: missing: the driver was sent it before, by an earlier deployment
      - executorIds: executors that must have registered before queries start
-     - totalCores: total task threads of those executors
      - restore: state to begin with where the job has none
      - submissionDigest: names the submission: SHA-256 of its content
 
@@ -5378,17 +5377,15 @@ class TDriverDeployment(object):
         'attempt',
         'submission',
         'executorIds',
-        'totalCores',
         'restore',
         'submissionDigest',
     )
 
 
-    def __init__(self, attempt=None, submission=None, executorIds=None, totalCores=None, restore=None, submissionDigest=None,):
+    def __init__(self, attempt=None, submission=None, executorIds=None, restore=None, submissionDigest=None,):
         self.attempt = attempt
         self.submission = submission
         self.executorIds = executorIds
-        self.totalCores = totalCores
         self.restore = restore
         self.submissionDigest = submissionDigest
 
@@ -5420,11 +5417,6 @@ class TDriverDeployment(object):
                         _elem258 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                         self.executorIds.append(_elem258)
                     iprot.readListEnd()
-                else:
-                    iprot.skip(ftype)
-            elif fid == 4:
-                if ftype == TType.I64:
-                    self.totalCores = iprot.readI64()
                 else:
                     iprot.skip(ftype)
             elif fid == 5:
@@ -5462,10 +5454,6 @@ class TDriverDeployment(object):
             for iter259 in self.executorIds:
                 oprot.writeString(iter259.encode('utf-8') if sys.version_info[0] == 2 else iter259)
             oprot.writeListEnd()
-            oprot.writeFieldEnd()
-        if self.totalCores is not None:
-            oprot.writeFieldBegin('totalCores', TType.I64, 4)
-            oprot.writeI64(self.totalCores)
             oprot.writeFieldEnd()
         if self.restore is not None:
             oprot.writeFieldBegin('restore', TType.STRUCT, 5)
@@ -5884,7 +5872,7 @@ TDriverDeployment.thrift_spec = (
     (1, TType.I64, 'attempt', None, None, ),  # 1
     (2, TType.STRUCT, 'submission', [TJobSubmission, None], None, ),  # 2
     (3, TType.LIST, 'executorIds', (TType.STRING, 'UTF8', False), None, ),  # 3
-    (4, TType.I64, 'totalCores', None, None, ),  # 4
+    None,  # 4
     (5, TType.STRUCT, 'restore', [TRestoreSettings, None], None, ),  # 5
     (6, TType.STRING, 'submissionDigest', 'UTF8', None, ),  # 6
 )
