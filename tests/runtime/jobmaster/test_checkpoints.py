@@ -185,7 +185,7 @@ def test_a_savepoint_has_a_directory_of_its_own(target_dir: str, parent: str) ->
     bench.run()
     (order,) = bench.driver.orders
     assert order.target.startswith(f"hdfs://nn/{parent}/savepoint-aaaaaa-")
-    bench.outcome(CheckpointOutcome(1, positions=(POSITION,), copied_bytes=9))
+    bench.outcome(CheckpointOutcome(1, positions=(POSITION,), copied_bytes=9, target=order.target))
     info = bench.master.await_checkpoint("r1", 0)
     assert (info.external_path, info.copied_bytes) == (order.target, 9)
     assert bench.checkpoints.records[1].external_path == order.target
@@ -256,7 +256,8 @@ def test_stop_with_a_savepoint(after: AfterSavepoint) -> None:
     bench.run()
     (order,) = bench.driver.orders
     assert order.after is after
-    bench.outcome(CheckpointOutcome(order.checkpoint_id, positions=(POSITION,)), phase=DriverPhase.FINISHED)
+    outcome = CheckpointOutcome(order.checkpoint_id, positions=(POSITION,), target=order.target)
+    bench.outcome(outcome, phase=DriverPhase.FINISHED)
     assert bench.status() is JobStatus.FINISHED
     info = bench.master.await_checkpoint("r1", 0)
     assert (info.status, info.trigger) == (CheckpointStatus.COMPLETED, CheckpointTrigger.STOP)
@@ -270,8 +271,10 @@ def test_the_end_waits_until_the_savepoint_is_recorded() -> None:
     bench = with_checkpoint()
     bench.master.trigger_checkpoint(replace(SAVEPOINT, after=AfterSavepoint.STOP))
     bench.run()
+    (order,) = bench.driver.orders
     bench.checkpoints.error = StorageUnavailable("no name node")
-    bench.outcome(CheckpointOutcome(2, positions=(POSITION,)), phase=DriverPhase.FINISHED)
+    outcome = CheckpointOutcome(2, positions=(POSITION,), target=order.target)
+    bench.outcome(outcome, phase=DriverPhase.FINISHED)
     assert bench.status() is JobStatus.RUNNING
     bench.checkpoints.error = None
     bench.run(1_000)

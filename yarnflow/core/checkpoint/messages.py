@@ -213,7 +213,7 @@ class CheckpointOutcome:
     pause_ms: int = 0
     copy_ms: int = 0
     copied_bytes: int = 0
-    # of the order, for a master that did not give it
+    # of the order, which another master may have given
     request_id: str = ""
     kind: CheckpointKind = CheckpointKind.CHECKPOINT
     target: str = ""

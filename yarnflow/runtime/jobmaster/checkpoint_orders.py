@@ -51,8 +51,6 @@ class CheckpointOrders:
         self._give_to_driver = give
         #: parent directory of each savepoint that was asked for, by request
         self._parents: dict[str, str] = {}
-        #: directory of the savepoint that is being made
-        self.target = ""
 
     def admit(self, request: CheckpointRequest) -> None:
         """Settle where a savepoint will be.
@@ -98,8 +96,7 @@ class CheckpointOrders:
         """
         if order.kind is CheckpointKind.SAVEPOINT:
             name = savepoint_name(self._submission.job_id, self._services.new_id()[:12])
-            self.target = f"{self._parents[request_id]}/{name}"
-            order = replace(order, target=self.target)
+            order = replace(order, target=f"{self._parents[request_id]}/{name}")
         self._give(order, is_wanted, on_refused)
 
     def _give(

@@ -22,7 +22,6 @@ from yarnflow.core.checkpoint.coordinator import CheckpointCoordinator, Result
 from yarnflow.core.checkpoint.effects import Discard, Effect, Ended, NeedId, OrderDriver, Persist
 from yarnflow.core.checkpoint.messages import (
     CheckpointInfo,
-    CheckpointKind,
     CheckpointOrder,
     CheckpointOutcome,
     CheckpointRequest,
@@ -317,8 +316,6 @@ class CheckpointControl:
         )
 
     def _persist(self, info: CheckpointInfo) -> None:
-        if info.kind is CheckpointKind.SAVEPOINT:
-            info = replace(info, external_path=info.external_path or self._orders.target)
         info = replace(info, status=CheckpointStatus.COMPLETED, end_ms=self._at_ms())
 
         def failed(error: YarnflowError) -> None:
