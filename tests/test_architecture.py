@@ -67,8 +67,7 @@ ROOMS: dict[str, set[str]] = {
     "runtime": set(),
     "runtime.dispatcher": {"runtime", "runtime.jobmaster"},
     "runtime.driver": {"runtime"},
-    # where a job's details are shown
-    "runtime.jobmaster": {"runtime", "runtime.dispatcher"},
+    "runtime.jobmaster": {"runtime"},
     "runtime.resourcemanager": {"runtime"},
     "runtime.taskexecutor": {"runtime"},
     "spark": set(),
@@ -87,6 +86,9 @@ ROOMS: dict[str, set[str]] = {
     "yarn": {"yarn.web"},
     "yarn.web": {"yarn"},
 }
+
+#: packages whose rooms still import each other in circles
+CIRCLES_OF_ROOMS = {"client", "config", "core", "ha", "spark", "yarn"}
 
 #: room → rooms of other packages that may import it; rooms that are not named follow their package.
 #: ``testing`` may import all.
@@ -482,6 +484,16 @@ def cycle(graph: dict[str, set[str]]) -> list[str]:
 def test_no_module_imports_itself_through_others() -> None:
     graph = {name: {target(item) for item in imports(name)} & set(MODULES) for name in MODULES}
     assert cycle(graph) == []
+
+
+def test_rooms_import_each_other_one_way() -> None:
+    packages = {name.partition(".")[0] for name in ROOMS}
+    with_circles = {
+        name
+        for name in packages
+        if cycle({here: there for here, there in ROOMS.items() if here.partition(".")[0] == name})
+    }
+    assert with_circles == CIRCLES_OF_ROOMS
 
 
 def test_cycles_are_found() -> None:

@@ -20,7 +20,7 @@ from yarnflow.core.states import JobStatus
 from yarnflow.errors import LeadershipLost, ResourceError
 from yarnflow.rest.routes import Answer, error_answer
 from yarnflow.rpc.methods import DISPATCHER, JOB_MASTER, MASTER, RESOURCE_MANAGER, Service
-from yarnflow.runtime.dispatcher.job_factory import work_dir
+from yarnflow.runtime.job_dirs import work_dir
 
 logger = logging.getLogger(__name__)
 

@@ -26,6 +26,7 @@ from yarnflow.core.resources.scheduling import SchedulerKind, SchedulerSettings
 from yarnflow.core.uris import file_uri
 from yarnflow.graph.codec import job_graph_from_json
 from yarnflow.runtime.dispatcher.job_board import JobBoard
+from yarnflow.runtime.job_dirs import local_checkpoints, work_dir
 from yarnflow.runtime.jobmaster.job_master import JobMaster
 from yarnflow.runtime.jobmaster.services import (
     HotSpareLaunching,
@@ -168,12 +169,7 @@ class JobMasterFactory:
         storage_dir = self._configuration.get(ha_options.STORAGE_DIR)
         if self._services.stores.highly_available and storage_dir:  # the next leader may be elsewhere
             return f"{storage_dir.rstrip('/')}/checkpoints"
-        return file_uri(self._cluster_dir / "checkpoints")
-
-
-def work_dir(cluster_dir: Path, job_id: JobId) -> Path:
-    """Scratch directory of a job's attempts on this machine."""
-    return cluster_dir / "jobs" / job_id
+        return file_uri(local_checkpoints(self._cluster_dir))
 
 
 def checkpoint_settings(configuration: Configuration) -> CheckpointSettings:

@@ -12,10 +12,9 @@ from yarnflow.core.checkpoint.messages import RestoreSettings
 from yarnflow.core.ha.ports import JobStores
 from yarnflow.core.ids import DriverId, JobId
 from yarnflow.core.job_run.model import RunSettings
-from yarnflow.core.messages import LeaderInfo
+from yarnflow.core.messages import JobDetails, LeaderInfo
 from yarnflow.core.ports import Clock, DriverLauncher, GatewayFactory
 from yarnflow.core.states import JobStatus
-from yarnflow.runtime.dispatcher.job_board import JobBoard
 from yarnflow.runtime.mailbox import Effects
 
 
@@ -27,6 +26,16 @@ class SlotRequirements(Protocol):
 
     def release_slots(self, job_id: JobId) -> None:
         """The job is over; take all its slots back."""
+
+
+class JobSnapshots(Protocol):
+    """The Dispatcher's board as a JobMaster sees it: where its job is shown."""
+
+    def publish(self, details: JobDetails) -> None:
+        """Replace the job's snapshot; its version is set there."""
+
+    def last(self, job_id: JobId) -> JobDetails | None:
+        """The newest snapshot, also one that nobody may see yet; None when it is forgotten."""
 
 
 class HotSpareLaunching(DriverLauncher, Protocol):
@@ -48,7 +57,7 @@ class JobMasterServices:
     gateways: GatewayFactory
     launcher: DriverLauncher
     slots: SlotRequirements
-    board: JobBoard
+    board: JobSnapshots
     leader_info: Callable[[], LeaderInfo]
     new_id: Callable[[], str]
     #: uniform in [-1, 1]
