@@ -45,7 +45,7 @@ ROOMS: dict[str, set[str]] = {
     "client.diagnose": {"client", "client.environment", "client.yarn"},
     "client.drill": {"client"},
     "client.environment": {"client.yarn"},
-    "client.yarn": {"client", "client.diagnose", "client.environment"},
+    "client.yarn": {"client", "client.environment"},
     "config": {"config.options"},
     "config.options": {"config"},
     "core": {"core.checkpoint", "core.ha", "core.job", "core.job_run", "core.resources"},

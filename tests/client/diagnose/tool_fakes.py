@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from yarnflow.client.diagnose.aggregated_logs import CollectedLine
+from yarnflow.client.yarn.aggregated_logs import CollectedLine
 from yarnflow.config.configuration import Configuration
 from yarnflow.config.hadoop_conf import HadoopConf
 from yarnflow.core.yarn import (

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.client.yarn.yarn_fakes import World, job_id
-from yarnflow.client.diagnose.aggregated_logs import CollectedLine
+from yarnflow.client.yarn.aggregated_logs import CollectedLine
 from yarnflow.client.yarn.applications import connect_application
 from yarnflow.client.yarn.start import MASTER_LOG, QUEUE_REPORT_S, StartWatch, log_tail
 from yarnflow.core.states import JobStatus

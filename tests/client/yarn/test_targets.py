@@ -22,8 +22,8 @@ from tests.client.yarn.submits import (
 )
 from tests.client.yarn.yarn_fakes import World, job_id
 from yarnflow.client.cluster import SilentListener
-from yarnflow.client.diagnose.aggregated_logs import CollectedLine
 from yarnflow.client.yarn import submission as yarn_submit
+from yarnflow.client.yarn.aggregated_logs import CollectedLine
 from yarnflow.client.yarn.applications import ApplicationCluster
 from yarnflow.client.yarn.submission import Request
 from yarnflow.client.yarn.targets import YarnDeployer, connect_running, connect_session, describe_submit

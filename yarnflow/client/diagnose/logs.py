@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Final, Protocol
 
-from yarnflow.client.diagnose.aggregated_logs import CollectedLine, collected_lines
+from yarnflow.client.yarn.aggregated_logs import CollectedLine, collected_lines
 from yarnflow.client.yarn.applications import connect_application, end_text, mode_tag
 from yarnflow.client.yarn.services import YarnServices, libraries
 from yarnflow.core.ids import JobId, is_job_id

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from yarnflow.client.diagnose.aggregated_logs import CollectedLine
+from yarnflow.client.yarn.aggregated_logs import CollectedLine
 from yarnflow.client.yarn.applications import ApplicationCluster, ended_error
 from yarnflow.client.yarn.services import YarnServices
 from yarnflow.config.options import client

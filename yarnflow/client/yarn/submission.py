@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from yarnflow.client.background import in_background, run_into
-from yarnflow.client.diagnose.aggregated_logs import CollectedLine, collected_lines
+from yarnflow.client.yarn.aggregated_logs import CollectedLine, collected_lines
 from yarnflow.client.yarn.applications import ApplicationCluster, kill_masters
 from yarnflow.client.yarn.deploy import (
     ContainerSizes,
