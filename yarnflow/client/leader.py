@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final, TypeVar
 
 from yarnflow.core.checkpoint.messages import CheckpointInfo, CheckpointRequest, JobCheckpoints
-from yarnflow.core.ha.ports import LeaderRetrieval
+from yarnflow.core.ha.ports import LeaderRetrieval, PolledRetrieval
 from yarnflow.core.ids import JobId
 from yarnflow.core.messages import (
     ClusterOverview,
@@ -49,10 +49,10 @@ _REFUSED: Final = (LeadershipLost, StaleEpoch, ZooKeeperUnavailable)
 _UNANSWERED: Final = (RpcUnavailable, RpcTimeout)
 
 
-class KnownMasters:
+class KnownMasters(PolledRetrieval):
     """Who leads, as ZooKeeper or the masters that are known say.
 
-    Implements :class:`yarnflow.core.ha.ports.LeaderRetrieval`; nobody tells of changes.
+    Implements :class:`yarnflow.core.ha.ports.LeaderRetrieval`.
 
     Parameters
     ----------
@@ -94,12 +94,6 @@ class KnownMasters:
             No master answers.
         """
         return self._ask_registry() or self._ask_masters()
-
-    def on_leader(self, listener: Callable[[LeaderInfo | None], None]) -> None:
-        """Nobody tells."""
-
-    def close(self) -> None:
-        """Nothing is held."""
 
     def doubt(self, epoch: int, address: str) -> None:
         """This leader did not answer, or leads no more."""

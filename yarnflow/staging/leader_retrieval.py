@@ -6,14 +6,13 @@ application carries.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
+from yarnflow.core.ha.ports import PolledRetrieval
 from yarnflow.core.messages import Fence, LeaderInfo
 from yarnflow.staging.deployment import ApplicationDirectory
 
 
-class DeploymentRetrieval:
-    """Implements :class:`yarnflow.core.ha.ports.LeaderRetrieval`; nobody tells of changes.
+class DeploymentRetrieval(PolledRetrieval):
+    """Implements :class:`yarnflow.core.ha.ports.LeaderRetrieval`.
 
     Parameters
     ----------
@@ -49,9 +48,3 @@ class DeploymentRetrieval:
             cluster_id=self._directory.deployment_id,
             web_address=connection.web_address,
         )
-
-    def on_leader(self, listener: Callable[[LeaderInfo | None], None]) -> None:
-        """Nobody tells."""
-
-    def close(self) -> None:
-        """Nothing is held."""

@@ -104,6 +104,16 @@ class LeaderRetrieval(Protocol):
     def close(self) -> None: ...
 
 
+class PolledRetrieval:
+    """Base of a :class:`LeaderRetrieval` that is only asked: it hears of no change, and holds nothing."""
+
+    def on_leader(self, listener: Callable[[LeaderInfo | None], None]) -> None:
+        """The listener is never called."""
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
 class JobGraphStore(Protocol):
     """Jobs that were accepted and are not over.  Flink: ``ExecutionPlanStore``."""
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from yarnflow.config.configuration import Configuration
 from yarnflow.config.options import cluster as cluster_options
+from yarnflow.core.ha.ports import PolledRetrieval
 from yarnflow.core.messages import LeaderInfo
 from yarnflow.core.ports import DispatcherGateway
 from yarnflow.errors import ResourceError, RpcError
@@ -25,7 +26,7 @@ logger = logging.getLogger(__name__)
 Dispatcher = Callable[[str], DispatcherGateway]
 
 
-class MasterAt:
+class MasterAt(PolledRetrieval):
     """Implements :class:`yarnflow.core.ha.ports.LeaderRetrieval` for an application on YARN.
 
     Parameters
@@ -48,14 +49,8 @@ class MasterAt:
         """The master, with its fence."""
         return self._dispatcher(self._address).leader()
 
-    def on_leader(self, listener: Callable[[LeaderInfo | None], None]) -> None:
-        """Nobody tells."""
 
-    def close(self) -> None:
-        """Nothing is held."""
-
-
-class StandaloneMaster:
+class StandaloneMaster(PolledRetrieval):
     """Implements :class:`yarnflow.core.ha.ports.LeaderRetrieval` for a cluster that is not on YARN.
 
     There are two places to look: what a JobManager of the same machine left in the cluster directory, and
@@ -98,12 +93,6 @@ class StandaloneMaster:
                     raise
                 logger.info("Looking for the JobManager elsewhere: %s", error)
         return self._dispatcher(self._configured_address()).leader()
-
-    def on_leader(self, listener: Callable[[LeaderInfo | None], None]) -> None:
-        """Nobody tells."""
-
-    def close(self) -> None:
-        """Nothing is held."""
 
     def _published_address(self) -> str | None:
         published = read_json(self._cluster_dir / "jobmanager.json")
