@@ -7,7 +7,7 @@ from enum import Enum
 
 import pytest
 
-from yarnflow.core.fsm import Machine, Row, on, stamped, story_of
+from yarnflow.core.fsm import Machine, Row, Timestamps, on, stamped, story_of
 from yarnflow.errors import InvariantViolated
 
 
@@ -21,29 +21,35 @@ class Switched:
     at_ms: int
 
 
-Model = tuple[Light, int]
+@dataclass(frozen=True)
+class Lamp:
+    state: Light
+    timestamps: Timestamps[Light]
 
 
-def flip(model: Model, event: Switched) -> tuple[Model, tuple[str, ...]]:
-    return (Light.ON, event.at_ms), ("lit",)
+DARK = Lamp(Light.OFF, ((Light.OFF, 0),))
+GLOWING = Lamp(Light.OFF, ((Light.OFF, 1),))
 
 
-def machine(*rows: Row[Model, Switched, str]) -> Machine[Model, Switched, str]:
+def flip(model: Lamp, event: Switched) -> tuple[Lamp, tuple[str, ...]]:
+    return Lamp(Light.ON, stamped(model.timestamps, Light.ON, event.at_ms)), ("lit",)
+
+
+def machine(*rows: Row[Lamp, Switched, str]) -> Machine[Lamp, Switched, str]:
     return Machine(
         name="Light",
         states=Light,
         initial=Light.OFF,
         terminal={Light.ON},
-        state_of=lambda model: model[0],
         id_of=lambda model: "hall",
-        story=lambda model: "",
         rows=rows,
+        contradiction=lambda model: "it glows in the dark" if model == GLOWING else "",
     )
 
 
 def test_a_step_returns_model_and_effects() -> None:
     light = machine(on(Light.OFF, Switched, flip, Light.ON, note="dark"))
-    assert light.step((Light.OFF, 0), Switched(7)) == ((Light.ON, 7), ("lit",))
+    assert light.step(DARK, Switched(7)) == (Lamp(Light.ON, ((Light.OFF, 0), (Light.ON, 7))), ("lit",))
     assert light.accepts(Light.OFF, Switched) and not light.accepts(Light.ON, Switched)
     assert light.events == (Switched,)
 
@@ -51,11 +57,26 @@ def test_a_step_returns_model_and_effects() -> None:
 def test_a_function_may_not_leave_its_targets() -> None:
     light = machine(on(Light.OFF, Switched, flip, Light.OFF))
     with pytest.raises(InvariantViolated, match="Light hall: Switched led from OFF to ON, allowed: OFF"):
-        light.step((Light.OFF, 0), Switched(7))
+        light.step(DARK, Switched(7))
+
+
+@pytest.mark.parametrize(
+    ("model", "why"),
+    [
+        (Lamp(Light.ON, ()), "the last timestamp is not of state ON"),
+        (Lamp(Light.ON, ((Light.ON, 1), (Light.OFF, 2))), "the last timestamp is not of state ON"),
+        (GLOWING, "it glows in the dark"),
+    ],
+)
+def test_a_model_that_contradicts_itself_is_told(model: Lamp, why: str) -> None:
+    light = machine()
+    light.check(DARK)
+    with pytest.raises(InvariantViolated, match=f"^Light hall: {why}$"):
+        light.check(model)
 
 
 def test_two_rows_for_one_event_are_refused() -> None:
-    row: Row[Model, Switched, str] = on(Light.OFF, Switched, flip, Light.ON)
+    row: Row[Lamp, Switched, str] = on(Light.OFF, Switched, flip, Light.ON)
     with pytest.raises(InvariantViolated, match="two rows for OFF on Switched"):
         machine(row, row)
 

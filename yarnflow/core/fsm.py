@@ -16,18 +16,31 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Generic, TypeVar, cast
+from typing import Any, Generic, Protocol, TypeVar, cast
 
 from yarnflow.errors import InvalidTransition, InvariantViolated
 
-M = TypeVar("M")  # model
-E = TypeVar("E")  # event: union of all the machine takes
-E1 = TypeVar("E1")  # event: one of them
-F = TypeVar("F")  # effect
 S = TypeVar("S", bound=Enum)  # state
 
 #: state → time of the last entry in ms, in order of entry
 Timestamps = tuple[tuple[S, int], ...]
+
+
+class Model(Protocol):
+    """What a machine reads of its models, which are values."""
+
+    @property
+    def state(self) -> Enum: ...
+
+    @property
+    def timestamps(self) -> Timestamps[Any]:
+        """The last entry is that of :attr:`state`."""
+
+
+M = TypeVar("M", bound=Model)
+E = TypeVar("E")  # event: union of all the machine takes
+E1 = TypeVar("E1")  # event: one of them
+F = TypeVar("F")  # effect
 
 
 def stamped(timestamps: Timestamps[S], state: S, at_ms: int) -> Timestamps[S]:
@@ -92,10 +105,12 @@ class Machine(Generic[M, E, F]):
         All states; each has rows or is terminal.
     initial, terminal
         Where models start; where nothing leads out.
-    state_of, id_of, story : callable
-        Read a model's state, its name for people and its story (one line).
+    id_of : callable
+        Reads a model's name for people.
     rows : iterable of Row
         The table; two rows for one ``(state, event)`` are an error.
+    contradiction : callable
+        What of a model cannot be, without its name; empty = nothing.
     """
 
     def __init__(
@@ -104,18 +119,16 @@ class Machine(Generic[M, E, F]):
         states: Iterable[Enum],
         initial: Enum,
         terminal: Iterable[Enum],
-        state_of: Callable[[M], Enum],
         id_of: Callable[[M], str],
-        story: Callable[[M], str],
         rows: Iterable[Row[M, E, F]],
+        contradiction: Callable[[M], str] = lambda _model: "",
     ) -> None:
         self.name = name
         self.states = tuple(states)
         self.initial = initial
         self.terminal = frozenset(terminal)
-        self._state_of = state_of
         self._id_of = id_of
-        self._story = story
+        self._contradiction = contradiction
         table: dict[tuple[Enum, type], Edge[M, E, F]] = {}
         for row in rows:
             key = (row.state, row.event)
@@ -150,21 +163,29 @@ class Machine(Generic[M, E, F]):
         InvariantViolated
             The edge's function left the states it is allowed to reach (a bug).
         """
-        state = self._state_of(model)
+        state = model.state
         edge = self.table.get((state, type(event)))
         if edge is None:
             raise InvalidTransition(
                 f"{self.name} {self._id_of(model)}: {type(event).__name__} is not legal in state "
-                f"{state.name}; story: {self._story(model)}"
+                f"{state.name}; story: {story_of(model.timestamps)}"
             )
         after, effects = edge.function(model, event)
-        reached = self._state_of(after)
+        reached = after.state
         if reached not in edge.targets:
             raise InvariantViolated(
                 f"{self.name} {self._id_of(model)}: {type(event).__name__} led from {state.name} to "
                 f"{reached.name}, allowed: {', '.join(target.name for target in edge.targets)}"
             )
         return after, effects
+
+    def check(self, model: M) -> None:
+        """Raise :class:`InvariantViolated` when a model contradicts itself."""
+        why = self._contradiction(model)
+        if not model.timestamps or model.timestamps[-1][0] is not model.state:
+            why = f"the last timestamp is not of state {model.state.name}"
+        if why:
+            raise InvariantViolated(f"{self.name} {self._id_of(model)}: {why}")
 
     def mermaid(self) -> str:
         """The table as a mermaid state diagram; edges with equal ends share one arrow."""

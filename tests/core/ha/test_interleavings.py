@@ -191,7 +191,7 @@ class Masters(World):
         epochs = [m.model.epoch for m in self.masters if m.model.epoch]
         assert len(epochs) == len(set(epochs))
         for master in self.masters:
-            lead.check_invariants(master.model)
+            lead.MACHINE.check(master.model)
 
     @invariant()
     def numbers_are_given_once(self) -> None:

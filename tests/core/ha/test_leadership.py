@@ -19,7 +19,6 @@ from yarnflow.core.ha.leadership import (
     SessionLost,
     StandAgain,
     Thaw,
-    check_invariants,
 )
 from yarnflow.core.messages import Fence
 
@@ -29,7 +28,7 @@ def after(*events: LeadershipEvent) -> tuple[LeadershipModel, list[LeadershipEff
     told: list[LeadershipEffect] = []
     for event in events:
         model, effects = MACHINE.step(model, event)
-        check_invariants(model)
+        MACHINE.check(model)
         told += effects
     return model, told
 

@@ -225,10 +225,10 @@ class World:
 
     def check(self) -> None:
         run, life = self.run, self.run.spare_life
-        job.check_invariants(run.record.job)
-        spare_life.check_invariants(life)
+        job.MACHINE.check(run.record.job)
+        spare_life.MACHINE.check(life)
         for each in run.record.executions:
-            execution.check_invariants(each)
+            execution.MACHINE.check(each)
         assert run.spare.driver is None or not run.spare.driver.deployed_attempt, "the hot spare is deployed"
         assert len(self.deployed()) <= 1, "two drivers may write"
         allocations = [slot.allocation_id for group in (run.active, run.spare) for slot in group.slots.slots]

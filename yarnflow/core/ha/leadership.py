@@ -14,9 +14,8 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
 
-from yarnflow.core.fsm import Machine, Row, Timestamps, on, stamped, story_of
+from yarnflow.core.fsm import Machine, Row, Timestamps, on, stamped
 from yarnflow.core.messages import Fence
-from yarnflow.errors import InvariantViolated
 
 
 class Leadership(Enum):
@@ -203,26 +202,23 @@ _ROWS: Final[tuple[LeadershipRow, ...]] = (
     on(L.SUSPENDED, SessionLost, _lost, L.REVOKED, note="another master may be elected"),
 )
 
+
+def _contradiction(model: LeadershipModel) -> str:
+    if model.state in (L.GRANTED, L.SUSPENDED) and model.epoch < 1:
+        return f"{model.state.name} without an epoch"
+    if model.state is L.GRANTED and not model.connected:
+        return "GRANTED without a connection"
+    if (model.state is L.REVOKED) is not bool(model.reason):
+        return f"{model.state.name} with the reason {model.reason!r}"
+    return ""
+
+
 MACHINE: Final[Machine[LeadershipModel, LeadershipEvent, LeadershipEffect]] = Machine(
     name="Leadership",
     states=Leadership,
     initial=L.FOLLOWER,
     terminal=(L.REVOKED,),
-    state_of=lambda model: model.state,
     id_of=lambda model: model.leader_id,
-    story=lambda model: story_of(model.timestamps),
     rows=_ROWS,
+    contradiction=_contradiction,
 )
-
-
-def check_invariants(model: LeadershipModel) -> None:
-    """Raise :class:`InvariantViolated` when the model contradicts itself."""
-    where = f"Leadership {model.leader_id}"
-    if not model.timestamps or model.timestamps[-1][0] is not model.state:
-        raise InvariantViolated(f"{where}: the last timestamp is not of state {model.state.name}")
-    if model.state in (L.GRANTED, L.SUSPENDED) and model.epoch < 1:
-        raise InvariantViolated(f"{where}: {model.state.name} without an epoch")
-    if model.state is L.GRANTED and not model.connected:
-        raise InvariantViolated(f"{where}: GRANTED without a connection")
-    if (model.state is L.REVOKED) is not bool(model.reason):
-        raise InvariantViolated(f"{where}: {model.state.name} with the reason {model.reason!r}")

@@ -15,11 +15,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
-from yarnflow.core.fsm import Machine, Row, Timestamps, on, stamped, story_of
+from yarnflow.core.fsm import Machine, Row, Timestamps, on, stamped
 from yarnflow.core.ids import TaskManagerId, VertexId
 from yarnflow.core.messages import ErrorInfo, ExecutionInfo
 from yarnflow.core.states import ExecutionState
-from yarnflow.errors import InvariantViolated
 
 S = ExecutionState
 NO_TASK_MANAGER: Final = TaskManagerId("")
@@ -251,25 +250,22 @@ _ROWS: Final[tuple[ExecutionRow, ...]] = (
     *_ends_of(S.RECONCILING),
 )
 
+
+def _contradiction(model: Execution) -> str:
+    deployed = (S.DEPLOYING, S.INITIALIZING, S.RUNNING, S.FINISHED, S.CANCELING, S.RECONCILING)
+    if model.state in deployed and not model.task_manager_id:
+        return f"{model.state.name} without a TaskManager"
+    if (model.error is not None) != (model.state is S.FAILED):
+        return f"{model.state.name} and error {model.error} do not fit"
+    return ""
+
+
 MACHINE: Final[Machine[Execution, ExecutionEvent, ExecutionChanged]] = Machine(
     name="Execution",
     states=ExecutionState,
     initial=S.CREATED,
     terminal=tuple(state for state in S if state.terminal),
-    state_of=lambda model: model.state,
     id_of=lambda model: f"{model.vertex_id}[{model.subtask_index}]#{model.attempt}",
-    story=lambda model: story_of(model.timestamps),
     rows=_ROWS,
+    contradiction=_contradiction,
 )
-
-
-def check_invariants(model: Execution) -> None:
-    """Raise :class:`InvariantViolated` when the model contradicts itself."""
-    name = f"Execution {model.vertex_id}[{model.subtask_index}]#{model.attempt}"
-    if not model.timestamps or model.timestamps[-1][0] is not model.state:
-        raise InvariantViolated(f"{name}: the last timestamp is not of state {model.state.name}")
-    deployed = (S.DEPLOYING, S.INITIALIZING, S.RUNNING, S.FINISHED, S.CANCELING, S.RECONCILING)
-    if model.state in deployed and not model.task_manager_id:
-        raise InvariantViolated(f"{name}: {model.state.name} without a TaskManager")
-    if (model.error is not None) != (model.state is S.FAILED):
-        raise InvariantViolated(f"{name}: {model.state.name} and error {model.error} do not fit")

@@ -19,11 +19,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
-from yarnflow.core.fsm import Machine, Row, Timestamps, on, stamped, story_of
+from yarnflow.core.fsm import Machine, Row, Timestamps, on, stamped
 from yarnflow.core.ids import JobId
 from yarnflow.core.messages import ErrorInfo
 from yarnflow.core.states import GLOBALLY_TERMINAL, JobStatus
-from yarnflow.errors import InvariantViolated
 
 S = JobStatus
 
@@ -235,24 +234,22 @@ _ROWS: Final[tuple[JobRow, ...]] = (
     on(S.RECONCILING, CancelRequested, _cancelling, S.CANCELLING, note="requested by the user"),
 )
 
+
+def _contradiction(model: JobModel) -> str:
+    if model.state in (S.FAILING, S.FAILED, S.RESTARTING) and model.error is None:
+        return f"{model.state.name} without a cause"
+    if model.state in (S.RUNNING, S.FINISHED, S.CANCELED) and model.error is not None:
+        return f"{model.state.name} with a cause of failure"
+    return ""
+
+
 MACHINE: Final[Machine[JobModel, JobEvent, StatusChanged]] = Machine(
     name="Job",
     # Flink suspends the jobs of a master that does not lead any more; here that master ends
     states=[status for status in S if status is not S.SUSPENDED],
     initial=S.INITIALIZING,
     terminal=GLOBALLY_TERMINAL,
-    state_of=lambda model: model.state,
     id_of=lambda model: model.job_id,
-    story=lambda model: story_of(model.timestamps),
     rows=_ROWS,
+    contradiction=_contradiction,
 )
-
-
-def check_invariants(model: JobModel) -> None:
-    """Raise :class:`InvariantViolated` when the model contradicts itself."""
-    if not model.timestamps or model.timestamps[-1][0] is not model.state:
-        raise InvariantViolated(f"Job {model.job_id}: the last timestamp is not of state {model.state.name}")
-    if model.state in (S.FAILING, S.FAILED, S.RESTARTING) and model.error is None:
-        raise InvariantViolated(f"Job {model.job_id}: {model.state.name} without a cause")
-    if model.state in (S.RUNNING, S.FINISHED, S.CANCELED) and model.error is not None:
-        raise InvariantViolated(f"Job {model.job_id}: {model.state.name} with a cause of failure")

@@ -14,9 +14,8 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final, Never
 
-from yarnflow.core.fsm import Machine, Row, Timestamps, on, stamped, story_of
+from yarnflow.core.fsm import Machine, Row, Timestamps, on, stamped
 from yarnflow.core.ids import JobId
-from yarnflow.errors import InvariantViolated
 
 #: milestone that a hot spare reports: it is as warm as it will be
 REHEARSED: Final = "REHEARSED"
@@ -243,21 +242,19 @@ _ROWS: Final[tuple[SpareRow, ...]] = (
     on(S.WARM, JobOver, _over, S.OVER, note="the job ended first"),
 )
 
+
+def _contradiction(life: SpareLife) -> str:
+    if (life.state is S.PAUSE) is not (life.retry_ms >= 0):
+        return f"{life.state.name}, retry at {life.retry_ms}"
+    return ""
+
+
 MACHINE: Final[Machine[SpareLife, SpareEvent, Never]] = Machine(
     name="HotSpare",
     states=SpareState,
     initial=S.UNWANTED,
     terminal=(S.OVER,),
-    state_of=lambda life: life.state,
     id_of=lambda life: life.job_id,
-    story=lambda life: story_of(life.timestamps),
     rows=_ROWS,
+    contradiction=_contradiction,
 )
-
-
-def check_invariants(life: SpareLife) -> None:
-    """Raise :class:`InvariantViolated` when the model contradicts itself."""
-    if not life.timestamps or life.timestamps[-1][0] is not life.state:
-        raise InvariantViolated(f"Hot spare of {life.job_id}: the last timestamp is not of {life.state.name}")
-    if (life.state is S.PAUSE) is not (life.retry_ms >= 0):
-        raise InvariantViolated(f"Hot spare of {life.job_id}: {life.state.name}, retry at {life.retry_ms}")
