@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from yarnflow.core.ids import DriverId
 from yarnflow.core.messages import DriverAssignment
 from yarnflow.core.ports import DriverExitListener
+from yarnflow.errors import YarnflowError
 
 
 @dataclass
@@ -18,6 +19,8 @@ class FakeDriverLauncher:
     killed: list[DriverId] = field(default_factory=list)
     #: the answer of :meth:`awaits_standby`
     awaiting: bool = False
+    #: raised by each launch
+    error: YarnflowError | None = None
     #: hot spares that are to be elsewhere
     misplaced_ids: set[DriverId] = field(default_factory=set)
     #: set by each launch
@@ -26,6 +29,8 @@ class FakeDriverLauncher:
 
     def launch(self, assignment: DriverAssignment, memory_mib: int) -> None:
         """Add to :attr:`assignments`."""
+        if self.error is not None:
+            raise self.error
         self.assignments.append(assignment)
         self.launched.set()
 

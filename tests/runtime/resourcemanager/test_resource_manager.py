@@ -119,6 +119,20 @@ def test_slots_go_to_the_job_that_wants_them() -> None:
     assert sum(len(fake.freed) for fake in bench.gateways.task_executors.values()) == 3
 
 
+def test_a_task_manager_at_what_is_no_address_gives_no_slots_and_costs_no_master() -> None:
+    bench = Bench()
+    bench.gateways.bad_addresses = {"tm-1:1"}
+    bench.register("tm-1", held=(SlotStatus(0, AllocationId("left"), JOB),))
+    bench.manager.declare_requirements(JOB, 1)
+    bench.run()
+    bench.manager.release_slots(JOB)
+    bench.run(5_000)
+    bench.manager.connection_closed("tm-1")
+    bench.run()
+    bench.run(100)
+    assert [name for name, _ in bench.lost] == ["tm-1"]
+
+
 def test_a_refused_slot_is_tried_again() -> None:
     bench = Bench()
     fake = bench.gateways.task_executors.setdefault("tm-1:1", FakeTaskExecutor())

@@ -55,7 +55,10 @@ class InterruptCheckpoints:
 
 @dataclass(frozen=True, slots=True)
 class LaunchDriver:
-    """Start a driver process.  It registers, exits, or is given up after its time."""
+    """Start a driver process.  It registers, exits, or is given up after its time.
+
+    Answer with ``DriverExited`` if it cannot even be asked for.
+    """
 
     driver_id: DriverId
     #: the driver that it is to get ready for; None = it is the job's own

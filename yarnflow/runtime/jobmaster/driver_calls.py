@@ -71,22 +71,27 @@ class DriverCalls:
 
     def deploy(self, effect: Deploy, on_failure: OnFailure) -> None:
         """Tell a driver to run an attempt."""
-        gateway = self._services.gateways.driver(effect.address)
+        gateways = self._services.gateways
         deployment = DriverDeployment(
             attempt=effect.attempt,
             executor_ids=effect.executor_ids,
             restore=effect.restore,
         )
-        self._perform(lambda: self._sender.deploy(gateway, deployment, again=effect.again), on_failure)
+
+        def deploy() -> None:
+            self._sender.deploy(gateways.driver(effect.address), deployment, again=effect.again)
+
+        self._perform(deploy, on_failure)
 
     def cancel(self, effect: CancelDriver, on_failure: OnFailure) -> None:
         """Tell a driver to stop its queries; it reports the end."""
-        self._perform(self._services.gateways.driver(effect.address).cancel, on_failure)
+        gateways = self._services.gateways
+        self._perform(lambda: gateways.driver(effect.address).cancel(), on_failure)
 
     def order(self, address: str, order: CheckpointOrder, on_failure: OnFailure) -> None:
         """Hand an order to a driver; its outcome comes with the reports."""
-        gateway = self._services.gateways.driver(address)
-        self._perform(lambda: gateway.take_checkpoint(order), on_failure)
+        gateways = self._services.gateways
+        self._perform(lambda: gateways.driver(address).take_checkpoint(order), on_failure)
 
     def kill(self, driver_id: DriverId) -> None:
         """End a driver at once, and take its lease: it may be another supervisor's, or hang."""
@@ -96,12 +101,12 @@ class DriverCalls:
     def dismiss(self, effect: DismissDriver) -> None:
         """Let a driver leave in good order; it is killed when it does not."""
         launcher, driver_id = self._services.launcher, effect.driver_id
-        gateway = self._services.gateways.driver(effect.address)
+        gateways = self._services.gateways
         leases, job_id = self._leases, self._submission.job_id
 
         def shut_down() -> None:
             try:
-                gateway.shut_down()
+                gateways.driver(effect.address).shut_down()
             except YarnflowError:
                 launcher.kill(driver_id)
                 if leases is not None:

@@ -175,6 +175,25 @@ class JobRunner:
     # --- effects ---
 
     def _perform(self, effect: do.Effect) -> None:
+        """Begin with an effect; what keeps a driver from being launched is the answer, as its end.
+
+        Raises
+        ------
+        RuntimeError
+            Another effect cannot be begun: the job is not as its decider has it, and nobody would answer.
+        """
+        try:
+            self._begin(effect)
+        except YarnflowError as error:
+            what = f"{type(effect).__name__} of job {self._submission.name}"
+            if not isinstance(effect, do.LaunchDriver):
+                raise RuntimeError(f"{what}: {error}; please report this") from error
+            logger.error("%s, driver %s: %s", what, effect.driver_id, error)
+            driver_id, status, said = effect.driver_id, error.exit_code, f"error: {error}"
+            # not at once: where nothing limits restarts, they must not keep all others out
+            self._mailbox.post(lambda: self.happened(lambda at: ev.DriverExited(at, driver_id, status, said)))
+
+    def _begin(self, effect: do.Effect) -> None:
         match effect:
             case do.Say(text, is_warning):
                 logger.log(logging.WARNING if is_warning else logging.INFO, "%s", text)
@@ -228,15 +247,18 @@ class JobRunner:
                 )
 
     def _tell_task_manager(self, effect: do.StartExecutor | do.StopExecutor) -> None:
-        gateway, job_id = self._services.gateways.task_executor(effect.address), self._submission.job_id
+        gateways, address, job_id = self._services.gateways, effect.address, self._submission.job_id
         if isinstance(effect, do.StopExecutor):
             executor_id = effect.executor_id
-            self._call(lambda: gateway.stop_executor(job_id, executor_id), lambda _error: None)
+            self._call(
+                lambda: gateways.task_executor(address).stop_executor(job_id, executor_id),
+                lambda _error: None,
+            )
             return
         descriptor = effect.descriptor
         driver_id, executor_id = descriptor.driver_id, descriptor.executor_id
         self._call(
-            lambda: gateway.start_executor(descriptor),
+            lambda: gateways.task_executor(address).start_executor(descriptor),
             lambda error: self.happened(
                 lambda at: ev.ExecutorStartFailed(at, driver_id, executor_id, error)
             ),

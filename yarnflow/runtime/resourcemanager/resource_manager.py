@@ -328,8 +328,10 @@ class ResourceManager:
                 self._notices().slot_lost(effect.job_id, effect.allocation_id, effect.reason)
 
     def _request_slot(self, effect: RequestSlot) -> None:
-        gateway = self._gateways.task_executor(effect.address)
         request = SlotRequest(effect.job_id, effect.allocation_id, effect.slot_index)
+
+        def ask() -> None:
+            self._gateways.task_executor(effect.address).request_slot(request)
 
         def confirmed(_none: None) -> None:
             self._manager = self._manager.request_confirmed(effect.allocation_id, self._clock.monotonic_ms())
@@ -342,13 +344,12 @@ class ResourceManager:
             )
             self._mailbox.schedule(retry_ms, self._match)
 
-        self._effects.perform(self._mailbox, lambda: gateway.request_slot(request), confirmed, failed)
+        self._effects.perform(self._mailbox, ask, confirmed, failed)
 
     def _free_slot(self, effect: FreeSlot) -> None:
-        gateway = self._gateways.task_executor(effect.address)
         self._effects.perform(
             self._mailbox,
-            lambda: gateway.free_slot(effect.allocation_id),
+            lambda: self._gateways.task_executor(effect.address).free_slot(effect.allocation_id),
             lambda _none: None,
             # the next heartbeat shows the slot again, and it is freed then
             lambda error: logger.debug("slot not freed on %s: %s", effect.task_manager_id, error),
@@ -380,7 +381,10 @@ class ResourceManager:
         registration = self._registrations.get(task_manager_id)
         if registration is None:
             return
-        gateway = self._gateways.task_executor(registration.address)
+        address = registration.address
+
+        def ping() -> None:
+            self._gateways.task_executor(address).ping()
 
         def failed(error: YarnflowError) -> None:
             self._monitor, unreachable = self._monitor.rpc_failed(task_manager_id)
@@ -389,7 +393,7 @@ class ResourceManager:
             elif task_manager_id in self._registrations:
                 self._mailbox.schedule(100, lambda: self._probe(task_manager_id))
 
-        self._effects.perform(self._mailbox, gateway.ping, lambda _none: None, failed)
+        self._effects.perform(self._mailbox, ping, lambda _none: None, failed)
 
     def _lost(self, task_manager_id: TaskManagerId, reason: str, *, hangs: bool = False) -> None:
         registration = self._registrations.get(task_manager_id)

@@ -39,14 +39,18 @@ class FakeGateways:
     unreachable: YarnflowError = field(default_factory=lambda: RpcUnavailable("nobody listens"))
     #: addresses of Dispatchers, in the order of the calls
     opened_dispatchers: list[str] = field(default_factory=list)
+    #: what is no address of a TaskManager or driver
+    bad_addresses: set[str] = field(default_factory=set)
     closes: int = 0
 
     def task_executor(self, address: str) -> TaskExecutorGateway:
         """One of :attr:`task_executors`."""
+        self._check(address)
         return self.task_executors.setdefault(address, FakeTaskExecutor())
 
     def driver(self, address: str) -> DriverGateway:
         """One of :attr:`drivers`."""
+        self._check(address)
         return self.drivers.setdefault(address, FakeDriver())
 
     def resource_manager(self, address: str, fence: Fence) -> ResourceManagerGateway:
@@ -74,3 +78,7 @@ class FakeGateways:
     def close(self) -> None:
         """Count."""
         self.closes += 1
+
+    def _check(self, address: str) -> None:
+        if address in self.bad_addresses:
+            raise RpcUnavailable(f"{address!r} is no address")
