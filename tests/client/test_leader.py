@@ -118,6 +118,14 @@ def test_a_standby_that_is_asked_leads_to_the_leader() -> None:
     assert cluster.slept == 0
 
 
+def test_a_leader_that_is_started_again_at_its_address_is_followed_by_its_gateway() -> None:
+    cluster = Cluster()
+    follower = cluster.follower()
+    follower.cluster_overview()
+    cluster.masters["a:1"].known_fence = Fence("leader-2", 2)
+    assert follower.followed == Fence("leader-2", 2)
+
+
 @pytest.mark.parametrize(
     "error", [RpcUnavailable("x"), RpcTimeout("x"), LeadershipLost("x"), StaleEpoch("x")]
 )

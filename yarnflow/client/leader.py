@@ -26,7 +26,7 @@ from yarnflow.core.messages import (
     JobSubmitted,
     LeaderInfo,
 )
-from yarnflow.core.ports import DispatcherGateway
+from yarnflow.core.ports import DispatcherGateway, RemoteDispatcher
 from yarnflow.errors import (
     HaError,
     LeadershipLost,
@@ -39,7 +39,7 @@ from yarnflow.errors import (
 from yarnflow.runtime.leader_follower import FollowedLeader, LeaderFollower
 
 T = TypeVar("T")
-_Leader = FollowedLeader[DispatcherGateway]
+_Leader = FollowedLeader[RemoteDispatcher]
 
 #: between two attempts
 RETRY_S: Final = 0.2
@@ -66,7 +66,7 @@ class KnownMasters(PolledRetrieval):
 
     def __init__(
         self,
-        dispatcher: Callable[[str], DispatcherGateway],
+        dispatcher: Callable[[str], RemoteDispatcher],
         addresses: Callable[[], Iterable[str]],
         registry: LeaderRetrieval | None = None,
     ) -> None:
@@ -164,7 +164,7 @@ class LeaderFollowingDispatcher:
 
     def __init__(
         self,
-        dispatcher: Callable[[str], DispatcherGateway],
+        dispatcher: Callable[[str], RemoteDispatcher],
         addresses: Callable[[], Iterable[str]],
         retrieval: LeaderRetrieval | None = None,
         *,
@@ -175,7 +175,7 @@ class LeaderFollowingDispatcher:
     ) -> None:
         self._masters = KnownMasters(dispatcher, addresses, retrieval)
         # nothing is accepted from a leader, so whoever is named is asked
-        self._leaders: LeaderFollower[DispatcherGateway] = LeaderFollower(
+        self._leaders: LeaderFollower[RemoteDispatcher] = LeaderFollower(
             self._masters, lambda leader: dispatcher(leader.address), newest_only=False
         )
         self._timeout_ms = timeout_ms
@@ -274,4 +274,4 @@ class LeaderFollowingDispatcher:
 
 def _present_fence(leader: _Leader) -> Fence:
     """A gateway follows a leader that was started again at the same address by itself."""
-    return getattr(leader.gateway, "known_fence", None) or leader.fence
+    return leader.gateway.known_fence or leader.fence

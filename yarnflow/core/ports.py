@@ -106,6 +106,14 @@ class DispatcherGateway(Protocol):
         """
 
 
+class RemoteDispatcher(DispatcherGateway, Protocol):
+    """The Dispatcher of whoever leads at an address: one that is started again there is followed."""
+
+    @property
+    def known_fence(self) -> Fence | None:
+        """Whom calls are meant for; None before the first one."""
+
+
 class ResourceManagerGateway(Protocol):
     """What TaskManagers may ask.  Flink: ``ResourceManagerGateway``."""
 
@@ -209,7 +217,7 @@ class GatewayFactory(Protocol):
 
     def job_master(self, address: str, fence: Fence) -> JobMasterGateway: ...
 
-    def dispatcher(self, address: str) -> DispatcherGateway: ...
+    def dispatcher(self, address: str) -> RemoteDispatcher: ...
 
     def master(self, address: str) -> MasterGateway: ...
 

@@ -16,10 +16,10 @@ from typing import Any, Final, Protocol, TypeVar, cast
 
 from yarnflow.core.messages import Fence, LeaderInfo
 from yarnflow.core.ports import (
-    DispatcherGateway,
     DriverGateway,
     JobMasterGateway,
     MasterGateway,
+    RemoteDispatcher,
     ResourceManagerGateway,
     TaskExecutorGateway,
 )
@@ -67,7 +67,7 @@ class _LeaderFenced:
 
     def __init__(self, client: Caller) -> None:
         self._client = client
-        #: whom it takes for leader; None before the first call
+        #: see :class:`~yarnflow.core.ports.RemoteDispatcher`
         self.known_fence: Fence | None = None
 
     def leader(self) -> LeaderInfo:
@@ -107,9 +107,9 @@ def gateway(endpoint: Endpoint[G], client: Caller, fence: FenceSupplier) -> G:
     return cast(G, _gateway_class(endpoint.name, _Fenced)(client, fence))
 
 
-def dispatcher_gateway(client: Caller) -> DispatcherGateway:
+def dispatcher_gateway(client: Caller) -> RemoteDispatcher:
     """The Dispatcher of whoever leads at an address."""
-    return cast(DispatcherGateway, _gateway_class(DISPATCHER.name, _LeaderFenced)(client))
+    return cast(RemoteDispatcher, _gateway_class(DISPATCHER.name, _LeaderFenced)(client))
 
 
 @dataclass(slots=True)
@@ -192,7 +192,7 @@ class ThriftGatewayFactory:
         """Gateway to the JobMasters of one leader."""
         return gateway(JOB_MASTER, _Shared(self, address), lambda: fence)
 
-    def dispatcher(self, address: str) -> DispatcherGateway:
+    def dispatcher(self, address: str) -> RemoteDispatcher:
         """Gateway to whoever leads at an address."""
         return dispatcher_gateway(_Shared(self, address))
 

@@ -34,13 +34,15 @@ def details(
 
 
 class FakeDispatcher:
-    """:class:`~yarnflow.core.ports.DispatcherGateway` whose jobs change when they are waited for.
+    """:class:`~yarnflow.core.ports.RemoteDispatcher` whose jobs change when they are waited for.
 
     Each wait for a change leads to the next of ``states``; after the last one a job stays as it is
     until somebody cancels it.
 
     Attributes
     ----------
+    known_fence : Fence, optional
+        Whom calls are meant for; None as long as no test says otherwise.
     submissions, cancelled, requests, faults, shut_downs
         What was asked for, in order.
     error : ErrorInfo, optional
@@ -69,6 +71,7 @@ class FakeDispatcher:
         self, states: Sequence[JobStatus] = (JobStatus.CREATED, JobStatus.RUNNING, JobStatus.FINISHED)
     ) -> None:
         self.states = list(states)
+        self.known_fence: Fence | None = None
         self.error: ErrorInfo | None = None
         self.before: Callable[[str], None] = lambda method: None
         self.down: YarnflowError | None = None

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 
 from yarnflow.core.messages import Fence, LeaderInfo
 from yarnflow.core.ports import (
-    DispatcherGateway,
     DriverGateway,
     JobMasterGateway,
     MasterGateway,
+    RemoteDispatcher,
     ResourceManagerGateway,
     TaskExecutorGateway,
 )
@@ -62,7 +62,7 @@ class FakeGateways:
         """One of :attr:`job_masters`."""
         return self.job_masters.setdefault(address, FakeJobMaster())
 
-    def dispatcher(self, address: str) -> DispatcherGateway:
+    def dispatcher(self, address: str) -> RemoteDispatcher:
         """One of :attr:`dispatchers`, or one that nobody can reach."""
         self.opened_dispatchers.append(address)
         if address in self.dispatchers:
