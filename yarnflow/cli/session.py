@@ -59,7 +59,7 @@ def start(
 
     Its TaskManagers are asked for when jobs need them.
     """
-    from yarnflow.client.yarn.targets import YarnDeployer
+    from yarnflow.client.yarn.deployer import YarnDeployer
     from yarnflow.config.options import cluster
 
     values: dict[str, str] = {}

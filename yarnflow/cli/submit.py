@@ -243,8 +243,8 @@ def describe_program(program: Program, configuration: Configuration, files: tupl
         raise InvalidOption(
             f"--dry-run shows the application that a submit makes on YARN; target {target.name} makes none"
         )
+    from yarnflow.client.yarn.deployer import describe_submit
     from yarnflow.client.yarn.submission import Request
-    from yarnflow.client.yarn.targets import describe_submit
 
     if target.runs_programs:
         request = Request(

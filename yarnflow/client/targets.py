@@ -89,7 +89,7 @@ class Target:
             )
         if self.mode is None:
             return self.connect(configuration)
-        from yarnflow.client.yarn.targets import connect_running
+        from yarnflow.client.yarn.session_client import connect_running
 
         return connect_running(configuration, self.mode, _silent, job_id)
 
@@ -105,19 +105,19 @@ def _remote(configuration: Configuration, _: SubmitSurroundings) -> ClusterConne
 
 
 def _yarn_per_job(configuration: Configuration, surroundings: SubmitSurroundings) -> ClusterConnection:
-    from yarnflow.client.yarn.targets import connect_per_job
+    from yarnflow.client.yarn.deployer import connect_per_job
 
     return connect_per_job(configuration, surroundings.note)
 
 
 def _yarn_application(configuration: Configuration, surroundings: SubmitSurroundings) -> ClusterConnection:
-    from yarnflow.client.yarn.targets import connect_application
+    from yarnflow.client.yarn.deployer import connect_application
 
     return connect_application(configuration, surroundings.note, surroundings.program_files)
 
 
 def _yarn_session(configuration: Configuration, surroundings: SubmitSurroundings) -> ClusterConnection:
-    from yarnflow.client.yarn.targets import connect_session
+    from yarnflow.client.yarn.session_client import connect_session
 
     return connect_session(configuration, surroundings.note)
 

@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.client.yarn.yarn_fakes import World, job_id
-from yarnflow.client.yarn import shipping
+from yarnflow.client.yarn import deployer, session_client, shipping
 from yarnflow.client.yarn import submission as yarn_submit
-from yarnflow.client.yarn import targets as yarn
-from yarnflow.client.yarn.targets import YarnDeployer
+from yarnflow.client.yarn.deployer import YarnDeployer
 from yarnflow.config.configuration import Configuration
 from yarnflow.core.messages import JobSubmission, JobSubmitted, ProgramKind
 from yarnflow.core.yarn import DeploymentMode
@@ -30,10 +29,11 @@ def submit_world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     (tmp_path / "conf").mkdir()
     made = World(tmp_path / "conf")
     monkeypatch.setattr(shipping, "distribution", lambda: archive)
-    monkeypatch.setattr(yarn, "yarn_services", made.yarn_services)
-    monkeypatch.setattr(
-        yarn, "ContentCache", lambda fs, layout: ContentCache(fs, layout, tmp_path / "hashes.json")
-    )
+    for module in (deployer, session_client):
+        monkeypatch.setattr(module, "yarn_services", made.yarn_services)
+        monkeypatch.setattr(
+            module, "ContentCache", lambda fs, layout: ContentCache(fs, layout, tmp_path / "hashes.json")
+        )
     monkeypatch.setattr(yarn_submit, "_LOG_PAUSE_S", 0.0)
     return made
 

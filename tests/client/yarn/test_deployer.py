@@ -25,20 +25,19 @@ from yarnflow.client.cluster import SilentListener
 from yarnflow.client.yarn import submission as yarn_submit
 from yarnflow.client.yarn.aggregated_logs import CollectedLine
 from yarnflow.client.yarn.applications import ApplicationCluster
+from yarnflow.client.yarn.deployer import YarnDeployer, describe_submit
+from yarnflow.client.yarn.follow import Follower
 from yarnflow.client.yarn.submission import Request
-from yarnflow.client.yarn.targets import YarnDeployer, connect_running, connect_session, describe_submit
 from yarnflow.core.json_codec import from_json
 from yarnflow.core.messages import JobOverview, JobSubmitted
 from yarnflow.core.states import JobStatus
 from yarnflow.core.yarn import ApplicationState, DeploymentMode, FinalStatus, Queue
 from yarnflow.errors import (
     ApplicationFailed,
-    ApplicationNotFound,
     LeadershipLost,
     QueueUnavailable,
     RpcTimeout,
     RpcUnavailable,
-    SlotUnavailable,
     StorageDenied,
     StorageUnavailable,
     YarnError,
@@ -441,11 +440,6 @@ def test_second_submit_of_a_running_program_attaches_to_its_job(world: World, tm
 # --- sessions -------------------------------------------------------------------------
 
 
-def session(world: World) -> FakeDispatcher:
-    world.add("application_1_5000", "5" * 16, mode=M.SESSION)
-    return world.serve("application_1_5000", "5" * 16)
-
-
 def test_start_of_a_session(world: World) -> None:
     client = Client(world, M.SESSION)
     assert client.deployer.start_session().application_id == "application_1_0001"
@@ -454,57 +448,6 @@ def test_start_of_a_session(world: World) -> None:
     assert "submission.json" not in spec.master.resources
     client.stop()
     assert len(applications(world)) == 1
-
-
-def test_jobs_go_to_the_session_without_a_jvm(world: World) -> None:
-    dispatcher = session(world)
-    client = connect_session(options(), unheard)
-    assert client.submit(submission("k"), 1) == JobSubmitted(JOB)
-    assert [sent.job_id for sent in dispatcher.submissions] == [JOB]
-    assert client.cluster_of(JOB).gateway() is dispatcher
-    client.stop(forced=False, failed=False)
-    assert "start" not in world.submitter.calls
-    assert client.submit(submission(), 1) == JobSubmitted(JOB)
-
-
-def test_a_key_holds_across_clusters(world: World) -> None:
-    running(world)
-    dispatcher = session(world)
-    client = connect_session(options(), unheard)
-    assert client.submit(submission("k", 2), 1) == JobSubmitted(job_id(1), attached_to_existing=True)
-    assert client.cluster_of(job_id(1)).gateway() is world.dispatchers["application_1_0001:1"]
-    assert dispatcher.submissions == []
-
-
-def test_a_session_job_that_ended_gives_its_key_back(world: World) -> None:
-    dispatcher = session(world)
-    client = connect_session(options(), unheard)
-    client.submit(submission("k", 1), 1)
-    assert client.submit(submission("k", 2), 1) == JobSubmitted(job_id(1), attached_to_existing=True)
-    dispatcher.states = [JobStatus.FAILED]
-    assert client.submit(submission("k", 2), 1) == JobSubmitted(job_id(2))
-
-
-def test_a_job_the_session_refuses_gives_its_key_back(world: World) -> None:
-    dispatcher = session(world)
-    dispatcher.raise_on_submit = SlotUnavailable("no free driver")
-    client = connect_session(options(), unheard)
-    with pytest.raises(SlotUnavailable):
-        client.submit(submission("k", 1), 1)
-    holder = keys(world).holder("k")
-    assert holder is not None and holder.revoked
-    dispatcher.raise_on_submit = None
-    assert client.submit(submission("k", 2), 1) == JobSubmitted(job_id(2))
-
-
-def test_verbs_find_a_jobs_own_cluster(world: World) -> None:
-    running(world)
-    found = connect_running(options(), M.PER_JOB, unheard, job_id(1))
-    assert found.gateway() is world.dispatchers["application_1_0001:1"]
-    by_id = connect_running(options(yarn_application_id="application_1_0001"), M.SESSION, unheard)
-    assert by_id.gateway() is found.gateway()
-    with pytest.raises(ApplicationNotFound):
-        connect_running(options(), M.SESSION, unheard)
 
 
 # --- dry run ---------------------------------------------------------------------------
