@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import os
-import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import replace
@@ -27,7 +26,7 @@ from yarnflow.client.yarn.deploy import (
     container_sizes,
     python_environment,
 )
-from yarnflow.client.yarn.follow import Follower
+from yarnflow.client.yarn.follow import Follower, await_first_job, leave
 from yarnflow.client.yarn.job_owners import JobOwners
 from yarnflow.client.yarn.services import YarnServices, yarn_services
 from yarnflow.client.yarn.shipping import ShippedFile, offload_files, plan_files, start_uploads
@@ -42,17 +41,12 @@ from yarnflow.core.ports import DispatcherGateway
 from yarnflow.core.yarn import DeploymentMode
 from yarnflow.errors import (
     ApplicationFailed,
-    HaError,
     JobError,
-    RpcTimeout,
-    RpcUnavailable,
-    StorageError,
     YarnError,
     YarnflowError,
 )
 from yarnflow.process.clock import SystemClock
 from yarnflow.staging.cache import ContentCache
-from yarnflow.staging.deployment import ApplicationResult
 from yarnflow.staging.job_keys import KeyTaken
 from yarnflow.staging.layout import prepare
 from yarnflow.staging.sweep import sweep
@@ -63,7 +57,6 @@ logger: Final = logging.getLogger(__name__)
 _SWEEP_S: Final = 2.0
 #: an interrupted command waits so long for its own checks
 _CHECKS_S: Final = 10.0
-_JOB_POLL_S: Final = 0.1
 
 
 class YarnDeployer:
@@ -275,50 +268,16 @@ class YarnDeployer:
         if web_address:
             self._note(f"Web page: {web_address}")
 
-    def _leave(self, application: ApplicationCluster) -> None:
-        """The user waits no longer for an application: it goes on, or ends if that is what he wants."""
-        application_id = application.application_id
-        kill = f"yarn application -kill {application_id}"
-        if not self._services.configuration.get(client.SHUTDOWN_ON_ATTACHED_EXIT):
-            self._note(f"The application goes on; end it with: {kill}")
-            return
-        self._note(f"Ending application {application_id}.")
-        try:
-            application.gateway().shut_down_cluster()
-        except YarnflowError as error:
-            self._note(f"It does not answer ({error}); end it with: {kill}")
-
     def _awaited_job(self, cluster: ApplicationCluster) -> JobId:
-        """As :meth:`_first_job`; an interrupt does not leave the application without a word."""
+        """The program's first; an interrupt does not leave the application without a word."""
         try:
-            return self._first_job(cluster)
+            return await_first_job(cluster)
         except KeyboardInterrupt:
             self._leave(cluster)
             raise
 
-    def _first_job(self, cluster: ApplicationCluster) -> JobId:
-        """Wait for the first job of the program.
-
-        Raises
-        ------
-        YarnflowError
-            The application ended without one.
-        """
-        while True:
-            try:
-                jobs = cluster.gateway().list_jobs()
-            except (RpcUnavailable, RpcTimeout, HaError):
-                cluster.forget_address()
-                result = _left_result(cluster)
-                if result is not None and result.details is not None:
-                    return result.details.overview.job_id
-                failure = cluster.failure()
-                if failure is not None:
-                    raise failure from None
-                jobs = ()
-            if jobs:
-                return min(jobs, key=lambda job: job.start_time_ms).job_id
-            time.sleep(_JOB_POLL_S)
+    def _leave(self, application: ApplicationCluster) -> None:
+        leave(application, self._services.configuration.get(client.SHUTDOWN_ON_ATTACHED_EXIT), self._note)
 
     def _sweep_now(self) -> None:
         services = self._services
@@ -436,14 +395,6 @@ def describe_submit(
     """
     services = yarn_services(configuration, os.environ)
     return YarnDeployer(services, mode, note, program_files).describe(request)
-
-
-def _left_result(cluster: ApplicationCluster) -> ApplicationResult | None:
-    try:
-        return cluster.directory.read_result()
-    except StorageError as error:
-        logger.info("What application %s left: %s", cluster.application_id, error)
-        return None
 
 
 def _ignore(_: object) -> None:

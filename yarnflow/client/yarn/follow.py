@@ -1,4 +1,4 @@
-"""Following all jobs of an application until it ends.
+"""Following all jobs of an application from the first one until it ends, and leaving it before.
 
 For programs that run beside the JobManager and for sessions: which jobs there will be is not
 known here.  Each job is watched in a thread of its own; an interrupt ends the watching only.
@@ -6,6 +6,7 @@ known here.  Each job is watched in a thread of its own; an interrupt ends the w
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable
@@ -14,14 +15,82 @@ from typing import Final
 from yarnflow.client.cluster import JobListener
 from yarnflow.client.job_client import ClusterJobClient, job_error
 from yarnflow.client.yarn.applications import ApplicationCluster, ended_error
+from yarnflow.client.yarn.start import Note
 from yarnflow.core.ids import JobId
 from yarnflow.core.messages import JobOverview
 from yarnflow.core.yarn import Application, DeploymentMode, FinalStatus
-from yarnflow.errors import HaError, RpcError, StorageError, YarnError, YarnflowError
+from yarnflow.errors import (
+    HaError,
+    RpcError,
+    RpcTimeout,
+    RpcUnavailable,
+    StorageError,
+    YarnError,
+    YarnflowError,
+)
+from yarnflow.staging.deployment import ApplicationResult
+
+logger: Final = logging.getLogger(__name__)
 
 POLL_S: Final = 0.3
+_FIRST_JOB_POLL_S: Final = 0.1
 #: watchers see their jobs' ends a moment after the application's
 _WATCHERS_S: Final = 10.0
+
+
+def await_first_job(cluster: ApplicationCluster) -> JobId:
+    """Wait for the first job of an application's program.
+
+    Raises
+    ------
+    YarnflowError
+        The application ended without one.
+    """
+    while True:
+        try:
+            jobs = cluster.gateway().list_jobs()
+        except (RpcUnavailable, RpcTimeout, HaError):
+            cluster.forget_address()
+            result = _left_result(cluster)
+            if result is not None and result.details is not None:
+                return result.details.overview.job_id
+            failure = cluster.failure()
+            if failure is not None:
+                raise failure from None
+            jobs = ()
+        if jobs:
+            return min(jobs, key=lambda job: job.start_time_ms).job_id
+        time.sleep(_FIRST_JOB_POLL_S)
+
+
+def leave(cluster: ApplicationCluster, ends: bool, note: Note) -> None:
+    """The user waits no longer for an application: it goes on, or ends if that is what he wants.
+
+    Parameters
+    ----------
+    cluster : ApplicationCluster
+    ends : bool
+        ``execution.shutdown-on-attached-exit``.
+    note : callable
+        Told what becomes of it.
+    """
+    kill = f"yarn application -kill {cluster.application_id}"
+    if not ends:
+        note(f"The application goes on; end it with: {kill}")
+        return
+    note(f"Ending application {cluster.application_id}.")
+    try:
+        cluster.gateway().shut_down_cluster()
+    except YarnflowError as error:
+        note(f"It does not answer ({error}); end it with: {kill}")
+
+
+def _left_result(cluster: ApplicationCluster) -> ApplicationResult | None:
+    try:
+        return cluster.directory.read_result()
+    except StorageError as error:
+        logger.info("What application %s left: %s", cluster.application_id, error)
+        return None
 
 
 class Follower:
