@@ -142,8 +142,8 @@ LIBRARIES: dict[str, set[str]] = {
 #: (module, module of ours it names in a string although it may not import it) → why
 BY_NAME: dict[tuple[str, str], str] = {
     ("config.log_file", "process.logs"): "logging loads its formatter by name, in processes that have it",
-    ("client.yarn.deploy", "entrypoint.yarn.master_main"): "a command line in a container",
-    ("client.yarn.deploy", "entrypoint.yarn.taskmanager_main"): "a command line in a container",
+    ("client.yarn.specification", "entrypoint.yarn.master_main"): "a command line in a container",
+    ("client.yarn.specification", "entrypoint.yarn.taskmanager_main"): "a command line in a container",
     ("client.diagnose.container_check", "entrypoint.yarn.container_probe"): "a container's command line",
     ("entrypoint.yarn.application_program", "cli"): "a command line: the program is submitted as a user's",
     ("process.commands", "entrypoint.master.main"): "the processes of a cluster, started by name",

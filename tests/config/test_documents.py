@@ -13,7 +13,7 @@ from yarnflow.config.configuration import Configuration
 from yarnflow.config.documents import conf_yaml, exit_codes_markdown, log_yaml, options_markdown
 from yarnflow.config.log_file import DEFAULT_LOGGING, read_log_file
 from yarnflow.config.options import ALL_OPTIONS
-from yarnflow.core.documents import states_markdown
+from yarnflow.core.states_page import states_markdown
 from yarnflow.errors import ERRORS_BY_CODE, ConfigError, YarnflowError
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -8,8 +8,8 @@ import pytest
 
 from tests.client.yarn.yarn_fakes import World
 from yarnflow.client.yarn import shipping
-from yarnflow.client.yarn.deploy import PythonEnvironment
 from yarnflow.client.yarn.shipping import ShippedFile, offload_files, plan_files, start_uploads
+from yarnflow.client.yarn.specification import PythonEnvironment
 from yarnflow.config.configuration import Configuration
 from yarnflow.core.ids import JobId
 from yarnflow.core.messages import JobSubmission, ProgramKind

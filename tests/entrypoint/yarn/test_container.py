@@ -12,7 +12,7 @@ import pytest
 
 from tests.client.fakes import FakeConnection, Listener
 from yarnflow.client.executor import ClusterExecutor
-from yarnflow.client.yarn.deploy import shipped_configuration
+from yarnflow.client.yarn.specification import shipped_configuration
 from yarnflow.config.conf_file import CONF_FILE_NAME
 from yarnflow.config.configuration import Configuration
 from yarnflow.config.options import client, cluster, job, python, security

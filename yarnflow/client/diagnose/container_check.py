@@ -13,14 +13,14 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from yarnflow.client.yarn.deploy import (
+from yarnflow.client.yarn.services import YarnServices
+from yarnflow.client.yarn.shipping import plan_files, start_uploads
+from yarnflow.client.yarn.specification import (
     MIN_JOB_MANAGER_MIB,
     PythonEnvironment,
     container_script,
     python_environment,
 )
-from yarnflow.client.yarn.services import YarnServices
-from yarnflow.client.yarn.shipping import plan_files, start_uploads
 from yarnflow.config.options import yarn
 from yarnflow.core.yarn import Application, ApplicationSpec, ContainerSpec, FinalStatus, LocalResource
 from yarnflow.errors import ApplicationFailed, EnvironmentUnusable, YarnflowError

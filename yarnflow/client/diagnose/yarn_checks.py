@@ -17,8 +17,8 @@ from importlib import import_module, metadata
 from typing import Final
 
 from yarnflow.client.diagnose.checks import Check
+from yarnflow.client.yarn.high_availability import check_quorum
 from yarnflow.client.yarn.services import YarnServices, yarn_services
-from yarnflow.client.yarn.zookeeper import check_quorum
 from yarnflow.config.configuration import Configuration
 from yarnflow.config.hadoop_conf import HadoopConf
 from yarnflow.config.options import yarn
@@ -111,7 +111,7 @@ class YarnChecks:
 
     def queue(self) -> str:
         """Whether the queue takes containers of the configured sizes, as a submit asks."""
-        from yarnflow.client.yarn.deploy import check_admission, container_sizes
+        from yarnflow.client.yarn.specification import check_admission, container_sizes
         from yarnflow.yarn.web.admission import find_queue
 
         cluster = self.services.cluster
@@ -177,7 +177,7 @@ class YarnChecks:
 
     def environment(self) -> str:
         """The environment of containers, from outside."""
-        from yarnflow.client.yarn.deploy import python_environment
+        from yarnflow.client.yarn.specification import python_environment
 
         text = self.configuration.get(yarn.PYTHON_ENVIRONMENT)
         environment = python_environment(self.configuration)

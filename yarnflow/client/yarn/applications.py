@@ -18,8 +18,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from yarnflow.client.leader import LeaderFollowingDispatcher
+from yarnflow.client.yarn.high_availability import forget_cluster
 from yarnflow.client.yarn.services import YarnServices
-from yarnflow.client.yarn.zookeeper import forget_cluster
 from yarnflow.config.options import client, yarn
 from yarnflow.core.ids import JobId
 from yarnflow.core.messages import Fence, JobDetails, JobOverview

@@ -19,20 +19,20 @@ from typing import Final
 from yarnflow.client.background import in_background
 from yarnflow.client.cluster import JobCluster, JobListener, ProgramCluster
 from yarnflow.client.yarn.applications import ApplicationCluster
-from yarnflow.client.yarn.deploy import (
+from yarnflow.client.yarn.follow import Follower, await_first_job, leave
+from yarnflow.client.yarn.high_availability import check_quorum, forget_cluster
+from yarnflow.client.yarn.job_owners import JobOwners
+from yarnflow.client.yarn.services import YarnServices, yarn_services
+from yarnflow.client.yarn.shipping import ShippedFile, offload_files, plan_files, start_uploads
+from yarnflow.client.yarn.specification import (
     SESSION_NAME,
     PythonEnvironment,
     check_admission,
     container_sizes,
     python_environment,
 )
-from yarnflow.client.yarn.follow import Follower, await_first_job, leave
-from yarnflow.client.yarn.job_owners import JobOwners
-from yarnflow.client.yarn.services import YarnServices, yarn_services
-from yarnflow.client.yarn.shipping import ShippedFile, offload_files, plan_files, start_uploads
 from yarnflow.client.yarn.start import Note, StartWatch
 from yarnflow.client.yarn.submission import ApplicationSubmit, Request
-from yarnflow.client.yarn.zookeeper import check_quorum, forget_cluster
 from yarnflow.config.configuration import Configuration
 from yarnflow.config.options import client
 from yarnflow.core.ids import JobId

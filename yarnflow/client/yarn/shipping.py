@@ -17,10 +17,10 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from yarnflow.client.background import in_background
-from yarnflow.client.yarn import deploy
-from yarnflow.client.yarn.deploy import PythonEnvironment
+from yarnflow.client.yarn import specification as names
 from yarnflow.client.yarn.distribution import DISTRIBUTION_NAME, distribution, zip_bytes
 from yarnflow.client.yarn.services import YarnServices
+from yarnflow.client.yarn.specification import PythonEnvironment
 from yarnflow.config.configuration import Configuration
 from yarnflow.config.directories import cache_directory
 from yarnflow.config.option import AnyOption
@@ -98,7 +98,7 @@ def plan_files(
         # the largest first
         files.append(
             ShippedFile(
-                deploy.ENVIRONMENT,
+                names.ENVIRONMENT,
                 environment.archive.name,
                 archive=True,
                 local=environment.archive,
@@ -106,21 +106,21 @@ def plan_files(
             )
         )
     elif environment.archive_uri:
-        files.append(_remote(environment.archive_uri, deploy.ENVIRONMENT, archive=True))
+        files.append(_remote(environment.archive_uri, names.ENVIRONMENT, archive=True))
     files.append(
-        ShippedFile(deploy.DISTRIBUTION, DISTRIBUTION_NAME, archive=True, local=distribution(), shared=True)
+        ShippedFile(names.DISTRIBUTION, DISTRIBUTION_NAME, archive=True, local=distribution(), shared=True)
     )
     jar = master_jar(cache_directory())
     files.append(ShippedFile(SKEIN_JAR_NAME, SKEIN_JAR_NAME, local=jar, master_only=True, shared=True))
     settings = [(path.name, path.read_bytes()) for path in services.conf.files()]
     files.append(
         ShippedFile(
-            deploy.HADOOP_CONF, f"{deploy.HADOOP_CONF}.zip", archive=True, content=zip_bytes(settings)
+            names.HADOOP_CONF, f"{names.HADOOP_CONF}.zip", archive=True, content=zip_bytes(settings)
         )
     )
     if configuration.is_set(cluster_options.LOG_CONFIG_FILE):
         log_settings = _log_settings(configuration)
-        files.append(ShippedFile(deploy.LOG_SETTINGS, deploy.LOG_SETTINGS, content=log_settings))
+        files.append(ShippedFile(names.LOG_SETTINGS, names.LOG_SETTINGS, content=log_settings))
     files += _listed(configuration, yarn.SHIP_FILES, archive=False)
     files += _listed(configuration, yarn.SHIP_ARCHIVES, archive=True)
     for path in program_files:

@@ -18,7 +18,10 @@ from typing import Final
 from yarnflow.client.background import in_background, run_into
 from yarnflow.client.yarn.aggregated_logs import CollectedLine, collected_lines
 from yarnflow.client.yarn.applications import ApplicationCluster, kill_masters
-from yarnflow.client.yarn.deploy import (
+from yarnflow.client.yarn.high_availability import forget_cluster
+from yarnflow.client.yarn.services import YarnServices
+from yarnflow.client.yarn.shipping import Uploads
+from yarnflow.client.yarn.specification import (
     ContainerSizes,
     PythonEnvironment,
     application_spec,
@@ -26,10 +29,7 @@ from yarnflow.client.yarn.deploy import (
     shipped_configuration,
     standby_spec,
 )
-from yarnflow.client.yarn.services import YarnServices
-from yarnflow.client.yarn.shipping import Uploads
 from yarnflow.client.yarn.start import Note, log_tail
-from yarnflow.client.yarn.zookeeper import forget_cluster
 from yarnflow.config.options import yarn
 from yarnflow.core.messages import JobSubmission
 from yarnflow.core.yarn import ApplicationSpec, DeploymentMode, LocalResource

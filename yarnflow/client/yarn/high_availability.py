@@ -1,4 +1,4 @@
-"""ZooKeeper as clients on YARN need it; what that imports is imported only where it is used."""
+"""What high availability asks of clients on YARN; what that imports is imported only where it is used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Text made from the state machines: ``docs/states.md``.
+"""``docs/states.md``, made from the state machines.
 
 ``scripts/gen-docs`` writes it and a test compares it, so that the page cannot differ from
 the tables the runtime works with.

@@ -13,8 +13,8 @@ import pytest
 
 from tests.client.environment.environments import packages_of
 from yarnflow.client.environment import check as environment_check
-from yarnflow.client.yarn import deploy
-from yarnflow.client.yarn.deploy import (
+from yarnflow.client.yarn.specification import (
+    LOG_SETTINGS,
     application_spec,
     check_admission,
     container_script,
@@ -171,7 +171,7 @@ def test_shipped_options() -> None:
     options = of({"pipeline.job-key": "k", "yarnflow.log.config-file": "/l.yaml"})
     assert _shipped(options) == {
         "execution.checkpointing.dir": "hdfs://n/user/ann/.yarnflow/checkpoints",
-        "yarnflow.log.config-file": deploy.LOG_SETTINGS,
+        "yarnflow.log.config-file": LOG_SETTINGS,
     }
     own = {"execution.checkpointing.dir": "hdfs://n/mine"}
     assert _shipped(of(own)) == own
