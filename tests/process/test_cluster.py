@@ -24,6 +24,7 @@ from yarnflow.errors import ResourceError, YarnflowError
 from yarnflow.process.channel.job_manager_end import JobManagerEnd
 from yarnflow.process.channel.messages import JobStatusReport, MasterRole
 from yarnflow.process.cluster import ClusterSupervisor
+from yarnflow.process.cluster_settings import ClusterListeners, DriverPlaces, OthersWorkers
 from yarnflow.process.commands import ProcessCommands
 from yarnflow.process.dirs import open_cluster_directory
 from yarnflow.process.leftovers import MARK_ENVIRONMENT
@@ -56,16 +57,17 @@ class Ends:
         self.cluster = ClusterSupervisor(
             self.directory,
             commands,
-            worker_owner=self.workers,
+            workers=OthersWorkers(self.workers, 2 if highly_available else 0),
+            drivers=DriverPlaces(1),
             job_manager_arguments=("--mode", "yarn-per-job"),
-            expected_workers=2 if highly_available else 0,
-            drivers=1,
-            on_job_status=self.statuses.put,
-            on_end=self.results.append,
-            on_failure=self.failures.append,
-            supervisor=world.supervisor,
             highly_available=highly_available,
-            on_process_ended=self.processes.put,
+            listeners=ClusterListeners(
+                on_job_status=self.statuses.put,
+                on_end=self.results.append,
+                on_failure=self.failures.append,
+                on_process_ended=self.processes.put,
+            ),
+            supervisor=world.supervisor,
             schedule=lambda delay, action: world.scheduled.append((delay, action)),
             clock=world,
         )
@@ -108,7 +110,7 @@ def test_files_of_a_spare_that_was_there_first_are_its_own(world: World, tmp_pat
     left.mkdir(parents=True)
     commands = ProcessCommands(directory.path, directory.conf_file, directory.secret_file, "python")
     cluster = ClusterSupervisor(
-        directory, commands, worker_owner=FakeResourceProvider(), supervisor=world.supervisor
+        directory, commands, workers=OthersWorkers(FakeResourceProvider()), supervisor=world.supervisor
     )
     assert not left.exists(), "a killed supervisor's"
     cluster.start_spare_driver(1600)

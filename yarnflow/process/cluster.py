@@ -14,7 +14,7 @@ import shutil
 import socket
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -27,13 +27,13 @@ from yarnflow.errors import ResourceError, RpcProtocolError, YarnflowError, erro
 from yarnflow.process.channel.messages import (
     DriverExited,
     Event,
-    JobStatusReport,
     MasterRole,
     RequestsCanceled,
     RunningDrivers,
 )
 from yarnflow.process.channel.supervisor_end import MasterOwner, SupervisorEnd
 from yarnflow.process.clock import SystemClock
+from yarnflow.process.cluster_settings import ClusterListeners, DriverPlaces, OthersWorkers
 from yarnflow.process.commands import ProcessCommands
 from yarnflow.process.dirs import ClusterDirectory
 from yarnflow.process.driver_queue import DriverQueue
@@ -66,44 +66,25 @@ _TELLERS_TIMEOUT_S: Final = 3.0
 class ClusterSupervisor:
     """Starts and ends the processes of one cluster.
 
-    The callbacks come from other threads; of ``on_end`` and ``on_failure`` one comes, once, unless
-    the supervisor is stopped before.
-
     Parameters
     ----------
     directory : ClusterDirectory
         The conf file and the secret stand in it already.
     commands : ProcessCommands
         Command lines.
-    workers : int
-        TaskManagers this supervisor runs at most (local); 0 = they come from elsewhere.
-    worker_owner : WorkerOwner, optional
-        Who starts TaskManagers when it is not this supervisor (YARN); what it learns goes to
-        :meth:`worker_exited`, :meth:`requests_canceled` and :meth:`provider_state`.
+    workers : int or OthersWorkers
+        TaskManagers this supervisor runs at most (local), or who else starts them; 0 = they come by
+        themselves.
+    drivers : DriverPlaces
+        What there is for drivers.
     job_manager_arguments : sequence of str
         Further arguments of the JobManager, see :mod:`yarnflow.entrypoint.master.main`.
-    expected_workers : int
-        TaskManagers that somebody has asked the owner of workers for already.
-    drivers : int
-        Drivers there is memory for, and so jobs; 0 = no limit.
-    hot_spares : int
-        Further drivers there is memory for, that jobs keep for the loss of theirs.
-    on_job_status : callable, optional
-        Told of each new status of a job.
-    on_end : callable, optional
-        The JobManager ended because its work is done.
-    on_failure : callable, optional
-        The JobManager ended in any other way; with high availability, before it has ever served.
     highly_available : bool
         Start the JobManager again when it ends before its work is done, and keep the drivers.
-    on_process_ended : callable, optional
-        ``(pid)`` of a JobManager or driver that has ended, with all that it had started.
-    on_role : callable, optional
-        Told when the JobManager begins to lead or to stand by.
     master_owner : MasterOwner, optional
         Who starts further masters of the cluster.
-    driver_stdout_inherited, driver_stdout_fd
-        See :class:`~yarnflow.process.pools.DriverPool`.
+    listeners : ClusterListeners
+        Who is told what happens.
     """
 
     def __init__(
@@ -111,44 +92,29 @@ class ClusterSupervisor:
         directory: ClusterDirectory,
         commands: ProcessCommands,
         *,
-        workers: int = 0,
-        worker_owner: WorkerOwner | None = None,
+        workers: int | OthersWorkers = 0,
+        drivers: DriverPlaces = DriverPlaces(),
         job_manager_arguments: Sequence[str] = (),
-        expected_workers: int = 0,
-        drivers: int = 0,
-        hot_spares: int = 0,
-        on_job_status: Callable[[JobStatusReport], None] | None = None,
-        on_end: Callable[[ClusterResult], None] | None = None,
-        on_failure: Callable[[YarnflowError], None] | None = None,
         highly_available: bool = False,
-        on_process_ended: Callable[[int], None] | None = None,
-        on_role: Callable[[MasterRole], None] | None = None,
         master_owner: MasterOwner | None = None,
-        driver_stdout_inherited: bool = False,
-        driver_stdout_fd: int | None = None,
+        listeners: ClusterListeners = ClusterListeners(),
         supervisor: Supervisor | None = None,
         schedule: Schedule = run_later,
         clock: Clock | None = None,
     ) -> None:
-        if workers and worker_owner is not None:
-            raise ValueError("TaskManagers are this supervisor's or somebody else's, not both")
         self._directory = directory
         self._commands = commands
-        self._arguments = (*job_manager_arguments, *(("--drivers", str(drivers)) if drivers else ()))
-        self._on_job_status = on_job_status
-        self._on_end = on_end
-        self._on_failure = on_failure
+        limited = ("--drivers", str(drivers.jobs)) if drivers.jobs else ()
+        self._arguments = (*job_manager_arguments, *limited)
+        self._listeners = listeners
         self._highly_available = highly_available
-        self._on_process_ended = on_process_ended
-        self._on_role = on_role
         self._master_owner = master_owner
         self._supervisor = supervisor or Supervisor()
         self._schedule = schedule
         self._clock: Clock = clock or SystemClock()
         self._channel: SupervisorEnd | None = None
-        self._max_workers = workers
-        self._expected_workers = expected_workers
-        self._worker_owner = worker_owner
+        self._max_workers = workers if isinstance(workers, int) else 0
+        self._others_workers = None if isinstance(workers, int) else workers
         self._stopping = False
         #: JobManagers started so far, and when the last one was
         self._starts = 0
@@ -174,15 +140,23 @@ class ClusterSupervisor:
             directory.scratch,
             self._driver_exited,
             on_process_ended=self._process_ended,
-            inherit_stdout=driver_stdout_inherited,
-            stdout_fd=driver_stdout_fd,
+            inherit_stdout=drivers.inherit_stdout,
+            stdout_fd=drivers.stdout_fd,
         )
-        self._driver_queue = DriverQueue(self.drivers, drivers + hot_spares if drivers else 0)
+        self._driver_queue = DriverQueue(self.drivers, drivers.limit)
         self.workers = (
-            WorkerPool(self._supervisor, commands, directory.logs, self.worker_exited, limit=workers)
-            if workers
+            WorkerPool(
+                self._supervisor, commands, directory.logs, self.worker_exited, limit=self._max_workers
+            )
+            if self._max_workers
             else None
         )
+
+    @property
+    def _worker_owner(self) -> WorkerOwner:
+        if self._others_workers is not None:
+            return self._others_workers.owner
+        return self.workers or NoResourceProvider()
 
     @property
     def result_file(self) -> Path:
@@ -199,8 +173,8 @@ class ClusterSupervisor:
         channel = SupervisorEnd(
             ours,
             self._driver_queue,
-            self.workers or self._worker_owner or NoResourceProvider(),
-            on_job_status=self._on_job_status,
+            self._worker_owner,
+            on_job_status=self._listeners.on_job_status,
             on_role=self._role_changed,
             masters=self._master_owner,
         )
@@ -212,7 +186,7 @@ class ClusterSupervisor:
         self._started_ms = self._clock.monotonic_ms()
         # later ones find them granted, or the requests are withdrawn
         inherits = self._starts > 1 and self._provider_state is not None
-        expected = 0 if inherits else self._expected_workers
+        expected = 0 if inherits or self._others_workers is None else self._others_workers.expected
         arguments = (*self._arguments, *(("--expected-workers", str(expected)) if expected else ()))
         try:
             self._supervisor.start(
@@ -241,7 +215,7 @@ class ClusterSupervisor:
         state = self._provider_state
         if state is not None:
             channel.tell(state)
-            if state.ungranted and inherits and self._worker_owner is not None:
+            if state.ungranted and inherits:
                 # nobody keeps books of what its predecessor asked for
                 self._worker_owner.cancel_requests(state.ungranted)
         if self._program_end is not None:
@@ -293,8 +267,7 @@ class ClusterSupervisor:
         with self._changed:
             self._role = role
             self._changed.notify_all()
-        if self._on_role is not None:
-            self._on_role(role)
+        self._listeners.on_role(role)
 
     def stop(self, grace_s: float = 5.0) -> None:
         """End everything: TERM, then KILL after ``grace_s`` (0 = KILL at once).  Idempotent."""
@@ -337,7 +310,7 @@ class ClusterSupervisor:
 
     def _process_ended(self, child: Child) -> None:
         """Say so once nothing of it runs any more; in a thread, as that may take a moment."""
-        told = self._on_process_ended
+        told = self._listeners.on_process_ended
         if told is None:
             return
         # of this start only: a JobManager that was started again must not hide its predecessor's end
@@ -371,10 +344,9 @@ class ClusterSupervisor:
             self._changed.notify_all()
         self.drivers.kill_all()
         if result is not None:
-            if self._on_end is not None:
-                self._on_end(result)
-        elif failure is not None and self._on_failure is not None:
-            self._on_failure(failure)
+            self._listeners.on_end(result)
+        elif failure is not None:
+            self._listeners.on_failure(failure)
 
     def _has_served(self) -> bool:
         """What has never worked is the user's to correct."""

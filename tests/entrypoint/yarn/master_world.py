@@ -21,6 +21,7 @@ from yarnflow.entrypoint.yarn.janitor import Janitor
 from yarnflow.entrypoint.yarn.master_main import MasterTimes, YarnMaster
 from yarnflow.entrypoint.yarn.services import ContainerServices
 from yarnflow.process.channel.messages import MasterRole
+from yarnflow.process.cluster_settings import ClusterListeners
 from yarnflow.staging.deployment import ApplicationDirectory
 from yarnflow.staging.layout import prepare
 from yarnflow.testing.file_system import MemoryFileSystem
@@ -55,6 +56,13 @@ class FakeCluster:
         self.drivers = SimpleNamespace(running=lambda: self.running)
         self._begin = begin
 
+    @property
+    def listeners(self) -> ClusterListeners:
+        """Who is told of what happens."""
+        listeners = self.arguments["listeners"]
+        assert isinstance(listeners, ClusterListeners)
+        return listeners
+
     def start_spare_driver(self, memory_mib: int) -> None:
         if self.start_error is not None:
             raise self.start_error
@@ -78,7 +86,7 @@ class FakeCluster:
 
     def finish(self, result: ClusterResult = ClusterResult(JobStatus.FINISHED)) -> None:
         """The JobManager ends because its work is done."""
-        self.arguments["on_end"](result)
+        self.listeners.on_end(result)
 
     def worker_exited(self, exit: Any) -> None: ...
 
@@ -148,7 +156,7 @@ class World:
         self.dismissed = False
         self.clusters: list[FakeCluster] = []
         self.times = MasterTimes()
-        self.begin: Callable[[FakeCluster], None] = lambda cluster: cluster.arguments["on_role"](LEADS)
+        self.begin: Callable[[FakeCluster], None] = lambda cluster: cluster.listeners.on_role(LEADS)
         self.end: Callable[[FakeCluster], None] = lambda cluster: cluster.finish()
         self.on_supervised: Callable[[FakeCluster], None] = lambda cluster: None
         self.on_connect: Callable[[], None] = lambda: None

@@ -39,7 +39,7 @@ class HaWorld(World):
         self.deployment = replace(self.deployment, configuration=options, masters=2)
         self.yarn = FakeYarnCluster(running("application_1"))
         self.begin = lambda cluster: threading.Thread(
-            target=cluster.arguments["on_role"], args=(LEADS,)
+            target=cluster.listeners.on_role, args=(LEADS,)
         ).start()
 
 
@@ -62,7 +62,7 @@ def test_the_end_of_the_cluster_is_told_and_the_directory_stays_for_other_master
 def test_a_master_that_fails_ends_alone(world: HaWorld, others: list[str], written: bool) -> None:
     for other in others:
         world.yarn.add(running(other))
-    world.end = lambda cluster: cluster.arguments["on_failure"](ResourceError("no memory"))
+    world.end = lambda cluster: cluster.listeners.on_failure(ResourceError("no memory"))
     assert world.run() == 0
     assert world.application.said[-1] == (FinalStatus.FAILED, "no memory")
     assert (f"{DIRECTORY}/result.json" in world.application.files_at_finish) == written
@@ -111,7 +111,8 @@ def test_what_a_standby_has_ready(
     assert world.run(standby=True) == 0
     cluster = world.clusters[-1]
     assert steps is None or cluster.steps[: len(steps)] == steps
-    assert cluster.arguments["expected_workers"] == workers
+    assert cluster.arguments["workers"].expected == workers
+    assert cluster.arguments["drivers"].hot_spares == (spares if mode == "hot" else 0)
 
 
 def test_a_spare_driver_takes_the_place_of_one_that_is_used(world: HaWorld) -> None:
@@ -133,7 +134,7 @@ def test_workers_have_names_of_their_own_in_the_cluster(world: HaWorld) -> None:
         watched.worker_exited = watched.provider_state = told.append
         listeners["exit"](WorkerExit("taskmanager_0", 1))
         listeners["state"](ProviderState(0, granted=("taskmanager_1",)))
-        owner = cluster.arguments["worker_owner"]
+        owner = cluster.arguments["workers"].owner
         owner.release_worker("application_1/taskmanager_1")
         owner.release_worker("application_2/taskmanager_1")
         cluster.finish()

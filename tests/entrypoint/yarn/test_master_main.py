@@ -19,6 +19,7 @@ from yarnflow.entrypoint.yarn.master_main import MasterTimes
 from yarnflow.errors import ResourceError, StorageUnavailable, UserCodeError, YarnflowError, YarnUnavailable
 from yarnflow.process.channel.messages import JobStatusReport
 from yarnflow.process.clock import SystemClock
+from yarnflow.process.cluster_settings import DriverPlaces
 from yarnflow.staging.job_keys import JobKeys, KeyTaken
 
 #: a spare driver that is not kept by then is not kept at all; far above the interval of the looks
@@ -61,8 +62,13 @@ def test_the_slowest_is_started_first_and_the_address_is_told(world: World) -> N
 def test_yarn_sees_the_truth(
     world: World, end: ClusterResult | YarnflowError, expected: tuple[FinalStatus, str]
 ) -> None:
-    listener = "on_end" if isinstance(end, ClusterResult) else "on_failure"
-    world.end = lambda cluster: cluster.arguments[listener](end)
+    def tell(cluster: FakeCluster) -> None:
+        if isinstance(end, ClusterResult):
+            cluster.listeners.on_end(end)
+        else:
+            cluster.listeners.on_failure(end)
+
+    world.end = tell
     assert world.run() == 0
     assert world.application.said[-1] == expected
 
@@ -187,9 +193,9 @@ def test_arguments_of_the_job_manager(world: World) -> None:
     arguments = world.clusters[0].arguments
     given = arguments["job_manager_arguments"]
     assert given[given.index("--mode") + 1] == "yarn-per-job"
-    assert arguments["expected_workers"] == 3
+    assert arguments["workers"].expected == 3
     assert given[given.index("--submission") + 1].endswith("/submission.json")
-    assert arguments["drivers"] == 2
+    assert arguments["drivers"] == DriverPlaces(2)
 
 
 def keeps_spare(world: World, running: int) -> bool:
@@ -257,8 +263,8 @@ def test_the_thread_that_talks_to_yarn_survives_everything(world: World) -> None
         raise KeyError("whatever a library raises")
 
     def begin(cluster: FakeCluster) -> None:
-        cluster.arguments["on_job_status"](JobStatusReport(JobId("a" * 32), JobStatus.RUNNING))
-        cluster.arguments["on_role"](LEADS)
+        cluster.listeners.on_job_status(JobStatusReport(JobId("a" * 32), JobStatus.RUNNING))
+        cluster.listeners.on_role(LEADS)
 
     world.application.set_progress = broken  # type: ignore[method-assign]
     world.begin = begin

@@ -22,6 +22,7 @@ from yarnflow.core.messages import Fence, JobDetails, JobSubmission, JobSubmitte
 from yarnflow.core.ports import DispatcherGateway, GatewayFactory
 from yarnflow.errors import YarnflowError
 from yarnflow.process.cluster import ClusterSupervisor
+from yarnflow.process.cluster_settings import DriverPlaces
 from yarnflow.process.commands import ProcessCommands
 from yarnflow.process.dirs import (
     ClusterDirectory,
@@ -107,8 +108,7 @@ class LocalCluster:
                 directory,
                 commands,
                 workers=configuration.get(cluster.MINICLUSTER_TASKMANAGERS),
-                driver_stdout_inherited=True,
-                driver_stdout_fd=driver_stdout_fd,
+                drivers=DriverPlaces(inherit_stdout=True, stdout_fd=driver_stdout_fd),
             )
             started = cls(effective, directory, supervisor, secret)
         except BaseException:

@@ -32,6 +32,7 @@ from yarnflow.errors import ResourceError
 from yarnflow.ha.settings import is_highly_available
 from yarnflow.process.channel.messages import MasterRole
 from yarnflow.process.cluster import ClusterSupervisor
+from yarnflow.process.cluster_settings import ClusterListeners
 from yarnflow.process.commands import ProcessCommands
 from yarnflow.process.dirs import (
     ClusterDirectory,
@@ -81,7 +82,9 @@ def run_job_manager(configuration: Configuration, say: Say) -> int:
         path = standalone_secret_file(configuration)
         ensure_secret(path)
         commands = _commands(configuration, directory, path, "jobmanager")
-        supervisor = ClusterSupervisor(directory, commands, workers=0, on_failure=lambda _: stop.set())
+        supervisor = ClusterSupervisor(
+            directory, commands, listeners=ClusterListeners(on_failure=lambda _: stop.set())
+        )
         try:
             supervisor.start_job_manager()
             address = supervisor.await_address(START_TIMEOUT_S)
@@ -106,12 +109,13 @@ def _run_master(configuration: Configuration, say: Say, stop: threading.Event) -
         supervisor = ClusterSupervisor(
             directory,
             _commands(configuration, directory, path, "jobmanager"),
-            workers=0,
-            on_end=lambda _: stop.set(),
-            on_failure=lambda _: stop.set(),
             highly_available=True,
-            on_process_ended=session_closer(configuration, directory.path),
-            on_role=lambda role: say(_role(role)),
+            listeners=ClusterListeners(
+                on_role=lambda role: say(_role(role)),
+                on_end=lambda _: stop.set(),
+                on_failure=lambda _: stop.set(),
+                on_process_ended=session_closer(configuration, directory.path),
+            ),
         )
         try:
             supervisor.start_job_manager()

@@ -52,6 +52,7 @@ from yarnflow.errors import JobError, ResourceError, StorageUnavailable, Yarnflo
 from yarnflow.process.channel.messages import JobStatusReport, MasterRole
 from yarnflow.process.clock import SystemClock
 from yarnflow.process.cluster import ClusterSupervisor
+from yarnflow.process.cluster_settings import ClusterListeners, DriverPlaces, OthersWorkers
 from yarnflow.process.commands import ProcessCommands
 from yarnflow.process.dirs import ClusterDirectory, write_json
 from yarnflow.process.logs import log_settings, set_up_logging
@@ -179,20 +180,18 @@ class YarnMaster:
         self._cluster = self._supervise(
             self._directory,
             ProcessCommands(self._directory.path, self._directory.conf_file, self._container.secret_file),
-            worker_owner=self._workers,
+            workers=OthersWorkers(self._workers, self._initial_task_managers),
+            drivers=DriverPlaces(deployment.drivers, self._hot_spares),
             job_manager_arguments=arguments,
-            expected_workers=self._initial_task_managers,
-            drivers=deployment.drivers,
-            hot_spares=(
-                deployment.spare_drivers if self._configuration.get(ha_options.STANDBY_MODE) == "hot" else 0
-            ),
-            on_job_status=self._job_status,
-            on_end=lambda result: self._ends.put(end_of_cluster(result, deployment.mode)),
-            on_failure=lambda error: self._ends.put(failed(error)),
             highly_available=deployment.highly_available,
-            on_process_ended=session_closer(self._configuration, self._directory.path),
-            on_role=self._role_changed,
             master_owner=self._masters,
+            listeners=ClusterListeners(
+                on_job_status=self._job_status,
+                on_role=self._role_changed,
+                on_end=lambda result: self._ends.put(end_of_cluster(result, deployment.mode)),
+                on_failure=lambda error: self._ends.put(failed(error)),
+                on_process_ended=session_closer(self._configuration, self._directory.path),
+            ),
             supervisor=self._supervisor,
         )
         if not self._container.standby or deployment.spare_drivers:
@@ -207,6 +206,11 @@ class YarnMaster:
             deployment.mode.target,
             self._container.container_id,
         )
+
+    @property
+    def _hot_spares(self) -> int:
+        hot = self._configuration.get(ha_options.STANDBY_MODE) == "hot"
+        return self._deployment.spare_drivers if hot else 0
 
     @property
     def _initial_task_managers(self) -> int:
