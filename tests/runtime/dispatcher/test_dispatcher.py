@@ -44,7 +44,8 @@ from yarnflow.errors import (
     YarnflowError,
     ZooKeeperUnavailable,
 )
-from yarnflow.runtime.dispatcher.dispatcher import ARCHIVE_RETRY_MS, Dispatcher
+from yarnflow.runtime.dispatcher.dispatcher import Dispatcher
+from yarnflow.runtime.dispatcher.ended_jobs import ARCHIVE_RETRY_MS
 from yarnflow.runtime.dispatcher.job_archive import JobArchive
 from yarnflow.runtime.dispatcher.job_board import JobBoard
 from yarnflow.testing.runtime import InlineEffects, InlineMailbox, ManualClock

@@ -38,16 +38,15 @@ from yarnflow.errors import (
     SlotUnavailable,
     YarnflowError,
 )
+from yarnflow.runtime.dispatcher.ended_jobs import EndedJobs
 from yarnflow.runtime.dispatcher.job_archive import JobArchive, KeptJobs, describe
 from yarnflow.runtime.dispatcher.job_board import JobBoard
-from yarnflow.runtime.dispatcher.job_endpoint import JobEndpoint, JobEndpointFactory
+from yarnflow.runtime.dispatcher.job_endpoint import JobEndpointFactory
 from yarnflow.runtime.dispatcher.job_router import JobRouter
-from yarnflow.runtime.mailbox import Effects, Mailbox, Work
+from yarnflow.runtime.mailbox import Effects, Mailbox
 
 logger = logging.getLogger(__name__)
 
-#: before a job's end is written down again that could not be
-ARCHIVE_RETRY_MS: Final = 1_000
 #: the one that is under way, and those that wait for it
 SUBMISSIONS_AT_ONCE: Final = 4
 
@@ -109,22 +108,16 @@ class Dispatcher(JobRouter):
         self._on_shut_down = on_shut_down
         self._call_timeout_ms = call_timeout_ms
         self._archive = archive
-        self._effects = effects
         #: one submission at a time: it takes longer than the mailbox may be kept from other work
         self._submitting = threading.Lock()
         #: those that wait for that have a thread of the RPC server each
         self._places = threading.BoundedSemaphore(SUBMISSIONS_AT_ONCE)
-        #: refused and still stored
-        self._withdrawing: set[JobId] = set()
         #: told when a job is cleared away
         self._changed = threading.Condition()
         #: accepted, but not started yet
         self._arriving: JobId | None = None
-        #: jobs that are over and still to be cleared away; replaced, as the live ones
-        self._ending: dict[JobId, JobEndpoint] = {}
+        self._over = EndedJobs(mailbox, effects, archive, board)
         self._keys: dict[JobId, str] = {}
-        #: of jobs that are over
-        self._checkpoints: dict[JobId, JobCheckpoints] = {}
         self._max_jobs = max_jobs
         self._faults = faults
         #: why no further job is accepted; empty = jobs are welcome
@@ -242,11 +235,11 @@ class Dispatcher(JobRouter):
 
     def job_checkpoints(self, job_id: JobId) -> JobCheckpoints:
         """A job's checkpoints; of jobs that ended under an earlier leader none are known."""
-        endpoint = self._live.get(job_id) or self._ending.get(job_id)
+        endpoint = self._live.get(job_id) or self._over.endpoint(job_id)
         if endpoint is not None:
             return endpoint.checkpoints()
         self._board.get(job_id)
-        return self._checkpoints.get(job_id) or JobCheckpoints(job_id)
+        return self._over.checkpoints(job_id)
 
     def inject_fault(self, request: FaultRequest) -> FaultInjected:
         """Break something a job needs, for a drill.
@@ -292,18 +285,8 @@ class Dispatcher(JobRouter):
         self._mailbox.call(lambda: self._recover(kept), None)
 
     def keep_end(self, details: JobDetails, shown: Callable[[], None]) -> None:
-        """Write a job's end down, then call ``shown``; any thread, returns at once.
-
-        Nobody may see the end of a job that another master might run again.
-        """
-
-        def failed(error: YarnflowError) -> None:
-            logger.warning("The end of job %s is not written down yet: %s", details.overview.job_id, error)
-            self._mailbox.schedule(ARCHIVE_RETRY_MS, lambda: self.keep_end(details, shown))
-
-        self._effects.perform(
-            self._mailbox, lambda: self._archive.ended(details), lambda _none: shown(), failed, Work.STORAGE
-        )
+        """See :meth:`~yarnflow.runtime.dispatcher.ended_jobs.EndedJobs.keep_end`."""
+        self._over.keep_end(details, shown)
 
     def _cancel(self, job_ids: Iterable[JobId], begin: Callable[[], None]) -> None:
         """Write down that jobs shall end, then begin with it."""
@@ -368,13 +351,13 @@ class Dispatcher(JobRouter):
         )
 
     def _owns_key(self, job_id: JobId) -> bool:
-        return job_id in self._live or job_id in self._ending
+        return job_id in self._live or self._over.endpoint(job_id) is not None
 
     # --- in the mailbox ---
 
     def _begin_to_accept(self, job_id: JobId, key: str) -> None:
         self._mailbox.assert_mailbox_thread()
-        if job_id in self._withdrawing:
+        if self._over.is_withdrawing(job_id):
             raise RpcTimeout(f"job {job_id} was refused and is still being cleared away; try again")
         if not any(self._keys.get(other) == key for other in self._live if key and self._lives(other)):
             if self._closed:
@@ -406,23 +389,7 @@ class Dispatcher(JobRouter):
 
     def _refused(self, submission: JobSubmission) -> None:
         if not self._is_known(submission.job_id):
-            self._withdrawing.add(submission.job_id)
-            self._withdraw(submission)
-
-    def _withdraw(self, submission: JobSubmission) -> None:
-        """Nobody may run what was refused, so it is tried until it is gone."""
-
-        def failed(error: YarnflowError) -> None:
-            logger.warning("Job %s was refused, but is still stored: %s", submission.job_id, error)
-            self._mailbox.schedule(ARCHIVE_RETRY_MS, lambda: self._withdraw(submission))
-
-        self._effects.perform(
-            self._mailbox,
-            lambda: self._archive.withdraw(submission),
-            lambda _none: self._withdrawing.discard(submission.job_id),
-            failed,
-            Work.STORAGE,
-        )
+            self._over.withdraw(submission)
 
     def _recover(self, kept: KeptJobs) -> None:
         start = Adopted(self._leader_info().fence.epoch)
@@ -459,41 +426,11 @@ class Dispatcher(JobRouter):
         endpoint = live.pop(job_id, None)
         if endpoint is None:
             return
-        self._ending = {**self._ending, job_id: endpoint}
+        # before it is not alive any more: it is always one of the two
+        self._over.clear(job_id, self._keys.get(job_id, ""), endpoint, lambda: self._cleared(job_id))
         self._live = live
-        self._clear(job_id, endpoint)
 
-    def _clear(self, job_id: JobId, endpoint: JobEndpoint) -> None:
-        key = self._keys.get(job_id, "")
-
-        def clear() -> JobCheckpoints:
-            checkpoints = _checkpoints_of(job_id, endpoint)
-            details = self._board.last(job_id)
-            if details is not None:
-                self._archive.ended(details)
-            self._archive.clear(job_id, key)
-            return checkpoints
-
-        def failed(error: YarnflowError) -> None:
-            logger.warning("Job %s is not cleared away yet: %s", job_id, error)
-            self._mailbox.schedule(ARCHIVE_RETRY_MS, lambda: self._clear(job_id, endpoint))
-
-        self._effects.perform(
-            self._mailbox,
-            clear,
-            lambda checkpoints: self._cleared(job_id, checkpoints),
-            failed,
-            Work.STORAGE,
-        )
-
-    def _cleared(self, job_id: JobId, checkpoints: JobCheckpoints) -> None:
-        self._checkpoints = {**self._checkpoints, job_id: checkpoints}
-        for forgotten in [other for other in self._checkpoints if self._board.last(other) is None]:
-            del self._checkpoints[forgotten]
-        ending = dict(self._ending)
-        ending.pop(job_id).stop()
-        self._ending = ending
-        self._board.show(job_id)
+    def _cleared(self, job_id: JobId) -> None:
         with self._changed:
             self._keys.pop(job_id, None)
             self._changed.notify_all()
@@ -510,7 +447,7 @@ class Dispatcher(JobRouter):
         self._end_process_if_idle()
 
     def _end_process_if_idle(self) -> None:
-        if self._closed and not (self._live or self._ending or self._arriving):
+        if self._closed and self._over.all_cleared and not (self._live or self._arriving):
             self._on_shut_down()
 
     def _is_known(self, job_id: JobId) -> bool:
@@ -529,11 +466,3 @@ class Dispatcher(JobRouter):
     def _no_checkpoint(self, job_id: JobId) -> CheckpointError:
         status = self._board.get(job_id).overview.status
         return CheckpointError(f"job {job_id} is {status.value}; only a job that runs can take a checkpoint")
-
-
-def _checkpoints_of(job_id: JobId, endpoint: JobEndpoint) -> JobCheckpoints:
-    try:
-        return endpoint.checkpoints()
-    except YarnflowError as error:
-        logger.info("The checkpoints of job %s are not known any more: %s", job_id, error)
-        return JobCheckpoints(job_id)
