@@ -26,7 +26,6 @@ from yarnflow.client.yarn import submission as yarn_submit
 from yarnflow.client.yarn.aggregated_logs import CollectedLine
 from yarnflow.client.yarn.applications import ApplicationCluster
 from yarnflow.client.yarn.deployer import YarnDeployer, describe_submit
-from yarnflow.client.yarn.follow import Follower
 from yarnflow.client.yarn.submission import Request
 from yarnflow.core.json_codec import from_json
 from yarnflow.core.messages import JobOverview, JobSubmitted

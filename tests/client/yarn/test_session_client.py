@@ -13,7 +13,7 @@ from yarnflow.core.messages import JobSubmitted
 from yarnflow.core.states import JobStatus
 from yarnflow.core.yarn import DeploymentMode
 from yarnflow.errors import ApplicationNotFound, SlotUnavailable
-from yarnflow.testing.dispatcher import FakeDispatcher
+from yarnflow.testing.gateways.dispatcher import FakeDispatcher
 
 M = DeploymentMode
 JOB = job_id(7)
