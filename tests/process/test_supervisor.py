@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -191,6 +192,17 @@ def test_stop_ends_all_and_starts_nothing_any_more(world: World) -> None:
     assert world.supervisor.start("c", _spec) is None
 
 
+def test_stop_at_once_needs_no_threads(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.supervisor.start("a", _spec, ON_EXIT)
+
+    def at_shutdown(thread: threading.Thread) -> None:
+        raise RuntimeError("can't create new thread at interpreter shutdown")
+
+    monkeypatch.setattr(threading.Thread, "start", at_shutdown)
+    world.supervisor.stop(0.0)
+    assert world.children[0].status == -9
+
+
 # --- drivers -----------------------------------------------------------------
 
 
@@ -352,6 +364,8 @@ def test_job_manager_is_told_whether_workers_are_its_supervisors(
     if workers:
         cluster.start_workers()
         assert len(world.children) == 1 + workers
+        cluster.add_worker()
+        assert len(world.children) == 2 + workers
     cluster.stop(0.0)
     directory.remove(keep_evidence=False)
 

@@ -243,6 +243,12 @@ class ClusterSupervisor:
         if not self.workers.worker_ids() and not self._stopping:
             raise ResourceError(f"no TaskManager could be started; see {self._directory.logs}")
 
+    def add_worker(self) -> None:
+        """Start one more TaskManager than there were to be (local clusters only)."""
+        if self.workers is None:
+            raise ValueError("TaskManagers of this cluster are not its supervisor's")
+        self.workers.add_worker()
+
     def await_address(self, timeout_s: float) -> str:
         """Address of the JobManager as soon as it serves.
 

@@ -273,6 +273,13 @@ class WorkerPool:
                 with self._lock:
                     self._workers.pop(name, None)
 
+    def add_worker(self) -> None:
+        """Start one more TaskManager, over the limit if need be."""
+        with self._lock:
+            if self._limit is not None:
+                self._limit += 1
+        self.request_workers(1)
+
     def cancel_requests(self, count: int) -> int:
         """Nothing can be withdrawn: requests are granted as soon as they are made."""
         return 0

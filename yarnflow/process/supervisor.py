@@ -22,6 +22,9 @@ from yarnflow.process.spawn import ProcessSpec, spawn
 
 logger: Final = logging.getLogger(__name__)
 
+#: how long the end of a process that was killed is waited for
+_KILLED_S: Final = 10.0
+
 
 class Child(Protocol):
     """What a supervisor needs of a child; see :class:`yarnflow.process.spawn.ChildProcess`."""
@@ -193,7 +196,16 @@ class Supervisor:
         with self._lock:
             self._stopping = True
             children = [entry.child for entry in self._entries.values() if entry.child is not None]
-        enders = [threading.Thread(target=_end, args=(child, grace_s), daemon=True) for child in children]
+        if grace_s <= 0:
+            # without threads, which an interpreter that ends does not start any more
+            for child in children:
+                child.kill_group()
+            for child in children:
+                child.wait(_KILLED_S)
+            return
+        enders = [
+            threading.Thread(target=child.terminate_group, args=(grace_s,), daemon=True) for child in children
+        ]
         for ender in enders:
             ender.start()
         for ender in enders:
@@ -243,11 +255,3 @@ class Supervisor:
 def describe_exit(status: int) -> str:
     """``exit status 3`` or ``signal 9``."""
     return f"exit status {status}" if status >= 0 else f"signal {-status}"
-
-
-def _end(child: Child, grace_s: float) -> None:
-    if grace_s > 0:
-        child.terminate_group(grace_s)
-    else:
-        child.kill_group()
-        child.wait(10.0)

@@ -1,16 +1,19 @@
-"""A cluster of its own for one command: JobManager, TaskManagers, a warm spare driver.
+"""A cluster of its own for one process: JobManager, TaskManagers, a warm spare driver.
 
 JobManager and driver are started at once, before the user's program has built its graph: the
 driver's JVM takes longest to come up.  TaskManagers are there in a moment, so they wait for the
-first job, which tells how many slots they need.  All processes are children of this one and die
-with it, however it ends.  Flink counterpart: ``MiniCluster`` and the ``local`` target.
+first job, which tells how many slots they need; a later job that wants more than are left gets a
+further one.  All processes are children of this one and die with it, however it ends.  Flink
+counterpart: ``MiniCluster`` and the ``local`` target.
 """
 
 from __future__ import annotations
 
 import atexit
 import logging
+import os
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -20,9 +23,11 @@ from yarnflow.config.options import cluster, ha, job, memory, security
 from yarnflow.core.ids import JobId
 from yarnflow.core.messages import Fence, JobDetails, JobSubmission, JobSubmitted
 from yarnflow.core.ports import DispatcherGateway, GatewayFactory
-from yarnflow.errors import YarnflowError
+from yarnflow.core.states import JobStatus
+from yarnflow.errors import ResourceError, YarnflowError
+from yarnflow.process.channel.messages import JobStatusReport
 from yarnflow.process.cluster import ClusterSupervisor
-from yarnflow.process.cluster_settings import DriverPlaces
+from yarnflow.process.cluster_settings import ClusterListeners, DriverPlaces
 from yarnflow.process.commands import ProcessCommands
 from yarnflow.process.dirs import (
     ClusterDirectory,
@@ -42,10 +47,11 @@ STOP_GRACE_S: Final = 2.0
 #: restarts in a row before a job of a local cluster fails, unless an option says otherwise
 LOCAL_RESTARTS: Final = 5
 _HOST: Final = "localhost"
+_LOOK_AGAIN_S: Final = 0.05
 
 
 class LocalCluster:
-    """The processes of a local cluster; made by :meth:`start`."""
+    """The processes of a local cluster; made by :meth:`start`.  Thread-safe."""
 
     def __init__(
         self,
@@ -53,15 +59,22 @@ class LocalCluster:
         directory: ClusterDirectory,
         supervisor: ClusterSupervisor,
         secret: bytes,
+        *,
+        several_jobs: bool = False,
     ) -> None:
+        self._several_jobs = several_jobs
         self._configuration = configuration
         self._directory = directory
         self._supervisor = supervisor
         self._secret = secret
+        self._pid = os.getpid()
         self._lock = threading.Lock()
         self._factory: GatewayFactory | None = None
         self._gateway: DispatcherGateway | None = None
-        self._provided = False
+        self._provide_lock = threading.Lock()
+        #: slots of all TaskManagers (0 = none was started yet), and of the largest
+        self._slots = 0
+        self._largest = 0
         self._stopped = False
         self._kept = ""
 
@@ -71,6 +84,7 @@ class LocalCluster:
         configuration: Configuration,
         *,
         driver_stdout_fd: int | None = None,
+        several_jobs: bool = False,
         supervise: Callable[..., ClusterSupervisor] = ClusterSupervisor,
     ) -> LocalCluster:
         """Start all processes but the TaskManagers; returns at once, before any of them serves.
@@ -81,6 +95,9 @@ class LocalCluster:
             Options of the command; ports are replaced by free ones.
         driver_stdout_fd : int, optional
             Where drivers write what the program prints; default: standard output of this process.
+        several_jobs : bool
+            Other jobs will probably follow the first one: whenever a job runs or has ended there is a
+            spare driver for the next, and a lone TaskManager has a slot for each processor at least.
         supervise : callable
             Makes what starts and watches the processes.
 
@@ -104,13 +121,21 @@ class LocalCluster:
                 conf_file=directory.conf_file,
                 secret_file=directory.secret_file,
             )
-            supervisor = supervise(
+            driver_mib = effective.get(memory.DRIVER_PROCESS_SIZE_MIB)
+
+            def job_status(report: JobStatusReport) -> None:
+                # not before the job runs, whose driver and executors have the processors until then
+                if several_jobs and (report.status is JobStatus.RUNNING or report.status.terminal):
+                    supervisor.start_spare_driver(driver_mib)
+
+            supervisor: ClusterSupervisor = supervise(
                 directory,
                 commands,
                 workers=configuration.get(cluster.MINICLUSTER_TASKMANAGERS),
                 drivers=DriverPlaces(inherit_stdout=True, stdout_fd=driver_stdout_fd),
+                listeners=ClusterListeners(on_job_status=job_status),
             )
-            started = cls(effective, directory, supervisor, secret)
+            started = cls(effective, directory, supervisor, secret, several_jobs=several_jobs)
         except BaseException:
             directory.remove(keep_evidence=False)
             raise
@@ -118,7 +143,7 @@ class LocalCluster:
         try:
             supervisor.start_job_manager()
             # the driver's JVM is the slowest of all to come up, so it does not wait for the rest
-            supervisor.start_spare_driver(effective.get(memory.DRIVER_PROCESS_SIZE_MIB))
+            supervisor.start_spare_driver(driver_mib)
         except BaseException:
             started.stop(forced=True, failed=False)
             raise
@@ -170,15 +195,16 @@ class LocalCluster:
         return None
 
     def submit(self, submission: JobSubmission, required_slots: int) -> JobSubmitted:
-        """Hand a job over; the first one starts the TaskManagers, later ones take what there is.
+        """Hand a job over; the first one starts the TaskManagers.
 
         Parameters
         ----------
         required_slots : int
             Shared among the TaskManagers, unless ``taskmanager.numberOfTaskSlots`` is set.
         """
-        self._provide(required_slots)
-        return self.gateway().submit_job(submission)
+        with self._provide_lock:
+            self._provide(required_slots)
+            return self.gateway().submit_job(submission)
 
     @property
     def programs(self) -> None:
@@ -193,14 +219,46 @@ class LocalCluster:
         return None
 
     def _provide(self, required_slots: int) -> None:
-        with self._lock:
-            if self._provided:
-                return
-            self._provided = True
-            write_json(
-                self._directory.conf_file, with_slots(self._configuration, required_slots).to_dict()
-            )
-            self._supervisor.start_workers()
+        if not self._slots:
+            self._start_task_managers(required_slots)
+        elif not self._configuration.is_set(cluster.TASKMANAGER_SLOTS):
+            jobs = self.gateway().list_jobs()
+            in_use = sum(job.slots_required for job in jobs if not job.status.terminal)
+            missing = in_use + required_slots - self._slots
+            if missing > 0:
+                self._add_task_manager(missing)
+
+    def _start_task_managers(self, required_slots: int) -> None:
+        task_managers = self._configuration.get(cluster.MINICLUSTER_TASKMANAGERS)
+        if self._several_jobs and task_managers == 1:
+            # one executor is up sooner than two, and slots nobody has cost nothing
+            required_slots = max(required_slots, os.cpu_count() or 1)
+        configuration = with_slots(self._configuration, required_slots)
+        write_json(self._directory.conf_file, configuration.to_dict())
+        self._supervisor.start_workers()
+        self._largest = configuration.get(cluster.TASKMANAGER_SLOTS)
+        self._slots = self._largest * task_managers
+
+    def _add_task_manager(self, slots: int) -> None:
+        """Start a further TaskManager and wait for it, as a job that can never fit is refused."""
+        self._write_slots(slots)
+        self._supervisor.add_worker()
+        self._slots += slots
+        end_s = time.monotonic() + START_TIMEOUT_S
+        while self.gateway().cluster_overview().slots_total < self._slots:
+            if time.monotonic() >= end_s:
+                raise ResourceError(
+                    f"a further TaskManager did not register within {START_TIMEOUT_S:.0f} s; see {self.logs}"
+                )
+            time.sleep(_LOOK_AGAIN_S)
+        # for any of them that has to be started again
+        self._largest = max(self._largest, slots)
+        self._write_slots(self._largest)
+
+    def _write_slots(self, slots: int) -> None:
+        values = {cluster.TASKMANAGER_SLOTS.key: str(slots)}
+        configuration = self._configuration.with_values(values, source="local cluster")
+        write_json(self._directory.conf_file, configuration.to_dict())
 
     def failure(self) -> YarnflowError | None:
         """Why the JobManager ended, when it did."""
@@ -221,7 +279,8 @@ class LocalCluster:
         str
             Directory of the kept logs, or empty.
         """
-        if self._stopped:
+        # a forked copy of this process has none of its children
+        if self._stopped or os.getpid() != self._pid:
             return self._kept
         self._stopped = True
         atexit.unregister(self.stop)
