@@ -243,6 +243,19 @@ class UserCodeError(JobError):
         return type(self), (self.message, self.traceback_text)
 
 
+class UserTraceback(Exception):
+    """The cause of an error that a user function raised elsewhere: Python shows causes first.
+
+    Parameters
+    ----------
+    text : str
+        The traceback as Python prints it.
+    """
+
+    def __str__(self) -> str:
+        return f"\n{self.args[0]}"
+
+
 class SourceNotFound(JobError):
     """A source's path does not exist.  Operator action: check the path on the cluster."""
 

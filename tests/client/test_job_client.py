@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+import traceback
 
 import pytest
 
@@ -73,6 +74,8 @@ def test_failed(info: ErrorInfo | None, expected: type[Exception], text: str) ->
     assert JOB in str(caught.value)
     if isinstance(caught.value, UserCodeError):
         assert caught.value.traceback_text == "Traceback x"
+        shown = "".join(traceback.format_exception(caught.value))
+        assert shown.index("Traceback x") < shown.index(__file__), "the user's own traceback is not the first"
 
 
 def test_canceled_by_somebody() -> None:

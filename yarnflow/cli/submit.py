@@ -192,18 +192,7 @@ def run_program(
                 program_files=(program.path, *files) if target.runs_programs else (),
             ),
         )
-        executor = ClusterExecutor(
-            connection,
-            shipped_options(configuration),
-            view,
-            attached=attached,
-            job_key=configuration.get(job.JOB_KEY),
-            named_keys=not target.owned,
-            on_existing=configuration.get(client.ON_EXISTING),
-            cancel_on_interrupt=configuration.get(client.SHUTDOWN_ON_ATTACHED_EXIT),
-            timeout_ms=configuration.get(client.CLIENT_TIMEOUT_MS),
-            check_graph=check_graph,
-        )
+        executor = ClusterExecutor.configured(connection, configuration, view, check_graph)
         _execute(program, configuration, files, connection, executor, view)
     except (ConfigError, GraphError, ProgramError, StateIncompatible):
         # said completely by its message, unless a job ran before

@@ -20,6 +20,8 @@ from yarnflow.client.program import Program
 from yarnflow.config.configuration import Configuration
 from yarnflow.config.option import Scope
 from yarnflow.config.options import OPTIONS_BY_KEY, PASSED_THROUGH
+from yarnflow.config.options import client as client_options
+from yarnflow.config.options import job
 from yarnflow.core.ids import JobId, VertexId
 from yarnflow.core.messages import JobSubmission, JobSubmitted, ProgramKind
 from yarnflow.errors import DuplicateJob, HaError, JobError, ProgramNotFound, RpcError, YarnflowError
@@ -175,6 +177,28 @@ class ClusterExecutor:
         self._replaced: set[JobId] = set()
         self._keys_used: dict[str, int] = {}
         self.clients: list[ClusterJobClient] = []
+
+    @classmethod
+    def configured(
+        cls,
+        connection: ClusterConnection,
+        configuration: Configuration,
+        listener: JobListener,
+        check_graph: Callable[[JobGraph], None] | None = None,
+    ) -> ClusterExecutor:
+        """One for a connection of this configuration."""
+        return cls(
+            connection,
+            shipped_options(configuration),
+            listener,
+            attached=configuration.get(client_options.ATTACHED),
+            job_key=configuration.get(job.JOB_KEY),
+            named_keys=not connection.owned,
+            on_existing=configuration.get(client_options.ON_EXISTING),
+            cancel_on_interrupt=configuration.get(client_options.SHUTDOWN_ON_ATTACHED_EXIT),
+            timeout_ms=configuration.get(client_options.CLIENT_TIMEOUT_MS),
+            check_graph=check_graph,
+        )
 
     def submit(self, job_graph: JobGraph) -> ClusterJobClient:
         """Hand a job graph over; returns when the cluster has accepted it."""

@@ -26,10 +26,13 @@ from yarnflow.errors import (
     HaError,
     JobCanceled,
     JobFailed,
+    ProgramFailed,
     RemoteError,
     RpcError,
     RpcTimeout,
     RpcUnavailable,
+    UserCodeError,
+    UserTraceback,
     YarnflowError,
     error_from_code,
 )
@@ -78,7 +81,9 @@ def job_error(details: JobDetails) -> YarnflowError | None:
     error = error_from_code(info.code, f"{title} failed: {info.message}", info.details)
     if isinstance(error, RemoteError):
         error = JobFailed(f"{title} failed: {info.message}")
-    if info.details and not hasattr(error, "traceback_text"):
+    if isinstance(error, (UserCodeError, ProgramFailed)):
+        error.__cause__ = UserTraceback(info.details.rstrip("\n")) if info.details else None
+    elif info.details:
         error.add_note(info.details)
     return error
 
