@@ -26,7 +26,8 @@ _SHARED: Final = {
 }
 #: each of these tests starts commands and clusters of its own
 _ALONE: Final = (
-    "integration/faults/test_kills.py", "integration/test_bad_input.py", "integration/test_examples.py",
+    "integration/faults/test_kills.py", "integration/test_bad_input.py", "integration/test_embedded.py",
+    "integration/test_examples.py",
 )  # fmt: skip
 #: shorter than any JVM lives
 _LOOK_EVERY_S: Final = 0.02

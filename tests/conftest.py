@@ -11,6 +11,8 @@ import signal
 import pytest
 from hypothesis import settings
 
+from yarnflow.api import executor
+
 # a busy machine must not fail a test, and a failure must be found again
 settings.register_profile("yarnflow", deadline=None, derandomize=True)
 settings.load_profile("yarnflow")
@@ -25,3 +27,10 @@ def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in os.environ:
         if name.startswith("YARNFLOW_"):
             monkeypatch.delenv(name)
+
+
+@pytest.fixture(autouse=True)
+def _no_executor_of_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that nobody runs must not start a cluster."""
+    monkeypatch.setattr(executor, "_executor_entry_point", lambda: None)
+    monkeypatch.setattr(executor, "_installed", executor._Installed())

@@ -82,6 +82,8 @@ def test_no_module_is_dead() -> None:
     scripts = {path.name: path.read_text() for path in SCRIPTS}
     users |= {name: text for name, text in scripts.items() if "python" in text.partition("\n")[0]}
     used = {name for user, source in users.items() for name in mentions(source) if name != user}
+    # entry points
+    used |= set(re.findall(r"yarnflow(?:\.\w+)+", (ROOT / "setup.cfg").read_text()))
     # ``testing`` is for users; packages, ``__main__`` and processes are reached by their names
     dead = {
         module

@@ -4,7 +4,6 @@ import datetime
 import decimal
 import io
 import json
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -22,7 +21,7 @@ from yarnflow.api import (
     StreamExecutionEnvironment,
     WatermarkStrategy,
 )
-from yarnflow.api.executor import set_executor, use_executor
+from yarnflow.api.executor import use_executor
 from yarnflow.core.ids import JobId
 from yarnflow.errors import (
     GraphError,
@@ -240,13 +239,6 @@ def test_wrong_options(jobs: Jobs) -> None:
         jobs.env.set_max_parallelism(32769)
 
 
-@pytest.fixture
-def no_executor() -> Iterator[None]:
-    set_executor(None)
-    yield
-
-
-@pytest.mark.usefixtures("no_executor")
 def test_without_an_executor_programs_say_how_to_run_them() -> None:
     env = StreamExecutionEnvironment.get_execution_environment()
     env.from_source(RateSource(1)).print()

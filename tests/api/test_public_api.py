@@ -12,6 +12,7 @@ FilterFunction FlatMapFunction Function JobClient JobExecutionResult JobStatus K
 KeyedStream MapFunction PrintSink ProcessWindowFunction RateSource ReduceFunction Row Sink
 SlidingEventTimeWindows SocketSource Source StreamExecutionEnvironment Time TimeWindow
 TimestampAssigner TumblingEventTimeWindows WatermarkStrategy WindowAssigner WindowedStream
+close_cluster
 """.split()
 
 

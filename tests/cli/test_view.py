@@ -136,6 +136,18 @@ def test_pump_carries_what_drivers_print(capsys: pytest.CaptureFixture[str]) -> 
     assert capsys.readouterr().out == "1> grüße\nlast without newline"
 
 
+def test_a_drained_pump_has_carried_all(capsys: pytest.CaptureFixture[str]) -> None:
+    import os
+
+    pump = OutputPump()
+    for text in ("one\n", "no end", "\0 is no mark of ours\n"):
+        os.write(pump.write_fd, text.encode())
+        pump.drain()
+        assert capsys.readouterr().out == text
+    pump.close()
+    assert capsys.readouterr().out == ""
+
+
 def test_a_failover_is_no_failure_and_no_late_news() -> None:
     out = io.StringIO()
     view = PlainView(out)

@@ -100,3 +100,53 @@ def test_program_modules_beside_it_and_shipped_archives_travel_by_value(tmp_path
         [sys.executable, "-c", load], env=PYTHONPATH, input=payload, capture_output=True, check=True
     )
     assert run.stdout == b"A!?\n"
+
+
+#: a program whose user function, helper and class are its own
+OWN = """
+from yarnflow.graph.closures import make_closure
+class Sign:
+    def __init__(self, text):
+        self.text = text
+SIGN = Sign('!')
+def shout(s):
+    assert s, 'nothing to shout'
+    return s.upper() + SIGN.text
+def own(s):
+    return shout(s)
+"""
+WRITE = "open('payload', 'wb').write(make_closure(own, '').payload)\n"
+
+
+def _in_pytest(mode: str) -> list[str]:
+    return ["-m", "pytest", "-q", "-p", "no:cacheprovider", f"--import-mode={mode}", "test_own.py"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "source", "typed"),
+    [
+        (["job.py"], OWN + WRITE, ""),
+        # a notebook's __main__ has no file either
+        (["-c", OWN + WRITE], "", ""),
+        (["-i", "-q"], "", OWN.replace("\ndef", "\n\ndef").replace("\nSIGN", "\n\nSIGN") + "\n" + WRITE),
+        (_in_pytest("prepend"), OWN + "def test_own():\n    " + WRITE, ""),
+        (_in_pytest("importlib"), OWN + "def test_own():\n    " + WRITE, ""),
+    ],
+    ids=["script", "no file", "interactive", "pytest prepend", "pytest importlib"],
+)
+def test_what_a_program_defines_travels_by_value(
+    arguments: list[str], source: str, typed: str, tmp_path: Path
+) -> None:
+    for name in ("job.py", "test_own.py"):
+        (tmp_path / name).write_text(source)
+    command = [sys.executable, *arguments]
+    run = subprocess.run(command, cwd=tmp_path, env=PYTHONPATH, input=typed, capture_output=True, text=True)
+    assert (tmp_path / "payload").exists(), run.stdout + run.stderr
+    load = "import sys, pickle; print(pickle.loads(sys.stdin.buffer.read())('a'))"
+    loaded = subprocess.run(
+        [sys.executable, "-c", load],
+        env=PYTHONPATH,
+        input=(tmp_path / "payload").read_bytes(),
+        capture_output=True,
+    )
+    assert loaded.stdout == b"A!\n", loaded.stderr

@@ -22,7 +22,7 @@ from yarnflow.api.connectors import (
 )
 from yarnflow.api.datastream import DataStream, DataStreamSink, KeyedStream, WindowedStream
 from yarnflow.api.environment import StreamExecutionEnvironment
-from yarnflow.api.executor import JobClient, JobExecutionResult
+from yarnflow.api.executor import JobClient, JobExecutionResult, close_cluster
 from yarnflow.api.functions import (
     FilterFunction,
     FlatMapFunction,
@@ -79,4 +79,5 @@ __all__ = [
     "WatermarkStrategy",
     "WindowAssigner",
     "WindowedStream",
+    "close_cluster",
 ]

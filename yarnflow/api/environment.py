@@ -179,7 +179,7 @@ class StreamExecutionEnvironment:
         UserCodeError, JobFailed, JobCanceled
             The job did not finish.
         ProgramError
-            The program was not started by ``yarnflow``.
+            Nothing here can run jobs.
         """
         return self.execute_async(job_name).get_job_execution_result()
 

@@ -1,16 +1,20 @@
 """How a program's jobs leave it.
 
 Decides nothing about clusters: whoever runs the program (``yarnflow submit``) installs an
-executor, and what waiting for a job means is that executor's business.  Flink counterparts:
-``PipelineExecutor``, ``JobClient``, ``JobExecutionResult``, ``ProgramAbortException``.
+executor, and what waiting for a job means is that executor's business.  A program that nobody runs
+(``python job.py``, a test, a notebook) finds one among the entry points of the installed packages,
+as nothing here may know who can start clusters.  Flink counterparts: ``PipelineExecutor``,
+``PipelineExecutorServiceLoader``, ``JobClient``, ``JobExecutionResult``, ``ProgramAbortException``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Protocol
+from functools import cache
+from typing import Final, Protocol
 
 from yarnflow.core.ids import JobId
 from yarnflow.core.states import JobStatus
@@ -59,6 +63,24 @@ class PipelineExecutor(Protocol):
         """Hand the job over; returns when it was accepted."""
 
 
+class ProcessExecutor(PipelineExecutor, Protocol):
+    """An executor that a program finds by itself: its cluster lives as long as this process.
+
+    To make one is cheap; whatever it needs is started by its first job.
+    """
+
+    @property
+    def configuration(self) -> Mapping[str, str]:
+        """Options around the program, key → text."""
+
+    def close(self) -> None:
+        """End what was started; the next job starts it again.  Idempotent."""
+
+
+#: entry points of this group name callables without arguments that make a :class:`ProcessExecutor`
+EXECUTOR_GROUP: Final = "yarnflow.executors"
+
+
 class ProgramAborted(BaseException):
     """Ends the program at its first ``execute``; not an Exception, so that no program catches it."""
 
@@ -83,9 +105,12 @@ class _Installed:
     executor: PipelineExecutor | None = None
     #: options of the command and the cluster, key → text
     configuration: Mapping[str, str] = field(default_factory=dict)
+    #: the one that was found where none is installed
+    found: ProcessExecutor | None = None
 
 
 _installed = _Installed()
+_find_lock = threading.Lock()
 
 
 def set_executor(executor: PipelineExecutor | None, configuration: Mapping[str, str] | None = None) -> None:
@@ -94,7 +119,7 @@ def set_executor(executor: PipelineExecutor | None, configuration: Mapping[str, 
     Parameters
     ----------
     executor : PipelineExecutor or None
-        None: programs cannot execute.
+        None: programs find one by themselves.
     configuration : mapping, optional
         Options around the program, key → text; those set in the program win over them.
     """
@@ -116,12 +141,65 @@ def use_executor(
 
 
 def current_executor() -> PipelineExecutor:
-    """The installed executor.  Raises ProgramError when there is none."""
-    if _installed.executor is None:
-        raise ProgramError("nothing here can run the job; run the program by: yarnflow submit PROGRAM")
-    return _installed.executor
+    """The installed executor, else the one of this process.
+
+    Raises
+    ------
+    ProgramError
+        There is none, or more than one.
+    ConfigError
+        The options around the program are wrong.
+    """
+    executor = _installed.executor or _found()
+    if executor is None:
+        raise ProgramError(
+            f"nothing here can run the job: no installed package declares an entry point {EXECUTOR_GROUP}; "
+            "install yarnflow again, or run the program by: yarnflow submit PROGRAM"
+        )
+    return executor
 
 
 def surrounding_configuration() -> Mapping[str, str]:
-    """Options around the program, key → text."""
-    return _installed.configuration
+    """Options around the program, key → text.  Raises as :func:`current_executor`, but not without one."""
+    if _installed.executor is not None:
+        return _installed.configuration
+    found = _found()
+    return {} if found is None else found.configuration
+
+
+def close_cluster() -> None:
+    """End the cluster that the first ``execute`` of this process has started; the next starts another one.
+
+    Does nothing where a command runs the program.  Without it the cluster ends with the interpreter.
+    """
+    with _find_lock:
+        found = _installed.found
+    if found is not None:
+        found.close()
+
+
+def _found() -> ProcessExecutor | None:
+    with _find_lock:
+        if _installed.found is None:
+            make = _executor_entry_point()
+            if make is not None:
+                _installed.found = make()
+        return _installed.found
+
+
+@cache
+def _executor_entry_point() -> Callable[[], ProcessExecutor] | None:
+    # here: only programs that nobody runs pay for it
+    from importlib.metadata import entry_points
+
+    # one package may be seen twice, as installed and in the working directory
+    entries = {entry.value: entry for entry in entry_points(group=EXECUTOR_GROUP)}
+    if len(entries) > 1:
+        raise ProgramError(
+            f"several packages declare an entry point {EXECUTOR_GROUP} ({', '.join(sorted(entries))}); "
+            "uninstall all but one, or run the program by: yarnflow submit PROGRAM"
+        )
+    for entry in entries.values():
+        make: Callable[[], ProcessExecutor] = entry.load()
+        return make
+    return None

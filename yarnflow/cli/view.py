@@ -9,6 +9,7 @@ dashboard's job page.
 from __future__ import annotations
 
 import os
+import secrets
 import sys
 import threading
 from collections.abc import Iterator
@@ -35,6 +36,8 @@ MILESTONES: Final = (
     "FIRST_BATCH",
 )
 
+#: begins a mark in the drivers' output, which is no text
+_MARK: Final = "\0"
 _COLOURS: Final = {
     JobStatus.RUNNING: "green",
     JobStatus.FINISHED: "green",
@@ -79,7 +82,7 @@ def make_view(
     return LiveView(out, refresh_ms, verbose) if live else PlainView(out, verbose)
 
 
-class _StateLines:
+class StateLines:
     """Turns details into lines, each state and failure once."""
 
     def __init__(self) -> None:
@@ -89,15 +92,26 @@ class _StateLines:
         self._waiting: dict[JobId, str] = {}
 
     def lines(self, details: JobDetails) -> Iterator[str]:
+        """What is new: failures, then states."""
+        yield from self.failures(details)
+        yield from self.states(details)
+
+    def failures(self, details: JobDetails) -> Iterator[str]:
+        """Failures that were not shown yet."""
         overview = details.overview
-        title = f"Job {overview.name} ({overview.job_id})"
-        last = self._status.get(overview.job_id)
+        title = _title(details)
         for failure in details.failures[self._failures.get(overview.job_id, 0) :]:
             if failure.recovered and failure.level is RestartLevel.MASTER:
                 continue  # the job did not notice, and who waits is told of the new leader
             where = f" on {failure.location}" if failure.location else ""
             yield f"{title}: failure{where} ({failure.level.value}): {failure.error.message}"
         self._failures[overview.job_id] = len(details.failures)
+
+    def states(self, details: JobDetails) -> Iterator[str]:
+        """States that were not shown yet, and what the job waits for."""
+        overview = details.overview
+        title = _title(details)
+        last = self._status.get(overview.job_id)
         seen = self._seen.setdefault(overview.job_id, set())
         if overview.status is last:
             # what it went through meanwhile is no news later on
@@ -111,6 +125,10 @@ class _StateLines:
         if details.waiting_for and details.waiting_for != self._waiting.get(overview.job_id):
             yield f"{title} waits for {details.waiting_for}."
         self._waiting[overview.job_id] = details.waiting_for
+
+
+def _title(details: JobDetails) -> str:
+    return f"Job {details.overview.name} ({details.overview.job_id})"
 
 
 def _states_since(details: JobDetails, seen: set[JobStatus]) -> list[JobStatus]:
@@ -130,7 +148,7 @@ class PlainView:
     def __init__(self, stream: TextIO, verbose: bool = False) -> None:
         self._stream = stream
         self._verbose = verbose
-        self._states = _StateLines()
+        self._states = StateLines()
         self._last: dict[JobId, JobDetails] = {}
 
     @property
@@ -167,7 +185,7 @@ class LiveView:
         from rich.live import Live
 
         self._verbose = verbose
-        self._states = _StateLines()
+        self._states = StateLines()
         self._last: dict[JobId, JobDetails] = {}
         self._overview: ClusterOverview | None = None
         self._lock = threading.Lock()
@@ -309,13 +327,23 @@ class OutputPump:
     """Carries what drivers print to standard output through this process.
 
     Needed while a view draws on the same terminal: written there by the drivers themselves, the
-    program's output and the picture would destroy each other.
+    program's output and the picture would destroy each other.  Needed as well where standard output
+    is what ``sys.stdout`` is at the time, as in tests and notebooks.
     """
 
     def __init__(self) -> None:
         self._read_fd, self.write_fd = os.pipe2(os.O_CLOEXEC)
+        self._marks: dict[str, threading.Event] = {}
         self._thread = threading.Thread(target=self._run, name="driver-output", daemon=True)
         self._thread.start()
+
+    def drain(self, timeout_s: float = 5.0) -> None:
+        """Wait until all that was printed before this call stands on standard output."""
+        mark, passed = secrets.token_hex(16), threading.Event()
+        self._marks[mark] = passed
+        # behind what the drivers have written: the pipe keeps the order
+        os.write(self.write_fd, f"{_MARK}{mark}\n".encode())
+        passed.wait(timeout_s)
 
     def close(self) -> None:
         """Write what is left; the drivers have ended."""
@@ -325,5 +353,10 @@ class OutputPump:
     def _run(self) -> None:
         with os.fdopen(self._read_fd, "r", encoding="utf-8", errors="replace") as lines:
             for line in lines:
-                sys.stdout.write(line)
+                # the last line of a driver may have no end
+                text, found, mark = line.rpartition(_MARK)
+                passed = self._marks.pop(mark.rstrip("\n"), None) if found else None
+                sys.stdout.write(line if passed is None else text)
                 sys.stdout.flush()
+                if passed is not None:
+                    passed.set()

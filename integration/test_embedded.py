@@ -1,0 +1,136 @@
+"""Programs that no command runs: plain ``python job.py``, a test, ``python -m yarnflow``."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from integration.conftest import MARK, Commands, marked_processes, wait_until
+from integration.processes import EXECUTOR, JOB_MANAGER, TASK_MANAGER, processes
+from yarnflow.api import JobStatus, StreamExecutionEnvironment, close_cluster
+from yarnflow.errors import UserCodeError
+
+JOBS = """
+import os
+from integration.processes import JOB_MANAGER, TASK_MANAGER, processes
+from yarnflow.api import StreamExecutionEnvironment
+from yarnflow.errors import UserCodeError
+
+def shout(text):
+    return text.upper()
+
+def broken(text):
+    raise ValueError(f"cannot shout {text}")
+
+def run(function, name):
+    env = StreamExecutionEnvironment.get_execution_environment()
+    env.from_collection([name]).map(function, output_type="STRING").print()
+    print("before", name)
+    assert env.execute(name).get_net_runtime() >= 0
+    print("after", name)
+    return [process.pid for what in (JOB_MANAGER, TASK_MANAGER) for process in processes(MARK, what)]
+
+if __name__ == "__main__":
+    MARK = os.environ["YARNFLOW_INTEGRATION_TEST"]
+    first, second = run(shout, "one"), run(shout, "two")
+    assert first == second and len(first) == 2, "the cluster was not kept"
+    try:
+        run(broken, "three")
+    except UserCodeError as error:
+        print("caught", "ValueError: cannot shout three" in error.traceback_text)
+    run(broken, "four")
+"""
+ENDLESS = """
+from yarnflow.api import RateSource, StreamExecutionEnvironment
+env = StreamExecutionEnvironment.get_execution_environment()
+env.from_source(RateSource(rows_per_second=5)).print()
+env.execute()
+"""
+SCRIPT = """
+import sys
+from pyspark.sql import SparkSession
+print(SparkSession.builder.getOrCreate().range(3).count(), *sys.argv[1:])
+"""
+
+
+def _logs_of(stderr: str) -> Path:
+    return Path(stderr.strip().splitlines()[-1].removeprefix("Logs are in "))
+
+
+def test_several_executes_of_a_plain_program_and_a_failing_function(
+    yarnflow: Commands, tmp_path: Path
+) -> None:
+    program = tmp_path / "job.py"
+    program.write_text(JOBS)
+    settings = {"YARNFLOW_CONF_IO_TMP_DIRS": str(tmp_path)}
+    done = yarnflow.start_command([sys.executable, program], settings)
+    assert done.wait() == 1
+    assert done.stdout.splitlines() == [
+        *("before one", "ONE", "after one"),
+        *("before two", "TWO", "after two"),
+        *("before three", "caught True"),
+        "before four",
+    ]
+    own, ours = done.stderr.index("in broken"), done.stderr.index("env.execute(name)")
+    assert done.stderr.index("ValueError: cannot shout four") < ours and own < ours
+    assert "UserCodeError: job four" in done.stderr
+    assert _logs_of(done.stderr).is_dir()
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_nothing_is_left_of_a_program_that_was_ended(
+    yarnflow: Commands, tmp_path: Path, number: signal.Signals
+) -> None:
+    program = tmp_path / "endless.py"
+    program.write_text(ENDLESS)
+    started = yarnflow.start_command([sys.executable, program])
+    wait_until(lambda: started.stdout.count("\n") > 1, "output of the job", 120)
+    assert processes(yarnflow.mark, EXECUTOR)
+    started.process.send_signal(number)
+    assert started.wait(60) == -number
+    # and the fixture looks for all that was started
+    wait_until(lambda: not marked_processes(yarnflow.mark), "the cluster to end", 15)
+
+
+@pytest.fixture
+def own_cluster(yarnflow: Commands, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[str]:
+    """The mark of what this process starts; the test begins and ends without a cluster."""
+    monkeypatch.setenv(MARK, yarnflow.mark)
+    monkeypatch.setenv("YARNFLOW_CONF_IO_TMP_DIRS", str(tmp_path))
+    yield yarnflow.mark
+    close_cluster()
+    wait_until(lambda: not marked_processes(yarnflow.mark), "the cluster to end", 15)
+
+
+def _length(text: str) -> int:
+    assert text, "rewritten by pytest"
+    return len(text)
+
+
+def test_jobs_in_a_test(own_cluster: str, capsys: pytest.CaptureFixture[str]) -> None:
+    env = StreamExecutionEnvironment.get_execution_environment()
+    env.set_parallelism(2)
+    env.from_collection(["a", "bcd"]).map(_length, output_type="INT").print()
+    env.execute("lengths")
+    assert sorted(capsys.readouterr().out.split()) == ["1", "3"]
+    # a failing one, and one that is wanted no more
+    env.from_collection(["", "a"]).map(_length, output_type="INT").print()
+    with pytest.raises(UserCodeError, match="rewritten by pytest"):
+        env.execute()
+    assert len(processes(own_cluster, JOB_MANAGER)) == len(processes(own_cluster, TASK_MANAGER)) == 1
+    env.from_collection(["a"]).map(_length, output_type="INT").print()
+    client = env.execute_async()
+    client.cancel()
+    wait_until(lambda: client.get_job_status() is JobStatus.CANCELED, "the job to be canceled")
+
+
+def test_python_m_yarnflow_runs_scripts(yarnflow: Commands, tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    done = yarnflow.start_command([sys.executable, "-m", "yarnflow", script, "--day", "1"])
+    assert done.wait() == 0, done.stderr
+    assert done.stdout == "3 --day 1\n"
