@@ -68,7 +68,7 @@ def test_several_executes_of_a_plain_program_and_a_failing_function(
     program.write_text(JOBS)
     settings = {"YARNFLOW_CONF_IO_TMP_DIRS": str(tmp_path)}
     done = yarnflow.start_command([sys.executable, program], settings)
-    assert done.wait() == 1
+    assert done.wait(360) == 1
     assert done.stdout.splitlines() == [
         *("before one", "ONE", "after one"),
         *("before two", "TWO", "after two"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 from dataclasses import replace
 
@@ -144,8 +145,14 @@ def test_a_drained_pump_has_carried_all(capsys: pytest.CaptureFixture[str]) -> N
         os.write(pump.write_fd, text.encode())
         pump.drain()
         assert capsys.readouterr().out == text
+    closed = io.StringIO()
+    closed.close()
+    with contextlib.redirect_stdout(closed):
+        os.write(pump.write_fd, b"nobody sees this\n")
+        pump.drain()
+    os.write(pump.write_fd, b"last\n")
     pump.close()
-    assert capsys.readouterr().out == ""
+    assert capsys.readouterr().out == "last\n"
 
 
 def test_a_failover_is_no_failure_and_no_late_news() -> None:

@@ -36,6 +36,7 @@ MILESTONES: Final = (
     "FIRST_BATCH",
 )
 
+_PUMP_ENDS_S: Final = 1.0
 #: begins a mark in the drivers' output, which is no text
 _MARK: Final = "\0"
 _COLOURS: Final = {
@@ -341,14 +342,19 @@ class OutputPump:
         """Wait until all that was printed before this call stands on standard output."""
         mark, passed = secrets.token_hex(16), threading.Event()
         self._marks[mark] = passed
-        # behind what the drivers have written: the pipe keeps the order
-        os.write(self.write_fd, f"{_MARK}{mark}\n".encode())
+        try:
+            # behind what the drivers have written: the pipe keeps the order
+            os.write(self.write_fd, f"{_MARK}{mark}\n".encode())
+        except BrokenPipeError:
+            return  # whoever read standard output has gone
         passed.wait(timeout_s)
 
     def close(self) -> None:
         """Write what is left; the drivers have ended."""
+        # a forked copy of this process may hold the other end of the pipe open
+        self.drain()
         os.close(self.write_fd)
-        self._thread.join(5.0)
+        self._thread.join(_PUMP_ENDS_S)
 
     def _run(self) -> None:
         with os.fdopen(self._read_fd, "r", encoding="utf-8", errors="replace") as lines:
@@ -356,7 +362,10 @@ class OutputPump:
                 # the last line of a driver may have no end
                 text, found, mark = line.rpartition(_MARK)
                 passed = self._marks.pop(mark.rstrip("\n"), None) if found else None
-                sys.stdout.write(line if passed is None else text)
-                sys.stdout.flush()
+                try:
+                    sys.stdout.write(line if passed is None else text)
+                    sys.stdout.flush()
+                except ValueError:
+                    pass  # closed by the program, which may put another one there
                 if passed is not None:
                     passed.set()
