@@ -14,7 +14,8 @@ so a message says what is wrong, where, and what to do next.
      ├ GraphError (ValueError)         UnknownField, InvalidExpression, UnserializableFunction,
      │                                 ParallelismTooHigh, UnsupportedGraph, SchemaError
      ├ JobError                        JobNotFound, DuplicateJob, JobFailed, JobCanceled,
-     │                                 UserCodeError, SourceNotFound, DrillFailed
+     │                                 UserCodeError, SourceNotFound, DrillFailed,
+     │                                 InvalidStateUse, InvalidKey
      ├ ResourceError                   SlotUnavailable, TaskManagerNotFound, TaskManagerLost,
      │                                 ExecutorLost, DriverLost, PortUnavailable, JavaUnavailable,
      │                                 InvalidMemory, TaskManagerDismissed
@@ -268,6 +269,20 @@ class DrillFailed(JobError):
 
     code = "DRILL_FAILED"
     exit_code = 47
+
+
+class InvalidStateUse(JobError):
+    """A function uses keyed state or timers where or as it may not.  Operator action: correct the function."""
+
+    code = "INVALID_STATE_USE"
+    exit_code = 48
+
+
+class InvalidKey(JobError):
+    """A key selector returned what cannot be a key.  Operator action: return plain values or tuples of them."""
+
+    code = "INVALID_KEY"
+    exit_code = 49
 
 
 class ResourceError(YarnflowError):

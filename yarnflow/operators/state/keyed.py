@@ -1,0 +1,136 @@
+"""The state of one operator: what it registered, bound to one key group at a time."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from yarnflow.errors import InvalidStateUse
+from yarnflow.operators.state.expiring import ExpiringListTable, ExpiringMapTable, ExpiringTable
+from yarnflow.operators.state.kinds import StateKind
+from yarnflow.operators.state.store import GroupStore
+from yarnflow.operators.state.tables import ListTable, MapTable, StateTable
+from yarnflow.operators.state.timers import Timers
+from yarnflow.operators.state.ttl import StateTtlConfig, TimeToLive, time_to_live
+
+
+class NoKey:
+    """The type of :data:`NO_KEY`."""
+
+    def __repr__(self) -> str:
+        return "NO_KEY"
+
+
+#: the current key where there is none, as in ``open()``; None is a key like any other
+NO_KEY: Final = NoKey()
+
+
+class KeyedState:
+    """State and timers of one operator in one worker.
+
+    Tables are registered once, by ``open`` or at first use, and stay the same objects while the runner
+    binds them to one key group after the other.
+
+    Attributes
+    ----------
+    operator_id : str
+        Names the operator in stores; stable over versions of a program.
+    current_key : object
+        Whose state users' functions see; :data:`NO_KEY` outside of a keyed context.
+    timers : Timers
+        Timers of the operator, bound with the state.
+    """
+
+    def __init__(self, operator_id: str, operator_name: str = "") -> None:
+        self.operator_id = operator_id
+        self.operator_name = operator_name or operator_id
+        self.current_key: Any = NO_KEY
+        self.timers = Timers()
+        self._tables: dict[str, StateTable] = {}
+        self._types: dict[str, Any] = {}
+        self._expiring: list[StateTable] = []
+        self._store = GroupStore()
+        self._now_ms = 0
+
+    def bind(self, store: GroupStore) -> None:
+        """Turn to another key group."""
+        self._store = store
+        self.current_key = NO_KEY
+        for table in self._tables.values():
+            table.bind(store.table(self.operator_id, table.name, table.kind, table.ttl is not None))
+        self.timers.bind(store.timers(self.operator_id))
+
+    def set_processing_time(self, now_ms: int) -> None:
+        """Tell the time, for time-to-live."""
+        self._now_ms = now_ms
+        for table in self._expiring:
+            table.set_now(now_ms)
+
+    def clean_up(self) -> int:
+        """Remove what has expired in the key group; returns how many entries."""
+        return sum(table.clean_up() for table in self._expiring)
+
+    def table(
+        self,
+        name: str,
+        kind: StateKind,
+        ttl: StateTtlConfig | TimeToLive | None = None,
+        type_info: Any = None,
+    ) -> StateTable:
+        """Register a state, or find it if it is registered already.
+
+        Parameters
+        ----------
+        name : str
+            Unique in the operator.
+        kind : StateKind
+            What its entries are.
+        ttl : StateTtlConfig or TimeToLive, optional
+            When entries expire; None = never.
+        type_info : object, optional
+            Anything that compares equal where the type is the same; only compared.
+
+        Raises
+        ------
+        InvalidStateUse
+            Another kind, type or time-to-live is registered under the name.
+        StateIncompatible
+            Something else is stored under the name.
+        """
+        lifetime = time_to_live(ttl)
+        found = self._tables.get(name)
+        if found is not None:
+            self._check_same(found, kind, lifetime, type_info)
+            return found
+        table = _make(name, kind, lifetime)
+        table.bind(self._store.table(self.operator_id, name, kind, lifetime is not None))
+        table.set_now(self._now_ms)
+        self._tables[name], self._types[name] = table, type_info
+        if lifetime is not None:
+            self._expiring.append(table)
+        return table
+
+    def _check_same(
+        self, found: StateTable, kind: StateKind, ttl: TimeToLive | None, type_info: Any
+    ) -> None:
+        where = f"operator '{self.operator_name}': state '{found.name}' is registered twice"
+        if found.kind is not kind:
+            differs = f"as {found.kind.value} state and as {kind.value} state"
+        elif found.ttl != ttl:
+            differs = f"with time-to-live {_ttl_words(found.ttl)} and {_ttl_words(ttl)}"
+        elif type_info is not None and self._types[found.name] not in (None, type_info):
+            differs = f"with type {self._types[found.name]} and {type_info}"
+        else:
+            return
+        raise InvalidStateUse(f"{where}, {differs}; give one of them another name")
+
+
+def _make(name: str, kind: StateKind, ttl: TimeToLive | None) -> StateTable:
+    plain = {StateKind.LIST: ListTable, StateKind.MAP: MapTable}
+    expiring = {StateKind.LIST: ExpiringListTable, StateKind.MAP: ExpiringMapTable}
+    if ttl is None:
+        return plain.get(kind, StateTable)(name, kind)
+    return expiring.get(kind, ExpiringTable)(name, kind, ttl)
+
+
+def _ttl_words(ttl: TimeToLive | None) -> str:
+    return "none" if ttl is None else f"of {ttl.ttl_ms} ms" + (" from the last read" if ttl.on_read else "")
