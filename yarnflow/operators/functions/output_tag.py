@@ -1,0 +1,39 @@
+"""Tags of side outputs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class OutputTag:
+    """Names a side output: a function yields ``tag, value`` to put an element there.
+
+    Parameters
+    ----------
+    tag_id : str
+        Unique among the tags of an operator.
+    type_info : object, optional
+        Type of its elements; a list of types is a row of them.
+
+    Raises
+    ------
+    ValueError
+        The id is empty.
+    """
+
+    __slots__ = ("tag_id", "type_info")
+
+    def __init__(self, tag_id: str, type_info: Any = None) -> None:
+        if not tag_id:
+            raise ValueError("the id of an OutputTag cannot be empty; name the side output")
+        self.tag_id = tag_id
+        self.type_info = type_info
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, OutputTag) and other.tag_id == self.tag_id
+
+    def __hash__(self) -> int:
+        return hash(self.tag_id)
+
+    def __repr__(self) -> str:
+        return f"OutputTag({self.tag_id!r})"
