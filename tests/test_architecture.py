@@ -66,6 +66,9 @@ ROOMS: dict[str, set[str]] = {
     "operators.functions": {"operators.state"},
     "operators.process": {"operators", "operators.functions", "operators.state"},
     "operators.state": set(),
+    "operators.task": {
+        *("operators", "operators.functions", "operators.process", "operators.state"),
+    },
     "process": {"process.channel"},
     "process.channel": set(),
     "runtime": set(),

@@ -6,7 +6,8 @@ an operator finds in its ``StreamTask``.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Coroutine, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from yarnflow.operators.elements import MIN_WATERMARK_MS, Chunk, Output
 from yarnflow.operators.state.keyed import KeyedState
@@ -14,6 +15,17 @@ from yarnflow.operators.state.timers import Timers
 
 if TYPE_CHECKING:
     from yarnflow.operators.functions.runtime_context import RuntimeContext
+
+T = TypeVar("T")
+
+
+class WatermarkStatus(NamedTuple):
+    """How far event time has come, and whether that holds anybody back."""
+
+    #: no element with an earlier time is expected
+    watermark_ms: int = MIN_WATERMARK_MS
+    #: nothing comes for the time being: others need not wait
+    idle: bool = False
 
 
 class OperatorContext:
@@ -27,17 +39,26 @@ class OperatorContext:
     runtime_context : RuntimeContext
         What users' functions get.
     state : KeyedState or None
-        State of this operator in the key group bound at present; None in level 0, which is stateless.
+        State of this operator in the key group bound at present; the runner of a level always gives
+        it, also for what an operator that is not keyed remembers of its own, under the key None.
     timers : Timers or None
         ``state.timers``; None where there is no state.
     current_watermark_ms : int
         Watermark of the operator; already the new one while its timers fire.
     processing_time_ms : int
         Time of the machine, ms since the epoch, set once per chunk.
+    async_calls : AsyncCalls or None
+        Runs coroutines; None where the program has no asynchronous operators.
     """
 
-    def __init__(self, runtime_context: RuntimeContext, state: KeyedState | None) -> None:
+    def __init__(
+        self,
+        runtime_context: RuntimeContext,
+        state: KeyedState | None,
+        async_calls: AsyncCalls | None = None,
+    ) -> None:
         self.runtime_context = runtime_context
+        self.async_calls = async_calls
         self.state = state
         self.timers: Timers | None = None if state is None else state.timers
         self.current_watermark_ms = MIN_WATERMARK_MS
@@ -68,6 +89,33 @@ class Operator(Protocol):
 
     def close(self) -> None:
         """Let go of what ``open`` took."""
+
+
+@runtime_checkable
+class WatermarkOperator(Protocol):
+    """An operator behind which another watermark holds than before it."""
+
+    def output_watermark(self, input_watermark_ms: int) -> WatermarkStatus:
+        """The watermark behind it; asked once per batch, after the elements; never goes back."""
+
+
+class AsyncCalls(Protocol):
+    """Port to an event loop.  Time limits and pauses are in ms."""
+
+    def run(self, coroutines: Sequence[Coroutine[Any, Any, T]], capacity: int) -> list[tuple[int, T]]:
+        """Wait for all, at most ``capacity`` at a time, begun in their order.
+
+        Returns
+        -------
+        list of (index, result)
+            In the order they ended.  The first exception ends them all and is raised.
+        """
+
+    async def within(self, coroutine: Coroutine[Any, Any, T], timeout_ms: int) -> T:
+        """Wait for a result; TimeoutError when it takes longer.  ``timeout_ms`` 0 = no limit."""
+
+    async def pause(self, ms: int) -> None:
+        """Wait."""
 
 
 class OperatorDefinition(Protocol):

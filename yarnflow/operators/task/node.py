@@ -1,0 +1,187 @@
+"""One operator in its level: what it emits goes on, what it was given and emitted is counted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from yarnflow.operators.elements import Chunk
+from yarnflow.operators.functions.metrics import RecordedMetrics
+from yarnflow.operators.functions.runtime_context import TaskInfo, TaskRuntimeContext
+from yarnflow.operators.process.operator import (
+    AsyncCalls,
+    Operator,
+    OperatorContext,
+    WatermarkOperator,
+    WatermarkStatus,
+)
+from yarnflow.operators.state.keyed import KeyedState
+from yarnflow.operators.state.store import GroupStore
+from yarnflow.operators.task.description import OperatorDescription
+from yarnflow.operators.task.key_groups import subtask_of_group
+
+Deliver = Callable[[Chunk], None]
+
+#: chunks emitted by timers that are put together before they go on
+_TIMER_CHUNKS: Final = 5_000
+
+
+class OperatorOutput:
+    """Collects what an operator emits until it returns, so that small chunks become one."""
+
+    __slots__ = ("chunks", "side_chunks")
+
+    def __init__(self) -> None:
+        self.chunks: list[Chunk] = []
+        self.side_chunks: dict[str, list[Chunk]] = {}
+
+    def emit(self, chunk: Chunk) -> None:
+        if chunk.values:
+            self.chunks.append(chunk)
+
+    def emit_side(self, tag_id: str, chunk: Chunk) -> None:
+        if chunk.values:
+            self.side_chunks.setdefault(tag_id, []).append(chunk)
+
+
+class Node:
+    """An operator with its context, state and routes.
+
+    Attributes
+    ----------
+    description : OperatorDescription
+    status : WatermarkStatus
+        Watermark of the operator, in the group bound at present.
+    output_status : WatermarkStatus
+        Watermark behind it.
+    upstream : list of callables
+        Each gives the watermark of one edge into the operator.
+    elements_in, elements_out : int
+        Since :meth:`bind`; side outputs count as well.
+    """
+
+    def __init__(
+        self,
+        description: OperatorDescription,
+        job_parameters: dict[str, str],
+        attempt_number: int,
+        async_calls: AsyncCalls | None,
+    ) -> None:
+        self.description = description
+        self.operator: Operator = description.definition.build()
+        self._info = TaskInfo(
+            description.name,
+            description.parallelism,
+            max(description.groups, description.parallelism),
+            attempt_number=attempt_number,
+            job_parameters=job_parameters,
+        )
+        self.metrics = RecordedMetrics()
+        self._state = KeyedState(description.id, description.name)
+        runtime_context = TaskRuntimeContext(
+            self._info, self._state if description.keyed else None, self.metrics
+        )
+        self.runtime_context = runtime_context
+        self.context = OperatorContext(runtime_context, self._state, async_calls)
+        self._output = OperatorOutput()
+        self.deliver: list[Deliver] = []
+        self.deliver_side: dict[str, list[Deliver]] = {}
+        self.upstream: list[Callable[[], WatermarkStatus]] = []
+        self._store = GroupStore()
+        self.status = self.output_status = WatermarkStatus()
+        self.elements_in = self.elements_out = 0
+
+    def open(self) -> None:
+        """Open the operator."""
+        self.operator.open(self.context)
+
+    def close(self) -> None:
+        """Close it."""
+        self.operator.close()
+
+    def bind(self, group: int, store: GroupStore, now_ms: int) -> None:
+        """Turn to a key group."""
+        self._store = store
+        self._state.bind(store)
+        self._output = OperatorOutput()
+        self._info.subtask_index = subtask_of_group(
+            group, self.description.parallelism, self.description.groups
+        )
+        status, output_status = store.get_progress(("watermark", self.description.id), ((), ()))
+        self.status, self.output_status = WatermarkStatus(*status), WatermarkStatus(*output_status)
+        self.context.current_watermark_ms = self.status.watermark_ms
+        self.elements_in = self.elements_out = 0
+        self.set_processing_time(now_ms)
+
+    def set_processing_time(self, now_ms: int) -> None:
+        """Tell operator and state the time."""
+        self.context.processing_time_ms = now_ms
+        self._state.set_processing_time(now_ms)
+
+    def receive(self, input_index: int, chunk: Chunk) -> None:
+        """Process elements, and what comes out of it in the operators behind."""
+        self.elements_in += len(chunk.values)
+        self.operator.process(input_index, chunk, self._output)
+        self._send()
+
+    def advance(self, status: WatermarkStatus) -> None:
+        """Take over a watermark: fire what it makes due, then tell the operator."""
+        advanced = status.watermark_ms > self.status.watermark_ms
+        self.status = status
+        if advanced:
+            watermark_ms = self.context.current_watermark_ms = status.watermark_ms
+            self._fire(self._state.timers.due_event_time(watermark_ms), self.operator.on_event_timer)
+            self.operator.on_watermark(watermark_ms, self._output)
+            self._send()
+        self.output_status = status
+        if isinstance(self.operator, WatermarkOperator):
+            self.output_status = self.operator.output_watermark(status.watermark_ms)
+        self._store.put_progress(
+            ("watermark", self.description.id), (tuple(self.status), tuple(self.output_status))
+        )
+
+    def fire_processing_timers(self) -> None:
+        """Fire what is due by the clock."""
+        due = self._state.timers.due_processing_time(self.context.processing_time_ms)
+        self._fire(due, self.operator.on_processing_timer)
+
+    def clean_up(self) -> None:
+        """Remove state that has expired."""
+        self._state.clean_up()
+
+    def _fire(self, due: Iterable[tuple[int, Any, Any]], fire: Callable[..., None]) -> None:
+        output = self._output
+        for timestamp_ms, key, namespace in due:
+            fire(timestamp_ms, key, namespace, output)
+            if len(output.chunks) >= _TIMER_CHUNKS:
+                self._send()
+        self._send()
+
+    def _send(self) -> None:
+        output = self._output
+        if output.chunks:
+            chunk = joined(output.chunks)
+            output.chunks = []
+            self.elements_out += len(chunk.values)
+            for deliver in self.deliver:
+                deliver(chunk)
+        if output.side_chunks:
+            side_chunks, output.side_chunks = output.side_chunks, {}
+            for tag_id, chunks in side_chunks.items():
+                chunk = joined(chunks)
+                self.elements_out += len(chunk.values)
+                for deliver in self.deliver_side.get(tag_id, ()):
+                    deliver(chunk)
+
+
+def joined(chunks: list[Chunk]) -> Chunk:
+    """Chunks without keys as one, in their order."""
+    if len(chunks) == 1:
+        return chunks[0]
+    values = [value for chunk in chunks for value in chunk.values]
+    if all(chunk.timestamps is None for chunk in chunks):
+        return Chunk(values)
+    times: list[int | None] = []
+    for chunk in chunks:
+        times += [None] * len(chunk.values) if chunk.timestamps is None else chunk.timestamps
+    return Chunk(values, times)
