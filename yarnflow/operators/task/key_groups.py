@@ -146,6 +146,9 @@ def _other_hash(key: Any) -> int:
         return _parts(
             (getattr(key, field.name) for field in fields(kind) if field.compare), _text(kind.__qualname__)
         )
+    if hasattr(kind, "get_row_kind"):  # a Row that is no tuple: equal in any order of its fields
+        names = key._fields
+        return _parts(key._values if names is None else [key[name] for name in sorted(names)], 2)
     if kind.__module__ == "uuid":
         return crc32(key.bytes)
     raise InvalidKey(

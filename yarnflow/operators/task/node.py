@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from yarnflow.operators.elements import Chunk
 from yarnflow.operators.functions.metrics import RecordedMetrics
@@ -69,6 +69,8 @@ class Node:
     ) -> None:
         self.description = description
         self.operator: Operator = description.definition.build()
+        # asked once: the check looks at every method
+        self._makes_watermarks = isinstance(self.operator, WatermarkOperator)
         self._info = TaskInfo(
             description.name,
             description.parallelism,
@@ -134,8 +136,9 @@ class Node:
             self.operator.on_watermark(watermark_ms, self._output)
             self._send()
         self.output_status = status
-        if isinstance(self.operator, WatermarkOperator):
-            self.output_status = self.operator.output_watermark(status.watermark_ms)
+        if self._makes_watermarks:
+            maker = cast("WatermarkOperator", self.operator)
+            self.output_status = maker.output_watermark(status.watermark_ms)
         self._store.put_progress(
             ("watermark", self.description.id), (tuple(self.status), tuple(self.output_status))
         )
