@@ -1,0 +1,128 @@
+"""Timestamps and the watermark that follows them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from yarnflow.operators.elements import MAX_WATERMARK_MS, MIN_WATERMARK_MS, Chunk
+from yarnflow.operators.functions.elements import TimestampAssigner
+from yarnflow.operators.process.elementwise import MapDefinition
+from yarnflow.operators.process.operator import WatermarkStatus
+from yarnflow.operators.process.watermarks import TimestampsAndWatermarksDefinition
+from yarnflow.operators.state.store import GroupStore
+from yarnflow.operators.task.description import (
+    InputDescription,
+    LevelDescription,
+    OperatorDescription,
+    ToExchange,
+    ToFirst,
+    ToOperator,
+    ToSink,
+)
+from yarnflow.operators.task.level_run import LevelRun
+from yarnflow.operators.task.watermarks import EdgeWatermark
+from yarnflow.testing.functions import OperatorHarness
+
+
+def level(definition: TimestampsAndWatermarksDefinition) -> LevelRun:
+    run = LevelRun(
+        LevelDescription(
+            (
+                OperatorDescription(
+                    "times", "Times", definition, (ToOperator("next"), ToSink("out")), groups=2
+                ),
+                OperatorDescription(
+                    "next", "Next", MapDefinition(str), (ToExchange("later", ToFirst(), 1),), groups=2
+                ),
+            ),
+            (InputDescription("source", "times"),),
+        )
+    )
+    run.open()
+    return run
+
+
+def status(
+    run: LevelRun, store: GroupStore, values: list[Any], now_ms: int = 0, source_ms: int = MIN_WATERMARK_MS,
+    group: int = 0,
+) -> WatermarkStatus:  # fmt: skip
+    run.begin(group, store, now_ms)
+    if values:
+        run.process("source", Chunk(values))
+    run.advance([EdgeWatermark("source", 0, WatermarkStatus(source_ms))])
+    (told,) = run.finish().watermarks
+    assert (told.edge, told.sender) == ("later", group)
+    return told.status
+
+
+def assign(value: int, record_timestamp: int) -> int:
+    assert record_timestamp == MIN_WATERMARK_MS
+    return value
+
+
+@given(st.lists(st.lists(st.integers(0, 1000))), st.integers(0, 100))
+def test_the_watermark_follows_the_latest_time_and_never_goes_back(
+    batches: list[list[int]], out_of_orderness_ms: int
+) -> None:
+    run = level(TimestampsAndWatermarksDefinition(assign, out_of_orderness_ms))
+    store, seen = GroupStore(), list[int]()
+    for batch in batches:
+        seen += batch
+        expected = max(seen) - out_of_orderness_ms - 1 if seen else MIN_WATERMARK_MS
+        assert status(run, store, batch) == (expected, False)
+
+
+def test_elements_get_their_times() -> None:
+    class Assigner(TimestampAssigner):
+        def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
+            return int(value) + max(0, record_timestamp)
+
+    harness = OperatorHarness(TimestampsAndWatermarksDefinition(Assigner()))
+    harness.process_elements([(5, None), (6, 100)])
+    assert harness.take_output() == [(5, 5), (6, 106)]
+
+
+def test_groups_have_watermarks_of_their_own() -> None:
+    run, stores = level(TimestampsAndWatermarksDefinition(assign)), [GroupStore(), GroupStore()]
+    assert status(run, stores[0], [1000]) == (999, False)
+    assert status(run, stores[1], [10], group=1) == (9, False)
+    assert status(run, stores[0], [1]) == (999, False)
+
+
+def test_only_the_end_of_the_input_comes_from_before() -> None:
+    run, store = level(TimestampsAndWatermarksDefinition(assign)), GroupStore()
+    assert status(run, store, [10], source_ms=500) == (9, False)
+    assert status(run, store, [], source_ms=MAX_WATERMARK_MS) == (MAX_WATERMARK_MS, False)
+
+
+def test_without_watermarks_there_is_only_the_end() -> None:
+    run, store = level(TimestampsAndWatermarksDefinition(assign, None)), GroupStore()
+    assert status(run, store, [10]) == (MIN_WATERMARK_MS, False)
+    assert status(run, store, [], source_ms=MAX_WATERMARK_MS) == (MAX_WATERMARK_MS, False)
+
+
+def test_a_group_without_elements_is_idle_after_a_time() -> None:
+    run, store = level(TimestampsAndWatermarksDefinition(assign, idle_after_ms=100)), GroupStore()
+    assert status(run, store, [], 1000) == (MIN_WATERMARK_MS, False)
+    assert status(run, store, [], 1100) == (MIN_WATERMARK_MS, True)
+    assert status(run, store, [10], 1150) == (9, False)
+    assert status(run, store, [], 1249) == (9, False)
+    assert status(run, store, [], 1250) == (9, True)
+
+
+def test_a_timestamp_that_is_none_is_named() -> None:
+    harness = OperatorHarness(TimestampsAndWatermarksDefinition(lambda value, before: value))
+    with pytest.raises(TypeError, match="timestamp of element None is None; a timestamp is a whole number"):
+        harness.process_elements([(1, None), (None, None)])
+
+
+def test_elements_without_time_need_an_assigner() -> None:
+    harness = OperatorHarness(TimestampsAndWatermarksDefinition())
+    harness.process_element("a", 5)
+    assert harness.take_output() == [("a", 5)]
+    with pytest.raises(TypeError, match="element 'c' has no timestamp; give the watermark strategy"):
+        harness.process_elements([("b", 1), ("c", None)])
