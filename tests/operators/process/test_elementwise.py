@@ -9,7 +9,12 @@ import pytest
 
 from yarnflow.operators.functions.elements import FilterFunction, FlatMapFunction, MapFunction
 from yarnflow.operators.functions.runtime_context import RuntimeContext
-from yarnflow.operators.process.elementwise import FilterDefinition, FlatMapDefinition, MapDefinition
+from yarnflow.operators.process.elementwise import (
+    FilterDefinition,
+    FlatMapDefinition,
+    ForwardDefinition,
+    MapDefinition,
+)
 from yarnflow.operators.process.operator import OperatorDefinition
 from yarnflow.operators.state.descriptors import ValueStateDescriptor
 from yarnflow.testing.functions import OperatorHarness
@@ -42,6 +47,7 @@ CASES: list[tuple[OperatorDefinition, list[tuple[int, int]]]] = [
     (FlatMapDefinition(lambda x: None if x == 2 else (x,)), [(1, 10), (3, 30)]),
     (FilterDefinition(lambda x: x % 2), [(1, 10), (3, 30)]),
     (FilterDefinition(Odd()), [(1, 10), (3, 30)]),
+    (ForwardDefinition(), [(1, 10), (2, 20), (3, 30)]),
 ]
 
 
@@ -87,6 +93,15 @@ def test_what_a_function_raises_names_operator_and_element(
     with pytest.raises(ZeroDivisionError) as caught:
         harness.process_elements([(1, None), (0, None), (2, None)])
     assert caught.value.__notes__ == ["operator 'Divide': element 0"]
+
+
+def test_the_cause_of_a_failure_stays() -> None:
+    def fail(value: Any) -> Any:
+        raise ValueError("outer") from KeyError("inner")
+
+    with pytest.raises(ValueError, match="outer") as caught:
+        OperatorHarness(MapDefinition(fail)).process_element(1)
+    assert isinstance(caught.value.__cause__, KeyError)
 
 
 def test_stop_iteration_does_not_swallow_elements() -> None:

@@ -14,6 +14,7 @@ from yarnflow.operators.state.keyed import KeyedState
 from yarnflow.operators.state.kinds import StateKind
 from yarnflow.operators.state.store import Changes, GroupStore, Snapshot
 from yarnflow.operators.state.ttl import TimeToLive
+from yarnflow.testing.state import StoredEntries
 
 TTL = TimeToLive(100)
 
@@ -146,6 +147,48 @@ def test_expired_entries_are_found_in_a_store_made_again(operations: list[tuple[
         one.state.set_processing_time(script.now_ms + 101)
         one.perform(("clean_up",))
     assert contents(again.store)[0] == contents(script.store)[0] == {}
+
+
+@given(st.lists(st.lists(OPERATIONS, max_size=8), max_size=8))
+def test_entries_read_when_their_key_comes_up_are_those_in_memory(
+    batches: list[list[tuple[Any, ...]]],
+) -> None:
+    in_memory, stored = Script(GroupStore(), None), StoredEntries()
+    read_later = Script(GroupStore(stored), None)
+    for batch in batches:
+        for operation in batch:
+            if len(operation) > 2 and operation[0] != "progress":
+                read_later.state.prefetch((operation[1],))
+            for script in (in_memory, read_later):
+                script.perform(operation)
+        stored.commit(read_later.store)
+    read_later.state.prefetch_all()
+    assert contents(read_later.store) == contents(in_memory.store)
+
+
+def test_an_entry_is_read_once_until_it_is_forgotten() -> None:
+    stored = StoredEntries()
+    store = GroupStore(stored)
+    table = bound(store).table("v", StateKind.VALUE)
+    store.prefetch("op", ["a", "b", "a"])
+    table.put("a", 1)
+    store.prefetch("op", ["a", "c"])
+    assert stored.read_keys == [None, "a", "b", "c"]
+    stored.commit(store)
+    assert not table.contains("a")
+    store.prefetch("op", ["a"])
+    assert table.get("a") == 1
+
+
+def test_a_stored_entry_of_another_kind_is_named() -> None:
+    stored = StoredEntries()
+    store = GroupStore(stored)
+    bound(store).table("v", StateKind.VALUE).put("a", 1)
+    stored.commit(store)
+    again = GroupStore(stored)
+    bound(again).table("v", StateKind.LIST)
+    with pytest.raises(StateIncompatible, match="state 'v' is stored as value state without"):
+        again.prefetch("op", ["a"])
 
 
 def test_only_what_was_appended_is_recorded() -> None:

@@ -14,7 +14,7 @@ from yarnflow.operators.elements import Chunk, Output
 from yarnflow.operators.functions.asynchronous import NO_RETRY_STRATEGY, AsyncRetryStrategy
 from yarnflow.operators.process.elementwise import FunctionOperator
 from yarnflow.operators.process.operator import AsyncCalls, Operator, OperatorContext
-from yarnflow.operators.process.user_code import noted
+from yarnflow.operators.process.user_code import note
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class AsyncOperator(FunctionOperator):
             try:
                 found = await self._calls.within(self._attempts(value), self._definition.timeout_ms)
             except _TimeoutOfFunction as error:
-                raise error.cause from None
+                raise error.cause from error.cause.__cause__
             except TimeoutError:
                 found = self.function.timeout(value)
             if not isinstance(found, (list, tuple)):
@@ -88,7 +88,8 @@ class AsyncOperator(FunctionOperator):
                     "timeout must return a list of results"
                 )
         except Exception as error:
-            raise noted(error, self.name, "element", value) from None
+            note(error, self.name, "element", value)
+            raise
         return list(found)
 
     async def _attempts(self, value: Any) -> Any:

@@ -111,6 +111,7 @@ class BroadcastSideContext(ProcessContext, KeyedBroadcastContext):
         table = self._keyed.table(
             state_descriptor.name, kind, state_descriptor._ttl_config, state_descriptor.type_info
         )
+        self._keyed.prefetch_all()
         try:
             for key, namespace in table.slots():
                 if namespace is None:

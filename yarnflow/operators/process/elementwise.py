@@ -11,7 +11,7 @@ from yarnflow.operators.elements import Chunk, Output
 from yarnflow.operators.functions.base import close_function, method_of, open_function
 from yarnflow.operators.process.operator import Operator, OperatorBase, OperatorContext
 from yarnflow.operators.process.results import call_for_each, emit_results
-from yarnflow.operators.process.user_code import noted
+from yarnflow.operators.process.user_code import note
 from yarnflow.operators.state.keyed import NO_KEY, KeyedState
 
 
@@ -52,12 +52,29 @@ class FunctionOperator(OperatorBase):
                     append(function(value))
                 keyed.current_key = NO_KEY
         except Exception as error:
-            raise noted(error, self.name, "element", values[len(results)]) from None
+            note(error, self.name, "element", values[len(results)])
+            raise
         if len(results) != len(values):
             # map() takes it for the end of its input
             stopped = RuntimeError("the function raised StopIteration")
-            raise noted(stopped, self.name, "element", values[len(results)])
+            note(stopped, self.name, "element", values[len(results)])
+            raise stopped
         return results
+
+
+@dataclass(frozen=True, slots=True)
+class ForwardDefinition:
+    """Elements as they are: for a source whose elements go straight to exchanges or sinks."""
+
+    def build(self) -> Operator:
+        return ForwardOperator()
+
+
+class ForwardOperator(OperatorBase):
+    """Hands elements on."""
+
+    def process(self, input_index: int, chunk: Chunk, output: Output) -> None:
+        output.emit(chunk if chunk.keys is None else Chunk(chunk.values, chunk.timestamps))
 
 
 @dataclass(frozen=True, slots=True)

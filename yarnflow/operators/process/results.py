@@ -9,7 +9,7 @@ from typing import Any
 from yarnflow.operators.elements import Chunk, Output
 from yarnflow.operators.functions.output_tag import OutputTag
 from yarnflow.operators.process.contexts import ProcessContext
-from yarnflow.operators.process.user_code import noted
+from yarnflow.operators.process.user_code import note
 from yarnflow.operators.state.keyed import NO_KEY, KeyedState
 
 
@@ -53,7 +53,8 @@ def call_with_context(
                         times += [time] * (after - before)
                     before = after
     except Exception as error:
-        raise noted(error, operator_name, "element", value) from None
+        note(error, operator_name, "element", value)
+        raise
     keyed.current_key = NO_KEY
     return Chunk(results, None if timestamps is None else times)
 
@@ -85,7 +86,8 @@ def call_for_each(
                     times += [time] * (after - before)
                     before = after
     except Exception as error:
-        raise noted(error, operator_name, "element", value) from None
+        note(error, operator_name, "element", value)
+        raise
     keyed.current_key = NO_KEY
     return Chunk(results, None if timestamps is None else times)
 

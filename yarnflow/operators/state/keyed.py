@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 from yarnflow.errors import InvalidStateUse
@@ -58,6 +59,16 @@ class KeyedState:
         for table in self._tables.values():
             table.bind(store.table(self.operator_id, table.name, table.kind, table.ttl is not None))
         self.timers.bind(store.timers(self.operator_id))
+        # what belongs to the operator, not to a key, such as broadcast state
+        store.prefetch(self.operator_id, (None,))
+
+    def prefetch(self, keys: Iterable[Any]) -> None:
+        """Have the state of some keys in memory before it is used."""
+        self._store.prefetch(self.operator_id, keys)
+
+    def prefetch_all(self) -> None:
+        """Have the state of all keys of the group in memory."""
+        self._store.prefetch_all(self.operator_id)
 
     def set_processing_time(self, now_ms: int) -> None:
         """Tell the time, for time-to-live."""

@@ -6,9 +6,9 @@ An attempt that failed leaves its store half advanced: it is thrown away and loa
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 from yarnflow.errors import StateIncompatible
 from yarnflow.operators.state.cells import TableChanges, TableData, TableSnapshot
@@ -45,19 +45,58 @@ class Snapshot:
     progress: dict[Hashable, Any]
 
 
+class StoredEntry(NamedTuple):
+    """One entry of a state as an :class:`EntryReader` gives it."""
+
+    state: str
+    kind: StateKind
+    #: values carry the time of their last access
+    timed: bool
+    key: Any
+    #: None = none
+    namespace: Any
+    #: a value, a list (LIST) or a dict (MAP), as :class:`Changes` had it
+    entry: Any
+
+
+class EntryReader(Protocol):
+    """Port to the state of one key group where it is too large for memory.
+
+    Timers and progress stay in memory, so what is loaded of such a group is a snapshot without tables
+    and changes without tables; entries are read when their key comes up.
+    """
+
+    def read(self, operator_id: str, keys: Sequence[Any]) -> Iterable[StoredEntry]:
+        """All entries of these keys, in all states and namespaces of an operator, as last committed."""
+
+    def keys(self, operator_id: str) -> Iterable[Any]:
+        """All keys of an operator that have an entry."""
+
+
 class GroupStore:
-    """State of all operators in one key group (or of one subtask of operators that are not keyed)."""
+    """State of all operators in one key group (or of one subtask of operators that are not keyed).
 
-    __slots__ = ("_tables", "_timers", "_progress", "_progress_changed")
+    Parameters
+    ----------
+    reader : EntryReader, optional
+        Where entries are read from that were not touched yet; None: all are in memory.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_tables", "_timers", "_progress", "_progress_changed", "_reader", "_read_keys")
+
+    def __init__(self, reader: EntryReader | None = None) -> None:
+        self._reader = reader
+        #: operator id → keys whose entries are in memory; only with a reader
+        self._read_keys: dict[str, set[Any]] = {}
         self._tables: dict[tuple[str, str], TableData] = {}
         self._timers: dict[str, TimerData] = {}
         self._progress: dict[Hashable, Any] = {}
         self._progress_changed: set[Hashable] = set()
 
     @classmethod
-    def load(cls, snapshot: Snapshot | None, tail: Iterable[Changes] = ()) -> GroupStore:
+    def load(
+        cls, snapshot: Snapshot | None, tail: Iterable[Changes] = (), reader: EntryReader | None = None
+    ) -> GroupStore:
         """The store as of the last of some changes made since a snapshot; the snapshot is used up.
 
         Parameters
@@ -66,8 +105,10 @@ class GroupStore:
             None: the store began empty.
         tail : iterable of Changes
             All changes since the snapshot, in the order of their commits.
+        reader : EntryReader, optional
+            As for the constructor.
         """
-        store = cls()
+        store = cls(reader)
         if snapshot is not None:
             for name, table in snapshot.tables.items():
                 store._tables[name] = TableData(table.kind, table.timed, table.plain, table.spaced)
@@ -108,6 +149,40 @@ class GroupStore:
             dict(self._progress),
         )
 
+    def prefetch(self, operator_id: str, keys: Iterable[Any]) -> None:
+        """Have the entries of some keys of an operator in memory before they are used."""
+        if self._reader is None:
+            return
+        read = self._read_keys.setdefault(operator_id, set())
+        missing = [key for key in dict.fromkeys(keys) if key not in read]
+        if not missing:
+            return
+        read.update(missing)
+        for entry in self._reader.read(operator_id, missing):
+            found = self._tables.get((operator_id, entry.state))
+            if found is None:
+                found = self._tables[operator_id, entry.state] = TableData(entry.kind, entry.timed)
+            elif (found.kind, found.timed) != (entry.kind, entry.timed):
+                raise _incompatible(operator_id, entry.state, entry, found)
+            if entry.namespace is None:
+                found.plain.values[entry.key] = entry.entry
+            else:
+                found.spaced.values[entry.key, entry.namespace] = entry.entry
+
+    def prefetch_all(self, operator_id: str) -> None:
+        """Have all entries of an operator in memory."""
+        if self._reader is not None:
+            self.prefetch(operator_id, self._reader.keys(operator_id))
+
+    def forget_entries(self) -> None:
+        """Let go of what was read: to be called after a commit, with a reader only."""
+        if self._reader is None:
+            return
+        self._read_keys.clear()
+        for table in self._tables.values():
+            table.plain.values.clear()
+            table.spaced.values.clear()
+
     def table(self, operator_id: str, name: str, kind: StateKind, timed: bool) -> TableData:
         """Entries of one state; empty ones where there were none.
 
@@ -120,10 +195,7 @@ class GroupStore:
         if found is None or (found.empty and (found.kind, found.timed) != (kind, timed)):
             found = self._tables[operator_id, name] = TableData(kind, timed)
         elif (found.kind, found.timed) != (kind, timed):
-            raise StateIncompatible(
-                f"operator '{operator_id}': state '{name}' is stored as {_words(found.kind, found.timed)}, "
-                f"the program registers it as {_words(kind, timed)}; give the new state another name"
-            )
+            raise _incompatible(operator_id, name, found, TableData(kind, timed))
         return found
 
     def timers(self, operator_id: str) -> TimerData:
@@ -147,6 +219,16 @@ class GroupStore:
         """When the earliest processing timer of any operator is due."""
         times = (timers.processing.next_ms() for timers in self._timers.values())
         return min((time for time in times if time is not None), default=None)
+
+
+def _incompatible(
+    operator_id: str, name: str, stored: TableData | StoredEntry, registered: TableData
+) -> StateIncompatible:
+    return StateIncompatible(
+        f"operator '{operator_id}': state '{name}' is stored as {_words(stored.kind, stored.timed)}, the "
+        f"program registers it as {_words(registered.kind, registered.timed)}; "
+        "give the new state another name"
+    )
 
 
 def _words(kind: StateKind, timed: bool) -> str:

@@ -3,6 +3,11 @@
 Use, per worker: ``open`` once; per group and batch :meth:`LevelRun.run` (or ``begin``, any number of
 ``process``, ``advance``, ``finish`` where the elements come bit by bit, as in level 0); ``close`` at the end.
 
+Level 0 runs one split of a source as one group: its number is the sender of the blocks, its store is
+kept in the worker's memory only (what its operators forget with it, such as the latest time seen, a
+later level remembers of their watermarks), and its edges have one sender, 0, which tells
+``MIN_WATERMARK_MS`` until the split has ended.
+
 If anything raises, the group's store is half advanced: it is thrown away and loaded again.  The
 LevelRun itself may be used on, for operators keep nothing of a group but in its store.
 """

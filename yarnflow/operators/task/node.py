@@ -123,6 +123,8 @@ class Node:
     def receive(self, input_index: int, chunk: Chunk) -> None:
         """Process elements, and what comes out of it in the operators behind."""
         self.elements_in += len(chunk.values)
+        if chunk.keys is not None:
+            self._state.prefetch(chunk.keys)
         self.operator.process(input_index, chunk, self._output)
         self._send()
 
@@ -154,7 +156,9 @@ class Node:
 
     def _fire(self, due: Iterable[tuple[int, Any, Any]], fire: Callable[..., None]) -> None:
         output = self._output
+        prefetch = self._state.prefetch
         for timestamp_ms, key, namespace in due:
+            prefetch((key,))
             fire(timestamp_ms, key, namespace, output)
             if len(output.chunks) >= _TIMER_CHUNKS:
                 self._send()
