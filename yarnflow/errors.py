@@ -272,14 +272,14 @@ class DrillFailed(JobError):
 
 
 class InvalidStateUse(JobError):
-    """A function uses keyed state or timers where or as it may not.  Operator action: correct the function."""
+    """Keyed state or timers are used where or as they may not be.  Operator action: correct the function."""
 
     code = "INVALID_STATE_USE"
     exit_code = 48
 
 
 class InvalidKey(JobError):
-    """A key selector returned what cannot be a key.  Operator action: return plain values or tuples of them."""
+    """A key selector returned what cannot be a key.  Operator action: return plain values or tuples."""
 
     code = "INVALID_KEY"
     exit_code = 49

@@ -14,7 +14,7 @@ from yarnflow.operators.elements import Chunk, Output
 from yarnflow.operators.functions.asynchronous import NO_RETRY_STRATEGY, AsyncRetryStrategy
 from yarnflow.operators.process.elementwise import FunctionOperator
 from yarnflow.operators.process.operator import AsyncCalls, Operator, OperatorContext
-from yarnflow.operators.process.user_code import note
+from yarnflow.operators.process.user_code import noted
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +88,7 @@ class AsyncOperator(FunctionOperator):
                     "timeout must return a list of results"
                 )
         except Exception as error:
-            note(error, self.name, "element", value)
-            raise
+            raise noted(error, self.name, "element", value)
         return list(found)
 
     async def _attempts(self, value: Any) -> Any:

@@ -11,7 +11,7 @@ from yarnflow.operators.elements import Chunk, Output
 from yarnflow.operators.functions.base import close_function, method_of, open_function
 from yarnflow.operators.process.operator import Operator, OperatorBase, OperatorContext
 from yarnflow.operators.process.results import call_for_each, emit_results
-from yarnflow.operators.process.user_code import note
+from yarnflow.operators.process.user_code import noted
 from yarnflow.operators.state.keyed import NO_KEY, KeyedState
 
 
@@ -52,13 +52,11 @@ class FunctionOperator(OperatorBase):
                     append(function(value))
                 keyed.current_key = NO_KEY
         except Exception as error:
-            note(error, self.name, "element", values[len(results)])
-            raise
+            raise noted(error, self.name, "element", values[len(results)])
         if len(results) != len(values):
             # map() takes it for the end of its input
             stopped = RuntimeError("the function raised StopIteration")
-            note(stopped, self.name, "element", values[len(results)])
-            raise stopped
+            raise noted(stopped, self.name, "element", values[len(results)])
         return results
 
 

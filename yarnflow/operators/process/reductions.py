@@ -16,7 +16,7 @@ from yarnflow.operators.functions.base import method_of
 from yarnflow.operators.process.contexts import state_of
 from yarnflow.operators.process.elementwise import FunctionOperator
 from yarnflow.operators.process.operator import Operator, OperatorContext
-from yarnflow.operators.process.user_code import note
+from yarnflow.operators.process.user_code import noted
 from yarnflow.operators.state.keyed import NO_KEY
 from yarnflow.operators.state.kinds import StateKind
 
@@ -103,8 +103,7 @@ class ReduceOperator(FunctionOperator):
                 latest[key] = value
                 append(value)
         except Exception as error:
-            note(error, self.name, "element", chunk.values[len(results)])
-            raise
+            raise noted(error, self.name, "element", chunk.values[len(results)])
         keyed.current_key = NO_KEY
         for key, value in latest.items():
             put(key, value)

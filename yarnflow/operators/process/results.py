@@ -9,7 +9,7 @@ from typing import Any
 from yarnflow.operators.elements import Chunk, Output
 from yarnflow.operators.functions.output_tag import OutputTag
 from yarnflow.operators.process.contexts import ProcessContext
-from yarnflow.operators.process.user_code import note
+from yarnflow.operators.process.user_code import noted
 from yarnflow.operators.state.keyed import NO_KEY, KeyedState
 
 
@@ -53,8 +53,7 @@ def call_with_context(
                         times += [time] * (after - before)
                     before = after
     except Exception as error:
-        note(error, operator_name, "element", value)
-        raise
+        raise noted(error, operator_name, "element", value)
     keyed.current_key = NO_KEY
     return Chunk(results, None if timestamps is None else times)
 
@@ -86,8 +85,7 @@ def call_for_each(
                     times += [time] * (after - before)
                     before = after
     except Exception as error:
-        note(error, operator_name, "element", value)
-        raise
+        raise noted(error, operator_name, "element", value)
     keyed.current_key = NO_KEY
     return Chunk(results, None if timestamps is None else times)
 

@@ -7,12 +7,14 @@ from typing import Final
 _SHOWN_CHARACTERS: Final = 200
 
 
-def note(error: Exception, operator_name: str, what: str, value: object) -> None:
-    """Note at an exception which operator raised it, and what it was given.
+def noted(error: Exception, operator_name: str, what: str, value: object) -> Exception:
+    """The same exception with a note that names the operator and what it was given.
 
     A note leaves type, cause and traceback as the user knows them; Python prints it below the message.
+    To be raised without ``from``, which would replace the cause.
     """
     error.add_note(f"operator '{operator_name}': {what} {shown(value)}")
+    return error
 
 
 def shown(value: object) -> str:

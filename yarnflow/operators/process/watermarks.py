@@ -14,7 +14,7 @@ from yarnflow.operators.functions.base import method_of
 from yarnflow.operators.process.contexts import state_of
 from yarnflow.operators.process.elementwise import FunctionOperator
 from yarnflow.operators.process.operator import Operator, OperatorContext, WatermarkStatus
-from yarnflow.operators.process.user_code import note, shown
+from yarnflow.operators.process.user_code import noted, shown
 from yarnflow.operators.state.kinds import StateKind
 
 _STATE: Final = "watermark"
@@ -94,8 +94,7 @@ class TimestampsAndWatermarksOperator(FunctionOperator):
                 for value, time in zip(values, before, strict=True):
                     times.append(assign(value, NO_TIMESTAMP if time is None else time))
         except Exception as error:
-            note(error, self.name, "element", value)
-            raise
+            raise noted(error, self.name, "element", value)
         return times
 
     def output_watermark(self, input_watermark_ms: int) -> WatermarkStatus:

@@ -10,7 +10,7 @@ from yarnflow.errors import InvalidKey, InvariantViolated, UserCodeError
 from yarnflow.operators.elements import Chunk
 from yarnflow.operators.functions.base import close_function, method_of, open_function
 from yarnflow.operators.functions.runtime_context import RuntimeContext
-from yarnflow.operators.process.user_code import note, shown
+from yarnflow.operators.process.user_code import noted, shown
 from yarnflow.operators.state.handles import unhashable
 from yarnflow.operators.task.blocks import ChunkEncoder
 from yarnflow.operators.task.description import (
@@ -168,8 +168,7 @@ class Exchange:
         try:
             keys.extend(map(self._select, values))
         except Exception as error:
-            note(error, self._name, "key selector, element", values[len(keys)])
-            raise
+            raise noted(error, self._name, "key selector, element", values[len(keys)])
         if len(keys) != len(values):
             raise InvariantViolated(f"the key selector behind operator '{self._name}' raised StopIteration")
         return keys
@@ -181,8 +180,7 @@ class Exchange:
             try:
                 group = partition(key, groups)
             except Exception as error:
-                note(error, self._name, "partitioner, key", key)
-                raise
+                raise noted(error, self._name, "partitioner, key", key)
             if not (isinstance(group, int) and 0 <= group < groups):
                 raise UserCodeError(
                     f"the partitioner behind operator '{self._name}' returned {group!r} for the key "
