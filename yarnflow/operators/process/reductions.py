@@ -135,22 +135,29 @@ class FieldReduce:
             )
         self.aggregation = aggregation
         self.position = position
+        self._combine = _PLAIN[aggregation]
+        by_whole = aggregation in (Aggregation.MIN_BY, Aggregation.MAX_BY)
+        #: position of the field to replace in plain tuples, the usual elements; None = not by this way
+        self._in_tuples = position if isinstance(position, int) and position >= 0 and not by_whole else None
 
     def __call__(self, before: Any, value: Any) -> Any:
+        at = self._in_tuples
+        if at is not None and type(value) is tuple and type(before) is tuple:
+            return (*before[:at], self._combine(before[at], value[at]), *before[at + 1 :])
         if not _has_fields(value):
             if self.position != 0:
                 raise TypeError(
                     f"{self.aggregation.value}({self.position!r}) on a {type(value).__name__}, which has no "
                     "fields: only field 0, the value itself, can be named"
                 )
-            return _PLAIN[self.aggregation](before, value)
+            return self._combine(before, value)
         position = _position(value, self.position)
         old, new = before[position], value[position]
         if self.aggregation is Aggregation.MIN_BY:
             return value if new < old else before
         if self.aggregation is Aggregation.MAX_BY:
             return value if new > old else before
-        return _with_field(before, position, _PLAIN[self.aggregation](old, new))
+        return _with_field(before, position, self._combine(old, new))
 
 
 _PLAIN: Final[dict[Aggregation, Reduce]] = {
