@@ -12,7 +12,8 @@ so a message says what is wrong, where, and what to do next.
      ├ ProgramError                    ProgramNotFound, ProgramSyntaxError, NoExecuteCall,
      │                                 ProgramFailed
      ├ GraphError (ValueError)         UnknownField, InvalidExpression, UnserializableFunction,
-     │                                 ParallelismTooHigh, UnsupportedGraph, SchemaError
+     │                                 ParallelismTooHigh, UnsupportedGraph, SchemaError,
+     │                                 TimestampsMissing
      ├ JobError                        JobNotFound, DuplicateJob, JobFailed, JobCanceled,
      │                                 UserCodeError, SourceNotFound, DrillFailed,
      │                                 InvalidStateUse, InvalidKey
@@ -183,6 +184,13 @@ class SchemaError(GraphError):
 
     code = "SCHEMA"
     exit_code = 36
+
+
+class TimestampsMissing(GraphError):
+    """Elements have no event time where it is needed.  Operator action: assign timestamps and watermarks."""
+
+    code = "TIMESTAMPS_MISSING"
+    exit_code = 37
 
 
 class JobError(YarnflowError):

@@ -1,0 +1,158 @@
+"""Calling the user's window function, and what its context offers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from yarnflow.errors import GraphError, InvalidStateUse, UserCodeError
+from yarnflow.operators.functions.runtime_context import KeyedStateStore
+from yarnflow.operators.functions.windows import (
+    AllWindowFunction,
+    ProcessAllWindowFunction,
+    ProcessWindowFunction,
+    WindowFunction,
+)
+from yarnflow.operators.process.operator import OperatorContext
+
+#: what a program can give for evaluating windows
+AnyWindowFunction = WindowFunction | ProcessWindowFunction | AllWindowFunction | ProcessAllWindowFunction
+
+
+class WindowContext(ProcessWindowFunction.Context, ProcessAllWindowFunction.Context):
+    """What a process window function can ask for; moved from window to window."""
+
+    def __init__(
+        self, operator: OperatorContext, window_state: KeyedStateStore, global_state: KeyedStateStore
+    ) -> None:
+        self._operator = operator
+        self._window_state = window_state
+        self._global_state = global_state
+        self.current_window: Any = None
+
+    def window(self) -> Any:
+        return self.current_window
+
+    def current_processing_time(self) -> int:
+        return self._operator.processing_time_ms
+
+    def current_watermark(self) -> int:
+        return self._operator.current_watermark_ms
+
+    def window_state(self) -> KeyedStateStore:
+        return self._window_state
+
+    def global_state(self) -> KeyedStateStore:
+        return self._global_state
+
+
+class NoWindowState(KeyedStateStore):
+    """State per window where windows merge: there is none, for a window's state could not follow it."""
+
+    def get_state(self, state_descriptor: Any) -> Any:
+        raise self._refused(state_descriptor)
+
+    def get_list_state(self, state_descriptor: Any) -> Any:
+        raise self._refused(state_descriptor)
+
+    def get_map_state(self, state_descriptor: Any) -> Any:
+        raise self._refused(state_descriptor)
+
+    def get_reducing_state(self, state_descriptor: Any) -> Any:
+        raise self._refused(state_descriptor)
+
+    def get_aggregating_state(self, state_descriptor: Any) -> Any:
+        raise self._refused(state_descriptor)
+
+    def _refused(self, state_descriptor: Any) -> InvalidStateUse:
+        return InvalidStateUse(
+            f"state '{state_descriptor.get_name()}': windows that merge have no state per window; "
+            "use context.global_state()"
+        )
+
+
+class Evaluation:
+    """Makes the results of one window.
+
+    Parameters
+    ----------
+    function : AnyWindowFunction or None
+        The user's; None: the contents are the result.
+    single : bool
+        Contents are one value, of which functions see an iterable with one element.
+    """
+
+    def __init__(self, function: AnyWindowFunction | None, single: bool) -> None:
+        self.function = function
+        self._single = single
+        self._context: WindowContext | None = None
+        #: whether the function has something to do when a window is gone
+        self.clears = isinstance(function, (ProcessWindowFunction, ProcessAllWindowFunction)) and (
+            type(function).clear not in (ProcessWindowFunction.clear, ProcessAllWindowFunction.clear)
+        )
+
+    def open(self, operator: OperatorContext, window_state: KeyedStateStore) -> None:
+        """Open the function."""
+        if self.function is not None:
+            self._context = WindowContext(operator, window_state, operator.runtime_context)
+            self.function.open(operator.runtime_context)
+
+    def close(self) -> None:
+        """Close the function."""
+        if self.function is not None:
+            self.function.close()
+
+    def results(self, key: Any, window: Any, contents: Any) -> Iterable[Any]:
+        """The results of a window with these contents.
+
+        Raises
+        ------
+        UserCodeError
+            The function returned nothing that can be iterated over.
+        """
+        function = self.function
+        if function is None:
+            return [contents] if self._single else contents
+        elements = [contents] if self._single else contents
+        found: Any
+        if isinstance(function, WindowFunction):
+            found = function.apply(key, window, elements)
+        elif isinstance(function, AllWindowFunction):
+            found = function.apply(window, elements)
+        else:
+            context = self._context
+            assert context is not None
+            context.current_window = window
+            if isinstance(function, ProcessWindowFunction):
+                found = function.process(key, context, elements)
+            else:
+                found = function.process(context, elements)
+        if not isinstance(found, Iterable):
+            raise UserCodeError(
+                f"{type(function).__name__} returned {type(found).__name__} for window {window}; "
+                "yield the results, or return a list of them"
+            )
+        return found
+
+    def clear(self, window: Any) -> None:
+        """Tell the function that a window is gone."""
+        context, function = self._context, self.function
+        assert context is not None
+        context.current_window = window
+        if isinstance(function, (ProcessWindowFunction, ProcessAllWindowFunction)):
+            function.clear(context)
+
+
+def check_window_function(function: Any) -> None:
+    """See that a program gave a window function.
+
+    Raises
+    ------
+    GraphError
+        It is of another kind.
+    """
+    if function is not None and not isinstance(function, AnyWindowFunction):
+        raise GraphError(
+            f"{type(function).__name__} is no window function; subclass WindowFunction or "
+            "ProcessWindowFunction, for window_all AllWindowFunction or ProcessAllWindowFunction"
+        )
