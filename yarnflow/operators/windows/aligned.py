@@ -10,7 +10,7 @@ from collections import defaultdict
 from math import gcd
 from typing import Any
 
-from yarnflow.operators.elements import Output
+from yarnflow.operators.elements import MAX_WATERMARK_MS, Output
 from yarnflow.operators.windows.base import WindowOperatorBase
 from yarnflow.operators.windows.contents import Contents, Group
 from yarnflow.operators.windows.evaluation import Evaluation
@@ -57,12 +57,12 @@ class AlignedWindowOperator(WindowOperatorBase):
         return timestamp_ms - (timestamp_ms - self.assigner.offset_ms) % self._pane_ms
 
     def _all_open_from_ms(self) -> int:
-        """The watermark has passed the end of no window of elements from this time on."""
+        """No element from this time on is late, nor in a window whose end the watermark has passed."""
         assigner = self.assigner
         first_open_ms = self.context.current_watermark_ms - assigner.size_ms + 2
         # the earliest start of a window that is open
         start_ms = first_open_ms + (assigner.offset_ms - first_open_ms) % assigner.slide_ms
-        return start_ms - assigner.slide_ms + assigner.size_ms
+        return start_ms + max(0, assigner.size_ms - assigner.slide_ms)
 
     def _add_at(self, moment_ms: int, keys: list[Any], values: list[Any]) -> None:
         """Elements that are all in the windows of one moment, which are open."""
@@ -122,7 +122,7 @@ class AlignedWindowOperator(WindowOperatorBase):
         for key in self.contents.add_group(namespace, group):
             if fires:
                 register(end_ms - 1, key, namespace)
-            if cleanup_ms != end_ms - 1 or not fires:
+            if cleanup_ms < MAX_WATERMARK_MS and not (fires and cleanup_ms == end_ms - 1):
                 register(cleanup_ms, key, namespace)
 
     def on_event_timer(self, timestamp_ms: int, key: Any, namespace: Any, output: Output) -> None:

@@ -8,11 +8,14 @@ from typing import Any
 from yarnflow.errors import InvariantViolated, TimestampsMissing
 from yarnflow.operators.elements import MAX_WATERMARK_MS, MIN_WATERMARK_MS, Chunk, Output
 from yarnflow.operators.functions.metrics import Counter
+from yarnflow.operators.functions.runtime_context import StateStore
 from yarnflow.operators.process.operator import OperatorBase, OperatorContext
+from yarnflow.operators.state.handles import StateHandles
 from yarnflow.operators.state.keyed import KeyedState
 from yarnflow.operators.state.timers import Timers
-from yarnflow.operators.windows.assigner import WindowAssigner
+from yarnflow.operators.windows.assigner import MergingWindowAssigner, WindowAssigner
 from yarnflow.operators.windows.contents import CONTENTS, Contents
+from yarnflow.operators.windows.contexts import NoWindowState
 from yarnflow.operators.windows.evaluation import Evaluation
 from yarnflow.operators.windows.results import Results
 
@@ -65,11 +68,9 @@ class WindowOperatorBase(OperatorBase):
         self.context, self.state, self.timers = context, context.state, context.timers
         self.contents.table = self.state.table(CONTENTS, self.contents.kind)
         self.late_dropped = context.runtime_context.get_metrics_group().counter(LATE_DROPPED)
-        self.open_function()
-
-    @abstractmethod
-    def open_function(self) -> None:
-        """Open the user's function."""
+        self._window_state = StateStore(StateHandles(self.state), self.state.operator_name)
+        merges = isinstance(self.assigner, MergingWindowAssigner)
+        self.evaluation.open(context, NoWindowState() if merges else self._window_state)
 
     def close(self) -> None:
         self.evaluation.close()
@@ -93,6 +94,11 @@ class WindowOperatorBase(OperatorBase):
 
     def on_watermark(self, watermark_ms: int, output: Output) -> None:
         self.results.flush(output)
+
+    def enter(self, key: Any, namespace: Any) -> None:
+        """Let the user's function see the state of a key and window."""
+        self.state.current_key = key
+        self._window_state.set_namespace(namespace)
 
     def cleanup_ms(self, max_timestamp_ms: int) -> int:
         """When a window that ends at a time is forgotten."""

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import reduce
 from typing import Any, ClassVar
 
-from yarnflow.operators.functions.functions import AggregateFunction
+from yarnflow.operators.functions.elements import AggregateFunction
 from yarnflow.operators.state.kinds import StateKind
 from yarnflow.operators.state.tables import StateTable
 

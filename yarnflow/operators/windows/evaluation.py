@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from yarnflow.errors import GraphError, InvalidStateUse, UserCodeError
+from yarnflow.errors import GraphError, UserCodeError
+from yarnflow.operators.functions.base import close_function, open_function
 from yarnflow.operators.functions.runtime_context import KeyedStateStore
 from yarnflow.operators.functions.windows import (
     AllWindowFunction,
     ProcessAllWindowFunction,
     ProcessWindowFunction,
+    WindowContext,
     WindowFunction,
 )
 from yarnflow.operators.process.operator import OperatorContext
@@ -19,7 +21,7 @@ from yarnflow.operators.process.operator import OperatorContext
 AnyWindowFunction = WindowFunction | ProcessWindowFunction | AllWindowFunction | ProcessAllWindowFunction
 
 
-class WindowContext(ProcessWindowFunction.Context, ProcessAllWindowFunction.Context):
+class EvaluationContext(WindowContext[Any]):
     """What a process window function can ask for; moved from window to window."""
 
     def __init__(
@@ -46,31 +48,6 @@ class WindowContext(ProcessWindowFunction.Context, ProcessAllWindowFunction.Cont
         return self._global_state
 
 
-class NoWindowState(KeyedStateStore):
-    """State per window where windows merge: there is none, for a window's state could not follow it."""
-
-    def get_state(self, state_descriptor: Any) -> Any:
-        raise self._refused(state_descriptor)
-
-    def get_list_state(self, state_descriptor: Any) -> Any:
-        raise self._refused(state_descriptor)
-
-    def get_map_state(self, state_descriptor: Any) -> Any:
-        raise self._refused(state_descriptor)
-
-    def get_reducing_state(self, state_descriptor: Any) -> Any:
-        raise self._refused(state_descriptor)
-
-    def get_aggregating_state(self, state_descriptor: Any) -> Any:
-        raise self._refused(state_descriptor)
-
-    def _refused(self, state_descriptor: Any) -> InvalidStateUse:
-        return InvalidStateUse(
-            f"state '{state_descriptor.get_name()}': windows that merge have no state per window; "
-            "use context.global_state()"
-        )
-
-
 class Evaluation:
     """Makes the results of one window.
 
@@ -85,7 +62,7 @@ class Evaluation:
     def __init__(self, function: AnyWindowFunction | None, single: bool) -> None:
         self.function = function
         self._single = single
-        self._context: WindowContext | None = None
+        self._context: EvaluationContext | None = None
         #: whether the function has something to do when a window is gone
         self.clears = isinstance(function, (ProcessWindowFunction, ProcessAllWindowFunction)) and (
             type(function).clear not in (ProcessWindowFunction.clear, ProcessAllWindowFunction.clear)
@@ -94,13 +71,13 @@ class Evaluation:
     def open(self, operator: OperatorContext, window_state: KeyedStateStore) -> None:
         """Open the function."""
         if self.function is not None:
-            self._context = WindowContext(operator, window_state, operator.runtime_context)
-            self.function.open(operator.runtime_context)
+            self._context = EvaluationContext(operator, window_state, operator.runtime_context)
+            open_function(self.function, operator.runtime_context)
 
     def close(self) -> None:
         """Close the function."""
         if self.function is not None:
-            self.function.close()
+            close_function(self.function)
 
     def results(self, key: Any, window: Any, contents: Any) -> Iterable[Any]:
         """The results of a window with these contents.
@@ -108,7 +85,7 @@ class Evaluation:
         Raises
         ------
         UserCodeError
-            The function returned nothing that can be iterated over.
+            The function returned something that cannot be iterated over.
         """
         function = self.function
         if function is None:
@@ -127,6 +104,8 @@ class Evaluation:
                 found = function.process(key, context, elements)
             else:
                 found = function.process(context, elements)
+        if found is None:
+            return ()
         if not isinstance(found, Iterable):
             raise UserCodeError(
                 f"{type(function).__name__} returned {type(found).__name__} for window {window}; "
