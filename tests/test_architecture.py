@@ -69,6 +69,10 @@ ROOMS: dict[str, set[str]] = {
     "operators.task": {
         *("operators", "operators.functions", "operators.process", "operators.state"),
     },
+    "operators.windows": {"operators", "operators.state"},
+    "operators.windows.operator": {
+        *("operators", "operators.functions", "operators.process", "operators.state", "operators.windows"),
+    },
     "process": {"process.channel"},
     "process.channel": set(),
     "runtime": set(),

@@ -29,9 +29,9 @@ from yarnflow.operators.process.operator import OperatorContext
 from yarnflow.operators.state.keyed import KeyedState
 from yarnflow.operators.state.store import Changes, GroupStore, Snapshot
 from yarnflow.operators.windows.assigner import WindowAssigner
-from yarnflow.operators.windows.base import LATE_DROPPED
-from yarnflow.operators.windows.definition import WindowDefinition
-from yarnflow.operators.windows.evaluation import AnyWindowFunction
+from yarnflow.operators.windows.operator.base import LATE_DROPPED
+from yarnflow.operators.windows.operator.definition import WindowDefinition
+from yarnflow.operators.windows.operator.evaluation import AnyWindowFunction
 from yarnflow.operators.windows.trigger import Trigger
 
 
@@ -67,7 +67,7 @@ class WindowHarness:
     Parameters
     ----------
     assigner, function, combine, trigger, allowed_lateness_ms, late_tag
-        As for :class:`~yarnflow.operators.windows.definition.WindowDefinition`: ``combine`` is a
+        As for :class:`~yarnflow.operators.windows.operator.definition.WindowDefinition`: ``combine`` is a
         reduce or aggregate function, ``function`` a window function.
     key_selector : KeySelector or callable, optional
         The key of a value; None: all values have one key, as with ``window_all``.
@@ -100,7 +100,8 @@ class WindowHarness:
         self._store = store
         self._state = KeyedState("windows", self._definition.name)
         self._state.bind(store)
-        self._context = OperatorContext(TaskRuntimeContext(TaskInfo(self._definition.name), self._state), self._state)
+        runtime_context = TaskRuntimeContext(TaskInfo(self._definition.name), self._state)
+        self._context = OperatorContext(runtime_context, self._state)
         self._operator = self._definition.build()
         self._operator.open(self._context)
 

@@ -69,16 +69,17 @@ def test_a_tumbling_window_is_the_one_around_a_moment(
 
 
 def test_windows_of_event_time_go_by_the_watermark() -> None:
-    tumbling, sliding = TumblingEventTimeWindows.of(ms(5)), SlidingEventTimeWindows.of(ms(5), ms(2))
-    assert tumbling.is_event_time() and sliding.is_event_time()
-    assert type(tumbling.get_default_trigger(None)) is type(sliding.get_default_trigger(None)) is EventTimeTrigger
+    assigner: WindowAssigner[Any, TimeWindow]
+    for assigner in TumblingEventTimeWindows.of(ms(5)), SlidingEventTimeWindows.of(ms(5), ms(2)):
+        assert assigner.is_event_time()
+        assert type(assigner.get_default_trigger(None)) is EventTimeTrigger
 
 
 def test_windows_of_processing_time_go_by_the_clock() -> None:
-    tumbling, sliding = TumblingProcessingTimeWindows.of(ms(5)), SlidingProcessingTimeWindows.of(ms(5), ms(2))
-    assert not tumbling.is_event_time() and not sliding.is_event_time()
-    assert type(tumbling.get_default_trigger(None)) is ProcessingTimeTrigger
-    assert type(sliding.get_default_trigger(None)) is ProcessingTimeTrigger
+    assigner: WindowAssigner[Any, TimeWindow]
+    for assigner in TumblingProcessingTimeWindows.of(ms(5)), SlidingProcessingTimeWindows.of(ms(5), ms(2)):
+        assert not assigner.is_event_time()
+        assert type(assigner.get_default_trigger(None)) is ProcessingTimeTrigger
 
 
 def test_assigners_print_as_pyflinks() -> None:

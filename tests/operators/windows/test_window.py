@@ -68,8 +68,8 @@ def test_windows_that_touch_intersect() -> None:
 
 def test_groups_of_windows_that_touch_are_merged() -> None:
     merges = Merges()
-    windows = [TimeWindow(20, 30), TimeWindow(0, 10), TimeWindow(8, 12), TimeWindow(50, 60), TimeWindow(28, 40)]
-    TimeWindow.merge_windows(windows, merges)
+    intervals = (20, 30), (0, 10), (8, 12), (50, 60), (28, 40)
+    TimeWindow.merge_windows([TimeWindow(*interval) for interval in intervals], merges)
     assert merges.found == [
         ([TimeWindow(0, 10), TimeWindow(8, 12)], TimeWindow(0, 12)),
         ([TimeWindow(20, 30), TimeWindow(28, 40)], TimeWindow(20, 40)),
@@ -93,7 +93,7 @@ def test_windows_of_one_place_are_equal() -> None:
     assert len({TimeWindow(0, 5), TimeWindow(0, 5), TimeWindow(0, 6)}) == 2
     assert len({CountWindow(0), CountWindow(0), CountWindow(1)}) == 2
     assert len({GlobalWindow(), GlobalWindow.get()}) == 1
-    assert {TimeWindow(0, 5), CountWindow(0), GlobalWindow()} == {GlobalWindow(), TimeWindow(0, 5), CountWindow(0)}
+    assert len({TimeWindow(0, 0), CountWindow(0), GlobalWindow()}) == 3
 
 
 def test_windows_print_as_pyflinks() -> None:
@@ -110,7 +110,9 @@ def test_windows_print_as_pyflinks() -> None:
         (GlobalWindowSerializer(), GlobalWindow(), 1),
     ],
 )
-def test_windows_survive_their_serializers(serializer: TypeSerializer[Window], window: Window, length: int) -> None:
+def test_windows_survive_their_serializers(
+    serializer: TypeSerializer[Window], window: Window, length: int
+) -> None:
     stream = BytesIO()
     serializer.serialize(window, stream)
     assert len(stream.getvalue()) == length

@@ -1,6 +1,5 @@
-"""Windows: their assigners and triggers, and the operator that keeps and evaluates them.
+"""Windows, and what puts elements into them and says when they are evaluated.
 
-Runs in workers as a part of a task, and where a program is built.  Users subclass the bases of
-this room.  Never decides when a watermark or a clock moves, nor where state lies; the task moves
-both and hands them in.
+Runs in workers, asked by the operators below, and where a program is built; users subclass the bases
+of this room.  Never keeps anything of an element.
 """

@@ -116,5 +116,8 @@ class WindowNamespaces:
         if kind is int:
             return CountWindow(namespace)
         if self._serializer is None:
-            raise GraphError("no serializer for the windows in state; return one from get_window_serializer()")
+            raise GraphError(
+                "no serializer for the windows in state; return one from get_window_serializer() of the "
+                "window assigner"
+            )
         return self._serializer.deserialize(BytesIO(namespace))

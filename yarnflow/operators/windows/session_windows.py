@@ -25,6 +25,9 @@ T = TypeVar("T")
 class SessionWindows(MergingWindowAssigner[T, TimeWindow]):
     """What all sessions have in common: an element opens one, and sessions that touch merge."""
 
+    #: the gap if it is the same for all elements
+    session_gap_ms: int | None = None
+
     @abstractmethod
     def gap_ms(self, element: T) -> int:
         """How long a session stays open after this element, in milliseconds."""
@@ -51,6 +54,8 @@ class SessionWindows(MergingWindowAssigner[T, TimeWindow]):
 
 class _FixedGap(SessionWindows[T]):
     """Sessions of one gap for all elements."""
+
+    session_gap_ms: int
 
     def __init__(self, session_gap: int) -> None:
         if session_gap <= 0:

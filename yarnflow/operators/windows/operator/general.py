@@ -10,16 +10,13 @@ from yarnflow.operators.process.operator import OperatorContext
 from yarnflow.operators.state.kinds import StateKind
 from yarnflow.operators.state.tables import StateTable
 from yarnflow.operators.windows.assigner import MergingWindowAssigner, WindowAssigner
-from yarnflow.operators.windows.base import WindowOperatorBase
-from yarnflow.operators.windows.contents import Contents
-from yarnflow.operators.windows.contexts import AssignerContext, WindowTriggerContext
-from yarnflow.operators.windows.evaluation import Evaluation
-from yarnflow.operators.windows.merging import MergingWindowSet
+from yarnflow.operators.windows.operator.base import WindowOperatorBase
+from yarnflow.operators.windows.operator.contents import Contents
+from yarnflow.operators.windows.operator.contexts import AssignerContext, WindowTriggerContext
+from yarnflow.operators.windows.operator.evaluation import Evaluation
+from yarnflow.operators.windows.operator.merging import MERGING_WINDOWS, MergingWindowSet
 from yarnflow.operators.windows.serializers import WindowNamespaces
 from yarnflow.operators.windows.trigger import Trigger, TriggerResult
-
-#: name of the state with the windows of each key, where windows merge
-MERGING_WINDOWS = "merging-window-set"
 
 
 class WindowOperator(WindowOperatorBase):
@@ -129,7 +126,8 @@ class WindowOperator(WindowOperatorBase):
         """What a trigger wants."""
         if not isinstance(result, TriggerResult):
             raise UserCodeError(
-                f"{type(self.trigger).__name__} returned {result!r} for window {window}; return a TriggerResult"
+                f"{type(self.trigger).__name__} returned {result!r} for window {window}; "
+                "return a TriggerResult"
             )
         if result.is_fire():
             contents = self.contents.get(key, contents_in)
@@ -201,8 +199,9 @@ class WindowOperator(WindowOperatorBase):
         watermark_ms, now_ms = self.context.current_watermark_ms, self.context.processing_time_ms
         if self._is_late(result) or (not self.is_event_time and max_timestamp_ms <= now_ms):
             raise UserCodeError(
-                f"{type(self.assigner).__name__} merged windows into {result}, which is over already (watermark "
-                f"{watermark_ms}, processing time {now_ms}); windows must not end earlier by merging"
+                f"{type(self.assigner).__name__} merged windows into {result}, which is over already "
+                f"(watermark {watermark_ms}, processing time {now_ms}); merging must not make windows "
+                "end earlier"
             )
         namespace = self._namespaces.of
         trigger_context = self.trigger_context

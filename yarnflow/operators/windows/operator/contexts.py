@@ -27,7 +27,12 @@ from yarnflow.operators.state.interfaces import (
 )
 from yarnflow.operators.state.keyed import KeyedState
 from yarnflow.operators.windows.assigner import WindowAssigner
-from yarnflow.operators.windows.contents import AggregatedContents, Contents, ElementContents, ReducedContents
+from yarnflow.operators.windows.operator.contents import (
+    AggregatedContents,
+    Contents,
+    ElementContents,
+    ReducedContents,
+)
 from yarnflow.operators.windows.trigger import Trigger
 
 
@@ -151,8 +156,8 @@ class WindowTriggerContext(Trigger.OnMergeContext):
                 found = AggregatedContents(descriptor.get_agg_function())
             else:
                 raise InvalidStateUse(
-                    f"operator '{self._state.operator_name}': state '{descriptor.name}' of a trigger cannot be "
-                    "merged; use list, reducing or aggregating state"
+                    f"operator '{self._state.operator_name}': state '{descriptor.name}' of a trigger cannot "
+                    "be merged; use list, reducing or aggregating state"
                 )
             found.table = table_of(self._state, descriptor, found.kind)
             self._merging[descriptor.name] = found

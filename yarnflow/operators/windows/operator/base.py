@@ -14,10 +14,10 @@ from yarnflow.operators.state.handles import StateHandles
 from yarnflow.operators.state.keyed import KeyedState
 from yarnflow.operators.state.timers import Timers
 from yarnflow.operators.windows.assigner import MergingWindowAssigner, WindowAssigner
-from yarnflow.operators.windows.contents import CONTENTS, Contents
-from yarnflow.operators.windows.contexts import NoWindowState
-from yarnflow.operators.windows.evaluation import Evaluation
-from yarnflow.operators.windows.results import Results
+from yarnflow.operators.windows.operator.contents import CONTENTS, Contents
+from yarnflow.operators.windows.operator.contexts import NoWindowState
+from yarnflow.operators.windows.operator.evaluation import Evaluation
+from yarnflow.operators.windows.operator.results import Results
 
 #: counter of elements that came too late for all of their windows
 LATE_DROPPED = "numLateRecordsDropped"
@@ -79,12 +79,14 @@ class WindowOperatorBase(OperatorBase):
         keys = chunk.keys
         if keys is None:
             raise InvariantViolated("windows need keyed elements, and these have no keys")
+        if not chunk.values:
+            return
         self.add_elements(keys, chunk.values, self._timestamps(chunk))
         self.results.flush(output)
 
     @abstractmethod
     def add_elements(self, keys: list[Any], values: list[Any], timestamps: list[int]) -> None:
-        """Put elements into their windows.
+        """Put elements, at least one, into their windows.
 
         Parameters
         ----------
@@ -121,7 +123,7 @@ class WindowOperatorBase(OperatorBase):
             if timestamps is None:
                 return [MIN_WATERMARK_MS] * len(chunk.values)
             return [MIN_WATERMARK_MS if time is None else time for time in timestamps]
-        value = chunk.values[0 if timestamps is None else timestamps.index(None)] if chunk.values else None
+        value = chunk.values[0 if timestamps is None else timestamps.index(None)]
         raise TimestampsMissing(
             f"operator '{self.state.operator_name}': {type(self.assigner).__name__} needs elements with a "
             f"timestamp, and {value!r} has none; call assign_timestamps_and_watermarks() on the stream before"

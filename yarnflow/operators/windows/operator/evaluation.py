@@ -18,7 +18,13 @@ from yarnflow.operators.functions.windows import (
 from yarnflow.operators.process.operator import OperatorContext
 
 #: what a program can give for evaluating windows
-AnyWindowFunction = WindowFunction | ProcessWindowFunction | AllWindowFunction | ProcessAllWindowFunction
+AnyWindowFunction = (
+    WindowFunction[Any, Any, Any, Any]
+    | AllWindowFunction[Any, Any, Any]
+    | ProcessWindowFunction[Any, Any, Any, Any]
+    | ProcessAllWindowFunction[Any, Any, Any]
+)
+_KINDS = (WindowFunction, AllWindowFunction, ProcessWindowFunction, ProcessAllWindowFunction)
 
 
 class EvaluationContext(WindowContext[Any]):
@@ -130,7 +136,7 @@ def check_window_function(function: Any) -> None:
     GraphError
         It is of another kind.
     """
-    if function is not None and not isinstance(function, AnyWindowFunction):
+    if function is not None and not isinstance(function, _KINDS):
         raise GraphError(
             f"{type(function).__name__} is no window function; subclass WindowFunction or "
             "ProcessWindowFunction, for window_all AllWindowFunction or ProcessAllWindowFunction"

@@ -9,6 +9,9 @@ from yarnflow.errors import InvariantViolated
 from yarnflow.operators.windows.assigner import MergingWindowAssigner
 from yarnflow.operators.windows.window import MergeCallback
 
+#: name of the state: key → namespace of each of its windows → namespace of that one's contents
+MERGING_WINDOWS = "merging-window-set"
+
 #: result of a merge, windows that became it, window under which its state lies, and those whose
 #: state is to be merged into that
 OnMerge = Callable[[Any, list[Any], Any, list[Any]], None]

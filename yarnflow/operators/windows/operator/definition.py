@@ -10,17 +10,29 @@ from yarnflow.errors import GraphError
 from yarnflow.operators.functions.elements import AggregateFunction, ReduceFunction
 from yarnflow.operators.functions.output_tag import OutputTag
 from yarnflow.operators.process.operator import Operator
-from yarnflow.operators.windows.aligned import AlignedWindowOperator
 from yarnflow.operators.windows.assigner import MergingWindowAssigner, WindowAssigner
-from yarnflow.operators.windows.contents import (
+from yarnflow.operators.windows.count_windows import CountedWindows
+from yarnflow.operators.windows.operator.aligned import AlignedWindowOperator
+from yarnflow.operators.windows.operator.contents import (
     AggregatedContents,
     Contents,
     ElementContents,
     ReducedContents,
 )
-from yarnflow.operators.windows.count_windows import CountedWindows
-from yarnflow.operators.windows.evaluation import AnyWindowFunction, Evaluation, check_window_function
-from yarnflow.operators.windows.operator import WindowOperator
+from yarnflow.operators.windows.operator.evaluation import (
+    AnyWindowFunction,
+    Evaluation,
+    check_window_function,
+)
+from yarnflow.operators.windows.operator.general import WindowOperator
+from yarnflow.operators.windows.operator.per_chunk import PerChunkOperator
+from yarnflow.operators.windows.operator.sessions import SessionOperator
+from yarnflow.operators.windows.session_windows import (
+    DynamicEventTimeSessionWindows,
+    DynamicProcessingTimeSessionWindows,
+    EventTimeSessionWindows,
+    ProcessingTimeSessionWindows,
+)
 from yarnflow.operators.windows.time_windows import (
     SlidingEventTimeWindows,
     SlidingProcessingTimeWindows,
@@ -30,12 +42,16 @@ from yarnflow.operators.windows.time_windows import (
 from yarnflow.operators.windows.trigger import Trigger
 from yarnflow.operators.windows.triggers import CountTrigger, EventTimeTrigger, ProcessingTimeTrigger
 
-#: assigners whose windows are handled per chunk, with these triggers
-_PER_CHUNK: dict[type[WindowAssigner[Any, Any]], type[Trigger[Any, Any]]] = {
-    TumblingEventTimeWindows: EventTimeTrigger,
-    SlidingEventTimeWindows: EventTimeTrigger,
-    TumblingProcessingTimeWindows: ProcessingTimeTrigger,
-    SlidingProcessingTimeWindows: ProcessingTimeTrigger,
+#: assigner → trigger with which its windows are handled per chunk, and by which operator
+_PER_CHUNK: dict[type[WindowAssigner[Any, Any]], tuple[type[Trigger[Any, Any]], type[PerChunkOperator]]] = {
+    TumblingEventTimeWindows: (EventTimeTrigger, AlignedWindowOperator),
+    SlidingEventTimeWindows: (EventTimeTrigger, AlignedWindowOperator),
+    EventTimeSessionWindows: (EventTimeTrigger, SessionOperator),
+    DynamicEventTimeSessionWindows: (EventTimeTrigger, SessionOperator),
+    TumblingProcessingTimeWindows: (ProcessingTimeTrigger, AlignedWindowOperator),
+    SlidingProcessingTimeWindows: (ProcessingTimeTrigger, AlignedWindowOperator),
+    ProcessingTimeSessionWindows: (ProcessingTimeTrigger, SessionOperator),
+    DynamicProcessingTimeSessionWindows: (ProcessingTimeTrigger, SessionOperator),
 }
 
 
@@ -78,7 +94,9 @@ class WindowDefinition:
     def __post_init__(self) -> None:
         check_window_function(self.function)
         if self.function is None and self.combine is None:
-            raise GraphError(f"{self.name}: no function for its windows; call reduce, aggregate, apply or process")
+            raise GraphError(
+                f"{self.name}: no function for its windows; call reduce, aggregate, apply or process"
+            )
         if self.allowed_lateness_ms < 0:
             raise GraphError(f"{self.name}: allowed lateness of {self.allowed_lateness_ms} ms is below 0")
         if isinstance(self.assigner, MergingWindowAssigner) and not self.used_trigger.can_merge():
@@ -108,10 +126,9 @@ class WindowDefinition:
         contents = _contents(self.combine)
         evaluation = Evaluation(self.function, single=self.combine is not None)
         late_tag_id = None if self.late_tag is None else self.late_tag.tag_id
-        if _PER_CHUNK.get(type(assigner)) is type(trigger):
-            return AlignedWindowOperator(
-                assigner, contents, evaluation, self.allowed_lateness_ms, late_tag_id
-            )
+        usual_trigger, per_chunk = _PER_CHUNK.get(type(assigner), (None, None))
+        if per_chunk is not None and usual_trigger is type(trigger):
+            return per_chunk(assigner, contents, evaluation, self.allowed_lateness_ms, late_tag_id)
         return WindowOperator(
             assigner,
             trigger,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from yarnflow.operators.elements import MAX_WATERMARK_MS, Chunk, Output
+from yarnflow.operators.elements import MAX_WATERMARK_MS, MIN_WATERMARK_MS, Chunk, Output
 from yarnflow.operators.functions.output_tag import OutputTag
 
 
@@ -27,8 +27,11 @@ class Results:
             The window's; the timestamp of the results, if any time ends the window at all.
         moment_ms : int
             Timestamp of the element or timer that made the window fire; that of the results else.
+            -2**63: the element had none, so results have none.
         """
-        timestamp_ms = moment_ms if max_timestamp_ms >= MAX_WATERMARK_MS else max_timestamp_ms
+        timestamp_ms: int | None = max_timestamp_ms
+        if max_timestamp_ms >= MAX_WATERMARK_MS:
+            timestamp_ms = None if moment_ms == MIN_WATERMARK_MS else moment_ms
         for result in results:
             if type(result) is tuple and result and isinstance(result[0], OutputTag):
                 self.add_side(result[0].tag_id, result[1], timestamp_ms)

@@ -10,10 +10,10 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.operators.windows.model import Element, SessionModel, SlidingModel
+from tests.operators.windows.operator.model import Element, SessionModel, SlidingModel
 from yarnflow.operators.functions.elements import AggregateFunction
 from yarnflow.operators.functions.output_tag import OutputTag
-from yarnflow.operators.functions.windows import ProcessWindowFunction
+from yarnflow.operators.functions.windows import ProcessWindowFunction, WindowContext
 from yarnflow.operators.windows.assigner import SessionWindowTimeGapExtractor, WindowAssigner
 from yarnflow.operators.windows.session_windows import EventTimeSessionWindows
 from yarnflow.operators.windows.time_windows import SlidingEventTimeWindows, TumblingEventTimeWindows
@@ -27,19 +27,20 @@ Step = list[Element] | int
 
 elements = st.tuples(st.sampled_from("abc"), st.integers(0, 9), st.integers(-20, 120))
 steps = st.lists(st.one_of(st.lists(elements, min_size=1, max_size=12), st.integers(-30, 150)), max_size=14)
+latenesses = st.sampled_from([0, 0, 7, 40])
 
 
-class Collect(ProcessWindowFunction):
+class Collect(ProcessWindowFunction[Any, Any, Any, Any]):
     """Key, start, end and sorted values."""
 
-    def process(self, key: Any, context: ProcessWindowFunction.Context, elements: Iterable[Any]) -> Any:
+    def process(self, key: Any, context: WindowContext[Any], elements: Iterable[Any]) -> Any:
         yield (key, context.window().start, context.window().end, sorted(value for _, value in elements))
 
 
 class CollectList(Collect):
     """The same of elements combined into one list."""
 
-    def process(self, key: Any, context: ProcessWindowFunction.Context, elements: Iterable[Any]) -> Any:
+    def process(self, key: Any, context: WindowContext[Any], elements: Iterable[Any]) -> Any:
         (values,) = elements
         yield from super().process(key, context, values)
 
@@ -60,6 +61,10 @@ class ToList(AggregateFunction):
 
 class AskedPerElement(SlidingEventTimeWindows[Any]):
     """Not known to the operator as what it is, so that nothing is done per chunk."""
+
+
+class SessionsAskedPerElement(EventTimeSessionWindows[Any]):
+    """The same of sessions."""
 
 
 class GapOfValue(SessionWindowTimeGapExtractor):
@@ -129,9 +134,7 @@ def session_model(program: list[Step], model: SessionModel, gap: int) -> tuple[l
 
 
 @settings(deadline=None)
-@given(
-    steps, st.integers(1, 30), st.integers(1, 30), st.integers(0, 30), st.sampled_from([0, 0, 7, 40]), st.booleans()
-)
+@given(steps, st.integers(1, 30), st.integers(1, 30), st.integers(0, 30), latenesses, st.booleans())
 def test_sliding_windows(
     program: list[Step], size: int, slide: int, offset: int, lateness: int, combined: bool
 ) -> None:
@@ -143,7 +146,7 @@ def test_sliding_windows(
 
 
 @settings(deadline=None)
-@given(steps, st.integers(1, 30), st.integers(0, 30), st.sampled_from([0, 0, 7, 40]), st.booleans())
+@given(steps, st.integers(1, 30), st.integers(0, 30), latenesses, st.booleans())
 def test_tumbling_windows(
     program: list[Step], size: int, offset: int, lateness: int, combined: bool
 ) -> None:
@@ -155,12 +158,12 @@ def test_tumbling_windows(
 
 
 @settings(deadline=None)
-@given(steps, st.integers(0, 20), st.sampled_from([0, 0, 7, 40]), st.booleans())
-def test_sessions(program: list[Step], gap: int, lateness: int, combined: bool) -> None:
-    fixed = EventTimeSessionWindows[Any](gap) if gap else None
-    windows = harness(
-        fixed or EventTimeSessionWindows.with_dynamic_gap(GapOfValue()), lateness, combined
-    )
+@given(steps, st.integers(0, 20), latenesses, st.booleans(), st.booleans())
+def test_sessions(program: list[Step], gap: int, lateness: int, combined: bool, per_chunk: bool) -> None:
+    kind = EventTimeSessionWindows if per_chunk else SessionsAskedPerElement
+    dynamic = EventTimeSessionWindows.with_dynamic_gap(GapOfValue())
+    assigner: WindowAssigner[Any, Any] = kind(gap) if gap else dynamic
+    windows = harness(assigner, lateness, combined)
     assert run(windows, program) == session_model(program, SessionModel(lateness), gap)
     assert windows.state_entries() == 0 and windows.event_time_timers() == []
 
@@ -191,6 +194,7 @@ def test_elements_taken_per_chunk_are_as_those_taken_one_by_one(
         TumblingEventTimeWindows(20, 0),
         SlidingEventTimeWindows(20, 7, 0),
         EventTimeSessionWindows(6),
+        SessionsAskedPerElement(6),
         EventTimeSessionWindows.with_dynamic_gap(GapOfValue()),
     ]),
     st.sampled_from([0, 7]),
