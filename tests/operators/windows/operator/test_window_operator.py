@@ -613,6 +613,8 @@ def test_windows_that_cannot_be_are_refused() -> None:
         WindowDefinition(EventTimeSessionWindows(10), Listed(), trigger=NeverTrigger())
     with pytest.raises(GraphError, match="no function for its windows; call reduce"):
         WindowDefinition(TEN_MS)
+    with pytest.raises(GraphError, match="TumblingEventTimeWindows: int combines no elements; give a Reduce"):
+        WindowDefinition(TEN_MS, combine=5)  # type: ignore[arg-type]
     with pytest.raises(GraphError, match="allowed lateness of -1 ms is below 0"):
         WindowDefinition(TEN_MS, Listed(), allowed_lateness_ms=-1)
     with pytest.raises(GraphError, match="function is no window function; subclass WindowFunction"):

@@ -97,6 +97,11 @@ class WindowDefinition:
             raise GraphError(
                 f"{self.name}: no function for its windows; call reduce, aggregate, apply or process"
             )
+        if not (self.combine is None or isinstance(self.combine, AggregateFunction) or callable(self.combine)):
+            raise GraphError(
+                f"{self.name}: {type(self.combine).__name__} combines no elements; give a ReduceFunction, a "
+                "function of two elements or an AggregateFunction"
+            )
         if self.allowed_lateness_ms < 0:
             raise GraphError(f"{self.name}: allowed lateness of {self.allowed_lateness_ms} ms is below 0")
         if isinstance(self.assigner, MergingWindowAssigner) and not self.used_trigger.can_merge():
