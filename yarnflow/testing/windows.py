@@ -89,7 +89,7 @@ class WindowHarness:
         key_selector: KeySelector | Callable[[Any], Any] | None = None,
     ) -> None:
         self._definition = WindowDefinition(
-            assigner, function, combine, trigger, allowed_lateness_ms, late_tag
+            assigner, function, combine, trigger, allowed_lateness_ms, late_tag, side_outputs=True
         )
         self._key_selector = key_selector or (lambda value: 0)
         self._output = CollectedOutput()

@@ -570,6 +570,77 @@ def test_what_a_function_returns() -> None:
         windows.process_watermark(9)
 
 
+def _fails(*arguments: Any) -> Any:
+    raise ZeroDivisionError("of the user's")
+
+
+#: stands for any method
+fails: Any = _fails
+
+
+class FailingAggregate(Mean):
+    add = fails
+
+
+class FailingResult(Mean):
+    get_result = fails
+
+
+class FailingFunction(Listed):
+    def apply(self, key: Any, window: Any, inputs: Iterable[Any]) -> Any:
+        yield 1
+        fails()
+
+
+class FailingGap(SessionWindowTimeGapExtractor):
+    extract = fails
+
+
+class FailingTrigger(EventTimeTrigger[Any]):
+    on_event_time = fails
+
+
+@pytest.mark.parametrize(
+    "assigner, given, note",
+    [
+        (TEN_MS, {"combine": fails}, "combining elements [3, 5]"),
+        (GeneralTumbling(10, 0), {"combine": fails}, "element 5"),
+        (TEN_MS, {"combine": FailingAggregate()}, "element 3"),
+        (TEN_MS, {"combine": FailingResult()}, "TimeWindow(start=0, end=10) of key 1"),
+        (TEN_MS, {"function": FailingFunction()}, "TimeWindow(start=0, end=10) of key 1"),
+        (GeneralTumbling(10, 0), {"function": FailingFunction()}, "TimeWindow(start=0, end=10) of key 1"),
+        (DynamicEventTimeSessionWindows(FailingGap()), {"combine": Sum()}, "element 3"),
+        (
+            TEN_MS,
+            {"combine": Sum(), "trigger": FailingTrigger()},
+            "timer 9 of TimeWindow(start=0, end=10) of key 1",
+        ),
+    ],
+)
+def test_what_a_function_raises_says_for_what(assigner: Any, given: Any, note: str) -> None:
+    windows = windows_of(assigner, **given)
+    with pytest.raises(ZeroDivisionError) as raised:
+        windows.process_elements([(3, 1), (5, 2)])
+        windows.process_watermark(9)
+    assert raised.value.__notes__ == [f"operator '{type(assigner).__name__}': {note}"]
+
+
+def test_a_tag_is_an_element_where_nobody_reads_side_outputs() -> None:
+    class Tags(AllListed):
+        def apply(self, window: Any, inputs: Iterable[Any]) -> Any:
+            return [(LARGE, 7)]
+
+    for side_outputs, main in (False, [((LARGE, 7), 9)]), (True, []):
+        windows = WindowHarness(TEN_MS, Tags())
+        operator = WindowDefinition(TEN_MS, Tags(), side_outputs=side_outputs).build()
+        operator.open(windows._context)
+        output = CollectedOutput()
+        operator.process(0, Chunk([1], [1], [0]), output)
+        operator.on_event_timer(9, 0, (0, 10), output)
+        operator.on_watermark(9, output)
+        assert output.main == main and output.sides == ({"large": [(7, 9)]} if side_outputs else {})
+
+
 def test_results_of_one_watermark_are_one_chunk() -> None:
     windows = windows_of(TEN_MS, combine=Sum())
     windows.process_elements([(value, 3 * value) for value in range(20)])

@@ -31,8 +31,9 @@ class AlignedWindowOperator(PerChunkOperator):
         evaluation: Evaluation,
         allowed_lateness_ms: int,
         late_tag_id: str | None,
+        side_outputs: bool,
     ) -> None:
-        super().__init__(assigner, contents, evaluation, allowed_lateness_ms, late_tag_id)
+        super().__init__(assigner, contents, evaluation, allowed_lateness_ms, late_tag_id, side_outputs)
         # starts and ends of windows are multiples of it, so elements between two of these multiples
         # are in the same windows
         self._pane_ms = gcd(assigner.size_ms, assigner.slide_ms)

@@ -10,6 +10,7 @@ from yarnflow.operators.elements import MAX_WATERMARK_MS, MIN_WATERMARK_MS, Chun
 from yarnflow.operators.functions.metrics import Counter
 from yarnflow.operators.functions.runtime_context import StateStore
 from yarnflow.operators.process.operator import OperatorBase, OperatorContext
+from yarnflow.operators.process.user_code import noted
 from yarnflow.operators.state.handles import StateHandles
 from yarnflow.operators.state.keyed import KeyedState
 from yarnflow.operators.state.timers import Timers
@@ -38,6 +39,8 @@ class WindowOperatorBase(OperatorBase):
         How long windows are kept after the watermark passed their end.
     late_tag_id : str or None
         Side output of late elements; None: they are dropped and counted.
+    side_outputs : bool
+        Results that are ``tag, value`` go to the side output of the tag.
     """
 
     context: OperatorContext
@@ -52,6 +55,7 @@ class WindowOperatorBase(OperatorBase):
         evaluation: Evaluation,
         allowed_lateness_ms: int,
         late_tag_id: str | None,
+        side_outputs: bool,
     ) -> None:
         self.assigner = assigner
         self.contents = contents
@@ -60,12 +64,13 @@ class WindowOperatorBase(OperatorBase):
         self.is_event_time = assigner.is_event_time()
         # only the watermark can be late
         self.lateness_ms = allowed_lateness_ms if self.is_event_time else 0
-        self.results = Results()
+        self.results = Results(side_outputs)
 
     def open(self, context: OperatorContext) -> None:
         if context.state is None or context.timers is None:
             raise InvariantViolated("windows need keyed state, and this operator was given none")
         self.context, self.state, self.timers = context, context.state, context.timers
+        self.contents.operator_name = self.state.operator_name
         self.contents.table = self.state.table(CONTENTS, self.contents.kind)
         self.late_dropped = context.runtime_context.get_metrics_group().counter(LATE_DROPPED)
         self._window_state = StateStore(StateHandles(self.state), self.state.operator_name)
@@ -82,7 +87,7 @@ class WindowOperatorBase(OperatorBase):
         if not chunk.values:
             return
         self.add_elements(keys, chunk.values, self._timestamps(chunk))
-        self.results.flush(output)
+        self.flush(output)
 
     @abstractmethod
     def add_elements(self, keys: list[Any], values: list[Any], timestamps: list[int]) -> None:
@@ -95,7 +100,33 @@ class WindowOperatorBase(OperatorBase):
         """
 
     def on_watermark(self, watermark_ms: int, output: Output) -> None:
-        self.results.flush(output)
+        self.flush(output)
+
+    def flush(self, output: Output) -> None:
+        """Hand on results and late elements."""
+        self.results.flush(output, self.late_tag_id)
+
+    def evaluate(self, key: Any, namespace: Any, window: Any, contents_in: Any, moment_ms: int) -> None:
+        """Add the results of a window, fired by an element or timer of a moment.
+
+        Parameters
+        ----------
+        contents_in : object
+            Namespace of the window's contents.
+
+        Raises
+        ------
+        Exception
+            The user's function raised it; a note names window and key.
+        """
+        try:
+            contents = self.contents.get(key, contents_in)
+            if contents is not None:
+                self.enter(key, namespace)
+                results = self.evaluation.results(key, window, contents)
+                self.results.add_all(results, window.max_timestamp(), moment_ms)
+        except Exception as error:
+            raise noted(error, self.state.operator_name, f"{window} of key", key) from None
 
     def enter(self, key: Any, namespace: Any) -> None:
         """Let the user's function see the state of a key and window."""
@@ -113,7 +144,7 @@ class WindowOperatorBase(OperatorBase):
         if self.late_tag_id is None:
             self.late_dropped.inc()
         else:
-            self.results.add_side(self.late_tag_id, value, timestamp_ms)
+            self.results.add_late(value, timestamp_ms)
 
     def _timestamps(self, chunk: Chunk) -> list[int]:
         timestamps = chunk.timestamps

@@ -9,6 +9,7 @@ from functools import reduce
 from typing import Any, ClassVar
 
 from yarnflow.operators.functions.elements import AggregateFunction
+from yarnflow.operators.process.user_code import noted
 from yarnflow.operators.state.kinds import StateKind
 from yarnflow.operators.state.tables import StateTable
 
@@ -26,10 +27,15 @@ class Contents(ABC):
     ----------
     table : StateTable
         Set by the operator when it opens.
+    operator_name : str
+        For notes on what the user's functions raise.
     """
 
     kind: ClassVar[StateKind]
+    #: :meth:`get` calls a function of the user's
+    has_user_code: ClassVar[bool] = False
     table: StateTable
+    operator_name: str = ""
 
     @abstractmethod
     def add(self, key: Any, namespace: Any, value: Any) -> None:
@@ -95,13 +101,17 @@ class ReducedContents(Contents):
 
     def add_group(self, namespace: Any, group: dict[Any, list[Any]]) -> list[Any]:
         function, get, put, new = self.function, self.table.get, self.table.put, []
-        for key, values in group.items():
-            so_far = get(key, namespace)
-            if so_far is None:
-                new.append(key)
-                put(key, reduce(function, values), namespace)
-            else:
-                put(key, reduce(function, values, so_far), namespace)
+        values: list[Any] = []
+        try:
+            for key, values in group.items():
+                so_far = get(key, namespace)
+                if so_far is None:
+                    new.append(key)
+                    put(key, reduce(function, values), namespace)
+                else:
+                    put(key, reduce(function, values, so_far), namespace)
+        except Exception as error:
+            raise noted(error, self.operator_name, "combining elements", values) from None
         return new
 
     def merge(self, key: Any, target: Any, sources: list[Any]) -> None:
@@ -119,6 +129,7 @@ class AggregatedContents(Contents):
     """An accumulator of an :class:`AggregateFunction`."""
 
     kind = StateKind.AGGREGATING
+    has_user_code = True
 
     def __init__(self, function: AggregateFunction) -> None:
         self.function = function
@@ -131,14 +142,18 @@ class AggregatedContents(Contents):
 
     def add_group(self, namespace: Any, group: dict[Any, list[Any]]) -> list[Any]:
         add, get, put, new = self.function.add, self.table.get, self.table.put, []
-        for key, values in group.items():
-            accumulator = get(key, namespace)
-            if accumulator is None:
-                new.append(key)
-                accumulator = self.function.create_accumulator()
-            for value in values:
-                accumulator = add(value, accumulator)
-            put(key, accumulator, namespace)
+        value = None
+        try:
+            for key, values in group.items():
+                accumulator = get(key, namespace)
+                if accumulator is None:
+                    new.append(key)
+                    accumulator = self.function.create_accumulator()
+                for value in values:
+                    accumulator = add(value, accumulator)
+                put(key, accumulator, namespace)
+        except Exception as error:
+            raise noted(error, self.operator_name, "element", value) from None
         return new
 
     def get(self, key: Any, namespace: Any) -> Any:

@@ -77,6 +77,9 @@ class WindowDefinition:
         How long windows of event time are kept after the watermark passed their end.
     late_tag : OutputTag, optional
         Side output of elements that come later than that; None: they are dropped and counted.
+    side_outputs : bool
+        Somebody reads a side output of the function's, so results are looked at; else ``tag, value``
+        is a result like any other.
 
     Raises
     ------
@@ -90,6 +93,7 @@ class WindowDefinition:
     trigger: Trigger[Any, Any] | None = None
     allowed_lateness_ms: int = 0
     late_tag: OutputTag | None = None
+    side_outputs: bool = False
 
     def __post_init__(self) -> None:
         check_window_function(self.function)
@@ -97,9 +101,10 @@ class WindowDefinition:
             raise GraphError(
                 f"{self.name}: no function for its windows; call reduce, aggregate, apply or process"
             )
-        if not (self.combine is None or isinstance(self.combine, AggregateFunction) or callable(self.combine)):
+        combine = self.combine
+        if not (combine is None or isinstance(combine, AggregateFunction) or callable(combine)):
             raise GraphError(
-                f"{self.name}: {type(self.combine).__name__} combines no elements; give a ReduceFunction, a "
+                f"{self.name}: {type(combine).__name__} combines no elements; give a ReduceFunction, a "
                 "function of two elements or an AggregateFunction"
             )
         if self.allowed_lateness_ms < 0:
@@ -133,7 +138,9 @@ class WindowDefinition:
         late_tag_id = None if self.late_tag is None else self.late_tag.tag_id
         usual_trigger, per_chunk = _PER_CHUNK.get(type(assigner), (None, None))
         if per_chunk is not None and usual_trigger is type(trigger):
-            return per_chunk(assigner, contents, evaluation, self.allowed_lateness_ms, late_tag_id)
+            return per_chunk(
+                assigner, contents, evaluation, self.allowed_lateness_ms, late_tag_id, self.side_outputs
+            )
         return WindowOperator(
             assigner,
             trigger,
@@ -141,6 +148,7 @@ class WindowDefinition:
             evaluation,
             self.allowed_lateness_ms,
             late_tag_id,
+            self.side_outputs,
             purge_fired=isinstance(assigner, CountedWindows)
             and type(trigger) is CountTrigger
             and trigger.window_size == assigner.window_size,

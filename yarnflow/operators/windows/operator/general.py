@@ -7,6 +7,7 @@ from typing import Any
 from yarnflow.errors import UserCodeError
 from yarnflow.operators.elements import MAX_WATERMARK_MS, Output
 from yarnflow.operators.process.operator import OperatorContext
+from yarnflow.operators.process.user_code import noted
 from yarnflow.operators.state.kinds import StateKind
 from yarnflow.operators.state.tables import StateTable
 from yarnflow.operators.windows.assigner import MergingWindowAssigner, WindowAssigner
@@ -42,9 +43,10 @@ class WindowOperator(WindowOperatorBase):
         evaluation: Evaluation,
         allowed_lateness_ms: int,
         late_tag_id: str | None,
+        side_outputs: bool,
         purge_fired: bool = False,
     ) -> None:
-        super().__init__(assigner, contents, evaluation, allowed_lateness_ms, late_tag_id)
+        super().__init__(assigner, contents, evaluation, allowed_lateness_ms, late_tag_id, side_outputs)
         self.trigger = trigger
         self._merging = assigner if isinstance(assigner, MergingWindowAssigner) else None
         self._namespaces = WindowNamespaces(assigner.get_window_serializer())
@@ -62,11 +64,15 @@ class WindowOperator(WindowOperatorBase):
         add = self._add_to_windows if self._merging is None else self._add_to_merging_windows
         state = self.state
         assign, assigner_context = self.assigner.assign_windows, self._assigner_context
-        for key, value, timestamp_ms in zip(keys, values, timestamps, strict=True):
-            state.current_key = key
-            if not add(key, value, timestamp_ms, assign(value, timestamp_ms, assigner_context)):
-                if self.is_event_time:
-                    self.add_late(value, timestamp_ms)
+        value = None
+        try:
+            for key, value, timestamp_ms in zip(keys, values, timestamps, strict=True):
+                state.current_key = key
+                if not add(key, value, timestamp_ms, assign(value, timestamp_ms, assigner_context)):
+                    if self.is_event_time:
+                        self.add_late(value, timestamp_ms)
+        except Exception as error:
+            raise noted(error, state.operator_name, "element", value) from None
 
     def _add_to_windows(self, key: Any, value: Any, timestamp_ms: int, windows: Any) -> bool:
         """Put an element into its windows; false: it has none that is still there."""
@@ -130,11 +136,7 @@ class WindowOperator(WindowOperatorBase):
                 "return a TriggerResult"
             )
         if result.is_fire():
-            contents = self.contents.get(key, contents_in)
-            if contents is not None:
-                self.enter(key, namespace)
-                results = self.evaluation.results(key, window, contents)
-                self.results.add(results, window.max_timestamp(), moment_ms)
+            self.evaluate(key, namespace, window, contents_in, moment_ms)
         if result.is_purge() or (self._purge_fired and result.is_fire()):
             self.contents.clear(key, contents_in)
 
@@ -143,7 +145,7 @@ class WindowOperator(WindowOperatorBase):
 
     def on_processing_timer(self, timestamp_ms: int, key: Any, namespace: Any, output: Output) -> None:
         self._on_timer(timestamp_ms, key, namespace, self.trigger.on_processing_time, not self.is_event_time)
-        self.results.flush(output)
+        self.flush(output)
 
     def _on_timer(
         self, timestamp_ms: int, key: Any, namespace: Any, on_time: Any, may_clean_up: bool
@@ -158,7 +160,11 @@ class WindowOperator(WindowOperatorBase):
             contents_in = self._namespaces.of(state_window)
         self.state.current_key = key
         self.trigger_context.move(key, namespace)
-        result = on_time(timestamp_ms, window, self.trigger_context)
+        try:
+            result = on_time(timestamp_ms, window, self.trigger_context)
+        except Exception as error:
+            what = f"timer {timestamp_ms} of {window} of key"
+            raise noted(error, self.state.operator_name, what, key) from None
         if result is not TriggerResult.CONTINUE:
             self._do(result, key, window, namespace, contents_in, timestamp_ms)
         if may_clean_up and timestamp_ms == self.cleanup_ms(window.max_timestamp()):

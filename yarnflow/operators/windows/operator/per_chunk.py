@@ -34,7 +34,7 @@ class PerChunkOperator(WindowOperatorBase):
     def on_processing_timer(self, timestamp_ms: int, key: Any, namespace: Any, output: Output) -> None:
         if not self.is_event_time:
             self._on_timer(timestamp_ms, key, namespace)
-            self.results.flush(output)
+            self.flush(output)
 
     def _on_timer(self, timestamp_ms: int, key: Any, window: Interval) -> None:
         contents_in = self.contents_of(key, window)
@@ -52,16 +52,13 @@ class PerChunkOperator(WindowOperatorBase):
 
     def fire(self, key: Any, window: Interval, contents_in: Any) -> None:
         """Evaluate a window."""
-        contents = self.contents.get(key, contents_in)
-        if contents is None:
-            return
         max_timestamp_ms = window[1] - 1
-        if self.evaluation.function is None:
-            self.results.add_value(contents, max_timestamp_ms)
-        else:
-            self.enter(key, window)
-            results = self.evaluation.results(key, TimeWindow(*window), contents)
-            self.results.add(results, max_timestamp_ms, max_timestamp_ms)
+        if self.evaluation.function is not None or self.contents.has_user_code:
+            self.evaluate(key, window, TimeWindow(*window), contents_in, max_timestamp_ms)
+            return
+        contents = self.contents.get(key, contents_in)
+        if contents is not None:
+            self.results.add(contents, max_timestamp_ms)
 
     def is_open(self, window: Interval) -> bool:
         """Neither the watermark nor the clock has passed the window's end, as far as one goes by it."""

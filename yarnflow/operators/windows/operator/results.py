@@ -6,19 +6,26 @@ from collections.abc import Iterable
 from typing import Any
 
 from yarnflow.operators.elements import MAX_WATERMARK_MS, MIN_WATERMARK_MS, Chunk, Output
-from yarnflow.operators.functions.output_tag import OutputTag
+from yarnflow.operators.process.results import emit_results
 
 
 class Results:
-    """Results of windows not handed on yet."""
+    """Results of windows, and late elements, not handed on yet.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    side_outputs : bool
+        Results that are ``tag, value`` go to the side output of the tag.
+    """
+
+    def __init__(self, side_outputs: bool) -> None:
+        self._side_outputs = side_outputs
         self._values: list[Any] = []
         self._timestamps: list[int | None] = []
-        #: tag id → values, timestamps
-        self._sides: dict[str, tuple[list[Any], list[int | None]]] = {}
+        self._late_values: list[Any] = []
+        self._late_timestamps: list[int | None] = []
 
-    def add(self, results: Iterable[Any], max_timestamp_ms: int, moment_ms: int) -> None:
+    def add_all(self, results: Iterable[Any], max_timestamp_ms: int, moment_ms: int) -> None:
         """Results of a window.
 
         Parameters
@@ -32,31 +39,27 @@ class Results:
         timestamp_ms: int | None = max_timestamp_ms
         if max_timestamp_ms >= MAX_WATERMARK_MS:
             timestamp_ms = None if moment_ms == MIN_WATERMARK_MS else moment_ms
-        for result in results:
-            if type(result) is tuple and result and isinstance(result[0], OutputTag):
-                self.add_side(result[0].tag_id, result[1], timestamp_ms)
-            else:
-                self._values.append(result)
-                self._timestamps.append(timestamp_ms)
+        before = len(self._values)
+        self._values.extend(results)
+        self._timestamps.extend([timestamp_ms] * (len(self._values) - before))
 
-    def add_value(self, value: Any, timestamp_ms: int) -> None:
-        """One result that is no element of a side output."""
+    def add(self, value: Any, timestamp_ms: int) -> None:
+        """One result."""
         self._values.append(value)
         self._timestamps.append(timestamp_ms)
 
-    def add_side(self, tag_id: str, value: Any, timestamp_ms: int | None) -> None:
-        """An element of a side output."""
-        values, timestamps = self._sides.setdefault(tag_id, ([], []))
-        values.append(value)
-        timestamps.append(timestamp_ms)
+    def add_late(self, value: Any, timestamp_ms: int) -> None:
+        """An element that goes to the side output of late ones."""
+        self._late_values.append(value)
+        self._late_timestamps.append(timestamp_ms)
 
-    def flush(self, output: Output) -> None:
+    def flush(self, output: Output, late_tag_id: str | None) -> None:
         """Hand on what there is."""
         if self._values:
-            values, timestamps = self._values, self._timestamps
+            chunk = Chunk(self._values, self._timestamps)
             self._values, self._timestamps = [], []
-            output.emit(Chunk(values, timestamps))
-        if self._sides:
-            sides, self._sides = self._sides, {}
-            for tag_id, (values, timestamps) in sides.items():
-                output.emit_side(tag_id, Chunk(values, timestamps))
+            emit_results(chunk, self._side_outputs, output)
+        if self._late_values and late_tag_id is not None:
+            late = Chunk(self._late_values, self._late_timestamps)
+            self._late_values, self._late_timestamps = [], []
+            output.emit_side(late_tag_id, late)

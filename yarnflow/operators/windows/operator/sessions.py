@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from yarnflow.operators.process.operator import OperatorContext
+from yarnflow.operators.process.user_code import noted
 from yarnflow.operators.state.kinds import StateKind
 from yarnflow.operators.state.tables import StateTable
 from yarnflow.operators.windows.operator.merging import MERGING_WINDOWS
@@ -52,13 +53,13 @@ class SessionOperator(PerChunkOperator):
 
     def add_elements(self, keys: list[Any], values: list[Any], timestamps: list[int]) -> None:
         sessions_of: dict[Any, list[_Session]] = {}
-        gap_of, gap_ms = self.assigner.gap_ms, self.assigner.session_gap_ms or 0
+        gap_ms = self.assigner.session_gap_ms or 0
         fixed, now_ms = gap_ms > 0, self.context.processing_time_ms
         watermark_ms = self.context.current_watermark_ms if self.is_event_time else None
         for key, value, start_ms in zip(keys, values, timestamps, strict=True):
             if watermark_ms is None:
                 start_ms = now_ms
-            end_ms = start_ms + (gap_ms if fixed else gap_of(value))
+            end_ms = start_ms + (gap_ms if fixed else self._gap_ms(value))
             sessions = sessions_of.get(key)
             if sessions is None:
                 sessions = sessions_of[key] = self._load(key)
@@ -82,6 +83,12 @@ class SessionOperator(PerChunkOperator):
                 self.fire(key, session.window, session.contents_in)
         for key, sessions in sessions_of.items():
             self._store(key, sessions)
+
+    def _gap_ms(self, value: Any) -> int:
+        try:
+            return self.assigner.gap_ms(value)
+        except Exception as error:
+            raise noted(error, self.state.operator_name, "element", value) from None
 
     def contents_of(self, key: Any, window: Interval) -> Any:
         return self._windows.get(key, None, {}).get(window)
