@@ -73,6 +73,7 @@ ROOMS: dict[str, set[str]] = {
     "operators.windows.operator": {
         *("operators", "operators.functions", "operators.process", "operators.state", "operators.windows"),
     },
+    "operators.types": {"operators"},
     "process": {"process.channel"},
     "process.channel": set(),
     "runtime": set(),
@@ -178,7 +179,7 @@ FOLDER_LIMIT = 14
 #: larger on purpose: folder → (its own limit, why)
 LARGE_FOLDERS: dict[str, tuple[int, str]] = {
     "cli": (32, "one module per verb"),
-    "graph": (16, "one model; each module is one part of it"),
+    "graph": (18, "one model; each module is one part of it"),
 }
 #: packages whose ``__init__`` holds more than words
 INIT_WITH_CODE = {"": "version", "api": "the names users import", "config.options": "all options"}

@@ -10,13 +10,13 @@ so a message says what is wrong, where, and what to do next.
     YarnflowError
      ├ ConfigError (ValueError)        UnknownOption, InvalidOption
      ├ ProgramError                    ProgramNotFound, ProgramSyntaxError, NoExecuteCall,
-     │                                 ProgramFailed
+     │                                 ProgramFailed, UnsupportedCall
      ├ GraphError (ValueError)         UnknownField, InvalidExpression, UnserializableFunction,
      │                                 ParallelismTooHigh, UnsupportedGraph, SchemaError,
      │                                 TimestampsMissing
      ├ JobError                        JobNotFound, DuplicateJob, JobFailed, JobCanceled,
      │                                 UserCodeError, SourceNotFound, DrillFailed,
-     │                                 InvalidStateUse, InvalidKey
+     │                                 InvalidStateUse, InvalidKey, ElementMismatch
      ├ ResourceError                   SlotUnavailable, TaskManagerNotFound, TaskManagerLost,
      │                                 ExecutorLost, DriverLost, PortUnavailable, JavaUnavailable,
      │                                 InvalidMemory, TaskManagerDismissed
@@ -134,6 +134,13 @@ class ProgramFailed(ProgramError):
 
     def __reduce__(self) -> tuple[type[ProgramFailed], tuple[str, str]]:
         return type(self), (self.message, self.traceback_text)
+
+
+class UnsupportedCall(ProgramError):
+    """A name of PyFlink that yarnflow has no counterpart of.  Operator action: as the message says."""
+
+    code = "UNSUPPORTED_CALL"
+    exit_code = 25
 
 
 class GraphError(YarnflowError, ValueError):
@@ -291,6 +298,13 @@ class InvalidKey(JobError):
 
     code = "INVALID_KEY"
     exit_code = 49
+
+
+class ElementMismatch(JobError):
+    """An element is not of the type its operator declares.  Operator action: correct the named type."""
+
+    code = "ELEMENT_MISMATCH"
+    exit_code = 39
 
 
 class ResourceError(YarnflowError):

@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from yarnflow.graph.type_info import PickledBytesTypeInfo, TypeInfo
+
 
 @dataclass(frozen=True, slots=True)
 class Field:
@@ -26,10 +28,15 @@ class Schema:
 
     ``scalar`` marks streams of single values (``map`` to ``str``): Python functions then get
     the bare value of the only field, called ``value``, instead of a row.
+
+    A stream of *elements* holds Python objects of ``element_type`` as the functions of a program
+    emit them; its fields say what they are as columns, and are empty where they can be none.
     """
 
     fields: tuple[Field, ...]
     scalar: bool = False
+    #: None = the stream holds columns
+    element_type: TypeInfo | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -40,6 +47,16 @@ class Schema:
         """Whether the client knows the names; a SQL query may hide them from it."""
         return bool(self.fields)
 
+    @property
+    def pickled(self) -> bool:
+        """Whether the stream holds objects of a type that the program does not name."""
+        return isinstance(self.element_type, PickledBytesTypeInfo)
+
+    @property
+    def columns(self) -> Schema:
+        """This schema as native operators see it."""
+        return Schema(self.fields, self.scalar)
+
     def find(self, name: str) -> Field | None:
         """The field of this name in any case, or None."""
         wanted = name.lower()
@@ -49,7 +66,7 @@ class Schema:
         """This schema less one field."""
         wanted = name.lower()
         kept = tuple(field for field in self.fields if field.name.lower() != wanted)
-        return Schema(kept, self.scalar)
+        return Schema(kept, self.scalar, self.element_type)
 
 
 #: what a PythonOperator(KEY) adds to its input
