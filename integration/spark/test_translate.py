@@ -15,7 +15,6 @@ from pyspark.sql import DataFrame, SparkSession
 
 from integration.spark.translate_support import Graph, key, program, rows, run, schema
 from yarnflow.errors import InvalidExpression, SchemaError, SourceNotFound, UserCodeError, YarnflowError
-from yarnflow.graph.functions import MapFunction
 from yarnflow.graph.operators import (
     AssignTimestamps,
     FileSource,
@@ -34,6 +33,7 @@ from yarnflow.graph.operators import (
 )
 from yarnflow.graph.rows import Row
 from yarnflow.graph.schema import Field, Schema
+from yarnflow.operators.functions.elements import MapFunction
 from yarnflow.spark.connectors.sources import Sources
 from yarnflow.spark.translate.query_groups import GraphIndex, query_groups
 from yarnflow.spark.translate.translator import Translator
@@ -57,7 +57,7 @@ def test_word_count(spark: SparkSession, tmp_path: Path) -> None:
 
 def test_five_functions_are_one_map_in_arrow(spark: SparkSession, tmp_path: Path) -> None:
     class AddOne(MapFunction):
-        def open(self) -> None:
+        def open(self, runtime_context: Any = None) -> None:
             self.one = 1
 
         def map(self, value: Any) -> Any:

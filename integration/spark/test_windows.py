@@ -27,7 +27,6 @@ from integration.spark.translate_support import (
 )
 from yarnflow.errors import UnsupportedGraph, YarnflowError
 from yarnflow.graph.closures import make_closure
-from yarnflow.graph.functions import ProcessWindowFunction, ReduceFunction
 from yarnflow.graph.operators import (
     AssignTimestamps,
     FileSource,
@@ -42,6 +41,8 @@ from yarnflow.graph.operators import (
 )
 from yarnflow.graph.rows import Row
 from yarnflow.graph.schema import Field, Schema
+from yarnflow.operators.functions.elements import ReduceFunction
+from yarnflow.operators.functions.windows import ProcessWindowFunction
 
 MAP, FLAT_MAP, FILTER = PythonKind.MAP, PythonKind.FLAT_MAP, PythonKind.FILTER
 
@@ -132,7 +133,7 @@ def test_session_window_then_tumbling_window(spark: SparkSession, tmp_path: Path
 
 
 def test_python_window_functions(spark: SparkSession, tmp_path: Path) -> None:
-    class Median(ProcessWindowFunction):
+    class Median(ProcessWindowFunction[Any, Any, Any, Any]):
         def process(self, key: Any, context: Any, elements: Any) -> Any:
             values = [e.n for e in elements]
             assert values == sorted(values)

@@ -14,7 +14,10 @@ import pytest
 import yarnflow
 from yarnflow.errors import UnserializableFunction
 from yarnflow.graph.closures import function_name, load_closure, make_closure
-from yarnflow.graph.functions import MapFunction, ProcessWindowFunction, TimestampAdapter, window_context
+from yarnflow.operators.functions.base import open_function
+from yarnflow.operators.functions.elements import MapFunction
+from yarnflow.operators.functions.windows import ProcessWindowFunction
+from yarnflow.operators.process.adapters import TimestampAdapter, window_context
 
 #: the package may not be installed where tests run
 PYTHONPATH = {**os.environ, "PYTHONPATH": str(Path(yarnflow.__file__).parents[1])}
@@ -31,7 +34,7 @@ class Prefix(MapFunction):
     def __init__(self) -> None:
         self.prefix = ""
 
-    def open(self) -> None:
+    def open(self, runtime_context: Any = None) -> None:
         self.prefix = ">"
 
     def map(self, value: str) -> str:
@@ -40,12 +43,14 @@ class Prefix(MapFunction):
 
 def test_function_classes_are_opened_where_they_are_loaded() -> None:
     function = Prefix()
-    assert load_closure(make_closure(function, "job.py:1"))("a") == ">a"
+    loaded = load_closure(make_closure(function, "job.py:1"))
+    open_function(loaded, None)
+    assert loaded("a") == ">a"
     assert function.prefix == ""
 
 
 def test_window_functions_and_adapters_are_callable() -> None:
-    class Length(ProcessWindowFunction):
+    class Length(ProcessWindowFunction[Any, Any, Any, Any]):
         def process(self, key: Any, context: Any, elements: Any) -> Any:
             yield key, context.window().end - context.window().start, len(list(elements))
 

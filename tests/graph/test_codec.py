@@ -13,6 +13,7 @@ from yarnflow.graph import operators as o
 from yarnflow.graph.codec import job_graph_from_json, job_graph_to_json
 from yarnflow.graph.job_graph import JobEdge, JobGraph, JobVertex, ShipStrategy, StreamNode
 from yarnflow.graph.schema import Field, Schema
+from yarnflow.graph.type_info import Types
 
 SCHEMA = Schema((Field("a", "int"), Field("ü", None)))
 CLOSURE = o.Closure(b"\x00\xff", "f", "job.py:3")
@@ -34,6 +35,16 @@ OPERATORS: list[o.Operator] = [
     o.KeyedReduce(KEY, CLOSURE),
     o.WindowAggregate(KEY, WINDOW, ("count(*) AS n",)),
     o.WindowProcess(KEY, WINDOW, o.WindowFunctionKind.PROCESS, CLOSURE),
+    o.ElementOperator(
+        o.ElementKind.KEYED_CO_PROCESS,
+        CLOSURE,
+        (o.ElementInput(CLOSURE), o.ElementInput(None, True)),
+        True,
+        (("late", Types.ROW_NAMED(["a"], [Types.LIST(Types.INT())])), ("other", None)),
+    ),
+    o.SideOutput("late"),
+    o.PartitionCustom(CLOSURE, CLOSURE),
+    o.CollectSink(5),
     o.PrintSink("x"),
     o.FileSink("/y", "parquet", {}, ("a",)),
     o.ForeachBatchSink(CLOSURE),
@@ -66,6 +77,21 @@ def test_round_trip_of_a_whole_graph_and_of_an_empty_one() -> None:
     assert job_graph_from_json(job_graph_to_json(graph(*OPERATORS))) == graph(*OPERATORS)
     script = JobGraph(JobId("a" * 32), "s", ProgramKind.SCRIPT)
     assert job_graph_from_json(job_graph_to_json(script)) == script
+
+
+def test_round_trip_of_element_types() -> None:
+    kind = Types.MAP(Types.STRING(), Types.TUPLE([Types.PICKLED_BYTE_ARRAY(), Types.SQL_DATE()]))
+    before = graph(o.CollectionSource(Schema((), element_type=kind), b""))
+    after = job_graph_from_json(job_graph_to_json(before))
+    assert after == before
+    (node,) = after.nodes
+    assert isinstance(node.operator, o.CollectionSource) and node.operator.schema.element_type == kind
+
+
+def test_a_pair_has_two_values() -> None:
+    text = job_graph_to_json(graph(OPERATORS[15])).replace('["other",null]', '["other"]')
+    with pytest.raises(GraphError, match=r"side_outputs\[1\]: expected 2 values, found 1"):
+        job_graph_from_json(text)
 
 
 def test_fields_left_out_take_their_defaults() -> None:

@@ -62,7 +62,8 @@ def test_every_operator_is_described_in_one_line(operator: o.Operator) -> None:
 def test_every_sink_says_what_it_promises() -> None:
     assert guarantee(o.PrintSink()) == "at-least-once"
     assert "idempotent" in guarantee(o.ForeachBatchSink(g.CLOSURE))
-    assert len(typing.get_args(o.Sink)) == 3
+    assert guarantee(o.CollectSink()) == "at-least-once"
+    assert len(typing.get_args(o.Sink)) == 4
 
 
 @pytest.mark.parametrize(

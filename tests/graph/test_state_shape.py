@@ -265,8 +265,12 @@ def test_every_operator_is_known() -> None:
         program.add(g.PRINT, program.add(keyed, both))
     for sink in (o.FileSink("/o", "csv"), o.ForeachBatchSink(g.CLOSURE)):
         program.add(sink, both)
+    elements = program.add(g.KEYED_ELEMENTS, program.add(g.PARTITION, program.add(g.ELEMENTS, both)))
+    program.add(o.CollectSink(), program.add(g.LATE, elements))
     used = {type(t.define((g.SCHEMA,))[0]) for t in program.transformations}
     assert used == set(typing.get_args(o.Operator)), "a new operator: does it keep state?"
     queries = shape_of(built(program)).queries
-    assert [len(query.sources) for query in queries] == [4] * 5
-    assert [len(query.operators) for query in queries] == [2, 2, 2, 2, 1]
+    assert [len(query.sources) for query in queries] == [4] * 6
+    assert [len(query.operators) for query in queries] == [2, 2, 2, 2, 1, 2]
+    # the side output is routed in the query of its operator
+    assert queries[-1].operators[-1].kind == "keyed process"

@@ -45,7 +45,7 @@ SINGLE: list[tuple[TypeInfo, str, str | None]] = [
     (Types.OBJECT_ARRAY(PERSON), f"ObjectArrayTypeInfo<{PERSON!r}>", "array<struct<name:string,age:int>>"),
     (Types.LIST(Types.LONG()), "ListTypeInfo<Long>", "array<bigint>"),
     (Types.MAP(Types.STRING(), Types.LONG()), "MapTypeInfo<String, Long>", "map<string,bigint>"),
-    (Types.TUPLE([Types.STRING(), Types.INT()]), "TupleTypeInfo(String, Integer)", "struct<f0:string,f1:int>"),
+    (Types.TUPLE([Types.STRING()]), "TupleTypeInfo(String)", "struct<f0:string>"),
     (Types.ROW([Types.STRING()]), "RowTypeInfo(String)", "struct<f0:string>"),
     (PERSON, "RowTypeInfo(name: String, age: Integer)", "struct<name:string,age:int>"),
     (Types.ROW([PICKLED]), "RowTypeInfo(PickledByteArrayTypeInfo)", None),

@@ -35,6 +35,7 @@ def create_job_graph(graph: StreamGraph, job_id: JobId) -> JobGraph:
         tuple(_vertex(graph, heads, head, chain, hashes) for head, chain in chains.items()),
         tuple(edges),
         dict(graph.settings.configuration),
+        dict(graph.settings.job_parameters),
     )
 
 
@@ -69,6 +70,9 @@ def _operator_hashes(graph: StreamGraph, heads: dict[int, int]) -> dict[int, str
     """
     hashes: dict[int, str] = {}
     for position, node in enumerate(graph.nodes.values()):
+        if node.uid_hash:
+            hashes[node.node_id] = node.uid_hash
+            continue
         if node.uid:
             hashes[node.node_id] = _digest("uid", node.uid)
             continue
@@ -99,6 +103,8 @@ def _stream_node(node: GraphNode, operator_hash: str) -> StreamNode:
         node.slot_sharing_group,
         node.uid,
         node.origin,
+        node.description,
+        tuple(strategy for _, strategy in node.inputs),
     )
 
 

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from yarnflow.errors import UnserializableFunction
-from yarnflow.graph.functions import Function
 from yarnflow.graph.operators import Closure
 
 _INSTALLED: Final = frozenset({"site-packages", "dist-packages"})
@@ -25,8 +24,8 @@ _INSTALLED: Final = frozenset({"site-packages", "dist-packages"})
 _SEARCH_DEPTH: Final = 4
 
 
-def make_closure(function: Any, origin: str) -> Closure:
-    """Pickle a user function.
+def make_closure(function: Any, origin: str, name: str = "") -> Closure:
+    """Pickle a user function, or what holds one.
 
     Parameters
     ----------
@@ -34,6 +33,8 @@ def make_closure(function: Any, origin: str) -> Closure:
         Function, lambda, partial, or instance of a function class.
     origin : str
         ``file:line`` of its definition or use.
+    name : str, optional
+        What to call it in plans and messages; default: its own name.
 
     Raises
     ------
@@ -42,7 +43,7 @@ def make_closure(function: Any, origin: str) -> Closure:
     """
     import cloudpickle
 
-    name = function_name(function)
+    name = name or function_name(function)
     with _by_value():
         try:
             return Closure(cloudpickle.dumps(function), name, origin)
@@ -56,13 +57,10 @@ def make_closure(function: Any, origin: str) -> Closure:
 
 
 def load_closure(closure: Closure) -> Callable[..., Any]:
-    """The callable, ready for its first record: ``open()`` of a function class has run."""
+    """What was pickled; a function class is not opened yet."""
     import pickle
 
-    function = pickle.loads(closure.payload)
-    if isinstance(function, Function):
-        function.open()
-    loaded: Callable[..., Any] = function
+    loaded: Callable[..., Any] = pickle.loads(closure.payload)
     return loaded
 
 

@@ -61,8 +61,8 @@ def to_plain(value: object, hint: object) -> Any:
     if isinstance(value, bytes):
         return base64.b64encode(value).decode("ascii")
     if isinstance(value, (tuple, list)):
-        (element, *_) = typing.get_args(hint)
-        return [to_plain(item, element) for item in value]
+        item_hints = _item_hints(_member_hint(hint, tuple), len(value))
+        return [to_plain(item, item_hint) for item, item_hint in zip(value, item_hints, strict=True)]
     if isinstance(value, dict):
         _, element = typing.get_args(hint)
         return {str(key): to_plain(item, element) for key, item in value.items()}
@@ -80,9 +80,12 @@ def _load(plain: Any, hint: Any, where: str) -> Any:
     if origin in (typing.Union, types.UnionType):
         return _load_choice(plain, arguments, where)
     if origin is tuple:
-        return tuple(
-            _load(item, arguments[0], f"{where}[{i}]") for i, item in enumerate(_expect(plain, list, where))
-        )
+        items = _expect(plain, list, where)
+        item_hints = _item_hints(hint, len(items))
+        if len(item_hints) != len(items):
+            raise GraphError(f"{where}: expected {len(item_hints)} values, found {len(items)}")
+        pairs = enumerate(zip(items, item_hints, strict=True))
+        return tuple(_load(item, item_hint, f"{where}[{i}]") for i, (item, item_hint) in pairs)
     if origin is dict:
         items = _expect(plain, dict, where).items()
         return {key: _load(item, arguments[1], f"{where}.{key}") for key, item in items}
@@ -131,6 +134,21 @@ def _expect(plain: Any, kind: Any, where: str) -> Any:
     if type(plain) is not kind and not (kind is float and type(plain) is int):
         raise GraphError(f"{where}: expected {kind.__name__}, found {type(plain).__name__}")
     return plain
+
+
+def _item_hints(hint: Any, count: int) -> tuple[Any, ...]:
+    """The hints of a tuple's items: ``tuple[T, ...]`` has any number of one, ``tuple[A, B]`` these."""
+    arguments = typing.get_args(hint)
+    if len(arguments) == 2 and arguments[1] is Ellipsis:
+        return (arguments[0],) * count
+    return arguments
+
+
+def _member_hint(hint: Any, origin: type) -> Any:
+    """The member of a union that has this origin; a hint that is no union is its own."""
+    members = [m for m in typing.get_args(hint) if typing.get_origin(m) is origin]
+    is_union = typing.get_origin(hint) in (typing.Union, types.UnionType)
+    return members[0] if is_union and members else hint
 
 
 def _plain_hint(hint: Any) -> Any:

@@ -16,11 +16,23 @@ from yarnflow.graph.schema import Schema
 
 
 class ShipStrategy(Enum):
-    """How records travel along an edge."""
+    """How records travel along an edge.  Flink: its stream partitioners."""
 
     FORWARD = "FORWARD"
+    #: evenly, to all subtasks
     REBALANCE = "REBALANCE"
+    #: evenly, to the subtasks nearby
+    RESCALE = "RESCALE"
+    #: at random
+    SHUFFLE = "SHUFFLE"
+    #: by key
     HASH = "HASH"
+    #: to the first subtask
+    GLOBAL = "GLOBAL"
+    #: to every subtask
+    BROADCAST = "BROADCAST"
+    #: to the subtask that a partitioner names: the edge into a PartitionCustom
+    CUSTOM = "CUSTOM"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +53,10 @@ class StreamNode:
     uid: str = ""
     #: ``file:line`` of the call in the user's program
     origin: str = ""
+    #: what the program says of the operator; empty = nothing
+    description: str = ""
+    #: how the elements of each input arrive, in order
+    strategies: tuple[ShipStrategy, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +93,8 @@ class JobGraph:
     edges: tuple[JobEdge, ...] = ()
     #: options set in the program, key → text
     configuration: dict[str, str] = field(default_factory=dict)
+    #: what functions read by ``get_job_parameter``
+    job_parameters: dict[str, str] = field(default_factory=dict)
 
     def required_slots(self) -> int:
         """Slots the job wants: the largest parallelism of each sharing group, summed."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from yarnflow.graph.schema import Schema
+from yarnflow.graph.type_info import TypeInfo
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,8 @@ class CollectionSource:
     """Rows known on the client; bounded.  Flink: ``from_collection``."""
 
     schema: Schema
-    #: Arrow IPC stream of all rows, columns in schema order
+    #: Arrow IPC stream of all rows: columns in schema order; of elements (``schema.element_type``) the one
+    #: binary column ``value``, each element pickled
     arrow_ipc: bytes = field(repr=False)
 
 
@@ -217,6 +219,81 @@ class WindowProcess:
     closure: Closure
 
 
+# --- elements -----------------------------------------------------------------
+
+
+class ElementKind(Enum):
+    """What an operator on elements does, for plans and messages; its closure has the rest."""
+
+    MAP = "MAP"
+    FLAT_MAP = "FLAT_MAP"
+    FILTER = "FILTER"
+    PROCESS = "PROCESS"
+    KEYED_PROCESS = "KEYED_PROCESS"
+    REDUCE = "REDUCE"
+    WINDOW = "WINDOW"
+    CO_MAP = "CO_MAP"
+    CO_FLAT_MAP = "CO_FLAT_MAP"
+    CO_PROCESS = "CO_PROCESS"
+    KEYED_CO_PROCESS = "KEYED_CO_PROCESS"
+    BROADCAST_PROCESS = "BROADCAST_PROCESS"
+    KEYED_BROADCAST_PROCESS = "KEYED_BROADCAST_PROCESS"
+    ASYNC = "ASYNC"
+    #: event time and watermarks by Python
+    TIMESTAMPS = "TIMESTAMPS"
+
+
+@dataclass(frozen=True, slots=True)
+class ElementInput:
+    """How the elements of one input reach an operator."""
+
+    #: key selector of a keyed input: a callable, or an object whose ``build()`` gives one; None: not keyed
+    selector: Closure | None = None
+    #: every key group, or subtask, gets every element
+    broadcast: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ElementOperator:
+    """An operator on Python objects with Flink's semantics of time, state and order.
+
+    Its output is the stream of elements its node's schema describes.  Inputs may be columns: functions
+    then get the bare value of a scalar stream, else a row.
+    """
+
+    kind: ElementKind
+    #: pickled :class:`~yarnflow.operators.process.operator.OperatorDefinition`
+    closure: Closure
+    inputs: tuple[ElementInput, ...] = (ElementInput(),)
+    #: has keyed state, broadcast state or timers
+    stateful: bool = False
+    #: id and type of the side outputs that the program reads or that take late elements
+    side_outputs: tuple[tuple[str, TypeInfo | None], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SideOutput:
+    """The elements an operator gave to a side output; its only input is that operator.
+
+    Flink: ``getSideOutput``.
+    """
+
+    tag_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionCustom:
+    """Elements on their way to the subtasks that a partitioner names; passes them on as they are.
+
+    Flink: ``partitionCustom``.
+    """
+
+    #: ``f(key, number of subtasks) -> subtask``
+    partitioner: Closure
+    #: ``f(element) -> key``
+    selector: Closure | None = None
+
+
 # --- sinks --------------------------------------------------------------------
 
 
@@ -232,7 +309,7 @@ class FileSink:
     """Files named by batch; a batch done again replaces its own files.  Exactly-once."""
 
     path: str
-    #: ``csv``, ``json`` or ``parquet``
+    #: ``csv``, ``json`` or ``parquet``; ``text`` = the text of each element on a line
     format: str
     options: dict[str, str] = field(default_factory=dict)
     partition_by: tuple[str, ...] = ()
@@ -245,8 +322,16 @@ class ForeachBatchSink:
     closure: Closure
 
 
+@dataclass(frozen=True, slots=True)
+class CollectSink:
+    """Elements that the program itself reads.  Flink: ``executeAndCollect``."""
+
+    #: end after so many elements; None = all
+    limit: int | None = None
+
+
 Source = CollectionSource | FileSource | SocketSource | RateSource
-Sink = PrintSink | FileSink | ForeachBatchSink
+Sink = PrintSink | FileSink | ForeachBatchSink | CollectSink
 Operator = (
     Source
     | SqlOperator
@@ -259,5 +344,8 @@ Operator = (
     | KeyedReduce
     | WindowAggregate
     | WindowProcess
+    | ElementOperator
+    | SideOutput
+    | PartitionCustom
     | Sink
 )

@@ -14,6 +14,8 @@ from yarnflow.graph.job_graph import JobGraph, JobVertex, ShipStrategy, StreamNo
 from yarnflow.graph.operators import (
     AssignTimestamps,
     CollectionSource,
+    CollectSink,
+    ElementOperator,
     FileSink,
     FileSource,
     FilterExpression,
@@ -21,11 +23,13 @@ from yarnflow.graph.operators import (
     Key,
     KeyedReduce,
     Operator,
+    PartitionCustom,
     PrintSink,
     PythonOperator,
     RateSource,
     RunningAggregate,
     SelectOperator,
+    SideOutput,
     SocketSource,
     SqlOperator,
     UnionOperator,
@@ -82,25 +86,25 @@ def plan_json(graph: JobGraph, indent: int | None = 2) -> str:
 
 
 def _node_plan(graph: JobGraph, node: StreamNode, vertex_of: dict[int, JobVertex]) -> dict[str, Any]:
-    inputs = []
-    for number, input_id in enumerate(node.inputs):
-        strategy = ShipStrategy.FORWARD
-        source, target = vertex_of[input_id], vertex_of[node.node_id]
-        for edge in graph.edges:
-            if edge.source == source.vertex_id and edge.target == target.vertex_id:
-                strategy = edge.ship_strategy
-        inputs.append({"num": number, "id": input_id, "ship_strategy": strategy.value})
+    strategies = node.strategies or (ShipStrategy.FORWARD,) * len(node.inputs)
+    inputs = [
+        {"num": number, "id": input_id, "ship_strategy": strategy.value}
+        for number, (input_id, strategy) in enumerate(zip(node.inputs, strategies, strict=True))
+    ]
+    elements = node.output_schema.element_type
     return {
         "id": node.node_id,
         "operator_id": node.operator_hash,
         "operator": node.name,
-        "description": describe(node.operator),
+        "description": node.description or describe(node.operator),
         "parallelism": node.parallelism,
         "max_parallelism": node.max_parallelism,
         "slot_sharing_group": node.slot_sharing_group,
         "vertex": vertex_of[node.node_id].vertex_id,
         "origin": node.origin,
         "output": [{"name": f.name, "type": f.type} for f in node.output_schema.without(KEY_FIELD).fields],
+        # what Python functions get: None = rows of the columns above
+        "element_type": None if elements is None else repr(elements),
         "inputs": inputs,
     }
 
@@ -130,10 +134,12 @@ def compiles_to(operators: Sequence[Operator]) -> str:
     functions = trips = 0
     in_trip = False
     for operator in operators:
-        if isinstance(operator, (KeyedReduce, WindowProcess)):
+        if isinstance(operator, (KeyedReduce, WindowProcess)) or _is_keyed(operator):
             trips, functions, in_trip = trips + 1, functions + 1, False
-        elif isinstance(operator, PythonOperator):
+        elif isinstance(operator, (PythonOperator, ElementOperator)):
             trips, functions, in_trip = trips + (not in_trip), functions + 1, True
+        elif isinstance(operator, (SideOutput, PartitionCustom)):
+            continue  # only says which way elements go
         elif not (isinstance(operator, AssignTimestamps) and not operator.expression):
             # a watermark set by the function before it does not end the round trip
             in_trip = False
@@ -141,6 +147,10 @@ def compiles_to(operators: Sequence[Operator]) -> str:
         return "native columns"
     how_often = "one Arrow round trip" if trips == 1 else f"{trips} Arrow round trips"
     return f"{how_often} ({functions} function{'s' if functions > 1 else ''})"
+
+
+def _is_keyed(operator: Operator) -> bool:
+    return isinstance(operator, ElementOperator) and any(i.selector is not None for i in operator.inputs)
 
 
 def guarantee(operator: Operator) -> str:
@@ -187,6 +197,16 @@ def describe(operator: Operator) -> str:
         case WindowProcess(key=key, window=window, closure=closure, kind=kind):
             function = f"Python {kind.value.lower()} {closure.name} ({closure.origin})"
             return f"{function} by {_key(key)}, {describe_window(window)}"
+        case ElementOperator(kind=kind, closure=closure, inputs=inputs):
+            keys = [i.selector.name for i in inputs if i.selector is not None]
+            by = f" by {', '.join(dict.fromkeys(keys))}" if keys else ""
+            return f"Python {kind.value.lower().replace('_', ' ')} {closure.name} ({closure.origin}){by}"
+        case SideOutput(tag_id=tag_id):
+            return f"side output {tag_id}"
+        case PartitionCustom(partitioner=closure):
+            return f"partitions by {closure.name} ({closure.origin})"
+        case CollectSink(limit=limit):
+            return "back to the program" + ("" if limit is None else f", {limit} elements at most")
         case PrintSink():
             return "standard output of the driver"
         case FileSink(path=path, format=file_format):

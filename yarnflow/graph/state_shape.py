@@ -28,17 +28,21 @@ from yarnflow.graph.job_graph import JobGraph, StreamNode
 from yarnflow.graph.operators import (
     AssignTimestamps,
     CollectionSource,
+    CollectSink,
+    ElementOperator,
     FileSink,
     FileSource,
     FilterExpression,
     ForeachBatchSink,
     Key,
     KeyedReduce,
+    PartitionCustom,
     PrintSink,
     PythonOperator,
     RateSource,
     RunningAggregate,
     SelectOperator,
+    SideOutput,
     SocketSource,
     SqlOperator,
     Window,
@@ -47,8 +51,10 @@ from yarnflow.graph.operators import (
 )
 from yarnflow.graph.schema import Field
 
-_STATELESS: Final = (SelectOperator, FilterExpression, PythonOperator, AssignTimestamps)
-_SINKS: Final = (PrintSink, FileSink, ForeachBatchSink)
+_STATELESS: Final = (
+    SelectOperator, FilterExpression, PythonOperator, AssignTimestamps, SideOutput, PartitionCustom
+)  # fmt: skip
+_SINKS: Final = (PrintSink, FileSink, ForeachBatchSink, CollectSink)
 _KEYED: Final = (RunningAggregate, KeyedReduce, WindowAggregate, WindowProcess)
 _KINDS: Final[Mapping[type, str]] = {
     CollectionSource: "collection",
@@ -118,7 +124,7 @@ def differences(saved: ProgramShape, program: ProgramShape) -> tuple[str, ...]:
 def _cut(nodes: Mapping[int, StreamNode], sink: int) -> int:
     """Where the query of a sink begins: what is stateless and has one input belongs to the sinks."""
     node = nodes[nodes[sink].inputs[0]]
-    while isinstance(node.operator, _STATELESS) and len(node.inputs) == 1:
+    while _is_stateless(node) and len(node.inputs) == 1:
         node = nodes[node.inputs[0]]
     return node.node_id
 
@@ -150,11 +156,17 @@ def _in_plan_order(nodes: Mapping[int, StreamNode], last: int) -> Iterator[Strea
             waiting.extend((input_id, False) for input_id in reversed(nodes[node_id].inputs))
 
 
+def _is_stateless(node: StreamNode) -> bool:
+    if isinstance(node.operator, ElementOperator):
+        return not node.operator.stateful
+    return isinstance(node.operator, _STATELESS)
+
+
 def _is_stateful(node: StreamNode) -> bool:
     operator = node.operator
     if isinstance(operator, SqlOperator):
         return bool(node.inputs) and is_stateful_query(operator.query)
-    return isinstance(operator, _KEYED)
+    return isinstance(operator, _KEYED) or (isinstance(operator, ElementOperator) and operator.stateful)
 
 
 def _source(node: StreamNode) -> SourceShape:
@@ -192,7 +204,7 @@ def _operator(nodes: Mapping[int, StreamNode], node: StreamNode) -> OperatorShap
     return OperatorShape(
         operator_hash=node.operator_hash,
         name=node.name,
-        kind=_KINDS[type(operator)],
+        kind=_kind(operator),
         uid=node.uid,
         origin=node.origin,
         key=() if key is None else tuple(
@@ -203,6 +215,12 @@ def _operator(nodes: Mapping[int, StreamNode], node: StreamNode) -> OperatorShap
         value_schema=tuple(FieldShape(f.name, f.type or "") for f in value),
         window=window,
     )  # fmt: skip
+
+
+def _kind(operator: object) -> str:
+    if isinstance(operator, ElementOperator):
+        return operator.kind.value.lower().replace("_", " ")
+    return _KINDS[type(operator)]
 
 
 def _key_schema(key: Key, output: Sequence[Field], record: Sequence[Field]) -> tuple[FieldShape, ...]:

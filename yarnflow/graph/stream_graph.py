@@ -17,7 +17,15 @@ from typing import Final
 
 from yarnflow.errors import GraphError, ParallelismTooHigh, UnsupportedGraph
 from yarnflow.graph.job_graph import ShipStrategy
-from yarnflow.graph.operators import FileSink, ForeachBatchSink, Operator, PrintSink
+from yarnflow.graph.operators import (
+    CollectSink,
+    FileSink,
+    ForeachBatchSink,
+    Operator,
+    PartitionCustom,
+    PrintSink,
+    SideOutput,
+)
 from yarnflow.graph.schema import Schema
 
 DEFAULT_SLOT_SHARING_GROUP: Final = "default"
@@ -46,6 +54,8 @@ class Input:
     source: Transformation
     #: FORWARD becomes REBALANCE where the parallelism differs
     strategy: ShipStrategy = ShipStrategy.FORWARD
+    #: FORWARD was asked for, so another parallelism is an error
+    pinned: bool = False
 
 
 @dataclass(eq=False, slots=True)
@@ -69,6 +79,10 @@ class Transformation:
     #: None = inherit
     slot_sharing_group: str | None = None
     uid: str = ""
+    #: replaces the name in plans; empty = the operator describes itself
+    description: str = ""
+    #: 32 hex digits that identify the operator in a state; empty = from uid or place
+    uid_hash: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +96,10 @@ class GraphSettings:
     chaining: bool = True
     #: options set in the program, key → text
     configuration: Mapping[str, str] = field(default_factory=dict)
+    #: what functions read by ``get_job_parameter``
+    job_parameters: Mapping[str, str] = field(default_factory=dict)
+    #: operators need no uid
+    auto_uids: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +119,8 @@ class GraphNode:
     slot_sharing_group: str
     chaining: ChainingStrategy
     uid: str
+    description: str = ""
+    uid_hash: str = ""
 
 
 class StreamGraph:
@@ -122,7 +142,9 @@ class StreamGraph:
         with located(transformation.origin, transformation.call):
             inputs = tuple(self.nodes[self._ids[i.source]] for i in transformation.inputs)
             operator, schema = transformation.define(tuple(node.schema for node in inputs))
-            parallelism = self._parallelism(transformation)
+            # what only passes elements on runs where they are
+            passes_on = isinstance(operator, (SideOutput, PartitionCustom))
+            parallelism = inputs[0].parallelism if passes_on else self._parallelism(transformation)
             node_id = len(self.nodes) + 1
             self.nodes[node_id] = GraphNode(
                 node_id,
@@ -132,7 +154,7 @@ class StreamGraph:
                 operator,
                 schema,
                 tuple(
-                    (node.node_id, _ship(i.strategy, node.parallelism, parallelism))
+                    (node.node_id, _ship(i, node, parallelism))
                     for i, node in zip(transformation.inputs, inputs, strict=True)
                 ),
                 parallelism,
@@ -140,6 +162,8 @@ class StreamGraph:
                 transformation.slot_sharing_group or _inherited_group(inputs),
                 transformation.chaining,
                 transformation.uid,
+                transformation.description,
+                transformation.uid_hash,
             )
         self._ids[transformation] = node_id
         return node_id
@@ -191,13 +215,21 @@ def default_max_parallelism(parallelism: int) -> int:
 
 def is_sink(operator: Operator) -> bool:
     """Whether records end here."""
-    return isinstance(operator, (PrintSink, FileSink, ForeachBatchSink))
+    return isinstance(operator, (PrintSink, FileSink, ForeachBatchSink, CollectSink))
 
 
-def _ship(asked: ShipStrategy, upstream: int, downstream: int) -> ShipStrategy:
-    if asked is ShipStrategy.FORWARD and upstream != downstream:
-        return ShipStrategy.REBALANCE
-    return asked
+def _ship(asked: Input, upstream: GraphNode, parallelism: int) -> ShipStrategy:
+    if asked.strategy is not ShipStrategy.FORWARD or upstream.parallelism == parallelism:
+        return asked.strategy
+    if isinstance(upstream.operator, PartitionCustom):
+        # the partitioner has said where to, for any number of subtasks
+        return ShipStrategy.FORWARD
+    if asked.pinned:
+        raise UnsupportedGraph(
+            f"forward() needs one parallelism on both sides, and there are {upstream.parallelism} and "
+            f"{parallelism} subtasks; use rebalance() or set_parallelism(…)"
+        )
+    return ShipStrategy.REBALANCE
 
 
 def _inherited_group(inputs: tuple[GraphNode, ...]) -> str:

@@ -16,9 +16,12 @@ from yarnflow.errors import UnsupportedGraph
 from yarnflow.graph.expressions import is_stateful_query
 from yarnflow.graph.operators import (
     AssignTimestamps,
+    ElementKind,
+    ElementOperator,
     KeyedReduce,
     PythonOperator,
     RunningAggregate,
+    SideOutput,
     SqlOperator,
     WindowAggregate,
     WindowProcess,
@@ -50,6 +53,7 @@ def validate(graph: StreamGraph) -> None:
     if not graph.nodes:
         raise UnsupportedGraph("the program defines no operators; read a source and write it to a sink first")
     _check_uids(graph)
+    _check_side_outputs(graph)
     read = {input_id for node in graph.nodes.values() for input_id, _ in node.inputs}
     stories: dict[int, _Story] = {}
     for node in graph.nodes.values():
@@ -64,7 +68,21 @@ def _check_uids(graph: StreamGraph) -> None:
     for node in graph.nodes.values():
         if node.uid and node.uid in seen:
             _refuse(node, f"uid '{node.uid}' is taken by '{seen[node.uid].name}' ({seen[node.uid].origin})")
+        if not node.uid and not graph.settings.auto_uids:
+            _refuse(node, "the operator has no uid, and disable_auto_generated_uids() wants one; add .uid(…)")
         seen[node.uid] = node
+
+
+def _check_side_outputs(graph: StreamGraph) -> None:
+    for node in graph.nodes.values():
+        if isinstance(node.operator, SideOutput):
+            source = graph.nodes[node.inputs[0][0]]
+            if not isinstance(source.operator, ElementOperator):
+                _refuse(
+                    node,
+                    f"'{source.name}' ({source.origin}) has no side outputs; call get_side_output() on the "
+                    "result of process() or of a window",
+                )
 
 
 def _merged(node: GraphNode, inputs: Sequence[_Story]) -> _Story:
@@ -105,6 +123,8 @@ def _advance(node: GraphNode, story: _Story) -> _Story:
                 _refuse_second(node, story)
                 return replace(story, running=here)
             return story
+        case ElementOperator() as operator:
+            return _after_elements(node, operator, story, here)
         case PythonOperator():
             return replace(story, window_closed=story.window and (story.window_closed or here))
         case RunningAggregate() | KeyedReduce():
@@ -115,6 +135,16 @@ def _advance(node: GraphNode, story: _Story) -> _Story:
             closed = here if isinstance(node.operator, WindowProcess) else story.window_closed
             return replace(story, window=here, window_closed=closed)
     return story
+
+
+def _after_elements(node: GraphNode, operator: ElementOperator, story: _Story, here: str) -> _Story:
+    if story.running and operator.stateful:
+        _refuse_second(node, story)
+    if operator.kind is ElementKind.TIMESTAMPS:
+        # watermarks travel with elements, so they may be assigned anew anywhere
+        return replace(story, timestamps=here, timestamps_lost="", window="", window_closed="")
+    # what comes out carries its own time, whatever window it was in
+    return replace(story, window="", window_closed="")
 
 
 def _check_window(node: GraphNode, story: _Story) -> None:

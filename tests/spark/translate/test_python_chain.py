@@ -13,10 +13,10 @@ import pyarrow as pa
 import pytest
 
 from yarnflow.graph.closures import make_closure
-from yarnflow.graph.functions import MapFunction
 from yarnflow.graph.operators import PythonKind, WindowFunctionKind
 from yarnflow.graph.rows import Row
 from yarnflow.graph.schema import EVENT_TIME_FIELD, KEY_FIELD, Field, Schema
+from yarnflow.operators.functions.elements import MapFunction
 from yarnflow.spark.translate.python_chain import (
     ELEMENTS,
     OUTPUT_BATCH_ROWS,
@@ -184,7 +184,7 @@ def test_function_classes_open_once_per_process() -> None:
     class Opens(MapFunction):
         opened = 0
 
-        def open(self) -> None:
+        def open(self, runtime_context: Any = None) -> None:
             self.opened += 1
 
         def map(self, value: Any) -> Any:

@@ -21,10 +21,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from yarnflow.graph.closures import load_closure
-from yarnflow.graph.functions import window_context
 from yarnflow.graph.operators import Closure, PythonKind, WindowFunctionKind
 from yarnflow.graph.rows import row_class
 from yarnflow.graph.schema import EVENT_TIME_FIELD, KEY_FIELD, Schema
+from yarnflow.operators.functions.base import open_function
+from yarnflow.operators.process.adapters import window_context
 from yarnflow.spark.translate.arrow_values import (
     ColumnBuilder,
     column_values,
@@ -116,7 +117,9 @@ class ChainSpec:
 @functools.lru_cache(maxsize=256)
 def worker_function(closure: Closure) -> Callable[..., Any]:
     """Load a function, once per worker process: workers outlive tasks and micro-batches."""
-    return load_closure(closure)
+    function = load_closure(closure)
+    open_function(function, None)
+    return function
 
 
 def named(function: Callable[..., Any], row: Callable[[Any], Any]) -> Callable[..., Any]:

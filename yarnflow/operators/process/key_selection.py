@@ -1,0 +1,39 @@
+"""A key selector on its way to the workers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from yarnflow.graph.type_info import PICKLED, TypeInfo
+from yarnflow.operators.functions.base import method_of, open_function
+from yarnflow.operators.types.coerce import chunk_coercer
+
+
+@dataclass(frozen=True)
+class KeySelection:
+    """A user's key selector and the type of its keys.
+
+    Parameters
+    ----------
+    function : KeySelector or callable
+        ``f(element) -> key``.
+    key_type : TypeInfo
+        Keys are converted to it.
+    operator : str
+        Name of the keyed operator, for messages.
+    """
+
+    function: Any
+    key_type: TypeInfo = PICKLED
+    operator: str = ""
+
+    def build(self) -> Callable[[Any], Any]:
+        """``f(element) -> key``, opened."""
+        open_function(self.function, None)
+        select = method_of(self.function, "get_key")
+        if self.key_type == PICKLED:
+            return select
+        coerce = chunk_coercer(self.key_type, f"key of {self.operator}")
+        return lambda element: coerce([select(element)])[0]
