@@ -23,6 +23,8 @@ SKIPPED = {"__pycache__", ".pytest_cache", ".mypy_cache", ".hypothesis"}
 SCRIPTS = [path for path in sorted((ROOT / "scripts").iterdir()) if path.is_file()]
 #: a module with more lines than this holds more than one idea
 LINE_LIMIT = 800
+#: what users import
+FOR_USERS = ("yarnflow.testing.", "yarnflow.api.")
 #: distribution → the module it is imported as, where the names differ
 IMPORT_NAMES = {"pyyaml": "yaml", "protobuf": "google", "venv-pack": "venv_pack"}
 #: needed by PySpark for what we ask of it, not imported by us
@@ -84,13 +86,14 @@ def test_no_module_is_dead() -> None:
     used = {name for user, source in users.items() for name in mentions(source) if name != user}
     # entry points
     used |= set(re.findall(r"yarnflow(?:\.\w+)+", (ROOT / "setup.cfg").read_text()))
-    # ``testing`` is for users; packages, ``__main__`` and processes are reached by their names
+    # ``testing`` and PyFlink's modules are for users; packages, ``__main__`` and processes are reached by
+    # their names
     dead = {
         module
         for module, path in MODULES.items()
         if module not in used
         and path.name not in ("__init__.py", "__main__.py")
-        and not module.startswith("yarnflow.testing.")
+        and not module.startswith(FOR_USERS)
         and not re.search(r"^if __name__ == ", path.read_text(), flags=re.MULTILINE)
     }
     assert not dead, f"imported by nothing: {', '.join(sorted(dead))}"

@@ -4,6 +4,7 @@ import datetime
 import decimal
 import io
 import json
+import pickle
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -21,9 +22,12 @@ from yarnflow.api import (
     StreamExecutionEnvironment,
     WatermarkStrategy,
 )
+from yarnflow.api.common import Row as ElementRow
+from yarnflow.api.common import Types
 from yarnflow.api.executor import use_executor
 from yarnflow.core.ids import JobId
 from yarnflow.errors import (
+    ElementMismatch,
     GraphError,
     InvalidExpression,
     InvalidOption,
@@ -35,6 +39,7 @@ from yarnflow.errors import (
 )
 from yarnflow.graph import operators as o
 from yarnflow.graph.job_graph import JobGraph
+from yarnflow.graph.type_info import PICKLED, checked_type
 
 
 def rows(operator: o.CollectionSource) -> list[dict[str, Any]]:
@@ -50,12 +55,12 @@ class Word(NamedTuple):
 @pytest.mark.parametrize(
     ("data", "schema", "ddl"),
     [
-        (["a", None], None, "value string"),
-        ([("a", 1.5)], None, "f0 string, f1 double"),
-        ([Word("a", 1)], None, "word string, n bigint"),
-        ([Row(x=True, y=[1])], None, "x boolean, y array<bigint>"),
-        ([{"a": 1}, {"b": "x"}], None, "a bigint, b string"),
-        ([datetime.datetime(2013, 1, 1)], None, "value timestamp"),
+        (["a", "b"], None, "value string"),
+        ([2**63 - 1], None, "value bigint"),
+        ([("a", 1.5)], "f0 STRING, f1 DOUBLE", "f0 string, f1 double"),
+        ([Row(x=True, y=[1])], "x BOOLEAN, y ARRAY<BIGINT>", "x boolean, y array<bigint>"),
+        ([ElementRow("a", 1), ElementRow(n=2, word="b")], Word, "word string, n bigint"),
+        ([{"a": 1}, {"b": "x"}], "a BIGINT, b STRING", "a bigint, b string"),
         ([(1, "x")], "a INT, b STRING", "a int, b string"),
         ([1, 2], "DOUBLE", "value double"),
         ([Word("a", 1)], Word, "word string, n bigint"),
@@ -74,18 +79,49 @@ def test_collections(jobs: Jobs, data: list[Any], schema: object, ddl: str) -> N
 
 
 def test_naive_datetimes_are_utc(jobs: Jobs) -> None:
-    for schema in (None, "TIMESTAMP"):
-        jobs.env.from_collection([datetime.datetime(2013, 1, 1, 5)], schema).print()
-        (row,) = rows(jobs.graph().nodes[0].operator)  # type: ignore[arg-type]
-        assert row["value"] == datetime.datetime(2013, 1, 1, 5, tzinfo=datetime.timezone.utc)
+    jobs.env.from_collection([datetime.datetime(2013, 1, 1, 5)], "TIMESTAMP").print()
+    (row,) = rows(jobs.graph().nodes[0].operator)  # type: ignore[arg-type]
+    assert row["value"] == datetime.datetime(2013, 1, 1, 5, tzinfo=datetime.timezone.utc)
+
+
+@pytest.mark.parametrize(
+    ("data", "kind"),
+    [
+        ([], None),
+        ([None], None),
+        ([1, "x"], None),
+        (["a", None], None),
+        ([2**63], None),
+        ([True], None),
+        ([("a", 1.5), Word("b", 1)], None),
+        ([object], None),
+        ([("a", 1)], Types.ROW_NAMED(["word", "n"], [Types.STRING(), Types.INT()])),
+        ([(1,)], [Types.INT()]),
+    ],
+)
+def test_collections_of_elements(jobs: Jobs, data: list[Any], kind: Any) -> None:
+    jobs.env.from_collection(data, kind).print()
+    node = jobs.graph().nodes[0]
+    assert isinstance(node.operator, o.CollectionSource)
+    found = [pickle.loads(row["value"]) for row in rows(node.operator)]
+    assert node.output_schema.element_type == (PICKLED if kind is None else checked_type(kind, ""))
+    assert node.output_schema.pickled == (kind is None)
+    expected = data if kind is None else [ElementRow(*data[0])]
+    for row in found:
+        if isinstance(row, ElementRow):
+            row.set_field_names(None)  # type: ignore[arg-type]
+    assert found == expected
+
+
+def test_elements_that_do_not_fit_their_type(jobs: Jobs) -> None:
+    jobs.env.from_collection([1, "x"], Types.INT()).print()
+    with pytest.raises(ElementMismatch, match="'Source: Collection Source' declares Integer and emitted 'x'"):
+        jobs.env.execute()
 
 
 @pytest.mark.parametrize(
     ("data", "schema", "part"),
     [
-        ([], None, "add schema="),
-        ([None], None, "all values are None"),
-        ([1, "x"], None, "field 'value'"),
         ([(1, "x"), ("y", "z")], "a INT, b STRING", "row 1: field 'a' int cannot hold 'y' (str)"),
         ([(1,), (1, 2)], "a INT", "row 1 is (1, 2)"),
         ([300], "TINYINT", "row 0: field 'value' tinyint cannot hold 300"),
@@ -143,7 +179,7 @@ def test_sources_refused(jobs: Jobs, source: Any, error: type[GraphError]) -> No
 @pytest.mark.parametrize(
     ("sink", "error", "part"),
     [
-        (FileSink("/o", "text"), UnsupportedGraph, "no file format 'text'"),
+        (FileSink("/o", "orc"), UnsupportedGraph, "no file format 'orc'"),
         (FileSink("/o", "csv"), SchemaError, "csv cannot hold field 'xs'"),
         (FileSink("/o", partition_by=["b"]), UnknownField, "no field 'b'"),
         (FileSink("/o", partition_by=["a", "xs"]), UnsupportedGraph, "nothing would be left"),

@@ -1,6 +1,8 @@
-"""The DataStream API, named as PyFlink names it.
+"""The DataStream API: PyFlink's, and what is ours alone.
 
-::
+Modules, names and behaviour are PyFlink's (``yarnflow.api.common``, ``yarnflow.api.datastream`` …); a
+program that yarnflow runs finds them under the name ``pyflink``, too.  This package has the names most
+programs need, and the sources, expressions and SQL that PyFlink has not::
 
     from yarnflow.api import StreamExecutionEnvironment
 
@@ -10,20 +12,14 @@
     env.execute("word_count")
 """
 
-from yarnflow.api.connectors import (
-    DataGeneratorSource,
-    FileSink,
-    FileSource,
-    PrintSink,
-    RateSource,
-    Sink,
-    SocketSource,
-    Source,
-)
-from yarnflow.api.datastream import DataStream, DataStreamSink, KeyedStream, WindowedStream
-from yarnflow.api.environment import StreamExecutionEnvironment
-from yarnflow.api.executor import JobClient, JobExecutionResult, close_cluster
-from yarnflow.api.functions import (
+from yarnflow.api.common.job_client import JobClient
+from yarnflow.api.common.time import Duration, Time
+from yarnflow.api.common.watermark_strategy import TimestampAssigner, WatermarkStrategy
+from yarnflow.api.datastream.connectors.base import PrintSink, Sink, Source
+from yarnflow.api.datastream.connectors.file_system import FileSink, FileSource
+from yarnflow.api.datastream.connectors.simple import DataGeneratorSource, RateSource, SocketSource
+from yarnflow.api.datastream.data_stream import DataStream, DataStreamSink, KeyedStream, WindowedStream
+from yarnflow.api.datastream.functions import (
     FilterFunction,
     FlatMapFunction,
     Function,
@@ -31,17 +27,16 @@ from yarnflow.api.functions import (
     MapFunction,
     ProcessWindowFunction,
     ReduceFunction,
-    TimestampAssigner,
-    TimeWindow,
 )
-from yarnflow.api.time import Duration, Time
-from yarnflow.api.watermark import WatermarkStrategy
-from yarnflow.api.windows import (
+from yarnflow.api.datastream.stream_execution_environment import StreamExecutionEnvironment
+from yarnflow.api.datastream.window import (
     EventTimeSessionWindows,
     SlidingEventTimeWindows,
+    TimeWindow,
     TumblingEventTimeWindows,
     WindowAssigner,
 )
+from yarnflow.api.executor import JobExecutionResult, close_cluster
 from yarnflow.core.states import JobStatus
 from yarnflow.graph.rows import Row
 

@@ -14,12 +14,16 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from yarnflow.core.ids import JobId
 from yarnflow.core.states import JobStatus
 from yarnflow.errors import ProgramError
+from yarnflow.graph.compatibility import differs, refused
 from yarnflow.graph.job_graph import JobGraph
+
+NO_ACCUMULATORS: Final = "there are no accumulators"
+METRICS: Final = "metrics: get_metrics_group() of the runtime context"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +42,18 @@ class JobExecutionResult:
         """PyFlink's name for :attr:`net_runtime_ms`."""
         return self.net_runtime_ms
 
+    @refused(NO_ACCUMULATORS, METRICS)
+    def get_accumulator_result(self, accumulator_name: str) -> Any:
+        """The value of an accumulator."""
 
-class JobClient(Protocol):
-    """A submitted job."""
+    @differs(NO_ACCUMULATORS)
+    def get_all_accumulator_results(self) -> dict[str, Any]:
+        """Nothing."""
+        return {}
+
+
+class SubmittedJob(Protocol):
+    """A submitted job, as its executor knows it."""
 
     @property
     def job_id(self) -> JobId:
@@ -56,10 +69,17 @@ class JobClient(Protocol):
         """Wait for the end.  Raises UserCodeError, JobFailed, JobCanceled if it is no good one."""
 
 
+class CollectingJob(SubmittedJob, Protocol):
+    """A submitted job whose elements come back to the program."""
+
+    def collected(self) -> Iterator[Any]:
+        """The elements of the job's CollectSink, as they come; ends with the job."""
+
+
 class PipelineExecutor(Protocol):
     """Takes job graphs to where they run."""
 
-    def submit(self, job_graph: JobGraph) -> JobClient:
+    def submit(self, job_graph: JobGraph) -> SubmittedJob:
         """Hand the job over; returns when it was accepted."""
 
 
@@ -94,7 +114,7 @@ class GraphCollector:
 
     graphs: list[JobGraph] = field(default_factory=list)
 
-    def submit(self, job_graph: JobGraph) -> JobClient:
+    def submit(self, job_graph: JobGraph) -> SubmittedJob:
         """Keep the graph.  Raises ProgramAborted."""
         self.graphs.append(job_graph)
         raise ProgramAborted

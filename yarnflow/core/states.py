@@ -35,6 +35,14 @@ class JobStatus(Enum):
         """The job is over for this master at least."""
         return self in GLOBALLY_TERMINAL or self is JobStatus.SUSPENDED
 
+    def is_globally_terminal_state(self) -> bool:
+        """PyFlink's name of :attr:`globally_terminal`."""
+        return self.globally_terminal
+
+    def is_terminal_state(self) -> bool:
+        """PyFlink's name of :attr:`terminal`."""
+        return self.terminal
+
 
 GLOBALLY_TERMINAL: Final = frozenset({JobStatus.FINISHED, JobStatus.CANCELED, JobStatus.FAILED})
 

@@ -94,5 +94,5 @@ def test_windows_that_cannot_be_are_refused() -> None:
         SlidingEventTimeWindows.of(ms(0), ms(5))
     with pytest.raises(GraphError, match="size 5 ms, slide 2 ms, offset -2 ms"):
         SlidingProcessingTimeWindows.of(ms(5), ms(2), ms(-2))
-    with pytest.raises(GraphError, match=r"size '5 s' is no length of time; write Time.seconds\(5\)"):
-        TumblingEventTimeWindows.of("5 s")  # type: ignore[arg-type]
+    with pytest.raises(GraphError, match=r"size 'five' is no length of time; write Time.seconds\(5\)"):
+        TumblingEventTimeWindows.of("five")

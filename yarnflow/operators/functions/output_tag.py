@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from yarnflow.graph.compatibility import NO_JVM, refused
+
 
 class OutputTag:
     """Names a side output: a function yields ``tag, value`` to put an element there.
@@ -28,6 +30,10 @@ class OutputTag:
             raise ValueError("the id of an OutputTag cannot be empty; name the side output")
         self.tag_id = tag_id
         self.type_info = type_info
+
+    @refused(NO_JVM)
+    def get_java_output_tag(self) -> Any:
+        """Flink's Java object."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, OutputTag) and other.tag_id == self.tag_id

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 from typing import Protocol
 
+from yarnflow.config import parsers
 from yarnflow.errors import GraphError
 from yarnflow.operators.state.ttl import duration_ms
 
@@ -16,8 +17,12 @@ class Time(Protocol):
         """The length."""
 
 
-def length_ms(length: Time | datetime.timedelta, what: str) -> int:
-    """A length of time in milliseconds; ``what`` it is stands in the error.
+#: what a window's length may be given as
+Length = Time | datetime.timedelta | str
+
+
+def length_ms(length: Length, what: str) -> int:
+    """A length of time in milliseconds; text is such as ``"1 hour"``.  ``what`` it is stands in the error.
 
     Raises
     ------
@@ -25,6 +30,6 @@ def length_ms(length: Time | datetime.timedelta, what: str) -> int:
         It is no length of time.
     """
     try:
-        return duration_ms(length)
+        return parsers.duration_ms(length) if isinstance(length, str) else duration_ms(length)
     except ValueError:
         raise GraphError(f"{what} {length!r} is no length of time; write Time.seconds(5)") from None

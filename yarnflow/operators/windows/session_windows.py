@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from abc import abstractmethod
 from collections.abc import Iterable
 from typing import Any, TypeVar
@@ -13,7 +12,7 @@ from yarnflow.operators.windows.assigner import (
     SessionWindowTimeGapExtractor,
     WindowAssigner,
 )
-from yarnflow.operators.windows.lengths import Time, length_ms
+from yarnflow.operators.windows.lengths import Length, length_ms
 from yarnflow.operators.windows.serializers import TimeWindowSerializer, TypeSerializer
 from yarnflow.operators.windows.trigger import Trigger
 from yarnflow.operators.windows.triggers import EventTimeTrigger, ProcessingTimeTrigger
@@ -123,7 +122,7 @@ class EventTimeSessionWindows(_FixedGap[T]):
     """
 
     @staticmethod
-    def with_gap(size: Time | datetime.timedelta) -> EventTimeSessionWindows[Any]:
+    def with_gap(size: Length) -> EventTimeSessionWindows[Any]:
         """Sessions that end when no element has come for ``size``.
 
         Raises
@@ -146,7 +145,7 @@ class ProcessingTimeSessionWindows(_FixedGap[T]):
     """Sessions by the time of processing.  Flink: of the same name."""
 
     @staticmethod
-    def with_gap(size: Time | datetime.timedelta) -> ProcessingTimeSessionWindows[Any]:
+    def with_gap(size: Length) -> ProcessingTimeSessionWindows[Any]:
         """Sessions that end when no element has come for ``size``.
 
         Raises

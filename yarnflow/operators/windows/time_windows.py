@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import datetime
 from abc import abstractmethod
 from typing import Any, Self, TypeVar
 
 from yarnflow.errors import GraphError
 from yarnflow.operators.windows.assigner import WindowAssigner
-from yarnflow.operators.windows.lengths import Time, length_ms
+from yarnflow.operators.windows.lengths import Length, length_ms
 from yarnflow.operators.windows.serializers import TimeWindowSerializer, TypeSerializer
 from yarnflow.operators.windows.trigger import Trigger
 from yarnflow.operators.windows.triggers import EventTimeTrigger, ProcessingTimeTrigger
@@ -72,7 +71,7 @@ class _TumblingWindows(AlignedWindows[T]):
         super().__init__(size, size, offset)
 
     @classmethod
-    def of(cls, size: Time | datetime.timedelta, offset: Time | datetime.timedelta | None = None) -> Self:
+    def of(cls, size: Length, offset: Length | None = None) -> Self:
         """Windows of a length.
 
         Parameters
@@ -127,9 +126,9 @@ class _SlidingWindows(AlignedWindows[T]):
     @classmethod
     def of(
         cls,
-        size: Time | datetime.timedelta,
-        slide: Time | datetime.timedelta,
-        offset: Time | datetime.timedelta | None = None,
+        size: Length,
+        slide: Length,
+        offset: Length | None = None,
     ) -> Self:
         """Windows of a length, of which a new one starts every ``slide``.
 

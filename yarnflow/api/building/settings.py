@@ -1,0 +1,96 @@
+"""The settings of one program, typed access to them, and those of PyFlink without a counterpart."""
+
+from __future__ import annotations
+
+import difflib
+import warnings
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from yarnflow.api.executor import surrounding_configuration
+from yarnflow.api.origin import call_origin
+from yarnflow.config.option import ConfigOption
+from yarnflow.config.options import OPTIONS_BY_KEY, PASSED_THROUGH
+from yarnflow.errors import InvalidOption, UnsupportedGraph
+
+T = TypeVar("T")
+
+#: keys of Flink that would change a job's results → the values that do not
+_ONLY: Mapping[str, tuple[str, ...]] = {"execution.runtime-mode": ("STREAMING",)}
+
+
+class JobSettings:
+    """Options set in the program, over those of the command that runs it.
+
+    Attributes
+    ----------
+    values : dict
+        Key → text, all declared or of Spark.
+    accepted : dict
+        PyFlink's settings that change nothing here, kept so that they can be read back.
+    """
+
+    def __init__(self) -> None:
+        self.values: dict[str, str] = {}
+        self.accepted: dict[str, Any] = {}
+
+    def set_text(self, key: str, value: object) -> None:
+        """Set an option (or one of Spark's) by its key.
+
+        Raises
+        ------
+        UnknownOption, InvalidOption
+            With the line of the program.
+        """
+        from yarnflow.config.configuration import Configuration
+
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        Configuration.empty().with_values({key: text}, source=call_origin())
+        self.values[key] = text
+
+    def set(self, option: ConfigOption[Any], value: object) -> None:
+        """Set an option; durations as milliseconds."""
+        self.set_text(option.key, f"{value} ms" if option.unit == "ms" else value)
+
+    def take_over(self, configuration: Mapping[str, str]) -> None:
+        """Set what a Flink configuration says, as far as it means something here.
+
+        Keys that mean nothing are named in a warning and change nothing.
+
+        Raises
+        ------
+        InvalidOption
+            A value that does not parse.
+        UnsupportedGraph
+            A setting that would change results.
+        """
+        for key, value in configuration.items():
+            text = str(value)
+            if key in OPTIONS_BY_KEY or key.startswith(PASSED_THROUGH):
+                self.set_text(key, text)
+            elif key in _ONLY and text.upper() not in _ONLY[key]:
+                raise UnsupportedGraph(
+                    f"{call_origin()}: option {key}: {text} is not possible; use {' or '.join(_ONLY[key])}"
+                )
+            else:
+                self.accepted[key] = text
+                near = difflib.get_close_matches(key, OPTIONS_BY_KEY, n=1)
+                hint = f"; did you mean {near[0]}?" if near else ""
+                said = f"option {key} means nothing to yarnflow and is ignored{hint}"
+                warnings.warn(f"{call_origin()}: {said}", stacklevel=3)
+
+    def get(self, option: ConfigOption[T]) -> T:
+        """The value of an option: of the program, of what runs it, or the default."""
+        for values in (self.values, surrounding_configuration()):
+            for key in (option.key, *option.deprecated_keys):
+                if key in values:
+                    try:
+                        return option.parse(values[key])
+                    except ValueError as exc:
+                        raise InvalidOption(f"option {key}: '{values[key]}' is not {exc}") from exc
+        return option.default
+
+    def is_set(self, option: ConfigOption[Any]) -> bool:
+        """Whether the program or what runs it sets an option."""
+        keys = (option.key, *option.deprecated_keys)
+        return any(key in values for values in (self.values, surrounding_configuration()) for key in keys)

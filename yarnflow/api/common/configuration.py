@@ -1,0 +1,135 @@
+"""Settings of a program as key and text.  PyFlink: ``pyflink.common.configuration``.
+
+Decides nothing about keys: those yarnflow declares take effect when the configuration is given to
+an environment, which says so of those it does not know.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from typing import Any
+
+from yarnflow.graph.compatibility import differs
+
+
+class Configuration:
+    """Key → value; values are kept as text."""
+
+    def __init__(self, other: Configuration | None = None) -> None:
+        self._values: dict[str, str] = {} if other is None else dict(other._values)
+
+    @classmethod
+    def from_dict(cls, map: Mapping[str, str]) -> Configuration:
+        """A configuration of these values."""
+        made = cls()
+        made._values = {str(key): str(value) for key, value in map.items()}
+        return made
+
+    # --- values -------------------------------------------------------------------
+
+    def _set(self, key: str, value: str) -> Configuration:
+        self._values[key] = value
+        return self
+
+    def get_string(self, key: str, default_value: str) -> str:
+        """The text of a key."""
+        return self._values.get(key, default_value)
+
+    def set_string(self, key: str, value: str) -> Configuration:
+        """Set text."""
+        return self._set(key, str(value))
+
+    def get_integer(self, key: str, default_value: int) -> int:
+        """The whole number of a key.  Raises ValueError if it is none."""
+        return int(self._values[key]) if key in self._values else default_value
+
+    def set_integer(self, key: str, value: int) -> Configuration:
+        """Set a whole number."""
+        return self._set(key, str(int(value)))
+
+    def get_boolean(self, key: str, default_value: bool) -> bool:
+        """Whether the text of a key is ``true``.  Raises ValueError if it is neither that nor ``false``."""
+        if key not in self._values:
+            return default_value
+        text = self._values[key].lower()
+        if text not in ("true", "false"):
+            raise ValueError(f"option {key}: '{text}' is neither true nor false")
+        return text == "true"
+
+    def set_boolean(self, key: str, value: bool) -> Configuration:
+        """Set ``true`` or ``false``."""
+        return self._set(key, "true" if value else "false")
+
+    def get_float(self, key: str, default_value: float) -> float:
+        """The number of a key.  Raises ValueError if it is none."""
+        return float(self._values[key]) if key in self._values else float(default_value)
+
+    def set_float(self, key: str, value: float) -> Configuration:
+        """Set a number."""
+        return self._set(key, repr(float(value)))
+
+    def get_bytearray(self, key: str, default_value: bytearray) -> bytearray:
+        """The bytes of a key."""
+        if key not in self._values:
+            return bytearray(default_value)
+        return bytearray(self._values[key].encode("latin-1"))
+
+    def set_bytearray(self, key: str, value: bytearray) -> Configuration:
+        """Set bytes."""
+        return self._set(key, bytes(value).decode("latin-1"))
+
+    @staticmethod
+    @differs("reads a list as Python writes it, or parts between semicolons; no other YAML")
+    def parse_list_value(value: str) -> list[Any]:
+        """``['a', 'b']`` or ``a;b`` as a list."""
+        if not value:
+            return []
+        try:
+            found = ast.literal_eval(value)
+        except (ValueError, SyntaxError):
+            found = None
+        if isinstance(found, list):
+            return found
+        if value.startswith("[") and value.endswith("]"):
+            return [part.strip() for part in value[1:-1].split(",") if part.strip()]
+        return value.split(";")
+
+    # --- the whole --------------------------------------------------------------------
+
+    def key_set(self) -> set[str]:
+        """All keys."""
+        return set(self._values)
+
+    def contains_key(self, key: str) -> bool:
+        """Whether a key is set."""
+        return key in self._values
+
+    def remove_config(self, key: str) -> bool:
+        """Remove a key; whether it was set."""
+        return self._values.pop(key, None) is not None
+
+    def to_dict(self) -> dict[str, str]:
+        """Key → text."""
+        return dict(self._values)
+
+    def add_all_to_dict(self, target_dict: dict[str, str]) -> None:
+        """Copy all values into a dict."""
+        target_dict.update(self._values)
+
+    def add_all(self, other: Configuration, prefix: str | None = None) -> Configuration:
+        """Take all values of another configuration, with a prefix before their keys."""
+        self._values.update({f"{prefix or ''}{key}": value for key, value in other._values.items()})
+        return self
+
+    def __deepcopy__(self, memodict: object = None) -> Configuration:
+        return Configuration(self)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Configuration) and self._values == other._values
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self._values.items()))
+
+    def __str__(self) -> str:
+        return str(self._values)

@@ -1,0 +1,5 @@
+"""Rows.  PyFlink: ``pyflink.common.types``."""
+
+from yarnflow.operators.row import Row, RowKind
+
+__all__ = ["Row", "RowKind"]

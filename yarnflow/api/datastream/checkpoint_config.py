@@ -1,0 +1,161 @@
+"""How a job takes checkpoints.  PyFlink: ``pyflink.datastream.checkpoint_config``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from yarnflow.api.building.settings import JobSettings
+from yarnflow.api.common.time import Duration
+from yarnflow.api.datastream.checkpointing_mode import CheckpointingMode
+from yarnflow.api.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
+from yarnflow.api.lengths import DurationLike, to_ms
+from yarnflow.config.options import job
+from yarnflow.graph.compatibility import differs
+
+_NO_EFFECT = "accepted and without effect"
+
+
+class CheckpointConfig:
+    """Reads and changes the checkpoint settings of an environment."""
+
+    def __init__(self, settings: JobSettings) -> None:
+        self._settings = settings
+
+    def _accept(self, name: str, value: Any) -> CheckpointConfig:
+        self._settings.accepted[name] = value
+        return self
+
+    def _accepted(self, name: str, default: Any) -> Any:
+        return self._settings.accepted.get(name, default)
+
+    # --- with effect ------------------------------------------------------------------
+
+    @differs("always True: every micro-batch is committed")
+    def is_checkpointing_enabled(self) -> bool:
+        """Whether checkpoints are taken."""
+        return True
+
+    def get_checkpoint_interval(self) -> int:
+        """Shortest time between two recorded checkpoints, in milliseconds."""
+        return self._settings.get(job.CHECKPOINT_INTERVAL_MS)
+
+    def set_checkpoint_interval(self, checkpoint_interval: int) -> CheckpointConfig:
+        """Set the shortest time between two recorded checkpoints, in milliseconds."""
+        self._settings.set(job.CHECKPOINT_INTERVAL_MS, checkpoint_interval)
+        return self
+
+    def get_checkpoint_timeout(self) -> int:
+        """How long a checkpoint may take, in milliseconds."""
+        return self._settings.get(job.CHECKPOINT_TIMEOUT_MS)
+
+    def set_checkpoint_timeout(self, checkpoint_timeout: int) -> CheckpointConfig:
+        """Set how long a checkpoint may take, in milliseconds."""
+        self._settings.set(job.CHECKPOINT_TIMEOUT_MS, checkpoint_timeout)
+        return self
+
+    def get_min_pause_between_checkpoints(self) -> int:
+        """Shortest time from the end of a checkpoint to the begin of the next, in milliseconds."""
+        return self._settings.get(job.CHECKPOINT_MIN_PAUSE_MS)
+
+    def set_min_pause_between_checkpoints(self, min_pause_between_checkpoints: int) -> CheckpointConfig:
+        """Set the shortest time from the end of a checkpoint to the begin of the next, in milliseconds."""
+        self._settings.set(job.CHECKPOINT_MIN_PAUSE_MS, min_pause_between_checkpoints)
+        return self
+
+    def set_externalized_checkpoint_retention(
+        self, retention_mode: ExternalizedCheckpointRetention
+    ) -> CheckpointConfig:
+        """Set what becomes of checkpoints when the job ends."""
+        self._settings.set(job.CHECKPOINT_RETENTION, retention_mode.name)
+        return self
+
+    def get_externalized_checkpoint_retention(self) -> ExternalizedCheckpointRetention | None:
+        """What becomes of checkpoints when the job ends."""
+        return ExternalizedCheckpointRetention[self._settings.get(job.CHECKPOINT_RETENTION)]
+
+    def is_externalized_checkpoints_enabled(self) -> bool:
+        """Whether checkpoints are kept when the job ends."""
+        kept = ExternalizedCheckpointRetention.NO_EXTERNALIZED_CHECKPOINTS
+        return self.get_externalized_checkpoint_retention() is not kept
+
+    # --- without effect ---------------------------------------------------------------------
+
+    def get_checkpointing_mode(self) -> CheckpointingMode:
+        """What was set."""
+        mode: CheckpointingMode = self._accepted("checkpointing-mode", CheckpointingMode.EXACTLY_ONCE)
+        return mode
+
+    @differs(_NO_EFFECT + ": state is always exactly-once")
+    def set_checkpointing_mode(self, checkpointing_mode: CheckpointingMode) -> CheckpointConfig:
+        """What a checkpoint promises."""
+        return self._accept("checkpointing-mode", checkpointing_mode)
+
+    def get_max_concurrent_checkpoints(self) -> int:
+        """What was set."""
+        return int(self._accepted("max-concurrent-checkpoints", 1))
+
+    @differs(_NO_EFFECT + ": batches are committed one after the other")
+    def set_max_concurrent_checkpoints(self, max_concurrent_checkpoints: int) -> CheckpointConfig:
+        """How many checkpoints may be under way."""
+        return self._accept("max-concurrent-checkpoints", max_concurrent_checkpoints)
+
+    def is_fail_on_checkpointing_errors(self) -> bool:
+        """What was set."""
+        return self.get_tolerable_checkpoint_failure_number() == 0
+
+    @differs(_NO_EFFECT + ": a batch that cannot be committed is done again")
+    def set_fail_on_checkpointing_errors(self, fail_on_checkpointing_errors: bool) -> CheckpointConfig:
+        """Whether a failed checkpoint fails the job."""
+        return self._accept("tolerable-failures", 0 if fail_on_checkpointing_errors else 2**31 - 1)
+
+    def get_tolerable_checkpoint_failure_number(self) -> int:
+        """What was set."""
+        return int(self._accepted("tolerable-failures", 0))
+
+    @differs(_NO_EFFECT + ": a batch that cannot be committed is done again")
+    def set_tolerable_checkpoint_failure_number(
+        self, tolerable_checkpoint_failure_number: int
+    ) -> CheckpointConfig:
+        """How many checkpoints may fail in a row."""
+        return self._accept("tolerable-failures", tolerable_checkpoint_failure_number)
+
+    def is_unaligned_checkpoints_enabled(self) -> bool:
+        """What was set."""
+        return bool(self._accepted("unaligned-checkpoints", False))
+
+    @differs(_NO_EFFECT + ": between two batches nothing is under way")
+    def enable_unaligned_checkpoints(self, enabled: bool = True) -> CheckpointConfig:
+        """Let checkpoints overtake elements."""
+        return self._accept("unaligned-checkpoints", enabled)
+
+    @differs(_NO_EFFECT)
+    def disable_unaligned_checkpoints(self) -> CheckpointConfig:
+        """Let checkpoints wait for elements."""
+        return self._accept("unaligned-checkpoints", False)
+
+    @differs(_NO_EFFECT)
+    def set_aligned_checkpoint_timeout(self, alignment_timeout: DurationLike) -> CheckpointConfig:
+        """How long checkpoints wait for elements before they overtake them."""
+        return self._accept("aligned-checkpoint-timeout", to_ms(alignment_timeout, "alignment timeout"))
+
+    def get_aligned_checkpoint_timeout(self) -> Duration:
+        """What was set."""
+        return Duration(int(self._accepted("aligned-checkpoint-timeout", 0)))
+
+    @differs(_NO_EFFECT)
+    def set_alignment_timeout(self, alignment_timeout: DurationLike) -> CheckpointConfig:
+        """PyFlink's older name of :meth:`set_aligned_checkpoint_timeout`."""
+        return self.set_aligned_checkpoint_timeout(alignment_timeout)
+
+    def get_alignment_timeout(self) -> Duration:
+        """What was set."""
+        return self.get_aligned_checkpoint_timeout()
+
+    @differs(_NO_EFFECT)
+    def set_force_unaligned_checkpoints(self, force_unaligned_checkpoints: bool = True) -> CheckpointConfig:
+        """Let checkpoints overtake elements wherever Flink would not."""
+        return self._accept("force-unaligned-checkpoints", force_unaligned_checkpoints)
+
+    def is_force_unaligned_checkpoints(self) -> bool:
+        """What was set."""
+        return bool(self._accepted("force-unaligned-checkpoints", False))

@@ -1,0 +1,89 @@
+"""What users subclass, and the contexts they are given.  PyFlink: ``pyflink.datastream.functions``."""
+
+from typing import Any
+
+from yarnflow.graph.compatibility import NO_JVM, differs, refused_class
+from yarnflow.operators.functions.asynchronous import AsyncFunction, AsyncRetryPredicate, AsyncRetryStrategy
+from yarnflow.operators.functions.base import Function
+from yarnflow.operators.functions.broadcast import (
+    BaseBroadcastProcessFunction,
+    BroadcastProcessFunction,
+    KeyedBroadcastProcessFunction,
+)
+from yarnflow.operators.functions.elements import (
+    AggregateFunction,
+    CoFlatMapFunction,
+    CoMapFunction,
+    FilterFunction,
+    FlatMapFunction,
+    KeySelector,
+    MapFunction,
+    NullByteKeySelector,
+    Partitioner,
+    ReduceFunction,
+    TimestampAssigner,
+)
+from yarnflow.operators.functions.process import (
+    CoProcessFunction,
+    KeyedCoProcessFunction,
+    KeyedProcessFunction,
+    ProcessFunction,
+)
+from yarnflow.operators.functions.runtime_context import KeyedStateStore, RuntimeContext
+from yarnflow.operators.functions.time import TimerService
+from yarnflow.operators.functions.windows import (
+    AllWindowFunction,
+    PassThroughAllWindowFunction,
+    PassThroughWindowFunction,
+    ProcessAllWindowFunction,
+    ProcessWindowFunction,
+    WindowFunction,
+)
+
+SourceFunction: Any = refused_class("SourceFunction", NO_JVM, "from_source(…)")
+AsyncFunctionDescriptor: Any = refused_class(
+    "AsyncFunctionDescriptor", "it is PyFlink's own", "AsyncDataStream"
+)
+
+
+@differs("Java's cannot be named")
+class SinkFunction:
+    """PyFlink's older form of a sink."""
+
+
+__all__ = [
+    "AggregateFunction",
+    "AllWindowFunction",
+    "AsyncFunction",
+    "AsyncFunctionDescriptor",
+    "AsyncRetryPredicate",
+    "AsyncRetryStrategy",
+    "BaseBroadcastProcessFunction",
+    "BroadcastProcessFunction",
+    "CoFlatMapFunction",
+    "CoMapFunction",
+    "CoProcessFunction",
+    "FilterFunction",
+    "FlatMapFunction",
+    "Function",
+    "KeySelector",
+    "KeyedBroadcastProcessFunction",
+    "KeyedCoProcessFunction",
+    "KeyedProcessFunction",
+    "KeyedStateStore",
+    "MapFunction",
+    "NullByteKeySelector",
+    "Partitioner",
+    "PassThroughAllWindowFunction",
+    "PassThroughWindowFunction",
+    "ProcessAllWindowFunction",
+    "ProcessFunction",
+    "ProcessWindowFunction",
+    "ReduceFunction",
+    "RuntimeContext",
+    "SinkFunction",
+    "SourceFunction",
+    "TimerService",
+    "TimestampAssigner",
+    "WindowFunction",
+]

@@ -1,0 +1,430 @@
+"""The program's entry to a job.  PyFlink: ``pyflink.datastream.stream_execution_environment``.
+
+Decides how a program's calls become one job graph with the options around it; hands it to the
+installed executor and knows nothing of clusters.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import uuid
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, cast
+
+from yarnflow.api.building import definitions
+from yarnflow.api.building.pipeline import Pipeline, check_max_parallelism, check_parallelism
+from yarnflow.api.building.settings import JobSettings
+from yarnflow.api.common.configuration import Configuration
+from yarnflow.api.common.execution_config import ExecutionConfig
+from yarnflow.api.common.job_client import JobClient
+from yarnflow.api.common.restart_strategy import RestartStrategyConfiguration
+from yarnflow.api.common.watermark_strategy import WatermarkStrategy
+from yarnflow.api.datastream.checkpoint_config import CheckpointConfig
+from yarnflow.api.datastream.checkpointing_mode import CheckpointingMode
+from yarnflow.api.datastream.connectors.base import Source
+from yarnflow.api.datastream.connectors.file_system import FileSource
+from yarnflow.api.datastream.connectors.simple import SocketSource
+from yarnflow.api.datastream.data_stream import DataStream
+from yarnflow.api.datastream.execution_mode import RuntimeExecutionMode
+from yarnflow.api.datastream.slot_sharing_group import SlotSharingGroup
+from yarnflow.api.datastream.state_backend import StateBackend
+from yarnflow.api.executor import CollectingJob, JobExecutionResult, SubmittedJob, current_executor
+from yarnflow.api.origin import call_origin
+from yarnflow.config.options import job, python
+from yarnflow.core.ids import JobId
+from yarnflow.errors import GraphError, ProgramError, UnsupportedGraph
+from yarnflow.graph.compatibility import differs, refused
+from yarnflow.graph.generator import generate_job_graph
+from yarnflow.graph.job_graph import JobGraph
+from yarnflow.graph.stream_graph import Definition, GraphSettings, Transformation
+
+_NO_EFFECT = "accepted and without effect"
+_ENVIRONMENT = "the Python environment of workers is packed by the command"
+
+
+class StreamExecutionEnvironment:
+    """Collects a program's streams and executes them as a job."""
+
+    def __init__(self, configuration: Configuration | Mapping[str, str] | None = None) -> None:
+        self._settings = JobSettings()
+        self._pipeline = Pipeline(self, self._settings)
+        if isinstance(configuration, Configuration):
+            self._settings.take_over(configuration.to_dict())
+        else:
+            for key, value in (configuration or {}).items():
+                self.set_config(key, value)
+
+    @staticmethod
+    def get_execution_environment(
+        configuration: Configuration | Mapping[str, str] | None = None
+    ) -> StreamExecutionEnvironment:
+        """A new environment with the options of the command that runs the program.
+
+        Parameters
+        ----------
+        configuration : Configuration or mapping, optional
+            Options of the program, which win over those.  A key nobody knows is an error in a mapping and
+            a warning in a Configuration.
+        """
+        return StreamExecutionEnvironment(configuration)
+
+    # --- options ------------------------------------------------------------------------
+
+    def set_config(self, key: str, value: object) -> StreamExecutionEnvironment:
+        """Set a job option (or a ``spark.…`` option) for this program.
+
+        Raises
+        ------
+        UnknownOption, InvalidOption
+            With the line of the program.
+        """
+        self._settings.set_text(key, value)
+        return self
+
+    @differs("takes a mapping, too; gives the environment")
+    def configure(
+        self, configuration: Configuration | Mapping[str, object]
+    ) -> StreamExecutionEnvironment:
+        """:meth:`set_config` for several options."""
+        if isinstance(configuration, Configuration):
+            self._settings.take_over(configuration.to_dict())
+            return self
+        for key, value in configuration.items():
+            self.set_config(key, value)
+        return self
+
+    def get_config(self) -> ExecutionConfig:
+        """The settings of the whole job."""
+        return ExecutionConfig(self._settings)
+
+    def get_checkpoint_config(self) -> CheckpointConfig:
+        """The settings of checkpoints."""
+        return CheckpointConfig(self._settings)
+
+    def set_parallelism(self, parallelism: int) -> StreamExecutionEnvironment:
+        """Set the number of subtasks of all operators that set none."""
+        self._settings.set(job.PARALLELISM_DEFAULT, check_parallelism(parallelism))
+        return self
+
+    def get_parallelism(self) -> int:
+        """The number of subtasks of operators that set none."""
+        return self._settings.get(job.PARALLELISM_DEFAULT)
+
+    def set_max_parallelism(self, max_parallelism: int) -> StreamExecutionEnvironment:
+        """Set the most subtasks operators that set none may ever have."""
+        self._settings.set(job.MAX_PARALLELISM, check_max_parallelism(max_parallelism))
+        return self
+
+    def get_max_parallelism(self) -> int:
+        """The most subtasks operators that set none may ever have; -1 = derived from each."""
+        return self._settings.get(job.MAX_PARALLELISM)
+
+    def get_default_local_parallelism(self) -> int:
+        """The number of subtasks of operators that set none."""
+        return self.get_parallelism()
+
+    @differs("sets the parallelism of all targets")
+    def set_default_local_parallelism(self, parallelism: int) -> None:
+        """Set the number of subtasks of operators that set none."""
+        self.set_parallelism(parallelism)
+
+    @differs("STREAMING only; the others are refused")
+    def set_runtime_mode(self, execution_mode: RuntimeExecutionMode) -> StreamExecutionEnvironment:
+        """Run as a stream.
+
+        Raises
+        ------
+        UnsupportedGraph
+            Another mode: keyed functions would emit other results.
+        """
+        if execution_mode is not RuntimeExecutionMode.STREAMING:
+            raise UnsupportedGraph(
+                f"{call_origin()}: set_runtime_mode(): {execution_mode.name} is not possible; "
+                "use RuntimeExecutionMode.STREAMING, in which bounded sources end the job as well"
+            )
+        return self
+
+    @differs(_NO_EFFECT + ": elements travel in micro-batches")
+    def set_buffer_timeout(self, timeout_millis: int) -> StreamExecutionEnvironment:
+        """How long an element may wait for others before it is sent."""
+        self._settings.accepted["buffer-timeout"] = timeout_millis
+        return self
+
+    def get_buffer_timeout(self) -> int:
+        """What was set."""
+        return int(self._settings.accepted.get("buffer-timeout", 100))
+
+    def disable_operator_chaining(self) -> StreamExecutionEnvironment:
+        """Run every operator in a task of its own."""
+        self._settings.set(job.OPERATOR_CHAINING, False)
+        return self
+
+    def is_chaining_enabled(self) -> bool:
+        """Whether operators that follow each other share a task."""
+        return self._settings.get(job.OPERATOR_CHAINING)
+
+    def is_chaining_of_operators_with_different_max_parallelism_enabled(self) -> bool:
+        """They share a task."""
+        return True
+
+    def enable_checkpointing(
+        self, interval: int, mode: CheckpointingMode | None = None
+    ) -> StreamExecutionEnvironment:
+        """Record a checkpoint every so many milliseconds."""
+        config = self.get_checkpoint_config().set_checkpoint_interval(interval)
+        if mode is not None:
+            config.set_checkpointing_mode(mode)
+        return self
+
+    def get_checkpoint_interval(self) -> int:
+        """Shortest time between two recorded checkpoints, in milliseconds."""
+        return self.get_checkpoint_config().get_checkpoint_interval()
+
+    def get_checkpointing_mode(self) -> CheckpointingMode:
+        """What was set."""
+        return self.get_checkpoint_config().get_checkpointing_mode()
+
+    def get_checkpointing_consistency_mode(self) -> CheckpointingMode:
+        """What was set."""
+        return self.get_checkpointing_mode()
+
+    def is_unaligned_checkpoints_enabled(self) -> bool:
+        """What was set."""
+        return self.get_checkpoint_config().is_unaligned_checkpoints_enabled()
+
+    def is_force_unaligned_checkpoints(self) -> bool:
+        """What was set."""
+        return self.get_checkpoint_config().is_force_unaligned_checkpoints()
+
+    def enable_changelog_state_backend(self, enabled: bool) -> StreamExecutionEnvironment:
+        """Write only what changed in the state with each checkpoint."""
+        self._settings.set(job.STATE_CHANGELOG, enabled)
+        return self
+
+    def is_changelog_state_backend_enabled(self) -> bool | None:
+        """Whether only what changed in the state is written with each checkpoint."""
+        return self._settings.get(job.STATE_CHANGELOG)
+
+    def set_default_savepoint_directory(self, directory: str) -> StreamExecutionEnvironment:
+        """Set the directory of savepoints that are given none."""
+        self._settings.set(job.SAVEPOINT_DIR, directory)
+        return self
+
+    def get_default_savepoint_directory(self) -> str | None:
+        """The directory of savepoints that are given none."""
+        return self._settings.get(job.SAVEPOINT_DIR) or None
+
+    def set_restart_strategy(
+        self, restart_strategy: RestartStrategyConfiguration
+    ) -> StreamExecutionEnvironment:
+        """Set what happens when the job fails; PyFlink before 2.0 had it."""
+        for key, value in restart_strategy.options().items():
+            self.set_config(key, value)
+        return self
+
+    def set_state_backend(self, state_backend: StateBackend) -> StreamExecutionEnvironment:
+        """Set where keyed state lives; PyFlink before 2.0 had it."""
+        self._settings.set(job.STATE_BACKEND, state_backend.option_value)
+        return self
+
+    @differs("resources are kept and reserve nothing: all slots are alike")
+    def register_slot_sharing_group(self, slot_sharing_group: SlotSharingGroup) -> StreamExecutionEnvironment:
+        """Say the resources of a group."""
+        return self
+
+    # --- Python and Java around the job ----------------------------------------------------
+
+    @refused(_ENVIRONMENT, "the option -pyfs of yarnflow submit")
+    def add_python_file(self, file_path: str) -> None:
+        """Add a file to the workers' search path."""
+
+    @refused(_ENVIRONMENT, "the command: yarnflow env pack")
+    def set_python_requirements(
+        self, requirements_file_path: str, requirements_cache_dir: str | None = None
+    ) -> None:
+        """Install packages in the workers."""
+
+    @refused(_ENVIRONMENT, "the command: yarnflow env pack")
+    def add_python_archive(self, archive_path: str, target_dir: str | None = None) -> None:
+        """Unpack an archive for the workers."""
+
+    def set_python_executable(self, python_exec: str) -> None:
+        """Set the interpreter of the workers."""
+        self._settings.set(python.PYTHON_EXECUTABLE, python_exec)
+
+    @differs("warns: Java connectors are not used; spark.jars is the option for jars of Spark")
+    def add_jars(self, *jars_path: str) -> None:
+        """Add jars to the job."""
+        _warn_of_jars("add_jars", jars_path)
+
+    @differs("warns: Java connectors are not used; spark.jars is the option for jars of Spark")
+    def add_classpaths(self, *classpaths: str) -> None:
+        """Add jars to the class path."""
+        _warn_of_jars("add_classpaths", classpaths)
+
+    @refused("files are not distributed by the job", "the file's URI on the cluster's file system")
+    def register_cached_file(self, file_path: str, name: str, executable: bool = False) -> None:
+        """Distribute a file."""
+
+    # --- sources ------------------------------------------------------------------------
+
+    @differs("takes DDL text or a Python type, too: the stream then has columns")
+    def from_collection(
+        self, collection: Iterable[object], type_info: object | None = None, *, schema: object | None = None
+    ) -> DataStream:
+        """A bounded stream of the program's own elements.
+
+        Parameters
+        ----------
+        collection : iterable
+            Elements.
+        type_info : TypeInformation, str or type, optional
+            One of Types: elements of this type.  ``"name STRING, n INT"``, a lone type or a Python type:
+            columns, of values, tuples, Rows, dicts or dataclass instances.  None: the elements as they are.
+        schema : str or type, optional
+            Another name for ``type_info``.
+        """
+        define = definitions.collection(list(collection), schema if schema is not None else type_info)
+        return self._source("Source: Collection Source", "from_collection", define, parallel=False)
+
+    @differs("the strategy may be left out")
+    def from_source(
+        self,
+        source: Source,
+        watermark_strategy: WatermarkStrategy | None = None,
+        source_name: str = "",
+        type_info: object | None = None,
+    ) -> DataStream:
+        """Read a source, with event time if the strategy tells it."""
+        if not isinstance(source, Source):
+            raise GraphError(f"{call_origin()}: from_source(): {source!r} is no source")
+        define = definitions.source(source.operator)
+        name = f"Source: {source_name or source.name}"
+        stream = self._source(name, "from_source", define, source.parallel)
+        if watermark_strategy is None or watermark_strategy.timestamp_assigner is None:
+            # no source of Spark knows the time of its records
+            return stream
+        return stream._assign(watermark_strategy, "from_source")
+
+    @differs("takes sources of from_source")
+    def add_source(
+        self, source_func: Source, source_name: str = "Custom Source", type_info: object | None = None
+    ) -> DataStream:
+        """PyFlink's older name of :meth:`from_source`."""
+        return self.from_source(source_func, None, source_name, type_info)
+
+    @refused("Spark reads by sources", "from_source(…)")
+    def create_input(self, input_format: Any, type_info: object | None = None) -> Any:
+        """Read an input format of Flink's batch API."""
+
+    def read_text_file(self, file_path: str | os.PathLike[str]) -> DataStream:
+        """The lines of a file, or of all files of a directory; a bounded scalar stream."""
+        source = FileSource(file_path)
+        return self._source("Source: Text File", "read_text_file", definitions.source(source.operator))
+
+    def socket_text_stream(self, host: str, port: int) -> DataStream:
+        """The lines a TCP server sends; a scalar stream."""
+        source = SocketSource(host, port)
+        define = definitions.source(source.operator)
+        return self._source(f"Source: {source.name}", "socket_text_stream", define, source.parallel)
+
+    def sql(self, query: str, *, schema: object | None = None, **streams: DataStream) -> DataStream:
+        """A Spark SQL query over streams, each a view of the name it is passed by.
+
+        Event time does not pass a query: assign it to the result.
+
+        Parameters
+        ----------
+        query : str
+            ``"SELECT … FROM clicks"``.
+        schema : str or type, optional
+            Fields of the result, where the client cannot tell them.
+        **streams : DataStream
+            ``clicks=stream``.
+        """
+        inputs = tuple(stream._input() for stream in streams.values())
+        define = definitions.sql(query, tuple(streams), schema)
+        name = "SQL" if streams else "Source: SQL"
+        return DataStream(
+            self._pipeline, self._pipeline.add(Transformation(name, "sql", call_origin(), define, inputs))
+        )
+
+    def _source(
+        self, name: str, call: str, define: Definition, parallel: bool = True
+    ) -> DataStream:
+        return DataStream(
+            self._pipeline,
+            self._pipeline.add(Transformation(name, call, call_origin(), define, parallel=parallel)),
+        )
+
+    # --- execution ------------------------------------------------------------------------
+
+    def execute(self, job_name: str | None = None) -> JobExecutionResult:
+        """Run everything defined since the last call as a job and wait for its end.
+
+        Raises
+        ------
+        GraphError
+            The job cannot run as it is; the message begins with the line at fault.
+        UserCodeError, JobFailed, JobCanceled
+            The job did not finish.
+        ProgramError
+            Nothing here can run jobs.
+        """
+        return self._submit(job_name).get_job_execution_result()
+
+    def execute_async(self, job_name: str | None = None) -> JobClient:
+        """As :meth:`execute`, but return when the cluster has accepted the job."""
+        return JobClient(self._submit(job_name))
+
+    def _submit(self, job_name: str | None) -> SubmittedJob:
+        executor = current_executor()
+        graph = self._job_graph(job_name)
+        self._pipeline.transformations.clear()
+        return executor.submit(graph)
+
+    def _execute_and_collect(self, job_name: str | None) -> Iterator[Any]:
+        submitted = self._submit(job_name)
+        if not hasattr(submitted, "collected"):
+            raise ProgramError(
+                "execute_and_collect(): elements do not come back from this target; write them to a sink"
+            )
+        return cast(CollectingJob, submitted).collected()
+
+    @differs("the plan of yarnflow info")
+    def get_execution_plan(self) -> str:
+        """The plan of the job as JSON text; nothing is run."""
+        from yarnflow.graph.plan import plan_json
+
+        return plan_json(self._job_graph(None))
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def _job_graph(self, job_name: str | None) -> JobGraph:
+        config = self.get_config()
+        settings = GraphSettings(
+            job_name=self._settings.get(job.PIPELINE_NAME) or job_name or _program_name(),
+            parallelism=self._settings.get(job.PARALLELISM_DEFAULT),
+            max_parallelism=self._settings.get(job.MAX_PARALLELISM),
+            chaining=self._settings.get(job.OPERATOR_CHAINING),
+            configuration=dict(self._settings.values),
+            job_parameters=config.get_global_job_parameters(),
+            auto_uids=config.has_auto_generated_uids_enabled(),
+        )
+        return generate_job_graph(self._pipeline.program(), settings, JobId(uuid.uuid4().hex))
+
+
+def _warn_of_jars(call: str, jars: tuple[str, ...]) -> None:
+    warnings.warn(
+        f"{call_origin()}: {call}(): {', '.join(jars)} is ignored: Java connectors are not used; "
+        "jars of Spark go into the option spark.jars",
+        stacklevel=3,
+    )
+
+
+def _program_name() -> str:
+    path = getattr(sys.modules.get("__main__"), "__file__", None)
+    return os.path.splitext(os.path.basename(path))[0] if path else "yarnflow job"

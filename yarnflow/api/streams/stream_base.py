@@ -1,0 +1,405 @@
+"""What streams of all kinds record: operators of one element, exchanges, sinks.
+
+``S`` is the stream that comes out of an operator; this module knows no class for it, since those
+classes are made of this one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Generic, TypeVar
+
+from yarnflow.api.building import definitions, elements
+from yarnflow.api.building.elements import KeyBy, SideTags
+from yarnflow.api.building.pipeline import Pipeline, check_max_parallelism, check_parallelism
+from yarnflow.api.building.timestamps import timestamp_definitions
+from yarnflow.api.common.execution_config import ExecutionConfig
+from yarnflow.api.common.watermark_strategy import WatermarkStrategy
+from yarnflow.api.datastream.connectors.base import PrintSink, Sink
+from yarnflow.api.datastream.slot_sharing_group import SlotSharingGroup
+from yarnflow.api.origin import call_origin, definition_origin
+from yarnflow.errors import GraphError
+from yarnflow.graph.compatibility import differs
+from yarnflow.graph.element_schema import type_of_schema
+from yarnflow.graph.job_graph import ShipStrategy
+from yarnflow.graph.operators import ElementKind, ForeachBatchSink, PythonKind
+from yarnflow.graph.stream_graph import ChainingStrategy, Definition, Input, Transformation, located
+from yarnflow.graph.type_info import TypeInfo
+from yarnflow.operators.functions.elements import (
+    FilterFunction,
+    FlatMapFunction,
+    KeySelector,
+    MapFunction,
+    Partitioner,
+)
+from yarnflow.operators.functions.output_tag import OutputTag
+from yarnflow.operators.functions.process import ProcessFunction
+from yarnflow.operators.process.process_elements import ProcessDefinition
+
+S = TypeVar("S")
+_Self = TypeVar("_Self", bound="Settings")
+
+
+class Settings:
+    """Setters that streams and sinks share; they change the last operator and give ``self``."""
+
+    _transformation: Transformation
+
+    def name(self: _Self, name: str) -> _Self:
+        """Name the operator for plans, logs and the dashboard."""
+        self._transformation.name = name
+        return self
+
+    def uid(self: _Self, uid: str) -> _Self:
+        """Give the operator an identity that stays when the program changes around it."""
+        self._transformation.uid = uid
+        return self
+
+    def set_uid_hash(self: _Self, uid_hash: str) -> _Self:
+        """Give the operator the identity itself: 32 hexadecimal digits."""
+        if len(uid_hash) != 32 or set(uid_hash) - set("0123456789abcdef"):
+            raise GraphError(f"{call_origin()}: uid hash {uid_hash!r} must be 32 hexadecimal digits")
+        self._transformation.uid_hash = uid_hash
+        return self
+
+    def set_description(self: _Self, description: str) -> _Self:
+        """Describe the operator in plans."""
+        self._transformation.description = description
+        return self
+
+    def set_parallelism(self: _Self, parallelism: int) -> _Self:
+        """Set the operator's number of subtasks."""
+        self._transformation.parallelism = check_parallelism(parallelism)
+        return self
+
+    def set_max_parallelism(self: _Self, max_parallelism: int) -> _Self:
+        """Set the most subtasks the operator may ever have, 1 to 32768."""
+        self._transformation.max_parallelism = check_max_parallelism(max_parallelism)
+        return self
+
+    def start_new_chain(self: _Self) -> _Self:
+        """Do not run the operator in its input's task."""
+        self._transformation.chaining = ChainingStrategy.HEAD
+        return self
+
+    def disable_chaining(self: _Self) -> _Self:
+        """Run the operator in a task of its own."""
+        self._transformation.chaining = ChainingStrategy.NEVER
+        return self
+
+    def slot_sharing_group(self: _Self, slot_sharing_group: str | SlotSharingGroup) -> _Self:
+        """Share slots with the operators of this group only."""
+        group = slot_sharing_group
+        self._transformation.slot_sharing_group = group if isinstance(group, str) else group.get_name()
+        return self
+
+
+class DataStreamSink(Settings):
+    """The end of a stream."""
+
+    def __init__(self, transformation: Transformation) -> None:
+        self._transformation = transformation
+
+
+_Stream = TypeVar("_Stream", bound="StreamBase[Any]")
+
+
+class StreamBase(Settings, Generic[S]):
+    """A stream of elements.
+
+    Functions get the elements as the function before emitted them.  On a stream of columns (files,
+    expressions, functions whose types are DDL text or annotations) they get the bare value of a scalar
+    stream, else a :class:`~yarnflow.api.Row`.
+    """
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        transformation: Transformation,
+        strategy: ShipStrategy = ShipStrategy.FORWARD,
+        pinned: bool = False,
+    ) -> None:
+        self._pipeline = pipeline
+        self._transformation = transformation
+        self._strategy = strategy
+        self._pinned = pinned
+
+    def _made(
+        self,
+        transformation: Transformation,
+        strategy: ShipStrategy = ShipStrategy.FORWARD,
+        pinned: bool = False,
+    ) -> S:
+        """The stream behind a transformation."""
+        raise NotImplementedError
+
+    @property
+    def _key_by(self) -> KeyBy | None:
+        """How the stream is keyed, for functions."""
+        return None
+
+    def _input(self, strategy: ShipStrategy | None = None) -> Input:
+        """This stream as an input of an operator."""
+        return Input(self._transformation, strategy or self._strategy, self._pinned and strategy is None)
+
+    def _then(
+        self,
+        name: str,
+        call: str,
+        define: Definition,
+        inputs: Sequence[Input] = (),
+        tags: SideTags | None = None,
+    ) -> Transformation:
+        """Record an operator that reads this stream, and others."""
+        made = Transformation(name, call, call_origin(), define, tuple(inputs) or (self._input(),))
+        return self._pipeline.add(made, tags)
+
+    def _next(
+        self,
+        name: str,
+        call: str,
+        define: Definition,
+        inputs: Sequence[Input] = (),
+        tags: SideTags | None = None,
+    ) -> S:
+        return self._made(self._then(name, call, define, inputs, tags))
+
+    def _shipped(self, strategy: ShipStrategy, pinned: bool = False) -> S:
+        return self._made(self._transformation, strategy, pinned)
+
+    # --- what it is ---------------------------------------------------------------------
+
+    def get_name(self) -> str:
+        """Name of the operator the stream comes from."""
+        return self._transformation.name
+
+    def get_type(self) -> TypeInfo:
+        """What functions on this stream get."""
+        return type_of_schema(self._pipeline.schema(self._transformation))
+
+    def get_execution_environment(self) -> Any:
+        """The environment the stream belongs to."""
+        return self._pipeline.environment
+
+    def get_execution_config(self) -> ExecutionConfig:
+        """The settings of that environment."""
+        return ExecutionConfig(self._pipeline.settings)
+
+    def force_non_parallel(self: _Stream) -> _Stream:
+        """The operator always has one subtask."""
+        self._transformation.parallelism, self._transformation.max_parallelism = 1, 1
+        return self
+
+    @differs("accepted and without effect: elements travel in micro-batches")
+    def set_buffer_timeout(self: _Stream, timeout_millis: int) -> _Stream:
+        """How long an element may wait for others before it is sent."""
+        return self
+
+    # --- one element at a time ------------------------------------------------------------
+
+    def _one_by_one(
+        self, kind: PythonKind, name: str, func: Any, output_type: object | None, key: KeyBy | None = None
+    ) -> S:
+        call = kind.value.lower()
+        check_callable(func, call)
+        define = elements.one_by_one(kind, func, call_origin(), output_type, key)
+        return self._next(name, call, define, () if key is None else (self._input(ShipStrategy.HASH),))
+
+    @differs("on a stream of columns DDL text, a Python type or an annotation makes columns")
+    def map(
+        self, func: Callable[[Any], Any] | MapFunction, output_type: object | None = None
+    ) -> S:
+        """Replace every element by what ``func`` makes of it.
+
+        Parameters
+        ----------
+        output_type : TypeInformation, str or type, optional
+            Without one, or with one of Types, the stream goes on as Python objects.  DDL text or a Python
+            type (or an annotation of ``func``) on a stream of columns makes columns again.
+        """
+        return self._one_by_one(PythonKind.MAP, "Map", func, output_type)
+
+    @differs("on a stream of columns DDL text, a Python type or an annotation makes columns")
+    def flat_map(
+        self, func: Callable[[Any], Iterable[Any]] | FlatMapFunction, output_type: object | None = None
+    ) -> S:
+        """Replace every element by any number of elements; types as for :meth:`map`."""
+        return self._one_by_one(PythonKind.FLAT_MAP, "Flat Map", func, output_type)
+
+    @differs("takes an expression as text, too")
+    def filter(self, func: str | Callable[[Any], bool] | FilterFunction) -> S:
+        """Keep the elements for which an expression (native) or a Python function is true."""
+        if isinstance(func, str):
+            return self._next("Filter", "filter", definitions.filter_expression(func))
+        return self._one_by_one(PythonKind.FILTER, "Filter", func, None)
+
+    def process(self, func: ProcessFunction, output_type: object | None = None) -> S:
+        """Call a function with a context for every element; it gives any number of elements."""
+        check_kind(func, "process", ProcessFunction)
+        tags = SideTags()
+        define = elements.element_operator(
+            ElementKind.PROCESS,
+            lambda sides: ProcessDefinition(func, sides),
+            func,
+            call_origin(),
+            elements.declared_output(func, "process_element", output_type, iterable=True),
+            tags=tags,
+        )
+        return self._next("PROCESS", "process", define, tags=tags)
+
+    def select(self, *expressions: str) -> S:
+        """Project to Spark SQL expressions; anything but a plain field needs ``AS name``."""
+        return self._next("Select", "select", definitions.select(expressions))
+
+    def project(self, *field_indexes: int) -> S:
+        """Keep some fields of tuples, by their positions from 0."""
+        return self._next("Projection", "project", elements.project(field_indexes, call_origin()))
+
+    def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy) -> S:
+        """Give every element its event time, which all windows after it go by."""
+        return self._assign(watermark_strategy, "assign_timestamps_and_watermarks")
+
+    def _assign(self, strategy: WatermarkStrategy, call: str) -> S:
+        schema = self._pipeline.schema(self._transformation)
+        stream: Any = self
+        for name, define in timestamp_definitions(strategy, call, call_origin(), schema):
+            stream = stream._next(name, call, define)
+        made: S = stream
+        return made
+
+    def get_side_output(self, output_tag: OutputTag) -> S:
+        """What the operator of this stream emits under a tag."""
+        tags = self._pipeline.side_tags.get(self._transformation)
+        with located(call_origin(), "get_side_output"):
+            if tags is not None:
+                tags.add(output_tag)
+        name = f"Side Output {output_tag.tag_id}"
+        define = elements.side_output(output_tag)
+        return self._next(name, "get_side_output", define, (Input(self._transformation),))
+
+    # --- many streams and partitions --------------------------------------------------------
+
+    def union(self, *streams: StreamBase[S]) -> S:
+        """All elements of this and other streams of the same type."""
+        inputs = [stream._input() for stream in (self, *streams)]
+        return self._next("Union", "union", definitions.union(), inputs)
+
+    def rebalance(self) -> S:
+        """Spread the elements evenly over the subtasks of the next operator."""
+        return self._shipped(ShipStrategy.REBALANCE)
+
+    def rescale(self) -> S:
+        """Spread the elements evenly over the subtasks of the next operator that are nearby."""
+        return self._shipped(ShipStrategy.RESCALE)
+
+    def shuffle(self) -> S:
+        """Spread the elements at random over the subtasks of the next operator."""
+        return self._shipped(ShipStrategy.SHUFFLE)
+
+    def forward(self) -> S:
+        """Hand the elements to the same subtask of the next operator; both have one parallelism."""
+        return self._shipped(ShipStrategy.FORWARD, pinned=True)
+
+    def partition_custom(
+        self,
+        partitioner: Callable[[Any, int], int] | Partitioner,
+        key_selector: Callable[[Any], Any] | KeySelector,
+    ) -> S:
+        """Hand every element to the subtask that ``partitioner(key, subtasks)`` names."""
+        check_callable(partitioner, "partition_custom")
+        check_callable(key_selector, "partition_custom")
+        define = elements.partition_custom(partitioner, key_selector, call_origin())
+        inputs = (self._input(ShipStrategy.CUSTOM),)
+        return self._next("Custom Partitioning", "partition_custom", define, inputs)
+
+    # --- ends -------------------------------------------------------------------------------
+
+    def sink_to(self, sink: Sink) -> DataStreamSink:
+        """Write the elements to a sink."""
+        return self._end(sink, "sink_to")
+
+    def add_sink(self, sink_func: Sink) -> DataStreamSink:
+        """PyFlink's older name of :meth:`sink_to`."""
+        return self._end(sink_func, "add_sink")
+
+    def print(self, sink_identifier: str | None = None) -> DataStreamSink:
+        """Print the elements on the driver's standard output, each after ``sink_identifier``."""
+        return self._end(PrintSink(sink_identifier or ""), "print")
+
+    def foreach_batch(self, func: Callable[[Any, int], None]) -> DataStreamSink:
+        """Call ``func(dataframe, batch_id)`` in the driver for every micro-batch."""
+        origin = definition_origin(func, call_origin())
+
+        def make(_: object) -> ForeachBatchSink:
+            from yarnflow.graph.closures import make_closure
+
+            return ForeachBatchSink(make_closure(func, origin))
+
+        return DataStreamSink(
+            self._then("Sink: Foreach Batch", "foreach_batch", definitions.column_sink(make))
+        )
+
+    def _end(self, sink: Sink, call: str) -> DataStreamSink:
+        if not isinstance(sink, Sink):
+            raise GraphError(f"{call_origin()}: {call}(): {sink!r} is no sink")
+        return DataStreamSink(self._then(f"Sink: {sink.name}", call, definitions.sink(sink.operator)))
+
+    def execute_and_collect(
+        self, job_execution_name: str | None = None, limit: int | None = None
+    ) -> CloseableIterator | list[Any]:
+        """Execute the program and read the elements of this stream.
+
+        Returns
+        -------
+        CloseableIterator or list
+            A list of at most ``limit`` elements where there is a limit.
+        """
+        self._then("Sink: Collect", "execute_and_collect", definitions.collect_sink(limit))
+        found = CloseableIterator(self._pipeline.environment._execute_and_collect(job_execution_name))
+        if limit is None:
+            return found
+        with found:
+            return [element for element, _ in zip(found, range(limit), strict=False)]
+
+
+class CloseableIterator:
+    """Elements of a job as they come; closing it cancels the job."""
+
+    def __init__(self, elements: Iterator[Any], close: Callable[[], object] | None = None) -> None:
+        self._elements = iter(elements)
+        self._close = close if close is not None else getattr(elements, "close", None)
+
+    def __iter__(self) -> CloseableIterator:
+        return self
+
+    def __next__(self) -> Any:
+        return next(self._elements)
+
+    def next(self) -> Any:
+        """The next element.  Raises StopIteration at the end."""
+        return next(self._elements)
+
+    def close(self) -> None:
+        """Stop the job if it still runs."""
+        if self._close is not None:
+            self._close()
+
+    def __enter__(self) -> CloseableIterator:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def check_callable(func: Any, call: str, *also: type) -> None:
+    if not callable(func) and not isinstance(func, also):
+        said = f"{func!r} is neither a function nor a function class's object"
+        raise GraphError(f"{call_origin()}: {call}(): {said}")
+
+
+def check_kind(func: Any, call: str, *kinds: type) -> None:
+    if not isinstance(func, kinds):
+        wanted = " or ".join(kind.__name__ for kind in kinds)
+        shown = func.__name__ if isinstance(func, type) else type(func).__name__
+        hint = f"; make an object of it: {shown}()" if isinstance(func, type) else ""
+        raise GraphError(f"{call_origin()}: {call}(): a {wanted} is needed, not {shown}{hint}")
