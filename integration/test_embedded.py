@@ -125,7 +125,7 @@ def test_jobs_in_a_test(own_cluster: str, capsys: pytest.CaptureFixture[str]) ->
     env.from_collection(["a"]).map(_length, output_type="INT").print()
     client = env.execute_async()
     client.cancel()
-    wait_until(lambda: client.get_job_status() is JobStatus.CANCELED, "the job to be canceled")
+    wait_until(lambda: client.get_job_status().result() is JobStatus.CANCELED, "the job to be canceled")
 
 
 def test_python_m_yarnflow_runs_scripts(yarnflow: Commands, tmp_path: Path) -> None:

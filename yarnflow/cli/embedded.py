@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from yarnflow.api.executor import JobClient
+from yarnflow.api.executor import SubmittedJob
 from yarnflow.cli.common import load_configuration, with_target
 from yarnflow.cli.restore_options import with_state
 from yarnflow.cli.targets import LOCAL
@@ -95,7 +95,7 @@ class EmbeddedExecutor:
         """Options of the configuration directory and the environment, key → text."""
         return self._configuration.to_dict()
 
-    def submit(self, job_graph: JobGraph) -> JobClient:
+    def submit(self, job_graph: JobGraph) -> SubmittedJob:
         """Hand a job graph over, to a new cluster if there is none or the last one has failed.
 
         Raises

@@ -56,6 +56,13 @@ def make_closure(function: Any, origin: str, name: str = "") -> Closure:
             ) from exc
 
 
+def dumps_with_classes(value: Any) -> bytes:
+    """Pickle a value together with those of its classes that no other process can import."""
+    import cloudpickle
+
+    return bytes(cloudpickle.dumps(value))
+
+
 def load_closure(closure: Closure) -> Callable[..., Any]:
     """What was pickled; a function class is not opened yet."""
     import pickle

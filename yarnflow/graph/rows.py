@@ -132,6 +132,9 @@ def _other_form(record: object, names: tuple[str, ...]) -> tuple[object, ...]:
         if set(record._fields) == set(names):
             return tuple(record[name] for name in names)
         raise TypeError(_mismatch(f"a Row of {', '.join(record._fields)}", names))
+    if hasattr(record, "get_row_kind"):
+        # a Row of element functions, which is no tuple; iteration gives its values
+        record = tuple(cast("Iterable[object]", record))
     if isinstance(record, (tuple, list)):
         if len(record) != len(names):
             raise TypeError(_mismatch(f"{len(record)} values", names))

@@ -69,6 +69,9 @@ _KINDS: Final[Mapping[type, str]] = {
 }
 _NEW_START: Final = "start without state (--restore none)"
 
+#: name of the one query of a job that has all its operators on elements
+ELEMENT_QUERY: Final = "elements"
+
 _Part = TypeVar("_Part", SourceShape, OperatorShape)
 
 

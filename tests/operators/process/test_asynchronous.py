@@ -18,7 +18,7 @@ from yarnflow.operators.functions.asynchronous import (
     has_exception_predicate,
 )
 from yarnflow.operators.process.asynchronous import AsyncDefinition
-from yarnflow.spark.translate.async_calls import AsyncioCalls
+from yarnflow.spark.elements.async_calls import AsyncioCalls
 from yarnflow.testing.functions import OperatorHarness
 
 

@@ -8,55 +8,34 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from yarnflow.graph.operators import Closure
 from yarnflow.operators.elements import MAX_WATERMARK_MS, MIN_WATERMARK_MS, Chunk
 from yarnflow.operators.functions.elements import TimestampAssigner
-from yarnflow.operators.process.elementwise import MapDefinition
 from yarnflow.operators.process.operator import WatermarkStatus
 from yarnflow.operators.process.watermarks import TimestampsAndWatermarksDefinition
 from yarnflow.operators.state.store import GroupStore
-from yarnflow.operators.task.description import (
-    InputDescription,
-    LevelDescription,
-    OperatorDescription,
-    ToExchange,
-    ToFirst,
-    ToOperator,
-    ToSink,
-)
-from yarnflow.operators.task.level_run import LevelRun
-from yarnflow.operators.task.watermarks import EdgeWatermark
+from yarnflow.operators.task.node import Node
+from yarnflow.operators.task.plan import JobInfo, OperatorPlan
 from yarnflow.testing.functions import OperatorHarness
 
 
-def level(definition: TimestampsAndWatermarksDefinition) -> LevelRun:
-    run = LevelRun(
-        LevelDescription(
-            (
-                OperatorDescription(
-                    "times", "Times", definition, (ToOperator("next"), ToSink("out")), groups=2
-                ),
-                OperatorDescription(
-                    "next", "Next", MapDefinition(str), (ToExchange("later", ToFirst(), 1),), groups=2
-                ),
-            ),
-            (InputDescription("source", "times"),),
-        )
-    )
-    run.open()
-    return run
+def level(definition: TimestampsAndWatermarksDefinition) -> Node:
+    closure = Closure(b"", "it", "job.py:1")
+    plan = OperatorPlan(1, "times", "Times", "job.py:1", closure, (), groups=2)
+    node = Node(plan, definition, JobInfo(), None)
+    node.open()
+    return node
 
 
 def status(
-    run: LevelRun, store: GroupStore, values: list[Any], now_ms: int = 0, source_ms: int = MIN_WATERMARK_MS,
+    node: Node, store: GroupStore, values: list[Any], now_ms: int = 0, source_ms: int = MIN_WATERMARK_MS,
     group: int = 0,
 ) -> WatermarkStatus:  # fmt: skip
-    run.begin(group, store, now_ms)
+    node.bind(group, store, now_ms)
     if values:
-        run.process("source", Chunk(values))
-    run.advance([EdgeWatermark("source", 0, WatermarkStatus(source_ms))])
-    (told,) = run.finish().watermarks
-    assert (told.edge, told.sender) == ("later", group)
-    return told.status
+        node.receive(0, Chunk(values))
+    node.advance(WatermarkStatus(source_ms))
+    return node.output_status
 
 
 def assign(value: int, record_timestamp: int) -> int:

@@ -68,6 +68,5 @@ def _of_elements(strategy: WatermarkStrategy, origin: str) -> Definition:
         origin,
         elements.same_output,
         # the latest time so far
-        stateful=True,
         name="" if assigner is not None else "the elements' own time",
     )

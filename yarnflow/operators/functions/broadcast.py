@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from yarnflow.operators.functions.base import Function
 from yarnflow.operators.functions.process import Results
@@ -88,9 +88,9 @@ class KeyedBroadcastTimerContext(KeyedReadOnlyContext):
 class BaseBroadcastProcessFunction(Function):
     """Base of the two broadcast process functions."""
 
-    BaseContext = BroadcastBaseContext
-    Context = BroadcastContext
-    ReadOnlyContext = BroadcastReadOnlyContext
+    BaseContext: TypeAlias = BroadcastBaseContext
+    Context: TypeAlias = BroadcastContext
+    ReadOnlyContext: TypeAlias = BroadcastReadOnlyContext
 
     @abstractmethod
     def process_broadcast_element(self, value: Any, ctx: Any) -> Results:
@@ -108,9 +108,9 @@ class BroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[IN1, IN2, O
 class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[KEY, IN1, IN2, OUT]):
     """Processes a keyed stream beside broadcast state; has state and timers per key."""
 
-    Context = KeyedBroadcastContext
-    ReadOnlyContext = KeyedReadOnlyContext
-    OnTimerContext = KeyedBroadcastTimerContext
+    Context: TypeAlias = KeyedBroadcastContext
+    ReadOnlyContext: TypeAlias = KeyedReadOnlyContext
+    OnTimerContext: TypeAlias = KeyedBroadcastTimerContext
 
     @abstractmethod
     def process_element(self, value: Any, ctx: KeyedReadOnlyContext) -> Results:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeAlias
 
 from yarnflow.operators.functions.base import Function
 from yarnflow.operators.functions.time import TimeDomain, TimerService
@@ -45,7 +45,7 @@ class TimerContext(KeyedContext):
 class ProcessFunction(Function):
     """One element in, any number out, to any side outputs; knows times."""
 
-    Context = ElementContext
+    Context: TypeAlias = ElementContext
 
     @abstractmethod
     def process_element(self, value: Any, ctx: ElementContext) -> Results:
@@ -55,8 +55,8 @@ class ProcessFunction(Function):
 class KeyedProcessFunction(Function):
     """A ProcessFunction with state and timers per key."""
 
-    Context = KeyedContext
-    OnTimerContext = TimerContext
+    Context: TypeAlias = KeyedContext
+    OnTimerContext: TypeAlias = TimerContext
 
     @abstractmethod
     def process_element(self, value: Any, ctx: KeyedContext) -> Results:
@@ -69,7 +69,7 @@ class KeyedProcessFunction(Function):
 class CoProcessFunction(Function):
     """A ProcessFunction of two streams."""
 
-    Context = ElementContext
+    Context: TypeAlias = ElementContext
 
     @abstractmethod
     def process_element1(self, value: Any, ctx: ElementContext) -> Results:
@@ -83,8 +83,8 @@ class CoProcessFunction(Function):
 class KeyedCoProcessFunction(Function):
     """A KeyedProcessFunction of two streams of the same keys: they share state and timers."""
 
-    Context = KeyedContext
-    OnTimerContext = TimerContext
+    Context: TypeAlias = KeyedContext
+    OnTimerContext: TypeAlias = TimerContext
 
     @abstractmethod
     def process_element1(self, value: Any, ctx: KeyedContext) -> Results:

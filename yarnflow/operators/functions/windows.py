@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from yarnflow.operators.functions.base import Function
 from yarnflow.operators.functions.runtime_context import KeyedStateStore
@@ -63,7 +63,7 @@ class AllWindowFunction(Function, Generic[IN, OUT, W]):
 class ProcessWindowFunction(Function, Generic[IN, OUT, KEY, W]):
     """Sees all elements of one key and window at once, with times and state."""
 
-    Context = WindowContext
+    Context: TypeAlias = WindowContext
 
     @abstractmethod
     def process(self, key: KEY, context: WindowContext[W], elements: Iterable[IN]) -> Iterable[OUT]:
@@ -79,7 +79,7 @@ class ProcessWindowFunction(Function, Generic[IN, OUT, KEY, W]):
 class ProcessAllWindowFunction(Function, Generic[IN, OUT, W]):
     """Sees all elements of one window at once, with state, whatever their key."""
 
-    Context = AllWindowContext
+    Context: TypeAlias = AllWindowContext
 
     @abstractmethod
     def process(self, context: AllWindowContext[W], elements: Iterable[IN]) -> Iterable[OUT]:

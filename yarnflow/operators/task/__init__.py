@@ -1,6 +1,6 @@
-"""The operators of one level run together: chained, fed with blocks, advanced by watermarks.
+"""Chains of operators as a worker runs them, level by level.
 
-Runs in workers.  A level is described by plain values (:mod:`~yarnflow.operators.task.description`)
-and run one key group at a time; what goes to later levels leaves as blocks of pickled elements.
-Never decides how blocks and state travel, nor when a batch is committed.
+Level 0 stands behind the sources; each later level is one exchange further.  Decides in what order
+elements, timers and watermarks reach operators and to which key group their results go; never what
+an operator does, nor where state is stored.
 """

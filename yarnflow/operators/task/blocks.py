@@ -1,74 +1,53 @@
-"""Blocks: many elements for one key group and one edge, as they travel between levels."""
+"""Blocks: what travels between levels.  One block is many elements for one operator input in one group."""
 
 from __future__ import annotations
 
-import pickle
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from yarnflow.operators.elements import Chunk
+#: every group of the level
+ALL_GROUPS: Final = -1
+#: level of what goes to sinks
+SINK_LEVEL: Final = -1
 
-PICKLE_PROTOCOL: Final = 5
+#: kinds of blocks: elements for an operator's input …
+ELEMENTS: Final = 0
+#: … the watermark of one channel …
+WATERMARK: Final = 1
+#: … no element follows on any channel: the input of the job has ended
+END: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
     """One row between two levels.
 
-    Attributes
-    ----------
-    edge : str
-        Names the exchange, and so the operator and input that are to get the elements.
-    group : int
-        Key group, or subtask of an operator that is not keyed.
-    sender : int
-        Group of the level before, or number of the source's split, that made the block.
-    sequence : int
-        Rises over the blocks of one sender and batch, whatever their edge and group.
-    count : int
-        Number of elements.
-    payload : bytes
-        The elements, as :func:`encode` made them.
+    Blocks of one group are handled in the order of sender and sequence, so elements of one key from one
+    sender stay in their order.
     """
 
-    edge: str
+    level: int
+    #: key group or number of the subtask; :data:`ALL_GROUPS`
     group: int
+    #: ELEMENTS: node of the operator or sink; WATERMARK: channel
+    target: int
+    kind: int
+    #: who made it: unique in a level and micro-batch
     sender: int
+    #: rises within a sender
     sequence: int
-    count: int
     payload: bytes
 
 
-class ChunkEncoder:
-    """Makes bytes of chunks.
+@dataclass(frozen=True, slots=True)
+class Elements:
+    """Payload of a block of elements, as a tuple on the wire: see :meth:`packed`."""
 
-    Parameters
-    ----------
-    dumps_by_value : callable, optional
-        ``f(object) -> bytes``, readable by ``pickle.loads``, for elements whose classes other
-        processes cannot import; used once pickle has failed.
-    """
+    input_index: int
+    values: list[Any]
+    timestamps: list[int | None] | None
+    keys: list[Any] | None
 
-    def __init__(self, dumps_by_value: Callable[[Any], bytes] | None = None) -> None:
-        self._dumps_by_value = dumps_by_value
-        self._by_value = False
-
-    def encode(self, chunk: Chunk) -> bytes:
-        """The chunk with times and keys.  What pickle raises is raised if there is no other way."""
-        parts = (chunk.values, chunk.timestamps, chunk.keys)
-        if not self._by_value:
-            try:
-                return pickle.dumps(parts, PICKLE_PROTOCOL)
-            except Exception:  # PicklingError, AttributeError, TypeError: it depends on the class
-                if self._dumps_by_value is None:
-                    raise
-                # the classes stay what they are, so the next chunk would fail as well
-                self._by_value = True
-        assert self._dumps_by_value is not None
-        return self._dumps_by_value(parts)
-
-
-def decode(payload: bytes) -> Chunk:
-    """The chunk of some bytes; only for bytes that this job wrote."""
-    return Chunk(*pickle.loads(payload))
+    def packed(self) -> tuple[int, list[Any], list[int | None] | None, list[Any] | None]:
+        """A plain tuple: pickles without the name of a class."""
+        return self.input_index, self.values, self.timestamps, self.keys

@@ -1,278 +1,289 @@
-"""The operators of a level, run for one key group and batch at a time.
+"""One level at work in one worker: elements first, then the watermark and the timers it makes due.
 
-Use, per worker: ``open`` once; per group and batch :meth:`LevelRun.run` (or ``begin``, any number of
-``process``, ``advance``, ``finish`` where the elements come bit by bit, as in level 0); ``close`` at the end.
+A group's turn in a micro-batch: processing timers that are due; its elements by sender and sequence;
+then its watermark, operator by operator, each firing its timers and handing their results on before the
+next one advances.  Whatever an operator keeps of a group is in the group's store, which the caller
+makes durable or throws away.  Never reads a clock and never decides where blocks travel.
 
-Level 0 runs one split of a source as one group: its number is the sender of the blocks, its store is
-kept in the worker's memory only (what its operators forget with it, such as the latest time seen, a
-later level remembers of their watermarks), and its edges have one sender, 0, which tells
-``MIN_WATERMARK_MS`` until the split has ended.
-
-If anything raises, the group's store is half advanced: it is thrown away and loaded again.  The
-LevelRun itself may be used on, for operators keep nothing of a group but in its store.
+Flink counterparts: ``OperatorChain``, ``StatusWatermarkValve``, ``InternalTimeServiceManager``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from typing import Any
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final, cast
 
-from yarnflow.errors import InvariantViolated
-from yarnflow.operators.elements import Chunk
-from yarnflow.operators.process.operator import AsyncCalls, WatermarkStatus
+from yarnflow.graph.operators import Closure
+from yarnflow.operators.elements import MAX_WATERMARK_MS, MIN_WATERMARK_MS, Chunk
+from yarnflow.operators.process.operator import AsyncCalls, OperatorDefinition, WatermarkStatus
 from yarnflow.operators.state.store import GroupStore
-from yarnflow.operators.task.blocks import Block, ChunkEncoder, decode
-from yarnflow.operators.task.description import (
-    InputDescription,
-    LevelDescription,
+from yarnflow.operators.task.blocks import ALL_GROUPS, ELEMENTS, END, WATERMARK, Block
+from yarnflow.operators.task.node import Node
+from yarnflow.operators.task.outputs import (
+    MAX_WAITING_ELEMENTS,
+    Dumps,
+    KeyedTarget,
+    PlainTarget,
+    SinkTarget,
+    Target,
+)
+from yarnflow.operators.task.plan import (
+    ChainedRoute,
+    Exchange,
+    ExchangeRoute,
+    JobInfo,
+    LevelPlan,
     Route,
-    ToExchange,
-    ToOperator,
-)
-from yarnflow.operators.task.exchange import Exchange
-from yarnflow.operators.task.node import Deliver, Node, joined
-from yarnflow.operators.task.watermarks import (
-    EdgeWatermark,
-    merge_inputs,
-    merge_senders,
-    with_sender,
+    SinkRoute,
 )
 
-
-@dataclass(slots=True)
-class LevelOutput:
-    """What came out of a level since the last time it was taken.
-
-    Attributes
-    ----------
-    blocks : list of Block
-        For later levels; ``sender`` is the group that ran.
-    sinks : dict of str to Chunk
-        Sink id → elements with their times.
-    watermarks : list of EdgeWatermark
-        One per edge that leaves the level, to be told to all groups of its receiver; only
-        :meth:`LevelRun.finish` and :meth:`LevelRun.run` give them.
-    elements : dict of str to (int, int)
-        Operator id → elements in and out since ``begin``.
-    next_processing_time_ms : int or None
-        When the earliest processing timer of the group is due, ms since the epoch.
-    """
-
-    blocks: list[Block] = field(default_factory=list)
-    sinks: dict[str, Chunk] = field(default_factory=dict)
-    watermarks: list[EdgeWatermark] = field(default_factory=list)
-    elements: dict[str, tuple[int, int]] = field(default_factory=dict)
-    next_processing_time_ms: int | None = None
+#: name of a channel's watermark in a group's store
+_CHANNEL: Final = "channel"
 
 
 class LevelRun:
-    """Runs the operators of a level.
+    """The operators of a level, opened.
 
     Parameters
     ----------
-    description : LevelDescription
-        What to run; its functions are this object's from now on.
-    job_parameters : dict of str, optional
-        ``RuntimeContext.get_job_parameter``.
-    attempt_number : int, optional
-        ``RuntimeContext.get_attempt_number``.
-    dumps_by_value : callable, optional
-        ``f(object) -> bytes`` for elements that pickle refuses; see
-        :class:`~yarnflow.operators.task.blocks.ChunkEncoder`.
+    plan : LevelPlan
+        What the level consists of.
+    job : JobInfo
+        For functions' RuntimeContext.
+    subtask : int
+        Number of the partition this worker works on.
+    load : callable
+        From a closure to what was pickled.
+    dumps, loads : callable
+        Pickle's, for blocks.
     async_calls : AsyncCalls, optional
         Needed where the level has asynchronous operators.
-
-    Raises
-    ------
-    InvariantViolated
-        The description names an operator that is not there, or not in front of its senders.
     """
 
     def __init__(
         self,
-        description: LevelDescription,
-        *,
-        job_parameters: dict[str, str] | None = None,
-        attempt_number: int = 0,
-        dumps_by_value: Callable[[Any], bytes] | None = None,
+        plan: LevelPlan,
+        job: JobInfo,
+        subtask: int,
+        load: Callable[[Closure], Any],
+        dumps: Dumps,
+        loads: Callable[[bytes], Any],
         async_calls: AsyncCalls | None = None,
     ) -> None:
-        self._encoder = ChunkEncoder(dumps_by_value)
-        self._exchanges: list[tuple[Node, Exchange]] = []
-        self._sinks: dict[str, list[Chunk]] = {}
-        self._nodes = {
-            operator.id: Node(operator, job_parameters or {}, attempt_number, async_calls)
-            for operator in description.operators
-        }
-        self._inputs = {edge.edge: edge for edge in description.inputs}
-        seen = set[str]()
-        for node in self._nodes.values():
-            seen.add(node.description.id)
-            node.deliver = [self._deliverer(node, route, seen) for route in node.description.routes]
-            node.deliver_side = {
-                tag_id: [self._deliverer(node, route, seen) for route in routes]
-                for tag_id, routes in node.description.side_routes.items()
-            }
-        for edge in description.inputs:
-            self._node(edge.operator_id).upstream.append(self._edge_status(edge))
-        self._group = 0
+        self.plan = plan
+        self._load = load
+        self._dumps = dumps
+        self._loads = loads
+        self._subtask = subtask
         self._store = GroupStore()
-        self._running: list[Node] = []
-        self._sequence = 0
-
-    def _node(self, operator_id: str) -> Node:
-        if operator_id not in self._nodes:
-            raise InvariantViolated(f"the level has no operator '{operator_id}'")
-        return self._nodes[operator_id]
-
-    def _deliverer(self, node: Node, route: Route, seen: set[str]) -> Deliver:
-        if isinstance(route, ToOperator):
-            target, index = self._node(route.operator_id), route.input_index
-            if route.operator_id in seen:
-                raise InvariantViolated(
-                    f"operator '{route.operator_id}' stands before '{node.description.id}', which feeds it"
-                )
-            target.upstream.append(lambda: node.output_status)
-            return lambda chunk: target.receive(index, chunk)
-        if isinstance(route, ToExchange):
-            exchange = Exchange(route, node.description.name, self._encoder)
-            self._exchanges.append((node, exchange))
-            return exchange.put
-        return self._sinks.setdefault(route.sink_id, []).append
-
-    def _edge_status(self, edge: InputDescription) -> Callable[[], WatermarkStatus]:
-        def status() -> WatermarkStatus:
-            return merge_senders(self._store.get_progress(("edge", edge.edge), {}), edge.senders)
-
-        return status
-
-    # --- life ----------------------------------------------------------------------------
-
-    def open(self) -> None:
-        """Open all operators, those at the end of the level first, as Flink does."""
+        self._targets: list[Target] = []
+        #: routes that leave the level, with the node before them
+        self._exchanges: list[tuple[Node, ExchangeRoute]] = []
+        self._nodes = {
+            operator.node_id: Node(
+                operator, cast(OperatorDefinition, load(operator.definition)), job, async_calls
+            )
+            for operator in plan.operators
+        }
+        #: nodes behind which every group has a watermark of its own
+        self._own_watermark: set[int] = set()
+        for node in self._nodes.values():
+            self._connect(node)
+        for (node_id, _), channels in plan.channels.items():
+            self._nodes[node_id].upstream.append(self._channels_status(channels))
+        self._head = [self._deliverer(route) for route in plan.head]
+        # those that get the elements last are opened first, as Flink does
         for node in reversed(self._nodes.values()):
             node.open()
-        for node, exchange in self._exchanges:
-            exchange.open(node.runtime_context)
 
     def close(self) -> None:
         """Close all operators."""
         for node in self._nodes.values():
             node.close()
-        for _, exchange in self._exchanges:
-            exchange.close()
 
-    # --- one group and batch -------------------------------------------------------------
+    # --- building -------------------------------------------------------------------
 
-    def run(
-        self,
-        group: int,
-        store: GroupStore,
-        blocks: Iterable[Block],
-        watermarks: Iterable[EdgeWatermark],
-        now_ms: int,
-    ) -> LevelOutput:
-        """Advance one group by one batch.
+    def _connect(self, node: Node) -> None:
+        number = node.plan.node_id
+        if node.makes_watermarks:
+            self._own_watermark.add(number)
+        for route in node.plan.routes:
+            if isinstance(route, ChainedRoute):
+                self._nodes[route.node_id].upstream.append(_status_behind(node))
+                if number in self._own_watermark:
+                    self._own_watermark.add(route.node_id)
+            elif isinstance(route, ExchangeRoute):
+                self._exchanges.append((node, route))
+            if route.side is None:
+                node.deliver.append(self._deliverer(route))
+            else:
+                node.deliver_side.setdefault(route.side, []).append(self._deliverer(route))
 
-        Parameters
-        ----------
-        group : int
-            Key group, or number of the subtask.
-        store : GroupStore
-            State of the group in this level as of the last commit; changed in place.  The caller
-            then makes ``store.changes()`` durable with the output, or throws it away.
-        blocks : iterable of Block
-            All blocks for the group, in any order; processed in the order of sender and sequence.
-        watermarks : iterable of EdgeWatermark
-            What senders told in this batch.
-        now_ms : int
-            Time of the machine, ms since the epoch.
+    def _deliverer(self, route: Route) -> Callable[[Chunk], None]:
+        if isinstance(route, ChainedRoute):
+            node, index = self._nodes[route.node_id], route.input_index
+            return lambda chunk: node.receive(index, chunk)
+        made: Target
+        if isinstance(route, SinkRoute):
+            made = SinkTarget(route, self._dumps)
+        elif route.exchange is Exchange.HASH:
+            made = KeyedTarget(route, self._selector(route), self._dumps)
+        else:
+            made = PlainTarget(route, self._subtask, self._partition(route), self._dumps)
+        self._targets.append(made)
+        return made.take
 
-        Raises
-        ------
-        Exception
-            Whatever a user's function raises, with a note naming operator and element.
+    def _function(self, closure: Closure) -> Callable[..., Any]:
+        """A shipped function of the program."""
+        loaded = self._load(closure)
+        return cast(Callable[..., Any], loaded.build() if hasattr(loaded, "build") else loaded)
+
+    def _selector(self, route: ExchangeRoute) -> Callable[[Any], Any]:
+        return _itself if route.selector is None else self._function(route.selector)
+
+    def _partition(self, route: ExchangeRoute) -> Callable[[Any], int] | None:
+        if route.partitioner is None:
+            return None
+        partitioner, key, groups = self._function(route.partitioner), self._selector(route), route.groups
+        return lambda value: cast(int, partitioner(key(value), groups))
+
+    def _channels_status(self, channels: tuple[int, ...]) -> Callable[[], WatermarkStatus]:
+        def status() -> WatermarkStatus:
+            found = [self._told(channel) for channel in channels]
+            active = [status.watermark_ms for status in found if not status.idle]
+            if not active:
+                return WatermarkStatus(max(status.watermark_ms for status in found), True)
+            return WatermarkStatus(min(active))
+
+        return status
+
+    def _told(self, channel: int) -> WatermarkStatus:
+        """What is known of a channel; it holds its receiver back as long as it has told nothing."""
+        return WatermarkStatus(*self._store.get_progress((_CHANNEL, self.plan.level, channel), ()))
+
+    # --- level 0 ----------------------------------------------------------------------
+
+    def run_source(self, chunks: Iterable[Chunk], sender: int, now_ms: Callable[[], int]) -> Iterator[Block]:
+        """Handle one partition of a source's micro-batch; the last blocks are watermarks.
+
+        Nothing is kept of it: the next micro-batch may be another partition's.
         """
-        self.begin(group, store, now_ms)
-        for block in sorted(blocks, key=lambda block: (block.sender, block.sequence)):
-            self.process(block.edge, decode(block.payload))
-        self.advance(watermarks)
-        return self.finish()
+        sequence = itertools.count()
+        self._bind(self._subtask, GroupStore(), now_ms())
+        empty = True
+        for chunk in chunks:
+            empty = False
+            for node in self._nodes.values():
+                node.set_processing_time(now_ms())
+            for deliver in self._head:
+                deliver(chunk)
+            yield from self._flush(sender, sequence, MAX_WAITING_ELEMENTS)
+        yield from self._flush(sender, sequence, 0)
+        if empty:
+            # a partition without elements knows of no time, and holds nobody back
+            return
+        for node in self._nodes.values():
+            node.advance(_merged(node))
+        yield from self._watermarks(sender, sequence, True)
 
-    def begin(self, group: int, store: GroupStore, now_ms: int) -> None:
-        """Turn to a group, and fire its processing timers that are due already."""
-        self._group, self._store, self._sequence = group, store, 0
-        self._running = [node for node in self._nodes.values() if group < node.description.groups]
-        for chunks in self._sinks.values():
-            chunks.clear()
-        for _, exchange in self._exchanges:
-            exchange.begin(group)
-        for node in self._running:
-            node.bind(group, store, now_ms)
-        self._fire_processing_timers()
+    # --- later levels -------------------------------------------------------------------
 
-    def set_processing_time(self, now_ms: int) -> None:
-        """Tell the time, between chunks; timers fire in :meth:`finish`."""
-        for node in self._running:
-            node.set_processing_time(now_ms)
+    def run_group(
+        self, group: int, store: GroupStore, blocks: Iterable[Block], now_ms: int
+    ) -> Iterator[Block]:
+        """Handle what one group got in a micro-batch, blocks of other levels left out.
 
-    def process(self, edge: str, chunk: Chunk) -> None:
-        """Process elements of one edge; with keys if its operator is keyed."""
-        found = self._inputs[edge]
-        self._nodes[found.operator_id].receive(found.input_index, chunk)
-
-    def advance(self, watermarks: Iterable[EdgeWatermark]) -> None:
-        """Take over what senders told, and advance one operator after the other.
-
-        To be called once per batch, after the elements, also when nobody told anything.
+        The store is advanced wholly only if the iterator was used up; else it is to be thrown away.
         """
-        store = self._store
-        for told in watermarks:
-            name = ("edge", told.edge)
-            store.put_progress(name, with_sender(store.get_progress(name, {}), told.sender, told.status))
-        for node in self._running:
-            node.advance(merge_inputs(node.status, [status() for status in node.upstream]))
-
-    def finish(self) -> LevelOutput:
-        """End the batch: processing timers, expired state, then all output and the watermarks behind it."""
-        self._fire_processing_timers()
-        for node in self._running:
-            node.clean_up()
-        output = self.take_output()
-        output.watermarks = [
-            EdgeWatermark(exchange.edge, self._group, node.output_status)
-            for node, exchange in self._exchanges
-            if node in self._running
-        ]
-        return output
-
-    def take_output(self) -> LevelOutput:
-        """What came out so far; for level 0, whose output leaves while more elements come."""
-        output = LevelOutput(next_processing_time_ms=self._store.next_processing_time_ms())
-        for _, exchange in self._exchanges:
-            for group, count, payload in exchange.take():
-                self._sequence += 1
-                output.blocks.append(
-                    Block(exchange.edge, group, self._group, self._sequence, count, payload)
-                )
-        for sink_id, chunks in self._sinks.items():
-            if chunks:
-                output.sinks[sink_id] = joined(chunks)
-                chunks.clear()
-        output.elements = {
-            node.description.id: (node.elements_in, node.elements_out) for node in self._running
-        }
-        return output
-
-    def _fire_processing_timers(self) -> None:
-        for node in self._running:
+        sequence = itertools.count()
+        self._bind(group, store, now_ms)
+        running = [node for node in self._nodes.values() if group < node.plan.groups]
+        for node in running:
             node.fire_processing_timers()
+        told: dict[int, list[WatermarkStatus]] = {}
+        ended = False
+        for block in sorted(blocks, key=_order):
+            if block.kind == ELEMENTS:
+                self._elements(group, block)
+                yield from self._flush(group, sequence, MAX_WAITING_ELEMENTS)
+            elif block.kind == WATERMARK:
+                told.setdefault(block.target, []).append(WatermarkStatus(*self._loads(block.payload)))
+            elif block.kind == END:
+                ended = True
+        for channel, statuses in told.items():
+            self._take_over(channel, statuses)
+        for node in running:
+            node.advance(WatermarkStatus(MAX_WATERMARK_MS) if ended else _merged(node))
+            yield from self._flush(group, sequence, MAX_WAITING_ELEMENTS)
+        for node in running:
+            node.clean_up()
+        yield from self._flush(group, sequence, 0)
+        yield from self._watermarks(group, sequence, group == 0)
 
-    def metrics(self) -> dict[str, dict[str, Any]]:
-        """Operator id → metrics of its function by name, as of now; of this worker, over all its groups."""
-        return {
-            operator_id: values
-            for operator_id, node in self._nodes.items()
-            if (values := node.metrics.read())
-        }
+    def _bind(self, group: int, store: GroupStore, now_ms: int) -> None:
+        self._store = store
+        for node in self._nodes.values():
+            node.bind(group, store, now_ms)
+
+    def _elements(self, group: int, block: Block) -> None:
+        node = self._nodes[block.target]
+        plan = node.plan
+        if group >= plan.groups:
+            # a broadcast reaches all groups of the level; some of its operators have fewer
+            return
+        index, values, timestamps, keys = self._loads(block.payload)
+        # a broadcast element has its effect on the state of every key group, and one result per subtask
+        node.muted = index in plan.broadcast_inputs and group >= plan.parallelism
+        node.receive(index, Chunk(values, timestamps, keys))
+        node.muted = False
+
+    def _take_over(self, channel: int, statuses: list[WatermarkStatus]) -> None:
+        """The earliest of the senders of a micro-batch; a channel never goes back."""
+        before = self._told(channel)
+        active = [status.watermark_ms for status in statuses if not status.idle]
+        watermark_ms = max(before.watermark_ms, min(active)) if active else before.watermark_ms
+        self._store.put_progress((_CHANNEL, self.plan.level, channel), (watermark_ms, not active))
+
+    # --- both ---------------------------------------------------------------------------
+
+    def _flush(self, sender: int, sequence: Iterator[int], most: int) -> Iterator[Block]:
+        for target in self._targets:
+            if target.waiting > most:
+                yield from target.flush(sender, sequence)
+
+    def _watermarks(self, sender: int, sequence: Iterator[int], speaks: bool) -> Iterator[Block]:
+        """Watermarks for later levels.
+
+        All groups of a level advance alike, so one of them speaks for all; only behind an operator that
+        makes watermarks of its own has every group its own.
+        """
+        for node, route in self._exchanges:
+            status = node.output_status
+            if not (speaks or node.plan.node_id in self._own_watermark):
+                continue
+            if status.watermark_ms > MIN_WATERMARK_MS or status.idle:
+                payload = self._dumps(tuple(status))
+                yield Block(
+                    route.level, ALL_GROUPS, route.channel, WATERMARK, sender, next(sequence), payload
+                )
+
+
+def _status_behind(node: Node) -> Callable[[], WatermarkStatus]:
+    return lambda: node.output_status
+
+
+def _merged(node: Node) -> WatermarkStatus:
+    """Watermark of an operator: the earliest of its inputs that are not idle; it never goes back."""
+    active = [status.watermark_ms for status in (read() for read in node.upstream) if not status.idle]
+    if not active:
+        return WatermarkStatus(node.status.watermark_ms, bool(node.upstream))
+    return WatermarkStatus(max(node.status.watermark_ms, min(active)))
+
+
+def _itself(value: Any) -> Any:
+    return value
+
+
+def _order(block: Block) -> tuple[int, int]:
+    return block.sender, block.sequence

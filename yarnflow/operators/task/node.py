@@ -12,13 +12,14 @@ from yarnflow.operators.process.operator import (
     AsyncCalls,
     Operator,
     OperatorContext,
+    OperatorDefinition,
     WatermarkOperator,
     WatermarkStatus,
 )
 from yarnflow.operators.state.keyed import KeyedState
 from yarnflow.operators.state.store import GroupStore
-from yarnflow.operators.task.description import OperatorDescription
 from yarnflow.operators.task.key_groups import subtask_of_group
+from yarnflow.operators.task.plan import JobInfo, OperatorPlan
 
 Deliver = Callable[[Chunk], None]
 
@@ -49,7 +50,7 @@ class Node:
 
     Attributes
     ----------
-    description : OperatorDescription
+    plan : OperatorPlan
     status : WatermarkStatus
         Watermark of the operator, in the group bound at present.
     output_status : WatermarkStatus
@@ -62,27 +63,25 @@ class Node:
 
     def __init__(
         self,
-        description: OperatorDescription,
-        job_parameters: dict[str, str],
-        attempt_number: int,
+        plan: OperatorPlan,
+        definition: OperatorDefinition,
+        job: JobInfo,
         async_calls: AsyncCalls | None,
     ) -> None:
-        self.description = description
-        self.operator: Operator = description.definition.build()
+        self.plan = plan
+        self.operator: Operator = definition.build()
         # asked once: the check looks at every method
-        self._makes_watermarks = isinstance(self.operator, WatermarkOperator)
+        self.makes_watermarks = isinstance(self.operator, WatermarkOperator)
         self._info = TaskInfo(
-            description.name,
-            description.parallelism,
-            max(description.groups, description.parallelism),
-            attempt_number=attempt_number,
-            job_parameters=job_parameters,
+            plan.name,
+            plan.parallelism,
+            plan.max_parallelism,
+            attempt_number=job.attempt,
+            job_parameters=dict(job.parameters),
         )
         self.metrics = RecordedMetrics()
-        self._state = KeyedState(description.id, description.name)
-        runtime_context = TaskRuntimeContext(
-            self._info, self._state if description.keyed else None, self.metrics
-        )
+        self._state = KeyedState(plan.operator_id, plan.name)
+        runtime_context = TaskRuntimeContext(self._info, self._state if plan.keyed else None, self.metrics)
         self.runtime_context = runtime_context
         self.context = OperatorContext(runtime_context, self._state, async_calls)
         self._output = OperatorOutput()
@@ -92,6 +91,8 @@ class Node:
         self._store = GroupStore()
         self.status = self.output_status = WatermarkStatus()
         self.elements_in = self.elements_out = 0
+        #: what it emits is dropped: another group emits the same
+        self.muted = False
 
     def open(self) -> None:
         """Open the operator."""
@@ -106,10 +107,9 @@ class Node:
         self._store = store
         self._state.bind(store)
         self._output = OperatorOutput()
-        self._info.subtask_index = subtask_of_group(
-            group, self.description.parallelism, self.description.groups
-        )
-        status, output_status = store.get_progress(("watermark", self.description.id), ((), ()))
+        plan = self.plan
+        self._info.subtask_index = subtask_of_group(group, plan.parallelism, max(plan.groups, group + 1))
+        status, output_status = store.get_progress(("watermark", plan.operator_id), ((), ()))
         self.status, self.output_status = WatermarkStatus(*status), WatermarkStatus(*output_status)
         self.context.current_watermark_ms = self.status.watermark_ms
         self.elements_in = self.elements_out = 0
@@ -138,11 +138,11 @@ class Node:
             self.operator.on_watermark(watermark_ms, self._output)
             self._send()
         self.output_status = status
-        if self._makes_watermarks:
+        if self.makes_watermarks:
             maker = cast("WatermarkOperator", self.operator)
             self.output_status = maker.output_watermark(status.watermark_ms)
         self._store.put_progress(
-            ("watermark", self.description.id), (tuple(self.status), tuple(self.output_status))
+            ("watermark", self.plan.operator_id), (tuple(self.status), tuple(self.output_status))
         )
 
     def fire_processing_timers(self) -> None:
@@ -166,6 +166,9 @@ class Node:
 
     def _send(self) -> None:
         output = self._output
+        if self.muted:
+            output.chunks = []
+            output.side_chunks = {}
         if output.chunks:
             chunk = joined(output.chunks)
             output.chunks = []

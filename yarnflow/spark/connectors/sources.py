@@ -74,10 +74,12 @@ class Sources:
     def _collection(self, node: StreamNode, source: CollectionSource) -> DataFrame:
         with pa.ipc.open_stream(source.arrow_ipc) as reader:
             table: pa.Table = reader.read_all()
+        # elements travel pickled, whatever they are as columns
+        elements = node.output_schema.element_type is not None
         declared = node.output_schema if is_typed(node.output_schema) else source.schema
         struct = (
             to_struct_type(declared, f"the collection at {node.origin}")
-            if is_typed(declared)
+            if is_typed(declared) and not elements
             else from_arrow(table.schema)
         )
         directory = f"{self._directory}/{node.operator_hash}"

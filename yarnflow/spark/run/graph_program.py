@@ -18,7 +18,7 @@ from yarnflow.config.options.job import MICRO_BATCH_INTERVAL_MS
 from yarnflow.core.checkpoint.messages import CheckpointOrder, CheckpointOutcome
 from yarnflow.errors import InternalError, YarnflowError
 from yarnflow.graph.job_graph import JobGraph
-from yarnflow.graph.operators import FileSource, KeyedReduce
+from yarnflow.graph.operators import ElementOperator, FileSource, KeyedReduce
 from yarnflow.graph.state_shape import shape_of
 from yarnflow.spark.checkpoints.graph import GraphCheckpoints
 from yarnflow.spark.checkpoints.job import Fence, JobIdentity, no_fence
@@ -94,7 +94,7 @@ class GraphProgram:
             The graph does not fit Spark, or what was written before.
         """
         try:
-            if any(isinstance(node.operator, KeyedReduce) for node in self._graph.nodes):
+            if any(isinstance(node.operator, (ElementOperator, KeyedReduce)) for node in self._graph.nodes):
                 use_rocksdb(self._spark)
             index = GraphIndex(self._graph)
             runs = [

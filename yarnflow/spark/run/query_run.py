@@ -12,7 +12,7 @@ import logging
 import threading
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import Final, cast
 
@@ -21,7 +21,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from yarnflow.core.checkpoint.messages import QueryPosition
 from yarnflow.errors import CheckpointFailed, StateDrained
-from yarnflow.graph.operators import RateSource, SqlOperator
+from yarnflow.graph.job_graph import StreamNode
+from yarnflow.graph.operators import FileSource, PrintSink, RateSource, SqlOperator
+from yarnflow.operators.task.plan import JobInfo
 from yarnflow.spark.checkpoints.job import Fence
 from yarnflow.spark.checkpoints.positions import (
     committed_batch,
@@ -32,6 +34,7 @@ from yarnflow.spark.checkpoints.positions import (
 )
 from yarnflow.spark.connectors.sinks import BatchSink, batch_sink
 from yarnflow.spark.connectors.sources import Sources, rate_seconds
+from yarnflow.spark.elements.element_frames import ElementFrames, end_blocks
 from yarnflow.spark.hadoop_files import HadoopFiles
 from yarnflow.spark.run.batch_gate import BatchGate, GateClosed
 from yarnflow.spark.run.batch_thread import BatchThread
@@ -100,6 +103,11 @@ class QueryRun:
         self._files = HadoopFiles(spark)
         self._sentinels = Sentinels(spark, f"{self.directory}/end-of-input") if group.bounded else None
         self._translator = Translator(spark, index, Sources(spark, directory), self._sentinels)
+        self._elements = (
+            None
+            if group.levels is None
+            else ElementFrames(group.levels, index.nodes, self._translator.frame, JobInfo(index.graph.name))
+        )
         self._frame = self._plan()
         self._writers: dict[int, BatchSink] = {}
         self._query: StreamingQuery | None = None
@@ -114,12 +122,21 @@ class QueryRun:
         self._seconds = max(
             (
                 rate_seconds(n.operator)
-                for n in index.upstream(group.base)
+                for n in self._before()
                 if isinstance(n.operator, RateSource)
             ),
             default=0,
         )
         self._phase = _Phase.PACED if group.bounded and self._seconds else _Phase.INPUT
+        self._ends_with_first_batch = (
+            self._elements is not None
+            and group.bounded
+            and not self._seconds
+            and not any(
+                isinstance(n.operator, FileSource) and n.operator.max_files_per_trigger
+                for n in self._before()
+            )
+        )
 
     @property
     def streaming(self) -> bool:
@@ -132,6 +149,10 @@ class QueryRun:
         return self._group.windowed
 
     def _plan(self) -> DataFrame:
+        if self._elements is not None:
+            for sink in self._group.sinks:
+                self._elements.check_sink(self._index.nodes[sink])
+            return self._elements.blocks(self._with_end)
         base = self._translator.frame(self._group.base)
         if len(self._group.sinks) == 1:
             return self._translator.sink_input(self._group.sinks[0])
@@ -139,6 +160,19 @@ class QueryRun:
         for sink in self._group.sinks:
             self._translator.sink_input(sink)
         return base
+
+    def _before(self) -> Iterator[StreamNode]:
+        """All nodes up to the sinks' common one."""
+        levels = self._group.levels
+        bases = [self._group.base] if levels is None else [source.node_id for source in levels.sources]
+        for base in bases:
+            yield from self._index.upstream(base)
+
+    def _with_end(self, frame: DataFrame) -> DataFrame:
+        if self._sentinels is None or self._group.levels is None:
+            return frame
+        end = end_blocks(self._spark, self._group.levels)
+        return self._sentinels.union_rows("elements", frame, end)
 
     # --- running ------------------------------------------------------------------
 
@@ -152,6 +186,9 @@ class QueryRun:
         """
         if not self.streaming:
             return
+        if self._ends_with_first_batch and self._sentinels is not None:
+            # all input is one batch, and the end can be in it: no second one is needed for it
+            self._sentinels.write()
         if is_drained(self._files, self.directory):
             raise StateDrained(
                 f"query {self.name} was drained, so all its windows have fired, but the job did not end "
@@ -274,6 +311,9 @@ class QueryRun:
 
     def _write(self, frame: DataFrame, batch_id: int) -> None:
         sinks = self._group.sinks
+        if self._elements is not None:
+            self._write_elements(self._elements, frame, batch_id)
+            return
         if len(sinks) == 1:
             self.output_rows = self._write_sink(sinks[0], frame, batch_id)
             return
@@ -281,6 +321,19 @@ class QueryRun:
         try:
             tails = Translator(self._spark, self._index, None, frames={self._group.base: frame})
             rows = [self._write_sink(sink, tails.sink_input(sink), batch_id) for sink in sinks]
+            self.output_rows = -1 if -1 in rows else sum(rows)
+        finally:
+            frame.unpersist()
+
+    def _write_elements(self, elements: ElementFrames, frame: DataFrame, batch_id: int) -> None:
+        # computed once, all partitions at a time, whatever the sinks do with it
+        frame.persist()
+        try:
+            frame.foreachPartition(_nothing)
+            rows = [
+                self._write_sink(sink, elements.sink_input(self._index.nodes[sink], frame), batch_id)
+                for sink in self._group.sinks
+            ]
             self.output_rows = -1 if -1 in rows else sum(rows)
         finally:
             frame.unpersist()
@@ -293,7 +346,10 @@ class QueryRun:
     def _writer(self, sink: int) -> BatchSink:
         if sink not in self._writers:
             node = self._index.nodes[sink]
-            scalar = self._index.nodes[node.inputs[0]].output_schema.scalar
+            before = self._index.nodes[node.inputs[0]].output_schema
+            # printed elements are text already
+            text = before.element_type is not None and isinstance(node.operator, PrintSink)
+            scalar = before.scalar or text
             self._writers[sink] = batch_sink(self._spark, node, scalar, self._sink_identity(), self._fence)
         return self._writers[sink]
 
@@ -417,6 +473,10 @@ class QueryRun:
         self.await_committed(final, check)
         assert self._query is not None, "started above"
         self._query.stop()
+
+
+def _nothing(rows: Iterator[object]) -> None:
+    """Makes Spark compute a partition."""
 
 
 def _aggregates(frame: DataFrame) -> bool:

@@ -16,25 +16,32 @@ from yarnflow.graph.job_graph import JobGraph, ShipStrategy, StreamNode
 from yarnflow.graph.operators import (
     AssignTimestamps,
     CollectionSource,
+    ElementOperator,
     FileSink,
     FileSource,
     FilterExpression,
     ForeachBatchSink,
     KeyedReduce,
+    PartitionCustom,
     PrintSink,
     PythonOperator,
     RateSource,
     RunningAggregate,
     SelectOperator,
+    SideOutput,
     SocketSource,
+    UnionOperator,
     WindowAggregate,
     WindowProcess,
 )
-from yarnflow.graph.state_shape import query_name
+from yarnflow.graph.state_shape import ELEMENT_QUERY, query_name
+from yarnflow.operators.task.planner import Edge, LevelsPlan, plan_levels
 
 STATELESS = (SelectOperator, FilterExpression, PythonOperator, AssignTimestamps)
 SOURCES = (CollectionSource, FileSource, SocketSource, RateSource)
 SINKS = (PrintSink, FileSink, ForeachBatchSink)
+#: what elements pass through
+ELEMENTS = (ElementOperator, SideOutput, PartitionCustom, UnionOperator)
 WINDOWED = (WindowAggregate, WindowProcess)
 UPDATING = (RunningAggregate, KeyedReduce)
 
@@ -64,6 +71,11 @@ class GraphIndex:
         """Whether records are spread evenly between the two."""
         pair = (self._vertex_of.get(upstream), self._vertex_of.get(downstream))
         return self._ships.get(pair) is ShipStrategy.REBALANCE  # type: ignore[arg-type]
+
+    def ship_strategy(self, upstream: int, downstream: int) -> ShipStrategy:
+        """How elements travel between two neighbours."""
+        pair = (self._vertex_of.get(upstream), self._vertex_of.get(downstream))
+        return self._ships.get(pair, ShipStrategy.FORWARD)  # type: ignore[arg-type]
 
     def upstream(self, node_id: int) -> Iterator[StreamNode]:
         """The node and everything before it, each once, the node first."""
@@ -103,6 +115,8 @@ class QueryGroup:
     output_mode: str
     #: event-time windows before the base
     windowed: bool
+    #: what stands between sources and sinks is operators on elements
+    levels: LevelsPlan | None = None
 
 
 def query_groups(graph: JobGraph) -> tuple[QueryGroup, ...]:
@@ -115,13 +129,56 @@ def query_groups(graph: JobGraph) -> tuple[QueryGroup, ...]:
     """
     index = GraphIndex(graph)
     by_cut: dict[int, list[tuple[int, ...]]] = {}
+    of_elements = frozenset(
+        node.node_id
+        for node in graph.nodes
+        if isinstance(node.operator, SINKS)
+        and index.nodes[node.inputs[0]].output_schema.element_type is not None
+    )
     for node in graph.nodes:
-        if isinstance(node.operator, SINKS):
+        if isinstance(node.operator, SINKS) and node.node_id not in of_elements:
             path = index.path(node.node_id)
             by_cut.setdefault(path[0], []).append(path)
-    if not by_cut:
+    if not by_cut and not of_elements:
         raise UnsupportedGraph(f"job '{graph.name}' has no sink; add print(), sink_to() or foreach_batch()")
-    return tuple(_group(index, cut, paths) for cut, paths in by_cut.items())
+    groups = tuple(_group(index, cut, paths) for cut, paths in by_cut.items())
+    return (_element_group(index, of_elements), *groups) if of_elements else groups
+
+
+def _element_group(index: GraphIndex, sinks: frozenset[int]) -> QueryGroup:
+    """All sinks of elements are one query, which reads each source once."""
+    region: dict[int, StreamNode] = {sink: index.nodes[sink] for sink in sinks}
+    edges: list[Edge] = []
+    waiting = list(sinks)
+    while waiting:
+        node = index.nodes[waiting.pop()]
+        for position, feeder in enumerate(node.inputs):
+            edges.append(Edge(feeder, node.node_id, position, index.ship_strategy(feeder, node.node_id)))
+            if feeder not in region:
+                region[feeder] = index.nodes[feeder]
+                passes_elements = region[feeder].output_schema.element_type is not None
+                if passes_elements and isinstance(region[feeder].operator, ELEMENTS):
+                    waiting.append(feeder)
+    edges.sort(key=lambda edge: (edge.source, edge.target, edge.input_index))
+    levels = plan_levels(region, edges, sinks)
+    bases = [source.node_id for source in levels.sources]
+    before = [node for base in bases for node in index.upstream(base)]
+    for node in before:
+        if isinstance(node.operator, WINDOWED + UPDATING):
+            raise UnsupportedGraph(
+                f"'{node.name}' ({node.origin}) stands before functions on elements; write its results to "
+                "files and read those in another job, or window with a Python function"
+            )
+    return QueryGroup(
+        name=ELEMENT_QUERY,
+        cut=bases[0],
+        base=bases[0],
+        sinks=tuple(sorted(sinks)),
+        bounded=all(is_bounded(n.operator) for n in before if isinstance(n.operator, SOURCES)),
+        output_mode="append",
+        windowed=any(level.stateful for level in levels.levels),
+        levels=levels,
+    )
 
 
 def _group(index: GraphIndex, cut: int, paths: list[tuple[int, ...]]) -> QueryGroup:

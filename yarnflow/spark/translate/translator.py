@@ -55,7 +55,7 @@ _TIMESTAMP_TYPES: Final = ("timestamp", "timestamp_ntz", "date")
 
 
 class Sentinels:
-    """The end-of-input rows of one bounded query's windows.
+    """The rows of one bounded query that tell the end of its input: to windows, and to levels of elements.
 
     Parameters
     ----------
@@ -69,31 +69,37 @@ class Sentinels:
         self._spark = spark
         self._files = HadoopFiles(spark)
         self._directory = directory
-        self._schemas: dict[str, StructType] = {}
+        #: directory → the rows that will be there
+        self._rows: dict[str, DataFrame] = {}
 
     def union(self, node: StreamNode, frame: DataFrame) -> DataFrame:
-        """The frame and, later, the sentinel."""
-        directory = f"{self._directory}/{node.operator_hash}"
-        struct = nullable(frame.schema)
+        """The frame and, later, a row behind all windows."""
+        columns = [
+            (F.expr(SENTINEL_TIME) if f.name == EVENT_TIME_FIELD else F.lit(None).cast(f.dataType)).alias(
+                f.name
+            )
+            for f in frame.schema.fields
+        ]
+        return self.union_rows(
+            node.operator_hash, frame, self._spark.range(1, numPartitions=1).select(*columns)
+        )
+
+    def union_rows(self, name: str, frame: DataFrame, rows: DataFrame) -> DataFrame:
+        """The frame and, later, the given rows."""
+        directory = f"{self._directory}/{name}"
         self._files.make_directory(directory)
-        self._schemas[directory] = struct
-        return frame.unionByName(self._spark.readStream.schema(struct).parquet(directory))
+        self._rows[directory] = rows
+        return frame.unionByName(self._spark.readStream.schema(nullable(frame.schema)).parquet(directory))
 
     def write(self) -> bool:
         """Write what is not there yet; whether anything was written."""
         wrote = False
-        for directory, struct in self._schemas.items():
+        for directory, rows in self._rows.items():
             if self._files.exists(f"{directory}/sentinel.parquet"):
                 continue
             staging = f"{directory}/.staging"
             self._files.delete(staging)
-            columns = [
-                (F.expr(SENTINEL_TIME) if f.name == EVENT_TIME_FIELD else F.lit(None).cast(f.dataType)).alias(
-                    f.name
-                )
-                for f in struct.fields
-            ]
-            self._spark.range(1, numPartitions=1).select(*columns).write.parquet(staging)
+            rows.write.parquet(staging)
             part = next(name for name, _ in self._files.files_below(staging) if name.endswith(".parquet"))
             self._files.rename(f"{staging}/{part}", f"{directory}/sentinel.parquet")
             self._files.delete(staging)

@@ -1,0 +1,211 @@
+"""Levels in memory: routing, order, watermarks and timers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import cloudpickle
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from yarnflow.errors import InvalidKey
+from yarnflow.graph.operators import Closure
+from yarnflow.operators.elements import MAX_WATERMARK_MS, Chunk, Output
+from yarnflow.operators.process.operator import OperatorBase, OperatorContext, WatermarkStatus
+from yarnflow.operators.state.kinds import StateKind
+from yarnflow.operators.task.plan import (
+    ChainedRoute,
+    Exchange,
+    ExchangeRoute,
+    LevelPlan,
+    OperatorPlan,
+    Route,
+    SinkRoute,
+)
+from yarnflow.testing.in_memory_levels import InMemoryLevels
+
+SINK, OTHER_SINK = 90, 91
+
+
+def closure(thing: object) -> Closure:
+    return Closure(cloudpickle.dumps(thing), "it", "job.py:1")
+
+
+def operator(node_id: int, definition: object, *routes: Route, stateful: bool = False) -> OperatorPlan:
+    shipped = closure(definition)
+    return OperatorPlan(node_id, f"op{node_id}", f"Op {node_id}", "job.py:1", shipped, routes, stateful)
+
+
+@dataclass
+class Mapped:
+    """Times ten."""
+
+    def build(self) -> Any:
+        return MappedOperator()
+
+
+class MappedOperator(OperatorBase):
+    def process(self, input_index: int, chunk: Chunk, output: Output) -> None:
+        output.emit(Chunk([value * 10 for value in chunk.values], chunk.timestamps))
+
+
+@dataclass
+class Late:
+    """Assigns the value as time; the watermark is the largest but ``by``."""
+
+    by: int = 0
+
+    def build(self) -> Any:
+        return LateOperator(self.by)
+
+
+class LateOperator(OperatorBase):
+    def __init__(self, by: int) -> None:
+        self.by = by
+
+    def open(self, context: OperatorContext) -> None:
+        assert context.state is not None
+        self.table = context.state.table("largest", StateKind.VALUE)
+
+    def process(self, input_index: int, chunk: Chunk, output: Output) -> None:
+        times = [int(value) for value in chunk.values]
+        self.table.put(None, max(times + [self.table.get(None, None, 0)]))
+        output.emit(Chunk(chunk.values, list(times)))
+
+    def output_watermark(self, input_watermark_ms: int) -> WatermarkStatus:
+        return WatermarkStatus(self.table.get(None, None, 0) - self.by - 1)
+
+
+@dataclass
+class Counter:
+    """Emits ``(key, n)`` for each element, and ``(key, "timer", time, watermark)`` for its timers."""
+
+    def build(self) -> Any:
+        return CounterOperator()
+
+
+class CounterOperator(OperatorBase):
+    context: OperatorContext
+
+    def open(self, context: OperatorContext) -> None:
+        self.context = context
+        assert context.state is not None
+        self.table = context.state.table("n", StateKind.VALUE)
+
+    def process(self, input_index: int, chunk: Chunk, output: Output) -> None:
+        assert chunk.keys is not None and self.context.timers is not None
+        out = []
+        for position, key in enumerate(chunk.keys):
+            n = self.table.get(key, None, 0) + 1
+            self.table.put(key, n)
+            out.append((key, n))
+            if chunk.timestamps is not None and (time := chunk.timestamps[position]) is not None:
+                self.context.timers.register_event_time(time, key)
+        output.emit(Chunk(out))
+        output.emit_side("seen", Chunk(list(chunk.values)))
+
+    def on_event_timer(self, timestamp_ms: int, key: Any, namespace: Any, output: Output) -> None:
+        output.emit(Chunk([(key, "timer", timestamp_ms, self.context.current_watermark_ms)], [timestamp_ms]))
+
+
+def mod3(value: int) -> int:
+    return value % 3
+
+
+def counting(*head: OperatorPlan, first: int, groups: int = 4) -> InMemoryLevels:
+    """``source → head … → key_by(mod 3) → count → sink``; the head's last operator is to have EXCHANGE."""
+    source = LevelPlan(0, head, head=(ChainedRoute(first, 0),) if head else (exchange(),))
+    level = LevelPlan(
+        1,
+        (operator(5, Counter(), SinkRoute(SINK), SinkRoute(OTHER_SINK, "seen"), stateful=True),),
+        channels={(5, 0): (7,)},
+    )
+    return InMemoryLevels([source], [level], groups)
+
+
+def exchange(kind: Exchange = Exchange.HASH) -> ExchangeRoute:
+    return ExchangeRoute(1, 5, 0, kind, 4, 7, closure(mod3))
+
+
+def test_elements_are_counted_by_key_over_batches() -> None:
+    job = counting(operator(1, Mapped(), exchange()), first=1)
+    job.run_batch({0: [[Chunk([1, 2, 3])], [Chunk([4])]]})
+    job.run_batch({0: [[Chunk([1])]]})
+    assert sorted(job.sinks[SINK]) == [(0, 1), (1, 1), (1, 2), (1, 3), (2, 1)]
+    assert sorted(job.sinks[OTHER_SINK]) == [10, 10, 20, 30, 40]
+
+
+@given(st.lists(st.lists(st.lists(st.integers(0, 99)), max_size=3), max_size=4))
+def test_elements_of_a_key_and_sender_stay_in_order(batches: list[list[list[int]]]) -> None:
+    job = counting(first=0)
+    for partitions in batches:
+        job.run_batch({0: [[Chunk(partition)] for partition in partitions]})
+    for key in range(3):
+        sent = [v for partitions in batches for partition in partitions for v in partition if v % 3 == key]
+        assert [v for v in job.sinks.get(OTHER_SINK, []) if v % 3 == key] == sent
+
+
+def test_timers_fire_when_the_least_watermark_of_all_senders_passes() -> None:
+    job = counting(operator(1, Late(), exchange()), first=1)
+    job.run_batch({0: [[Chunk([10, 20])], [Chunk([15])]]})
+    fired = [row for row in job.sinks[SINK] if row[1] == "timer"]
+    assert fired == [(1, "timer", 10, 14)]
+    job.run_batch({0: [[Chunk([100])]]})
+    fired = [row for row in job.sinks[SINK] if row[1] == "timer"]
+    assert sorted(row[2] for row in fired) == [10, 15, 20]
+
+
+def test_a_watermark_never_goes_back() -> None:
+    job = counting(operator(1, Late(), exchange()), first=1)
+    job.run_batch({0: [[Chunk([50])]]})
+    job.run_batch({0: [[Chunk([10])]]})
+    # late for its own timer, which therefore fires with the watermark after it
+    job.run_batch({0: [[Chunk([11])]]})
+    marks = [row[3] for row in job.sinks[SINK] if row[1] == "timer"]
+    assert marks == sorted(marks)
+
+
+def test_the_end_of_input_fires_all_timers() -> None:
+    job = counting(operator(1, Late(), exchange()), first=1)
+    job.run_batch({0: [[Chunk([10])]]})
+    job.run_batch(end=True)
+    assert job.sinks[SINK][-1] == (1, "timer", 10, MAX_WATERMARK_MS)
+
+
+def test_levels_behind_each_other_see_results_of_timers_before_the_watermark() -> None:
+    again = ExchangeRoute(2, 6, 0, Exchange.HASH, 4, 8)
+    source = LevelPlan(0, (operator(1, Late(), exchange()),), head=(ChainedRoute(1, 0),))
+    first = LevelPlan(1, (operator(5, Counter(), again, stateful=True),), channels={(5, 0): (7,)})
+    second = LevelPlan(2, (operator(6, Counter(), SinkRoute(SINK), stateful=True),), channels={(6, 0): (8,)})
+    job = InMemoryLevels([source], [first, second])
+    job.run_batch({0: [[Chunk([10, 20])]]})
+    rows = job.sinks[SINK]
+    # the first level's timer of 10 became an element of time 10 here, whose timer the same watermark fires
+    key = (1, "timer", 10, 19)
+    assert (key, 1) in rows and (key, "timer", 10, 19) in rows
+    job.run_batch(end=True)
+    assert ((2, "timer", 20, MAX_WATERMARK_MS), "timer", 20, MAX_WATERMARK_MS) in job.sinks[SINK]
+
+
+@pytest.mark.parametrize("kind", [Exchange.REBALANCE, Exchange.FORWARD, Exchange.GLOBAL, Exchange.BROADCAST])
+def test_plain_exchanges_deliver_every_element(kind: Exchange) -> None:
+    route = ExchangeRoute(1, 5, 0, kind, 3, 7)
+    source = LevelPlan(0, (), head=(route,))
+    level = LevelPlan(1, (operator(5, Mapped(), SinkRoute(SINK)),), channels={(5, 0): (7,)})
+    job = InMemoryLevels([source], [level], groups=3)
+    job.run_batch({0: [[Chunk(list(range(7)), list(range(7)))]]})
+    times = 3 if kind is Exchange.BROADCAST else 1
+    assert sorted(job.sinks[SINK]) == sorted([n * 10 for n in range(7)] * times)
+
+
+def test_a_partitioner_must_return_a_subtask() -> None:
+    def everything_to_seven(key: Any, subtasks: int) -> int:
+        return 7
+
+    route = ExchangeRoute(1, 5, 0, Exchange.CUSTOM, 3, 7, partitioner=closure(everything_to_seven))
+    source = LevelPlan(0, (operator(1, Mapped(), route),), head=(ChainedRoute(1, 0),))
+    job = InMemoryLevels([source], [LevelPlan(1, ())], groups=3)
+    with pytest.raises(InvalidKey, match="returned 7; it must be a whole number from 0 to 2"):
+        job.run_batch({0: [[Chunk([1])]]})

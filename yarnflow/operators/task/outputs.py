@@ -1,0 +1,218 @@
+"""Where an operator's results go: on to chained operators, into blocks for later levels, to sinks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final, Protocol
+
+from yarnflow.errors import InvalidKey
+from yarnflow.operators.elements import Chunk
+from yarnflow.operators.process.user_code import shown
+from yarnflow.operators.task.blocks import ALL_GROUPS, ELEMENTS, SINK_LEVEL, Block, Elements
+from yarnflow.operators.task.key_groups import KeyGroups, key_group
+from yarnflow.operators.task.plan import Exchange, ExchangeRoute, SinkRoute
+from yarnflow.operators.types.coerce import CoerceChunk, chunk_coercer
+
+#: elements that wait in one route before they become blocks
+MAX_WAITING_ELEMENTS: Final = 50_000
+
+Dumps = Callable[[Any], bytes]
+
+
+class Target(Protocol):
+    """One route at work."""
+
+    #: elements taken and not yet flushed
+    waiting: int
+
+    def take(self, chunk: Chunk) -> None:
+        """Take elements; they may wait."""
+
+    def flush(self, sender: int, sequence: Iterator[int]) -> Iterator[Block]:
+        """What waits, as blocks."""
+
+
+def _coercer(route: ExchangeRoute | SinkRoute) -> CoerceChunk:
+    if route.element_type is None:
+        return lambda values: values
+    return chunk_coercer(route.element_type, route.sender)
+
+
+class _Waiting:
+    """Elements on their way to one group."""
+
+    __slots__ = ("values", "timestamps", "keys")
+
+    def __init__(self) -> None:
+        self.values: list[Any] = []
+        #: None while no element has a time
+        self.timestamps: list[int | None] | None = None
+        self.keys: list[Any] = []
+
+    def extend(self, values: list[Any], timestamps: list[int | None] | None) -> None:
+        if timestamps is not None or self.timestamps is not None:
+            if self.timestamps is None:
+                self.timestamps = [None] * len(self.values)
+            self.timestamps.extend(timestamps if timestamps is not None else [None] * len(values))
+        self.values.extend(values)
+
+
+class KeyedTarget:
+    """Elements go to the group of their key, and take the key with them."""
+
+    def __init__(self, route: ExchangeRoute, selector: Callable[[Any], Any], dumps: Dumps) -> None:
+        self._route = route
+        self._selector = selector
+        self._dumps = dumps
+        self._coerce = _coercer(route)
+        self._groups = KeyGroups(route.groups)
+        self._waiting: dict[int, _Waiting] = {}
+        self.waiting = 0
+
+    def take(self, chunk: Chunk) -> None:
+        values, timestamps = self._coerce(chunk.values), chunk.timestamps
+        keys = list(map(self._selector, values))
+        group_of = self._groups
+        try:
+            groups = [group_of[key] for key in keys]
+        except (InvalidKey, TypeError) as error:
+            raise self._invalid(keys, error) from None
+        waiting = self._waiting
+        if timestamps is None and all(w.timestamps is None for w in waiting.values()):
+            for group, key, value in zip(groups, keys, values, strict=True):
+                try:
+                    found = waiting[group]
+                except KeyError:
+                    found = waiting[group] = _Waiting()
+                found.values.append(value)
+                found.keys.append(key)
+        else:
+            times = timestamps if timestamps is not None else [None] * len(values)
+            for group, key, value, time in zip(groups, keys, values, times, strict=True):
+                try:
+                    found = waiting[group]
+                except KeyError:
+                    found = waiting[group] = _Waiting()
+                if found.timestamps is None:
+                    found.timestamps = [None] * len(found.values)
+                found.values.append(value)
+                found.keys.append(key)
+                found.timestamps.append(time)
+        self.waiting += len(values)
+
+    def _invalid(self, keys: list[Any], error: Exception) -> Exception:
+        """The error that names the key; anything else that went wrong is raised as it is."""
+        for key in keys:
+            try:
+                hash(key)
+                key_group(key, 1)
+            except (InvalidKey, TypeError) as reason:
+                text = reason.message if isinstance(reason, InvalidKey) else (
+                    f"a {type(key).__name__} cannot be hashed; return a tuple, text or number instead"
+                )
+                return InvalidKey(f"key {shown(key)} of an element of '{self._route.sender}': {text}")
+        return error
+
+    def flush(self, sender: int, sequence: Iterator[int]) -> Iterator[Block]:
+        route, dumps = self._route, self._dumps
+        waiting, self._waiting, self.waiting = self._waiting, {}, 0
+        for group, found in waiting.items():
+            payload = Elements(route.input_index, found.values, found.timestamps, found.keys).packed()
+            yield Block(
+                route.level, group, route.node_id, ELEMENTS, sender, next(sequence), dumps(payload)
+            )
+
+
+class PlainTarget:
+    """Elements go to groups that do not depend on a key.
+
+    Parameters
+    ----------
+    route : ExchangeRoute
+    subtask : int
+        Number of the sender, for FORWARD.
+    partition : callable or None
+        CUSTOM: an element's subtask.
+    """
+
+    def __init__(
+        self, route: ExchangeRoute, subtask: int, partition: Callable[[Any], int] | None, dumps: Dumps
+    ) -> None:
+        self._route = route
+        self._subtask = subtask
+        self._partition = partition
+        self._dumps = dumps
+        self._coerce = _coercer(route)
+        self._next = subtask
+        self._waiting: dict[int, _Waiting] = {}
+        self.waiting = 0
+
+    def take(self, chunk: Chunk) -> None:
+        groups, exchange = self._route.groups, self._route.exchange
+        chunk = Chunk(self._coerce(chunk.values), chunk.timestamps)
+        self.waiting += len(chunk.values)
+        if exchange is Exchange.REBALANCE and groups > 1:
+            for start in range(groups):
+                times = chunk.timestamps
+                self._put(
+                    (self._next + start) % groups,
+                    chunk.values[start::groups],
+                    None if times is None else times[start::groups],
+                )
+            self._next = (self._next + len(chunk.values)) % groups
+        elif exchange is Exchange.CUSTOM:
+            self._by_partitioner(chunk)
+        elif exchange is Exchange.BROADCAST:
+            self._put(ALL_GROUPS, chunk.values, chunk.timestamps)
+        else:
+            group = self._subtask % groups if exchange is Exchange.FORWARD else 0
+            self._put(group, chunk.values, chunk.timestamps)
+
+    def _by_partitioner(self, chunk: Chunk) -> None:
+        assert self._partition is not None, "a CUSTOM route has a partitioner"
+        times = chunk.timestamps if chunk.timestamps is not None else [None] * len(chunk.values)
+        groups = self._route.groups
+        for value, time in zip(chunk.values, times, strict=True):
+            group = self._partition(value)
+            if type(group) is not int or not 0 <= group < groups:
+                raise InvalidKey(
+                    f"partition_custom: the partitioner returned {group!r}; it must be a whole number "
+                    f"from 0 to {groups - 1}"
+                )
+            self._put(group, [value], None if time is None else [time])
+
+    def _put(self, group: int, values: list[Any], timestamps: list[int | None] | None) -> None:
+        if values:
+            if group not in self._waiting:
+                self._waiting[group] = _Waiting()
+            self._waiting[group].extend(values, timestamps)
+
+    def flush(self, sender: int, sequence: Iterator[int]) -> Iterator[Block]:
+        route = self._route
+        waiting, self._waiting, self.waiting = self._waiting, {}, 0
+        for group, found in waiting.items():
+            payload = self._dumps(
+                Elements(route.input_index, found.values, found.timestamps, None).packed()
+            )
+            yield Block(route.level, group, route.node_id, ELEMENTS, sender, next(sequence), payload)
+
+
+class SinkTarget:
+    """Elements leave the levels."""
+
+    def __init__(self, route: SinkRoute, dumps: Dumps) -> None:
+        self._route = route
+        self._dumps = dumps
+        self._coerce = _coercer(route)
+        self._waiting = _Waiting()
+        self.waiting = 0
+
+    def take(self, chunk: Chunk) -> None:
+        self._waiting.extend(self._coerce(chunk.values), chunk.timestamps)
+        self.waiting = len(self._waiting.values)
+
+    def flush(self, sender: int, sequence: Iterator[int]) -> Iterator[Block]:
+        found, self._waiting, self.waiting = self._waiting, _Waiting(), 0
+        if found.values:
+            payload = self._dumps(Elements(0, found.values, found.timestamps, None).packed())
+            yield Block(SINK_LEVEL, 0, self._route.node_id, ELEMENTS, sender, next(sequence), payload)

@@ -1,0 +1,316 @@
+"""From a job graph to levels.
+
+An operator whose input is keyed, broadcast or spread anew stands one level behind those that feed it;
+one without state that is fed forward runs where its input is, in a copy for each level it is fed from.
+Pure: looks at the graph alone.  Flink counterpart: ``StreamingJobGraphGenerator``, for one dataflow of
+micro-batches.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from yarnflow.graph.job_graph import ShipStrategy, StreamNode
+from yarnflow.graph.operators import (
+    Closure,
+    ElementOperator,
+    PartitionCustom,
+    SideOutput,
+    UnionOperator,
+)
+from yarnflow.graph.type_info import TypeInfo
+from yarnflow.operators.task.plan import (
+    ChainedRoute,
+    Exchange,
+    ExchangeRoute,
+    LevelPlan,
+    OperatorPlan,
+    Route,
+    SinkRoute,
+)
+
+_EXCHANGES: Final[Mapping[ShipStrategy, Exchange | None]] = {
+    ShipStrategy.FORWARD: None,
+    ShipStrategy.HASH: None,
+    ShipStrategy.REBALANCE: Exchange.REBALANCE,
+    ShipStrategy.RESCALE: Exchange.REBALANCE,
+    ShipStrategy.SHUFFLE: Exchange.REBALANCE,
+    ShipStrategy.GLOBAL: Exchange.GLOBAL,
+    ShipStrategy.BROADCAST: Exchange.BROADCAST,
+    ShipStrategy.CUSTOM: Exchange.CUSTOM,
+}
+#: exchanges that Spark does itself when a source is read
+_BY_SOURCE: Final = {Exchange.REBALANCE, Exchange.GLOBAL}
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """From one node to another."""
+
+    source: int
+    target: int
+    input_index: int
+    strategy: ShipStrategy
+
+
+@dataclass(frozen=True, slots=True)
+class SourcePlan:
+    """Level 0 behind one source."""
+
+    #: whose output is the source: a node of columns, or of elements that were read
+    node_id: int
+    level: LevelPlan
+    #: subtasks its elements are spread over before; 0 = left as they are
+    spread: int
+
+
+@dataclass(frozen=True, slots=True)
+class LevelsPlan:
+    """All levels of one query."""
+
+    sources: tuple[SourcePlan, ...]
+    #: levels 1, 2, …
+    levels: tuple[LevelPlan, ...]
+    #: groups of each of these
+    groups: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Path:
+    """From an operator's output, through nodes that only pass on, to an operator or a sink."""
+
+    target: int
+    input_index: int
+    exchange: Exchange | None
+    side: str | None
+    partition: PartitionCustom | None
+
+
+@dataclass(slots=True)
+class _Building:
+    """A level while it is planned; a place is a level and, in level 0, the source, else -1."""
+
+    operators: dict[int, list[Route]] = field(default_factory=dict)
+    head: list[Route] = field(default_factory=list)
+    channels: dict[tuple[int, int], list[int]] = field(default_factory=dict)
+
+
+def plan_levels(nodes: Mapping[int, StreamNode], edges: list[Edge], sinks: frozenset[int]) -> LevelsPlan:
+    """Divide the element operators between sources and sinks into levels.
+
+    Parameters
+    ----------
+    nodes : mapping
+        Node id → node; in topological order of their ids.  Those that are neither element operators, nor
+        pass elements on, nor sinks, are the sources.
+    edges : list of Edge
+        Edges between them.
+    sinks : frozenset of int
+        The sinks among the nodes.
+    """
+    return _Planner(nodes, edges, sinks).plan()
+
+
+class _Planner:
+    def __init__(self, nodes: Mapping[int, StreamNode], edges: list[Edge], sinks: frozenset[int]) -> None:
+        self._nodes = nodes
+        self._sinks = sinks
+        self._outgoing: dict[int, list[Edge]] = {}
+        for edge in edges:
+            self._outgoing.setdefault(edge.source, []).append(edge)
+        self._operators = [n for n in sorted(nodes) if isinstance(nodes[n].operator, ElementOperator)]
+        passing = (ElementOperator, SideOutput, PartitionCustom, UnionOperator)
+        self._sources = [
+            n for n in sorted(nodes) if n not in sinks and not isinstance(nodes[n].operator, passing)
+        ]
+        self._placed: dict[int, list[tuple[int, int]]] = {}
+        self._building: dict[tuple[int, int], _Building] = {}
+        self._channels = itertools.count()
+
+    def plan(self) -> LevelsPlan:
+        fed = self._fed()
+        for node_id in self._operators:
+            self._placed[node_id] = self._places(node_id, fed[node_id])
+            for place in self._placed[node_id]:
+                self._at(place).operators[node_id] = []
+        for number, node_id in enumerate(self._sources):
+            self._route(node_id, (0, number), self._at((0, number)).head)
+        for node_id in self._operators:
+            for place in self._placed[node_id]:
+                self._route(node_id, place, self._at(place).operators[node_id])
+        depth = max((level for level, _ in self._building), default=0)
+        levels = tuple(self._level((level, -1)) for level in range(1, depth + 1))
+        return LevelsPlan(
+            tuple(
+                SourcePlan(node_id, self._level((0, number)), self._spread(node_id))
+                for number, node_id in enumerate(self._sources)
+            ),
+            levels,
+            tuple(max((o.groups for o in level.operators), default=1) for level in levels),
+        )
+
+    # --- where ------------------------------------------------------------------------
+
+    def _fed(self) -> dict[int, list[tuple[int, _Path]]]:
+        """Operator → what feeds it: node and path."""
+        fed: dict[int, list[tuple[int, _Path]]] = {node_id: [] for node_id in self._operators}
+        for node_id in [*self._sources, *self._operators]:
+            for path in self._paths(node_id):
+                if path.target in fed:
+                    fed[path.target].append((node_id, path))
+        return fed
+
+    def _places(self, node_id: int, fed: list[tuple[int, _Path]]) -> list[tuple[int, int]]:
+        chained: list[tuple[int, int]] = []
+        behind = 0
+        for feeder, path in fed:
+            places = self._places_of(feeder)
+            if self._exchange(path, feeder) is None:
+                chained += [place for place in places if place not in chained]
+            else:
+                behind = max(behind, 1 + max(level for level, _ in places))
+        if not behind:
+            return chained
+        # one place takes what comes from other levels: the last
+        behind = max(behind, *(level for level, _ in chained), 0)
+        return [*chained, (behind, -1)] if (behind, -1) not in chained else chained
+
+    def _places_of(self, node_id: int) -> list[tuple[int, int]]:
+        if node_id in self._placed:
+            return self._placed[node_id]
+        return [(0, self._sources.index(node_id))]
+
+    def _exchange(self, path: _Path, feeder: int) -> Exchange | None:
+        """How elements get to an operator; None = they are there."""
+        operator = self._nodes[path.target].operator
+        assert isinstance(operator, ElementOperator), "sinks have no exchange"
+        wanted = operator.inputs[path.input_index]
+        if wanted.selector is not None:
+            return Exchange.HASH
+        if wanted.broadcast:
+            return Exchange.BROADCAST
+        if operator.stateful or any(i.selector is not None or i.broadcast for i in operator.inputs):
+            return path.exchange or Exchange.FORWARD
+        if feeder in self._sources and path.exchange in _BY_SOURCE:
+            return None
+        return path.exchange
+
+    def _spread(self, source: int) -> int:
+        """Subtasks over which a source's elements are spread for the operators chained to it."""
+        wanted = [
+            self._nodes[path.target].parallelism if path.exchange is Exchange.REBALANCE else 1
+            for path in self._paths(source)
+            if path.target not in self._sinks
+            and path.exchange in _BY_SOURCE
+            and self._exchange(path, source) is None
+        ]
+        return max(wanted, default=0)
+
+    # --- routes -------------------------------------------------------------------------
+
+    def _paths(self, node_id: int) -> Iterator[_Path]:
+        waiting: list[tuple[Edge, Exchange | None, str | None, PartitionCustom | None]] = [
+            (edge, None, None, None) for edge in self._outgoing.get(node_id, ())
+        ]
+        while waiting:
+            edge, exchange, side, partition = waiting.pop(0)
+            exchange = _EXCHANGES[edge.strategy] or exchange
+            operator = self._nodes[edge.target].operator
+            if isinstance(operator, SideOutput):
+                side = operator.tag_id
+            elif isinstance(operator, PartitionCustom):
+                exchange, partition = Exchange.CUSTOM, operator
+            elif not isinstance(operator, UnionOperator):
+                yield _Path(edge.target, edge.input_index, exchange, side, partition)
+                continue
+            waiting += [(e, exchange, side, partition) for e in self._outgoing.get(edge.target, ())]
+
+    def _route(self, node_id: int, place: tuple[int, int], routes: list[Route]) -> None:
+        name = self._nodes[node_id].name
+        for path in self._paths(node_id):
+            if path.target in self._sinks:
+                routes.append(SinkRoute(path.target, path.side, self._type(node_id, path.side), name))
+                continue
+            exchange = self._exchange(path, node_id)
+            if exchange is None:
+                routes.append(ChainedRoute(path.target, path.input_index, path.side))
+                continue
+            (target_place,) = [p for p in self._placed[path.target] if p not in self._chained_places(path)]
+            channel = next(self._channels)
+            inputs = self._at(target_place).channels
+            inputs.setdefault((path.target, path.input_index), []).append(channel)
+            target = self._nodes[path.target]
+            operator = target.operator
+            assert isinstance(operator, ElementOperator), "checked above"
+            selector: Closure | None = operator.inputs[path.input_index].selector
+            if exchange is Exchange.CUSTOM and path.partition is not None:
+                selector = path.partition.selector
+            routes.append(
+                ExchangeRoute(
+                    target_place[0],
+                    path.target,
+                    path.input_index,
+                    exchange,
+                    _groups(target, operator),
+                    channel,
+                    selector,
+                    path.partition.partitioner if path.partition is not None else None,
+                    path.side,
+                    self._type(node_id, path.side),
+                    name,
+                )
+            )
+
+    def _type(self, node_id: int, side: str | None) -> TypeInfo | None:
+        node = self._nodes[node_id]
+        if side is None or not isinstance(node.operator, ElementOperator):
+            return node.output_schema.element_type
+        return dict(node.operator.side_outputs).get(side)
+
+    def _chained_places(self, path: _Path) -> list[tuple[int, int]]:
+        """Places of an operator that are fed by chains only."""
+        placed = self._placed[path.target]
+        behind = max(level for level, _ in placed)
+        return [place for place in placed if place != (behind, -1)]
+
+    # --- making -------------------------------------------------------------------------
+
+    def _at(self, place: tuple[int, int]) -> _Building:
+        return self._building.setdefault(place, _Building())
+
+    def _level(self, place: tuple[int, int]) -> LevelPlan:
+        built = self._at(place)
+        return LevelPlan(
+            place[0],
+            tuple(self._operator(node_id, routes) for node_id, routes in built.operators.items()),
+            {name: tuple(channels) for name, channels in built.channels.items()},
+            tuple(built.head),
+        )
+
+    def _operator(self, node_id: int, routes: list[Route]) -> OperatorPlan:
+        node = self._nodes[node_id]
+        operator = node.operator
+        assert isinstance(operator, ElementOperator), "only these are placed"
+        return OperatorPlan(
+            node_id,
+            node.operator_hash,
+            node.name,
+            node.origin,
+            operator.closure,
+            tuple(routes),
+            operator.stateful,
+            any(wanted.selector is not None for wanted in operator.inputs),
+            node.parallelism,
+            node.max_parallelism,
+            _groups(node, operator),
+            frozenset(i for i, wanted in enumerate(operator.inputs) if wanted.broadcast),
+        )
+
+
+def _groups(node: StreamNode, operator: ElementOperator) -> int:
+    """Key groups where a stream is keyed, else subtasks."""
+    keyed = any(wanted.selector is not None for wanted in operator.inputs)
+    return node.max_parallelism if keyed else node.parallelism

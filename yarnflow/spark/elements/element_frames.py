@@ -1,0 +1,197 @@
+"""The frames of a query of elements: sources, levels, and what each sink gets.
+
+Decides how elements begin as columns and end as columns; levels are planned by
+:mod:`yarnflow.operators.task.planner`.
+"""
+
+from __future__ import annotations
+
+import functools
+import pickle
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final, cast
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StringType, StructType
+
+from yarnflow.errors import UnsupportedGraph
+from yarnflow.graph.job_graph import StreamNode
+from yarnflow.graph.operators import PrintSink
+from yarnflow.graph.schema import EVENT_TIME_FIELD, VALUE_FIELD, Schema
+from yarnflow.graph.type_info import TypeInfo
+from yarnflow.operators.elements import Chunk
+from yarnflow.operators.task.blocks import ALL_GROUPS, END, Block
+from yarnflow.operators.task.plan import JobInfo
+from yarnflow.operators.task.planner import LevelsPlan, SourcePlan
+from yarnflow.operators.types.text import printer
+from yarnflow.spark.elements.block_rows import BLOCK_DDL, from_batch, of_target, row_of
+from yarnflow.spark.elements.level_stages import level_blocks, source_blocks
+from yarnflow.spark.elements.worker_runs import LevelTask
+from yarnflow.spark.translate.arrow_values import ColumnBuilder, microseconds, records
+from yarnflow.spark.translate.schemas import (
+    from_struct_type,
+    nullable,
+    to_arrow,
+    to_struct_type,
+    visible_columns,
+)
+
+#: rows of one batch to a sink
+_SINK_BATCH_ROWS: Final = 10_000
+#: behind all others
+_LAST_SENDER: Final = 2**62
+#: reaches no level and no sink
+_NO_LEVEL: Final = 0
+
+
+class ElementFrames:
+    """Frames of one query of elements.
+
+    Parameters
+    ----------
+    plan : LevelsPlan
+        What runs where.
+    nodes : mapping
+        Node id → node, of the job.
+    frame : callable
+        Node id → DataFrame, for the sources.
+    job : JobInfo
+        For functions' RuntimeContext.
+    """
+
+    def __init__(
+        self,
+        plan: LevelsPlan,
+        nodes: Mapping[int, StreamNode],
+        frame: Callable[[int], DataFrame],
+        job: JobInfo,
+    ) -> None:
+        self._plan = plan
+        self._nodes = nodes
+        self._frame = frame
+        self._job = job
+        # a new translation: nothing that workers keep of an earlier one is its own
+        self._run_id = uuid.uuid4().hex
+
+    def blocks(self, with_end: Callable[[DataFrame], DataFrame]) -> DataFrame:
+        """What reaches the sinks, as blocks.
+
+        Parameters
+        ----------
+        with_end : callable
+            Adds the blocks that tell the end of input to those of the sources.
+        """
+        parts = [self._source(number, source) for number, source in enumerate(self._plan.sources)]
+        frame = with_end(functools.reduce(DataFrame.unionByName, parts))
+        for level, groups in zip(self._plan.levels, self._plan.groups, strict=True):
+            frame = level_blocks(frame, LevelTask(self._run_id, level, self._job), groups)
+        return frame
+
+    def _source(self, number: int, source: SourcePlan) -> DataFrame:
+        frame = self._frame(source.node_id)
+        if source.spread:
+            frame = frame.repartition(source.spread)
+        schema = self._nodes[source.node_id].output_schema
+        read: Callable[[pa.RecordBatch], Chunk]
+        if schema.element_type is not None:
+            read = read_pickled
+        else:
+            names = visible_columns(frame)
+            fields = StructType([f for f in nullable(frame.schema).fields if f.name in names])
+            read = ColumnReader(from_struct_type(fields, schema.scalar))
+        task = LevelTask(self._run_id, source.level, self._job, number)
+        return source_blocks(frame, task, read)
+
+    def check_sink(self, sink: StreamNode) -> None:
+        """Raises UnsupportedGraph for a sink of columns behind elements that are none."""
+        schema = self._nodes[sink.inputs[0]].output_schema
+        if not schema.known and not isinstance(sink.operator, PrintSink):
+            raise UnsupportedGraph(
+                f"'{sink.name}' ({sink.origin}) takes columns, and the stream before it has elements of type "
+                f"{schema.element_type}; give the last function an output_type with fields"
+            )
+
+    def sink_input(self, sink: StreamNode, frame: DataFrame) -> DataFrame:
+        """The records of one sink, as columns."""
+        schema = self._nodes[sink.inputs[0]].output_schema
+        blocks = of_target(frame, sink.node_id)
+        if isinstance(sink.operator, PrintSink):
+            assert schema.element_type is not None, "a stream of elements has a type"
+            struct = StructType().add(VALUE_FIELD, StringType())
+            return blocks.mapInArrow(cast(Any, Lines(schema.element_type)), struct)
+        struct = to_struct_type(schema.columns, f"'{sink.name}' ({sink.origin})")
+        maker = Columns(schema.columns, to_arrow(struct), sink.name, _type_names(struct))
+        return blocks.mapInArrow(cast(Any, maker), nullable(struct))
+
+
+def end_blocks(spark: SparkSession, plan: LevelsPlan) -> DataFrame:
+    """Blocks that tell every level that the input has ended."""
+    ends = [
+        Block(level.level, ALL_GROUPS, 0, END, _LAST_SENDER, 0, b"") for level in plan.levels
+    ] or [Block(_NO_LEVEL, ALL_GROUPS, 0, END, _LAST_SENDER, 0, b"")]
+    return spark.createDataFrame([row_of(end) for end in ends], BLOCK_DDL).coalesce(1)
+
+
+def _type_names(struct: StructType) -> dict[str, str]:
+    return {field.name: field.dataType.simpleString() for field in struct.fields}
+
+
+def read_pickled(batch: pa.RecordBatch) -> Chunk:
+    """Elements of a collection that the program pickled."""
+    loads = pickle.loads
+    # a part of the program, as its functions are
+    return Chunk([loads(value) for value in batch.column(0).to_pylist()])  # noqa: S301
+
+
+class ColumnReader:
+    """From rows of columns to elements."""
+
+    def __init__(self, schema: Schema) -> None:
+        self._schema = schema
+
+    def __call__(self, batch: pa.RecordBatch) -> Chunk:
+        timestamps: list[int | None] | None = None
+        if EVENT_TIME_FIELD in batch.schema.names:
+            times_us = microseconds(batch.column(EVENT_TIME_FIELD))
+            timestamps = [None if time_us is None else time_us // 1000 for time_us in times_us]
+        return Chunk(list(records(batch, self._schema)), timestamps)
+
+
+def _elements(batches: Iterable[pa.RecordBatch]) -> Iterator[list[Any]]:
+    """The values of each block, in pieces of limited size."""
+    for batch in batches:
+        for block in from_batch(batch):
+            # written by the level before in this very micro-batch
+            values = pickle.loads(block.payload)[1]  # noqa: S301
+            for start in range(0, len(values), _SINK_BATCH_ROWS):
+                yield values[start : start + _SINK_BATCH_ROWS]
+
+
+class Lines:
+    """From blocks to the lines that ``print()`` writes."""
+
+    def __init__(self, element_type: TypeInfo) -> None:
+        self._element_type = element_type
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        text = printer(self._element_type)
+        for values in _elements(batches):
+            lines = pa.array([text(value) for value in values], pa.string())
+            yield pa.RecordBatch.from_arrays([lines], names=[VALUE_FIELD])
+
+
+class Columns:
+    """From blocks to columns of the declared types."""
+
+    def __init__(self, schema: Schema, arrow: pa.Schema, sink: str, type_names: dict[str, str]) -> None:
+        self._schema = schema
+        self._arrow = arrow
+        self._sink = sink
+        self._type_names = type_names
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        builder = ColumnBuilder(self._arrow, self._schema, f"the input of '{self._sink}'", self._type_names)
+        for values in _elements(batches):
+            yield builder.batch(values, {})

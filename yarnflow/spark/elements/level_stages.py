@@ -1,0 +1,206 @@
+"""Levels as Spark's operators: what runs in its Python workers.
+
+A stateful level is a ``transformWithState`` whose grouping key is the group; its state is the group's log.
+One without state is a ``mapInArrow`` over rows sorted by group.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from itertools import groupby
+from typing import Any, Final, cast
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import DataFrame, Row
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+
+from yarnflow.operators.elements import Chunk
+from yarnflow.operators.state.group_log import LogEntry, LogHead
+from yarnflow.operators.state.store import GroupStore
+from yarnflow.operators.task.blocks import Block
+from yarnflow.spark.elements.block_rows import (
+    BLOCK_DDL,
+    GROUP_COLUMN,
+    block_of,
+    from_batch,
+    row_of,
+    spread,
+    to_batches,
+)
+from yarnflow.spark.elements.worker_runs import (
+    LevelTask,
+    drop_run,
+    group_log,
+    level_run,
+    put_group,
+    take_group,
+)
+
+#: bits of a sender's number that tell the partition; those above tell the source
+_PARTITION_BITS: Final = 20
+_HEAD_DDL: Final = "token string, first bigint, next bigint, snapshot_bytes bigint, tail_bytes bigint"
+_NUMBER_DDL: Final = "number bigint"
+_ENTRY_DDL: Final = "previous string, body binary"
+
+
+def partition_number() -> int:
+    """Number of the partition this worker works on."""
+    context = TaskContext.get()
+    return 0 if context is None else context.partitionId()
+
+
+def now_ms() -> int:
+    """Time of this machine, ms since the epoch."""
+    return time.time_ns() // 1_000_000
+
+
+class SourceStage:
+    """Level 0 behind one source, for ``mapInArrow``.
+
+    Parameters
+    ----------
+    task : LevelTask
+        The level.
+    read : callable
+        From a batch of the source's rows to a chunk.
+    """
+
+    def __init__(self, task: LevelTask, read: Callable[[pa.RecordBatch], Chunk]) -> None:
+        self._task = task
+        self._read = read
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        partition = partition_number()
+        run = level_run(self._task, partition)
+        chunks = (self._read(batch) for batch in batches if batch.num_rows)
+        sender = (self._task.source << _PARTITION_BITS) + partition
+        try:
+            yield from to_batches(run.run_source(chunks, sender, now_ms))
+        except BaseException:
+            drop_run(self._task, partition)
+            raise
+
+
+class PlainStage:
+    """A level without state, for ``mapInArrow`` over rows sorted by group."""
+
+    def __init__(self, task: LevelTask) -> None:
+        self._task = task
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return to_batches(self._blocks(block for batch in batches for block in from_batch(batch)))
+
+    def _blocks(self, blocks: Iterable[Block]) -> Iterator[Block]:
+        partition = partition_number()
+        run = level_run(self._task, partition)
+        try:
+            for group, found in groupby(blocks, key=lambda block: block.group):
+                own = []
+                for block in found:
+                    if block.level == self._task.plan.level:
+                        own.append(block)
+                    else:
+                        yield block
+                if own:
+                    yield from run.run_group(group, GroupStore(), own, now_ms())
+        except BaseException:
+            drop_run(self._task, partition)
+            raise
+
+
+class _StateStorage:
+    """A group's log in Spark's state; the group is the one Spark has called the processor for."""
+
+    def __init__(self, handle: StatefulProcessorHandle) -> None:
+        self._head = handle.getValueState("head", _HEAD_DDL)
+        self._log = handle.getMapState("log", _NUMBER_DDL, _ENTRY_DDL)
+
+    def head(self) -> LogHead | None:
+        found = self._head.get()
+        return None if found is None else LogHead(*found)
+
+    def set_head(self, head: LogHead) -> None:
+        self._head.update((head.token, head.first, head.next, head.snapshot_bytes, head.tail_bytes))
+
+    def entry(self, number: int) -> LogEntry:
+        found = self._log.getValue((number,))
+        assert found is not None, "the head names it"
+        return LogEntry(found[0], bytes(found[1]))
+
+    def put_entry(self, number: int, entry: LogEntry) -> None:
+        self._log.updateValue((number,), (entry.previous, entry.body))
+
+    def remove_entry(self, number: int) -> None:
+        self._log.removeKey((number,))
+
+
+class StatefulStage(StatefulProcessor):
+    """A level with state, for ``transformWithState``."""
+
+    def __init__(self, task: LevelTask) -> None:
+        self._task = task
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        """Spark calls this once per task."""
+        self._storage = _StateStorage(handle)
+
+    def handleInputRows(  # noqa: N802
+        self, key: Any, rows: Iterator[Row], timerValues: Any  # noqa: N803
+    ) -> Iterator[Row]:
+        """Spark calls this once per group and micro-batch."""
+        own: list[Block] = []
+        for row in rows:
+            if row[0] == self._task.plan.level:
+                own.append(block_of(row))
+            else:
+                yield row
+        if not own:
+            return
+        group = key[0]
+        partition = partition_number()
+        run = level_run(self._task, partition)
+        head, store = group_log.open(self._storage, take_group(self._task, group))
+        try:
+            for block in run.run_group(group, store, own, now_ms()):
+                yield row_of(block)
+        except BaseException:
+            drop_run(self._task, partition)
+            raise
+        kept = group_log.commit(self._storage, head, store)
+        if kept is not None:
+            put_group(self._task, group, kept)
+
+    def close(self) -> None:
+        """The operators stay open for the next micro-batch."""
+
+
+def source_blocks(
+    frame: DataFrame, task: LevelTask, read: Callable[[pa.RecordBatch], Chunk]
+) -> DataFrame:
+    """Blocks of one source."""
+    return frame.mapInArrow(cast(Any, SourceStage(task, read)), BLOCK_DDL)
+
+
+def level_blocks(frame: DataFrame, task: LevelTask, groups: int) -> DataFrame:
+    """What a level makes of the blocks of all levels before it.
+
+    Parameters
+    ----------
+    groups : int
+        Groups of the level that blocks for all groups reach.
+    """
+    level = task.plan.level
+    spreaded = spread(frame, level, groups)
+    if task.plan.stateful:
+        return spreaded.groupBy(GROUP_COLUMN).transformWithState(
+            statefulProcessor=StatefulStage(task),
+            outputStructType=BLOCK_DDL,
+            outputMode="append",
+            timeMode="none",
+        )
+    ordered = spreaded.repartition(groups, GROUP_COLUMN).sortWithinPartitions(
+        GROUP_COLUMN, "sender", "sequence"
+    )
+    return ordered.mapInArrow(cast(Any, PlainStage(task)), BLOCK_DDL)

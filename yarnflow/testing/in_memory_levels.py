@@ -1,0 +1,104 @@
+"""Levels of a job run in memory: no Spark, no files, one process.
+
+Does with blocks what Spark's shuffles and state stores do, so that a whole program can be tried in
+a unit test, micro-batch by micro-batch.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from yarnflow.graph.operators import Closure
+from yarnflow.operators.elements import Chunk
+from yarnflow.operators.state.store import GroupStore
+from yarnflow.operators.task.blocks import ALL_GROUPS, END, SINK_LEVEL, Block
+from yarnflow.operators.task.level_run import LevelRun
+from yarnflow.operators.task.plan import JobInfo, LevelPlan
+
+
+class InMemoryLevels:
+    """A job's levels with their state.
+
+    Parameters
+    ----------
+    sources : sequence of LevelPlan
+        Level 0, one for each source.
+    levels : sequence of LevelPlan
+        Levels 1, 2, …
+    groups : int
+        Groups that a broadcast reaches in each level.
+    """
+
+    def __init__(self, sources: Sequence[LevelPlan], levels: Sequence[LevelPlan], groups: int = 4) -> None:
+        self._sources = sources
+        self._levels = levels
+        self._groups = groups
+        self._stores: list[dict[int, bytes]] = [{} for _ in levels]
+        self._batch = 0
+        #: sink node → elements it got
+        self.sinks: dict[int, list[Any]] = {}
+
+    def run_batch(
+        self, inputs: Mapping[int, Sequence[Iterable[Chunk]]] | None = None, now_ms: int = 0, end: bool = False
+    ) -> None:
+        """One micro-batch.
+
+        Parameters
+        ----------
+        inputs : mapping, optional
+            Number of a source → its partitions, each of chunks.
+        now_ms : int
+            Time of the machine.
+        end : bool
+            The input has ended.
+        """
+        blocks: list[Block] = []
+        for number, partitions in (inputs or {}).items():
+            for partition, chunks in enumerate(partitions):
+                run = _opened(self._sources[number], partition)
+                blocks += run.run_source(chunks, (number << 20) + partition, lambda: now_ms)
+                run.close()
+        if end:
+            blocks += [
+                Block(plan.level, ALL_GROUPS, 0, END, 1 << 60, 0, b"") for plan in self._levels
+            ]
+        for plan, stores in zip(self._levels, self._stores, strict=True):
+            blocks = self._run_level(plan, stores, blocks, now_ms)
+        for block in blocks:
+            assert block.level == SINK_LEVEL, block
+            self.sinks.setdefault(block.target, []).extend(pickle.loads(block.payload)[1])
+
+    def _run_level(
+        self, plan: LevelPlan, stores: dict[int, bytes], blocks: list[Block], now_ms: int
+    ) -> list[Block]:
+        passed = [block for block in blocks if block.level != plan.level]
+        by_group: dict[int, list[Block]] = {}
+        for block in blocks:
+            if block.level == plan.level:
+                groups = range(self._groups) if block.group == ALL_GROUPS else [block.group]
+                for group in groups:
+                    by_group.setdefault(group, []).append(block)
+        run = _opened(plan, 0)
+        for group, found in sorted(by_group.items()):
+            # pickled as a whole in between, as a worker that lost everything would find it
+            snapshot = pickle.loads(stores[group]) if group in stores else None
+            store = GroupStore.load(snapshot)
+            passed += run.run_group(group, store, found, now_ms)
+            stores[group] = pickle.dumps(store.snapshot())
+        run.close()
+        return passed
+
+def _opened(plan: LevelPlan, subtask: int) -> LevelRun:
+    return LevelRun(plan, JobInfo(), subtask, _load, _dumps, pickle.loads)
+
+def _load(closure: Closure) -> Any:
+    return pickle.loads(closure.payload)
+
+def _dumps(value: Any) -> bytes:
+    import cloudpickle
+
+    return bytes(cloudpickle.dumps(value))
+
+__all__ = ["ELEMENTS", "InMemoryLevels"]
