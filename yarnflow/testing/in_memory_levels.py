@@ -10,6 +10,7 @@ import pickle
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from yarnflow.graph.closures import dumps_with_classes
 from yarnflow.graph.operators import Closure
 from yarnflow.operators.elements import Chunk
 from yarnflow.operators.state.store import GroupStore
@@ -41,7 +42,10 @@ class InMemoryLevels:
         self.sinks: dict[int, list[Any]] = {}
 
     def run_batch(
-        self, inputs: Mapping[int, Sequence[Iterable[Chunk]]] | None = None, now_ms: int = 0, end: bool = False
+        self,
+        inputs: Mapping[int, Sequence[Iterable[Chunk]]] | None = None,
+        now_ms: int = 0,
+        end: bool = False,
     ) -> None:
         """One micro-batch.
 
@@ -90,15 +94,10 @@ class InMemoryLevels:
         run.close()
         return passed
 
+
 def _opened(plan: LevelPlan, subtask: int) -> LevelRun:
-    return LevelRun(plan, JobInfo(), subtask, _load, _dumps, pickle.loads)
+    return LevelRun(plan, JobInfo(), subtask, _load, dumps_with_classes, pickle.loads)
+
 
 def _load(closure: Closure) -> Any:
     return pickle.loads(closure.payload)
-
-def _dumps(value: Any) -> bytes:
-    import cloudpickle
-
-    return bytes(cloudpickle.dumps(value))
-
-__all__ = ["ELEMENTS", "InMemoryLevels"]
