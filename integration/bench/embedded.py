@@ -33,7 +33,7 @@ for number in range(jobs):
     began = time.monotonic()
     client = env.execute_async(f"job {number}")
     accepted = time.monotonic()
-    net_s = client.get_job_execution_result().get_net_runtime() / 1000
+    net_s = client.get_job_execution_result().result().get_net_runtime() / 1000
     ended = time.monotonic()
     # net is from RUNNING to the end
     seconds.append([accepted - began, ended - accepted - net_s, net_s, ended - began])

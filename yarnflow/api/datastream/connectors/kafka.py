@@ -2,6 +2,7 @@
 
 from typing import Any, Final
 
+from yarnflow.api.datastream.connectors.base import DeliveryGuarantee
 from yarnflow.graph.compatibility import refused_class
 
 _WHY: Final = "there is no Kafka connector for DataStream programs yet"
@@ -22,3 +23,20 @@ KafkaSourceBuilder: Any = refused_class("KafkaSourceBuilder", _WHY, _USE)
 KafkaTopicPartition: Any = refused_class("KafkaTopicPartition", _WHY, _USE)
 KafkaTopicSelector: Any = refused_class("KafkaTopicSelector", _WHY, _USE)
 Semantic: Any = refused_class("Semantic", _WHY, _USE)
+
+__all__ = [
+    "DeliveryGuarantee",
+    "FlinkKafkaConsumer",
+    "FlinkKafkaProducer",
+    "KafkaOffsetResetStrategy",
+    "KafkaOffsetsInitializer",
+    "KafkaRecordSerializationSchema",
+    "KafkaRecordSerializationSchemaBuilder",
+    "KafkaSink",
+    "KafkaSinkBuilder",
+    "KafkaSource",
+    "KafkaSourceBuilder",
+    "KafkaTopicPartition",
+    "KafkaTopicSelector",
+    "Semantic",
+]

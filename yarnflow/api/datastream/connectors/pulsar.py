@@ -2,6 +2,7 @@
 
 from typing import Any, Final
 
+from yarnflow.api.datastream.connectors.base import DeliveryGuarantee
 from yarnflow.graph.compatibility import refused_class
 
 _WHY: Final = "Spark has no Pulsar connector"
@@ -16,3 +17,16 @@ RangeGenerator: Any = refused_class("RangeGenerator", _WHY, _USE)
 StartCursor: Any = refused_class("StartCursor", _WHY, _USE)
 StopCursor: Any = refused_class("StopCursor", _WHY, _USE)
 TopicRoutingMode: Any = refused_class("TopicRoutingMode", _WHY, _USE)
+
+__all__ = [
+    "DeliveryGuarantee",
+    "MessageDelayer",
+    "PulsarSink",
+    "PulsarSinkBuilder",
+    "PulsarSource",
+    "PulsarSourceBuilder",
+    "RangeGenerator",
+    "StartCursor",
+    "StopCursor",
+    "TopicRoutingMode",
+]
