@@ -151,7 +151,10 @@ LIBRARIES: dict[str, set[str]] = {
     "msgspec": {"core.json_codec"},
     "pyspark": {"spark"},
     "py4j": {"spark.checkpoints.file_copy", "spark.hadoop_files"},
-    "pyarrow": {"api.building.collection", "spark.connectors", "spark.elements", "spark.run.rehearsal", "spark.translate"},
+    "pyarrow": {
+        *("api.building.collection", "spark.connectors", "spark.elements", "spark.run.rehearsal"),
+        "spark.translate",
+    },
     "pandas": {"spark.run.rehearsal"},
     "click": {"cli"},
     "rich": {"cli.view"},
@@ -169,6 +172,7 @@ LIBRARIES: dict[str, set[str]] = {
 
 #: (module, module of ours it names in a string although it may not import it) → why
 BY_NAME: dict[tuple[str, str], str] = {
+    ("graph.import_finder", "api"): "what programs of PyFlink import",
     ("config.log_file", "process.logs"): "logging loads its formatter by name, in processes that have it",
     ("client.yarn.specification", "entrypoint.yarn.master_main"): "a command line in a container",
     ("client.yarn.specification", "entrypoint.yarn.taskmanager_main"): "a command line in a container",
@@ -182,7 +186,7 @@ BY_NAME: dict[tuple[str, str], str] = {
 #: module that makes names of modules at run time → what the names come from
 COMPUTED: dict[str, str] = {
     "api.documents": "PyFlink's names of modules",
-    "api.import_finder": "PyFlink's names of modules",
+    "graph.import_finder": "PyFlink's names of modules",
     "cli.main": "the table of verbs",
     "entrypoint.yarn.container_probe": "a table of libraries",
     "entrypoint.yarn.taskmanager_main": "its own name",

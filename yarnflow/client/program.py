@@ -22,6 +22,7 @@ from typing import Final
 import yarnflow
 from yarnflow.core.messages import ProgramKind
 from yarnflow.errors import NoExecuteCall, ProgramFailed, ProgramNotFound, ProgramSyntaxError, YarnflowError
+from yarnflow.graph import import_finder
 
 _PACKAGE_ROOT: Final = str(Path(yarnflow.__file__).parent) + "/"
 
@@ -126,6 +127,7 @@ def run_main(program: Program, search_path: Sequence[str] = ()) -> None:
     SystemExit
         It called ``sys.exit``.
     """
+    import_finder.install()
     module = types.ModuleType("__main__")
     file = Path(program.path)
     module.__file__ = str(file.absolute())

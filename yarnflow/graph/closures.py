@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from yarnflow.errors import UnserializableFunction
+from yarnflow.graph import import_finder
 from yarnflow.graph.operators import Closure
 
 _INSTALLED: Final = frozenset({"site-packages", "dist-packages"})
@@ -64,9 +65,10 @@ def dumps_with_classes(value: Any) -> bytes:
 
 
 def load_closure(closure: Closure) -> Callable[..., Any]:
-    """What was pickled; a function class is not opened yet."""
+    """What was pickled; a function class is not opened yet.  It may import ``pyflink`` from now on."""
     import pickle
 
+    import_finder.install()
     loaded: Callable[..., Any] = pickle.loads(closure.payload)
     return loaded
 

@@ -11,7 +11,7 @@ from yarnflow.graph.job_graph import JobGraph
 
 @dataclass(slots=True)
 class KeptGraph:
-    """:class:`~yarnflow.api.executor.PipelineExecutor` that keeps job graphs; programs go on without a job."""
+    """A :class:`~yarnflow.api.executor.PipelineExecutor` that keeps job graphs; programs go on."""
 
     graphs: list[JobGraph] = field(default_factory=list)
 

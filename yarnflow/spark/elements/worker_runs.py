@@ -13,7 +13,7 @@ import uuid
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from yarnflow.graph.operators import Closure
+from yarnflow.graph.closures import dumps_with_classes, load_closure
 from yarnflow.operators.state.group_log import GroupLog, KeptGroup
 from yarnflow.operators.task.level_run import LevelRun
 from yarnflow.operators.task.plan import JobInfo, LevelPlan
@@ -92,19 +92,11 @@ def close_all() -> None:
 atexit.register(close_all)
 
 
-def load_closure(closure: Closure) -> Any:
-    """What the program shipped."""
-    # the payload comes with the job, whose submission was authenticated
-    return pickle.loads(closure.payload)  # noqa: S301
-
-
 def dumps(value: Any) -> bytes:
     """Pickle; objects of classes that only the program knows are pickled with their class."""
     try:
         return pickle.dumps(value, _PROTOCOL)
     except (pickle.PicklingError, AttributeError, TypeError):
-        from yarnflow.graph.closures import dumps_with_classes
-
         return dumps_with_classes(value)
 
 

@@ -72,11 +72,6 @@ class GraphIndex:
         pair = (self._vertex_of.get(upstream), self._vertex_of.get(downstream))
         return self._ships.get(pair) is ShipStrategy.REBALANCE  # type: ignore[arg-type]
 
-    def ship_strategy(self, upstream: int, downstream: int) -> ShipStrategy:
-        """How elements travel between two neighbours."""
-        pair = (self._vertex_of.get(upstream), self._vertex_of.get(downstream))
-        return self._ships.get(pair, ShipStrategy.FORWARD)  # type: ignore[arg-type]
-
     def upstream(self, node_id: int) -> Iterator[StreamNode]:
         """The node and everything before it, each once, the node first."""
         seen: set[int] = set()
@@ -153,7 +148,9 @@ def _element_group(index: GraphIndex, sinks: frozenset[int]) -> QueryGroup:
     while waiting:
         node = index.nodes[waiting.pop()]
         for position, feeder in enumerate(node.inputs):
-            edges.append(Edge(feeder, node.node_id, position, index.ship_strategy(feeder, node.node_id)))
+            # graphs made by hand say nothing of it
+            strategy = node.strategies[position] if node.strategies else ShipStrategy.FORWARD
+            edges.append(Edge(feeder, node.node_id, position, strategy))
             if feeder not in region:
                 region[feeder] = index.nodes[feeder]
                 passes_elements = region[feeder].output_schema.element_type is not None

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import yarnflow
-from yarnflow.api import import_finder
 from yarnflow.errors import UnsupportedCall
+from yarnflow.graph import import_finder
 
 ROOT = str(Path(yarnflow.__file__).parents[1])
 
@@ -101,7 +101,7 @@ def test_without_it_there_is_no_pyflink() -> None:
 
 PROGRAM = """
 import sys
-from yarnflow.api import import_finder
+from yarnflow.graph import import_finder
 import_finder.install()
 
 import pyflink.common as common
