@@ -50,6 +50,7 @@ def test_file_that_is_no_text(tmp_path: Path) -> None:
     ("text", "kind"),
     [
         ("import yarnflow.api as yf", ProgramKind.GRAPH),
+        ("from pyflink.datastream import StreamExecutionEnvironment", ProgramKind.GRAPH),
         ("def main():\n    from yarnflow.api import StreamExecutionEnvironment", ProgramKind.GRAPH),
         ("from pyspark.sql import SparkSession", ProgramKind.SCRIPT),
         ("import yarnflower", ProgramKind.SCRIPT),

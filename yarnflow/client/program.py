@@ -1,6 +1,6 @@
 """The user's program: found, checked, told apart, run.
 
-A program that imports yarnflow (itself or through modules beside it) is a DataStream program
+A program that imports yarnflow or pyflink (itself or through modules beside it) is a DataStream program
 whose main runs in this process and builds the job graph.  Any other is a PySpark script whose
 main runs in the driver.  Nothing of the program runs before its syntax was checked.
 
@@ -24,6 +24,8 @@ from yarnflow.core.messages import ProgramKind
 from yarnflow.errors import NoExecuteCall, ProgramFailed, ProgramNotFound, ProgramSyntaxError, YarnflowError
 from yarnflow.graph import import_finder
 
+#: packages whose programs build job graphs; ``pyflink`` is yarnflow's API under PyFlink's name
+_APIS: Final = frozenset({"yarnflow", "pyflink"})
 _PACKAGE_ROOT: Final = str(Path(yarnflow.__file__).parent) + "/"
 
 
@@ -75,7 +77,7 @@ def load_program(path: str, arguments: Sequence[str] = ()) -> Program:
         raise ProgramSyntaxError(f"{path}: {error}") from None
     if not tree.body:
         raise NoExecuteCall(f"program {path} has no statements: there is nothing to run")
-    uses_api = _imports_yarnflow(tree, file.resolve().parent, {file.resolve()})
+    uses_api = _imports_api(tree, file.resolve().parent, {file.resolve()})
     kind = ProgramKind.GRAPH if uses_api else ProgramKind.SCRIPT
     return Program(path, tuple(arguments), kind, code, content)
 
@@ -89,9 +91,9 @@ def _imported_names(tree: ast.AST) -> Iterator[str]:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-def _imports_yarnflow(tree: ast.AST, directory: Path, seen: set[Path]) -> bool:
+def _imports_api(tree: ast.AST, directory: Path, seen: set[Path]) -> bool:
     for name in _imported_names(tree):
-        if name.split(".", 1)[0] == "yarnflow":
+        if name.split(".", 1)[0] in _APIS:
             return True
         relative = directory.joinpath(*name.split("."))
         for candidate in (relative.with_suffix(".py"), relative / "__init__.py"):
@@ -102,7 +104,7 @@ def _imports_yarnflow(tree: ast.AST, directory: Path, seen: set[Path]) -> bool:
                 module = ast.parse(candidate.read_bytes())
             except (OSError, SyntaxError, ValueError):
                 continue  # importing it will say so
-            if _imports_yarnflow(module, directory, seen):
+            if _imports_api(module, directory, seen):
                 return True
     return False
 
