@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import copy
 import datetime
+import pickle
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from tests.api.conftest import Jobs
-from yarnflow.api import StreamExecutionEnvironment
+from yarnflow.api import RateSource, StreamExecutionEnvironment
 from yarnflow.api.common import (
     CompletableFuture,
     ConfigOptions,
@@ -106,8 +107,8 @@ def test_configurations_of_environments() -> None:
     said = r"^test_settings.py:\d+: option parallelism.defualt .*mean parallelism.default\?"
     with pytest.warns(UserWarning, match=said):
         env.configure(Configuration.from_dict({"parallelism.defualt": "3"}))
-    with pytest.raises(UnsupportedGraph, match="option execution.runtime-mode: BATCH is not possible"):
-        environment(Configuration.from_dict({"execution.runtime-mode": "BATCH"}))
+    batch = environment(Configuration.from_dict({"execution.runtime-mode": "BATCH"}))
+    assert options(batch)["execution.runtime-mode"] == "BATCH"
 
 
 def test_options_of_programs() -> None:
@@ -178,9 +179,8 @@ def test_environment_settings() -> None:
     assert not env.is_chaining_enabled() and not env.is_changelog_state_backend_enabled()
     assert env.get_default_savepoint_directory() == "hdfs://s"
     assert env.set_buffer_timeout(7).get_buffer_timeout() == 7
-    env.set_runtime_mode(RuntimeExecutionMode.STREAMING)
-    with pytest.raises(UnsupportedGraph, match=r"^test_settings.py:\d+: set_runtime_mode\(\): BATCH"):
-        env.set_runtime_mode(RuntimeExecutionMode.BATCH)
+    env.set_runtime_mode(RuntimeExecutionMode.BATCH)
+    assert options(env)["execution.runtime-mode"] == "BATCH"
     with pytest.warns(UserWarning, match="kafka.jar is ignored"):
         env.add_jars("kafka.jar")
     for refused in (lambda: env.add_python_file("x.py"), lambda: env.create_input(None)):
@@ -414,3 +414,23 @@ def test_closing_an_iterator_stops_the_job() -> None:
 def test_negative_intervals() -> None:
     with pytest.raises(GraphError, match="-1 ms is below 0"):
         environment().get_config().set_auto_watermark_interval(-1)
+
+
+def reduced(mode: RuntimeExecutionMode, *, bounded: bool = True) -> bool:
+    """Whether a keyed reduction of such a job emits at the end only."""
+    env = environment().set_runtime_mode(mode)
+    none = WatermarkStrategy.no_watermarks()
+    numbers = env.from_collection([1, 2]) if bounded else env.from_source(RateSource(1), none, "Rate")
+    numbers.map(lambda n: n).key_by(lambda n: n).reduce(lambda a, b: a).print()
+    (reduction,) = [n.operator for n in env._job_graph(None).nodes if n.name == "Reduce"]
+    assert isinstance(reduction, o.ElementOperator)
+    return bool(pickle.loads(reduction.closure.payload).at_end)
+
+
+def test_the_runtime_mode_decides_what_reductions_emit() -> None:
+    assert not reduced(RuntimeExecutionMode.STREAMING)
+    assert reduced(RuntimeExecutionMode.BATCH)
+    assert reduced(RuntimeExecutionMode.AUTOMATIC)
+    assert not reduced(RuntimeExecutionMode.AUTOMATIC, bounded=False)
+    with pytest.raises(UnsupportedGraph, match=r"test_settings.py:\d+: '.*Rate.*' does not end, and"):
+        reduced(RuntimeExecutionMode.BATCH, bounded=False)

@@ -349,3 +349,12 @@ Operator = (
     | PartitionCustom
     | Sink
 )
+
+
+def is_bounded(source: object) -> bool:
+    """Whether a source ends by itself."""
+    if isinstance(source, FileSource):
+        return source.bounded
+    if isinstance(source, RateSource):
+        return source.count is not None
+    return isinstance(source, CollectionSource)

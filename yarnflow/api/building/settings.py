@@ -11,12 +11,9 @@ from yarnflow.api.executor import surrounding_configuration
 from yarnflow.api.origin import call_origin
 from yarnflow.config.option import ConfigOption
 from yarnflow.config.options import OPTIONS_BY_KEY, PASSED_THROUGH
-from yarnflow.errors import InvalidOption, UnsupportedGraph
+from yarnflow.errors import InvalidOption
 
 T = TypeVar("T")
-
-#: keys of Flink that would change a job's results → the values that do not
-_ONLY: Mapping[str, tuple[str, ...]] = {"execution.runtime-mode": ("STREAMING",)}
 
 
 class JobSettings:
@@ -26,12 +23,16 @@ class JobSettings:
     ----------
     values : dict
         Key → text, all declared or of Spark.
+    batch : bool
+        Keyed reductions emit one result per key, at the end.
     accepted : dict
         PyFlink's settings that change nothing here, kept so that they can be read back.
     """
 
     def __init__(self) -> None:
         self.values: dict[str, str] = {}
+        #: keyed reductions emit their last results only; set when a job is made
+        self.batch = False
         self.accepted: dict[str, Any] = {}
 
     def set_text(self, key: str, value: object) -> None:
@@ -68,10 +69,6 @@ class JobSettings:
             text = str(value)
             if key in OPTIONS_BY_KEY or key.startswith(PASSED_THROUGH):
                 self.set_text(key, text)
-            elif key in _ONLY and text.upper() not in _ONLY[key]:
-                raise UnsupportedGraph(
-                    f"{call_origin()}: option {key}: {text} is not possible; use {' or '.join(_ONLY[key])}"
-                )
             else:
                 self.accepted[key] = text
                 near = difflib.get_close_matches(key, OPTIONS_BY_KEY, n=1)

@@ -7,6 +7,7 @@ meaning and errors come when the job is executed (:mod:`yarnflow.api.building`).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Final, overload
 
 from yarnflow.api.building import definitions, elements
@@ -239,10 +240,14 @@ class KeyedStream(DataStream):
             return self._by_key("Keyed Reduce", "reduce", define)
         return self._reduce("reduce", ReduceDefinition(func), func)
 
-    def _reduce(self, call: str, definition: object, func: Any, shown: str = "") -> DataStream:
+    def _reduce(
+        self, call: str, definition: ReduceDefinition | AggregateDefinition, func: Any, shown: str = ""
+    ) -> DataStream:
+        settings = self._pipeline.settings
         define = elements.element_operator(
             ElementKind.REDUCE,
-            lambda _: definition,
+            # whether the job is a batch is known when it is executed
+            lambda _: replace(definition, at_end=settings.batch),
             func,
             call_origin(),
             elements.same_output,

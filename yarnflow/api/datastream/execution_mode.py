@@ -4,7 +4,7 @@ from enum import Enum
 
 
 class RuntimeExecutionMode(Enum):
-    """STREAMING is what there is."""
+    """Flink's ``execution.runtime-mode``."""
 
     STREAMING = 0
     BATCH = 1

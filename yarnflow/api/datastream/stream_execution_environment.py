@@ -38,6 +38,7 @@ from yarnflow.errors import GraphError, ProgramError, UnsupportedGraph
 from yarnflow.graph.compatibility import differs, refused
 from yarnflow.graph.generator import generate_job_graph
 from yarnflow.graph.job_graph import JobGraph
+from yarnflow.graph.operators import is_bounded
 from yarnflow.graph.stream_graph import Definition, GraphSettings, Transformation
 
 _NO_EFFECT = "accepted and without effect"
@@ -130,20 +131,12 @@ class StreamExecutionEnvironment:
         """Set the number of subtasks of operators that set none."""
         self.set_parallelism(parallelism)
 
-    @differs("STREAMING only; the others are refused")
     def set_runtime_mode(self, execution_mode: RuntimeExecutionMode) -> StreamExecutionEnvironment:
-        """Run as a stream.
+        """Run as a stream or as a batch, in which keyed reductions emit their last results only.
 
-        Raises
-        ------
-        UnsupportedGraph
-            Another mode: keyed functions would emit other results.
+        AUTOMATIC is BATCH if all sources are bounded.
         """
-        if execution_mode is not RuntimeExecutionMode.STREAMING:
-            raise UnsupportedGraph(
-                f"{call_origin()}: set_runtime_mode(): {execution_mode.name} is not possible; "
-                "use RuntimeExecutionMode.STREAMING, in which bounded sources end the job as well"
-            )
+        self._settings.set(job.RUNTIME_MODE, execution_mode.name)
         return self
 
     @differs(_NO_EFFECT + ": elements travel in micro-batches")
@@ -414,7 +407,19 @@ class StreamExecutionEnvironment:
             job_parameters=config.get_global_job_parameters(),
             auto_uids=config.has_auto_generated_uids_enabled(),
         )
-        return generate_job_graph(self._pipeline.program(), settings, JobId(uuid.uuid4().hex))
+        mode = self._settings.get(job.RUNTIME_MODE)
+        self._settings.batch = mode == "BATCH"
+        graph = generate_job_graph(self._pipeline.program(), settings, JobId(uuid.uuid4().hex))
+        endless = [node for node in graph.nodes if not node.inputs and not is_bounded(node.operator)]
+        if mode == "BATCH" and endless:
+            raise UnsupportedGraph(
+                f"{endless[0].origin}: '{endless[0].name}' does not end, and execution.runtime-mode is "
+                "BATCH; use a bounded source or RuntimeExecutionMode.STREAMING"
+            )
+        if mode == "AUTOMATIC" and not endless:
+            self._settings.batch = True
+            graph = generate_job_graph(self._pipeline.program(), settings, graph.job_id)
+        return graph
 
 
 def _warn_of_jars(call: str, jars: tuple[str, ...]) -> None:

@@ -36,6 +36,15 @@ OPERATOR_CHAINING: Final[ConfigOption[bool]] = declare.boolean(
     "Run operators that follow each other without a change of partitioning as one vertex. Switch off only "
     "to see each operator separately.",
 )
+RUNTIME_MODE: Final[ConfigOption[str]] = declare.choice(
+    "execution.runtime-mode",
+    "STREAMING",
+    ("STREAMING", "BATCH", "AUTOMATIC"),
+    _JOB,
+    "What keyed reductions of Python functions (reduce, sum, min, max, min_by, max_by) emit: STREAMING = a "
+    "result for each element; BATCH = the last result of each key, at the end of the input, which must be "
+    "bounded; AUTOMATIC = as BATCH if all sources are bounded. Scripts ignore it.",
+)
 PIPELINE_NAME: Final[ConfigOption[str]] = declare.string(
     "pipeline.name",
     "",

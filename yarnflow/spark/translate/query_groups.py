@@ -33,6 +33,7 @@ from yarnflow.graph.operators import (
     UnionOperator,
     WindowAggregate,
     WindowProcess,
+    is_bounded,
 )
 from yarnflow.graph.state_shape import ELEMENT_QUERY, query_name
 from yarnflow.operators.task.planner import Edge, LevelsPlan, plan_levels
@@ -205,12 +206,3 @@ def _group(index: GraphIndex, cut: int, paths: list[tuple[int, ...]]) -> QueryGr
         output_mode="update" if updating else "append",
         windowed=any(isinstance(n.operator, WINDOWED) for n in before),
     )
-
-
-def is_bounded(source: object) -> bool:
-    """Whether a source ends by itself."""
-    if isinstance(source, FileSource):
-        return source.bounded
-    if isinstance(source, RateSource):
-        return source.count is not None
-    return isinstance(source, CollectionSource)
