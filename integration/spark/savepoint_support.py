@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -27,6 +27,7 @@ from yarnflow.core.checkpoint.messages import (
     CheckpointOutcome,
     RestoreSettings,
 )
+from yarnflow.graph.job_graph import JobGraph
 from yarnflow.graph.operators import (
     AssignTimestamps,
     FileSource,
@@ -96,10 +97,17 @@ class Input:
         return FileSource(str(self.directory), "parquet", RECORD, bounded=False, max_files_per_trigger=1)
 
 
+class HasJob(Protocol):
+    """Something with a job graph."""
+
+    def job(self) -> JobGraph:
+        """The graph."""
+
+
 class Job:
     """One attempt of a job in a thread, as a driver runs it."""
 
-    def __init__(self, spark: SparkSession, graph: Graph, directory: Path, **options: Any) -> None:
+    def __init__(self, spark: SparkSession, graph: HasJob, directory: Path, **options: Any) -> None:
         self.directory = directory
         self.program = GraphProgram(
             spark, graph.job(), Configuration.empty(), str(directory / "checkpoint"), **options
@@ -151,7 +159,7 @@ def read_manifest(directory: Path) -> SavepointMetadata:
     return from_bytes((directory / METADATA_FILE).read_bytes(), str(directory))
 
 
-def restored(spark: SparkSession, graph: Graph, savepoint: Path, directory: Path, **options: Any) -> Job:
+def restored(spark: SparkSession, graph: HasJob, savepoint: Path, directory: Path, **options: Any) -> Job:
     """A new job that starts from a savepoint."""
     state = restore(
         spark,

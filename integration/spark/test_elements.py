@@ -13,6 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from integration.conftest import wait_until
+from integration.spark.savepoint_support import STOP, Job, restored
 from yarnflow.api import FileSink, FileSource, StreamExecutionEnvironment
 from yarnflow.api.common import Time, Types, WatermarkStrategy
 from yarnflow.api.common.watermark_strategy import TimestampAssigner
@@ -214,6 +215,34 @@ def test_state_goes_on_after_restarts(spark: SparkSession, tmp_path: Path) -> No
         program.stop()
         thread.join()
         assert counts(out) == expected_counts(files)
+
+
+class Kept:
+    """A program's graph as the tests of savepoints take one."""
+
+    def __init__(self, env: StreamExecutionEnvironment) -> None:
+        self._graph = graph_of(env)
+
+    def job(self) -> JobGraph:
+        return self._graph
+
+
+def test_a_savepoint_has_the_state(spark: SparkSession, tmp_path: Path) -> None:
+    directory, out = tmp_path / "in", tmp_path / "out"
+    directory.mkdir()
+    for number in range(3):
+        write(directory, number)
+    first = Job(spark, Kept(numbering(directory, out)), tmp_path)
+    wait_until(lambda: len(counts(out)) >= 300, "three files", timeout_s=240)
+    manifest = first.savepoint(tmp_path / "savepoint", STOP)
+    first.ended()
+    assert [position.query for position in manifest.positions] == ["elements"]
+    for number in range(3, 5):
+        write(directory, number)
+    second = restored(spark, Kept(numbering(directory, out)), tmp_path / "savepoint", tmp_path / "job2")
+    wait_until(lambda: len(counts(out)) >= 500, "the other two", timeout_s=240)
+    second.cancel()
+    assert counts(out) == expected_counts(5)
 
 
 class FailsOnce(KeyedProcessFunction):

@@ -13,6 +13,7 @@ rates of sources.  Flink counterparts: ``StateAssignmentOperation``, ``Checkpoin
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Final, TypeVar
 
 from yarnflow.core.checkpoint.program_shape import (
@@ -24,7 +25,7 @@ from yarnflow.core.checkpoint.program_shape import (
 )
 from yarnflow.core.messages import ProgramKind
 from yarnflow.graph.expressions import is_stateful_query
-from yarnflow.graph.job_graph import JobGraph, StreamNode
+from yarnflow.graph.job_graph import JobGraph, ShipStrategy, StreamNode
 from yarnflow.graph.operators import (
     AssignTimestamps,
     CollectionSource,
@@ -45,6 +46,7 @@ from yarnflow.graph.operators import (
     SideOutput,
     SocketSource,
     SqlOperator,
+    UnionOperator,
     Window,
     WindowAggregate,
     WindowProcess,
@@ -87,12 +89,15 @@ def shape_of(graph: JobGraph) -> ProgramShape:
     if graph.kind is not ProgramKind.GRAPH:
         return ProgramShape(graph.kind.value)
     nodes = {node.node_id: node for node in graph.nodes}
-    cuts = dict.fromkeys(_cut(nodes, n.node_id) for n in graph.nodes if isinstance(n.operator, _SINKS))
+    sinks = [node for node in graph.nodes if isinstance(node.operator, _SINKS)]
+    of_elements = [n for n in sinks if nodes[n.inputs[0]].output_schema.element_type is not None]
+    cuts = dict.fromkeys(_cut(nodes, n.node_id) for n in sinks if n not in of_elements)
+    elements = (_element_query(nodes, of_elements),) if of_elements else ()
     return ProgramShape(
         kind=graph.kind.value,
         graph_hash=_graph_hash(graph),
         partitions=max((vertex.parallelism for vertex in graph.vertices), default=1),
-        queries=tuple(_query(nodes, cut) for cut in cuts),
+        queries=(*elements, *(_query(nodes, cut) for cut in cuts)),
     )
 
 
@@ -143,6 +148,68 @@ def _query(nodes: Mapping[int, StreamNode], cut: int) -> QueryShape:
         sources=tuple(_source(n) for n in before if not n.inputs and not isinstance(n.operator, SqlOperator)),
         operators=tuple(_operator(nodes, n) for n in before if _is_stateful(n)),
     )
+
+
+def _element_query(nodes: Mapping[int, StreamNode], sinks: Sequence[StreamNode]) -> QueryShape:
+    """The query of all operators on elements; Spark numbers its state by level."""
+    before = sorted({n.node_id for sink in sinks for n in _in_plan_order(nodes, sink.node_id)})
+    levels = element_levels(nodes)
+    stateful = sorted(
+        (node_id for node_id in before if _is_stateful(nodes[node_id])),
+        key=lambda node_id: (levels.get(node_id, 0), node_id),
+    )
+    return QueryShape(
+        name=ELEMENT_QUERY,
+        operator="operators on elements",
+        sources=tuple(
+            _source(nodes[node_id])
+            for node_id in before
+            if not nodes[node_id].inputs and not isinstance(nodes[node_id].operator, SqlOperator)
+        ),
+        operators=tuple(
+            replace(shape, kind=f"{shape.kind}, level {levels[node_id]}")
+            for node_id in stateful
+            if node_id in levels
+            for shape in [_operator(nodes, nodes[node_id])]
+        ),
+    )
+
+
+def element_levels(nodes: Mapping[int, StreamNode]) -> dict[int, int]:
+    """Operator on elements → the last level it stands in: how many exchanges are before it."""
+    levels: dict[int, int] = {}
+    for node_id in sorted(nodes):
+        operator = nodes[node_id].operator
+        if isinstance(operator, ElementOperator):
+            moved = operator.stateful or any(i.selector is not None or i.broadcast for i in operator.inputs)
+            found = 0
+            for position in range(len(nodes[node_id].inputs)):
+                for feeder, strategy in _feeders(nodes, node_id, position):
+                    spread = strategy in (ShipStrategy.FORWARD, ShipStrategy.HASH)
+                    if not spread and feeder not in levels:
+                        # Spark spreads what a source reads, unless it is for all or for named subtasks
+                        spread = strategy not in (ShipStrategy.BROADCAST, ShipStrategy.CUSTOM)
+                    found = max(found, levels.get(feeder, 0) + (1 if moved or not spread else 0))
+            levels[node_id] = found
+    return levels
+
+
+def _feeders(
+    nodes: Mapping[int, StreamNode], node_id: int, position: int
+) -> Iterator[tuple[int, ShipStrategy]]:
+    """What feeds an input, through nodes that only pass on, and how its elements arrive."""
+    node = nodes[node_id]
+    feeder = node.inputs[position]
+    strategy = node.strategies[position] if node.strategies else ShipStrategy.FORWARD
+    passing = nodes[feeder].operator
+    if not isinstance(passing, (SideOutput, PartitionCustom, UnionOperator)):
+        yield feeder, strategy
+        return
+    if isinstance(passing, PartitionCustom):
+        strategy = ShipStrategy.CUSTOM
+    for inner in range(len(nodes[feeder].inputs)):
+        for before, earlier in _feeders(nodes, feeder, inner):
+            yield before, earlier if strategy is ShipStrategy.FORWARD else strategy
 
 
 def _in_plan_order(nodes: Mapping[int, StreamNode], last: int) -> Iterator[StreamNode]:

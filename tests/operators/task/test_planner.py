@@ -1,0 +1,115 @@
+"""Levels planned from programs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from yarnflow.api import StreamExecutionEnvironment
+from yarnflow.api.common import Types
+from yarnflow.api.datastream import OutputTag
+from yarnflow.api.executor import use_executor
+from yarnflow.graph.job_graph import JobGraph
+from yarnflow.graph.operators import ElementOperator
+from yarnflow.graph.state_shape import ELEMENT_QUERY, element_levels, shape_of
+from yarnflow.operators.task.plan import ChainedRoute, Exchange, ExchangeRoute, SinkRoute
+from yarnflow.operators.task.planner import LevelsPlan
+from yarnflow.spark.translate.query_groups import query_groups
+from yarnflow.testing.kept_graph import KeptGraph
+
+
+def environment() -> StreamExecutionEnvironment:
+    return StreamExecutionEnvironment.get_execution_environment().set_parallelism(2)
+
+
+def planned(env: StreamExecutionEnvironment) -> tuple[JobGraph, LevelsPlan]:
+    kept = KeptGraph()
+    with use_executor(kept):
+        env.execute_async("planned")
+    (group,) = query_groups(kept.graphs[0])
+    assert group.levels is not None and group.name == ELEMENT_QUERY
+    return kept.graphs[0], group.levels
+
+
+def places(plan: LevelsPlan, graph: JobGraph) -> dict[str, list[int]]:
+    """Operator's name → its levels; agrees with what savepoints are compared by."""
+    names = {node.node_id: node.name for node in graph.nodes}
+    found: dict[int, list[int]] = {}
+    for level in [*(source.level for source in plan.sources), *plan.levels]:
+        for operator in level.operators:
+            found.setdefault(operator.node_id, []).append(level.level)
+    last = element_levels({node.node_id: node for node in graph.nodes})
+    operators = {n.node_id: n.operator for n in graph.nodes if isinstance(n.operator, ElementOperator)}
+    stateful = {node_id for node_id, operator in operators.items() if operator.stateful}
+    assert {n: max(levels) for n, levels in found.items() if n in stateful} == {n: last[n] for n in stateful}
+    return {names[node_id]: levels for node_id, levels in found.items()}
+
+
+def identity(value: Any) -> Any:
+    return value
+
+
+def numbers(env: StreamExecutionEnvironment) -> Any:
+    return env.from_collection([1, 2, 3], type_info=Types.LONG())
+
+
+def test_functions_stand_behind_the_source_and_keyed_ones_a_level_further() -> None:
+    env = environment()
+    mapped = numbers(env).map(identity).name("map")
+    counted = mapped.key_by(identity).reduce(lambda a, b: a).name("first")
+    counted.map(identity).name("after").key_by(identity).reduce(lambda a, b: a).name("second").print()
+    graph, plan = planned(env)
+    assert places(plan, graph) == {"map": [0], "first": [1], "after": [1], "second": [2]}
+    assert [level.stateful for level in plan.levels] == [True, True]
+    (source,) = plan.sources
+    assert isinstance(source.level.head[0], ChainedRoute)
+    (route,) = plan.levels[0].operators[1].routes
+    assert isinstance(route, ExchangeRoute) and (route.level, route.exchange) == (2, Exchange.HASH)
+
+
+def test_a_function_behind_a_union_runs_in_each_level_it_is_fed_from() -> None:
+    env = environment()
+    stream = numbers(env)
+    reduced = stream.key_by(identity).reduce(lambda a, b: a).name("reduce")
+    stream.map(identity, Types.LONG()).name("plain").union(reduced).map(identity).name("both").print()
+    graph, plan = planned(env)
+    assert places(plan, graph) == {"plain": [0], "both": [0, 1], "reduce": [1]}
+
+
+def test_every_channel_of_an_input_has_its_own_watermark() -> None:
+    env = environment()
+    left, right = numbers(env).map(identity), numbers(env).map(identity)
+    left.union(right).key_by(identity).reduce(lambda a, b: a).print()
+    _, plan = planned(env)
+    ((_, channels),) = plan.levels[0].channels.items()
+    assert len(channels) == len(set(channels)) == 2 == len(plan.sources)
+
+
+def test_side_outputs_and_several_sinks() -> None:
+    env = environment()
+    tag = OutputTag("late", Types.LONG())
+    from yarnflow.api.datastream.functions import ProcessFunction
+
+    class Both(ProcessFunction):
+        def process_element(self, value: Any, ctx: ProcessFunction.Context) -> Any:
+            yield value
+            yield tag, value
+
+    processed = numbers(env).process(Both(), Types.LONG())
+    processed.print()
+    processed.get_side_output(tag).print()
+    _, plan = planned(env)
+    routes = plan.sources[0].level.operators[-1].routes
+    assert sorted(str(route.side) for route in routes if isinstance(route, SinkRoute)) == ["None", "late"]
+
+
+def test_savepoints_know_the_level_of_each_operator() -> None:
+    env = environment()
+    first = numbers(env).key_by(identity).reduce(lambda a, b: a).uid("first")
+    first.key_by(identity).reduce(lambda a, b: a).uid("second").print()
+    graph, _ = planned(env)
+    (query,) = shape_of(graph).queries
+    assert query.name == ELEMENT_QUERY
+    assert [(o.uid, o.kind) for o in query.operators] == [
+        ("first", "reduce, level 1"),
+        ("second", "reduce, level 2"),
+    ]
