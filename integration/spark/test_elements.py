@@ -217,6 +217,31 @@ def test_state_goes_on_after_restarts(spark: SparkSession, tmp_path: Path) -> No
         assert counts(out) == expected_counts(files)
 
 
+class Alarm(KeyedProcessFunction):
+    """Writes a line some time after each element, when no other comes."""
+
+    def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> Iterator[Any]:
+        timers = ctx.timer_service()
+        timers.register_processing_time_timer(timers.current_processing_time() + 1500)
+        return iter(())
+
+    def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> Iterator[Any]:
+        yield ctx.get_current_key(), 1
+
+
+def test_processing_timers_fire_while_nothing_comes(spark: SparkSession, tmp_path: Path) -> None:
+    directory, out = tmp_path / "in", tmp_path / "out"
+    directory.mkdir()
+    write(directory, 0)
+    env = environment()
+    source = FileSource(directory, "csv", schema="k BIGINT, n BIGINT", bounded=False)
+    alarms = env.from_source(source).key_by(lambda row: row[0]).process(Alarm(), output_type=NUMBERED)
+    alarms.sink_to(FileSink(str(out), "parquet"))
+    job = Job(spark, Kept(env), tmp_path)
+    wait_until(lambda: {key for key, _ in counts(out)} == {0, 1, 2, 3}, "all alarms", timeout_s=240)
+    job.cancel()
+
+
 class Kept:
     """A program's graph as the tests of savepoints take one."""
 

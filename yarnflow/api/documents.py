@@ -20,6 +20,7 @@ from yarnflow.graph.compatibility import DIFFERS, REFUSED
 ELSEWHERE: Final[dict[str, str]] = {
     "common.job_status.JobStatus": "has INITIALIZING, too; values are texts",
     "common.time.Instant": "cannot be changed",
+    "datastream.functions.RuntimeContext.get_attempt_number": "always 0",
     **{
         f"datastream.window.{assigner}.of": "takes text such as '1 hour', too"
         for assigner in (

@@ -123,6 +123,8 @@ class EmbeddedExecutor:
         with self._lock:
             running = self._running
             if running is not None and running.cluster.failure() is not None:
+                # first forgotten: what ends it or starts the next may fail
+                self._running = None
                 _end(running)
                 running = None
             if running is None:

@@ -335,6 +335,8 @@ class OutputPump:
     def __init__(self) -> None:
         self._read_fd, self.write_fd = os.pipe2(os.O_CLOEXEC)
         self._marks: dict[str, threading.Event] = {}
+        #: its number may be that of another file by now
+        self._closed = False
         self._thread = threading.Thread(target=self._run, name="driver-output", daemon=True)
         self._thread.start()
 
@@ -350,7 +352,10 @@ class OutputPump:
         passed.wait(timeout_s)
 
     def close(self) -> None:
-        """Write what is left; the drivers have ended."""
+        """Write what is left; the drivers have ended.  Idempotent."""
+        if self._closed:
+            return
+        self._closed = True
         # a forked copy of this process may hold the other end of the pipe open
         self.drain()
         os.close(self.write_fd)

@@ -30,6 +30,7 @@ from yarnflow.graph.operators import (
     AssignTimestamps,
     CollectionSource,
     CollectSink,
+    ElementKind,
     ElementOperator,
     FileSink,
     FileSource,
@@ -167,12 +168,17 @@ def _element_query(nodes: Mapping[int, StreamNode], sinks: Sequence[StreamNode])
             if not nodes[node_id].inputs and not isinstance(nodes[node_id].operator, SqlOperator)
         ),
         operators=tuple(
-            replace(shape, kind=f"{shape.kind}, level {levels[node_id]}")
+            replace(shape, kind=_placed(shape.kind, levels[node_id], nodes[node_id].max_parallelism))
             for node_id in stateful
             if node_id in levels
             for shape in [_operator(nodes, nodes[node_id])]
         ),
     )
+
+
+def _placed(kind: str, level: int, groups: int) -> str:
+    """What state on disk is divided by: Spark numbers levels, and keys are found by their group."""
+    return f"{kind}, level {level}, {groups} key groups"
 
 
 def element_levels(nodes: Mapping[int, StreamNode]) -> dict[int, int]:
@@ -189,7 +195,10 @@ def element_levels(nodes: Mapping[int, StreamNode]) -> dict[int, int]:
                     if not spread and feeder not in levels:
                         # Spark spreads what a source reads, unless it is for all or for named subtasks
                         spread = strategy not in (ShipStrategy.BROADCAST, ShipStrategy.CUSTOM)
-                    found = max(found, levels.get(feeder, 0) + (1 if moved or not spread else 0))
+                    before = levels.get(feeder, 0)
+                    # watermarks are those of subtasks, not of key groups
+                    apart = operator.kind is ElementKind.TIMESTAMPS and before > 0
+                    found = max(found, before + (1 if moved or apart or not spread else 0))
             levels[node_id] = found
     return levels
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import cloudpickle
@@ -209,3 +209,42 @@ def test_a_partitioner_must_return_a_subtask() -> None:
     job = InMemoryLevels([source], [LevelPlan(1, ())], groups=3)
     with pytest.raises(InvalidKey, match="returned 7; it must be a whole number from 0 to 2"):
         job.run_batch({0: [[Chunk([1])]]})
+
+
+def test_an_operator_chained_to_a_keyed_one_advances_in_every_group() -> None:
+    """A function behind a keyed one has fewer subtasks than there are key groups."""
+    chained = replace(operator(6, Advanced(), SinkRoute(SINK)), parallelism=1, groups=4)
+    source = LevelPlan(0, (operator(1, Late(), exchange()),), head=(ChainedRoute(1, 0),))
+    level = LevelPlan(
+        1, (operator(5, Counter(), ChainedRoute(6, 0), stateful=True), chained), channels={(5, 0): (7,)}
+    )
+    job = InMemoryLevels([source], [level])
+    job.run_batch({0: [[Chunk([10, 20, 30])]]})
+    assert sorted(job.sinks[SINK]) == [29] * 4
+
+
+@dataclass
+class Advanced:
+    """Emits each watermark."""
+
+    def build(self) -> Any:
+        return AdvancedOperator()
+
+
+class AdvancedOperator(OperatorBase):
+    def on_watermark(self, watermark_ms: int, output: Output) -> None:
+        output.emit(Chunk([watermark_ms]))
+
+
+def test_channels_that_speak_in_different_batches_advance_together() -> None:
+    """``union(…).rebalance()``: a level without functions that keep state remembers watermarks."""
+    routes = [ExchangeRoute(1, 5, 0, Exchange.REBALANCE, 2, channel) for channel in (7, 8)]
+    sources = [
+        LevelPlan(0, (operator(1, Late(), route),), head=(ChainedRoute(1, 0),)) for route in routes
+    ]
+    level = LevelPlan(1, (operator(5, Advanced(), SinkRoute(SINK)),), channels={(5, 0): (7, 8)})
+    assert level.stateful
+    job = InMemoryLevels(sources, [level], groups=2)
+    job.run_batch({0: [[Chunk([10])]]})
+    job.run_batch({1: [[Chunk([20])]]})
+    assert job.sinks[SINK] == [9, 9]

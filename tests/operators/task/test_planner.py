@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from yarnflow.api import StreamExecutionEnvironment
-from yarnflow.api.common import Types
+from yarnflow.api.common import Types, WatermarkStrategy
+from yarnflow.api.common.watermark_strategy import TimestampAssigner
 from yarnflow.api.datastream import OutputTag
 from yarnflow.api.executor import use_executor
 from yarnflow.graph.job_graph import JobGraph
@@ -110,6 +111,24 @@ def test_savepoints_know_the_level_of_each_operator() -> None:
     (query,) = shape_of(graph).queries
     assert query.name == ELEMENT_QUERY
     assert [(o.uid, o.kind) for o in query.operators] == [
-        ("first", "reduce, level 1"),
-        ("second", "reduce, level 2"),
+        ("first", "reduce, level 1, 128 key groups"),
+        ("second", "reduce, level 2, 128 key groups"),
     ]
+
+
+class EventTime(TimestampAssigner):
+    def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
+        return int(value)
+
+
+def test_watermarks_behind_a_keyed_operator_are_those_of_subtasks() -> None:
+    env = environment()
+    reduced = numbers(env).key_by(identity).reduce(lambda a, b: a)
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(EventTime())
+    timed = reduced.map(identity, Types.LONG()).name("chained").assign_timestamps_and_watermarks(strategy)
+    timed.name("times").key_by(identity).reduce(lambda a, b: a).name("last").print()
+    graph, plan = planned(env)
+    assert places(plan, graph) == {"Reduce": [1], "chained": [1], "times": [2], "last": [3]}
+    operators = {operator.name: operator for level in plan.levels for operator in level.operators}
+    assert (operators["chained"].groups, operators["times"].groups) == (128, 2)
+    assert operators["times"].stateful

@@ -56,6 +56,7 @@ class WatermarkStrategy:
         """
         return replace(self, timestamp_assigner=timestamp_assigner)
 
+    @differs("a source that is read together with others holds them back until it has elements again")
     def with_idleness(self, idle_timeout: DurationLike) -> WatermarkStrategy:
         """A source that is silent for so long no longer holds the watermark back."""
         return replace(self, idle_timeout_ms=to_ms(idle_timeout, "idle timeout", 1))

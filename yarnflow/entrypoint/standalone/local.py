@@ -242,18 +242,21 @@ class LocalCluster:
     def _add_task_manager(self, slots: int) -> None:
         """Start a further TaskManager and wait for it, as a job that can never fit is refused."""
         self._write_slots(slots)
-        self._supervisor.add_worker()
-        self._slots += slots
-        end_s = time.monotonic() + START_TIMEOUT_S
-        while self.gateway().cluster_overview().slots_total < self._slots:
-            if time.monotonic() >= end_s:
-                raise ResourceError(
-                    f"a further TaskManager did not register within {START_TIMEOUT_S:.0f} s; see {self.logs}"
-                )
-            time.sleep(_LOOK_AGAIN_S)
-        # for any of them that has to be started again
-        self._largest = max(self._largest, slots)
-        self._write_slots(self._largest)
+        try:
+            self._supervisor.add_worker()
+            end_s = time.monotonic() + START_TIMEOUT_S
+            while self.gateway().cluster_overview().slots_total < self._slots + slots:
+                if time.monotonic() >= end_s:
+                    raise ResourceError(
+                        f"a further TaskManager did not register within {START_TIMEOUT_S:.0f} s; "
+                        f"see {self.logs}"
+                    )
+                time.sleep(_LOOK_AGAIN_S)
+            self._slots += slots
+        finally:
+            # for any of them that has to be started again
+            self._largest = max(self._largest, slots)
+            self._write_slots(self._largest)
 
     def _write_slots(self, slots: int) -> None:
         values = {cluster.TASKMANAGER_SLOTS.key: str(slots)}

@@ -97,6 +97,7 @@ class BroadcastSideContext(ProcessContext, KeyedBroadcastContext):
 
     def __init__(self, context: OperatorContext, keyed: KeyedState, states: BroadcastStates) -> None:
         super().__init__(context)
+        self._operator_context = context
         self._keyed = keyed
         self._states = states
         self._handles = StateHandles(keyed)
@@ -107,6 +108,7 @@ class BroadcastSideContext(ProcessContext, KeyedBroadcastContext):
     def apply_to_keyed_state(
         self, state_descriptor: StateDescriptor, function: Callable[[Any, Any], None]
     ) -> None:
+        self._operator_context.applied_to_keyed_state = True
         handle, kind = self._handle(state_descriptor)
         table = self._keyed.table(
             state_descriptor.name, kind, state_descriptor._ttl_config, state_descriptor.type_info

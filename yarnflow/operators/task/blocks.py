@@ -16,6 +16,8 @@ ELEMENTS: Final = 0
 WATERMARK: Final = 1
 #: … no element follows on any channel: the input of the job has ended
 END: Final = 2
+#: … time has passed: processing timers may be due
+TICK: Final = 3
 
 
 @dataclass(frozen=True, slots=True)

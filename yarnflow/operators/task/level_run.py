@@ -235,6 +235,7 @@ class LevelRun:
         index, values, timestamps, keys = self._loads(block.payload)
         # a broadcast element has its effect on the state of every key group, and one result per subtask
         node.muted = index in plan.broadcast_inputs and group >= plan.parallelism
+        node.context.applied_to_keyed_state = False
         node.receive(index, Chunk(values, timestamps, keys))
         node.muted = False
 

@@ -91,7 +91,7 @@ class Node:
         self._store = GroupStore()
         self.status = self.output_status = WatermarkStatus()
         self.elements_in = self.elements_out = 0
-        #: what it emits is dropped: another group emits the same
+        #: what it emits is dropped, unless it is about the keys of the group: another group emits the same
         self.muted = False
 
     def open(self) -> None:
@@ -166,7 +166,7 @@ class Node:
 
     def _send(self) -> None:
         output = self._output
-        if self.muted:
+        if self.muted and not self.context.applied_to_keyed_state:
             output.chunks = []
             output.side_chunks = {}
         if output.chunks:

@@ -110,7 +110,8 @@ class KeyedTarget:
                 text = reason.message if isinstance(reason, InvalidKey) else (
                     f"a {type(key).__name__} cannot be hashed; return a tuple, text or number instead"
                 )
-                return InvalidKey(f"key {shown(key)} of an element of '{self._route.sender}': {text}")
+                where = "" if self._route.selector is None else f"{self._route.selector.origin}: key_by(): "
+                return InvalidKey(f"{where}key {shown(key)} of an element of '{self._route.sender}': {text}")
         return error
 
     def flush(self, sender: int, sequence: Iterator[int]) -> Iterator[Block]:

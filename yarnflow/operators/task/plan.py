@@ -114,8 +114,13 @@ class LevelPlan:
 
     @property
     def stateful(self) -> bool:
-        """Whether anything here outlives a micro-batch."""
-        return any(operator.stateful for operator in self.operators)
+        """Whether anything here outlives a micro-batch.
+
+        Watermarks do where several channels are waited for, which may speak in different micro-batches.
+        """
+        return any(operator.stateful for operator in self.operators) or (
+            sum(len(channels) for channels in self.channels.values()) > 1
+        )
 
 
 @dataclass(frozen=True, slots=True)

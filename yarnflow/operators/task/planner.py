@@ -16,6 +16,7 @@ from typing import Final
 from yarnflow.graph.job_graph import ShipStrategy, StreamNode
 from yarnflow.graph.operators import (
     Closure,
+    ElementKind,
     ElementOperator,
     PartitionCustom,
     SideOutput,
@@ -194,6 +195,9 @@ class _Planner:
             return Exchange.BROADCAST
         if operator.stateful or any(i.selector is not None or i.broadcast for i in operator.inputs):
             return path.exchange or Exchange.FORWARD
+        if operator.kind is ElementKind.TIMESTAMPS and any(level for level, _ in self._places_of(feeder)):
+            # one watermark for each subtask, not for each key group: a group may get no element any more
+            return path.exchange or Exchange.FORWARD
         if feeder in self._sources and path.exchange in _BY_SOURCE:
             return None
         return path.exchange
@@ -229,7 +233,7 @@ class _Planner:
             waiting += [(e, exchange, side, partition) for e in self._outgoing.get(edge.target, ())]
 
     def _route(self, node_id: int, place: tuple[int, int], routes: list[Route]) -> None:
-        name = self._nodes[node_id].name
+        name = f"{self._nodes[node_id].name}, {self._nodes[node_id].origin}"
         for path in self._paths(node_id):
             if path.target in self._sinks:
                 routes.append(SinkRoute(path.target, path.side, self._type(node_id, path.side), name))
@@ -285,15 +289,28 @@ class _Planner:
         built = self._at(place)
         return LevelPlan(
             place[0],
-            tuple(self._operator(node_id, routes) for node_id, routes in built.operators.items()),
+            self._operators_of(built, place[0]),
             {name: tuple(channels) for name, channels in built.channels.items()},
             tuple(built.head),
         )
 
-    def _operator(self, node_id: int, routes: list[Route]) -> OperatorPlan:
+    def _operators_of(self, built: _Building, level: int) -> tuple[OperatorPlan, ...]:
+        made: dict[int, OperatorPlan] = {}
+        groups: dict[int, int] = {}
+        for node_id, routes in built.operators.items():
+            plan = self._operator(node_id, routes, level, groups.get(node_id, 0))
+            for route in routes:
+                if isinstance(route, ChainedRoute):
+                    # it runs wherever what feeds it does
+                    groups[route.node_id] = max(groups.get(route.node_id, 0), plan.groups)
+            made[node_id] = plan
+        return tuple(made.values())
+
+    def _operator(self, node_id: int, routes: list[Route], level: int, fed_groups: int) -> OperatorPlan:
         node = self._nodes[node_id]
         operator = node.operator
         assert isinstance(operator, ElementOperator), "only these are placed"
+        times = operator.kind is ElementKind.TIMESTAMPS
         return OperatorPlan(
             node_id,
             node.operator_hash,
@@ -301,11 +318,11 @@ class _Planner:
             node.origin,
             operator.closure,
             tuple(routes),
-            operator.stateful,
+            operator.stateful or (times and level > 0),
             any(wanted.selector is not None for wanted in operator.inputs),
             node.parallelism,
             node.max_parallelism,
-            _groups(node, operator),
+            max(_groups(node, operator), fed_groups),
             frozenset(i for i, wanted in enumerate(operator.inputs) if wanted.broadcast),
         )
 

@@ -14,6 +14,7 @@ from typing import Any, Final, cast
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructType
 
 from yarnflow.errors import UnsupportedGraph
@@ -22,11 +23,11 @@ from yarnflow.graph.operators import PrintSink
 from yarnflow.graph.schema import EVENT_TIME_FIELD, VALUE_FIELD, Schema
 from yarnflow.graph.type_info import TypeInfo
 from yarnflow.operators.elements import Chunk
-from yarnflow.operators.task.blocks import ALL_GROUPS, END, Block
+from yarnflow.operators.task.blocks import ALL_GROUPS, END, TICK, Block
 from yarnflow.operators.task.plan import JobInfo
 from yarnflow.operators.task.planner import LevelsPlan, SourcePlan
 from yarnflow.operators.types.text import printer
-from yarnflow.spark.elements.block_rows import BLOCK_DDL, from_batch, of_target, row_of
+from yarnflow.spark.elements.block_rows import BLOCK_DDL, GROUP_COLUMN, from_batch, of_target, row_of
 from yarnflow.spark.elements.level_stages import level_blocks, source_blocks
 from yarnflow.spark.elements.worker_runs import LevelTask
 from yarnflow.spark.translate.arrow_values import ColumnBuilder, microseconds, records
@@ -44,6 +45,8 @@ _SINK_BATCH_ROWS: Final = 10_000
 _LAST_SENDER: Final = 2**62
 #: reaches no level and no sink
 _NO_LEVEL: Final = 0
+#: names of PyFlink's that mean processing timers
+_PROCESSING_TIME: Final = (b"processing_time_timer", b"ProcessingTime")
 
 
 class ElementFrames:
@@ -59,6 +62,8 @@ class ElementFrames:
         Node id → DataFrame, for the sources.
     job : JobInfo
         For functions' RuntimeContext.
+    endless : bool
+        The input never ends.
     """
 
     def __init__(
@@ -67,7 +72,9 @@ class ElementFrames:
         nodes: Mapping[int, StreamNode],
         frame: Callable[[int], DataFrame],
         job: JobInfo,
+        endless: bool,
     ) -> None:
+        self._endless = endless
         self._plan = plan
         self._nodes = nodes
         self._frame = frame
@@ -84,6 +91,8 @@ class ElementFrames:
             Adds the blocks that tell the end of input to those of the sources.
         """
         parts = [self._source(number, source) for number, source in enumerate(self._plan.sources)]
+        if self._endless and uses_processing_time(self._plan):
+            parts.append(tick_blocks(parts[0].sparkSession, self._plan))
         frame = with_end(functools.reduce(DataFrame.unionByName, parts))
         for level, groups in zip(self._plan.levels, self._plan.groups, strict=True):
             frame = level_blocks(frame, LevelTask(self._run_id, level, self._job), groups)
@@ -124,6 +133,31 @@ class ElementFrames:
         struct = to_struct_type(schema.columns, f"'{sink.name}' ({sink.origin})")
         maker = Columns(schema.columns, to_arrow(struct), sink.name, _type_names(struct))
         return blocks.mapInArrow(cast(Any, maker), nullable(struct))
+
+
+def uses_processing_time(plan: LevelsPlan) -> bool:
+    """Whether some operator may have processing timers: its code, which is pickled with it, names them."""
+    return any(
+        word in operator.definition.payload
+        for level in plan.levels
+        for operator in level.operators
+        for word in _PROCESSING_TIME
+    )
+
+
+def tick_blocks(spark: SparkSession, plan: LevelsPlan) -> DataFrame:
+    """A block for all groups of each level every second, so that timers of quiet groups fire."""
+    levels = F.explode(F.array(*[F.lit(level.level) for level in plan.levels]))
+    ticks = spark.readStream.format("rate").option("rowsPerSecond", 1).load()
+    return ticks.select(
+        levels.alias("level"),
+        F.lit(ALL_GROUPS).alias(GROUP_COLUMN),
+        F.lit(0).alias("target"),
+        F.lit(TICK).alias("kind"),
+        F.lit(_LAST_SENDER).cast("bigint").alias("sender"),
+        F.col("value").alias("sequence"),
+        F.lit(b"").alias("payload"),
+    )
 
 
 def end_blocks(spark: SparkSession, plan: LevelsPlan) -> DataFrame:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import pickle
 import uuid
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -71,7 +72,9 @@ def drop_run(task: LevelTask, partition: int) -> None:
     """Forget operators that failed: what they hold may be of an attempt that is done again."""
     run = _kept.runs.pop((task.plan.level, task.source, partition), None)
     if run is not None:
-        run.close()
+        # the error that led here is what the user is to see, not one of close()
+        with suppress(Exception):
+            run.close()
 
 
 def _turn_to(run_id: str) -> None:

@@ -106,7 +106,13 @@ class QueryRun:
         self._elements = (
             None
             if group.levels is None
-            else ElementFrames(group.levels, index.nodes, self._translator.frame, JobInfo(index.graph.name))
+            else ElementFrames(
+                group.levels,
+                index.nodes,
+                self._translator.frame,
+                JobInfo(index.graph.name, parameters=dict(index.graph.job_parameters)),
+                not group.bounded,
+            )
         )
         self._frame = self._plan()
         self._writers: dict[int, BatchSink] = {}
@@ -188,6 +194,7 @@ class QueryRun:
             return
         if self._ends_with_first_batch and self._sentinels is not None:
             # all input is one batch, and the end can be in it: no second one is needed for it
+            self._fence()
             self._sentinels.write()
         if is_drained(self._files, self.directory):
             raise StateDrained(
@@ -458,6 +465,14 @@ class QueryRun:
                 self._not_resumed = error
             finally:
                 self._suspended.clear()
+
+    def check_drain(self) -> None:
+        """Raises CheckpointFailed if the query cannot be drained."""
+        if self._elements is not None and self._group.windowed:
+            raise CheckpointFailed(
+                "--drain is not possible for a program whose Python functions keep state or windows; stop it "
+                "without --drain, and its windows stay open in the savepoint"
+            )
 
     def drain(self, check: Callable[[], None]) -> None:
         """While suspended and after a commit: fire all windows, as at the end of input, reading nothing.
