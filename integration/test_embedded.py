@@ -66,7 +66,9 @@ def test_several_executes_of_a_plain_program_and_a_failing_function(
 ) -> None:
     program = tmp_path / "job.py"
     program.write_text(JOBS)
-    settings = {"YARNFLOW_CONF_IO_TMP_DIRS": str(tmp_path)}
+    # the program looks at processes as the tests do
+    root = str(Path(__file__).parents[1])
+    settings = {"YARNFLOW_CONF_IO_TMP_DIRS": str(tmp_path), "PYTHONPATH": root}
     done = yarnflow.start_command([sys.executable, program], settings)
     assert done.wait(360) == 1
     assert done.stdout.splitlines() == [
