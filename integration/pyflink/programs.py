@@ -1,0 +1,141 @@
+"""The programs of this suite, and in which form their output is compared.
+
+Each program says in a comment how much of the order of its output is certain:
+
+``# compare: sorted``
+    Nothing of it: the lines are a multiset.
+``# compare: per-key``
+    Lines of one key keep their order.  The key is the text before the first comma, or what the first group of
+    ``# key: <regular expression>`` finds.
+``# compare: exact``
+    All of it.
+
+A print sink with more than one subtask begins its lines with the subtask's number.  Which key goes to which
+subtask is a matter of hashing, so the number is dropped, unless ``# subtasks: kept`` says that the program
+itself decides it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Final
+
+HERE: Final = Path(__file__).parent
+PROGRAMS: Final = HERE / "programs"
+EXPECTED: Final = HERE / "expected"
+
+#: programs that the wheel of Apache PyFlink brings, in its folder ``pyflink/examples/datastream``, as
+#: far as they need no service and print the same each time; their output is in ``expected/examples``
+EXAMPLES: Final[tuple[str, ...]] = ()
+
+_HEADER = re.compile(r"^# (compare|key|subtasks): (.+)$", re.MULTILINE)
+_SUBTASK = re.compile(r"^(?:(?P<label>\w+):)?\d+> ")
+_FIRST_FIELD = r"([^,]*)"
+
+
+class Comparison(Enum):
+    """How much of the order of a program's lines is certain."""
+
+    SORTED = "sorted"
+    PER_KEY = "per-key"
+    EXACT = "exact"
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program and how its output is compared."""
+
+    name: str
+    path: Path
+    expected: Path
+    comparison: Comparison
+    key: re.Pattern[str]
+    keeps_subtasks: bool
+
+    @classmethod
+    def read(cls, path: Path, expected: Path) -> Program:
+        """Read the comments of a program.
+
+        Raises
+        ------
+        ValueError
+            A program of ours does not say how it is compared, or says something unknown.
+        """
+        said = dict(_HEADER.findall(path.read_text(encoding="utf-8")))
+        if "compare" not in said and path.is_relative_to(PROGRAMS):
+            raise ValueError(f"{path}: a comment '# compare: sorted | per-key | exact' is missing")
+        return cls(
+            name=path.stem,
+            path=path,
+            expected=expected,
+            comparison=Comparison(said.get("compare", "sorted")),
+            key=re.compile(said.get("key", _FIRST_FIELD)),
+            keeps_subtasks=said.get("subtasks") == "kept",
+        )
+
+    def comparable(self, output: str) -> list[str]:
+        """Lines of an output in the form in which they stand in the expected file.
+
+        Parameters
+        ----------
+        output
+            What the program and its print sinks wrote to standard output.
+
+        Returns
+        -------
+        list of str
+            Lines, for ``sorted`` in order, for ``per-key`` grouped by key; two runs of a correct runtime
+            give equal lists.
+
+        Raises
+        ------
+        ValueError
+            A line of a ``per-key`` program has no key.
+        """
+        lines = output.splitlines()
+        if not self.keeps_subtasks:
+            lines = [_without_subtask(line) for line in lines]
+        match self.comparison:
+            case Comparison.EXACT:
+                return lines
+            case Comparison.SORTED:
+                return sorted(lines)
+            case Comparison.PER_KEY:
+                return sorted(lines, key=self._key_of)
+
+    def expected_lines(self) -> list[str]:
+        """What Apache PyFlink printed, in the form of `comparable`."""
+        return self.expected.read_text(encoding="utf-8").splitlines()
+
+    def _key_of(self, line: str) -> str:
+        found = self.key.search(line)
+        if found is None:
+            raise ValueError(f"{self.path}: no key in the line {line!r}, by {self.key.pattern!r}")
+        return found[1]
+
+
+def programs() -> Iterator[Program]:
+    """All programs of ours, by name."""
+    for path in sorted(PROGRAMS.glob("*.py")):
+        yield Program.read(path, EXPECTED / f"{path.stem}.txt")
+
+
+def examples(wheel: Path) -> Iterator[Program]:
+    """Programs that Apache PyFlink brings.
+
+    Parameters
+    ----------
+    wheel
+        Folder ``pyflink`` of an installed or unpacked wheel of Apache PyFlink.
+    """
+    for name in EXAMPLES:
+        path = wheel / "examples" / "datastream" / name
+        yield Program.read(path, EXPECTED / "examples" / f"{path.stem}.txt")
+
+
+def _without_subtask(line: str) -> str:
+    return _SUBTASK.sub(lambda found: f"{found['label']}> " if found["label"] else "", line)
