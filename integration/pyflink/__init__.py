@@ -1,5 +1,5 @@
 """Small PyFlink programs and what Apache PyFlink 2.3 prints for them; yarnflow has to print the same.
 
 ``programs/`` holds programs as any user of PyFlink writes them (they import ``pyflink``, nothing of ours);
-``expected/`` holds what Apache PyFlink printed, recorded by ``scripts/record-pyflink``, never written by hand.
+``expected/`` holds what Apache PyFlink printed: ``scripts/record-pyflink`` records it, nobody writes it.
 """

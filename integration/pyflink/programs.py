@@ -30,7 +30,18 @@ EXPECTED: Final = HERE / "expected"
 
 #: programs that the wheel of Apache PyFlink brings, in its folder ``pyflink/examples/datastream``, as
 #: far as they need no service and print the same each time; their output is in ``expected/examples``
-EXAMPLES: Final[tuple[str, ...]] = ()
+EXAMPLES: Final = (
+    "basic_operations.py",
+    "event_time_timer.py",
+    "process_json_data.py",
+    "state_access.py",
+    "windowing/session_with_dynamic_gap_window.py",
+    "windowing/session_with_gap_window.py",
+    "windowing/sliding_time_window.py",
+    "windowing/tumbling_count_window.py",
+    "windowing/tumbling_time_window.py",
+    "word_count.py",
+)
 
 _HEADER = re.compile(r"^# (compare|key|subtasks): (.+)$", re.MULTILINE)
 _SUBTASK = re.compile(r"^(?:(?P<label>\w+):)?\d+> ")

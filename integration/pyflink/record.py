@@ -1,17 +1,18 @@
 """Record what Apache PyFlink prints for the programs of this suite; ``scripts/record-pyflink`` runs it.
 
-It runs in the virtual environment of Apache PyFlink and needs nothing but the standard library.  Programs run one
-after the other in one Python process with one JVM: a JVM of its own for each would be most of the time.  Each
-program still has its own environment, job and minicluster.  One that fails or hangs ends its process; the others
-go on in the next one.
+It runs in the virtual environment of Apache PyFlink and needs nothing but the standard library.  Programs
+run one after the other in one Python process with one JVM: a JVM of its own for each would be most of the
+time.  Each program still has its own environment, jobs and miniclusters.  One that fails or hangs ends its
+process; the others go on in the next one.
 
-Standard output of the process and its JVM is one file.  When a program has ended, what was added to the file is
-the program's output.
+Standard output of the process and its JVM is one file.  When a program has ended, what was added to the file
+is the program's output.
 """
 
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import runpy
 import signal
@@ -38,7 +39,7 @@ _JVM_ARGS: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xmx1g"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run programs, twice each, and write their expected files; 1 if one failed or differed between its runs."""
+    """Run programs, twice each, and write their expected files; 1 if one failed or its two outputs differ."""
     parser = argparse.ArgumentParser(description="record what Apache PyFlink prints")
     parser.add_argument("names", nargs="*", help="programs, without .py (default: all)")
     parser.add_argument("--runs", type=int, default=2, help="how often each one runs; outputs must be equal")
@@ -143,6 +144,8 @@ def _kill_group(process: subprocess.Popen[bytes]) -> None:
 def _run_here(paths: list[Path], directory: Path) -> None:
     """Run programs in this process; the first failure ends it, as PyFlink may be in any state then."""
     stdout = directory / "stdout"
+    # examples of Apache PyFlink log to standard output, unless a handler is there already
+    logging.basicConfig(level=logging.WARNING)
     for path in paths:
         begin = stdout.stat().st_size
         began = time.monotonic()

@@ -1,4 +1,6 @@
-"""The suite of PyFlink programs is complete: each one is recorded, in the form in which outputs are compared."""
+"""The suite of PyFlink programs is complete: each one is recorded, in the form in which outputs are
+compared.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
 """Ordered waiting: results stand in the order of the elements, however long each one takes."""
+
 # compare: exact
 
 import asyncio

@@ -1,4 +1,5 @@
 """Retries: by the result, by the exception, with fixed and growing delays, until the attempts are used up."""
+
 # compare: sorted
 
 import asyncio

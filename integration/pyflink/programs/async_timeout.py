@@ -1,4 +1,7 @@
-"""An element that takes longer than the timeout is handed to timeout(), whose results take the place of its own."""
+"""An element that takes longer than the timeout is handed to timeout(), whose results take the place of its
+own.
+"""
+
 # compare: exact
 
 import asyncio

@@ -1,4 +1,5 @@
 """Results of an async function carry the timestamp of their element."""
+
 # compare: sorted
 
 from pyflink.common import Time, Types, WatermarkStrategy
@@ -25,7 +26,9 @@ def main():
     env = StreamExecutionEnvironment.get_execution_environment()
     env.set_parallelism(1)
     events = env.from_collection([("a", 10), ("b", 20)], Types.TUPLE([Types.STRING(), Types.LONG()]))
-    events = events.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Stamp()))
+    events = events.assign_timestamps_and_watermarks(
+        WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Stamp())
+    )
     results = AsyncDataStream.unordered_wait(events, Echo(), Time.seconds(20), 10, Types.STRING())
     results.process(Tell(), Types.STRING()).print()
     env.execute()

@@ -1,4 +1,5 @@
 """Unordered waiting: all results, in any order; without a type they are pickled."""
+
 # compare: sorted
 
 import asyncio

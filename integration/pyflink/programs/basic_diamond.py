@@ -1,4 +1,5 @@
 """One stream read by two operators and joined again by union; each element goes both ways."""
+
 # compare: sorted
 
 from pyflink.common import Types

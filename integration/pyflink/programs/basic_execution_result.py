@@ -1,4 +1,5 @@
 """execute() returns a result with a job id and a runtime; a client of execute_async can be waited for."""
+
 # compare: exact
 
 from pyflink.datastream import StreamExecutionEnvironment

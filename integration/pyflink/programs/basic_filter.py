@@ -1,4 +1,5 @@
 """filter by a lambda and by a class; values that are not booleans count by their truth."""
+
 # compare: exact
 
 from pyflink.datastream import FilterFunction, StreamExecutionEnvironment

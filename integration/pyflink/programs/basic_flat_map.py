@@ -1,4 +1,5 @@
 """flat_map takes lists, generators, ranges and nothing at all."""
+
 # compare: exact
 
 from pyflink.common import Types
@@ -17,7 +18,9 @@ def main():
     env.set_parallelism(1)
     lines = env.from_collection(["To be or", "skip", "NOT to be", ""], type_info=Types.STRING())
     words = lines.flat_map(Words(), output_type=Types.STRING())
-    words.flat_map(lambda word: [word, word.upper()] if len(word) > 2 else []).flat_map(lambda w: range(len(w))).print()
+    words.flat_map(lambda word: [word, word.upper()] if len(word) > 2 else []).flat_map(
+        lambda w: range(len(w))
+    ).print()
     env.execute()
 
 

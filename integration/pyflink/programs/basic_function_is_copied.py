@@ -1,4 +1,5 @@
 """A function is pickled when it is applied: changing the object afterwards changes nothing in the job."""
+
 # compare: exact
 
 from pyflink.datastream import MapFunction, StreamExecutionEnvironment

@@ -1,4 +1,5 @@
 """Global job parameters reach functions; one that is missing has the default."""
+
 # compare: exact
 
 from pyflink.datastream import MapFunction, StreamExecutionEnvironment

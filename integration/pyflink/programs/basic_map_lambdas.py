@@ -1,4 +1,5 @@
 """map with lambdas, without types: values travel pickled and are printed with str()."""
+
 # compare: exact
 
 from pyflink.datastream import StreamExecutionEnvironment

@@ -1,4 +1,5 @@
 """map with output types: the print sink is Java's then, so that true, 1.0E10 and null are printed."""
+
 # compare: exact
 
 from pyflink.common import Types

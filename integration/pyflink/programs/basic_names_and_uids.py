@@ -1,4 +1,5 @@
 """Names, uids, descriptions, chaining and buffers change nothing in the result."""
+
 # compare: exact
 
 from pyflink.common import Types
@@ -11,11 +12,21 @@ def main():
     env.set_max_parallelism(64)
     env.set_buffer_timeout(10)
     stream = (
-        env.from_collection([1, 2, 3], type_info=Types.INT()).name("numbers").uid("source")
-        .map(lambda n: n + 1, Types.INT()).name("plus one").uid("map").set_description("adds one")
-        .filter(lambda n: n > 2).start_new_chain()
-        .map(lambda n: n * 2, Types.INT()).disable_chaining().set_buffer_timeout(5)
-        .map(lambda n: n, Types.INT()).set_max_parallelism(8).force_non_parallel()
+        env.from_collection([1, 2, 3], type_info=Types.INT())
+        .name("numbers")
+        .uid("source")
+        .map(lambda n: n + 1, Types.INT())
+        .name("plus one")
+        .uid("map")
+        .set_description("adds one")
+        .filter(lambda n: n > 2)
+        .start_new_chain()
+        .map(lambda n: n * 2, Types.INT())
+        .disable_chaining()
+        .set_buffer_timeout(5)
+        .map(lambda n: n, Types.INT())
+        .set_max_parallelism(8)
+        .force_non_parallel()
     )
     print(stream.map(lambda n: n).name("last").get_name())
     stream.print().name("sink").uid("sink")

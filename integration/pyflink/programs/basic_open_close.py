@@ -1,4 +1,5 @@
 """open() comes before the first element, with the runtime context; close() comes before execute() returns."""
+
 # compare: exact
 
 import os

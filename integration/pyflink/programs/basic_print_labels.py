@@ -1,4 +1,5 @@
 """print(label) begins lines with the label; several sinks print in one job."""
+
 # compare: sorted
 
 from pyflink.common import Types

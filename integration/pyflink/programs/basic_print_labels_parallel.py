@@ -1,4 +1,5 @@
 """With more subtasks a print sink begins lines with "label:subtask> "."""
+
 # compare: sorted
 # subtasks: kept
 

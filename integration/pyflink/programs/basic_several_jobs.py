@@ -1,4 +1,5 @@
 """Several execute() in one program; each runs what was added since the last one."""
+
 # compare: exact
 
 from pyflink.common import Types

@@ -1,4 +1,5 @@
 """union of several streams, of one stream with itself, and of unions."""
+
 # compare: sorted
 
 from pyflink.common import Types

@@ -1,4 +1,5 @@
 """union of streams without types: any values side by side."""
+
 # compare: sorted
 
 from pyflink.datastream import StreamExecutionEnvironment

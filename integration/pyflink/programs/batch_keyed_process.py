@@ -1,4 +1,7 @@
-"""In batch mode a keyed process function gets its elements key by key, and timers when its key's elements are over."""
+"""In batch mode a keyed process function gets its elements key by key, and timers when its key's elements
+are over.
+"""
+
 # compare: per-key
 
 from pyflink.common import Types, WatermarkStrategy
@@ -22,15 +25,20 @@ class Sum(KeyedProcessFunction):
         yield f"{value[0]},element {value[1]}"
 
     def on_timer(self, timestamp, ctx):
-        yield f"{ctx.get_current_key()},timer {timestamp} {self._sum.value()} {ctx.timer_service().current_watermark()}"
+        watermark = ctx.timer_service().current_watermark()
+        yield f"{ctx.get_current_key()},timer {timestamp} {self._sum.value()} {watermark}"
 
 
 def main():
     env = StreamExecutionEnvironment.get_execution_environment()
     env.set_parallelism(1)
     env.set_runtime_mode(RuntimeExecutionMode.BATCH)
-    events = env.from_collection([("a", 1), ("b", 20), ("a", 30), ("b", 40)], Types.TUPLE([Types.STRING(), Types.LONG()]))
-    events = events.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Stamp()))
+    events = env.from_collection(
+        [("a", 1), ("b", 20), ("a", 30), ("b", 40)], Types.TUPLE([Types.STRING(), Types.LONG()])
+    )
+    events = events.assign_timestamps_and_watermarks(
+        WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Stamp())
+    )
     events.key_by(lambda v: v[0], Types.STRING()).process(Sum(), Types.STRING()).print()
     env.execute()
 

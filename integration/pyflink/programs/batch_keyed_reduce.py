@@ -1,4 +1,5 @@
 """In batch mode a keyed reduce or sum emits one result for a key, at the end; maps are as ever."""
+
 # compare: sorted
 
 from pyflink.common import Types

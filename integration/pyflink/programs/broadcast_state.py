@@ -1,7 +1,9 @@
-"""BroadcastProcessFunction without keys: the broadcast side writes state and tells what is in it; the other side reads.
+"""BroadcastProcessFunction without keys: the broadcast side writes state and tells what is in it; the other
+side reads.
 
 What an element sees depends on which input comes first, so elements only tell what holds in both orders.
 """
+
 # compare: sorted
 
 from pyflink.common import Types
@@ -29,7 +31,8 @@ class Enrich(BroadcastProcessFunction):
         else:
             names.put(number, name)
         counts.put(name, (counts.get(name) or 0) + 1)
-        yield f"rule {value}: {sorted(names.items())} {sorted(counts.items())} {names.is_empty()} {2 in names}"
+        known = sorted(names.items())
+        yield f"rule {value}: {known} {sorted(counts.items())} {names.is_empty()} {2 in names}"
 
 
 def main():

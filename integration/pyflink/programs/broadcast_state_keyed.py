@@ -1,4 +1,5 @@
 """KeyedBroadcastProcessFunction: elements wait in keyed state, timers at the end apply all rules."""
+
 # compare: sorted
 
 from pyflink.common import Types, WatermarkStrategy
@@ -30,7 +31,8 @@ class Apply(KeyedBroadcastProcessFunction):
     def on_timer(self, timestamp, ctx):
         rules = ctx.get_broadcast_state(RULES)
         for name, factor in sorted(rules.items()):
-            yield f"{ctx.get_current_key()} {name} {[n * factor for n in self._waiting.get()]} {ctx.time_domain()}"
+            results = [n * factor for n in self._waiting.get()]
+            yield f"{ctx.get_current_key()} {name} {results} {ctx.time_domain()}"
 
 
 def main():
@@ -40,11 +42,19 @@ def main():
     env.get_config().set_auto_watermark_interval(3_600_000)
     pair = Types.TUPLE([Types.STRING(), Types.LONG()])
     events = env.from_collection([("a", 1), ("b", 2), ("a", 3)], pair)
-    events = events.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Stamp()))
+    events = events.assign_timestamps_and_watermarks(
+        WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Stamp())
+    )
     # without watermarks of its own the rules' stream would hold all timers back until its end, too
-    rules = env.from_collection([("double", 2), ("hundred", 100)], Types.TUPLE([Types.STRING(), Types.LONG()]))
-    rules = rules.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Stamp()))
-    events.key_by(lambda e: e[0], Types.STRING()).connect(rules.broadcast(RULES)).process(Apply(), Types.STRING()).print()
+    rules = env.from_collection(
+        [("double", 2), ("hundred", 100)], Types.TUPLE([Types.STRING(), Types.LONG()])
+    )
+    rules = rules.assign_timestamps_and_watermarks(
+        WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Stamp())
+    )
+    events.key_by(lambda e: e[0], Types.STRING()).connect(rules.broadcast(RULES)).process(
+        Apply(), Types.STRING()
+    ).print()
     env.execute()
 
 

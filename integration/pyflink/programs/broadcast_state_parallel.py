@@ -1,4 +1,5 @@
 """Broadcast state with two subtasks: each has all rules; a key is handled by one subtask."""
+
 # compare: sorted
 
 from pyflink.common import Types, WatermarkStrategy
@@ -31,11 +32,19 @@ def main():
     env = StreamExecutionEnvironment.get_execution_environment()
     env.set_parallelism(2)
     env.get_config().set_auto_watermark_interval(3_600_000)
-    events = env.from_collection([(f"k{n % 4}", n) for n in range(8)], Types.TUPLE([Types.STRING(), Types.LONG()]))
-    events = events.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Stamp()))
+    events = env.from_collection(
+        [(f"k{n % 4}", n) for n in range(8)], Types.TUPLE([Types.STRING(), Types.LONG()])
+    )
+    events = events.assign_timestamps_and_watermarks(
+        WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Stamp())
+    )
     rules = env.from_collection([("x", 1), ("y", 2), ("x", 3)], Types.TUPLE([Types.STRING(), Types.LONG()]))
-    rules = rules.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Stamp())).set_parallelism(1)
-    events.key_by(lambda e: e[0], Types.STRING()).connect(rules.broadcast(RULES)).process(Apply(), Types.STRING()).print()
+    rules = rules.assign_timestamps_and_watermarks(
+        WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Stamp())
+    ).set_parallelism(1)
+    events.key_by(lambda e: e[0], Types.STRING()).connect(rules.broadcast(RULES)).process(
+        Apply(), Types.STRING()
+    ).print()
     env.execute()
 
 

@@ -3,6 +3,7 @@
 Apache PyFlink 2.3 cannot collect SQL_TIMESTAMP and INSTANT (the client fails), so they are not here.  FLOAT
 comes back as the shortest decimal (0.1), while an operator would be given 0.10000000149011612.
 """
+
 # compare: exact
 
 import datetime

@@ -3,6 +3,7 @@
 A None that a Python operator returns as the whole value of an element ends the job of Apache PyFlink with a
 NullPointerException in the next Java operator, so there is none here.
 """
+
 # compare: exact
 
 from pyflink.datastream import StreamExecutionEnvironment

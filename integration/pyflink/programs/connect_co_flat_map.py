@@ -1,4 +1,5 @@
 """CoFlatMapFunction: nothing, one or several results for an element of either input."""
+
 # compare: sorted
 
 from pyflink.common import Types

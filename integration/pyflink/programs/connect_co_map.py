@@ -1,4 +1,5 @@
 """CoMapFunction over two streams of different types; a None as result is left out, unlike with map."""
+
 # compare: sorted
 
 from pyflink.common import Types

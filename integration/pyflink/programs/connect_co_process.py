@@ -1,4 +1,5 @@
 """CoProcessFunction without keys: timestamps of both inputs, results of either."""
+
 # compare: sorted
 
 from pyflink.common import Types, WatermarkStrategy
@@ -24,7 +25,9 @@ def main():
     env = StreamExecutionEnvironment.get_execution_environment()
     env.set_parallelism(1)
     stamped = env.from_collection([("a", 10), ("b", 20)], Types.TUPLE([Types.STRING(), Types.LONG()]))
-    stamped = stamped.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Stamp()))
+    stamped = stamped.assign_timestamps_and_watermarks(
+        WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Stamp())
+    )
     plain = env.from_collection([1, 2, 3])
     stamped.connect(plain).process(Merge(), Types.STRING()).print()
     env.execute()

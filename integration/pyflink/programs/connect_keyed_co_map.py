@@ -1,4 +1,5 @@
 """Co-map and co-flat-map on keyed streams, with state that both inputs share."""
+
 # compare: sorted
 
 from pyflink.common import Types
@@ -10,7 +11,9 @@ class Totals(CoMapFunction):
     """Emits where the key's total is complete, which is the same in each order of the inputs."""
 
     def open(self, runtime_context):
-        self._total = runtime_context.get_reducing_state(ReducingStateDescriptor("total", lambda a, b: a + b, Types.INT()))
+        self._total = runtime_context.get_reducing_state(
+            ReducingStateDescriptor("total", lambda a, b: a + b, Types.INT())
+        )
 
     def map1(self, value):
         return self._add(value[0], value[1])

@@ -1,4 +1,5 @@
 """A join with KeyedCoProcessFunction: state of both inputs, matched in a timer when both are complete."""
+
 # compare: sorted
 
 from pyflink.common import Types, WatermarkStrategy
@@ -29,7 +30,8 @@ class Join(KeyedCoProcessFunction):
 
     def on_timer(self, timestamp, ctx):
         yield (
-            f"{ctx.get_current_key()} at {timestamp}: {self._order.value()} {sorted(self._payments.get())} {ctx.time_domain()}"
+            f"{ctx.get_current_key()} at {timestamp}: {self._order.value()} "
+            f"{sorted(self._payments.get())} {ctx.time_domain()}"
         )
         if timestamp == 5000:
             self._payments.clear()
@@ -41,12 +43,19 @@ def main():
     # no watermark before the end, so that all elements come before the first timer
     env.get_config().set_auto_watermark_interval(3_600_000)
     orders = env.from_collection(
-        [(1, 100, "tea"), (2, 200, "milk"), (4, 4500, "rice")], Types.TUPLE([Types.INT(), Types.LONG(), Types.STRING()])
-    ).assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Stamp()))
+        [(1, 100, "tea"), (2, 200, "milk"), (4, 4500, "rice")],
+        Types.TUPLE([Types.INT(), Types.LONG(), Types.STRING()]),
+    ).assign_timestamps_and_watermarks(
+        WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Stamp())
+    )
     payments = env.from_collection(
         [(1, 150, 5), (3, 160, 7), (1, 170, 6)], Types.TUPLE([Types.INT(), Types.LONG(), Types.INT()])
-    ).assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Stamp()))
-    orders.connect(payments).key_by(lambda o: o[0], lambda p: p[0], Types.INT()).process(Join(), Types.STRING()).print()
+    ).assign_timestamps_and_watermarks(
+        WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Stamp())
+    )
+    orders.connect(payments).key_by(lambda o: o[0], lambda p: p[0], Types.INT()).process(
+        Join(), Types.STRING()
+    ).print()
     env.execute()
 
 

@@ -1,4 +1,5 @@
 """connect of two streams that are keyed already, with different selectors."""
+
 # compare: sorted
 
 from pyflink.common import Types
@@ -8,8 +9,12 @@ from pyflink.datastream.state import MapStateDescriptor
 
 class Pairs(KeyedCoProcessFunction):
     def open(self, runtime_context):
-        self._ones = runtime_context.get_map_state(MapStateDescriptor("ones", Types.STRING(), Types.BOOLEAN()))
-        self._twos = runtime_context.get_map_state(MapStateDescriptor("twos", Types.STRING(), Types.BOOLEAN()))
+        self._ones = runtime_context.get_map_state(
+            MapStateDescriptor("ones", Types.STRING(), Types.BOOLEAN())
+        )
+        self._twos = runtime_context.get_map_state(
+            MapStateDescriptor("twos", Types.STRING(), Types.BOOLEAN())
+        )
 
     def process_element1(self, value, ctx):
         self._ones.put(value, True)
@@ -25,8 +30,12 @@ class Pairs(KeyedCoProcessFunction):
 def main():
     env = StreamExecutionEnvironment.get_execution_environment()
     env.set_parallelism(2)
-    words = env.from_collection(["apple", "avocado", "bread", "cheese"], Types.STRING()).key_by(lambda w: w[0], Types.STRING())
-    others = env.from_collection(["xa", "xb", "ya", "zz"], Types.STRING()).key_by(lambda w: w[1], Types.STRING())
+    words = env.from_collection(["apple", "avocado", "bread", "cheese"], Types.STRING()).key_by(
+        lambda w: w[0], Types.STRING()
+    )
+    others = env.from_collection(["xa", "xb", "ya", "zz"], Types.STRING()).key_by(
+        lambda w: w[1], Types.STRING()
+    )
     words.connect(others).process(Pairs(), Types.STRING()).print()
     env.execute()
 

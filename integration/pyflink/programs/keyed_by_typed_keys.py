@@ -1,4 +1,5 @@
 """Keys with key types: what get_current_key() gives back for each kind."""
+
 # compare: sorted
 
 import datetime
@@ -14,11 +15,17 @@ CASES = {
     "string": (Types.STRING(), ["a", "b", "a", ""]),
     "boolean": (Types.BOOLEAN(), [True, False, True]),
     "double": (Types.DOUBLE(), [1.5, -0.5, 1.5]),
-    "date": (Types.SQL_DATE(), [datetime.date(2024, 1, 1), datetime.date(2024, 1, 2), datetime.date(2024, 1, 1)]),
+    "date": (
+        Types.SQL_DATE(),
+        [datetime.date(2024, 1, 1), datetime.date(2024, 1, 2), datetime.date(2024, 1, 1)],
+    ),
     "decimal": (Types.BIG_DEC(), [decimal.Decimal("1.5"), decimal.Decimal("2"), decimal.Decimal("1.5")]),
     "tuple": (Types.TUPLE([Types.STRING(), Types.INT()]), [("a", 1), ("a", 2), ("a", 1)]),
     "row": (Types.ROW([Types.STRING(), Types.INT()]), [Row("a", 1), Row("a", 2), Row("a", 1)]),
-    "named": (Types.ROW_NAMED(["x", "y"], [Types.STRING(), Types.INT()]), [Row("a", 1), Row(y=2, x="a"), Row("a", 1)]),
+    "named": (
+        Types.ROW_NAMED(["x", "y"], [Types.STRING(), Types.INT()]),
+        [Row("a", 1), Row(y=2, x="a"), Row("a", 1)],
+    ),
 }
 
 

@@ -2,6 +2,7 @@
 
 Without a type a key is its pickled bytes: 1, 1.0 and True are three keys, though equal in Python.
 """
+
 # compare: per-key
 # key: (.*) is number
 
@@ -27,8 +28,31 @@ def main():
     env = StreamExecutionEnvironment.get_execution_environment()
     env.set_parallelism(1)
     keys = [
-        1, 2, 1, "a", "b", "a", ("a", 1), ("a", 2), ("a", 1), True, False, True, None, None, 1.5, 1.0, b"x", b"x",
-        datetime.date(2024, 1, 1), datetime.date(2024, 1, 1), (None,), ((1, 2), "n"), -(2**70), "", "1",
+        1,
+        2,
+        1,
+        "a",
+        "b",
+        "a",
+        ("a", 1),
+        ("a", 2),
+        ("a", 1),
+        True,
+        False,
+        True,
+        None,
+        None,
+        1.5,
+        1.0,
+        b"x",
+        b"x",
+        datetime.date(2024, 1, 1),
+        datetime.date(2024, 1, 1),
+        (None,),
+        ((1, 2), "n"),
+        -(2**70),
+        "",
+        "1",
     ]
     env.from_collection(keys).key_by(lambda v: v).process(Count()).print()
     env.execute()

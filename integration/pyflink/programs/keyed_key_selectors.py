@@ -1,4 +1,5 @@
 """Key selectors: classes with open(), lambdas over rows; elements keep their own type."""
+
 # compare: sorted
 
 from pyflink.common import Types
@@ -26,7 +27,9 @@ def main():
         [("a", "x", 1), ("b", "y", 2), ("a", "x", 3)],
         type_info=Types.ROW_NAMED(["first", "last", "n"], [Types.STRING(), Types.STRING(), Types.INT()]),
     )
-    people.key_by(lambda row: (row.first, row.last), Types.TUPLE([Types.STRING(), Types.STRING()])).sum("n").print("rows")
+    people.key_by(lambda row: (row.first, row.last), Types.TUPLE([Types.STRING(), Types.STRING()])).sum(
+        "n"
+    ).print("rows")
     env.execute()
 
 

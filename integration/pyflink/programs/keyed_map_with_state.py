@@ -1,4 +1,5 @@
 """map, flat_map and filter on a keyed stream may use keyed state."""
+
 # compare: per-key
 # key: ^\w+> \(?'?(\w+)
 

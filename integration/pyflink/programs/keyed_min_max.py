@@ -1,10 +1,21 @@
-"""min and max change one field of the first element; min_by and max_by give whole elements, the first of equal ones."""
+"""min and max change one field of the first element; min_by and max_by give whole elements, the first of
+equal ones.
+"""
+
 # compare: sorted
 
 from pyflink.common import Types
 from pyflink.datastream import StreamExecutionEnvironment
 
-VALUES = [("a", 3, "r"), ("b", 5, "s"), ("a", 1, "t"), ("a", 2, "u"), ("a", 1, "v"), ("b", 5, "w"), ("a", 9, "x")]
+VALUES = [
+    ("a", 3, "r"),
+    ("b", 5, "s"),
+    ("a", 1, "t"),
+    ("a", 2, "u"),
+    ("a", 1, "v"),
+    ("b", 5, "w"),
+    ("a", 9, "x"),
+]
 
 
 def main():

@@ -1,4 +1,5 @@
-"""Keyed reduce emits for each element, the first one as it is; reduce functions may be classes with open()."""
+"""Keyed reduce emits for each element, the first one as it is; functions may be classes with open()."""
+
 # compare: per-key
 # key: ^(?:\w+> )?\(?'?(\w+)
 

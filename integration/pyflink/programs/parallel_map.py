@@ -1,4 +1,5 @@
 """Two subtasks share the elements; their numbers are 0 and 1 and every element is handled once."""
+
 # compare: sorted
 
 from pyflink.common import Types

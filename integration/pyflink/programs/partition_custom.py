@@ -1,4 +1,7 @@
-"""partition_custom by a function and by a class: which subtask handles an element is the program's own decision."""
+"""partition_custom by a function and by a class: which subtask handles an element is the program's own
+decision.
+"""
+
 # compare: sorted
 # subtasks: kept
 
@@ -26,7 +29,9 @@ def main():
     env = StreamExecutionEnvironment.get_execution_environment()
     env.set_parallelism(2)
     numbers = env.from_collection([(n, f"n{n}") for n in range(7)], Types.ROW([Types.INT(), Types.STRING()]))
-    numbers.partition_custom(lambda key, count: key % count, lambda row: row[0]).map(Subtask(), Types.STRING()).print("lambda")
+    numbers.partition_custom(lambda key, count: key % count, lambda row: row[0]).map(
+        Subtask(), Types.STRING()
+    ).print("lambda")
     numbers.partition_custom(Reverse(), lambda row: row[0]).map(Subtask(), Types.STRING()).print("class")
     env.execute()
 

@@ -1,4 +1,5 @@
 """project picks fields of tuples, in any order and repeatedly."""
+
 # compare: exact
 
 from pyflink.common import Types

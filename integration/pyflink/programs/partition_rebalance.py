@@ -1,4 +1,7 @@
-"""rebalance, rescale, shuffle, forward and global partitioning lose and double nothing; broadcast doubles for two subtasks."""
+"""rebalance, rescale, shuffle, forward and global partitioning lose and double nothing; broadcast doubles
+for two subtasks.
+"""
+
 # compare: sorted
 
 from pyflink.common import Types

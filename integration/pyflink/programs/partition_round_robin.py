@@ -1,8 +1,9 @@
 """rebalance after a source of one subtask: each of the two subtasks gets every second element, in order."""
+
 # compare: sorted
 
 from pyflink.common import Types
-from pyflink.datastream import KeyedProcessFunction, MapFunction, StreamExecutionEnvironment, ProcessFunction
+from pyflink.datastream import ProcessFunction, StreamExecutionEnvironment
 
 
 class Subtask(ProcessFunction):

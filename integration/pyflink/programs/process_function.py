@@ -1,4 +1,7 @@
-"""A ProcessFunction without keys: the earliest time as timestamp without an assigner, any number of results, nothing for None."""
+"""A ProcessFunction without keys: the earliest time as timestamp without an assigner, any number of results,
+nothing for None.
+"""
+
 # compare: exact
 
 from pyflink.common import Types

@@ -2,6 +2,7 @@
 
 There is no watermark before the end (the interval is long), so the timers see the last one.
 """
+
 # compare: per-key
 
 from pyflink.common import Types, WatermarkStrategy
@@ -23,7 +24,8 @@ class Tell(KeyedProcessFunction):
     def on_timer(self, timestamp, ctx):
         service = ctx.timer_service()
         yield (
-            f"{ctx.get_current_key()},timer,{timestamp},{ctx.timestamp()},{ctx.time_domain()},{service.current_watermark()}"
+            f"{ctx.get_current_key()},timer,{timestamp},{ctx.timestamp()},"
+            f"{ctx.time_domain()},{service.current_watermark()}"
         )
 
 
@@ -32,7 +34,9 @@ def main():
     env.set_parallelism(1)
     env.get_config().set_auto_watermark_interval(3_600_000)
     strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Second())
-    events = env.from_collection([("a", 100), ("b", 50), ("a", 200)], Types.TUPLE([Types.STRING(), Types.LONG()]))
+    events = env.from_collection(
+        [("a", 100), ("b", 50), ("a", 200)], Types.TUPLE([Types.STRING(), Types.LONG()])
+    )
     events.assign_timestamps_and_watermarks(strategy).key_by(lambda e: e[0], Types.STRING()).process(
         Tell(), Types.STRING()
     ).print()

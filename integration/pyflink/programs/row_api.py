@@ -2,6 +2,7 @@
 
 A field is changed by its name or position in brackets; an assignment to an attribute is refused.
 """
+
 # compare: exact
 
 from pyflink.common import Row, RowKind
@@ -14,7 +15,13 @@ def main():
     print("name" in named, "x" in named, "a" in plain)
     nested = Row(key=1, value=Row(a=[Row(b=2)]))
     print(named.as_dict(), nested.as_dict(), nested.as_dict(True))
-    print(plain == Row("a", 1), plain == named, plain == ("a", 1), named == Row(age=1, name="a"), plain != Row("a", 2))
+    print(
+        plain == Row("a", 1),
+        plain == named,
+        plain == ("a", 1),
+        named == Row(age=1, name="a"),
+        plain != Row("a", 2),
+    )
     named["age"] = 5
     plain[0] = "changed"
     print(named, plain)
@@ -26,7 +33,13 @@ def main():
     print(person, person("x", 3), person("x", 3).as_dict())
     print(len({Row(1, "a"), Row(1, "a"), Row(1, "b")}), hash(Row(1, "a")) == hash(Row(1, "a")))
     deleted = Row.of_kind(RowKind.DELETE, 1, 2)
-    print(deleted, deleted.get_row_kind(), deleted == Row(1, 2), str(RowKind.UPDATE_BEFORE), RowKind.UPDATE_AFTER.value)
+    print(
+        deleted,
+        deleted.get_row_kind(),
+        deleted == Row(1, 2),
+        str(RowKind.UPDATE_BEFORE),
+        RowKind.UPDATE_AFTER.value,
+    )
     named.set_row_kind(RowKind.UPDATE_AFTER)
     print(named.get_row_kind(), named.get_fields_by_names(["age"]))
     plain.set_field_names(["x", "y"])

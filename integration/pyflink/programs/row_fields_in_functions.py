@@ -1,4 +1,5 @@
 """Rows from typed streams have names (f0, f1 where none were given), can be changed and given on."""
+
 # compare: exact
 
 from pyflink.common import Row, Types

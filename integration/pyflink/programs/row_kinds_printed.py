@@ -1,4 +1,5 @@
 """Kinds of rows survive an exchange and are printed: +I, -U, +U, -D."""
+
 # compare: exact
 
 from pyflink.common import Row, RowKind, Types

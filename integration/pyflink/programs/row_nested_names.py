@@ -1,4 +1,7 @@
-"""What is left of the names of rows inside rows, lists, maps and tuples after an exchange: only the outer row has any."""
+"""Rows inside rows, lists, maps and tuples have their names after an exchange, whether they brought them or
+not.
+"""
+
 # compare: sorted
 
 from pyflink.common import Row, Types

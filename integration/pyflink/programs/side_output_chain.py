@@ -1,4 +1,7 @@
-"""Side outputs of two operators with tags of one id are two streams; a tag's tuple is no tuple of the main output."""
+"""Side outputs of two operators with tags of one id are two streams; a tag's tuple is no tuple of the main
+output.
+"""
+
 # compare: sorted
 
 from pyflink.common import Types

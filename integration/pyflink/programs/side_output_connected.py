@@ -1,8 +1,14 @@
 """Side outputs of functions with two inputs, keyed and not."""
+
 # compare: sorted
 
 from pyflink.common import Types
-from pyflink.datastream import CoProcessFunction, KeyedCoProcessFunction, OutputTag, StreamExecutionEnvironment
+from pyflink.datastream import (
+    CoProcessFunction,
+    KeyedCoProcessFunction,
+    OutputTag,
+    StreamExecutionEnvironment,
+)
 from pyflink.datastream.state import ValueStateDescriptor
 
 LEFT = OutputTag("left", Types.STRING())

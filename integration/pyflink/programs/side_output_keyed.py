@@ -1,4 +1,5 @@
-"""Side outputs of a keyed process function, from elements and from timers, keyed again and joined by union."""
+"""Side outputs of a keyed process function, from elements and timers, keyed again and joined by union."""
+
 # compare: sorted
 
 from pyflink.common import Types, WatermarkStrategy
@@ -36,7 +37,9 @@ def main():
     env.set_parallelism(1)
     pair = Types.TUPLE([Types.STRING(), Types.LONG()])
     events = env.from_collection([("a", 1), ("b", 2), ("a", 3), ("a", 4)], pair)
-    events = events.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Stamp()))
+    events = events.assign_timestamps_and_watermarks(
+        WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Stamp())
+    )
     marked = events.key_by(lambda e: e[0], Types.STRING()).process(Mark(), pair)
     marked.print("main")
     firsts, ends = marked.get_side_output(FIRSTS), marked.get_side_output(ENDS)

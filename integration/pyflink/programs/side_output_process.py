@@ -1,4 +1,5 @@
 """Side outputs of a process function: one tag with a type, one without; the main output goes on."""
+
 # compare: sorted
 
 from pyflink.common import Row, Types

@@ -1,4 +1,5 @@
 """A side output whose main output nobody reads, a tag that nothing is emitted to, and one read twice."""
+
 # compare: sorted
 
 from pyflink.common import Types
@@ -20,7 +21,9 @@ def main():
     results = env.from_collection([1, 2]).process(Aside())
     results.get_side_output(USED).print("first")
     # a tag is known by its id
-    results.get_side_output(OutputTag("used", Types.STRING())).map(lambda v: v.upper(), Types.STRING()).print("second")
+    results.get_side_output(OutputTag("used", Types.STRING())).map(lambda v: v.upper(), Types.STRING()).print(
+        "second"
+    )
     results.get_side_output(UNUSED).print("unused")
     env.execute()
 

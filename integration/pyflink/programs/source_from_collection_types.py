@@ -1,4 +1,5 @@
 """from_collection with types takes tuples, lists, dicts, rows and plain objects for rows with names."""
+
 # compare: exact
 
 from pyflink.common import Row, Types

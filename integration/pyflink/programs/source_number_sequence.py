@@ -1,4 +1,5 @@
 """The number sequence source, both ends included, read by two subtasks."""
+
 # compare: sorted
 
 from pyflink.common import Types, WatermarkStrategy

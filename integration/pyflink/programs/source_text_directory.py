@@ -1,4 +1,5 @@
 """A directory of text files that the program writes; a word count over all of them."""
+
 # compare: per-key
 
 import os

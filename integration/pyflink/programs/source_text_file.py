@@ -1,4 +1,5 @@
 """A text file next to the program, line by line; blank lines are elements, the last line needs no end."""
+
 # compare: sorted
 
 import os

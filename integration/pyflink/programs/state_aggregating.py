@@ -1,4 +1,5 @@
 """AggregatingState: an accumulator of its own type, the result of get() made from it each time."""
+
 # compare: per-key
 
 from pyflink.common import Types

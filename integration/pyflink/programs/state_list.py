@@ -1,4 +1,5 @@
 """ListState: add, add_all, update, clear; empty at first and after an update with nothing."""
+
 # compare: per-key
 
 from pyflink.common import Types
@@ -28,8 +29,16 @@ def main():
     env = StreamExecutionEnvironment.get_execution_environment()
     env.set_parallelism(1)
     commands = [
-        ("a", "nothing", []), ("a", "add", [1, 2]), ("b", "add_all", [7, 7]), ("a", "add_all", [3]), ("a", "update", [9, 8]),
-        ("a", "clear", []), ("a", "nothing", []), ("a", "add", [5]), ("b", "update", []), ("b", "add", [6]),
+        ("a", "nothing", []),
+        ("a", "add", [1, 2]),
+        ("b", "add_all", [7, 7]),
+        ("a", "add_all", [3]),
+        ("a", "update", [9, 8]),
+        ("a", "clear", []),
+        ("a", "nothing", []),
+        ("a", "add", [5]),
+        ("b", "update", []),
+        ("b", "add", [6]),
     ]
     env.from_collection(commands).key_by(lambda c: c[0]).process(Collect()).print()
     env.execute()

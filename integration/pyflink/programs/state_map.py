@@ -2,6 +2,7 @@
 
 put_all of Apache PyFlink 2.3 takes pairs; a dict, which its documentation asks for, ends the job.
 """
+
 # compare: per-key
 
 from pyflink.common import Types

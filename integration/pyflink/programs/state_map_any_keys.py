@@ -1,4 +1,5 @@
 """MapState with tuples and rows as keys and lists as values, and a None as value."""
+
 # compare: per-key
 
 from pyflink.common import Types

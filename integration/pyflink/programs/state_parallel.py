@@ -1,4 +1,5 @@
 """Keyed state with two subtasks and few key groups: each key has its own counts, wherever it is."""
+
 # compare: per-key
 
 from pyflink.common import Types

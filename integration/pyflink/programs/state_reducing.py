@@ -1,4 +1,5 @@
 """ReducingState: None at first, reduced by a lambda or a class, cleared."""
+
 # compare: per-key
 
 from pyflink.common import Types
@@ -13,8 +14,12 @@ class Longest(ReduceFunction):
 
 class Summary(KeyedProcessFunction):
     def open(self, runtime_context):
-        self._sum = runtime_context.get_reducing_state(ReducingStateDescriptor("sum", lambda a, b: a + b, Types.INT()))
-        self._longest = runtime_context.get_reducing_state(ReducingStateDescriptor("longest", Longest(), Types.STRING()))
+        self._sum = runtime_context.get_reducing_state(
+            ReducingStateDescriptor("sum", lambda a, b: a + b, Types.INT())
+        )
+        self._longest = runtime_context.get_reducing_state(
+            ReducingStateDescriptor("longest", Longest(), Types.STRING())
+        )
 
     def process_element(self, value, ctx):
         key, word = value
@@ -31,7 +36,15 @@ class Summary(KeyedProcessFunction):
 def main():
     env = StreamExecutionEnvironment.get_execution_environment()
     env.set_parallelism(1)
-    events = [("a", "to"), ("a", "being"), ("b", "x"), ("a", "not"), ("a", "clear"), ("a", "or"), ("b", "clear")]
+    events = [
+        ("a", "to"),
+        ("a", "being"),
+        ("b", "x"),
+        ("a", "not"),
+        ("a", "clear"),
+        ("a", "or"),
+        ("b", "clear"),
+    ]
     env.from_collection(events).key_by(lambda e: e[0]).process(Summary()).print()
     env.execute()
 

@@ -1,4 +1,5 @@
 """States of the same name in two operators, and several in one, are different states."""
+
 # compare: per-key
 # key: ^\w+> (\w+)
 
@@ -14,7 +15,9 @@ class Track(KeyedProcessFunction):
     def open(self, runtime_context):
         self._total = runtime_context.get_state(ValueStateDescriptor("total", Types.INT()))
         self._history = runtime_context.get_list_state(ListStateDescriptor("history", Types.INT()))
-        self._counts = runtime_context.get_map_state(MapStateDescriptor("counts", Types.BOOLEAN(), Types.INT()))
+        self._counts = runtime_context.get_map_state(
+            MapStateDescriptor("counts", Types.BOOLEAN(), Types.INT())
+        )
 
     def process_element(self, value, ctx):
         total = (self._total.value() or 0) + self._step
@@ -28,7 +31,9 @@ class Track(KeyedProcessFunction):
 def main():
     env = StreamExecutionEnvironment.get_execution_environment()
     env.set_parallelism(1)
-    keyed = env.from_collection(["a", "b", "a", "a"], type_info=Types.STRING()).key_by(lambda v: v, Types.STRING())
+    keyed = env.from_collection(["a", "b", "a", "a"], type_info=Types.STRING()).key_by(
+        lambda v: v, Types.STRING()
+    )
     keyed.process(Track(1), Types.STRING()).print("ones")
     keyed.process(Track(10), Types.STRING()).print("tens")
     env.execute()

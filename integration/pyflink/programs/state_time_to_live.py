@@ -1,22 +1,35 @@
 """State with a long time to live behaves as state without one; all ways to configure it are accepted."""
+
 # compare: per-key
 
 from pyflink.common import Time, Types
 from pyflink.datastream import KeyedProcessFunction, StreamExecutionEnvironment
-from pyflink.datastream.state import (
-    ListStateDescriptor, MapStateDescriptor, ReducingStateDescriptor, StateTtlConfig, ValueStateDescriptor,
-)  # fmt: skip
+from pyflink.datastream.state import (  # fmt: skip
+    ListStateDescriptor,
+    MapStateDescriptor,
+    ReducingStateDescriptor,
+    StateTtlConfig,
+    ValueStateDescriptor,
+)
 
 
 class Track(KeyedProcessFunction):
     def open(self, runtime_context):
-        on_write = StateTtlConfig.new_builder(Time.hours(1)).set_update_type(
-            StateTtlConfig.UpdateType.OnCreateAndWrite
-        ).set_state_visibility(StateTtlConfig.StateVisibility.NeverReturnExpired).build()
+        on_write = (
+            StateTtlConfig.new_builder(Time.hours(1))
+            .set_update_type(StateTtlConfig.UpdateType.OnCreateAndWrite)
+            .set_state_visibility(StateTtlConfig.StateVisibility.NeverReturnExpired)
+            .build()
+        )
         on_read = (
-            StateTtlConfig.new_builder(Time.days(1)).update_ttl_on_read_and_write().return_expired_if_not_cleaned_up()
-            .use_processing_time().cleanup_full_snapshot().cleanup_incrementally(10, True)
-            .cleanup_in_rocksdb_compact_filter(1000).build()
+            StateTtlConfig.new_builder(Time.days(1))
+            .update_ttl_on_read_and_write()
+            .return_expired_if_not_cleaned_up()
+            .use_processing_time()
+            .cleanup_full_snapshot()
+            .cleanup_incrementally(10, True)
+            .cleanup_in_rocksdb_compact_filter(1000)
+            .build()
         )
         last = ValueStateDescriptor("last", Types.INT())
         last.enable_time_to_live(on_write)

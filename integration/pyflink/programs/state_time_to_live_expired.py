@@ -1,4 +1,5 @@
 """State with a time to live of a millisecond is gone when the function has waited longer than that."""
+
 # compare: per-key
 
 import time
@@ -11,7 +12,9 @@ from pyflink.datastream.state import StateTtlConfig, ValueStateDescriptor
 class Forget(KeyedProcessFunction):
     def open(self, runtime_context):
         last = ValueStateDescriptor("last", Types.INT())
-        last.enable_time_to_live(StateTtlConfig.new_builder(Time.milliseconds(1)).never_return_expired().build())
+        last.enable_time_to_live(
+            StateTtlConfig.new_builder(Time.milliseconds(1)).never_return_expired().build()
+        )
         self._last = runtime_context.get_state(last)
         self._kept = runtime_context.get_state(ValueStateDescriptor("kept", Types.INT()))
 
@@ -30,7 +33,9 @@ class Forget(KeyedProcessFunction):
 def main():
     env = StreamExecutionEnvironment.get_execution_environment()
     env.set_parallelism(1)
-    env.from_collection([("a", 1), ("a", 2), ("b", 3), ("a", 4)]).key_by(lambda e: e[0]).process(Forget()).print()
+    env.from_collection([("a", 1), ("a", 2), ("b", 3), ("a", 4)]).key_by(lambda e: e[0]).process(
+        Forget()
+    ).print()
     env.execute()
 
 

@@ -1,4 +1,5 @@
 """ValueState: None at first, updates, other values for other keys, cleared back to None."""
+
 # compare: per-key
 
 from pyflink.common import Types
@@ -29,7 +30,15 @@ class Remember(KeyedProcessFunction):
 def main():
     env = StreamExecutionEnvironment.get_execution_environment()
     env.set_parallelism(1)
-    events = [("a", "x"), ("b", "y"), ("a", "z"), ("a", "clear"), ("a", "again"), ("b", "clear"), ("b", "clear")]
+    events = [
+        ("a", "x"),
+        ("b", "y"),
+        ("a", "z"),
+        ("a", "clear"),
+        ("a", "again"),
+        ("b", "clear"),
+        ("b", "clear"),
+    ]
     stream = env.from_collection(events, type_info=Types.TUPLE([Types.STRING(), Types.STRING()]))
     stream.key_by(lambda e: e[0], Types.STRING()).process(Remember(), Types.STRING()).print()
     env.execute()

@@ -1,4 +1,5 @@
 """on_timer works on the state of its key: emits what was collected, and clears it."""
+
 # compare: per-key
 
 from pyflink.common import Types, WatermarkStrategy
@@ -37,7 +38,9 @@ def main():
     env.set_parallelism(1)
     events = [("a", 10), ("b", 20), ("a", 30), ("a", 120), ("b", 340), ("a", 350), ("a", 399), ("a", 400)]
     stream = env.from_collection(events, Types.TUPLE([Types.STRING(), Types.LONG()]))
-    stream = stream.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Stamp()))
+    stream = stream.assign_timestamps_and_watermarks(
+        WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Stamp())
+    )
     stream.key_by(lambda e: e[0], Types.STRING()).process(Batches(), Types.STRING()).print()
     env.execute()
 

@@ -1,4 +1,7 @@
-"""Deleted timers do not fire; deleting one that was never registered does nothing; one may be registered again."""
+"""Deleted timers do not fire; deleting one that was never registered does nothing; one may be registered
+again.
+"""
+
 # compare: per-key
 
 from pyflink.common import Types, WatermarkStrategy
@@ -38,11 +41,14 @@ def main():
     events = env.from_collection(
         [
             ("plain", 100, "register"), ("deleted", 100, "register"), ("deleted", 101, "delete"),
-            ("again", 100, "register"), ("again", 101, "delete"), ("again", 102, "again"), ("empty", 103, "delete"),
+            ("again", 100, "register"), ("again", 101, "delete"), ("again", 102, "again"),
+            ("empty", 103, "delete"),
         ],
         Types.TUPLE([Types.STRING(), Types.LONG(), Types.STRING()]),
     )  # fmt: skip
-    events = events.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Stamp()))
+    events = events.assign_timestamps_and_watermarks(
+        WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Stamp())
+    )
     events.key_by(lambda e: e[0], Types.STRING()).process(Remind(), Types.STRING()).print()
     env.execute()
 

@@ -1,9 +1,11 @@
 """What on_timer registers and deletes while other timers are due by the same watermark.
 
-Apache PyFlink hands all timers that a watermark has passed to the Python worker before the first one runs.  So a
-timer that is due, too, can not be deleted any more (3000 here; Flink in Java would delete it), and what is
-registered for a time in the past fires after all of them (5 and 1000 here; in Java 5 would come before 2000).
+Apache PyFlink hands all timers that a watermark has passed to the Python worker before the first one runs.
+So a timer that is due, too, can not be deleted any more (3000 here; Flink in Java would delete it), and
+what is registered for a time in the past fires after all of them (5 and 1000 here; in Java 5 would come
+before 2000).
 """
+
 # compare: per-key
 
 from pyflink.common import Types, WatermarkStrategy
@@ -45,7 +47,9 @@ def main():
     # no watermark before the end, so that all elements come before the first timer
     env.get_config().set_auto_watermark_interval(3_600_000)
     events = env.from_collection([("a", 100), ("b", 150)], Types.TUPLE([Types.STRING(), Types.LONG()]))
-    events = events.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Stamp()))
+    events = events.assign_timestamps_and_watermarks(
+        WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Stamp())
+    )
     events.key_by(lambda e: e[0], Types.STRING()).process(Together(), Types.STRING()).print()
     env.execute()
 

@@ -1,4 +1,5 @@
 """Event-time timers: several per key in order of time, the same one registered twice fires once."""
+
 # compare: per-key
 
 from pyflink.common import Types, WatermarkStrategy
@@ -24,8 +25,12 @@ class Remind(KeyedProcessFunction):
 def main():
     env = StreamExecutionEnvironment.get_execution_environment()
     env.set_parallelism(1)
-    events = env.from_collection([("a", 100), ("b", 100), ("a", 110), ("c", 500)], Types.TUPLE([Types.STRING(), Types.LONG()]))
-    events = events.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Stamp()))
+    events = env.from_collection(
+        [("a", 100), ("b", 100), ("a", 110), ("c", 500)], Types.TUPLE([Types.STRING(), Types.LONG()])
+    )
+    events = events.assign_timestamps_and_watermarks(
+        WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Stamp())
+    )
     events.key_by(lambda e: e[0], Types.STRING()).process(Remind(), Types.STRING()).print()
     env.execute()
 

@@ -1,4 +1,7 @@
-"""Timers for a time before the element that registers them, and, of a timer that runs alone, for its own and earlier times."""
+"""Timers for a time before the element that registers them, and, of a timer that runs alone, for its own and
+earlier times.
+"""
+
 # compare: per-key
 
 from pyflink.common import Types, WatermarkStrategy
@@ -38,7 +41,9 @@ def main():
     # no watermark before the end, so that all elements come before the first timer
     env.get_config().set_auto_watermark_interval(3_600_000)
     events = env.from_collection([("a", 100), ("b", 150)], Types.TUPLE([Types.STRING(), Types.LONG()]))
-    events = events.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Stamp()))
+    events = events.assign_timestamps_and_watermarks(
+        WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Stamp())
+    )
     events.key_by(lambda e: e[0], Types.STRING()).process(Past(), Types.STRING()).print()
     env.execute()
 

@@ -1,4 +1,7 @@
-"""Results of timers carry the time of the timer, those of elements the time of the element; the next operator sees both."""
+"""Results of timers carry the time of the timer, those of elements the time of the element; the next
+operator sees both.
+"""
+
 # compare: per-key
 # key: ^\('(\w+)
 
@@ -40,8 +43,12 @@ def main():
     env.set_parallelism(1)
     # no watermark before the end, so that all elements come before the first timer
     env.get_config().set_auto_watermark_interval(3_600_000)
-    events = env.from_collection([("a", 100), ("b", 110), ("a", 120)], Types.TUPLE([Types.STRING(), Types.LONG()]))
-    events = events.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Stamp()))
+    events = env.from_collection(
+        [("a", 100), ("b", 110), ("a", 120)], Types.TUPLE([Types.STRING(), Types.LONG()])
+    )
+    events = events.assign_timestamps_and_watermarks(
+        WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Stamp())
+    )
     results = events.key_by(lambda e: e[0], Types.STRING()).process(Emit())
     results.process(WithTimestamp()).key_by(lambda r: r[0]).process(WithTimer()).print()
     env.execute()

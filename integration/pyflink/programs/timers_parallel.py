@@ -1,4 +1,5 @@
 """Timers of many keys with two subtasks; each key's timers fire in order."""
+
 # compare: per-key
 
 from pyflink.common import Types, WatermarkStrategy
@@ -14,7 +15,9 @@ class Stamp(TimestampAssigner):
 
 class Sum(KeyedProcessFunction):
     def open(self, runtime_context):
-        self._sum = runtime_context.get_reducing_state(ReducingStateDescriptor("sum", lambda a, b: a + b, Types.LONG()))
+        self._sum = runtime_context.get_reducing_state(
+            ReducingStateDescriptor("sum", lambda a, b: a + b, Types.LONG())
+        )
 
     def process_element(self, value, ctx):
         self._sum.add(value[1])

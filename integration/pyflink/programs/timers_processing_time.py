@@ -1,4 +1,5 @@
 """Processing-time timers that are not due when the input ends never fire; the job ends without them."""
+
 # compare: per-key
 
 from pyflink.common import Types

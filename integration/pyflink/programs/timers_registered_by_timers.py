@@ -1,4 +1,5 @@
 """on_timer registers the next timer; at the end of the input all of them still fire, one after the other."""
+
 # compare: per-key
 
 from pyflink.common import Types, WatermarkStrategy
@@ -33,9 +34,12 @@ def main():
     env = StreamExecutionEnvironment.get_execution_environment()
     env.set_parallelism(1)
     events = env.from_collection(
-        [("a", 100, 3), ("b", 150, 0), ("c", 160, 5)], Types.TUPLE([Types.STRING(), Types.LONG(), Types.INT()])
+        [("a", 100, 3), ("b", 150, 0), ("c", 160, 5)],
+        Types.TUPLE([Types.STRING(), Types.LONG(), Types.INT()]),
     )
-    events = events.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Stamp()))
+    events = events.assign_timestamps_and_watermarks(
+        WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Stamp())
+    )
     events.key_by(lambda e: e[0], Types.STRING()).process(Countdown(), Types.STRING()).print()
     env.execute()
 

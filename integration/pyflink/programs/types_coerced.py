@@ -3,6 +3,7 @@
 Only these pass.  A list or a Row for TUPLE, a tuple for LIST, a list or a tuple for ROW end the job of Apache
 PyFlink (from_collection is more generous: source_from_collection_types).
 """
+
 # compare: sorted
 
 from pyflink.common import Row, Types

@@ -1,4 +1,5 @@
 """Lists of rows of maps of tuples, through two exchanges."""
+
 # compare: exact
 
 from pyflink.common import Row, Types
@@ -11,7 +12,10 @@ DEEP = Types.ROW_NAMED(["id", "parts"], [Types.INT(), Types.LIST(PART)])
 def grow(row):
     return Row(
         row.id,
-        [Row(f"{label}!", {name: (a + 1, b * 2) for name, (a, b) in sizes.items()}) for label, sizes in row.parts],
+        [
+            Row(f"{label}!", {name: (a + 1, b * 2) for name, (a, b) in sizes.items()})
+            for label, sizes in row.parts
+        ],
     )
 
 

@@ -1,7 +1,9 @@
-"""None as a field of a row, typed or pickled, whatever the field's type; nested rows, lists and maps may be None, too.
+"""None as a field of a row, typed or pickled, whatever the field's type; nested rows, lists and maps may be
+None, too.
 
 Inside TUPLE, LIST and MAP a None ends the job of Apache PyFlink.
 """
+
 # compare: sorted
 
 from pyflink.common import Row, Types
@@ -9,7 +11,10 @@ from pyflink.datastream import StreamExecutionEnvironment
 
 STRING, INT = Types.STRING(), Types.INT()
 CASES = {
-    "row": (Types.ROW([STRING, INT, Types.DOUBLE(), Types.BOOLEAN(), Types.SQL_DATE()]), [Row(None, None, None, None, None)]),
+    "row": (
+        Types.ROW([STRING, INT, Types.DOUBLE(), Types.BOOLEAN(), Types.SQL_DATE()]),
+        [Row(None, None, None, None, None)],
+    ),
     "nested": (
         Types.ROW([Types.ROW([INT]), Types.LIST(INT), Types.MAP(STRING, INT), Types.TUPLE([INT])]),
         [Row(None, None, None, None), Row(Row(None), [], {}, (1,))],

@@ -1,4 +1,5 @@
 """get_type() of streams: pickled without a type, kept by filter, key_by and union, named f0, f1 for rows."""
+
 # compare: exact
 
 from pyflink.common import Types
@@ -25,7 +26,9 @@ def main():
         pairs.project(1, 0, 1),
         typed.map(lambda v: [], Types.LIST(Types.MAP(Types.STRING(), Types.PRIMITIVE_ARRAY(Types.BYTE())))),
         typed.map(lambda v: [], Types.OBJECT_ARRAY(Types.TUPLE([Types.SQL_TIMESTAMP(), Types.INSTANT()]))),
-        typed.map(lambda v: v, Types.ROW_NAMED(["x", "y"], [Types.BIG_DEC(), Types.BASIC_ARRAY(Types.STRING())])),
+        typed.map(
+            lambda v: v, Types.ROW_NAMED(["x", "y"], [Types.BIG_DEC(), Types.BASIC_ARRAY(Types.STRING())])
+        ),
     ):
         print(stream.get_type())
 

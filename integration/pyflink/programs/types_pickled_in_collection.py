@@ -1,4 +1,5 @@
 """Objects of the program's own classes in from_collection; pickled by reference to the program's module."""
+
 # compare: exact
 
 import dataclasses

@@ -1,4 +1,5 @@
 """Objects of any class, sets, complex numbers, functions: pickled between operators, printed with str()."""
+
 # compare: exact
 
 import dataclasses

@@ -1,4 +1,5 @@
 """How values of basic types are printed: by Java, so true, 1.0E10, NaN; floats as short as they can be."""
+
 # compare: sorted
 
 import decimal
@@ -15,7 +16,10 @@ CASES = {
     "float": (Types.FLOAT(), [0.1, 1.0, 16777216.0, 1e10, 1e-4]),
     "double": (Types.DOUBLE(), [0.1, 0.1 + 0.2, 1.0, -0.0, 1e6, 1e7, 1e-3, 1e-4, 123456789.125, 1e300]),
     "special": (Types.DOUBLE(), [float("nan"), float("inf"), float("-inf")]),
-    "decimal": (Types.BIG_DEC(), [decimal.Decimal("12.3400"), decimal.Decimal("-0.001"), decimal.Decimal("1E+3")]),
+    "decimal": (
+        Types.BIG_DEC(),
+        [decimal.Decimal("12.3400"), decimal.Decimal("-0.001"), decimal.Decimal("1E+3")],
+    ),
     "string": (Types.STRING(), ["", "a b", "quote ' \"", "ünïcode", "🙂"]),
 }
 

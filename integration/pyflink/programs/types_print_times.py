@@ -1,4 +1,7 @@
-"""How dates, times, timestamps and instants are printed: as Java's sql types and java.time.Instant print themselves."""
+"""How dates, times, timestamps and instants are printed: as Java's sql types and java.time.Instant print
+themselves.
+"""
+
 # compare: sorted
 
 import datetime
@@ -8,7 +11,10 @@ from pyflink.datastream import StreamExecutionEnvironment
 
 CASES = {
     "date": (Types.SQL_DATE(), [datetime.date(2024, 2, 29), datetime.date(1969, 12, 31)]),
-    "time": (Types.SQL_TIME(), [datetime.time(1, 2, 3), datetime.time(0, 0), datetime.time(23, 59, 59, 999000)]),
+    "time": (
+        Types.SQL_TIME(),
+        [datetime.time(1, 2, 3), datetime.time(0, 0), datetime.time(23, 59, 59, 999000)],
+    ),
     "timestamp": (
         Types.SQL_TIMESTAMP(),
         [
@@ -17,7 +23,10 @@ CASES = {
             datetime.datetime(2024, 2, 29, 1, 2, 3, 456789),
         ],
     ),
-    "instant": (Types.INSTANT(), [Instant.of_epoch_milli(0), Instant.of_epoch_milli(1700000000123), Instant(1, 500)]),
+    "instant": (
+        Types.INSTANT(),
+        [Instant.of_epoch_milli(0), Instant.of_epoch_milli(1700000000123), Instant(1, 500)],
+    ),
 }
 
 

@@ -1,4 +1,5 @@
 """How tuples are printed: (a,1.0,true), nested ones alike, lists [1, 2], maps {a=1}."""
+
 # compare: sorted
 
 import datetime
@@ -10,10 +11,14 @@ from pyflink.datastream import StreamExecutionEnvironment
 STRING, INT = Types.STRING(), Types.INT()
 CASES = {
     "basic": (
-        Types.TUPLE([STRING, Types.DOUBLE(), Types.BOOLEAN(), Types.LONG()]), [("a", 1.0, True, 2**40), ("", 1e-7, False, 0)],
+        Types.TUPLE([STRING, Types.DOUBLE(), Types.BOOLEAN(), Types.LONG()]),
+        [("a", 1.0, True, 2**40), ("", 1e-7, False, 0)],
     ),
     "nested": (Types.TUPLE([STRING, Types.TUPLE([INT, Types.TUPLE([INT])])]), [("a", (1, (2,)))]),
-    "times": (Types.TUPLE([Types.SQL_DATE(), Types.BIG_DEC()]), [(datetime.date(2024, 1, 2), decimal.Decimal("1.50"))]),
+    "times": (
+        Types.TUPLE([Types.SQL_DATE(), Types.BIG_DEC()]),
+        [(datetime.date(2024, 1, 2), decimal.Decimal("1.50"))],
+    ),
     "row": (Types.TUPLE([INT, Types.ROW([STRING, INT])]), [(1, Row("x", 2)), (2, Row("y", None))]),
     "list": (Types.TUPLE([INT, Types.LIST(STRING)]), [(1, ["x", "y"]), (2, [])]),
     "map": (Types.TUPLE([INT, Types.MAP(STRING, INT)]), [(1, {"x": 1}), (2, {})]),

@@ -1,4 +1,7 @@
-"""What a function is given after a value went through an exchange with a type: bytes, float32, lists for arrays."""
+"""What a function is given after a value went through an exchange with a type: bytes, float32, lists for
+arrays.
+"""
+
 # compare: sorted
 
 import decimal

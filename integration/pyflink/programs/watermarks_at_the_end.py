@@ -1,7 +1,9 @@
 """Each strategy ends with the last watermark, also no_watermarks() and a stream without any; timers see it.
 
-with_idleness() makes a new strategy without the timestamp assigner that was given before: it has to come first.
+with_idleness() makes a new strategy without the timestamp assigner that was given before: it has to come
+first.
 """
+
 # compare: sorted
 
 from pyflink.common import Duration, Types, WatermarkStrategy
@@ -32,9 +34,15 @@ def main():
     stamp, minutes = Stamp(), Duration.of_minutes(5)
     strategies = {
         "monotonous": WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(stamp),
-        "bounded": WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(50)).with_timestamp_assigner(stamp),
-        "idle": WatermarkStrategy.for_monotonous_timestamps().with_idleness(minutes).with_timestamp_assigner(stamp),
-        "lost": WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(stamp).with_idleness(minutes),
+        "bounded": WatermarkStrategy.for_bounded_out_of_orderness(
+            Duration.of_millis(50)
+        ).with_timestamp_assigner(stamp),
+        "idle": WatermarkStrategy.for_monotonous_timestamps()
+        .with_idleness(minutes)
+        .with_timestamp_assigner(stamp),
+        "lost": WatermarkStrategy.for_monotonous_timestamps()
+        .with_timestamp_assigner(stamp)
+        .with_idleness(minutes),
         "no": WatermarkStrategy.no_watermarks().with_timestamp_assigner(stamp),
     }
     for label, strategy in strategies.items():

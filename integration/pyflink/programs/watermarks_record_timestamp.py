@@ -1,4 +1,7 @@
-"""What an assigner is given as record_timestamp where nothing assigned one before; a negative timestamp is one."""
+"""What an assigner is given as record_timestamp where nothing assigned one before; a negative timestamp is
+one.
+"""
+
 # compare: exact
 
 from pyflink.common import Types, WatermarkStrategy

@@ -1,4 +1,7 @@
-"""Elements that are out of order reach process functions whatever the watermark is; only windows drop late ones."""
+"""Elements that are out of order reach process functions whatever the watermark is; only windows drop late
+ones.
+"""
+
 # compare: sorted
 
 from pyflink.common import Duration, Types, WatermarkStrategy
@@ -20,7 +23,8 @@ def main():
     env = StreamExecutionEnvironment.get_execution_environment()
     env.set_parallelism(1)
     events = env.from_collection(
-        [("a", 5000), ("a", 10), ("b", 4000), ("a", 20), ("b", -100)], Types.TUPLE([Types.STRING(), Types.LONG()])
+        [("a", 5000), ("a", 10), ("b", 4000), ("a", 20), ("b", -100)],
+        Types.TUPLE([Types.STRING(), Types.LONG()]),
     )
     for strategy in (
         WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(100)),

@@ -1,9 +1,15 @@
 """aggregate, alone and with window functions; accumulators with and without types."""
+
 # compare: sorted
 
 from pyflink.common import Time, Types, WatermarkStrategy
 from pyflink.common.watermark_strategy import TimestampAssigner
-from pyflink.datastream import AggregateFunction, ProcessWindowFunction, StreamExecutionEnvironment, WindowFunction
+from pyflink.datastream import (
+    AggregateFunction,
+    ProcessWindowFunction,
+    StreamExecutionEnvironment,
+    WindowFunction,
+)
 from pyflink.datastream.window import TumblingEventTimeWindows
 
 EVENTS = [("a", 10), ("a", 20), ("b", 30), ("a", 141), ("b", 150)]
@@ -42,11 +48,15 @@ def main():
     env = StreamExecutionEnvironment.get_execution_environment()
     env.set_parallelism(1)
     events = env.from_collection(EVENTS, Types.TUPLE([Types.STRING(), Types.LONG()]))
-    keyed = events.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Stamp())).key_by(lambda e: e[0], Types.STRING())
+    keyed = events.assign_timestamps_and_watermarks(
+        WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Stamp())
+    ).key_by(lambda e: e[0], Types.STRING())
     assigner = TumblingEventTimeWindows.of(Time.milliseconds(100))
     accumulator = Types.TUPLE([Types.LONG(), Types.LONG()])
     result = Types.TUPLE([Types.STRING(), Types.LONG(), Types.DOUBLE()])
-    keyed.window(assigner).aggregate(Average(), accumulator_type=accumulator, output_type=Types.DOUBLE()).print("alone")
+    keyed.window(assigner).aggregate(
+        Average(), accumulator_type=accumulator, output_type=Types.DOUBLE()
+    ).print("alone")
     keyed.window(assigner).aggregate(Average()).print("untyped")
     keyed.window(assigner).aggregate(Average(), Process(), accumulator, result).print("process")
     keyed.window(assigner).aggregate(Average(), Apply(), output_type=result).print("apply")

@@ -1,4 +1,7 @@
-"""Allowed lateness changes nothing for elements that are not late; the window function fires once per window."""
+"""Allowed lateness changes nothing for elements that are not late; the window function fires once per
+window.
+"""
+
 # compare: sorted
 
 from pyflink.common import Time, Types, WatermarkStrategy
@@ -18,7 +21,9 @@ def main():
     env = StreamExecutionEnvironment.get_execution_environment()
     env.set_parallelism(1)
     events = env.from_collection(EVENTS, Types.TUPLE([Types.STRING(), Types.LONG()]))
-    keyed = events.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Stamp())).key_by(lambda e: e[0], Types.STRING())
+    keyed = events.assign_timestamps_and_watermarks(
+        WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Stamp())
+    ).key_by(lambda e: e[0], Types.STRING())
     for label, assigner in {
         "tumbling": TumblingEventTimeWindows.of(Time.milliseconds(100)),
         "session": EventTimeSessionWindows.with_gap(Time.milliseconds(85)),

@@ -1,4 +1,5 @@
 """apply with a window function: key, window and all elements, in order of arrival; any number of results."""
+
 # compare: sorted
 
 from pyflink.common import Row, Time, Types, WatermarkStrategy
@@ -24,9 +25,12 @@ def main():
     env = StreamExecutionEnvironment.get_execution_environment()
     env.set_parallelism(1)
     events = env.from_collection(
-        [("a", 10), ("b", 20), ("a", 30), ("a", 120), ("a", 199), ("b", 250)], Types.TUPLE([Types.STRING(), Types.LONG()])
+        [("a", 10), ("b", 20), ("a", 30), ("a", 120), ("a", 199), ("b", 250)],
+        Types.TUPLE([Types.STRING(), Types.LONG()]),
     )
-    keyed = events.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Stamp())).key_by(lambda e: e[0], Types.STRING())
+    keyed = events.assign_timestamps_and_watermarks(
+        WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Stamp())
+    ).key_by(lambda e: e[0], Types.STRING())
     keyed.window(TumblingEventTimeWindows.of(Time.milliseconds(100))).apply(
         Spread(), Types.ROW_NAMED(["key", "at", "n"], [Types.STRING(), Types.LONG(), Types.LONG()])
     ).print()

@@ -1,4 +1,7 @@
-"""A window assigner of the program's own: windows of a length that the element brings, some elements in none."""
+"""A window assigner of the program's own: windows of a length that the element brings, some elements in
+none.
+"""
+
 # compare: sorted
 
 from pyflink.common import Types, WatermarkStrategy
@@ -41,7 +44,9 @@ def main():
     env = StreamExecutionEnvironment.get_execution_environment()
     env.set_parallelism(1)
     events = env.from_collection(EVENTS, Types.TUPLE([Types.STRING(), Types.LONG(), Types.INT()]))
-    keyed = events.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Stamp())).key_by(lambda e: e[0], Types.STRING())
+    keyed = events.assign_timestamps_and_watermarks(
+        WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Stamp())
+    ).key_by(lambda e: e[0], Types.STRING())
     keyed.window(ByLength()).process(Show(), Types.STRING()).print()
     env.execute()
 

@@ -1,4 +1,7 @@
-"""What the context of a process window function tells at the end: the window, the last watermark, the time of day."""
+"""What the context of a process window function tells at the end: the window, the last watermark, the time
+of day.
+"""
+
 # compare: sorted
 
 from pyflink.common import Time, Types, WatermarkStrategy
@@ -18,7 +21,8 @@ class Tell(ProcessWindowFunction):
         yield (
             f"{key} {window!r} {window.max_timestamp()} {context.current_watermark()} "
             f"{context.current_processing_time() > 1_600_000_000_000} {window == TimeWindow(0, 100)} "
-            f"{window.intersects(TimeWindow(100, 200))} {window.cover(TimeWindow(50, 500))} {type(elements).__name__}"
+            f"{window.intersects(TimeWindow(100, 200))} {window.cover(TimeWindow(50, 500))} "
+            f"{type(elements).__name__}"
         )
 
 
@@ -28,7 +32,9 @@ def main():
     # no watermark before the end, so that all elements come before the first timer
     env.get_config().set_auto_watermark_interval(3_600_000)
     events = env.from_collection([("a", 10), ("b", 110)], Types.TUPLE([Types.STRING(), Types.LONG()]))
-    keyed = events.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Stamp())).key_by(lambda e: e[0], Types.STRING())
+    keyed = events.assign_timestamps_and_watermarks(
+        WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Stamp())
+    ).key_by(lambda e: e[0], Types.STRING())
     keyed.window(TumblingEventTimeWindows.of(Time.milliseconds(100))).process(Tell(), Types.STRING()).print()
     env.execute()
 

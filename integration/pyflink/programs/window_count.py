@@ -1,4 +1,5 @@
 """Tumbling count windows: what does not fill a window at the end is never emitted."""
+
 # compare: per-key
 # key: ^\w+> \(?'?(\w+)
 
@@ -15,7 +16,9 @@ def main():
     env = StreamExecutionEnvironment.get_execution_environment()
     env.set_parallelism(1)
     events = [("a", 1), ("b", 10), ("a", 2), ("a", 3), ("b", 20), ("a", 4), ("c", 100), ("a", 5)]
-    keyed = env.from_collection(events, Types.TUPLE([Types.STRING(), Types.INT()])).key_by(lambda e: e[0], Types.STRING())
+    keyed = env.from_collection(events, Types.TUPLE([Types.STRING(), Types.INT()])).key_by(
+        lambda e: e[0], Types.STRING()
+    )
     keyed.count_window(2).reduce(lambda a, b: (a[0], a[1] + b[1])).print("reduce")
     keyed.count_window(2).process(Show(), Types.STRING()).print("process")
     keyed.count_window(1).process(Show(), Types.STRING()).print("one")

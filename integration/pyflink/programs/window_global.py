@@ -1,4 +1,5 @@
 """GlobalWindows never fire by themselves; with a count trigger they do, and keep or purge their elements."""
+
 # compare: per-key
 # key: ^\w+> (\w+)
 
@@ -9,14 +10,17 @@ from pyflink.datastream.window import CountTrigger, GlobalWindows, PurgingTrigge
 
 class Show(ProcessWindowFunction):
     def process(self, key, context, elements):
-        yield f"{key},{context.window()},{context.window().max_timestamp()},{[element[1] for element in elements]}"
+        window = context.window()
+        yield f"{key},{window},{window.max_timestamp()},{[element[1] for element in elements]}"
 
 
 def main():
     env = StreamExecutionEnvironment.get_execution_environment()
     env.set_parallelism(1)
     events = [("a", number) for number in range(1, 6)] + [("b", 1), ("b", 2), ("c", 1)]
-    keyed = env.from_collection(events, Types.TUPLE([Types.STRING(), Types.INT()])).key_by(lambda e: e[0], Types.STRING())
+    keyed = env.from_collection(events, Types.TUPLE([Types.STRING(), Types.INT()])).key_by(
+        lambda e: e[0], Types.STRING()
+    )
     keyed.window(GlobalWindows.create()).process(Show(), Types.STRING()).print("never")
     counted = keyed.window(GlobalWindows.create()).trigger(CountTrigger.of(2))
     counted.process(Show(), Types.STRING()).print("count")

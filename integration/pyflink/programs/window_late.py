@@ -1,11 +1,12 @@
 """Late elements are dropped or go to a side output; which ones are late is certain here.
 
-An element is late for a window that ends before the watermark.  No watermark has come while the elements do, and
-the assigner gives some elements a window that ends before any: the earliest time there is.
+An element is late for a window that ends before the watermark. No watermark has come while the elements do,
+and the assigner gives some elements a window that ends before any: the earliest time there is.
 """
+
 # compare: sorted
 
-from pyflink.common import Time, Types, WatermarkStrategy
+from pyflink.common import Types, WatermarkStrategy
 from pyflink.common.watermark_strategy import TimestampAssigner
 from pyflink.datastream import OutputTag, ProcessWindowFunction, StreamExecutionEnvironment
 from pyflink.datastream.window import TimeWindow, TumblingEventTimeWindows

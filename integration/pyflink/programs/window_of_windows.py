@@ -1,4 +1,7 @@
-"""Windows over the results of windows: results have their window's last time, and fall into the right larger window."""
+"""Windows over the results of windows: results have their window's last time, and fall into the right larger
+window.
+"""
+
 # compare: sorted
 
 from pyflink.common import Time, Types, WatermarkStrategy
@@ -23,12 +26,20 @@ class Show(ProcessWindowFunction):
 def main():
     env = StreamExecutionEnvironment.get_execution_environment()
     env.set_parallelism(1)
-    events = env.from_collection(EVENTS, PAIR).assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Stamp()))
-    small = events.key_by(lambda e: e[0], Types.STRING()).window(TumblingEventTimeWindows.of(Time.milliseconds(100)))
+    events = env.from_collection(EVENTS, PAIR).assign_timestamps_and_watermarks(
+        WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Stamp())
+    )
+    small = events.key_by(lambda e: e[0], Types.STRING()).window(
+        TumblingEventTimeWindows.of(Time.milliseconds(100))
+    )
     counts = small.reduce(lambda a, b: (a[0], a[1] + b[1]))
-    large = counts.key_by(lambda e: e[0], Types.STRING()).window(TumblingEventTimeWindows.of(Time.milliseconds(400)))
+    large = counts.key_by(lambda e: e[0], Types.STRING()).window(
+        TumblingEventTimeWindows.of(Time.milliseconds(400))
+    )
     large.process(Show(), Types.STRING()).print("large")
-    counts.window_all(TumblingEventTimeWindows.of(Time.milliseconds(400))).reduce(lambda a, b: ("all", a[1] + b[1])).print("all")
+    counts.window_all(TumblingEventTimeWindows.of(Time.milliseconds(400))).reduce(
+        lambda a, b: ("all", a[1] + b[1])
+    ).print("all")
     env.execute()
 
 

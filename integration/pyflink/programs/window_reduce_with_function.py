@@ -1,9 +1,15 @@
 """reduce with a window function: it is given the one reduced value, its key and its window."""
+
 # compare: sorted
 
 from pyflink.common import Time, Types, WatermarkStrategy
 from pyflink.common.watermark_strategy import TimestampAssigner
-from pyflink.datastream import ProcessWindowFunction, ReduceFunction, StreamExecutionEnvironment, WindowFunction
+from pyflink.datastream import (
+    ProcessWindowFunction,
+    ReduceFunction,
+    StreamExecutionEnvironment,
+    WindowFunction,
+)
 from pyflink.datastream.window import TumblingEventTimeWindows
 
 EVENTS = [("a", 10), ("a", 20), ("b", 30), ("a", 140), ("b", 150)]
@@ -40,7 +46,9 @@ def main():
     env = StreamExecutionEnvironment.get_execution_environment()
     env.set_parallelism(1)
     events = env.from_collection(EVENTS, Types.TUPLE([Types.STRING(), Types.LONG()]))
-    keyed = events.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Stamp())).key_by(lambda e: e[0], Types.STRING())
+    keyed = events.assign_timestamps_and_watermarks(
+        WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Stamp())
+    ).key_by(lambda e: e[0], Types.STRING())
     assigner = TumblingEventTimeWindows.of(Time.milliseconds(100))
     keyed.window(assigner).reduce(Add(), Process(), Types.STRING()).print()
     keyed.window(assigner).reduce(Add(), Apply(), Types.STRING()).print()

@@ -1,4 +1,5 @@
 """Session windows with a gap: windows that touch are one; sessions of keys are their own."""
+
 # compare: sorted
 
 from pyflink.common import Time, Types, WatermarkStrategy
@@ -26,7 +27,9 @@ def main():
     # no watermark before the end, so that all elements come before the first timer
     env.get_config().set_auto_watermark_interval(3_600_000)
     events = env.from_collection(EVENTS, Types.TUPLE([Types.STRING(), Types.LONG()]))
-    keyed = events.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Stamp())).key_by(lambda e: e[0], Types.STRING())
+    keyed = events.assign_timestamps_and_watermarks(
+        WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Stamp())
+    ).key_by(lambda e: e[0], Types.STRING())
     sessions = EventTimeSessionWindows.with_gap(Time.milliseconds(10))
     keyed.window(sessions).process(Show(), Types.STRING()).print("process")
     keyed.window(sessions).reduce(lambda a, b: (a[0], a[1] + b[1])).print("reduce")

@@ -1,4 +1,5 @@
 """Session windows whose gap each element brings itself."""
+
 # compare: sorted
 
 from pyflink.common import Types, WatermarkStrategy
@@ -31,7 +32,9 @@ def main():
     # no watermark before the end, so that all elements come before the first timer
     env.get_config().set_auto_watermark_interval(3_600_000)
     events = env.from_collection(EVENTS, Types.TUPLE([Types.STRING(), Types.LONG(), Types.INT()]))
-    keyed = events.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Stamp())).key_by(lambda e: e[0], Types.STRING())
+    keyed = events.assign_timestamps_and_watermarks(
+        WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Stamp())
+    ).key_by(lambda e: e[0], Types.STRING())
     keyed.window(EventTimeSessionWindows.with_dynamic_gap(Gap())).process(Show(), Types.STRING()).print()
     env.execute()
 

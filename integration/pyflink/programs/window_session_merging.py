@@ -1,4 +1,5 @@
 """An element that joins two sessions merges them, their elements, accumulators and reduced values."""
+
 # compare: sorted
 
 from pyflink.common import Time, Types, WatermarkStrategy
@@ -41,7 +42,9 @@ def main():
     # no watermark before the end, so that all elements come before the first timer
     env.get_config().set_auto_watermark_interval(3_600_000)
     events = env.from_collection(EVENTS, Types.TUPLE([Types.STRING(), Types.LONG()]))
-    keyed = events.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Stamp())).key_by(lambda e: e[0], Types.STRING())
+    keyed = events.assign_timestamps_and_watermarks(
+        WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Stamp())
+    ).key_by(lambda e: e[0], Types.STRING())
     sessions = EventTimeSessionWindows.with_gap(Time.milliseconds(15))
     keyed.window(sessions).process(Show(), Types.STRING()).print("list")
     keyed.window(sessions).aggregate(Collect(), Show(), output_type=Types.STRING()).print("aggregate")

@@ -1,4 +1,5 @@
 """Sliding event-time windows: each element is in several; slides that do not divide the size; an offset."""
+
 # compare: sorted
 
 from pyflink.common import Time, Types, WatermarkStrategy
@@ -24,11 +25,15 @@ def main():
     env = StreamExecutionEnvironment.get_execution_environment()
     env.set_parallelism(1)
     events = env.from_collection(EVENTS, Types.TUPLE([Types.STRING(), Types.LONG()]))
-    keyed = events.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Stamp())).key_by(lambda e: e[0], Types.STRING())
+    keyed = events.assign_timestamps_and_watermarks(
+        WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Stamp())
+    ).key_by(lambda e: e[0], Types.STRING())
     for label, assigner in {
         "half": SlidingEventTimeWindows.of(Time.milliseconds(100), Time.milliseconds(50)),
         "uneven": SlidingEventTimeWindows.of(Time.milliseconds(100), Time.milliseconds(70)),
-        "offset": SlidingEventTimeWindows.of(Time.milliseconds(100), Time.milliseconds(50), Time.milliseconds(10)),
+        "offset": SlidingEventTimeWindows.of(
+            Time.milliseconds(100), Time.milliseconds(50), Time.milliseconds(10)
+        ),
         "gaps": SlidingEventTimeWindows.of(Time.milliseconds(30), Time.milliseconds(50)),
     }.items():
         keyed.window(assigner).process(Show(), Types.STRING()).print(label)

@@ -2,6 +2,7 @@
 
 No watermark comes before the end, so each firing shows all elements of the window.
 """
+
 # compare: per-key
 
 from pyflink.common import Time, Types, WatermarkStrategy
@@ -28,9 +29,13 @@ def main():
     # no watermark before the end, so that all elements come before the first timer
     env.get_config().set_auto_watermark_interval(3_600_000)
     events = env.from_collection(EVENTS, Types.TUPLE([Types.STRING(), Types.LONG()]))
-    keyed = events.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Stamp())).key_by(lambda e: e[0], Types.STRING())
+    keyed = events.assign_timestamps_and_watermarks(
+        WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Stamp())
+    ).key_by(lambda e: e[0], Types.STRING())
     windows = keyed.window(TumblingEventTimeWindows.of(Time.milliseconds(200)))
-    windows.trigger(ContinuousEventTimeTrigger.of(Time.milliseconds(100))).process(Show(), Types.STRING()).print()
+    windows.trigger(ContinuousEventTimeTrigger.of(Time.milliseconds(100))).process(
+        Show(), Types.STRING()
+    ).print()
     env.execute()
 
 

@@ -1,4 +1,7 @@
-"""A trigger of the program's own, with state, timers and a purge: fires early for big values and at the window's end."""
+"""A trigger of the program's own, with state, timers and a purge: fires early for big values and at the
+window's end.
+"""
+
 # compare: per-key
 
 from pyflink.common import Time, Types, WatermarkStrategy
@@ -7,7 +10,16 @@ from pyflink.datastream import ProcessWindowFunction, StreamExecutionEnvironment
 from pyflink.datastream.state import ValueStateDescriptor
 from pyflink.datastream.window import Trigger, TriggerResult, TumblingEventTimeWindows
 
-EVENTS = [("a", 10, 1), ("a", 20, 100), ("b", 30, 5), ("a", 40, 2), ("a", 50, 200), ("b", 60, -1), ("a", 120, 3), ("b", 130, 7)]
+EVENTS = [
+    ("a", 10, 1),
+    ("a", 20, 100),
+    ("b", 30, 5),
+    ("a", 40, 2),
+    ("a", 50, 200),
+    ("b", 60, -1),
+    ("a", 120, 3),
+    ("b", 130, 7),
+]
 
 
 class Stamp(TimestampAssigner):
@@ -55,7 +67,9 @@ def main():
     env = StreamExecutionEnvironment.get_execution_environment()
     env.set_parallelism(1)
     events = env.from_collection(EVENTS, Types.TUPLE([Types.STRING(), Types.LONG(), Types.INT()]))
-    keyed = events.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Stamp())).key_by(lambda e: e[0], Types.STRING())
+    keyed = events.assign_timestamps_and_watermarks(
+        WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Stamp())
+    ).key_by(lambda e: e[0], Types.STRING())
     windows = keyed.window(TumblingEventTimeWindows.of(Time.milliseconds(100))).trigger(Big())
     windows.process(Show(), Types.STRING()).print()
     env.execute()

@@ -1,4 +1,5 @@
 """A purging event-time trigger and a count trigger on time windows: what is left at the end of a window."""
+
 # compare: sorted
 
 from pyflink.common import Time, Types, WatermarkStrategy
@@ -26,7 +27,9 @@ def main():
     env = StreamExecutionEnvironment.get_execution_environment()
     env.set_parallelism(1)
     events = env.from_collection(EVENTS, Types.TUPLE([Types.STRING(), Types.LONG()]))
-    keyed = events.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Stamp())).key_by(lambda e: e[0], Types.STRING())
+    keyed = events.assign_timestamps_and_watermarks(
+        WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Stamp())
+    ).key_by(lambda e: e[0], Types.STRING())
     for label, trigger in {
         "event_time": EventTimeTrigger.create(),
         "purging": PurgingTrigger.of(EventTimeTrigger.create()),

@@ -1,4 +1,7 @@
-"""Tumbling event-time windows with reduce, and with an offset; negative times too; results carry the window's last time."""
+"""Tumbling event-time windows with reduce, and with an offset; negative times too; results carry the
+window's last time.
+"""
+
 # compare: sorted
 
 from pyflink.common import Time, Types, WatermarkStrategy
@@ -23,7 +26,9 @@ def main():
     env = StreamExecutionEnvironment.get_execution_environment()
     env.set_parallelism(1)
     events = env.from_collection(EVENTS, Types.TUPLE([Types.STRING(), Types.LONG()]))
-    keyed = events.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Stamp())).key_by(lambda e: e[0], Types.STRING())
+    keyed = events.assign_timestamps_and_watermarks(
+        WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Stamp())
+    ).key_by(lambda e: e[0], Types.STRING())
     for label, assigner in {
         "second": TumblingEventTimeWindows.of(Time.seconds(1)),
         "offset": TumblingEventTimeWindows.of(Time.seconds(1), Time.milliseconds(250)),

@@ -1,4 +1,5 @@
 """Windows over a stream without types, keys without a type, results without a type."""
+
 # compare: sorted
 
 from pyflink.common import Time, WatermarkStrategy
@@ -22,14 +23,18 @@ def main():
     env.set_parallelism(1)
     events = env.from_collection(
         [
-            {"at": 10, "value": {1, 2}, "key": ("x", 1)}, {"at": 20, "value": None, "key": ("x", 2)},
-            {"at": 30, "value": "text", "key": ("x", 1)}, {"at": 1500, "value": 2.5, "key": ("x", 1)},
+            {"at": 10, "value": {1, 2}, "key": ("x", 1)},
+            {"at": 20, "value": None, "key": ("x", 2)},
+            {"at": 30, "value": "text", "key": ("x", 1)},
+            {"at": 1500, "value": 2.5, "key": ("x", 1)},
         ]
     )
     strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Moment())
     keyed = events.assign_timestamps_and_watermarks(strategy).key_by(lambda e: e["key"])
     keyed.window(TumblingEventTimeWindows.of(Time.seconds(1))).process(Collect()).print()
-    keyed.window(TumblingEventTimeWindows.of(Time.seconds(1))).reduce(lambda a, b: {**a, "value": "both"}).print()
+    keyed.window(TumblingEventTimeWindows.of(Time.seconds(1))).reduce(
+        lambda a, b: {**a, "value": "both"}
+    ).print()
     env.execute()
 
 
