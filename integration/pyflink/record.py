@@ -118,19 +118,32 @@ def _run(wanted: list[Program]) -> dict[str, str]:
 
 def _watch(waiting: list[Program], directory: Path) -> None:
     """Run programs in one process, which is killed when one of them takes too long."""
-    command = [sys.executable, __file__, "--run-here", directory, *[program.path for program in waiting]]
-    environment = {**os.environ, "JVM_ARGS": _JVM_ARGS}
+    temporary = directory / "temporary"
+    temporary.mkdir()
+    command = [sys.executable, __file__, "--run-here", str(directory)]
+    environment = {
+        **os.environ,
+        "JVM_ARGS": f"{_JVM_ARGS} -Djava.io.tmpdir={temporary}",
+        "TMPDIR": str(temporary),
+    }
     with (directory / "stdout").open("ab") as stdout:
-        process = subprocess.Popen(command, stdout=stdout, env=environment, start_new_session=True)
+        process = subprocess.Popen(
+            [*command, *[str(program.path) for program in waiting]],
+            stdout=stdout,
+            env=environment,
+            start_new_session=True,
+        )
     done, since = 0, time.monotonic()
-    while process.poll() is None:
-        time.sleep(_LOOK_EVERY_S)
-        if (now_done := len(list(directory.glob("*.out")))) > done:
-            done, since = now_done, time.monotonic()
-        if time.monotonic() - since > _TIMEOUT_S:
-            print(f"{waiting[done].name}: longer than {_TIMEOUT_S:.0f} s", file=sys.stderr)
-            break
-    _kill_group(process)
+    try:
+        while process.poll() is None:
+            time.sleep(_LOOK_EVERY_S)
+            if (now_done := len(list(directory.glob("*.out")))) > done:
+                done, since = now_done, time.monotonic()
+            if time.monotonic() - since > _TIMEOUT_S:
+                print(f"{waiting[done].name}: longer than {_TIMEOUT_S:.0f} s", file=sys.stderr)
+                break
+    finally:
+        _kill_group(process)
 
 
 def _kill_group(process: subprocess.Popen[bytes]) -> None:
