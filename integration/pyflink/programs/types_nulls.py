@@ -1,7 +1,6 @@
-"""None as a field of a row, typed or pickled, whatever the field's type; nested rows, lists and maps may be
-None, too.
+"""None as a field of a row, whatever the field's type, as a value of a map and as an element of an array.
 
-Inside TUPLE, LIST and MAP a None ends the job of Apache PyFlink.
+In TUPLE and LIST, and as a whole element of a stream, it ends the job of Apache PyFlink.
 """
 
 # compare: sorted
@@ -20,6 +19,9 @@ CASES = {
         [Row(None, None, None, None), Row(Row(None), [], {}, (1,))],
     ),
     "array": (Types.ROW([Types.PRIMITIVE_ARRAY(INT), Types.BIG_DEC()]), [Row(None, None)]),
+    "map": (Types.MAP(STRING, INT), [{"a": None, "b": 1}]),
+    "objects": (Types.OBJECT_ARRAY(STRING), [["a", None]]),
+    "basics": (Types.BASIC_ARRAY(STRING), [["a", None]]),
     "pickled": (Types.PICKLED_BYTE_ARRAY(), [(None, [None])]),
 }
 
