@@ -6,13 +6,13 @@
 What surprises in Apache PyFlink, each with a program that shows it where one can:
 
 Types
-    Within a chain of operators the very objects travel: a declared type converts and checks nothing before an
-    exchange, a Java operator or a sink (``row_names_in_chains``).  There coders take no other class than their
-    own: only ``Row`` for ROW, ``tuple`` for TUPLE, ``list`` for LIST (``types_coerced``).  None may be a field
-    of a row, a value of a map, an element of an array of objects (``types_nulls``); in TUPLE and LIST, and as
-    a whole element of a stream, it ends the job.  Timestamps keep milliseconds (``types_print_times``).  CHAR,
-    integers of more than 64 bits, LIST in ``from_collection``, and INSTANT or SQL_TIMESTAMP in
-    ``execute_and_collect`` do not work.
+    Within a chain of operators the very objects travel: a declared type converts and checks nothing before
+    an exchange, a Java operator or a sink (``row_names_in_chains``). There coders take no other class than
+    their own: only ``Row`` for ROW, ``tuple`` for TUPLE, ``list`` for LIST (``types_coerced``). None may be
+    a field of a row, a value of a map, an element of an array of objects (``types_nulls``); in TUPLE and
+    LIST, and as a whole element of a stream, it ends the job. Timestamps keep milliseconds
+    (``types_print_times``). CHAR, integers of more than 64 bits, LIST in ``from_collection``, and INSTANT
+    or SQL_TIMESTAMP in ``execute_and_collect`` do not work.
 Printing
     Untyped values by Python's ``str()``; rows as ``+I[a,None]`` by ``str()`` of each field; all others by
     Java: ``true``, ``1.0E10``, ``(a,1.0)``, ``{k=1}``, a row inside a tuple ``+I[x, null]``, arrays by their
