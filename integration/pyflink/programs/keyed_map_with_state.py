@@ -1,7 +1,7 @@
 """map, flat_map and filter on a keyed stream may use keyed state."""
 
 # compare: per-key
-# key: ^\w+> \(?'?(\w+)
+# key: ^(\w+> \(?'?\w+)
 
 from pyflink.common import Types
 from pyflink.datastream import FilterFunction, FlatMapFunction, MapFunction, StreamExecutionEnvironment

@@ -1,7 +1,7 @@
 """States of the same name in two operators, and several in one, are different states."""
 
 # compare: per-key
-# key: ^\w+> (\w+)
+# key: ^(\w+> \(?'?\w+)
 
 from pyflink.common import Types
 from pyflink.datastream import KeyedProcessFunction, StreamExecutionEnvironment

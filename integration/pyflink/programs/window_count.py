@@ -1,7 +1,7 @@
 """Tumbling count windows: what does not fill a window at the end is never emitted."""
 
 # compare: per-key
-# key: ^\w+> \(?'?(\w+)
+# key: ^(\w+> \(?'?\w+)
 
 from pyflink.common import Types
 from pyflink.datastream import ProcessWindowFunction, StreamExecutionEnvironment

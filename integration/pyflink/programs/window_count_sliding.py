@@ -1,7 +1,7 @@
 """Sliding count windows: of three elements, after every two."""
 
 # compare: per-key
-# key: ^\w+> \(?'?(\w+)
+# key: ^(\w+> \(?'?\w+)
 
 from pyflink.common import Types
 from pyflink.datastream import ProcessWindowFunction, StreamExecutionEnvironment

@@ -1,7 +1,7 @@
 """GlobalWindows never fire by themselves; with a count trigger they do, and keep or purge their elements."""
 
 # compare: per-key
-# key: ^\w+> (\w+)
+# key: ^(\w+> \(?'?\w+)
 
 from pyflink.common import Types
 from pyflink.datastream import ProcessWindowFunction, StreamExecutionEnvironment
