@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from abc import abstractmethod
 from typing import Any, TypeVar
 
 from yarnflow.operators.state.descriptors import ReducingStateDescriptor
@@ -82,10 +83,8 @@ class ProcessingTimeTrigger(Trigger[T, TimeWindow]):
         ctx.delete_processing_time_timer(window.max_timestamp())
 
 
-class ContinuousEventTimeTrigger(Trigger[T, TimeWindow]):
-    """Fires whenever the watermark passes a multiple of an interval, and at the window's end.
-
-    Flink: of the same name.
+class _Continuous(Trigger[T, TimeWindow]):
+    """What both continuous triggers do: keep when they fire next, and a timer for it.
 
     Parameters
     ----------
@@ -96,6 +95,56 @@ class ContinuousEventTimeTrigger(Trigger[T, TimeWindow]):
     def __init__(self, interval: int) -> None:
         self.interval = interval
         self.state_desc = _next_fire_time()
+
+    @abstractmethod
+    def _register(self, ctx: Trigger.TriggerContext, time_ms: int) -> None:
+        """Register a timer of this trigger's kind of time."""
+
+    @abstractmethod
+    def _delete(self, ctx: Trigger.TriggerContext, time_ms: int) -> None:
+        """Delete one."""
+
+    def _fires(self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext) -> TriggerResult:
+        """A timer's time has come; it may be one of another trigger or of the operator."""
+        next_fire_time = ctx.get_partitioned_state(self.state_desc)
+        if next_fire_time.get() != time:
+            return _CONTINUE
+        next_fire_time.clear()
+        self._fire_after(time, window, ctx)
+        return _FIRE
+
+    def _fire_after(self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext) -> None:
+        next_fire_ms = min(time + self.interval, window.max_timestamp())
+        ctx.get_partitioned_state(self.state_desc).add(next_fire_ms)
+        self._register(ctx, next_fire_ms)
+
+    def can_merge(self) -> bool:
+        return True
+
+    def on_merge(self, window: TimeWindow, ctx: Trigger.OnMergeContext) -> None:
+        ctx.merge_partitioned_state(self.state_desc)
+        next_fire_ms = ctx.get_partitioned_state(self.state_desc).get()
+        if next_fire_ms is not None:
+            self._register(ctx, next_fire_ms)
+
+    def clear(self, window: TimeWindow, ctx: Trigger.TriggerContext) -> None:
+        next_fire_time = ctx.get_partitioned_state(self.state_desc)
+        next_fire_ms = next_fire_time.get()
+        if next_fire_ms is not None:
+            self._delete(ctx, next_fire_ms)
+            next_fire_time.clear()
+
+
+class ContinuousEventTimeTrigger(_Continuous[T]):
+    """Fires whenever the watermark passes a multiple of an interval, and at the window's end.
+
+    Flink: of the same name.
+
+    Parameters
+    ----------
+    interval : int
+        Milliseconds.
+    """
 
     @staticmethod
     def of(interval: Time | datetime.timedelta) -> ContinuousEventTimeTrigger[Any]:
@@ -118,36 +167,16 @@ class ContinuousEventTimeTrigger(Trigger[T, TimeWindow]):
     def on_event_time(self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext) -> TriggerResult:
         if time == window.max_timestamp():
             return _FIRE
-        next_fire_time = ctx.get_partitioned_state(self.state_desc)
-        if next_fire_time.get() != time:
-            return _CONTINUE
-        next_fire_time.clear()
-        self._fire_after(time, window, ctx)
-        return _FIRE
+        return self._fires(time, window, ctx)
 
-    def can_merge(self) -> bool:
-        return True
+    def _register(self, ctx: Trigger.TriggerContext, time_ms: int) -> None:
+        ctx.register_event_time_timer(time_ms)
 
-    def on_merge(self, window: TimeWindow, ctx: Trigger.OnMergeContext) -> None:
-        ctx.merge_partitioned_state(self.state_desc)
-        next_fire_ms = ctx.get_partitioned_state(self.state_desc).get()
-        if next_fire_ms is not None:
-            ctx.register_event_time_timer(next_fire_ms)
-
-    def clear(self, window: TimeWindow, ctx: Trigger.TriggerContext) -> None:
-        next_fire_time = ctx.get_partitioned_state(self.state_desc)
-        next_fire_ms = next_fire_time.get()
-        if next_fire_ms is not None:
-            ctx.delete_event_time_timer(next_fire_ms)
-            next_fire_time.clear()
-
-    def _fire_after(self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext) -> None:
-        next_fire_ms = min(time + self.interval, window.max_timestamp())
-        ctx.get_partitioned_state(self.state_desc).add(next_fire_ms)
-        ctx.register_event_time_timer(next_fire_ms)
+    def _delete(self, ctx: Trigger.TriggerContext, time_ms: int) -> None:
+        ctx.delete_event_time_timer(time_ms)
 
 
-class ContinuousProcessingTimeTrigger(Trigger[T, TimeWindow]):
+class ContinuousProcessingTimeTrigger(_Continuous[T]):
     """Fires whenever the clock passes a multiple of an interval.  Flink: of the same name.
 
     Parameters
@@ -155,10 +184,6 @@ class ContinuousProcessingTimeTrigger(Trigger[T, TimeWindow]):
     interval : int
         Milliseconds.
     """
-
-    def __init__(self, interval: int) -> None:
-        self.interval = interval
-        self.state_desc = _next_fire_time()
 
     @staticmethod
     def of(interval: Time | datetime.timedelta) -> ContinuousProcessingTimeTrigger[Any]:
@@ -174,36 +199,16 @@ class ContinuousProcessingTimeTrigger(Trigger[T, TimeWindow]):
         return _CONTINUE
 
     def on_processing_time(self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext) -> TriggerResult:
-        next_fire_time = ctx.get_partitioned_state(self.state_desc)
-        if next_fire_time.get() != time:
-            return _CONTINUE
-        next_fire_time.clear()
-        self._fire_after(time, window, ctx)
-        return _FIRE
+        return self._fires(time, window, ctx)
 
     def on_event_time(self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext) -> TriggerResult:
         return _CONTINUE
 
-    def can_merge(self) -> bool:
-        return True
+    def _register(self, ctx: Trigger.TriggerContext, time_ms: int) -> None:
+        ctx.register_processing_time_timer(time_ms)
 
-    def on_merge(self, window: TimeWindow, ctx: Trigger.OnMergeContext) -> None:
-        ctx.merge_partitioned_state(self.state_desc)
-        next_fire_ms = ctx.get_partitioned_state(self.state_desc).get()
-        if next_fire_ms is not None:
-            ctx.register_processing_time_timer(next_fire_ms)
-
-    def clear(self, window: TimeWindow, ctx: Trigger.TriggerContext) -> None:
-        next_fire_time = ctx.get_partitioned_state(self.state_desc)
-        next_fire_ms = next_fire_time.get()
-        if next_fire_ms is not None:
-            ctx.delete_processing_time_timer(next_fire_ms)
-            next_fire_time.clear()
-
-    def _fire_after(self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext) -> None:
-        next_fire_ms = min(time + self.interval, window.max_timestamp())
-        ctx.get_partitioned_state(self.state_desc).add(next_fire_ms)
-        ctx.register_processing_time_timer(next_fire_ms)
+    def _delete(self, ctx: Trigger.TriggerContext, time_ms: int) -> None:
+        ctx.delete_processing_time_timer(time_ms)
 
 
 class CountTrigger(Trigger[T, CountWindow]):
