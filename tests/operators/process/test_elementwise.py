@@ -12,7 +12,6 @@ from yarnflow.operators.functions.runtime_context import RuntimeContext
 from yarnflow.operators.process.elementwise import (
     FilterDefinition,
     FlatMapDefinition,
-    ForwardDefinition,
     MapDefinition,
 )
 from yarnflow.operators.process.operator import OperatorDefinition
@@ -47,7 +46,6 @@ CASES: list[tuple[OperatorDefinition, list[tuple[int, int]]]] = [
     (FlatMapDefinition(lambda x: None if x == 2 else (x,)), [(1, 10), (3, 30)]),
     (FilterDefinition(lambda x: x % 2), [(1, 10), (3, 30)]),
     (FilterDefinition(Odd()), [(1, 10), (3, 30)]),
-    (ForwardDefinition(), [(1, 10), (2, 20), (3, 30)]),
 ]
 
 

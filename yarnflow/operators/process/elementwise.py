@@ -61,21 +61,6 @@ class FunctionOperator(OperatorBase):
 
 
 @dataclass(frozen=True, slots=True)
-class ForwardDefinition:
-    """Elements as they are: for a source whose elements go straight to exchanges or sinks."""
-
-    def build(self) -> Operator:
-        return ForwardOperator()
-
-
-class ForwardOperator(OperatorBase):
-    """Hands elements on."""
-
-    def process(self, input_index: int, chunk: Chunk, output: Output) -> None:
-        output.emit(chunk if chunk.keys is None else Chunk(chunk.values, chunk.timestamps))
-
-
-@dataclass(frozen=True, slots=True)
 class MapDefinition:
     """``map``: a MapFunction or function of one value."""
 
