@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 #: every group of the level
 ALL_GROUPS: Final = -1
@@ -38,18 +38,5 @@ class Block:
     sender: int
     #: rises within a sender
     sequence: int
+    #: ELEMENTS: pickled (input, values, timestamps or None, keys or None); WATERMARK: a pickled status
     payload: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Elements:
-    """Payload of a block of elements, as a tuple on the wire: see :meth:`packed`."""
-
-    input_index: int
-    values: list[Any]
-    timestamps: list[int | None] | None
-    keys: list[Any] | None
-
-    def packed(self) -> tuple[int, list[Any], list[int | None] | None, list[Any] | None]:
-        """A plain tuple: pickles without the name of a class."""
-        return self.input_index, self.values, self.timestamps, self.keys

@@ -8,7 +8,7 @@ from typing import Any, Final, Protocol
 from yarnflow.errors import InvalidKey
 from yarnflow.operators.elements import Chunk
 from yarnflow.operators.process.user_code import shown
-from yarnflow.operators.task.blocks import ALL_GROUPS, ELEMENTS, SINK_LEVEL, Block, Elements
+from yarnflow.operators.task.blocks import ALL_GROUPS, ELEMENTS, SINK_LEVEL, Block
 from yarnflow.operators.task.key_groups import KeyGroups, key_group
 from yarnflow.operators.task.plan import Exchange, ExchangeRoute, SinkRoute
 from yarnflow.operators.types.coerce import CoerceChunk, chunk_coercer
@@ -47,7 +47,12 @@ class _Waiting:
         self.values: list[Any] = []
         #: None while no element has a time
         self.timestamps: list[int | None] | None = None
+        #: of a keyed route
         self.keys: list[Any] = []
+
+    def payload(self, input_index: int) -> tuple[Any, ...]:
+        """What a block of these elements carries; a plain tuple pickles without the name of a class."""
+        return input_index, self.values, self.timestamps, self.keys or None
 
     def extend(self, values: list[Any], timestamps: list[int | None] | None) -> None:
         if timestamps is not None or self.timestamps is not None:
@@ -55,6 +60,15 @@ class _Waiting:
                 self.timestamps = [None] * len(self.values)
             self.timestamps.extend(timestamps if timestamps is not None else [None] * len(values))
         self.values.extend(values)
+
+
+def _blocks(
+    route: ExchangeRoute, waiting: dict[int, _Waiting], sender: int, sequence: Iterator[int], dumps: Dumps
+) -> Iterator[Block]:
+    """One block for each group that elements wait for."""
+    for group, found in waiting.items():
+        payload = dumps(found.payload(route.input_index))
+        yield Block(route.level, group, route.node_id, ELEMENTS, sender, next(sequence), payload)
 
 
 class KeyedTarget:
@@ -115,13 +129,8 @@ class KeyedTarget:
         return error
 
     def flush(self, sender: int, sequence: Iterator[int]) -> Iterator[Block]:
-        route, dumps = self._route, self._dumps
         waiting, self._waiting, self.waiting = self._waiting, {}, 0
-        for group, found in waiting.items():
-            payload = Elements(route.input_index, found.values, found.timestamps, found.keys).packed()
-            yield Block(
-                route.level, group, route.node_id, ELEMENTS, sender, next(sequence), dumps(payload)
-            )
+        return _blocks(self._route, waiting, sender, sequence, self._dumps)
 
 
 class PlainTarget:
@@ -189,13 +198,8 @@ class PlainTarget:
             self._waiting[group].extend(values, timestamps)
 
     def flush(self, sender: int, sequence: Iterator[int]) -> Iterator[Block]:
-        route = self._route
         waiting, self._waiting, self.waiting = self._waiting, {}, 0
-        for group, found in waiting.items():
-            payload = self._dumps(
-                Elements(route.input_index, found.values, found.timestamps, None).packed()
-            )
-            yield Block(route.level, group, route.node_id, ELEMENTS, sender, next(sequence), payload)
+        return _blocks(self._route, waiting, sender, sequence, self._dumps)
 
 
 class SinkTarget:
@@ -215,5 +219,5 @@ class SinkTarget:
     def flush(self, sender: int, sequence: Iterator[int]) -> Iterator[Block]:
         found, self._waiting, self.waiting = self._waiting, _Waiting(), 0
         if found.values:
-            payload = self._dumps(Elements(0, found.values, found.timestamps, None).packed())
+            payload = self._dumps(found.payload(0))
             yield Block(SINK_LEVEL, 0, self._route.node_id, ELEMENTS, sender, next(sequence), payload)
