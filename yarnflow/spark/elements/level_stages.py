@@ -31,9 +31,8 @@ from yarnflow.spark.elements.block_rows import (
 )
 from yarnflow.spark.elements.worker_runs import (
     LevelTask,
-    drop_run,
     group_log,
-    level_run,
+    opened_level,
     put_group,
     take_group,
 )
@@ -73,14 +72,10 @@ class SourceStage:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         partition = partition_number()
-        run = level_run(self._task, partition)
         chunks = (self._read(batch) for batch in batches if batch.num_rows)
         sender = (self._task.source << _PARTITION_BITS) + partition
-        try:
+        with opened_level(self._task, partition) as run:
             yield from to_batches(run.run_source(chunks, sender, now_ms))
-        except BaseException:
-            drop_run(self._task, partition)
-            raise
 
 
 class PlainStage:
@@ -93,9 +88,7 @@ class PlainStage:
         return to_batches(self._blocks(block for batch in batches for block in from_batch(batch)))
 
     def _blocks(self, blocks: Iterable[Block]) -> Iterator[Block]:
-        partition = partition_number()
-        run = level_run(self._task, partition)
-        try:
+        with opened_level(self._task, partition_number()) as run:
             for group, found in groupby(blocks, key=lambda block: block.group):
                 own = []
                 for block in found:
@@ -105,9 +98,6 @@ class PlainStage:
                         yield block
                 if own:
                     yield from run.run_group(group, GroupStore(), own, now_ms())
-        except BaseException:
-            drop_run(self._task, partition)
-            raise
 
 
 class _StateStorage:
@@ -159,15 +149,10 @@ class StatefulStage(StatefulProcessor):
         if not own:
             return
         group = key[0]
-        partition = partition_number()
-        run = level_run(self._task, partition)
         head, store = group_log.open(self._storage, take_group(self._task, group))
-        try:
+        with opened_level(self._task, partition_number()) as run:
             for block in run.run_group(group, store, own, now_ms()):
                 yield row_of(block)
-        except BaseException:
-            drop_run(self._task, partition)
-            raise
         kept = group_log.commit(self._storage, head, store)
         if kept is not None:
             put_group(self._task, group, kept)

@@ -10,7 +10,8 @@ from __future__ import annotations
 import atexit
 import pickle
 import uuid
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -46,15 +47,20 @@ class _Kept:
 _kept = _Kept()
 
 
-def level_run(task: LevelTask, partition: int) -> LevelRun:
-    """The opened operators of a level for one partition."""
+@contextmanager
+def opened_level(task: LevelTask, partition: int) -> Iterator[LevelRun]:
+    """The opened operators of a level for one partition, kept unless what is done with them fails."""
     _turn_to(task.run_id)
     place = task.plan.level, task.source, partition
     if place not in _kept.runs:
         _kept.runs[place] = LevelRun(
             task.plan, task.job, partition, load_closure, dumps, pickle.loads, _kept.async_calls
         )
-    return _kept.runs[place]
+    try:
+        yield _kept.runs[place]
+    except BaseException:
+        _drop_run(place)
+        raise
 
 
 def take_group(task: LevelTask, group: int) -> KeptGroup | None:
@@ -68,9 +74,9 @@ def put_group(task: LevelTask, group: int, kept: KeptGroup) -> None:
     _kept.groups[task.plan.level, group] = kept
 
 
-def drop_run(task: LevelTask, partition: int) -> None:
+def _drop_run(place: tuple[int, int, int]) -> None:
     """Forget operators that failed: what they hold may be of an attempt that is done again."""
-    run = _kept.runs.pop((task.plan.level, task.source, partition), None)
+    run = _kept.runs.pop(place, None)
     if run is not None:
         # the error that led here is what the user is to see, not one of close()
         with suppress(Exception):
