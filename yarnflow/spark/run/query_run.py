@@ -317,30 +317,20 @@ class QueryRun:
             raise RuntimeError(f"batch {batch_id} of query {self.name}: {type(error).__name__}") from None
 
     def _write(self, frame: DataFrame, batch_id: int) -> None:
-        sinks = self._group.sinks
-        if self._elements is not None:
-            self._write_elements(self._elements, frame, batch_id)
-            return
-        if len(sinks) == 1:
+        sinks, elements = self._group.sinks, self._elements
+        if len(sinks) == 1 and elements is None:
             self.output_rows = self._write_sink(sinks[0], frame, batch_id)
             return
         frame.persist()
         try:
-            tails = Translator(self._spark, self._index, None, frames={self._group.base: frame})
-            rows = [self._write_sink(sink, tails.sink_input(sink), batch_id) for sink in sinks]
-            self.output_rows = -1 if -1 in rows else sum(rows)
-        finally:
-            frame.unpersist()
-
-    def _write_elements(self, elements: ElementFrames, frame: DataFrame, batch_id: int) -> None:
-        # computed once, all partitions at a time, whatever the sinks do with it
-        frame.persist()
-        try:
-            frame.foreachPartition(_nothing)
-            rows = [
-                self._write_sink(sink, elements.sink_input(self._index.nodes[sink], frame), batch_id)
-                for sink in self._group.sinks
-            ]
+            if elements is None:
+                tails = Translator(self._spark, self._index, None, frames={self._group.base: frame})
+                rows = [self._write_sink(sink, tails.sink_input(sink), batch_id) for sink in sinks]
+            else:
+                # computed once, all partitions at a time, whatever the sinks do with it
+                frame.foreachPartition(_nothing)
+                inputs = ((sink, elements.sink_input(self._index.nodes[sink], frame)) for sink in sinks)
+                rows = [self._write_sink(sink, records, batch_id) for sink, records in inputs]
             self.output_rows = -1 if -1 in rows else sum(rows)
         finally:
             frame.unpersist()
