@@ -657,7 +657,7 @@ def test_custom_partitions(jobs: Jobs) -> None:
     words(jobs).partition_custom(lambda key, count: key % count, lambda word: word[1]).map(str).print()
     node = jobs.graph().nodes[1]
     assert isinstance(node.operator, o.PartitionCustom) and node.strategies == (ShipStrategy.CUSTOM,)
-    assert pickle.loads(node.operator.partitioner.payload)(7, 4) == 3
+    assert pickle.loads(node.operator.partitioner.payload).build()(7, 4) == 3
     assert node.operator.selector is not None
     assert pickle.loads(node.operator.selector.payload).build()(("a", 7)) == 7
     assert node.output_schema.element_type == WORDS

@@ -295,7 +295,7 @@ def test_elements_become_files_where_they_have_columns(jobs: Jobs) -> None:
 def test_number_sequences(jobs: Jobs) -> None:
     jobs.env.from_source(NumberSequenceSource(1, 5), WatermarkStrategy.no_watermarks(), "numbers").print()
     node = jobs.graph().nodes[0]
-    assert node.operator == o.SqlOperator("SELECT id AS value FROM range(1, 6)")
+    assert node.operator == o.SequenceSource(1, 5)
     assert node.output_schema.scalar
 
 

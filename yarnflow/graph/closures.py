@@ -57,6 +57,17 @@ def make_closure(function: Any, origin: str, name: str = "") -> Closure:
             ) from exc
 
 
+def copied(function: Any, origin: str) -> Any:
+    """A user function as it is now: what the program changes later is not seen by the copy.
+
+    Raises
+    ------
+    UnserializableFunction
+        As :func:`make_closure`.
+    """
+    return load_closure(make_closure(function, origin))
+
+
 def dumps_with_classes(value: Any) -> bytes:
     """Pickle a value together with those of its classes that no other process can import."""
     import cloudpickle

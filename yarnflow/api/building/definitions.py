@@ -19,6 +19,7 @@ from yarnflow.graph.closures import function_name, make_closure
 from yarnflow.graph.element_schema import element_schema, to_ddl, type_of_schema
 from yarnflow.graph.operators import (
     AssignTimestamps,
+    Closure,
     CollectionSource,
     CollectSink,
     FilterExpression,
@@ -51,7 +52,8 @@ Resolved = tuple[Operator, Schema]
 FUNCTION_KEY_NAME = "key"
 
 
-def _closure(function: Any, origin: str) -> Any:
+def _closure(function: Any, origin: str) -> Closure:
+    """The function as it is now, as PyFlink does: what the program changes later is not seen by it."""
     return make_closure(function, definition_origin(function, origin))
 
 
@@ -162,6 +164,7 @@ def filter_expression(expression: str) -> Definition:
 
 def python(kind: PythonKind, function: Any, origin: str, output_type: object | None = None) -> Definition:
     """``map``, ``flat_map``, ``filter``, ``key_by`` and timestamps by a Python function."""
+    closure = _closure(function, origin)
 
     def define(inputs: Inputs) -> Resolved:
         schema = _known(inputs[0])
@@ -173,7 +176,7 @@ def python(kind: PythonKind, function: Any, origin: str, output_type: object | N
             case PythonKind.KEY:
                 field = Field(KEY_FIELD, key_type(function, output_type))
                 schema = Schema((*schema.fields, field), schema.scalar)
-        return PythonOperator(kind, _closure(function, origin)), schema
+        return PythonOperator(kind, closure), schema
 
     return define
 
@@ -317,10 +320,11 @@ def running_aggregate(key: KeyDefinition, aggregates: Aggregates) -> Definition:
 
 def keyed_reduce(key: KeyDefinition, function: Any, origin: str) -> Definition:
     """``reduce`` of a keyed stream without a window."""
+    closure = _closure(function, origin)
 
     def define(inputs: Inputs) -> Resolved:
         resolved, _, schema = key.resolve(_known(inputs[0]))
-        return KeyedReduce(resolved, _closure(function, origin)), schema
+        return KeyedReduce(resolved, closure), schema
 
     return define
 
@@ -342,10 +346,10 @@ def window_aggregate(key: KeyDefinition, window: Window, aggregates: Aggregates)
 
 def window_reduce(key: KeyDefinition, window: Window, function: Any, origin: str) -> Definition:
     """``reduce`` of a window."""
+    closure = _closure(function, origin)
 
     def define(inputs: Inputs) -> Resolved:
         resolved, _, schema = key.resolve(_known(inputs[0]))
-        closure = _closure(function, origin)
         return WindowProcess(resolved, window, WindowFunctionKind.REDUCE, closure), schema
 
     return define
@@ -355,15 +359,15 @@ def window_process(
     key: KeyDefinition, window: Window, function: Any, origin: str, output_type: object | None, apply: bool
 ) -> Definition:
     """``process`` and ``apply`` of a window."""
+    closure = make_closure(
+        ApplyAdapter(function) if apply else function,
+        definition_origin(function, origin),
+        function_name(function),
+    )
 
     def define(inputs: Inputs) -> Resolved:
         resolved, _, _ = key.resolve(_known(inputs[0]))
         schema = element_columns(function, "process", output_type)
-        closure = make_closure(
-            ApplyAdapter(function) if apply else function,
-            definition_origin(function, origin),
-            function_name(function),
-        )
         return WindowProcess(resolved, window, WindowFunctionKind.PROCESS, closure), schema
 
     return define

@@ -7,8 +7,8 @@ operator does is in its definition (:mod:`yarnflow.operators`), which is pickled
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from yarnflow.api.building import definitions
@@ -16,7 +16,7 @@ from yarnflow.api.building.definitions import Inputs, Resolved
 from yarnflow.api.building.output_types import element_columns, record_columns
 from yarnflow.api.origin import definition_origin
 from yarnflow.errors import SchemaError, UnsupportedGraph
-from yarnflow.graph.closures import function_name, make_closure
+from yarnflow.graph.closures import copied, function_name, load_closure, make_closure
 from yarnflow.graph.element_schema import element_schema, type_of_schema
 from yarnflow.graph.operators import (
     Closure,
@@ -35,10 +35,10 @@ from yarnflow.operators.functions.base import Function, positional_arity
 from yarnflow.operators.functions.output_tag import OutputTag
 from yarnflow.operators.process.adapters import FieldKey, ProjectFields
 from yarnflow.operators.process.elementwise import FilterDefinition, FlatMapDefinition, MapDefinition
-from yarnflow.operators.process.key_selection import KeySelection
+from yarnflow.operators.process.key_selection import KeySelection, Partitioning
 
-#: from whether somebody reads a side output to the OperatorDefinition
-MakeDefinition = Callable[[bool], object]
+#: fields of an OperatorDefinition that are known only when the job is executed
+Settled = Callable[[], Mapping[str, object]]
 #: the schema of what comes out, given those of the inputs
 Output = Callable[[Inputs], Schema]
 
@@ -62,6 +62,10 @@ class SideTags:
         if known != kind:
             raise SchemaError(f"side output '{tag.tag_id}' has the types {known!r} and {kind!r}; use one")
         return kind
+
+    def settled(self) -> Mapping[str, object]:
+        """What the definition of a process function is told: whether somebody reads a side output."""
+        return {"side_outputs": True} if self.tags else {}
 
 
 def tag_type(tag: OutputTag) -> TypeInfo:
@@ -111,7 +115,7 @@ class InputOf:
 
 def element_operator(
     kind: ElementKind,
-    make: MakeDefinition,
+    definition: Any,
     function: Any,
     origin: str,
     output: Output,
@@ -119,19 +123,34 @@ def element_operator(
     inputs: Sequence[InputOf] = (InputOf(),),
     stateful: bool = False,
     tags: SideTags | None = None,
+    settled: Settled | None = None,
     name: str = "",
 ) -> Definition:
     """Any operator on elements.
 
+    The function is pickled now, as PyFlink does: what the program changes later is not seen by it.
+
     Parameters
     ----------
-    make : callable
-        Gives the OperatorDefinition when the job is executed.
+    definition : OperatorDefinition
+        What the operator does; a dataclass.
     function : object
         The user's, for messages.
+    tags : SideTags, optional
+        Side outputs that somebody reads; grows until the job is executed.
+    settled : callable, optional
+        Fields of the definition that are known only when the job is executed; default: those of ``tags``.
+
+    Raises
+    ------
+    UnserializableFunction
+        The function cannot be sent to the workers.
     """
     tags = tags if tags is not None else SideTags()
+    settled = settled if settled is not None else tags.settled
     shown = name or function_name(function)
+    where = definition_origin(function, origin)
+    pickled = make_closure(definition, where, shown)
 
     def define(schemas: Inputs) -> Resolved:
         ways = tuple(
@@ -140,7 +159,11 @@ def element_operator(
             )
             for way, schema in zip(inputs, schemas, strict=True)
         )
-        closure = make_closure(make(bool(tags.tags)), definition_origin(function, origin), shown)
+        closure, fields = pickled, settled()
+        if any(getattr(definition, name) != value for name, value in fields.items()):
+            # from what was pickled: the program may have changed the function since
+            definition_then: Any = load_closure(pickled)
+            closure = make_closure(replace(definition_then, **fields), where, shown)
         sides = tuple(tags.tags.items())
         return ElementOperator(kind, closure, ways, stateful, sides), output(schemas)
 
@@ -210,7 +233,7 @@ def one_by_one(
     )
     on_elements = element_operator(
         ElementKind(kind.value),
-        lambda _: _MAKE[kind](function),
+        _MAKE[kind](function),
         function,
         origin,
         output,
@@ -218,11 +241,14 @@ def one_by_one(
         stateful=key is not None,
     )
 
+    if key is not None or takes_context(function):
+        return on_elements
+    if kind is not PythonKind.FILTER and not _has_columns(function, method, output_type, kind):
+        return on_elements
+    on_columns = definitions.python(kind, function, origin, output_type)
+
     def define(schemas: Inputs) -> Resolved:
-        if key is None and schemas[0].element_type is None and not takes_context(function):
-            if kind is PythonKind.FILTER or _has_columns(function, method, output_type, kind):
-                return definitions.python(kind, function, origin, output_type)(schemas)
-        return on_elements(schemas)
+        return (on_columns if schemas[0].element_type is None else on_elements)(schemas)
 
     return define
 
@@ -259,10 +285,11 @@ def side_output(tag: OutputTag) -> Definition:
 
 def partition_custom(partitioner: Any, key_selector: Any, origin: str) -> Definition:
     """``partition_custom``."""
+    by = make_closure(Partitioning(partitioner), definition_origin(partitioner, origin))
+    key = KeyBy(copied(key_selector, origin))
 
     def define(schemas: Inputs) -> Resolved:
-        by = make_closure(partitioner, definition_origin(partitioner, origin))
-        selector = KeyBy(key_selector).selector(schemas[0], origin, "partition_custom")
+        selector = key.selector(schemas[0], origin, "partition_custom")
         return PartitionCustom(by, selector), same_output(schemas)
 
     return define
@@ -279,7 +306,7 @@ def project(positions: Sequence[int], origin: str) -> Definition:
         return element_schema(TupleTypeInfo(tuple(kind.field_types[position] for position in positions)))
 
     return element_operator(
-        ElementKind.MAP, lambda _: MapDefinition(function), function, origin, output, name="project"
+        ElementKind.MAP, MapDefinition(function), function, origin, output, name="project"
     )
 
 

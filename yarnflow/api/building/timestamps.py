@@ -63,7 +63,7 @@ def _of_elements(strategy: WatermarkStrategy, origin: str) -> Definition:
     )
     return elements.element_operator(
         ElementKind.TIMESTAMPS,
-        lambda _: definition,
+        definition,
         strategy.timestamp_assigner,
         origin,
         elements.same_output,

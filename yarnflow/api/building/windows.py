@@ -7,7 +7,7 @@ assigner are the window operator's.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from yarnflow.api.building import definitions, elements
@@ -162,13 +162,15 @@ class Windowing:
             tags.add(self.late_tag)
         return elements.element_operator(
             ElementKind.WINDOW,
-            lambda _: replace(definition, side_outputs=bool(tags.tags.keys() - set(late))),
+            definition,
             function if function is not None else combine,
             origin,
             output,
             inputs=(InputOf(self.key_by),),
             stateful=True,
             tags=tags,
+            # the late output is the operator's own, not one of the function's results
+            settled=lambda: {"side_outputs": bool(tags.tags.keys() - set(late))},
             name=definition.description("AllWindow" if self.of_all else "Window"),
         )
 

@@ -104,7 +104,7 @@ def _wait(
     definition = AsyncDefinition(function, ordered, timeout_ms, capacity, retry_strategy)
     define = elements.element_operator(
         ElementKind.ASYNC,
-        lambda _: definition,
+        definition,
         function,
         call_origin(),
         elements.declared_output(function, "async_invoke", output_type, iterable=True),

@@ -7,7 +7,6 @@ meaning and errors come when the job is executed (:mod:`yarnflow.api.building`).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any, Final, overload
 
 from yarnflow.api.building import definitions, elements
@@ -24,6 +23,7 @@ from yarnflow.api.streams.stream_base import (
 )
 from yarnflow.api.streams.windowed_stream import AllWindowedStream, WindowedStream
 from yarnflow.errors import GraphError, UnsupportedGraph
+from yarnflow.graph.closures import copied
 from yarnflow.graph.compatibility import differs
 from yarnflow.graph.job_graph import ShipStrategy
 from yarnflow.graph.operators import ElementKind, PythonKind
@@ -153,7 +153,7 @@ def _keyed_stream(
     with located(origin, "key_by"):
         kind = elements.declared_type(key_type) or PICKLED
     define = definitions.python(PythonKind.KEY, keys[0], origin, definitions.key_columns(key_type))
-    return KeyedStream(stream, KeyDefinition(), define, KeyBy(keys[0], kind), origin)
+    return KeyedStream(stream, KeyDefinition(), define, KeyBy(copied(keys[0], origin), kind), origin)
 
 
 def _not_of(what: str, stream: str) -> Any:
@@ -246,13 +246,13 @@ class KeyedStream(DataStream):
         settings = self._pipeline.settings
         define = elements.element_operator(
             ElementKind.REDUCE,
-            # whether the job is a batch is known when it is executed
-            lambda _: replace(definition, at_end=settings.batch),
+            definition,
             func,
             call_origin(),
             elements.same_output,
             inputs=(InputOf(self._key_by),),
             stateful=True,
+            settled=lambda: {"at_end": settings.batch},
             name=shown,
         )
         return self._elements("Reduce", call, define)
@@ -298,7 +298,7 @@ class KeyedStream(DataStream):
         tags = SideTags()
         define = elements.element_operator(
             ElementKind.KEYED_PROCESS,
-            lambda sides: KeyedProcessDefinition(func, sides),
+            KeyedProcessDefinition(func),
             func,
             call_origin(),
             elements.declared_output(func, "process_element", output_type, iterable=True),

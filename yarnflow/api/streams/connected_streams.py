@@ -56,7 +56,7 @@ class ConnectedStreams(Generic[S]):
         """Replace every element of either stream by what its method makes of it; None is dropped."""
         check_kind(func, "map", CoMapFunction)
         return self._both(
-            ElementKind.CO_MAP, "Co-Map", "map", func, "map1", output_type, lambda _: CoMapDefinition(func)
+            ElementKind.CO_MAP, "Co-Map", "map", func, "map1", output_type, CoMapDefinition(func)
         )
 
     def flat_map(self, func: CoFlatMapFunction, output_type: object | None = None) -> S:
@@ -64,7 +64,7 @@ class ConnectedStreams(Generic[S]):
         check_kind(func, "flat_map", CoFlatMapFunction)
         return self._both(
             ElementKind.CO_FLAT_MAP, "Co-Flat Map", "flat_map", func, "flat_map1", output_type,
-            lambda _: CoFlatMapDefinition(func),
+            CoFlatMapDefinition(func),
         )  # fmt: skip
 
     def process(
@@ -75,11 +75,11 @@ class ConnectedStreams(Generic[S]):
         if self._is_keyed_stream():
             return self._both(
                 ElementKind.KEYED_CO_PROCESS, "Keyed Co-Process", "process", func, "process_element1",
-                output_type, lambda sides: KeyedCoProcessDefinition(func, sides),
+                output_type, KeyedCoProcessDefinition(func),
             )  # fmt: skip
         return self._both(
             ElementKind.CO_PROCESS, "Co-Process", "process", func, "process_element1", output_type,
-            lambda sides: CoProcessDefinition(func, sides),
+            CoProcessDefinition(func),
         )  # fmt: skip
 
     def _both(
@@ -90,14 +90,14 @@ class ConnectedStreams(Generic[S]):
         func: Any,
         method: str,
         output_type: object | None,
-        make: Callable[[bool], object],
+        definition: object,
     ) -> S:
         keyed = self._is_keyed_stream()
         streams = (self.stream1, self.stream2)
         tags = SideTags()
         define = elements.element_operator(
             kind,
-            make,
+            definition,
             func,
             call_origin(),
             # the annotation of one method says nothing of the other's results
@@ -149,7 +149,7 @@ class BroadcastConnectedStream(Generic[S]):
         stream, tags = self.non_broadcast_stream, SideTags()
         define = elements.element_operator(
             ElementKind.KEYED_BROADCAST_PROCESS if keyed else ElementKind.BROADCAST_PROCESS,
-            lambda sides: definition(func, sides),
+            definition(func),
             func,
             call_origin(),
             elements.declared_output(None, "process_element", output_type, iterable=True),

@@ -239,7 +239,7 @@ class StreamBase(Settings, Generic[S]):
         tags = SideTags()
         define = elements.element_operator(
             ElementKind.PROCESS,
-            lambda sides: ProcessDefinition(func, sides),
+            ProcessDefinition(func),
             func,
             call_origin(),
             elements.declared_output(func, "process_element", output_type, iterable=True),

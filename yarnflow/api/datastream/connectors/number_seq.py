@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from yarnflow.api.datastream.connectors.base import Source
+from yarnflow.api.origin import call_origin
+from yarnflow.errors import GraphError
 from yarnflow.graph import operators
 from yarnflow.graph.schema import VALUE_FIELD, Field, Schema
 
@@ -13,9 +15,11 @@ class NumberSequenceSource(Source):
     name = "Number Sequence"
 
     def __init__(self, start: int, end: int) -> None:
+        if start > end:
+            raise GraphError(f"{call_origin()}: NumberSequenceSource(): {start} is behind the end {end}")
         self._start = start
         self._end = end
 
     def operator(self) -> tuple[operators.Operator, Schema]:
-        query = f"SELECT id AS {VALUE_FIELD} FROM range({self._start}, {self._end + 1})"
-        return operators.SqlOperator(query), Schema((Field(VALUE_FIELD, "bigint"),), scalar=True)
+        schema = Schema((Field(VALUE_FIELD, "bigint"),), scalar=True)
+        return operators.SequenceSource(self._start, self._end), schema
