@@ -257,7 +257,8 @@ def test_queries_are_called_as_their_directories_are(uid: str) -> None:
 def test_every_operator_is_known() -> None:
     program = g.Program()
     collection = o.CollectionSource(g.SCHEMA, b"")
-    sources = [program.add(each) for each in (collection, FILES, g.SOURCE, o.SocketSource("h", 1))]
+    own = (collection, FILES, g.SOURCE, o.SocketSource("h", 1), o.SequenceSource(1, 5))
+    sources = [program.add(each) for each in own]
     both = program.add(g.UNION, *sources)
     for made in (g.NATIVE, o.FilterExpression("a > 1"), g.PYTHON, g.TIMES, g.SQL_AGGREGATE):
         both = program.add(made, both)
@@ -270,7 +271,7 @@ def test_every_operator_is_known() -> None:
     used = {type(t.define((g.SCHEMA,))[0]) for t in program.transformations}
     assert used == set(typing.get_args(o.Operator)), "a new operator: does it keep state?"
     queries = shape_of(built(program)).queries
-    assert [len(query.sources) for query in queries] == [4] * 6
+    assert [len(query.sources) for query in queries] == [5] * 6
     assert [len(query.operators) for query in queries] == [2, 2, 2, 2, 1, 2]
     # the side output is routed in the query of its operator
     assert queries[-1].operators[-1].kind == "keyed process"

@@ -40,6 +40,14 @@ class CollectionSource:
 
 
 @dataclass(frozen=True, slots=True)
+class SequenceSource:
+    """Whole numbers from ``first`` to ``last``, both included; bounded.  Flink: ``NumberSequenceSource``."""
+
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
 class FileSource:
     """Files of a directory, bounded or watched for new ones.  Flink: ``FileSource``."""
 
@@ -330,7 +338,7 @@ class CollectSink:
     limit: int | None = None
 
 
-Source = CollectionSource | FileSource | SocketSource | RateSource
+Source = CollectionSource | SequenceSource | FileSource | SocketSource | RateSource
 Sink = PrintSink | FileSink | ForeachBatchSink | CollectSink
 Operator = (
     Source

@@ -29,6 +29,7 @@ from yarnflow.graph.operators import (
     RateSource,
     RunningAggregate,
     SelectOperator,
+    SequenceSource,
     SideOutput,
     SocketSource,
     SqlOperator,
@@ -169,6 +170,8 @@ def describe(operator: Operator) -> str:
     match operator:
         case CollectionSource(schema=schema):
             return f"collection of {_names(schema.names)}"
+        case SequenceSource(first=first, last=last):
+            return f"numbers from {first} to {last}"
         case FileSource() as source:
             way = "bounded" if source.bounded else "watched for new files"
             return f"{source.format} files of {source.path}, {way}"

@@ -44,6 +44,7 @@ from yarnflow.graph.operators import (
     RateSource,
     RunningAggregate,
     SelectOperator,
+    SequenceSource,
     SideOutput,
     SocketSource,
     SqlOperator,
@@ -63,6 +64,7 @@ _KINDS: Final[Mapping[type, str]] = {
     CollectionSource: "collection",
     FileSource: "file",
     RateSource: "rate",
+    SequenceSource: "sequence",
     SocketSource: "socket",
     RunningAggregate: "running aggregate",
     KeyedReduce: "reduce",
@@ -254,6 +256,8 @@ def _source(node: StreamNode) -> SourceShape:
         location, bounded = operator.path, operator.bounded
     elif isinstance(operator, SocketSource):
         location, bounded = f"{operator.host}:{operator.port}", False
+    elif isinstance(operator, SequenceSource):
+        location = f"{operator.first} to {operator.last}"
     elif isinstance(operator, RateSource):
         location, bounded = f"{operator.rows_per_second} rows/s", operator.count is not None
     return SourceShape(

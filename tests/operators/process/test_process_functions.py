@@ -75,7 +75,7 @@ def test_a_process_function_knows_times_and_side_outputs() -> None:
     harness.process_watermark(5)
     harness.set_processing_time(100)
     harness.process_element("b", 3)
-    assert harness.take_output() == [((None, MIN_WATERMARK_MS, 0), None), ((3, 5, 100), 3)]
+    assert harness.take_output() == [((MIN_WATERMARK_MS, MIN_WATERMARK_MS, 0), None), ((3, 5, 100), 3)]
     assert harness.take_side_output(LATE) == [("a", None), ("b", 3)]
 
 

@@ -22,7 +22,7 @@ from yarnflow.testing.functions import OperatorHarness
 def level(definition: TimestampsAndWatermarksDefinition) -> Node:
     closure = Closure(b"", "it", "job.py:1")
     plan = OperatorPlan(1, "times", "Times", "job.py:1", closure, (), groups=2)
-    node = Node(plan, definition, JobInfo(), None)
+    node = Node(plan, definition, JobInfo(), 0, None)
     node.open()
     return node
 

@@ -31,7 +31,7 @@ def test_what_is_due_comes_once_and_in_order(
         assert queue.next_ms() == min((timer[0] for timer in expected), default=None)
 
 
-def test_a_timer_deleted_by_one_that_fires_does_not_fire() -> None:
+def test_a_timer_that_is_due_is_not_deleted_by_one_that_fires() -> None:
     timers = Timers()
     for time in (1, 2, 3):
         timers.register_event_time(time, "k")
@@ -41,10 +41,10 @@ def test_a_timer_deleted_by_one_that_fires_does_not_fire() -> None:
         fired.append((time, key))
         timers.delete_event_time(1, "other")
         timers.delete_event_time(2, "k")
-    assert fired == [(1, "k"), (3, "k")]
+    assert fired == [(1, "k"), (1, "other"), (2, "k"), (3, "k")]
 
 
-def test_a_timer_registered_by_one_that_fires_comes_in_its_place() -> None:
+def test_a_timer_registered_by_one_that_fires_comes_after_all_that_were_due() -> None:
     timers = Timers()
     for time in (1, 5, 5):
         timers.register_event_time(time, "k")
@@ -57,7 +57,7 @@ def test_a_timer_registered_by_one_that_fires_comes_in_its_place() -> None:
             timers.register_event_time(6, "late")
         if (time, key) == (5, "k"):
             timers.register_event_time(4, "k")
-    assert fired == [(1, "k"), (3, "k"), (5, "k"), (4, "k"), (5, "other")]
+    assert fired == [(1, "k"), (5, "k"), (5, "other"), (3, "k"), (4, "k")]
     assert timers.next_event_time_ms() == 6
 
 

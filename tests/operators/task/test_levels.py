@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from yarnflow.errors import InvalidKey
 from yarnflow.graph.operators import Closure
 from yarnflow.operators.elements import MAX_WATERMARK_MS, Chunk, Output
+from yarnflow.operators.process.key_selection import KeySelection, Partitioning
 from yarnflow.operators.process.operator import OperatorBase, OperatorContext, WatermarkStatus
 from yarnflow.operators.state.kinds import StateKind
 from yarnflow.operators.task.plan import (
@@ -126,7 +127,7 @@ def counting(*head: OperatorPlan, first: int, groups: int = 4) -> InMemoryLevels
 
 
 def exchange(kind: Exchange = Exchange.HASH) -> ExchangeRoute:
-    return ExchangeRoute(1, 5, 0, kind, 4, 7, closure(mod3))
+    return ExchangeRoute(1, 5, 0, kind, 4, 7, closure(KeySelection(mod3)))
 
 
 def test_elements_are_counted_by_key_over_batches() -> None:
@@ -204,7 +205,8 @@ def test_a_partitioner_must_return_a_subtask() -> None:
     def everything_to_seven(key: Any, subtasks: int) -> int:
         return 7
 
-    route = ExchangeRoute(1, 5, 0, Exchange.CUSTOM, 3, 7, partitioner=closure(everything_to_seven))
+    partitioner = closure(Partitioning(everything_to_seven))
+    route = ExchangeRoute(1, 5, 0, Exchange.CUSTOM, 3, 7, partitioner=partitioner)
     source = LevelPlan(0, (operator(1, Mapped(), route),), head=(ChainedRoute(1, 0),))
     job = InMemoryLevels([source], [LevelPlan(1, ())], groups=3)
     with pytest.raises(InvalidKey, match="returned 7; it must be a whole number from 0 to 2"):

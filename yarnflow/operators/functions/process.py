@@ -22,7 +22,7 @@ class ElementContext(ABC):
         """Time and timers; timers of a stream that is not keyed are refused."""
 
     @abstractmethod
-    def timestamp(self) -> int | None:
+    def timestamp(self) -> int:
         """Event time of the element, or time of the timer, ms since the epoch; None if it has none."""
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from yarnflow.errors import InvalidStateUse
+from yarnflow.operators.elements import MIN_WATERMARK_MS
 from yarnflow.operators.functions.process import ElementContext, TimerContext
 from yarnflow.operators.functions.time import TimeDomain, TimerService
 from yarnflow.operators.process.operator import OperatorContext
@@ -86,8 +87,8 @@ class ProcessContext(ElementContext):
     def timer_service(self) -> TimerService:
         return self._timer_service
 
-    def timestamp(self) -> int | None:
-        return self.timestamp_ms
+    def timestamp(self) -> int:
+        return MIN_WATERMARK_MS if self.timestamp_ms is None else self.timestamp_ms
 
     def current_processing_time(self) -> int:
         return self.context.processing_time_ms

@@ -1,4 +1,4 @@
-"""A key selector on its way to the workers."""
+"""Key selectors and partitioners on their way to the workers."""
 
 from __future__ import annotations
 
@@ -37,3 +37,15 @@ class KeySelection:
             return select
         coerce = chunk_coercer(self.key_type, f"key of {self.operator}")
         return lambda element: coerce([select(element)])[0]
+
+
+@dataclass(frozen=True)
+class Partitioning:
+    """A user's partitioner: Partitioner, or ``f(key, number of subtasks) -> subtask``."""
+
+    function: Any
+
+    def build(self) -> Callable[[Any, int], int]:
+        """The partitioner, opened."""
+        open_function(self.function, None)
+        return method_of(self.function, "partition")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar, cast
 
 from yarnflow.errors import InvalidKey, InvalidStateUse
@@ -184,8 +184,9 @@ class _WritableMap(_ReadableMap):
         except TypeError:
             raise unhashable(f"map state '{self._table.name}'", key) from None
 
-    def put_all(self, dict_value: dict[Any, Any]) -> None:
-        for key, value in dict_value.items():
+    def put_all(self, dict_value: Mapping[Any, Any] | Iterable[tuple[Any, Any]]) -> None:
+        pairs = dict_value.items() if isinstance(dict_value, Mapping) else dict_value
+        for key, value in pairs:
             self.put(key, value)
 
     def remove(self, key: Any) -> None:

@@ -6,7 +6,7 @@ Names and signatures are PyFlink's.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
@@ -120,8 +120,8 @@ class WritableMap(ReadOnlyMap[K, V]):
         """Set the value of a key."""
 
     @abstractmethod
-    def put_all(self, dict_value: dict[K, V]) -> None:
-        """Set the values of some keys."""
+    def put_all(self, dict_value: Mapping[K, V] | Iterable[tuple[K, V]]) -> None:
+        """Set the values of some keys, given as a mapping or as pairs."""
 
     @abstractmethod
     def remove(self, key: K) -> None:

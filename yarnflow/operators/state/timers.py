@@ -79,17 +79,21 @@ class TimerQueue:
     def due(self, until_ms: int) -> Iterator[Timer]:
         """Pop timers up to a time, that included, earliest first.
 
-        Each is popped when it is asked for: a timer deleted meanwhile does not come, one
-        registered meanwhile comes in its place.
+        All that are due are popped before the first one is given: a timer deleted meanwhile comes all the
+        same, and one registered meanwhile comes after them.  PyFlink does so, as it hands due timers to its
+        workers together; Flink in Java does not.
         """
+        while found := self._pop_due(until_ms):
+            yield from found
+
+    def _pop_due(self, until_ms: int) -> list[Timer]:
+        found: list[Timer] = []
         while (earliest_ms := self.next_ms()) is not None and earliest_ms <= until_ms:
             slots = self._by_time[earliest_ms]
             for slot in list(slots):
-                if slot in slots:
-                    self._pop(earliest_ms, slots, slot)
-                    yield earliest_ms, *slot
-                    if self._times and self._times[0] < earliest_ms:
-                        break  # an earlier one may have come
+                self._pop(earliest_ms, slots, slot)
+                found.append((earliest_ms, *slot))
+        return found
 
     def _pop(self, timestamp_ms: int, slots: dict[tuple[Any, Any], None], slot: tuple[Any, Any]) -> None:
         del slots[slot]
@@ -197,11 +201,11 @@ class Timers:
         self._processing.remove(timestamp_ms, key, namespace)
 
     def due_event_time(self, watermark_ms: int) -> Iterator[Timer]:
-        """Pop ``(timestamp_ms, key, namespace)`` up to a watermark, earliest first, one by one."""
+        """Pop ``(timestamp_ms, key, namespace)`` up to a watermark, earliest first."""
         return self._event.due(watermark_ms)
 
     def due_processing_time(self, now_ms: int) -> Iterator[Timer]:
-        """Pop ``(timestamp_ms, key, namespace)`` up to a time, earliest first, one by one."""
+        """Pop ``(timestamp_ms, key, namespace)`` up to a time, earliest first."""
         return self._processing.due(now_ms)
 
     def next_event_time_ms(self) -> int | None:

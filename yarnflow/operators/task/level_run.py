@@ -27,6 +27,7 @@ from yarnflow.operators.task.outputs import (
     PlainTarget,
     SinkTarget,
     Target,
+    converter,
 )
 from yarnflow.operators.task.plan import (
     ChainedRoute,
@@ -82,7 +83,7 @@ class LevelRun:
         self._exchanges: list[tuple[Node, ExchangeRoute]] = []
         self._nodes = {
             operator.node_id: Node(
-                operator, cast(OperatorDefinition, load(operator.definition)), job, async_calls
+                operator, cast(OperatorDefinition, load(operator.definition)), job, subtask, async_calls
             )
             for operator in plan.operators
         }
@@ -123,7 +124,12 @@ class LevelRun:
     def _deliverer(self, route: Route) -> Callable[[Chunk], None]:
         if isinstance(route, ChainedRoute):
             node, index = self._nodes[route.node_id], route.input_index
-            return lambda chunk: node.receive(index, chunk)
+            if route.element_type is None:
+                return lambda chunk: node.receive(index, chunk)
+            convert = converter(route)
+            return lambda chunk: node.receive(
+                index, Chunk(convert(chunk.values), chunk.timestamps, chunk.keys)
+            )
         made: Target
         if isinstance(route, SinkRoute):
             made = SinkTarget(route, self._dumps)
@@ -136,8 +142,7 @@ class LevelRun:
 
     def _function(self, closure: Closure) -> Callable[..., Any]:
         """A shipped function of the program."""
-        loaded = self._load(closure)
-        return cast(Callable[..., Any], loaded.build() if hasattr(loaded, "build") else loaded)
+        return cast(Callable[..., Any], self._load(closure).build())
 
     def _selector(self, route: ExchangeRoute) -> Callable[[Any], Any]:
         return _itself if route.selector is None else self._function(route.selector)

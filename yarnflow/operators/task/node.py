@@ -66,6 +66,7 @@ class Node:
         plan: OperatorPlan,
         definition: OperatorDefinition,
         job: JobInfo,
+        subtask: int,
         async_calls: AsyncCalls | None,
     ) -> None:
         self.plan = plan
@@ -76,6 +77,8 @@ class Node:
             plan.name,
             plan.parallelism,
             plan.max_parallelism,
+            # for open(); then it is that of the group
+            subtask % plan.parallelism,
             attempt_number=job.attempt,
             job_parameters=dict(job.parameters),
         )

@@ -6,15 +6,21 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final, Protocol
 
 from yarnflow.errors import InvalidKey
+from yarnflow.graph.type_info import RowTypeInfo
 from yarnflow.operators.elements import Chunk
 from yarnflow.operators.process.user_code import shown
+from yarnflow.operators.row import Row
 from yarnflow.operators.task.blocks import ALL_GROUPS, ELEMENTS, SINK_LEVEL, Block
 from yarnflow.operators.task.key_groups import KeyGroups, key_group
-from yarnflow.operators.task.plan import Exchange, ExchangeRoute, SinkRoute
+from yarnflow.operators.task.plan import ChainedRoute, Exchange, ExchangeRoute, SinkRoute
 from yarnflow.operators.types.coerce import CoerceChunk, chunk_coercer
+from yarnflow.operators.types.text import printer
 
 #: elements that wait in one route before they become blocks
 MAX_WAITING_ELEMENTS: Final = 50_000
+
+#: groups that blocks for sinks travel in
+_SINK_GROUPS: Final = 128
 
 Dumps = Callable[[Any], bytes]
 
@@ -32,10 +38,27 @@ class Target(Protocol):
         """What waits, as blocks."""
 
 
-def _coercer(route: ExchangeRoute | SinkRoute) -> CoerceChunk:
+def converter(route: ChainedRoute | ExchangeRoute | SinkRoute) -> CoerceChunk:
+    """From elements to what they are declared to be; the same where nothing is declared."""
     if route.element_type is None:
         return lambda values: values
     return chunk_coercer(route.element_type, route.sender)
+
+
+def _liner(route: SinkRoute) -> CoerceChunk:
+    """From elements to the lines that ``print()`` writes."""
+    kind, coerce = route.element_type, converter(route)
+    assert kind is not None, "a stream of elements has a type"
+    text = printer(kind)
+    as_they_are = route.chained and isinstance(kind, RowTypeInfo)
+
+    def lines(values: list[Any]) -> list[str]:
+        # PyFlink prints rows by Python, before they are converted to their type
+        if not (as_they_are and all(isinstance(value, Row) for value in values)):
+            values = coerce(values)
+        return [text(value) for value in values]
+
+    return lines
 
 
 class _Waiting:
@@ -78,7 +101,7 @@ class KeyedTarget:
         self._route = route
         self._selector = selector
         self._dumps = dumps
-        self._coerce = _coercer(route)
+        self._coerce = converter(route)
         self._groups = KeyGroups(route.groups)
         self._waiting: dict[int, _Waiting] = {}
         self.waiting = 0
@@ -152,7 +175,7 @@ class PlainTarget:
         self._subtask = subtask
         self._partition = partition
         self._dumps = dumps
-        self._coerce = _coercer(route)
+        self._coerce = converter(route)
         self._next = subtask
         self._waiting: dict[int, _Waiting] = {}
         self.waiting = 0
@@ -208,16 +231,18 @@ class SinkTarget:
     def __init__(self, route: SinkRoute, dumps: Dumps) -> None:
         self._route = route
         self._dumps = dumps
-        self._coerce = _coercer(route)
+        self._convert = _liner(route) if route.printed else converter(route)
         self._waiting = _Waiting()
         self.waiting = 0
 
     def take(self, chunk: Chunk) -> None:
-        self._waiting.extend(self._coerce(chunk.values), chunk.timestamps)
+        self._waiting.extend(self._convert(chunk.values), chunk.timestamps)
         self.waiting = len(self._waiting.values)
 
     def flush(self, sender: int, sequence: Iterator[int]) -> Iterator[Block]:
         found, self._waiting, self.waiting = self._waiting, _Waiting(), 0
         if found.values:
             payload = self._dumps(found.payload(0))
-            yield Block(SINK_LEVEL, 0, self._route.node_id, ELEMENTS, sender, next(sequence), payload)
+            # spread over the partitions of the levels it passes; what one sender says stays in order
+            group = sender % _SINK_GROUPS
+            yield Block(SINK_LEVEL, group, self._route.node_id, ELEMENTS, sender, next(sequence), payload)

@@ -37,6 +37,10 @@ class ChainedRoute:
     input_index: int
     #: side output it carries; None = the main output
     side: str | None = None
+    #: what the elements become on the way; None = the very objects go on
+    element_type: TypeInfo | None = None
+    #: name of the sender, for messages
+    sender: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +74,10 @@ class SinkRoute:
     side: str | None = None
     element_type: TypeInfo | None = None
     sender: str = ""
+    #: the sink takes the lines that ``print()`` writes of the elements
+    printed: bool = False
+    #: in one chain of Python functions with the sender
+    chained: bool = False
 
 
 Route = ChainedRoute | ExchangeRoute | SinkRoute

@@ -19,6 +19,7 @@ from yarnflow.graph.operators import (
     ElementKind,
     ElementOperator,
     PartitionCustom,
+    PrintSink,
     SideOutput,
     UnionOperator,
 )
@@ -55,6 +56,8 @@ class Edge:
     target: int
     input_index: int
     strategy: ShipStrategy
+    #: both run in one task
+    chained: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +91,8 @@ class _Path:
     exchange: Exchange | None
     side: str | None
     partition: PartitionCustom | None
+    #: from function to function of one chain, where PyFlink hands on the very objects
+    chained: bool
 
 
 @dataclass(slots=True)
@@ -216,31 +221,38 @@ class _Planner:
     # --- routes -------------------------------------------------------------------------
 
     def _paths(self, node_id: int) -> Iterator[_Path]:
-        waiting: list[tuple[Edge, Exchange | None, str | None, PartitionCustom | None]] = [
-            (edge, None, None, None) for edge in self._outgoing.get(node_id, ())
+        outgoing = self._outgoing.get(node_id, [])
+        # what has several readers is the end of a chain
+        alone = len(outgoing) == 1
+        waiting: list[tuple[Edge, Exchange | None, str | None, PartitionCustom | None, bool]] = [
+            (edge, None, None, None, alone) for edge in outgoing
         ]
         while waiting:
-            edge, exchange, side, partition = waiting.pop(0)
+            edge, exchange, side, partition, chained = waiting.pop(0)
             exchange = _EXCHANGES[edge.strategy] or exchange
+            chained = chained and edge.chained and edge.strategy is ShipStrategy.FORWARD
             operator = self._nodes[edge.target].operator
             if isinstance(operator, SideOutput):
                 side = operator.tag_id
             elif isinstance(operator, PartitionCustom):
                 exchange, partition = Exchange.CUSTOM, operator
             elif not isinstance(operator, UnionOperator):
-                yield _Path(edge.target, edge.input_index, exchange, side, partition)
+                yield _Path(edge.target, edge.input_index, exchange, side, partition, chained)
                 continue
-            waiting += [(e, exchange, side, partition) for e in self._outgoing.get(edge.target, ())]
+            waiting += [(e, exchange, side, partition, False) for e in self._outgoing.get(edge.target, ())]
 
     def _route(self, node_id: int, place: tuple[int, int], routes: list[Route]) -> None:
         name = f"{self._nodes[node_id].name}, {self._nodes[node_id].origin}"
         for path in self._paths(node_id):
             if path.target in self._sinks:
-                routes.append(SinkRoute(path.target, path.side, self._type(node_id, path.side), name))
+                printed = isinstance(self._nodes[path.target].operator, PrintSink)
+                kind = self._type(node_id, path.side)
+                routes.append(SinkRoute(path.target, path.side, kind, name, printed, path.chained))
                 continue
             exchange = self._exchange(path, node_id)
             if exchange is None:
-                routes.append(ChainedRoute(path.target, path.input_index, path.side))
+                converted = None if path.chained else self._type(node_id, path.side)
+                routes.append(ChainedRoute(path.target, path.input_index, path.side, converted, name))
                 continue
             (target_place,) = [p for p in self._placed[path.target] if p not in self._chained_places(path)]
             channel = next(self._channels)

@@ -77,6 +77,9 @@ def chunk_coercer(element_type: TypeInfo, operator: str) -> CoerceChunk:
     if isinstance(element_type, PickledBytesTypeInfo):
         return _unchanged
     coerce = coercer(element_type)
+    if element_type == BasicTypeInfo(BasicType.STRING):
+        # the only type of whole elements that may be None
+        coerce = _or_none(coerce)
     unchanged = _unchanged_check(element_type)
 
     def coerce_chunk(values: list[Any]) -> list[Any]:
@@ -88,6 +91,10 @@ def chunk_coercer(element_type: TypeInfo, operator: str) -> CoerceChunk:
             raise _mismatch(values, coerce, element_type, operator) from None
 
     return coerce_chunk
+
+
+def _or_none(coerce: Coerce) -> Coerce:
+    return lambda value: None if value is None else coerce(value)
 
 
 def _unchanged(values: list[Any]) -> list[Any]:

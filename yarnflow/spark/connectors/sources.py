@@ -21,8 +21,15 @@ from pyspark.sql.types import StructType
 
 from yarnflow.errors import SchemaError, SourceNotFound
 from yarnflow.graph.job_graph import StreamNode
-from yarnflow.graph.operators import CollectionSource, FileSource, RateSource, SocketSource, Source
-from yarnflow.graph.schema import Schema
+from yarnflow.graph.operators import (
+    CollectionSource,
+    FileSource,
+    RateSource,
+    SequenceSource,
+    SocketSource,
+    Source,
+)
+from yarnflow.graph.schema import VALUE_FIELD, Schema
 from yarnflow.spark.connectors.socket_source import FORMAT, SocketDataSource
 from yarnflow.spark.hadoop_files import HadoopFiles
 from yarnflow.spark.translate.schemas import from_arrow, is_typed, to_arrow, to_struct_type
@@ -30,6 +37,8 @@ from yarnflow.spark.translate.schemas import from_arrow, is_typed, to_arrow, to_
 _ONE_FILE_GLOB = "[{}]"
 #: below a job's checkpoint directory: rows of collections
 SOURCES_DIRECTORY: Final = "sources"
+#: numbers that one row of a sequence stands for
+_RANGE_NUMBERS: Final = 65_536
 
 
 def infers_schema(source: FileSource) -> bool:
@@ -65,6 +74,8 @@ class Sources:
         """
         if isinstance(source, CollectionSource):
             return self._collection(node, source)
+        if isinstance(source, SequenceSource):
+            return self._sequence(node, source)
         if isinstance(source, FileSource):
             return self._file(source)
         if isinstance(source, SocketSource):
@@ -82,8 +93,7 @@ class Sources:
             if is_typed(declared) and not elements
             else from_arrow(table.schema)
         )
-        directory = f"{self._directory}/{node.operator_hash}"
-        path = f"{directory}/part.parquet"
+        path = self._path(node)
         if not self._files.exists(path):
             arrow = to_arrow(struct)
             try:
@@ -92,10 +102,31 @@ class Sources:
                 raise SchemaError(
                     f"the collection at {node.origin} does not fit {struct.simpleString()}: {error}"
                 ) from error
-            buffer = io.BytesIO()
-            pq.write_table(table, buffer)
-            self._files.write(path, buffer.getvalue())
-        return self._spark.readStream.schema(struct).parquet(directory)
+            self._write(path, table)
+        return self._spark.readStream.schema(struct).parquet(path.rpartition("/")[0])
+
+    def _sequence(self, node: StreamNode, source: SequenceSource) -> DataFrame:
+        """The numbers of ranges that lie in a file, as Flink's source reads splits."""
+        path = self._path(node)
+        if not self._files.exists(path):
+            count = source.last - source.first + 1
+            size = min(_RANGE_NUMBERS, math.ceil(count / node.parallelism))
+            firsts = list(range(source.first, source.last + 1, size))
+            lasts = [min(first + size - 1, source.last) for first in firsts]
+            self._write(path, pa.table({"first": firsts, "last": lasts}))
+        struct = StructType().add("first", "long").add("last", "long")
+        ranges = self._spark.readStream.schema(struct).parquet(path.rpartition("/")[0])
+        if node.parallelism > 1:
+            ranges = ranges.repartition(node.parallelism)
+        return ranges.select(F.explode(F.sequence("first", "last")).alias(VALUE_FIELD))
+
+    def _path(self, node: StreamNode) -> str:
+        return f"{self._directory}/{node.operator_hash}/part.parquet"
+
+    def _write(self, path: str, table: pa.Table) -> None:
+        buffer = io.BytesIO()
+        pq.write_table(table, buffer)
+        self._files.write(path, buffer.getvalue())
 
     def _file(self, source: FileSource) -> DataFrame:
         path = source.path

@@ -15,18 +15,16 @@ from typing import Any, Final, cast
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StringType, StructType
+from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
 from yarnflow.errors import UnsupportedGraph
 from yarnflow.graph.job_graph import StreamNode
 from yarnflow.graph.operators import PrintSink
 from yarnflow.graph.schema import EVENT_TIME_FIELD, VALUE_FIELD, Schema
-from yarnflow.graph.type_info import TypeInfo
 from yarnflow.operators.elements import Chunk
 from yarnflow.operators.task.blocks import ALL_GROUPS, END, TICK, Block
 from yarnflow.operators.task.plan import JobInfo
 from yarnflow.operators.task.planner import LevelsPlan, SourcePlan
-from yarnflow.operators.types.text import printer
 from yarnflow.spark.elements.block_rows import BLOCK_DDL, GROUP_COLUMN, from_batch, of_target, row_of
 from yarnflow.spark.elements.level_stages import level_blocks, source_blocks
 from yarnflow.spark.elements.worker_runs import LevelTask
@@ -43,6 +41,8 @@ from yarnflow.spark.translate.schemas import (
 _SINK_BATCH_ROWS: Final = 10_000
 #: behind all others
 _LAST_SENDER: Final = 2**62
+#: a column that says which subtask a row goes to
+_TURN: Final = "__subtask"
 #: reaches no level and no sink
 _NO_LEVEL: Final = 0
 #: names of PyFlink's that mean processing timers
@@ -101,7 +101,7 @@ class ElementFrames:
     def _source(self, number: int, source: SourcePlan) -> DataFrame:
         frame = self._frame(source.node_id)
         if source.spread:
-            frame = frame.repartition(source.spread)
+            frame = spread_in_turn(frame, source.spread)
         schema = self._nodes[source.node_id].output_schema
         read: Callable[[pa.RecordBatch], Chunk]
         if schema.element_type is not None:
@@ -127,12 +127,40 @@ class ElementFrames:
         schema = self._nodes[sink.inputs[0]].output_schema
         blocks = of_target(frame, sink.node_id)
         if isinstance(sink.operator, PrintSink):
-            assert schema.element_type is not None, "a stream of elements has a type"
-            struct = StructType().add(VALUE_FIELD, StringType())
-            return blocks.mapInArrow(cast(Any, Lines(schema.element_type)), struct)
+            return blocks.mapInArrow(cast(Any, _lines), StructType().add(VALUE_FIELD, StringType()))
         struct = to_struct_type(schema.columns, f"'{sink.name}' ({sink.origin})")
         maker = Columns(schema.columns, to_arrow(struct), sink.name, _type_names(struct))
         return blocks.mapInArrow(cast(Any, maker), nullable(struct))
+
+
+def spread_in_turn(frame: DataFrame, subtasks: int) -> DataFrame:
+    """The rows of each partition to one subtask after the other, in their order.
+
+    Spark's own round robin sorts the rows before, so that it is the same when it is done again; these rows
+    come from sources that give the same rows in the same order.
+    """
+    if subtasks == 1:
+        return frame.repartition(1)
+    struct = StructType([*frame.schema.fields, StructField(_TURN, IntegerType())])
+    numbered = frame.mapInArrow(cast(Any, _Numbered(subtasks)), struct)
+    return numbered.repartitionById(subtasks, F.col(_TURN)).drop(_TURN)
+
+
+class _Numbered:
+    """Adds a column that counts the rows of a partition, modulo the number of subtasks.
+
+    Spark has an expression that counts, but not for streams.
+    """
+
+    def __init__(self, subtasks: int) -> None:
+        self._subtasks = subtasks
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        before, subtasks = 0, self._subtasks
+        for batch in batches:
+            turns = [number % subtasks for number in range(before, before + batch.num_rows)]
+            before += batch.num_rows
+            yield batch.append_column(_TURN, pa.array(turns, pa.int32()))
 
 
 def uses_processing_time(plan: LevelsPlan) -> bool:
@@ -203,17 +231,10 @@ def _elements(batches: Iterable[pa.RecordBatch]) -> Iterator[list[Any]]:
                 yield values[start : start + _SINK_BATCH_ROWS]
 
 
-class Lines:
-    """From blocks to the lines that ``print()`` writes."""
-
-    def __init__(self, element_type: TypeInfo) -> None:
-        self._element_type = element_type
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        text = printer(self._element_type)
-        for values in _elements(batches):
-            lines = pa.array([text(value) for value in values], pa.string())
-            yield pa.RecordBatch.from_arrays([lines], names=[VALUE_FIELD])
+def _lines(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """From blocks to the lines that ``print()`` writes, which were made where the elements were."""
+    for values in _elements(batches):
+        yield pa.RecordBatch.from_arrays([pa.array(values, pa.string())], names=[VALUE_FIELD])
 
 
 class Columns:

@@ -1,19 +1,19 @@
 """Levels as Spark's operators: what runs in its Python workers.
 
 A stateful level is a ``transformWithState`` whose grouping key is the group; its state is the group's log.
-One without state is a ``mapInArrow`` over rows sorted by group.
+One without state is a ``mapInArrow``.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from itertools import groupby
 from typing import Any, Final, cast
 
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from yarnflow.operators.elements import Chunk
@@ -79,7 +79,10 @@ class SourceStage:
 
 
 class PlainStage:
-    """A level without state, for ``mapInArrow`` over rows sorted by group."""
+    """A level without state, for ``mapInArrow``.
+
+    Spark does not sort streams, so blocks are sorted here: a partition's are in memory.
+    """
 
     def __init__(self, task: LevelTask) -> None:
         self._task = task
@@ -89,15 +92,14 @@ class PlainStage:
 
     def _blocks(self, blocks: Iterable[Block]) -> Iterator[Block]:
         with opened_level(self._task, partition_number()) as run:
-            for group, found in groupby(blocks, key=lambda block: block.group):
-                own = []
-                for block in found:
-                    if block.level == self._task.plan.level:
-                        own.append(block)
-                    else:
-                        yield block
-                if own:
-                    yield from run.run_group(group, GroupStore(), own, now_ms())
+            own: dict[int, list[Block]] = {}
+            for block in blocks:
+                if block.level == self._task.plan.level:
+                    own.setdefault(block.group, []).append(block)
+                else:
+                    yield block
+            for group in sorted(own):
+                yield from run.run_group(group, GroupStore(), own.pop(group), now_ms())
 
 
 class _StateStorage:
@@ -185,7 +187,6 @@ def level_blocks(frame: DataFrame, task: LevelTask, groups: int) -> DataFrame:
             outputMode="append",
             timeMode="none",
         )
-    ordered = spreaded.repartition(groups, GROUP_COLUMN).sortWithinPartitions(
-        GROUP_COLUMN, "sender", "sequence"
-    )
-    return ordered.mapInArrow(cast(Any, PlainStage(task)), BLOCK_DDL)
+    # a partition is a subtask
+    by_subtask = spreaded.repartitionById(groups, F.pmod(F.col(GROUP_COLUMN), F.lit(groups)))
+    return by_subtask.mapInArrow(cast(Any, PlainStage(task)), BLOCK_DDL)

@@ -28,6 +28,7 @@ from yarnflow.graph.operators import (
     RateSource,
     RunningAggregate,
     SelectOperator,
+    SequenceSource,
     SideOutput,
     SocketSource,
     UnionOperator,
@@ -39,7 +40,7 @@ from yarnflow.graph.state_shape import ELEMENT_QUERY, query_name
 from yarnflow.operators.task.planner import Edge, LevelsPlan, plan_levels
 
 STATELESS = (SelectOperator, FilterExpression, PythonOperator, AssignTimestamps)
-SOURCES = (CollectionSource, FileSource, SocketSource, RateSource)
+SOURCES = (CollectionSource, SequenceSource, FileSource, SocketSource, RateSource)
 SINKS = (PrintSink, FileSink, ForeachBatchSink)
 #: what elements pass through
 ELEMENTS = (ElementOperator, SideOutput, PartitionCustom, UnionOperator)
@@ -151,7 +152,8 @@ def _element_group(index: GraphIndex, sinks: frozenset[int]) -> QueryGroup:
         for position, feeder in enumerate(node.inputs):
             # graphs made by hand say nothing of it
             strategy = node.strategies[position] if node.strategies else ShipStrategy.FORWARD
-            edges.append(Edge(feeder, node.node_id, position, strategy))
+            chained = index.chained(feeder, node.node_id)
+            edges.append(Edge(feeder, node.node_id, position, strategy, chained))
             if feeder not in region:
                 region[feeder] = index.nodes[feeder]
                 passes_elements = region[feeder].output_schema.element_type is not None
