@@ -13,6 +13,9 @@ Each program says in a comment how much of the order of its output is certain:
 A print sink with more than one subtask begins its lines with the subtask's number.  Which key goes to which
 subtask is a matter of hashing, so the number is dropped, unless ``# subtasks: kept`` says that the program
 itself decides it.
+
+``# differs: <why>`` says that yarnflow is meant to print something else than Apache PyFlink; what it prints
+stands in ``expected/here``.
 """
 
 from __future__ import annotations
@@ -43,7 +46,7 @@ EXAMPLES: Final = (
     "word_count.py",
 )
 
-_HEADER = re.compile(r"^# (compare|key|subtasks): (.+)$", re.MULTILINE)
+_HEADER = re.compile(r"^# (compare|key|subtasks|differs): (.+)$", re.MULTILINE)
 _SUBTASK = re.compile(r"^(?:(?P<label>\w+):)?\d+> ")
 _FIRST_FIELD = r"([^,]*)"
 
@@ -66,6 +69,8 @@ class Program:
     comparison: Comparison
     key: re.Pattern[str]
     keeps_subtasks: bool
+    #: why yarnflow prints something else; empty = it prints the same
+    differs: str
 
     @classmethod
     def read(cls, path: Path, expected: Path) -> Program:
@@ -86,6 +91,7 @@ class Program:
             comparison=Comparison(said.get("compare", "sorted")),
             key=re.compile(said.get("key", _FIRST_FIELD)),
             keeps_subtasks=said.get("subtasks") == "kept",
+            differs=said.get("differs", ""),
         )
 
     def comparable(self, output: str) -> list[str]:
@@ -121,6 +127,15 @@ class Program:
     def expected_lines(self) -> list[str]:
         """What Apache PyFlink printed, in the form of `comparable`."""
         return self.expected.read_text(encoding="utf-8").splitlines()
+
+    @property
+    def wanted(self) -> Path:
+        """The file with what yarnflow prints; that of Apache PyFlink unless it differs."""
+        return EXPECTED / "here" / self.expected.name if self.differs else self.expected
+
+    def wanted_lines(self) -> list[str]:
+        """What yarnflow prints, in the form of `comparable`."""
+        return self.wanted.read_text(encoding="utf-8").splitlines()
 
     def _key_of(self, line: str) -> str:
         found = self.key.search(line)

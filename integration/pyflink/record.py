@@ -90,8 +90,9 @@ def _write(program: Program, runs: list[dict[str, str]], *, show: bool) -> bool:
 
 
 def _remove_others(known: list[Program]) -> None:
+    kept = {path for program in known for path in (program.expected, program.wanted)}
     for path in EXPECTED.rglob("*.txt"):
-        if path not in {program.expected for program in known}:
+        if path not in kept:
             path.unlink()
 
 

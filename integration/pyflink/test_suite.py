@@ -30,7 +30,7 @@ def test_program_is_plain_pyflink(program: Program) -> None:
 
 def test_nothing_recorded_is_left_over() -> None:
     recorded = {path.relative_to(EXPECTED) for path in EXPECTED.rglob("*.txt")}
-    wanted = {program.expected.relative_to(EXPECTED) for program in ALL}
+    wanted = {path.relative_to(EXPECTED) for program in ALL for path in (program.expected, program.wanted)}
     wanted |= {Path("examples", f"{Path(name).stem}.txt") for name in EXAMPLES}
     assert recorded == wanted
 

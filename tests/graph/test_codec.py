@@ -46,6 +46,7 @@ OPERATORS: list[o.Operator] = [
     o.SideOutput("late"),
     o.PartitionCustom(CLOSURE, CLOSURE),
     o.CollectSink(5),
+    o.DiscardSink(),
     o.PrintSink("x"),
     o.FileSink("/y", "parquet", {}, ("a",)),
     o.ForeachBatchSink(CLOSURE),

@@ -268,6 +268,7 @@ def test_every_operator_is_known() -> None:
         program.add(sink, both)
     elements = program.add(g.KEYED_ELEMENTS, program.add(g.PARTITION, program.add(g.ELEMENTS, both)))
     program.add(o.CollectSink(), program.add(g.LATE, elements))
+    program.add(o.DiscardSink(), elements)
     used = {type(t.define((g.SCHEMA,))[0]) for t in program.transformations}
     assert used == set(typing.get_args(o.Operator)), "a new operator: does it keep state?"
     queries = shape_of(built(program)).queries

@@ -7,6 +7,7 @@ import pytest
 from tests.graph import graphs as g
 from yarnflow.errors import ParallelismTooHigh, SchemaError, UnknownField, UnsupportedGraph
 from yarnflow.graph import operators as o
+from yarnflow.graph.job_graph import ShipStrategy
 from yarnflow.graph.schema import Schema
 from yarnflow.graph.stream_graph import GraphSettings, default_max_parallelism
 
@@ -87,6 +88,15 @@ def test_nothing_and_nowhere() -> None:
         g.Program().build()
     with pytest.raises(UnsupportedGraph, match=r"job.py:2: .*its result goes nowhere"):
         g.straight([g.SOURCE, g.NATIVE])
+
+
+def test_what_functions_give_to_nobody_is_dropped() -> None:
+    graph = g.straight([g.SOURCE, g.PYTHON])
+    dropped = graph.nodes[3]
+    assert isinstance(dropped.operator, o.DiscardSink) and dropped.inputs == ((2, ShipStrategy.FORWARD),)
+    assert [type(node.operator) for node in g.straight([g.SOURCE, g.PYTHON, g.PRINT]).nodes.values()] == [
+        type(g.SOURCE), type(g.PYTHON), type(g.PRINT)
+    ]  # fmt: skip
 
 
 def test_a_uid_is_taken_once() -> None:

@@ -25,6 +25,7 @@ def generate_stream_graph(transformations: Iterable[Transformation], settings: G
     graph = StreamGraph(settings)
     for transformation in transformations:
         graph.add(transformation)
+    graph.discard_results()
     validate(graph)
     return graph
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Final, get_args
 
 from yarnflow.graph.schema import Schema
 from yarnflow.graph.type_info import TypeInfo
@@ -338,8 +339,13 @@ class CollectSink:
     limit: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class DiscardSink:
+    """Drops what functions nobody reads give; they run all the same.  Flink: ``DiscardingSink``."""
+
+
 Source = CollectionSource | SequenceSource | FileSource | SocketSource | RateSource
-Sink = PrintSink | FileSink | ForeachBatchSink | CollectSink
+Sink = PrintSink | FileSink | ForeachBatchSink | CollectSink | DiscardSink
 Operator = (
     Source
     | SqlOperator
@@ -357,6 +363,10 @@ Operator = (
     | PartitionCustom
     | Sink
 )
+
+
+#: classes of operators where records end
+SINKS: Final[tuple[type, ...]] = get_args(Sink)
 
 
 def is_bounded(source: object) -> bool:

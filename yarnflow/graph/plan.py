@@ -15,6 +15,7 @@ from yarnflow.graph.operators import (
     AssignTimestamps,
     CollectionSource,
     CollectSink,
+    DiscardSink,
     ElementOperator,
     FileSink,
     FileSource,
@@ -210,6 +211,8 @@ def describe(operator: Operator) -> str:
             return f"partitions by {closure.name} ({closure.origin})"
         case CollectSink(limit=limit):
             return "back to the program" + ("" if limit is None else f", {limit} elements at most")
+        case DiscardSink():
+            return "nowhere: nobody reads it"
         case PrintSink():
             return "standard output of the driver"
         case FileSink(path=path, format=file_format):

@@ -27,19 +27,16 @@ from yarnflow.core.messages import ProgramKind
 from yarnflow.graph.expressions import is_stateful_query
 from yarnflow.graph.job_graph import JobGraph, ShipStrategy, StreamNode
 from yarnflow.graph.operators import (
+    SINKS,
     AssignTimestamps,
     CollectionSource,
-    CollectSink,
     ElementKind,
     ElementOperator,
-    FileSink,
     FileSource,
     FilterExpression,
-    ForeachBatchSink,
     Key,
     KeyedReduce,
     PartitionCustom,
-    PrintSink,
     PythonOperator,
     RateSource,
     RunningAggregate,
@@ -58,7 +55,6 @@ from yarnflow.graph.schema import Field
 _STATELESS: Final = (
     SelectOperator, FilterExpression, PythonOperator, AssignTimestamps, SideOutput, PartitionCustom
 )  # fmt: skip
-_SINKS: Final = (PrintSink, FileSink, ForeachBatchSink, CollectSink)
 _KEYED: Final = (RunningAggregate, KeyedReduce, WindowAggregate, WindowProcess)
 _KINDS: Final[Mapping[type, str]] = {
     CollectionSource: "collection",
@@ -92,7 +88,7 @@ def shape_of(graph: JobGraph) -> ProgramShape:
     if graph.kind is not ProgramKind.GRAPH:
         return ProgramShape(graph.kind.value)
     nodes = {node.node_id: node for node in graph.nodes}
-    sinks = [node for node in graph.nodes if isinstance(node.operator, _SINKS)]
+    sinks = [node for node in graph.nodes if isinstance(node.operator, SINKS)]
     of_elements = [n for n in sinks if nodes[n.inputs[0]].output_schema.element_type is not None]
     cuts = dict.fromkeys(_cut(nodes, n.node_id) for n in sinks if n not in of_elements)
     elements = (_element_query(nodes, of_elements),) if of_elements else ()

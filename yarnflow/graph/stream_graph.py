@@ -18,13 +18,15 @@ from typing import Final
 from yarnflow.errors import GraphError, ParallelismTooHigh, UnsupportedGraph
 from yarnflow.graph.job_graph import ShipStrategy
 from yarnflow.graph.operators import (
-    CollectSink,
-    FileSink,
-    ForeachBatchSink,
+    SINKS,
+    DiscardSink,
+    ElementOperator,
+    KeyedReduce,
     Operator,
     PartitionCustom,
-    PrintSink,
+    PythonOperator,
     SideOutput,
+    WindowProcess,
 )
 from yarnflow.graph.schema import Schema
 
@@ -33,6 +35,8 @@ DEFAULT_SLOT_SHARING_GROUP: Final = "default"
 LOWER_BOUND_MAX_PARALLELISM: Final = 128
 UPPER_BOUND_MAX_PARALLELISM: Final = 32768
 
+#: operators that call functions of the program, which may do more than give results
+_FUNCTIONS: Final = (PythonOperator, ElementOperator, KeyedReduce, WindowProcess)
 #: what a call means, given the fields of its inputs; may raise any GraphError without its line
 Definition = Callable[[tuple[Schema, ...]], tuple[Operator, Schema]]
 
@@ -168,6 +172,19 @@ class StreamGraph:
         self._ids[transformation] = node_id
         return node_id
 
+    def discard_results(self) -> None:
+        """Give functions that nobody reads a sink that drops their results: what else they do counts."""
+        read = {input_id for node in self.nodes.values() for input_id, _ in node.inputs}
+        for transformation, node_id in list(self._ids.items()):
+            node = self.nodes[node_id]
+            if node_id not in read and isinstance(node.operator, _FUNCTIONS):
+                name, parallel = f"Sink: Discard {node.name}", transformation.parallel
+                sink = Transformation(
+                    name, node.call, node.origin, _discard, (Input(transformation),), node.parallelism,
+                    node.max_parallelism, parallel,
+                )  # fmt: skip
+                self.add(sink)
+
     def outputs(self, node_id: int) -> Iterator[tuple[GraphNode, ShipStrategy]]:
         """The nodes that read a node, with the strategy of that edge."""
         for node in self.nodes.values():
@@ -206,6 +223,10 @@ def located(origin: str, call: str) -> Iterator[None]:
         raise type(exc)(f"{origin}: {call}(): {exc.message}") from exc.__cause__
 
 
+def _discard(inputs: tuple[Schema, ...]) -> tuple[Operator, Schema]:
+    return DiscardSink(), inputs[0]
+
+
 def default_max_parallelism(parallelism: int) -> int:
     """Flink's rule: one and a half times the parallelism, a power of two, 128 to 32768."""
     wanted = parallelism + parallelism // 2
@@ -215,7 +236,7 @@ def default_max_parallelism(parallelism: int) -> int:
 
 def is_sink(operator: Operator) -> bool:
     """Whether records end here."""
-    return isinstance(operator, (PrintSink, FileSink, ForeachBatchSink, CollectSink))
+    return isinstance(operator, SINKS)
 
 
 def _ship(asked: Input, upstream: GraphNode, parallelism: int) -> ShipStrategy:

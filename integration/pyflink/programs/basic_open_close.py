@@ -1,6 +1,7 @@
 """open() comes before the first element, with the runtime context; close() comes before execute() returns."""
 
 # compare: exact
+# differs: close() runs when the worker ends, which is after the job's output.
 
 import os
 import tempfile

@@ -1,6 +1,7 @@
 """Type descriptions: repr, equality, what their helpers tell; names play no part in the equality of rows."""
 
 # compare: exact
+# differs: a row without names does not tell names in its text after somebody has asked for them.
 
 from pyflink.common import Types
 

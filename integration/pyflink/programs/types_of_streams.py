@@ -1,6 +1,7 @@
 """get_type() of streams: pickled without a type, kept by filter, key_by and union, named f0, f1 for rows."""
 
 # compare: exact
+# differs: a collection without a type has that of its elements; functions see the same values.
 
 from pyflink.common import Types
 from pyflink.datastream import StreamExecutionEnvironment

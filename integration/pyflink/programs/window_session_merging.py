@@ -1,6 +1,7 @@
 """An element that joins two sessions merges them, their elements, accumulators and reduced values."""
 
 # compare: sorted
+# differs: Apache PyFlink loses what the first of two merged sessions held; nothing is lost here.
 
 from pyflink.common import Time, Types, WatermarkStrategy
 from pyflink.common.watermark_strategy import TimestampAssigner

@@ -7,6 +7,7 @@ classes are made of this one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
 from yarnflow.api.building import definitions, elements
@@ -24,7 +25,7 @@ from yarnflow.graph.element_schema import type_of_schema
 from yarnflow.graph.job_graph import ShipStrategy
 from yarnflow.graph.operators import ElementKind, ForeachBatchSink, PythonKind
 from yarnflow.graph.stream_graph import ChainingStrategy, Definition, Input, Transformation, located
-from yarnflow.graph.type_info import TypeInfo
+from yarnflow.graph.type_info import RowTypeInfo, TypeInfo
 from yarnflow.operators.functions.elements import (
     FilterFunction,
     FlatMapFunction,
@@ -175,7 +176,11 @@ class StreamBase(Settings, Generic[S]):
 
     def get_type(self) -> TypeInfo:
         """What functions on this stream get."""
-        return type_of_schema(self._pipeline.schema(self._transformation))
+        kind = type_of_schema(self._pipeline.schema(self._transformation))
+        if isinstance(kind, RowTypeInfo):
+            # Flink, which PyFlink asks, names all fields
+            return replace(kind, field_names=tuple(kind.get_field_names()))
+        return kind
 
     def get_execution_environment(self) -> Any:
         """The environment the stream belongs to."""

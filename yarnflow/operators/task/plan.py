@@ -121,6 +121,11 @@ class LevelPlan:
     head: tuple[Route, ...] = ()
 
     @property
+    def keyed(self) -> bool:
+        """Whether groups are key groups, many for one subtask; else a group is a subtask."""
+        return any(operator.keyed for operator in self.operators)
+
+    @property
     def stateful(self) -> bool:
         """Whether anything here outlives a micro-batch.
 

@@ -18,7 +18,7 @@ from pyspark.sql.types import ArrayType, BinaryType, DataType, MapType, StructTy
 from yarnflow.errors import UserCodeError
 from yarnflow.graph.closures import load_closure
 from yarnflow.graph.job_graph import StreamNode
-from yarnflow.graph.operators import Closure, FileSink, ForeachBatchSink, PrintSink
+from yarnflow.graph.operators import Closure, DiscardSink, FileSink, ForeachBatchSink, PrintSink
 from yarnflow.spark.checkpoints.job import Fence, no_fence
 from yarnflow.spark.connectors.file_sink import FileWriter
 from yarnflow.spark.run.user_errors import user_traceback_of
@@ -54,6 +54,8 @@ def batch_sink(
         return PrintWriter(operator.identifier, scalar)
     if isinstance(operator, FileSink):
         return FileWriter(spark, operator, f"{query_id[:8]}-{node.operator_hash[:8]}", fence)
+    if isinstance(operator, DiscardSink):
+        return DiscardWriter()
     assert isinstance(operator, ForeachBatchSink)
     return ForeachBatchWriter(operator.closure)
 
@@ -85,6 +87,17 @@ class PrintWriter:
             rows += 1
         out.flush()
         return rows
+
+    def finish(self) -> None:
+        pass
+
+
+class DiscardWriter:
+    """Computes the records, for what their functions do, and drops them."""
+
+    def write(self, frame: DataFrame, batch_id: int) -> int:
+        frame.write.format("noop").mode("append").save()
+        return _UNKNOWN_ROWS
 
     def finish(self) -> None:
         pass

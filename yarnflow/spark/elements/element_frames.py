@@ -19,7 +19,7 @@ from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
 from yarnflow.errors import UnsupportedGraph
 from yarnflow.graph.job_graph import StreamNode
-from yarnflow.graph.operators import PrintSink
+from yarnflow.graph.operators import DiscardSink, PrintSink
 from yarnflow.graph.schema import EVENT_TIME_FIELD, VALUE_FIELD, Schema
 from yarnflow.operators.elements import Chunk
 from yarnflow.operators.task.blocks import ALL_GROUPS, END, TICK, Block
@@ -43,6 +43,8 @@ _SINK_BATCH_ROWS: Final = 10_000
 _LAST_SENDER: Final = 2**62
 #: a column that says which subtask a row goes to
 _TURN: Final = "__subtask"
+#: sinks that take elements of any type
+_OF_ELEMENTS: Final = (PrintSink, DiscardSink)
 #: reaches no level and no sink
 _NO_LEVEL: Final = 0
 #: names of PyFlink's that mean processing timers
@@ -116,7 +118,7 @@ class ElementFrames:
     def check_sink(self, sink: StreamNode) -> None:
         """Raises UnsupportedGraph for a sink of columns behind elements that are none."""
         schema = self._nodes[sink.inputs[0]].output_schema
-        if not schema.known and not isinstance(sink.operator, PrintSink):
+        if not schema.known and not isinstance(sink.operator, _OF_ELEMENTS):
             raise UnsupportedGraph(
                 f"'{sink.name}' ({sink.origin}) takes columns, and the stream before it has elements of type "
                 f"{schema.element_type}; give the last function an output_type with fields"
@@ -126,6 +128,8 @@ class ElementFrames:
         """The records of one sink, as columns."""
         schema = self._nodes[sink.inputs[0]].output_schema
         blocks = of_target(frame, sink.node_id)
+        if isinstance(sink.operator, DiscardSink):
+            return blocks
         if isinstance(sink.operator, PrintSink):
             return blocks.mapInArrow(cast(Any, _lines), StructType().add(VALUE_FIELD, StringType()))
         struct = to_struct_type(schema.columns, f"'{sink.name}' ({sink.origin})")

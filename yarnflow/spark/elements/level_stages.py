@@ -152,7 +152,9 @@ class StatefulStage(StatefulProcessor):
             return
         group = key[0]
         head, store = group_log.open(self._storage, take_group(self._task, group))
-        with opened_level(self._task, partition_number()) as run:
+        # every subtask has functions of its own; those of a keyed level serve all key groups of a partition
+        number = partition_number() if self._task.plan.keyed else group
+        with opened_level(self._task, number) as run:
             for block in run.run_group(group, store, own, now_ms()):
                 yield row_of(block)
         kept = group_log.commit(self._storage, head, store)

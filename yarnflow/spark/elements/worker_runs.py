@@ -48,13 +48,13 @@ _kept = _Kept()
 
 
 @contextmanager
-def opened_level(task: LevelTask, partition: int) -> Iterator[LevelRun]:
-    """The opened operators of a level for one partition, kept unless what is done with them fails."""
+def opened_level(task: LevelTask, subtask: int) -> Iterator[LevelRun]:
+    """The opened operators of a level for one subtask, kept unless what is done with them fails."""
     _turn_to(task.run_id)
-    place = task.plan.level, task.source, partition
+    place = task.plan.level, task.source, subtask
     if place not in _kept.runs:
         _kept.runs[place] = LevelRun(
-            task.plan, task.job, partition, load_closure, dumps, pickle.loads, _kept.async_calls
+            task.plan, task.job, subtask, load_closure, dumps, pickle.loads, _kept.async_calls
         )
     try:
         yield _kept.runs[place]

@@ -14,16 +14,14 @@ from dataclasses import dataclass
 from yarnflow.errors import UnsupportedGraph
 from yarnflow.graph.job_graph import JobGraph, ShipStrategy, StreamNode
 from yarnflow.graph.operators import (
+    SINKS,
     AssignTimestamps,
     CollectionSource,
     ElementOperator,
-    FileSink,
     FileSource,
     FilterExpression,
-    ForeachBatchSink,
     KeyedReduce,
     PartitionCustom,
-    PrintSink,
     PythonOperator,
     RateSource,
     RunningAggregate,
@@ -41,7 +39,6 @@ from yarnflow.operators.task.planner import Edge, LevelsPlan, plan_levels
 
 STATELESS = (SelectOperator, FilterExpression, PythonOperator, AssignTimestamps)
 SOURCES = (CollectionSource, SequenceSource, FileSource, SocketSource, RateSource)
-SINKS = (PrintSink, FileSink, ForeachBatchSink)
 #: what elements pass through
 ELEMENTS = (ElementOperator, SideOutput, PartitionCustom, UnionOperator)
 WINDOWED = (WindowAggregate, WindowProcess)

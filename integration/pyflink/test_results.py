@@ -1,0 +1,95 @@
+"""Each program prints on yarnflow what Apache PyFlink 2.3 printed, record by record.
+
+All run in one Spark session, one after the other, as queries of a driver run them; what lies between a
+program and its driver is tested elsewhere.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from integration.pyflink.programs import Program, programs
+from integration.spark.translate_support import make_session
+from yarnflow.api.executor import JobExecutionResult, use_executor
+from yarnflow.client.program import load_program, run_main
+from yarnflow.config.configuration import Configuration
+from yarnflow.core.ids import JobId
+from yarnflow.core.states import JobStatus
+from yarnflow.graph.job_graph import JobGraph
+from yarnflow.spark.run.graph_program import GraphProgram
+
+#: programs about the job itself or its way back to the program: those need a cluster
+ABOUT_THE_JOB = {"basic_execution_result", "collect_typed", "collect_untyped"}
+ALL = [program for program in programs() if program.name not in ABOUT_THE_JOB]
+
+
+@dataclass
+class QueryJob:
+    """A job that is nothing but its queries."""
+
+    queries: GraphProgram
+    job_id: JobId = JobId("0" * 32)
+
+    def get_job_status(self) -> JobStatus:
+        return JobStatus.RUNNING
+
+    def cancel(self) -> None:
+        self.queries.stop()
+
+    def get_job_execution_result(self) -> JobExecutionResult:
+        self.queries.await_end()
+        return JobExecutionResult(self.job_id, -1)
+
+
+@dataclass
+class Queries:
+    """Runs jobs in a session of this process."""
+
+    spark: SparkSession
+    directory: Path
+    jobs: int = 0
+
+    def submit(self, job_graph: JobGraph) -> QueryJob:
+        self.jobs += 1
+        configuration = Configuration.from_dict(job_graph.configuration, source="the program")
+        queries = GraphProgram(self.spark, job_graph, configuration, str(self.directory / f"job-{self.jobs}"))
+        queries.prepare()
+        queries.start()
+        return QueryJob(queries)
+
+
+@pytest.fixture(scope="module")
+def session() -> Iterator[SparkSession]:
+    spark = make_session()
+    yield spark
+    spark.stop()
+
+
+@pytest.fixture
+def as_it_was() -> Iterator[None]:
+    """What running a program changes in this process."""
+    path, arguments, main, directory = list(sys.path), list(sys.argv), sys.modules["__main__"], os.getcwd()
+    yield
+    sys.path[:], sys.argv[:] = path, arguments
+    sys.modules["__main__"] = main
+    os.chdir(directory)
+
+
+@pytest.mark.usefixtures("as_it_was")
+@pytest.mark.parametrize("program", ALL, ids=lambda program: program.name)
+def test_program_prints_what_it_prints_on_pyflink(
+    program: Program, session: SparkSession, tmp_path: Path
+) -> None:
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed), use_executor(Queries(session, tmp_path)):
+        run_main(load_program(str(program.path)))
+    assert program.comparable(printed.getvalue()) == program.wanted_lines()
