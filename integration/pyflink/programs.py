@@ -31,6 +31,9 @@ HERE: Final = Path(__file__).parent
 PROGRAMS: Final = HERE / "programs"
 EXPECTED: Final = HERE / "expected"
 
+#: what the suite was recorded with
+PYFLINK_VERSION: Final = "2.3.0"
+
 #: programs that the wheel of Apache PyFlink brings, in its folder ``pyflink/examples/datastream``, as
 #: far as they need no service and print the same each time; their output is in ``expected/examples``
 EXAMPLES: Final = (
@@ -158,9 +161,13 @@ def examples(wheel: Path) -> Iterator[Program]:
     wheel
         Folder ``pyflink`` of an installed or unpacked wheel of Apache PyFlink.
     """
-    for name in EXAMPLES:
-        path = wheel / "examples" / "datastream" / name
-        yield Program.read(path, EXPECTED / "examples" / f"{path.stem}.txt")
+    return (example(wheel, name) for name in EXAMPLES)
+
+
+def example(wheel: Path, name: str) -> Program:
+    """One of `examples`."""
+    path = wheel / "examples" / "datastream" / name
+    return Program.read(path, EXPECTED / "examples" / f"{path.stem}.txt")
 
 
 def _without_subtask(line: str) -> str:

@@ -9,7 +9,9 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import subprocess
 import sys
+import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +19,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from integration.pyflink.programs import Program, programs
+from integration.pyflink.programs import EXAMPLES, PYFLINK_VERSION, Program, example, programs
 from integration.spark.translate_support import make_session
 from yarnflow.api.executor import JobExecutionResult, use_executor
 from yarnflow.client.program import load_program, run_main
@@ -67,6 +69,14 @@ class Queries:
         return QueryJob(queries)
 
 
+def printed_by(program: Program, session: SparkSession, directory: Path) -> list[str]:
+    """Run a program; its lines in the form in which they are compared."""
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed), use_executor(Queries(session, directory)):
+        run_main(load_program(str(program.path)))
+    return program.comparable(printed.getvalue())
+
+
 @pytest.fixture(scope="module")
 def session() -> Iterator[SparkSession]:
     spark = make_session()
@@ -89,7 +99,25 @@ def as_it_was() -> Iterator[None]:
 def test_program_prints_what_it_prints_on_pyflink(
     program: Program, session: SparkSession, tmp_path: Path
 ) -> None:
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed), use_executor(Queries(session, tmp_path)):
-        run_main(load_program(str(program.path)))
-    assert program.comparable(printed.getvalue()) == program.wanted_lines()
+    assert printed_by(program, session, tmp_path) == program.wanted_lines()
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder ``pyflink`` of Apache PyFlink's wheel, with its examples; nothing of it is installed."""
+    directory = tmp_path_factory.mktemp("wheel")
+    download = ["pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:", "--dest", str(directory)]
+    subprocess.run([sys.executable, "-m", *download, f"apache-flink=={PYFLINK_VERSION}"], check=True)
+    (archive,) = directory.glob("*.whl")
+    with zipfile.ZipFile(archive) as file:
+        file.extractall(directory, [name for name in file.namelist() if name.startswith("pyflink/examples/")])
+    return directory / "pyflink"
+
+
+@pytest.mark.usefixtures("as_it_was")
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_example_of_the_wheel_runs_unmodified(
+    name: str, wheel: Path, session: SparkSession, tmp_path: Path
+) -> None:
+    program = example(wheel, name)
+    assert printed_by(program, session, tmp_path) == program.wanted_lines()

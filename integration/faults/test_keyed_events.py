@@ -1,0 +1,67 @@
+"""kill -9 in the middle of a keyed, timed, windowed PyFlink program; each result must come out once."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import psutil
+import pytest
+
+from integration.conftest import Commands, Started, marked_processes, wait_until
+from integration.faults.keyed_events import KeyedEvents
+from integration.living_files import files_below
+from integration.processes import DRIVER, EXECUTOR, TASK_MANAGER, driver_with_a_job, processes
+
+
+def _python_worker(mark: str) -> psutil.Process | None:
+    """One that an executor has forked to run functions."""
+    for process in marked_processes(mark):
+        try:
+            parent = process.parent()
+            if "pyspark.daemon" in process.cmdline() and parent and "pyspark.daemon" in parent.cmdline():
+                return process
+        except psutil.Error:
+            continue
+    return None
+
+
+def _victim(yarnflow: Commands, what: str) -> psutil.Process:
+    if what == "python worker":
+        return wait_until(lambda: _python_worker(yarnflow.mark), "a Python worker")
+    if what == DRIVER:
+        driver = driver_with_a_job(yarnflow.mark)
+        assert driver is not None
+        return driver
+    return processes(yarnflow.mark, what)[0]
+
+
+def _started(yarnflow: Commands, job: KeyedEvents) -> Started:
+    options = ("-p", "2", "-Dexecution.micro-batch.interval=500 ms")
+    started = yarnflow.start("submit", *options, job.program)
+
+    def committed() -> bool:
+        assert started.process.poll() is None, "the job ended before the fault"
+        return any(files_below(job.output, "part-*.parquet"))
+
+    wait_until(committed, "the first results", 180)
+    return started
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        DRIVER,
+        "python worker",
+        pytest.param(EXECUTOR, marks=pytest.mark.drill),
+        pytest.param(TASK_MANAGER, marks=pytest.mark.drill),
+    ],
+)
+def test_results_are_those_of_an_uninterrupted_run(yarnflow: Commands, tmp_path: Path, what: str) -> None:
+    job = KeyedEvents(tmp_path)
+    job.write()
+    started = _started(yarnflow, job)
+    _victim(yarnflow, what).send_signal(signal.SIGKILL)
+    assert started.process.poll() is None, "the job ended before the fault"
+    assert started.wait(400) == 0
+    job.assert_each_result_once()
