@@ -27,7 +27,6 @@ from yarnflow.api.common import Types
 from yarnflow.api.executor import use_executor
 from yarnflow.core.ids import JobId
 from yarnflow.errors import (
-    ElementMismatch,
     GraphError,
     InvalidExpression,
     InvalidOption,
@@ -114,8 +113,12 @@ def test_collections_of_elements(jobs: Jobs, data: list[Any], kind: Any) -> None
 
 
 def test_elements_that_do_not_fit_their_type(jobs: Jobs) -> None:
-    jobs.env.from_collection([1, "x"], Types.INT()).print()
-    with pytest.raises(ElementMismatch, match="'Source: Collection Source' declares Integer and emitted 'x'"):
+    said = (
+        r"^test_environment\.py:\d+: from_collection\(\): row 1 is \('b', 'x'\), and field \[1\] of "
+        r"TupleTypeInfo\(.*\) is a whole number of 32 bits, not 'x' \(str\); correct the row or type_info$"
+    )
+    jobs.env.from_collection([("a", 1), ("b", "x")], Types.TUPLE([Types.STRING(), Types.INT()])).print()
+    with pytest.raises(SchemaError, match=said):
         jobs.env.execute()
 
 

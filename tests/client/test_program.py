@@ -10,7 +10,14 @@ import pytest
 
 from yarnflow.client.program import load_program, run_main
 from yarnflow.core.messages import ProgramKind
-from yarnflow.errors import JobFailed, ProgramFailed, ProgramNotFound, ProgramSyntaxError
+from yarnflow.errors import (
+    GraphError,
+    JobFailed,
+    ProgramFailed,
+    ProgramNotFound,
+    ProgramSyntaxError,
+    UnsupportedCall,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -111,3 +118,12 @@ def test_own_errors_and_exits_pass_unchanged(tmp_path: Path) -> None:
     with pytest.raises(SystemExit) as caught:
         run_main(load_program(_write(tmp_path, "import sys; sys.exit(3)")))
     assert caught.value.code == 3
+
+
+def test_errors_about_the_program_name_its_line(tmp_path: Path) -> None:
+    text = "from yarnflow.api.datastream import SourceFunction\nprint('x')\nSourceFunction('Java')\n"
+    with pytest.raises(UnsupportedCall, match=r"^prog\.py:3: SourceFunction\(\): "):
+        run_main(load_program(_write(tmp_path, text)))
+    text = "from yarnflow.errors import GraphError\nraise GraphError('prog.py:7: map(): no')\n"
+    with pytest.raises(GraphError, match=r"^prog\.py:7: map\(\): no$"):
+        run_main(load_program(_write(tmp_path, text)))

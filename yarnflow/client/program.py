@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import re
 import sys
 import traceback
 import types
@@ -21,11 +22,23 @@ from typing import Final
 
 import yarnflow
 from yarnflow.core.messages import ProgramKind
-from yarnflow.errors import NoExecuteCall, ProgramFailed, ProgramNotFound, ProgramSyntaxError, YarnflowError
+from yarnflow.errors import (
+    ConfigError,
+    GraphError,
+    NoExecuteCall,
+    ProgramError,
+    ProgramFailed,
+    ProgramNotFound,
+    ProgramSyntaxError,
+    YarnflowError,
+)
 from yarnflow.graph import import_finder
+from yarnflow.graph.closures import is_installed
 
 #: packages whose programs build job graphs; ``pyflink`` is yarnflow's API under PyFlink's name
 _APIS: Final = frozenset({"yarnflow", "pyflink"})
+#: ``job.py:12`` as messages name a line
+_LINE: Final = re.compile(r"^\S+:\d+: ")
 _PACKAGE_ROOT: Final = str(Path(yarnflow.__file__).parent) + "/"
 
 
@@ -125,7 +138,7 @@ def run_main(program: Program, search_path: Sequence[str] = ()) -> None:
     ProgramFailed
         It raised; the error carries the user's frames only.
     YarnflowError
-        It raised one of these itself, unchanged.
+        It raised one of these itself; those about the program name its line.
     SystemExit
         It called ``sys.exit``.
     """
@@ -141,11 +154,23 @@ def run_main(program: Program, search_path: Sequence[str] = ()) -> None:
     sys.modules["__main__"] = module
     try:
         exec(program.code, module.__dict__)
-    except YarnflowError:
+    except YarnflowError as error:
+        _name_line(error)
         raise
     except Exception as error:
         summary = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
         raise ProgramFailed(f"{program.path} failed: {summary}", user_traceback(error)) from None
+
+
+def _name_line(error: YarnflowError) -> None:
+    """Begin the message of an error about the program with the line that raised it, unless it names one."""
+    if not isinstance(error, (ConfigError, GraphError, ProgramError)) or _LINE.search(error.message):
+        return
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if not _is_ours(f.filename)]
+    own = [f for f in frames if not is_installed(f.filename)]
+    if own:
+        error.message = f"{Path(own[-1].filename).name}:{own[-1].lineno}: {error.message}"
+        error.args = (error.message,)
 
 
 def user_traceback(error: BaseException) -> str:

@@ -8,6 +8,7 @@ PyFlink's pickled user-defined functions.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import sys
 import types
@@ -51,8 +52,9 @@ def make_closure(function: Any, origin: str, name: str = "") -> Closure:
         except Exception as exc:  # whatever a user object's __reduce__ raises
             culprit = _culprit(function, cloudpickle.dumps, _SEARCH_DEPTH, set())
             found = f": {culprit}" if culprit else ""
+            where = f"{origin}: " if origin else ""
             raise UnserializableFunction(
-                f"function '{name}' cannot be sent to the workers{found} ({_one_line(exc)}); "
+                f"{where}function '{name}' cannot be sent to the workers{found} ({_one_line(exc)}); "
                 "create such objects inside the function, or in open() of a function class"
             ) from exc
 
@@ -117,12 +119,13 @@ def _uninstalled_modules() -> Iterator[types.ModuleType]:
         path = getattr(module, "__file__", None)
         if not path or not isinstance(module, types.ModuleType) or module.__name__ != name:
             continue
-        if name != "__main__" and name.partition(".")[0] != "yarnflow" and not _is_installed(path):
+        if name != "__main__" and name.partition(".")[0] != "yarnflow" and not is_installed(path):
             yield module
 
 
 @functools.cache
-def _is_installed(path: str) -> bool:
+def is_installed(path: str) -> bool:
+    """Whether a file belongs to an installed package or to Python itself, and not to the program."""
     library = Path(functools.__file__).parent
     for form in (Path(path), Path(path).resolve()):
         if _INSTALLED & set(form.parts) or form.is_relative_to(library):
@@ -140,8 +143,15 @@ def _culprit(function: Any, dumps: Callable[[Any], bytes], depth: int, seen: set
         if id(value) in seen or _pickles(value, dumps):
             continue
         inner = _culprit(value, dumps, depth - 1, seen) if depth and _has_captures(value) else ""
-        return inner or f"it uses the {kind} '{name}' of type {_type_name(value)}"
+        # what is around the user's function is not the user's
+        found = "" if _is_definition(function) else f"it uses the {kind} '{name}' of type {_type_name(value)}"
+        return inner or found
     return ""
+
+
+def _is_definition(value: Any) -> bool:
+    """Whether it is an operator's definition, which holds the user's functions in its fields."""
+    return dataclasses.is_dataclass(value) and type(value).__module__.startswith("yarnflow.")
 
 
 def _pickles(value: Any, dumps: Callable[[Any], bytes]) -> bool:
@@ -154,6 +164,8 @@ def _pickles(value: Any, dumps: Callable[[Any], bytes]) -> bool:
 
 def _has_captures(value: Any) -> bool:
     if isinstance(value, (types.FunctionType, types.MethodType, functools.partial)):
+        return True
+    if _is_definition(value):
         return True
     return type(value).__module__ == "__main__" and hasattr(value, "__dict__")
 
@@ -176,6 +188,9 @@ def _captured(function: Any) -> Iterator[tuple[str, str, Any]]:
             if name in function.__globals__:
                 yield "global variable", name, function.__globals__[name]
         yield from (("default value", str(i), value) for i, value in enumerate(function.__defaults__ or ()))
+    elif _is_definition(function):
+        for field in dataclasses.fields(function):
+            yield "field", field.name, getattr(function, field.name)
     else:
         yield from (("attribute", name, value) for name, value in getattr(function, "__dict__", {}).items())
         for method in vars(type(function)).values():

@@ -139,9 +139,9 @@ def test_parts_of_a_key_do_not_change_places() -> None:
 @pytest.mark.parametrize(
     "key, said",
     [
-        (object(), "a object cannot be a key: its hash is not the same in every process; return a str"),
-        (Mutable("x"), "a Mutable cannot be a key"),
-        (("a", object()), "a object cannot be a key"),
+        (object(), "an object of type object cannot be a key: its hash is not the same"),
+        (Mutable("x"), "an object of type Mutable cannot be a key"),
+        (("a", object()), "an object of type object cannot be a key"),
         (float("nan"), "NaN cannot be a key"),
         (len, "builtin_function_or_method cannot be a key"),
     ],

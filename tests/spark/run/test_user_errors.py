@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from yarnflow.errors import (
+    ElementMismatch,
     ExecutorLost,
     InvalidExpression,
     JobFailed,
@@ -225,3 +226,32 @@ def test_a_traceback_with_user_frames_is_preferred_to_a_later_one_without() -> N
 )
 def test_frames_of_yarnflow_on_other_machines_are_not_the_user_s(file: str, ours: bool) -> None:
     assert is_framework_frame(file) is ours
+
+
+LIBRARIES = """Traceback (most recent call last):
+  File "/usr/lib/python3.11/contextlib.py", line 137, in __enter__
+    return next(self.gen)
+  File "/u/job.py", line 9, in parse
+    return json.loads(text)
+  File "/usr/lib/python3.11/json/decoder.py", line 355, in raw_decode
+    raise JSONDecodeError
+{error}"""
+
+
+def test_the_place_is_the_program_s_line_whatever_libraries_are_around_it() -> None:
+    error = map_texts([LIBRARIES.format(error="ValueError: no")])
+    assert isinstance(error, UserCodeError)
+    assert error.message == "ValueError: no (in function parse, job.py:9)"
+    assert "contextlib" not in error.traceback_text and "decoder.py" in error.traceback_text
+
+
+def test_a_traceback_without_frames_of_the_program_takes_the_noted_place() -> None:
+    worker = "/v/site-packages/pyspark/worker.py"
+    text = f'Traceback (most recent call last):\n  File "{worker}", line 1, in main\n    f()\n'
+    error = map_texts([f"{text}ValueError: no\noperator 'Map': element 'x'\nat job.py:7\n"])
+    assert isinstance(error, UserCodeError) and error.message == "ValueError: no (job.py:7)"
+    assert error.traceback_text.endswith("ValueError: no\noperator 'Map': element 'x'\nat job.py:7\n")
+    own = map_texts([f"{text}yarnflow.errors.ElementMismatch: no\nat job.py:7\n"])
+    assert type(own) is ElementMismatch and own.message == "job.py:7: no"
+    named = map_texts([f"{text}yarnflow.errors.ElementMismatch: job.py:5: no\nat job.py:7\n"])
+    assert named.message == "job.py:5: no"

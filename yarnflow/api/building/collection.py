@@ -12,14 +12,14 @@ import datetime
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from yarnflow.errors import SchemaError
+from yarnflow.errors import SchemaError, UnserializableFunction
 from yarnflow.graph.closures import make_closure
 from yarnflow.graph.rows import Row, record_reader
 from yarnflow.graph.schema import VALUE_FIELD, Field, Schema
 from yarnflow.graph.type_info import TypeInfo
 from yarnflow.graph.types import DataType, checked_schema, parse_type
 from yarnflow.operators.row import Row as ElementRow
-from yarnflow.operators.types.coerce import chunk_coercer
+from yarnflow.operators.types.coerce import Coerce, Misfit, coercer
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -65,21 +65,43 @@ def encode_elements(rows: Sequence[object], kind: TypeInfo) -> bytes:
 
     Raises
     ------
-    ElementMismatch
-        Naming the element and the field that do not fit the type.
+    SchemaError
+        Naming the row and the field that do not fit the type.
     UnserializableFunction
         An element cannot be pickled.
     """
     import pyarrow as pa
 
-    coerced = chunk_coercer(kind, "Source: Collection Source")(list(rows))
-    column = pa.array([make_closure(element, "", "element").payload for element in coerced], pa.binary())
+    coerce = coercer(kind)
+    coerced = [_coerced(number, row, coerce, kind) for number, row in enumerate(rows)]
+    column = pa.array([_pickled(number, row) for number, row in enumerate(coerced)], pa.binary())
     table = pa.table([column], names=[VALUE_FIELD])
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
     encoded: bytes = sink.getvalue().to_pybytes()
     return encoded
+
+
+def _pickled(number: int, row: object) -> bytes:
+    try:
+        return make_closure(row, "").payload
+    except UnserializableFunction as error:
+        raise UnserializableFunction(
+            f"row {number} cannot be sent to the workers ({str(error.__cause__).splitlines()[0]}); "
+            "make such objects in a function, of plain values"
+        ) from error.__cause__
+
+
+def _coerced(number: int, row: object, coerce: Coerce, kind: TypeInfo) -> object:
+    try:
+        return coerce(row)
+    except Misfit as misfit:
+        field = f"field {misfit.path.lstrip('.')} of " if misfit.path else ""
+        raise SchemaError(
+            f"row {number} is {_short(row)}, and {field}{kind!r} is {misfit.wanted}, "
+            f"not {_short(misfit.value)} ({type(misfit.value).__name__}); correct the row or type_info"
+        ) from None
 
 
 def _schema_of_rows(rows: Sequence[object]) -> Schema:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from yarnflow.api.building import definitions, elements
 from yarnflow.api.building.elements import KeyBy, SideTags
@@ -26,6 +26,7 @@ from yarnflow.graph.job_graph import ShipStrategy
 from yarnflow.graph.operators import ElementKind, ForeachBatchSink, PythonKind
 from yarnflow.graph.stream_graph import ChainingStrategy, Definition, Input, Transformation, located
 from yarnflow.graph.type_info import RowTypeInfo, TypeInfo
+from yarnflow.operators.functions.broadcast import KeyedBroadcastProcessFunction
 from yarnflow.operators.functions.elements import (
     FilterFunction,
     FlatMapFunction,
@@ -34,8 +35,17 @@ from yarnflow.operators.functions.elements import (
     Partitioner,
 )
 from yarnflow.operators.functions.output_tag import OutputTag
-from yarnflow.operators.functions.process import ProcessFunction
+from yarnflow.operators.functions.process import (
+    KeyedCoProcessFunction,
+    KeyedProcessFunction,
+    ProcessFunction,
+)
 from yarnflow.operators.process.process_elements import ProcessDefinition
+
+#: classes of functions that have keys, state and timers
+_OF_KEYED_STREAMS: Final = (
+    KeyedProcessFunction, KeyedCoProcessFunction, KeyedBroadcastProcessFunction
+)  # fmt: skip
 
 S = TypeVar("S")
 _Self = TypeVar("_Self", bound="Settings")
@@ -407,4 +417,6 @@ def check_kind(func: Any, call: str, *kinds: type) -> None:
         wanted = " or ".join(kind.__name__ for kind in kinds)
         shown = func.__name__ if isinstance(func, type) else type(func).__name__
         hint = f"; make an object of it: {shown}()" if isinstance(func, type) else ""
+        if isinstance(func, _OF_KEYED_STREAMS) and not issubclass(kinds[0], _OF_KEYED_STREAMS):
+            hint = "; it works on keyed streams: call key_by(…) before it"
         raise GraphError(f"{call_origin()}: {call}(): a {wanted} is needed, not {shown}{hint}")

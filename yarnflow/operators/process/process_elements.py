@@ -11,7 +11,7 @@ from yarnflow.operators.process.contexts import KeyedProcessContext, ProcessCont
 from yarnflow.operators.process.elementwise import FunctionOperator
 from yarnflow.operators.process.operator import Operator, OperatorContext
 from yarnflow.operators.process.results import call_with_context, emit_results
-from yarnflow.operators.process.user_code import noted
+from yarnflow.operators.process.user_code import noted, or_wrong_shape
 from yarnflow.operators.state.keyed import NO_KEY
 
 
@@ -88,11 +88,12 @@ class TimerOperator(FunctionOperator):
     def _fire(self, timestamp_ms: int, key: Any, domain: TimeDomain, output: Output) -> None:
         context, keyed = self.timer_context, self.keyed
         context.timestamp_ms, context.domain, keyed.current_key = timestamp_ms, domain, key
+        found = None
         try:
             found = self.function.on_timer(timestamp_ms, context)
             results = [] if found is None else list(found)
         except Exception as error:
-            raise noted(error, self.name, f"timer {timestamp_ms} of key", key)
+            raise noted(or_wrong_shape(error, found), self.name, f"timer {timestamp_ms} of key", key)
         keyed.current_key = NO_KEY
         if results:
             emit_results(Chunk(results, [timestamp_ms] * len(results)), self.side_outputs, output)

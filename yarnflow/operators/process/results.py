@@ -9,7 +9,7 @@ from typing import Any
 from yarnflow.operators.elements import Chunk, Output
 from yarnflow.operators.functions.output_tag import OutputTag
 from yarnflow.operators.process.contexts import ProcessContext
-from yarnflow.operators.process.user_code import noted
+from yarnflow.operators.process.user_code import noted, or_wrong_shape
 from yarnflow.operators.state.keyed import NO_KEY, KeyedState
 
 
@@ -31,7 +31,7 @@ def call_with_context(
     keys = repeat(NO_KEY) if chunk.keys is None else chunk.keys
     results: list[Any] = []
     times: list[int | None] = []
-    extend, value = results.extend, None
+    extend, value, found = results.extend, None, None
     try:
         if timestamps is None:
             context.timestamp_ms = None
@@ -53,7 +53,7 @@ def call_with_context(
                         times += [time] * (after - before)
                     before = after
     except Exception as error:
-        raise noted(error, operator_name, "element", value)
+        raise noted(or_wrong_shape(error, found), operator_name, "element", value)
     keyed.current_key = NO_KEY
     return Chunk(results, None if timestamps is None else times)
 
@@ -69,7 +69,7 @@ def call_for_each(
     keys = repeat(NO_KEY) if chunk.keys is None else chunk.keys
     results: list[Any] = []
     times: list[int | None] = []
-    extend, value, before = results.extend, None, 0
+    extend, value, found, before = results.extend, None, None, 0
     try:
         if timestamps is None:
             for value, keyed.current_key in zip(values, keys, strict=False):
@@ -85,7 +85,7 @@ def call_for_each(
                     times += [time] * (after - before)
                     before = after
     except Exception as error:
-        raise noted(error, operator_name, "element", value)
+        raise noted(or_wrong_shape(error, found), operator_name, "element", value)
     keyed.current_key = NO_KEY
     return Chunk(results, None if timestamps is None else times)
 

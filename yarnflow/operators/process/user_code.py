@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
+
+from yarnflow.errors import ElementMismatch
 
 _SHOWN_CHARACTERS: Final = 200
 
@@ -15,6 +17,28 @@ def noted(error: Exception, operator_name: str, what: str, value: object) -> Exc
     """
     error.add_note(f"operator '{operator_name}': {what} {shown(value)}")
     return error
+
+
+def placed(error: Exception, origin: str) -> Exception:
+    """The same exception with a note that names the program's line, for errors whose traceback does not."""
+    error.add_note(f"at {origin}")
+    return error
+
+
+def or_wrong_shape(error: Exception, found: Any) -> Exception:
+    """The error, or a clear one where a function gave what is no iterable of results.
+
+    Parameters
+    ----------
+    found : object
+        What the function gave last.
+    """
+    if not isinstance(error, TypeError) or found is None or hasattr(found, "__iter__"):
+        return error
+    return ElementMismatch(
+        f"the function returned {shown(found)} ({type(found).__name__}), but any number of results is "
+        "needed; yield each of them, or return a list"
+    )
 
 
 def shown(value: object) -> str:

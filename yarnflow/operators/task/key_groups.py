@@ -152,6 +152,6 @@ def _other_hash(key: Any) -> int:
     if kind.__module__ == "uuid":
         return crc32(key.bytes)
     raise InvalidKey(
-        f"a {kind.__qualname__} cannot be a key: its hash is not the same in every process; return a str, "
-        "a number, or a tuple or frozen dataclass of these from the key selector"
+        f"an object of type {kind.__qualname__} cannot be a key: its hash is not the same in every process; "
+        "return a str, a number, or a tuple or frozen dataclass of these from the key selector"
     )

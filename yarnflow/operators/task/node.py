@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final, cast
 
 from yarnflow.operators.elements import Chunk
@@ -16,6 +17,7 @@ from yarnflow.operators.process.operator import (
     WatermarkOperator,
     WatermarkStatus,
 )
+from yarnflow.operators.process.user_code import placed
 from yarnflow.operators.state.keyed import KeyedState
 from yarnflow.operators.state.store import GroupStore
 from yarnflow.operators.task.key_groups import subtask_of_group
@@ -99,7 +101,8 @@ class Node:
 
     def open(self) -> None:
         """Open the operator."""
-        self.operator.open(self.context)
+        with self._placing_errors():
+            self.operator.open(self.context)
 
     def close(self) -> None:
         """Close it."""
@@ -128,7 +131,10 @@ class Node:
         self.elements_in += len(chunk.values)
         if chunk.keys is not None:
             self._state.prefetch(chunk.keys)
-        self.operator.process(input_index, chunk, self._output)
+        try:
+            self.operator.process(input_index, chunk, self._output)
+        except Exception as error:
+            raise placed(error, self.plan.origin)
         self._send()
 
     def advance(self, status: WatermarkStatus) -> None:
@@ -138,7 +144,8 @@ class Node:
         if advanced:
             watermark_ms = self.context.current_watermark_ms = status.watermark_ms
             self._fire(self._state.timers.due_event_time(watermark_ms), self.operator.on_event_timer)
-            self.operator.on_watermark(watermark_ms, self._output)
+            with self._placing_errors():
+                self.operator.on_watermark(watermark_ms, self._output)
             self._send()
         self.output_status = status
         if self.makes_watermarks:
@@ -162,10 +169,20 @@ class Node:
         prefetch = self._state.prefetch
         for timestamp_ms, key, namespace in due:
             prefetch((key,))
-            fire(timestamp_ms, key, namespace, output)
+            try:
+                fire(timestamp_ms, key, namespace, output)
+            except Exception as error:
+                raise placed(error, self.plan.origin)
             if len(output.chunks) >= _TIMER_CHUNKS:
                 self._send()
         self._send()
+
+    @contextmanager
+    def _placing_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:
+            raise placed(error, self.plan.origin)
 
     def _send(self) -> None:
         output = self._output

@@ -8,7 +8,7 @@ from typing import Any, Final, Protocol
 from yarnflow.errors import InvalidKey
 from yarnflow.graph.type_info import RowTypeInfo
 from yarnflow.operators.elements import Chunk
-from yarnflow.operators.process.user_code import shown
+from yarnflow.operators.process.user_code import noted, placed, shown
 from yarnflow.operators.row import Row
 from yarnflow.operators.task.blocks import ALL_GROUPS, ELEMENTS, SINK_LEVEL, Block
 from yarnflow.operators.task.key_groups import KeyGroups, key_group
@@ -42,7 +42,7 @@ def converter(route: ChainedRoute | ExchangeRoute | SinkRoute) -> CoerceChunk:
     """From elements to what they are declared to be; the same where nothing is declared."""
     if route.element_type is None:
         return lambda values: values
-    return chunk_coercer(route.element_type, route.sender)
+    return chunk_coercer(route.element_type, route.sender, route.sender_origin)
 
 
 def _liner(route: SinkRoute) -> CoerceChunk:
@@ -108,7 +108,11 @@ class KeyedTarget:
 
     def take(self, chunk: Chunk) -> None:
         values, timestamps = self._coerce(chunk.values), chunk.timestamps
-        keys = list(map(self._selector, values))
+        keys: list[Any] = []
+        try:
+            keys.extend(map(self._selector, values))
+        except Exception as error:
+            raise self._noted(error, values[len(keys)])
         group_of = self._groups
         try:
             groups = [group_of[key] for key in keys]
@@ -137,6 +141,10 @@ class KeyedTarget:
                 found.timestamps.append(time)
         self.waiting += len(values)
 
+    def _noted(self, error: Exception, value: Any) -> Exception:
+        noted(error, self._route.sender, "the key of element", value)
+        return error if self._route.selector is None else placed(error, self._route.selector.origin)
+
     def _invalid(self, keys: list[Any], error: Exception) -> Exception:
         """The error that names the key; anything else that went wrong is raised as it is."""
         for key in keys:
@@ -145,7 +153,7 @@ class KeyedTarget:
                 key_group(key, 1)
             except (InvalidKey, TypeError) as reason:
                 text = reason.message if isinstance(reason, InvalidKey) else (
-                    f"a {type(key).__name__} cannot be hashed; return a tuple, text or number instead"
+                    f"an object of type {type(key).__name__} cannot be hashed; return a tuple, text or number"
                 )
                 where = "" if self._route.selector is None else f"{self._route.selector.origin}: key_by(): "
                 return InvalidKey(f"{where}key {shown(key)} of an element of '{self._route.sender}': {text}")
@@ -208,9 +216,11 @@ class PlainTarget:
         for value, time in zip(chunk.values, times, strict=True):
             group = self._partition(value)
             if type(group) is not int or not 0 <= group < groups:
+                by = self._route.partitioner
+                where = "" if by is None else f"{by.origin}: "
                 raise InvalidKey(
-                    f"partition_custom: the partitioner returned {group!r}; it must be a whole number "
-                    f"from 0 to {groups - 1}"
+                    f"{where}partition_custom(): the partitioner returned {group!r}; "
+                    f"it must be a whole number from 0 to {groups - 1}"
                 )
             self._put(group, [value], None if time is None else [time])
 

@@ -39,8 +39,9 @@ class ChainedRoute:
     side: str | None = None
     #: what the elements become on the way; None = the very objects go on
     element_type: TypeInfo | None = None
-    #: name of the sender, for messages
+    #: name of the sender and ``file:line`` of its call, for messages
     sender: str = ""
+    sender_origin: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +63,9 @@ class ExchangeRoute:
     side: str | None = None
     #: what the elements are declared to be; those that are near it become it on the way
     element_type: TypeInfo | None = None
-    #: name of the sender, for messages
+    #: name of the sender and ``file:line`` of its call, for messages
     sender: str = ""
+    sender_origin: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +76,7 @@ class SinkRoute:
     side: str | None = None
     element_type: TypeInfo | None = None
     sender: str = ""
+    sender_origin: str = ""
     #: the sink takes the lines that ``print()`` writes of the elements
     printed: bool = False
     #: in one chain of Python functions with the sender

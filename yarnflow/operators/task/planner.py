@@ -242,17 +242,17 @@ class _Planner:
             waiting += [(e, exchange, side, partition, False) for e in self._outgoing.get(edge.target, ())]
 
     def _route(self, node_id: int, place: tuple[int, int], routes: list[Route]) -> None:
-        name = f"{self._nodes[node_id].name}, {self._nodes[node_id].origin}"
+        name, origin = self._nodes[node_id].name, self._nodes[node_id].origin
         for path in self._paths(node_id):
             if path.target in self._sinks:
                 printed = isinstance(self._nodes[path.target].operator, PrintSink)
                 kind = self._type(node_id, path.side)
-                routes.append(SinkRoute(path.target, path.side, kind, name, printed, path.chained))
+                routes.append(SinkRoute(path.target, path.side, kind, name, origin, printed, path.chained))
                 continue
             exchange = self._exchange(path, node_id)
             if exchange is None:
                 converted = None if path.chained else self._type(node_id, path.side)
-                routes.append(ChainedRoute(path.target, path.input_index, path.side, converted, name))
+                routes.append(ChainedRoute(path.target, path.input_index, path.side, converted, name, origin))
                 continue
             (target_place,) = [p for p in self._placed[path.target] if p not in self._chained_places(path)]
             channel = next(self._channels)
@@ -277,6 +277,7 @@ class _Planner:
                     path.side,
                     self._type(node_id, path.side),
                     name,
+                    origin,
                 )
             )
 

@@ -61,13 +61,13 @@ class Misfit(Exception):
         return self
 
 
-def chunk_coercer(element_type: TypeInfo, operator: str) -> CoerceChunk:
+def chunk_coercer(element_type: TypeInfo, operator: str, origin: str = "") -> CoerceChunk:
     """A function over the values of a chunk.
 
     Parameters
     ----------
-    operator : str
-        Name of the operator that emits the values, for messages.
+    operator, origin : str
+        Name of the operator that emits the values, and ``file:line`` of its call, for messages.
 
     Returns
     -------
@@ -88,7 +88,7 @@ def chunk_coercer(element_type: TypeInfo, operator: str) -> CoerceChunk:
         try:
             return [coerce(value) for value in values]
         except Misfit:
-            raise _mismatch(values, coerce, element_type, operator) from None
+            raise _mismatch(values, coerce, element_type, operator, origin) from None
 
     return coerce_chunk
 
@@ -102,7 +102,7 @@ def _unchanged(values: list[Any]) -> list[Any]:
 
 
 def _mismatch(
-    values: list[Any], coerce: Coerce, element_type: TypeInfo, operator: str
+    values: list[Any], coerce: Coerce, element_type: TypeInfo, operator: str, origin: str
 ) -> ElementMismatch:
     """The first element that does not fit, found again: chunks that fit pay nothing for it."""
     for value in values:
@@ -110,8 +110,9 @@ def _mismatch(
             coerce(value)
         except Misfit as misfit:
             where = f", field {misfit.path.lstrip('.')}," if misfit.path else ""
+            line = f"{origin}: " if origin else ""
             return ElementMismatch(
-                f"operator '{operator}' declares {element_type!r} and emitted {_short(value)}{where} "
+                f"{line}operator '{operator}' declares {element_type!r} and emitted {_short(value)}{where} "
                 f"{'where' if where else 'but'} {misfit.wanted} is needed and "
                 f"{_short(misfit.value)} ({type(misfit.value).__name__}) came; "
                 "correct the function or its output_type"

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import yarnflow
+from yarnflow import errors
 from yarnflow.errors import (
     DriverLost,
     ExecutorLost,
@@ -33,6 +34,9 @@ from yarnflow.errors import (
 _TRACEBACK: Final = "Traceback (most recent call last):"
 _FRAME: Final = re.compile(r'^\s*File "(?P<file>[^"]+)", line (?P<line>\d+)(?:, in (?P<function>.+))?$')
 _JAVA_FRAME: Final = re.compile(r"^\s*(at [\w.$/<>]+\(|\.\.\. \d+ more|Caused by: |Driver stacktrace:)")
+#: what :func:`yarnflow.operators.process.user_code.placed` notes
+_PLACE_NOTE: Final = re.compile(r"^at (?P<file>[^\s:]+):(?P<line>\d+)$")
+_OWN_ERROR: Final = "yarnflow.errors."
 _EXCEPTION_LINE: Final = re.compile(r"^(?P<type>[A-Za-z_][\w.]*)(?:: ?(?P<message>.*))?$")
 _CONDITION: Final = re.compile(r"^\[(?P<name>[A-Z][A-Z0-9_.]+)\] ?")
 _SQLSTATE: Final = re.compile(r"\s*SQLSTATE: \w+\s*$")
@@ -52,6 +56,9 @@ _FRAMEWORK_PATHS: Final = (
     # what python_chain makes of a chain's functions
     "<yarnflow chain>",
 )  # fmt: skip
+#: modules of Python itself, wherever it is installed
+_STANDARD_LIBRARY: Final = re.compile(r"/lib(?:64)?/python3\.\d+/(?!(?:site|dist)-packages/)")
+_INSTALLED: Final = ("/site-packages/", "/dist-packages/")
 _EXECUTOR_LOSS: Final = ("ExecutorLostFailure", "ExecutorDeadException", "Executor heartbeat timed out")
 _UNSUPPORTED: Final = ("UNSUPPORTED_", "STREAMING_OUTPUT_MODE", "NOT_SUPPORTED", "STATE_STORE_")
 _MISSING: Final = ("PATH_NOT_FOUND", "Path does not exist", "FileNotFoundException")
@@ -66,12 +73,15 @@ class UserTraceback:
     type_name: str
     #: first line of the message
     message: str
-    #: innermost user frame, empty if none
+    #: innermost frame of the program, else of a library that it calls, else the call of the operator in the
+    #: program; empty if none of them is known
     file: str
     line: int
     function: str
     #: as Python prints it, framework frames left out
     text: str
+    #: an error of this package that no function of the program raised
+    own_error: type[YarnflowError] | None = None
 
     @property
     def summary(self) -> str:
@@ -86,6 +96,38 @@ class UserTraceback:
 def is_framework_frame(file: str) -> bool:
     """Whether a frame belongs to Spark, py4j or yarnflow and not to the user."""
     return any(part in file for part in _FRAMEWORK_PATHS) or _is_ours_elsewhere(file)
+
+
+def _own_error(qualified_name: str) -> type[YarnflowError] | None:
+    found = getattr(errors, qualified_name.removeprefix(_OWN_ERROR), None)
+    if not qualified_name.startswith(_OWN_ERROR) or not isinstance(found, type):
+        return None
+    return found if issubclass(found, YarnflowError) else None
+
+
+def _is_library(file: str) -> bool:
+    return _STANDARD_LIBRARY.search(file) is not None or any(part in file for part in _INSTALLED)
+
+
+class _Frames:
+    """Which frames of a traceback are shown, and which one names the error's place."""
+
+    def __init__(self) -> None:
+        self.place = ("", 0, "")
+        self._in_program = False
+
+    def keeps(self, file: str, line: int, function: str) -> bool:
+        """Whether the next frame, further in, is shown.
+
+        Python's own modules are so only where the program has called them.
+        """
+        if is_framework_frame(file) or (not self.place[0] and _STANDARD_LIBRARY.search(file)):
+            return False
+        in_program = not _is_library(file)
+        if in_program or not self._in_program:
+            self.place = file, line, "" if function == "<module>" else function
+        self._in_program = self._in_program or in_program
+        return True
 
 
 def _is_ours_elsewhere(file: str) -> bool:
@@ -114,20 +156,18 @@ def user_traceback_in(texts: Iterable[str]) -> UserTraceback | None:
 
 def user_traceback_of(error: BaseException, below: str = "") -> UserTraceback:
     """The same for an exception of this process; ``below``: keep frames from this file on."""
-    summary = traceback.extract_tb(error.__traceback__)
-    frames = [f for f in summary if not is_framework_frame(f.filename)]
+    frames = list(traceback.extract_tb(error.__traceback__))
     if below:
         starts = [i for i, frame in enumerate(frames) if frame.filename == below]
         frames = frames[starts[0] :] if starts else frames
+    found = _Frames()
+    frames = [f for f in frames if found.keeps(f.filename, f.lineno or 0, f.name)]
     name = type(error).__name__
     message = _first_line(_plain_message(error))
-    last = frames[-1] if frames else None
     if isinstance(error, SyntaxError) and error.filename and not is_framework_frame(error.filename):
-        message, place = error.msg, (error.filename, error.lineno or 0, "")
-    else:
-        place = (last.filename, last.lineno or 0, last.name) if last is not None else ("", 0, "")
+        message, found.place = error.msg, (error.filename, error.lineno or 0, "")
     text = "".join([_TRACEBACK + "\n", *traceback.format_list(frames), f"{name}: {message}\n"])
-    return UserTraceback(name, message, place[0], place[1], "" if place[2] == "<module>" else place[2], text)
+    return UserTraceback(name, message, *found.place, text)
 
 
 def map_spark_error(error: BaseException) -> YarnflowError:
@@ -145,6 +185,8 @@ def map_spark_error(error: BaseException) -> YarnflowError:
 def map_texts(messages: Sequence[str]) -> YarnflowError:
     """The same from the messages of the chain of causes, outermost first."""
     user = user_traceback_in(reversed(messages))
+    if user is not None and user.own_error is not None:
+        return user.own_error(user.message)
     if user is not None and user.file:
         return UserCodeError(user.summary, user.text)
     for message in reversed(messages):
@@ -190,14 +232,13 @@ def _malformed(record: str, messages: Sequence[str]) -> SchemaError:
 def _parse_block(lines: Sequence[str]) -> UserTraceback | None:
     """Frames and exception of one traceback, given the lines behind its heading."""
     kept: list[str] = []
-    place = ("", 0, "")
+    found = _Frames()
     keep = False
     for index, line in enumerate(lines):
         frame = _FRAME.match(line)
         if frame is not None:
-            keep = not is_framework_frame(frame.group("file"))
+            keep = found.keeps(frame.group("file"), int(frame.group("line")), frame.group("function") or "")
             if keep:
-                place = (frame.group("file"), int(frame.group("line")), frame.group("function") or "")
                 kept.append(line)
             continue
         if not line.strip() or line.startswith((" ", "\t")):
@@ -209,13 +250,24 @@ def _parse_block(lines: Sequence[str]) -> UserTraceback | None:
             return None
         name, message = match.group("type").rsplit(".", 1)[-1], (match.group("message") or "").strip()
         more = _message_rest(lines[index + 1 :])
-        function = "" if place[2] == "<module>" else place[2]
+        own = None if found.place[0] else _own_error(match.group("type"))
+        place = found.place if found.place[0] else _noted_place(more)
+        if own is not None and place[0] and not message.startswith(f"{place[0]}:"):
+            message = f"{place[0]}:{place[1]}: {message}"
         said = [line, *more]
         # Spark appends its error class to the message it found in the worker
         said[-1] = _SQLSTATE.sub("", said[-1])
         text = "\n".join([_TRACEBACK, *kept, *said]) + "\n"
-        return UserTraceback(name, _SQLSTATE.sub("", message), place[0], place[1], function, text)
+        return UserTraceback(name, _SQLSTATE.sub("", message), *place, text, own)
     return None
+
+
+def _noted_place(notes: Sequence[str]) -> tuple[str, int, str]:
+    for note in notes:
+        found = _PLACE_NOTE.match(note)
+        if found is not None:
+            return found.group("file"), int(found.group("line")), ""
+    return "", 0, ""
 
 
 def _message_rest(lines: Sequence[str]) -> list[str]:

@@ -1,0 +1,294 @@
+"""Programs with mistakes: what is reported names the program's line, says what is wrong and what to do."""
+
+from __future__ import annotations
+
+import pickle
+import textwrap
+import traceback
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pytest
+
+from yarnflow.api.executor import use_executor
+from yarnflow.errors import (
+    ElementMismatch,
+    GraphError,
+    InvalidKey,
+    UserCodeError,
+    YarnflowError,
+)
+from yarnflow.graph.job_graph import JobGraph
+from yarnflow.graph.operators import CollectionSource
+from yarnflow.operators.elements import Chunk
+from yarnflow.spark.run.user_errors import map_texts
+from yarnflow.spark.translate.query_groups import query_groups
+from yarnflow.testing.in_memory_levels import InMemoryLevels
+from yarnflow.testing.kept_graph import KeptGraph
+
+#: ten lines, so that a program begins in line 11, with the name ``numbers`` for a collection
+HEAD = """\
+import json, operator, threading
+from yarnflow.api.common.types import Row
+from yarnflow.api.common.typeinfo import Types
+from yarnflow.api.common.watermark_strategy import TimestampAssigner, WatermarkStrategy
+from yarnflow.api.datastream import *
+from yarnflow.api.datastream.functions import *
+from yarnflow.api.datastream.state import *
+from yarnflow.api.datastream.window import *
+env = StreamExecutionEnvironment.get_execution_environment()
+rows = [(1, 'a'), (2, 'b')]
+"""
+
+
+def graph_of(program: str) -> JobGraph:
+    executor = KeptGraph()
+    with use_executor(executor):
+        scope: dict[str, object] = {"__name__": "__main__"}
+        if "numbers" in program:
+            program = program.replace("numbers", "env.from_collection(rows, Types.PICKLED_BYTE_ARRAY())")
+        source = HEAD + textwrap.dedent(program).lstrip("\n") + "\nenv.execute_async()\n"
+        exec(compile(source, "/u/job.py", "exec"), scope)
+    return executor.graphs[-1]
+
+
+def elements(graph: JobGraph, node_id: int) -> Iterator[Chunk]:
+    operator = {node.node_id: node for node in graph.nodes}[node_id].operator
+    assert isinstance(operator, CollectionSource)
+    with pa.ipc.open_stream(operator.arrow_ipc) as reader:
+        yield Chunk([pickle.loads(row["value"]) for row in reader.read_all().to_pylist()])
+
+
+def run(program: str) -> None:
+    """As a job does it, without Spark."""
+    graph = graph_of(program)
+    (group,) = query_groups(graph)
+    assert group.levels is not None
+    plan = group.levels
+    levels = InMemoryLevels([source.level for source in plan.sources], plan.levels, groups=128)
+    inputs = {i: [elements(graph, source.node_id)] for i, source in enumerate(plan.sources)}
+    levels.run_batch(inputs)
+    levels.run_batch(end=True)
+
+
+def reported(program: str) -> YarnflowError:
+    """What a job reports, as Spark hands a worker's traceback over."""
+    try:
+        run(program)
+    except Exception as error:
+        return map_texts([f"org.apache.spark.api.python.PythonException: {_printed(error)}"])
+    raise AssertionError("nothing was raised")
+
+
+def _printed(error: Exception) -> str:
+    """The traceback with the frames of workers only."""
+    formatted = traceback.TracebackException.from_exception(error)
+    for part in (formatted, formatted.__context__):
+        if part is not None:
+            part.stack[:] = [frame for frame in part.stack if "/tests/" not in frame.filename]
+    return "".join(formatted.format())
+
+
+@pytest.mark.parametrize(
+    ("program", "kind", "message"),
+    [
+        (
+            "numbers.flat_map(lambda v: v[0]).print()",
+            ElementMismatch,
+            "job.py:11: the function returned 1 (int), but any number of results is needed; yield each of "
+            "them, "
+            "or return a list",
+        ),
+        (
+            """
+            class Plain(ProcessFunction):
+                def process_element(self, value, ctx):
+                    return 5
+            numbers.process(Plain()).print()
+            """,
+            ElementMismatch,
+            "job.py:14: the function returned 5 (int), but any number of results is needed; yield each of "
+            "them, "
+            "or return a list",
+        ),
+        (
+            """
+            class Window(ProcessWindowFunction):
+                def process(self, key, ctx, elements):
+                    return 5
+            numbers.key_by(lambda v: v[0]).count_window(1).process(Window()).print()
+            """,
+            UserCodeError,
+            "job.py:14: Window returned int for window CountWindow(id=0); yield the results, or return a "
+            "list "
+            "of them",
+        ),
+        (
+            """
+            class Timer(KeyedProcessFunction):
+                def process_element(self, value, ctx):
+                    ctx.timer_service().register_event_time_timer(1)
+                def on_timer(self, timestamp, ctx):
+                    return 5
+            numbers.key_by(lambda v: v[0]).process(Timer()).print()
+            """,
+            ElementMismatch,
+            "job.py:16: the function returned 5 (int), but any number of results is needed; yield each of "
+            "them, "
+            "or return a list",
+        ),
+        # where the program's own code has no frame, the call in the program is the place
+        ("numbers.map(int).print()", UserCodeError, "TypeError: int() argument must be a string, "),
+        ("numbers.map(operator.itemgetter(7)).print()", UserCodeError, "IndexError: tuple index"),
+        (
+            "numbers.key_by(operator.itemgetter(7)).reduce(lambda a, b: a).print()",
+            UserCodeError,
+            "IndexError: tuple index out of range (job.py:11)",
+        ),
+        # the line of the program, not one of the library it calls
+        (
+            "numbers.map(lambda v: json.loads(v[1])).print()",
+            UserCodeError,
+            "JSONDecodeError: Expecting value: line 1 column 1 (char 0) (in function <lambda>, job.py:11)",
+        ),
+        (
+            "numbers.map(lambda v: v[1], Types.INT()).rebalance().filter(bool).print()",
+            ElementMismatch,
+            "job.py:11: operator 'Map' declares Integer and emitted 'a' but a whole number of 32 bits is "
+            "needed "
+            "and 'a' (str) came; correct the function or its output_type",
+        ),
+        (
+            "numbers.key_by(lambda v: [v]).reduce(lambda a, b: a).print()",
+            InvalidKey,
+            "job.py:11: key_by(): key [(1, 'a')] of an element of 'Source: Collection Source': an object "
+            "of type "
+            "list cannot be hashed; return a tuple, text or number",
+        ),
+        (
+            "numbers.key_by(lambda v: object()).reduce(lambda a, b: a).print()",
+            InvalidKey,
+            "an object of type object cannot be a key: its hash is not the same in every process; return "
+            "a str, ",
+        ),
+        (
+            """
+            class State(ProcessFunction):
+                def open(self, context):
+                    context.get_state(ValueStateDescriptor("n", Types.INT()))
+                def process_element(self, value, ctx):
+                    yield value
+            numbers.process(State()).print()
+            """,
+            UserCodeError,
+            "InvalidStateUse: operator 'PROCESS': state 'n' was asked for on a stream that is not keyed; "
+            "call key_by "
+            "before it (in function open, job.py:13)",
+        ),
+        (
+            """
+            class State(KeyedProcessFunction):
+                def open(self, context):
+                    context.get_state(ValueStateDescriptor("n", Types.INT())).update(1)
+                def process_element(self, value, ctx):
+                    yield value
+            numbers.key_by(lambda v: v[0]).process(State()).print()
+            """,
+            UserCodeError,
+            "InvalidStateUse: operator 'KEYED PROCESS': state 'n' was used where there is no current key; ",
+        ),
+        (
+            """
+            class State(KeyedProcessFunction):
+                def open(self, context):
+                    context.get_state(ValueStateDescriptor("n", Types.INT()))
+                    context.get_state(ValueStateDescriptor("n", Types.STRING()))
+                def process_element(self, value, ctx):
+                    yield value
+            numbers.key_by(lambda v: v[0]).process(State()).print()
+            """,
+            UserCodeError,
+            "InvalidStateUse: operator 'KEYED PROCESS': state 'n' is registered twice, with type Integer "
+            "and String; "
+            "give one of them another name (in function open, job.py:14)",
+        ),
+        (
+            """
+            class Noon(TimestampAssigner):
+                def extract_timestamp(self, value, before):
+                    return "noon"
+            strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Noon())
+            numbers.assign_timestamps_and_watermarks(strategy).print()
+            """,
+            UserCodeError,
+            "a timestamp is a whole number of ms since the epoch (job.py:15)",
+        ),
+        (
+            "numbers.partition_custom(lambda key, n: 17, lambda v: v).map(lambda v: v).print()",
+            InvalidKey,
+            "job.py:11: partition_custom(): the partitioner returned 17; it must be a whole number from 0 "
+            "to 0",
+        ),
+    ],
+)
+def test_what_a_running_job_reports(program: str, kind: type[YarnflowError], message: str) -> None:
+    error = reported(program)
+    assert message in error.message and "job.py:1" in error.message
+    assert type(error) is kind
+
+
+def test_the_traceback_has_no_frames_but_the_program_s() -> None:
+    error = reported("numbers.map(lambda v: json.loads(v[1])).print()")
+    assert isinstance(error, UserCodeError)
+    files = [line.split('"')[1] for line in error.traceback_text.splitlines() if line.startswith('  File "')]
+    assert files[0] == "/u/job.py" and all("/json/" in file for file in files[1:]) and len(files) > 1
+    assert "operator 'Map': element (1, 'a')\nat job.py:11" in error.traceback_text
+
+
+@pytest.mark.parametrize(
+    ("program", "message"),
+    [
+        (
+            "class Keyed(KeyedProcessFunction):\n    def process_element(self, value, ctx):\n        "
+            "yield value\n"
+            "numbers.process(Keyed()).print()",
+            "job.py:14: process(): a ProcessFunction is needed, not Keyed; it works on keyed streams: "
+            "call key_by(…) before it",
+        ),
+        (
+            "numbers.process(ProcessFunction).print()",
+            "job.py:11: process(): a ProcessFunction is needed, not ProcessFunction; make an object of it: "
+            "ProcessFunction()",
+        ),
+        (
+            "handle = threading.Lock()\nnumbers.map(lambda v: handle.locked()).print()",
+            "job.py:12: function '<lambda>' cannot be sent to the workers: it uses the global "
+            "variable "
+            "'handle' of type _thread.lock",
+        ),
+        (
+            "class Opened(MapFunction):\n    def __init__(self):\n        self.handle = threading.Lock()\n"
+            "    def map(self, value):\n        return value\n"
+            "numbers.map(Opened()).print()",
+            "job.py:16: function 'Opened' cannot be sent to the workers: it uses the attribute "
+            "'handle' of "
+            "type _thread.lock",
+        ),
+        (
+            "handle = threading.Lock()\nnumbers.key_by(lambda v: handle.locked()).reduce(lambda a, b: "
+            "a).print()",
+            "function '<lambda>' cannot be sent to the workers: it uses the global variable 'handle' of type "
+            "_thread.lock",
+        ),
+        (
+            "env.from_collection([threading.Lock()]).print()",
+            "job.py:11: from_collection(): row 0 cannot be sent to the workers (cannot pickle "
+            "'_thread.lock' object)",
+        ),
+    ],
+)
+def test_what_is_wrong_before_the_job_runs(program: str, message: str) -> None:
+    with pytest.raises(GraphError) as caught:
+        graph_of(program)
+    assert message in caught.value.message
+    assert "job.py:1" in caught.value.message
