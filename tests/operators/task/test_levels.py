@@ -250,3 +250,37 @@ def test_channels_that_speak_in_different_batches_advance_together() -> None:
     job.run_batch({0: [[Chunk([10])]]})
     job.run_batch({1: [[Chunk([20])]]})
     assert job.sinks[SINK] == [9, 9]
+
+
+@dataclass
+class Clocked:
+    """Registers the value as a processing timer."""
+
+    def build(self) -> Any:
+        return ClockedOperator()
+
+
+class ClockedOperator(OperatorBase):
+    context: OperatorContext
+
+    def open(self, context: OperatorContext) -> None:
+        self.context = context
+
+    def process(self, input_index: int, chunk: Chunk, output: Output) -> None:
+        assert chunk.keys is not None and self.context.timers is not None
+        for key, value in zip(chunk.keys, chunk.values, strict=True):
+            self.context.timers.register_processing_time(value, key)
+        output.emit(chunk)
+
+    def on_processing_timer(self, timestamp_ms: int, key: Any, namespace: Any, output: Output) -> None:
+        output.emit(Chunk([("timer", timestamp_ms)]))
+
+
+def test_a_processing_timer_for_a_time_that_is_past_fires_at_once() -> None:
+    source = LevelPlan(0, (), head=(replace(exchange(), groups=1),))
+    level = LevelPlan(1, (operator(5, Clocked(), SinkRoute(SINK), stateful=True),), channels={(5, 0): (7,)})
+    job = InMemoryLevels([source], [level], 1)
+    job.run_batch({0: [[Chunk([3, 12])]]}, now_ms=10)
+    assert job.sinks[SINK] == [3, 12, ("timer", 3)]
+    job.run_batch({0: [[Chunk([13])]]}, now_ms=12)
+    assert job.sinks[SINK][3:] == [("timer", 12), 13]

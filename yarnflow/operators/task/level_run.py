@@ -1,9 +1,10 @@
 """One level at work in one worker: elements first, then the watermark and the timers it makes due.
 
-A group's turn in a micro-batch: processing timers that are due; its elements by sender and sequence;
-then its watermark, operator by operator, each firing its timers and handing their results on before the
-next one advances.  Whatever an operator keeps of a group is in the group's store, which the caller
-makes durable or throws away.  Never reads a clock and never decides where blocks travel.
+A group's turn in a micro-batch: processing timers that are due; its elements by sender and sequence, and
+processing timers they registered for a time that is past; then its watermark, operator by operator, each
+firing its timers and handing their results on before the next one advances.  Whatever an operator keeps of
+a group is in the group's store, which the caller makes durable or throws away.  Never reads a clock and
+never decides where blocks travel.
 
 Flink counterparts: ``OperatorChain``, ``StatusWatermarkValve``, ``InternalTimeServiceManager``.
 """
@@ -216,6 +217,10 @@ class LevelRun:
                 told.setdefault(block.target, []).append(WatermarkStatus(*self._loads(block.payload)))
             elif block.kind == END:
                 ended = True
+        for node in running:
+            # an element may have registered one for a time that is past
+            node.fire_processing_timers()
+            yield from self._flush(group, sequence, MAX_WAITING_ELEMENTS)
         for channel, statuses in told.items():
             self._take_over(channel, statuses)
         for node in running:
