@@ -279,16 +279,19 @@ def test_clusters_options_of_the_file_are_no_mistake_of_the_command(
 
 def test_info_prints_the_plan(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["info", str(program)]) == 0
-    out = capsys.readouterr().out
-    plan = json.loads(out[out.index("{") :])
-    assert plan["name"] == "flights"
-    assert "after" not in out.splitlines()
+    captured = capsys.readouterr()
+    # what the program prints before its execute() is not in the way of who reads the plan
+    assert json.loads(captured.out)["name"] == "flights"
+    assert "after" not in captured.err.splitlines()
 
 
-def test_info_of_a_script(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "s.py").write_text("print('no')")
+@pytest.mark.parametrize("text", ["print('no')", "print('yes')\nexec('import pyspark')\nprint('no')"])
+def test_info_of_a_script(tmp_path: Path, text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "s.py").write_text(text)
     assert main(["info", "-p", "5", str(tmp_path / "s.py")]) == 0
-    assert json.loads(capsys.readouterr().out)["required_slots"] == 5
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["required_slots"] == 5
+    assert captured.err.splitlines() == (["yes"] if "yes" in text else [])
 
 
 def test_list_info_and_cancel(

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import builtins
 import sys
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from yarnflow.client.program import load_program, run_main
+from yarnflow.client.program_kind import ScriptFound
 from yarnflow.core.messages import ProgramKind
 from yarnflow.errors import (
     GraphError,
@@ -60,19 +63,28 @@ def test_file_that_is_no_text(tmp_path: Path) -> None:
         ("from pyflink.datastream import StreamExecutionEnvironment", ProgramKind.GRAPH),
         ("def main():\n    from yarnflow.api import StreamExecutionEnvironment", ProgramKind.GRAPH),
         ("from pyspark.sql import SparkSession", ProgramKind.SCRIPT),
-        ("import yarnflower", ProgramKind.SCRIPT),
+        ("import yarnflower", None),
+        ("import json", ProgramKind.SCRIPT),
+        ("import installed_one, pyspark", ProgramKind.SCRIPT),
+        ("import runpy", None),
+        ("exec(open('x').read())", None),
+        ("from package import relative", ProgramKind.GRAPH),
+        ("import package.spark", ProgramKind.SCRIPT),
+        ("import package.missing", ProgramKind.SCRIPT),
         ("# import yarnflow\npass", ProgramKind.SCRIPT),
         ("from helper import pipeline", ProgramKind.GRAPH),
         ("from package import deep", ProgramKind.GRAPH),
         ("import circular", ProgramKind.SCRIPT),
     ],
 )
-def test_kind(tmp_path: Path, text: str, kind: ProgramKind) -> None:
+def test_kind(tmp_path: Path, text: str, kind: ProgramKind | None) -> None:
     _write(tmp_path, "import yarnflow", "helper.py")
     _write(tmp_path, "import circular", "circular.py")
     (tmp_path / "package").mkdir()
     _write(tmp_path / "package", "", "__init__.py")
     _write(tmp_path / "package", "from yarnflow.api import x", "deep.py")
+    _write(tmp_path / "package", "from .deep import x", "relative.py")
+    _write(tmp_path / "package", "from pyspark.sql import x", "spark.py")
     assert load_program(_write(tmp_path, text)).kind is kind
 
 
@@ -127,3 +139,53 @@ def test_errors_about_the_program_name_its_line(tmp_path: Path) -> None:
     text = "from yarnflow.errors import GraphError\nraise GraphError('prog.py:7: map(): no')\n"
     with pytest.raises(GraphError, match=r"^prog\.py:7: map\(\): no$"):
         run_main(load_program(_write(tmp_path, text)))
+
+
+@pytest.mark.parametrize("form", ["shipped_kind.py", "shipped.zip", "."])
+def test_shipped_modules_tell_the_kind(tmp_path: Path, form: str) -> None:
+    shipped = tmp_path / "elsewhere"
+    shipped.mkdir()
+    _write(shipped, "import pyflink", "shipped_kind.py")
+    with zipfile.ZipFile(shipped / "shipped.zip", "w") as archive:
+        archive.write(shipped / "shipped_kind.py", "shipped_kind.py")
+    path = _write(tmp_path, "import shipped_kind")
+    assert load_program(path).kind is None
+    assert load_program(path, (), [str(shipped / form)]).kind is ProgramKind.GRAPH
+
+
+WRAPPER = "import runpy, sys\nprint('begins')\nrunpy.run_path(sys.argv[1], run_name='__main__')\n"
+
+
+def _run_wrapped(tmp_path: Path, text: str) -> None:
+    run_main(load_program(_write(tmp_path, WRAPPER), [_write(tmp_path, text, "wrapped.py")]))
+
+
+def test_a_wrapped_graph_program_runs_to_its_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _run_wrapped(tmp_path, "import pyflink.common\nimport pyspark\nprint('ends')\n")
+    assert capsys.readouterr().out == "begins\nends\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import pyspark\nprint('not reached')",
+        "import json\nfrom pyspark.sql import SparkSession\nprint('not reached')",
+        # whatever the program catches
+        "try:\n    import pyspark\nexcept BaseException:\n    pass",
+    ],
+)
+def test_a_wrapped_script_ends_before_it_uses_spark(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str
+) -> None:
+    before = builtins.__import__
+    with pytest.raises(ScriptFound):
+        _run_wrapped(tmp_path, text)
+    assert capsys.readouterr().out == "begins\n" and builtins.__import__ is before
+
+
+def test_a_program_that_imports_neither_ends_as_it_does(tmp_path: Path) -> None:
+    before = builtins.__import__
+    _run_wrapped(tmp_path, "import json")
+    with pytest.raises(ProgramFailed, match="ValueError: x"):
+        _run_wrapped(tmp_path, "raise ValueError('x')")
+    assert builtins.__import__ is before

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sys
+from contextlib import redirect_stdout
 from dataclasses import asdict
 from enum import Enum
 from pathlib import Path
@@ -74,16 +76,26 @@ def program_plan(path: str, arguments: tuple[str, ...], configuration: Configura
     from yarnflow.graph.plan import plan_json
 
     program = load_program(path, arguments)
-    if program.kind is ProgramKind.SCRIPT:
+    graph = first_graph(program, configuration)
+    if graph is None:
         submission = script_submission(
             program, configuration={}, parallelism=configuration.get(job.PARALLELISM_DEFAULT)
         )
         return plan_json(job_graph_from_json(submission.job_graph_json))
-    return plan_json(first_graph(program, configuration))
+    return plan_json(graph)
 
 
-def first_graph(program: Program, configuration: Configuration, files: tuple[str, ...] = ()) -> JobGraph:
+def first_graph(
+    program: Program, configuration: Configuration, files: tuple[str, ...] = ()
+) -> JobGraph | None:
     """The job graph of a DataStream program's first ``execute``; nothing is submitted.
+
+    What the program prints goes to standard error, since standard output is for what is asked of the command.
+
+    Returns
+    -------
+    JobGraph or None
+        None: the program is a PySpark script.
 
     Raises
     ------
@@ -92,13 +104,18 @@ def first_graph(program: Program, configuration: Configuration, files: tuple[str
     """
     from yarnflow.api.executor import GraphCollector, ProgramAborted, use_executor
     from yarnflow.client.program import run_main
+    from yarnflow.client.program_kind import ScriptFound
 
+    if program.kind is ProgramKind.SCRIPT:
+        return None
     collector = GraphCollector()
     try:
-        with use_executor(collector, configuration.to_dict()):
+        with use_executor(collector, configuration.to_dict()), redirect_stdout(sys.stderr):
             run_main(program, files)
     except ProgramAborted:
         pass
+    except ScriptFound:
+        return None
     if not collector.graphs:
         raise NoExecuteCall(f"{program.path} ended without calling execute(): there is no plan to show")
     return collector.graphs[0]

@@ -30,6 +30,7 @@ from yarnflow.cli.view import OutputPump, View, make_view
 from yarnflow.client.cluster import ClusterConnection, ProgramCluster
 from yarnflow.client.executor import ClusterExecutor, script_submission, shipped_options
 from yarnflow.client.program import Program, load_program, run_main
+from yarnflow.client.program_kind import ScriptFound
 from yarnflow.client.targets import SubmitSurroundings, refuse_unread_options
 from yarnflow.config.configuration import Configuration
 from yarnflow.config.option import AnyOption
@@ -146,7 +147,7 @@ def command(
     configuration = with_target(load_configuration(conf_dir, (*dynamic, *yarn_dynamic)), target, jobmanager)
     configuration = configuration.with_values(values, source="command line")
     files = tuple(file for file in (py_files or "").split(",") if file)
-    loaded = load_program(program, arguments)
+    loaded = load_program(program, arguments, files)
     if dry_run:
         click.echo(describe_program(loaded, configuration, files), nl=False)
         return 0
@@ -242,13 +243,13 @@ def describe_program(program: Program, configuration: Configuration, files: tupl
             program_argv=(program.name, *program.arguments),
         )
         return describe_submit(configuration, target.mode, request, _say, (program.path, *files))
-    if program.kind is ProgramKind.SCRIPT:
+    from yarnflow.cli.info import first_graph
+    from yarnflow.client.executor import graph_submission
+
+    graph = first_graph(program, configuration, files)
+    if graph is None:
         submission, slots = _script(program, configuration, files)
     else:
-        from yarnflow.cli.info import first_graph
-        from yarnflow.client.executor import graph_submission
-
-        graph = first_graph(program, configuration, files)
         submission = graph_submission(graph, configuration=shipped_options(configuration))
         slots = graph.required_slots()
     return describe_submit(
@@ -279,7 +280,10 @@ def _execute(
     elif program.kind is ProgramKind.SCRIPT:
         executor.submit_job(*_script(program, configuration, files))
     else:
-        _run_main(program, configuration, files, executor)
+        try:
+            _run_main(program, configuration, files, executor)
+        except ScriptFound:
+            executor.submit_job(*_script(program, configuration, files))
     if attached:
         executor.await_all()
 

@@ -1,8 +1,10 @@
 """The user's program: found, checked, told apart, run.
 
-A program that imports yarnflow or pyflink (itself or through modules beside it) is a DataStream program
-whose main runs in this process and builds the job graph.  Any other is a PySpark script whose
-main runs in the driver.  Nothing of the program runs before its syntax was checked.
+A program that imports yarnflow or pyflink, itself or through modules of its own (beside it, or shipped
+with it), is a DataStream program whose main runs in this process and builds the job graph. One that
+imports pyspark is a script whose main runs in the driver. Where its text does not tell, it runs here
+until it imports one of them (:mod:`yarnflow.client.program_kind`). Nothing of the program runs before
+its syntax was checked.
 
 Flink counterpart: ``PackagedProgram``; PyFlink's ``PythonDriver``.
 """
@@ -15,12 +17,13 @@ import re
 import sys
 import traceback
 import types
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 import yarnflow
+from yarnflow.client.program_kind import KindTeller, ScriptFound, kind_of
 from yarnflow.core.messages import ProgramKind
 from yarnflow.errors import (
     ConfigError,
@@ -35,8 +38,6 @@ from yarnflow.errors import (
 from yarnflow.graph import import_finder
 from yarnflow.graph.closures import is_installed
 
-#: packages whose programs build job graphs; ``pyflink`` is yarnflow's API under PyFlink's name
-_APIS: Final = frozenset({"yarnflow", "pyflink"})
 #: ``job.py:12`` as messages name a line
 _LINE: Final = re.compile(r"^\S+:\d+: ")
 _PACKAGE_ROOT: Final = str(Path(yarnflow.__file__).parent) + "/"
@@ -49,7 +50,8 @@ class Program:
     #: as the user wrote it, for messages and tracebacks
     path: str
     arguments: tuple[str, ...]
-    kind: ProgramKind
+    #: None: what it imports first when it runs will tell
+    kind: ProgramKind | None
     code: types.CodeType = field(repr=False)
     content: bytes = field(repr=False)
 
@@ -58,8 +60,13 @@ class Program:
         return Path(self.path).name
 
 
-def load_program(path: str, arguments: Sequence[str] = ()) -> Program:
+def load_program(path: str, arguments: Sequence[str] = (), search_path: Sequence[str] = ()) -> Program:
     """Read and check a program; nothing of it is run.
+
+    Parameters
+    ----------
+    search_path : sequence of str
+        Modules, directories and archives that it may import from as well (``-pyfs``).
 
     Raises
     ------
@@ -90,36 +97,8 @@ def load_program(path: str, arguments: Sequence[str] = ()) -> Program:
         raise ProgramSyntaxError(f"{path}: {error}") from None
     if not tree.body:
         raise NoExecuteCall(f"program {path} has no statements: there is nothing to run")
-    uses_api = _imports_api(tree, file.resolve().parent, {file.resolve()})
-    kind = ProgramKind.GRAPH if uses_api else ProgramKind.SCRIPT
+    kind = kind_of(tree, [str(file.resolve().parent), *_searched(search_path)])
     return Program(path, tuple(arguments), kind, code, content)
-
-
-def _imported_names(tree: ast.AST) -> Iterator[str]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            yield node.module
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
-
-
-def _imports_api(tree: ast.AST, directory: Path, seen: set[Path]) -> bool:
-    for name in _imported_names(tree):
-        if name.split(".", 1)[0] in _APIS:
-            return True
-        relative = directory.joinpath(*name.split("."))
-        for candidate in (relative.with_suffix(".py"), relative / "__init__.py"):
-            if candidate in seen or not candidate.is_file():
-                continue
-            seen.add(candidate)
-            try:
-                module = ast.parse(candidate.read_bytes())
-            except (OSError, SyntaxError, ValueError):
-                continue  # importing it will say so
-            if _imports_api(module, directory, seen):
-                return True
-    return False
 
 
 def run_main(program: Program, search_path: Sequence[str] = ()) -> None:
@@ -141,6 +120,8 @@ def run_main(program: Program, search_path: Sequence[str] = ()) -> None:
         It raised one of these itself; those about the program name its line.
     SystemExit
         It called ``sys.exit``.
+    ScriptFound
+        Its kind was not known, and it is a PySpark script.
     """
     import_finder.install()
     module = types.ModuleType("__main__")
@@ -148,18 +129,30 @@ def run_main(program: Program, search_path: Sequence[str] = ()) -> None:
     module.__file__ = str(file.absolute())
     module.__dict__["__builtins__"] = builtins
     sys.argv = [program.path, *program.arguments]
-    # a module is found in its directory, others are themselves what is searched
-    searched = [str(Path(entry).parent) if entry.endswith(".py") else entry for entry in search_path]
-    sys.path[:0] = [str(file.resolve().parent), *searched]
+    sys.path[:0] = [str(file.resolve().parent), *_searched(search_path)]
     sys.modules["__main__"] = module
     try:
-        exec(program.code, module.__dict__)
+        if program.kind is not None:
+            exec(program.code, module.__dict__)
+            return
+        with KindTeller() as teller:
+            try:
+                exec(program.code, module.__dict__)
+            finally:
+                # whatever the program has made of it
+                if teller.is_script:
+                    raise ScriptFound
     except YarnflowError as error:
         _name_line(error)
         raise
     except Exception as error:
         summary = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
         raise ProgramFailed(f"{program.path} failed: {summary}", user_traceback(error)) from None
+
+
+def _searched(search_path: Sequence[str]) -> list[str]:
+    """A module is found in its directory, others are themselves what is searched."""
+    return [str(Path(entry).parent) if entry.endswith(".py") else entry for entry in search_path]
 
 
 def _name_line(error: YarnflowError) -> None:

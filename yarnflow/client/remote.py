@@ -182,10 +182,11 @@ def connect_remote(
     path = standalone_secret_file(configuration)
     if not path.exists() and not configuration.is_set(security.CLUSTER_SECRET_FILE):
         raise ConfigError(
-            f"there is no standalone cluster of this user on this machine (no {path}); start one with "
-            f"`yarnflow jobmanager`, or copy the secret of another one here and set "
-            f"{security.CLUSTER_SECRET_FILE.key}; one on YARN is named by -t yarn-per-job and the job's id, "
-            "or by -Dyarn.application.id=…"
+            f"the secret of that cluster is not on this machine (no {path}); copy it here and set "
+            f"{security.CLUSTER_SECRET_FILE.key}"
+            if typed
+            else "there is no standalone cluster of this user on this machine; start one with `yarnflow "
+            "jobmanager`, or name one by -m host:port, on YARN by -t yarn-per-job and the job's id"
         )
     secret = read_secret(path).encode("ascii")
     timeout_ms = configuration.get(client.CLIENT_TIMEOUT_MS)
