@@ -63,7 +63,9 @@ def environment(parallelism: int = 2) -> StreamExecutionEnvironment:
 
 
 def printed(capfd: pytest.CaptureFixture[str]) -> list[str]:
-    return [line for line in capfd.readouterr().out.splitlines() if line.startswith(">>")]
+    """Lines of the tests' functions, without the sink's subtask."""
+    lines = (re.sub(r"^\d+> ", "", line) for line in capfd.readouterr().out.splitlines())
+    return [line for line in lines if line.startswith(">>")]
 
 
 class SecondIsTime(TimestampAssigner):

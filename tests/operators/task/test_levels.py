@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 
 from yarnflow.errors import InvalidKey
 from yarnflow.graph.operators import Closure
+from yarnflow.graph.type_info import PICKLED
 from yarnflow.operators.elements import MAX_WATERMARK_MS, Chunk, Output
 from yarnflow.operators.process.key_selection import KeySelection, Partitioning
 from yarnflow.operators.process.operator import OperatorBase, OperatorContext, WatermarkStatus
 from yarnflow.operators.state.kinds import StateKind
+from yarnflow.operators.task.key_groups import key_group
 from yarnflow.operators.task.plan import (
     ChainedRoute,
     Exchange,
@@ -284,3 +286,50 @@ def test_a_processing_timer_for_a_time_that_is_past_fires_at_once() -> None:
     assert job.sinks[SINK] == [3, 12, ("timer", 3)]
     job.run_batch({0: [[Chunk([13])]]}, now_ms=12)
     assert job.sinks[SINK][3:] == [("timer", 12), 13]
+
+
+def first_or_last(key: int, subtasks: int) -> int:
+    return 0 if key < 25 else subtasks - 1
+
+
+@pytest.mark.parametrize(
+    ("exchange_to_sink", "lines"),
+    [
+        (Exchange.FORWARD, ["1> 10", "1> 20", "1> 30", "2> 40"]),
+        # each sender begins with the first
+        (Exchange.REBALANCE, ["1> 10", "2> 20", "3> 30", "1> 40"]),
+        (Exchange.GLOBAL, ["1> 10", "1> 20", "1> 30", "1> 40"]),
+        (Exchange.BROADCAST, [f"{subtask}> {n}" for subtask in (1, 2, 3) for n in (10, 20, 30, 40)]),
+        (Exchange.CUSTOM, ["1> 10", "1> 20", "3> 30", "3> 40"]),
+    ],
+)
+def test_lines_name_the_subtask_of_the_sink_that_flink_s_would(
+    exchange_to_sink: Exchange, lines: list[str]
+) -> None:
+    by = closure(Partitioning(first_or_last)) if exchange_to_sink is Exchange.CUSTOM else None
+    sink = SinkRoute(
+        SINK, None, PICKLED, printed=True, exchange=exchange_to_sink, groups=3, partitioner=by
+    )
+    mapped = replace(operator(1, Mapped(), sink), parallelism=3, groups=3)
+    job = InMemoryLevels([LevelPlan(0, (mapped,), head=(ChainedRoute(1, 0),))], [])
+    job.run_batch({0: [[Chunk([1, 2]), Chunk([3])], [Chunk([4])]]})
+    if exchange_to_sink is not Exchange.BROADCAST:
+        assert job.sinks[SINK] == lines
+    assert sorted(job.sinks[SINK]) == sorted(lines)
+
+
+def test_lines_behind_keys_name_the_subtask_of_their_group() -> None:
+    source = LevelPlan(0, (), head=(replace(exchange(), groups=4, selector=None),))
+    sink = SinkRoute(SINK, None, PICKLED, printed=True, identifier="n", groups=2)
+    keyed = replace(operator(5, Counter(), sink, stateful=True), keyed=True, parallelism=2, groups=4)
+    job = InMemoryLevels([source], [LevelPlan(1, (keyed,), channels={(5, 0): (7,)})])
+    job.run_batch({0: [[Chunk(list(range(20)))]]})
+    assert sorted(job.sinks[SINK]) == sorted(f"n:{key_group(n, 4) // 2 + 1}> ({n}, 1)" for n in range(20))
+
+
+def test_elements_for_other_sinks_stay_as_they_are() -> None:
+    for kind, times in ((Exchange.FORWARD, 1), (Exchange.BROADCAST, 2)):
+        source = LevelPlan(0, (), head=(SinkRoute(SINK, exchange=kind, groups=2),))
+        job = InMemoryLevels([source], [])
+        job.run_batch({0: [[Chunk([1, 2])]]})
+        assert job.sinks[SINK] == [1, 2] * times

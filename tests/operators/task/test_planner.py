@@ -132,3 +132,20 @@ def test_watermarks_behind_a_keyed_operator_are_those_of_subtasks() -> None:
     operators = {operator.name: operator for level in plan.levels for operator in level.operators}
     assert (operators["chained"].groups, operators["times"].groups) == (128, 2)
     assert operators["times"].stateful
+
+
+def test_sinks_have_subtasks_of_their_own() -> None:
+    env = environment()
+    mapped = numbers(env).map(identity)
+    mapped.print()
+    mapped.print().set_parallelism(3)
+    mapped.broadcast().print()
+    mapped.partition_custom(lambda key, n: 0, identity).print()
+    _, plan = planned(env)
+    (operator,) = plan.sources[0].level.operators
+    found = [(r.exchange, r.groups) for r in operator.routes if isinstance(r, SinkRoute)]
+    assert found == [
+        (Exchange.FORWARD, 2), (Exchange.REBALANCE, 3), (Exchange.BROADCAST, 2), (Exchange.CUSTOM, 2)
+    ]  # fmt: skip
+    last = operator.routes[-1]
+    assert isinstance(last, SinkRoute) and last.partitioner is not None and last.selector is not None

@@ -9,7 +9,7 @@ import pytest
 from yarnflow.graph.type_info import ExternalTypeInfo, LocalTimeTypeInfo, TimeType, TypeInfo, Types
 from yarnflow.operators.instant import Instant
 from yarnflow.operators.row import Row, RowKind
-from yarnflow.operators.types.text import java_double, java_float, printer
+from yarnflow.operators.types.text import java_double, java_float, print_prefix, printer
 
 PERSON = Types.ROW_NAMED(["name", "ok"], [Types.STRING(), Types.BOOLEAN()])
 
@@ -75,3 +75,11 @@ def test_floats(number: float, text: str) -> None:
 )
 def test_each_type(kind: TypeInfo, value: Any, text: str) -> None:
     assert printer(kind)(value) == text
+
+
+@pytest.mark.parametrize(
+    ("identifier", "subtasks", "prefix"),
+    [("", 1, ""), ("copy", 1, "copy> "), ("", 2, "2> "), ("copy", 2, "copy:2> ")],
+)
+def test_what_lines_begin_with(identifier: str, subtasks: int, prefix: str) -> None:
+    assert print_prefix(identifier, subtasks - 1, subtasks) == prefix

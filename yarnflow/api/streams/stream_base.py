@@ -338,7 +338,11 @@ class StreamBase(Settings, Generic[S]):
         return self._end(sink_func, "add_sink")
 
     def print(self, sink_identifier: str | None = None) -> DataStreamSink:
-        """Print the elements on the driver's standard output, each after ``sink_identifier``."""
+        """Print the elements on the driver's standard output.
+
+        A line begins with ``sink_identifier`` and, if the sink has several subtasks, the number of its own
+        from 1: ``label> ``, ``2> ``, ``label:2> ``.  Lines of a stream of columns do not show the number.
+        """
         return self._end(PrintSink(sink_identifier or ""), "print")
 
     def foreach_batch(self, func: Callable[[Any, int], None]) -> DataStreamSink:

@@ -94,7 +94,7 @@ class LevelRun:
             self._connect(node)
         for (node_id, _), channels in plan.channels.items():
             self._nodes[node_id].upstream.append(self._channels_status(channels))
-        self._head = [self._deliverer(route) for route in plan.head]
+        self._head = [self._deliverer(route, self._own_subtask) for route in plan.head]
         # those that get the elements last are opened first, as Flink does
         for node in reversed(self._nodes.values()):
             node.open()
@@ -118,11 +118,14 @@ class LevelRun:
             elif isinstance(route, ExchangeRoute):
                 self._exchanges.append((node, route))
             if route.side is None:
-                node.deliver.append(self._deliverer(route))
+                node.deliver.append(self._deliverer(route, node.subtask))
             else:
-                node.deliver_side.setdefault(route.side, []).append(self._deliverer(route))
+                node.deliver_side.setdefault(route.side, []).append(self._deliverer(route, node.subtask))
 
-    def _deliverer(self, route: Route) -> Callable[[Chunk], None]:
+    def _own_subtask(self) -> int:
+        return self._subtask
+
+    def _deliverer(self, route: Route, of_sender: Callable[[], int]) -> Callable[[Chunk], None]:
         if isinstance(route, ChainedRoute):
             node, index = self._nodes[route.node_id], route.input_index
             if route.element_type is None:
@@ -133,7 +136,7 @@ class LevelRun:
             )
         made: Target
         if isinstance(route, SinkRoute):
-            made = SinkTarget(route, self._dumps)
+            made = SinkTarget(route, of_sender, self._partition(route), self._dumps)
         elif route.exchange is Exchange.HASH:
             made = KeyedTarget(route, self._selector(route), self._dumps)
         else:
@@ -145,10 +148,10 @@ class LevelRun:
         """A shipped function of the program."""
         return cast(Callable[..., Any], self._load(closure).build())
 
-    def _selector(self, route: ExchangeRoute) -> Callable[[Any], Any]:
+    def _selector(self, route: ExchangeRoute | SinkRoute) -> Callable[[Any], Any]:
         return _itself if route.selector is None else self._function(route.selector)
 
-    def _partition(self, route: ExchangeRoute) -> Callable[[Any], int] | None:
+    def _partition(self, route: ExchangeRoute | SinkRoute) -> Callable[[Any], int] | None:
         if route.partitioner is None:
             return None
         partitioner, key, groups = self._function(route.partitioner), self._selector(route), route.groups

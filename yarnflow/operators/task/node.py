@@ -121,6 +121,10 @@ class Node:
         self.elements_in = self.elements_out = 0
         self.set_processing_time(now_ms)
 
+    def subtask(self) -> int:
+        """Number of the subtask that has the key group bound at present."""
+        return self._info.subtask_index
+
     def set_processing_time(self, now_ms: int) -> None:
         """Tell operator and state the time."""
         self.context.processing_time_ms = now_ms

@@ -14,7 +14,7 @@ from yarnflow.operators.task.blocks import ALL_GROUPS, ELEMENTS, SINK_LEVEL, Blo
 from yarnflow.operators.task.key_groups import KeyGroups, key_group
 from yarnflow.operators.task.plan import ChainedRoute, Exchange, ExchangeRoute, SinkRoute
 from yarnflow.operators.types.coerce import CoerceChunk, chunk_coercer
-from yarnflow.operators.types.text import printer
+from yarnflow.operators.types.text import print_prefix, printer
 
 #: elements that wait in one route before they become blocks
 MAX_WAITING_ELEMENTS: Final = 50_000
@@ -164,6 +164,28 @@ class KeyedTarget:
         return _blocks(self._route, waiting, sender, sequence, self._dumps)
 
 
+def partitioned(
+    route: ExchangeRoute | SinkRoute, partition: Callable[[Any], int] | None, values: list[Any]
+) -> list[int]:
+    """The subtask of each value, as the program's partitioner says.
+
+    Raises
+    ------
+    InvalidKey
+        It says something else.
+    """
+    assert partition is not None, "a CUSTOM route has a partitioner"
+    found = [partition(value) for value in values]
+    for subtask in found:
+        if type(subtask) is not int or not 0 <= subtask < route.groups:
+            where = "" if route.partitioner is None else f"{route.partitioner.origin}: "
+            raise InvalidKey(
+                f"{where}partition_custom(): the partitioner returned {subtask!r}; "
+                f"it must be a whole number from 0 to {route.groups - 1}"
+            )
+    return found
+
+
 class PlainTarget:
     """Elements go to groups that do not depend on a key.
 
@@ -210,18 +232,9 @@ class PlainTarget:
             self._put(group, chunk.values, chunk.timestamps)
 
     def _by_partitioner(self, chunk: Chunk) -> None:
-        assert self._partition is not None, "a CUSTOM route has a partitioner"
         times = chunk.timestamps if chunk.timestamps is not None else [None] * len(chunk.values)
-        groups = self._route.groups
-        for value, time in zip(chunk.values, times, strict=True):
-            group = self._partition(value)
-            if type(group) is not int or not 0 <= group < groups:
-                by = self._route.partitioner
-                where = "" if by is None else f"{by.origin}: "
-                raise InvalidKey(
-                    f"{where}partition_custom(): the partitioner returned {group!r}; "
-                    f"it must be a whole number from 0 to {groups - 1}"
-                )
+        numbers = partitioned(self._route, self._partition, chunk.values)
+        for value, group, time in zip(chunk.values, numbers, times, strict=True):
             self._put(group, [value], None if time is None else [time])
 
     def _put(self, group: int, values: list[Any], timestamps: list[int | None] | None) -> None:
@@ -236,18 +249,59 @@ class PlainTarget:
 
 
 class SinkTarget:
-    """Elements leave the levels."""
+    """Elements leave the levels.
 
-    def __init__(self, route: SinkRoute, dumps: Dumps) -> None:
+    Parameters
+    ----------
+    route : SinkRoute
+    of_sender : callable
+        Gives the subtask of the sender, for FORWARD.
+    partition : callable or None
+        CUSTOM: an element's subtask.
+    """
+
+    def __init__(
+        self,
+        route: SinkRoute,
+        of_sender: Callable[[], int],
+        partition: Callable[[Any], int] | None,
+        dumps: Dumps,
+    ) -> None:
         self._route = route
+        self._of_sender = of_sender
+        self._partition = partition
         self._dumps = dumps
         self._convert = _liner(route) if route.printed else converter(route)
+        self._prefixes = (
+            [print_prefix(route.identifier, number, route.groups) for number in range(route.groups)]
+            if route.printed
+            else []
+        )
+        self._next = 0
         self._waiting = _Waiting()
         self.waiting = 0
 
     def take(self, chunk: Chunk) -> None:
-        self._waiting.extend(self._convert(chunk.values), chunk.timestamps)
+        values, times = self._convert(chunk.values), chunk.timestamps
+        if self._route.exchange is Exchange.BROADCAST:
+            for prefix in self._prefixes or [""] * self._route.groups:
+                self._waiting.extend([prefix + value for value in values] if prefix else values, times)
+        else:
+            if any(self._prefixes):
+                prefixes = map(self._prefixes.__getitem__, self._subtasks(chunk.values))
+                values = [prefix + value for prefix, value in zip(prefixes, values, strict=True)]
+            self._waiting.extend(values, times)
         self.waiting = len(self._waiting.values)
+
+    def _subtasks(self, values: list[Any]) -> list[int]:
+        """The sink's subtask that each element goes to."""
+        groups, exchange, count = self._route.groups, self._route.exchange, len(values)
+        if exchange is Exchange.CUSTOM:
+            return partitioned(self._route, self._partition, converter(self._route)(values))
+        if exchange is Exchange.REBALANCE:
+            first, self._next = self._next, (self._next + count) % groups
+            return [number % groups for number in range(first, first + count)]
+        return [self._of_sender() % groups if exchange is Exchange.FORWARD else 0] * count
 
     def flush(self, sender: int, sequence: Iterator[int]) -> Iterator[Block]:
         found, self._waiting, self.waiting = self._waiting, _Waiting(), 0

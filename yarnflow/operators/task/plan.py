@@ -70,7 +70,7 @@ class ExchangeRoute:
 
 @dataclass(frozen=True, slots=True)
 class SinkRoute:
-    """To a sink."""
+    """To a sink; the fields are those of :class:`ExchangeRoute`."""
 
     node_id: int
     side: str | None = None
@@ -81,6 +81,14 @@ class SinkRoute:
     printed: bool = False
     #: in one chain of Python functions with the sender
     chained: bool = False
+    #: what printed lines begin with
+    identifier: str = ""
+    #: HASH has no meaning here
+    exchange: Exchange = Exchange.FORWARD
+    #: subtasks of the sink
+    groups: int = 1
+    selector: Closure | None = None
+    partitioner: Closure | None = None
 
 
 Route = ChainedRoute | ExchangeRoute | SinkRoute

@@ -245,9 +245,7 @@ class _Planner:
         name, origin = self._nodes[node_id].name, self._nodes[node_id].origin
         for path in self._paths(node_id):
             if path.target in self._sinks:
-                printed = isinstance(self._nodes[path.target].operator, PrintSink)
-                kind = self._type(node_id, path.side)
-                routes.append(SinkRoute(path.target, path.side, kind, name, origin, printed, path.chained))
+                routes.append(self._sink_route(node_id, path))
                 continue
             exchange = self._exchange(path, node_id)
             if exchange is None:
@@ -280,6 +278,24 @@ class _Planner:
                     origin,
                 )
             )
+
+    def _sink_route(self, node_id: int, path: _Path) -> SinkRoute:
+        node, sink = self._nodes[node_id], self._nodes[path.target]
+        partition = path.partition
+        return SinkRoute(
+            path.target,
+            path.side,
+            self._type(node_id, path.side),
+            node.name,
+            node.origin,
+            isinstance(sink.operator, PrintSink),
+            path.chained,
+            sink.operator.identifier if isinstance(sink.operator, PrintSink) else "",
+            path.exchange or Exchange.FORWARD,
+            sink.parallelism,
+            None if partition is None else partition.selector,
+            None if partition is None else partition.partitioner,
+        )
 
     def _type(self, node_id: int, side: str | None) -> TypeInfo | None:
         node = self._nodes[node_id]

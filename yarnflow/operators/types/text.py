@@ -214,3 +214,19 @@ _LOCAL: Final[dict[TimeType, Text]] = {
     TimeType.LOCAL_TIME: _local_time,
     TimeType.LOCAL_DATE_TIME: _local_date_time,
 }
+
+
+def print_prefix(identifier: str, subtask: int, subtasks: int) -> str:
+    """What a printed line begins with: ``label> ``, ``2> ``, ``label:2> `` or nothing.
+
+    Parameters
+    ----------
+    subtask : int
+        The sink's subtask that prints the line, from 0; lines show it from 1.
+    subtasks : int
+        How many there are; of a single one the number is not shown.
+    """
+    parts = [identifier] if identifier else []
+    if subtasks > 1:
+        parts.append(str(subtask + 1))
+    return f"{':'.join(parts)}> " if parts else ""

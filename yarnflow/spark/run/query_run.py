@@ -32,7 +32,7 @@ from yarnflow.spark.checkpoints.positions import (
     planned_batch,
     read_position,
 )
-from yarnflow.spark.connectors.sinks import BatchSink, batch_sink
+from yarnflow.spark.connectors.sinks import BatchSink, PrintWriter, batch_sink
 from yarnflow.spark.connectors.sources import Sources, rate_seconds
 from yarnflow.spark.elements.element_frames import ElementFrames, end_blocks
 from yarnflow.spark.hadoop_files import HadoopFiles
@@ -344,10 +344,12 @@ class QueryRun:
         if sink not in self._writers:
             node = self._index.nodes[sink]
             before = self._index.nodes[node.inputs[0]].output_schema
-            # printed elements are text already
-            text = before.element_type is not None and isinstance(node.operator, PrintSink)
-            scalar = before.scalar or text
-            self._writers[sink] = batch_sink(self._spark, node, scalar, self._sink_identity(), self._fence)
+            if before.element_type is not None and isinstance(node.operator, PrintSink):
+                # they are whole lines already
+                self._writers[sink] = PrintWriter("", True)
+                return self._writers[sink]
+            identity = self._sink_identity()
+            self._writers[sink] = batch_sink(self._spark, node, before.scalar, identity, self._fence)
         return self._writers[sink]
 
     def _sink_identity(self) -> str:
