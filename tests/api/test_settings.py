@@ -5,7 +5,9 @@ from __future__ import annotations
 import copy
 import datetime
 import pickle
+import threading
 from collections.abc import Iterator
+from concurrent.futures import CancelledError
 from typing import Any
 
 import pytest
@@ -363,8 +365,7 @@ def test_job_clients() -> None:
         client.trigger_savepoint("/s")
     result = JobExecutionResult(JobId("b" * 32), 5)
     assert result.get_all_accumulator_results() == {}
-    with pytest.raises(UnsupportedCall, match="there are no accumulators"):
-        result.get_accumulator_result("n")
+    assert result.get_accumulator_result("n") is None
 
 
 def test_futures() -> None:
@@ -375,13 +376,46 @@ def test_futures() -> None:
         return 7
 
     future = CompletableFuture(compute)
-    assert not future.done() and str(future) == "CompletableFuture[Not completed]"
+    assert str(future) == "CompletableFuture[Not completed]"
     assert (future.result(), future.result(), future.exception(), calls) == (7, 7, None, [1])
     assert future.done() and not future.cancel() and not future.cancelled()
     failed = CompletableFuture(lambda: 1 // 0)
-    assert isinstance(failed.exception(), ZeroDivisionError)
     with pytest.raises(ZeroDivisionError):
         failed.result()
+    assert isinstance(failed.exception(), ZeroDivisionError) and failed.done()
+
+
+def test_futures_that_are_asked_without_waiting() -> None:
+    go_on = threading.Event()
+    future = CompletableFuture(lambda: go_on.wait(30))
+    assert not future.done() and future.exception() is None
+    go_on.set()
+    assert future.result() is True and future.done()
+
+
+def test_futures_that_are_given_up() -> None:
+    go_on = threading.Event()
+    future = CompletableFuture(lambda: go_on.wait(30))
+    assert not future.done()
+    assert future.cancel() and future.cancelled() and future.done()
+    with pytest.raises(CancelledError):
+        future.result()
+    go_on.set()
+    assert isinstance(future.exception(), CancelledError)
+
+
+def test_an_interrupted_future_can_be_asked_again() -> None:
+    answers: list[BaseException] = [KeyboardInterrupt()]
+
+    def compute() -> int:
+        if answers:
+            raise answers.pop()
+        return 7
+
+    future = CompletableFuture(compute)
+    with pytest.raises(KeyboardInterrupt):
+        future.result()
+    assert future.result() == 7
 
 
 def test_elements_come_back_to_the_program() -> None:

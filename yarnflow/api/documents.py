@@ -14,13 +14,17 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
 
-from yarnflow.graph.compatibility import DIFFERS, REFUSED
+from yarnflow.graph.compatibility import DIFFERS, REFUSED, SAME_AND
 
 #: name → how it differs, for names defined in other packages
 ELSEWHERE: Final[dict[str, str]] = {
     "common.job_status.JobStatus": "has INITIALIZING, too; values are texts",
-    "common.time.Instant": "cannot be changed",
     "datastream.functions.RuntimeContext.get_attempt_number": "always 0",
+}
+
+#: name → what is to be known of a name defined in other packages that is the same
+SAME_ELSEWHERE: Final[dict[str, str]] = {
+    "common.time.Instant": "cannot be changed",
     **{
         f"datastream.window.{assigner}.of": "takes text such as '1 hour', too"
         for assigner in (
@@ -32,13 +36,16 @@ ELSEWHERE: Final[dict[str, str]] = {
     },
 }
 
-#: name → why it is not here, for helpers of PyFlink's own that happen to be public
-OWN_HELPERS: Final[dict[str, str]] = dict.fromkeys(
-    (
-        "datastream.window.ContinuousEventTimeTrigger.register_next_fire_timestamp",
-        "datastream.window.ContinuousProcessingTimeTrigger.register_next_fire_timestamp",
-    ),
-    "it is a helper of PyFlink's own",
+#: modules of what reads and writes other systems, and classes that only those use
+_CONNECTORS: Final = ("datastream.connectors", "datastream.formats")
+_MESSAGES: Final = frozenset(
+    {
+        "ByteArraySchema",
+        "DeserializationSchema",
+        "RowFieldExtractorSchema",
+        "SerializationSchema",
+        "SimpleStringSchema",
+    }
 )
 
 _INTRODUCTION: Final = """\
@@ -46,11 +53,14 @@ _INTRODUCTION: Final = """\
 # PyFlink's API
 
 Every public name of `pyflink.common` and `pyflink.datastream` (PyFlink {version}) and what it is in yarnflow.
-A program that yarnflow runs imports it under its own name. *Same*: it does what PyFlink's does. *Differs*: as
-the table says. *Refused*: it can be imported, and using it raises `UnsupportedCall` with what to use instead.
+A program that yarnflow runs imports it under its own name. *Same*: a PyFlink program can use it and sees no
+difference; what it takes beyond that, or does in another way, stands in the tables. *Differs*: as the table
+says. *Refused*: it can be imported, and using it raises `UnsupportedCall` with what to use instead.
 The Table API (`pyflink.table`) is refused as a whole.
 
-{same} names are the same, {differs} differ, {refused} are refused.
+| | same | differs | refused | |
+|---|---|---|---|---|
+{counts}
 """
 
 
@@ -74,6 +84,11 @@ class Listed:
     #: parameters with their defaults; empty for what is not called
     signature: str
 
+    @property
+    def of_connectors(self) -> bool:
+        """Whether it is there for connectors and formats."""
+        return self.module.startswith(_CONNECTORS) or self.name.partition(".")[0] in _MESSAGES
+
 
 @dataclass(frozen=True, slots=True)
 class Found:
@@ -81,7 +96,7 @@ class Found:
 
     listed: Listed
     standing: Standing
-    #: how it differs, or why it is refused
+    #: how it differs, why it is refused, or what is to be known of it although it is the same
     said: str = ""
     value: Any = None
 
@@ -101,17 +116,19 @@ def find(listed: Listed) -> Found:
             return Found(listed, Standing.REFUSED, getattr(value, REFUSED))
         owner, value = value, inspect.getattr_static(value, part, None)
         if value is None and not hasattr(owner, part):
-            why = OWN_HELPERS.get(f"{listed.module}.{listed.name}", "")
-            return Found(listed, Standing.REFUSED if why else Standing.MISSING, why)
+            return Found(listed, Standing.MISSING)
         if isinstance(value, (staticmethod, classmethod)):
             value = value.__func__
     if isinstance(value, type) and REFUSED in vars(value):
         return Found(listed, Standing.REFUSED, getattr(value, REFUSED))
     if not isinstance(value, type) and hasattr(value, REFUSED):
         return Found(listed, Standing.REFUSED, getattr(value, REFUSED))
-    own = vars(value).get(DIFFERS) if isinstance(value, type) else getattr(value, DIFFERS, None)
-    said = own or ELSEWHERE.get(f"{listed.module}.{listed.name}")
-    return Found(listed, Standing.DIFFERS if said else Standing.SAME, said or "", value)
+    marks = vars(value) if isinstance(value, type) else getattr(value, "__dict__", {})
+    name = f"{listed.module}.{listed.name}"
+    how = marks.get(DIFFERS) or ELSEWHERE.get(name)
+    if how:
+        return Found(listed, Standing.DIFFERS, how, value)
+    return Found(listed, Standing.SAME, marks.get(SAME_AND) or SAME_ELSEWHERE.get(name, ""), value)
 
 
 def pyflink_markdown(names: str) -> str:
@@ -127,11 +144,15 @@ def pyflink_markdown(names: str) -> str:
     by_module: dict[str, list[Found]] = {}
     for listed in listed_names(names):
         by_module.setdefault(listed.module, []).append(find(listed))
-    counts = {
-        standing.value: sum(found.standing is standing for each in by_module.values() for found in each)
-        for standing in Standing
-    }
-    lines = [_INTRODUCTION.format(version=__version__, **counts)]
+    everything = [found for each in by_module.values() for found in each]
+    of_connectors = [found for found in everything if found.listed.of_connectors]
+    others = [found for found in everything if found not in of_connectors]
+    counts = (
+        _counts("without connectors and formats", others),
+        _counts("connectors and formats", of_connectors),
+        _counts("all names", everything),
+    )
+    lines = [_INTRODUCTION.format(version=__version__, counts="\n".join(counts))]
     for module, found in by_module.items():
         lines.append(f"## `pyflink.{module}`\n")
         lines.extend(_module_lines(found))
@@ -139,15 +160,23 @@ def pyflink_markdown(names: str) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
+def _counts(title: str, found: list[Found]) -> str:
+    same, differ, refused = (
+        sum(each.standing is standing for each in found)
+        for standing in (Standing.SAME, Standing.DIFFERS, Standing.REFUSED)
+    )
+    return f"| {title} | {same} | {differ} | {refused} | {100 * same / len(found):.1f} % same |"
+
+
 def _module_lines(found: list[Found]) -> Iterator[str]:
     if len({(each.standing, each.said) for each in found}) == 1 and found[0].standing is Standing.REFUSED:
         classes = [each.listed.name for each in found if "." not in each.listed.name]
         yield f"Refused: {found[0].said}. {_list(classes)}."
         return
-    same = [each.listed.name for each in found if each.standing is Standing.SAME]
+    same = [each.listed.name for each in found if each.standing is Standing.SAME and not each.said]
     if same:
         yield f"Same: {_list(_grouped(same))}."
-    others = [each for each in found if each.standing is not Standing.SAME]
+    others = [each for each in found if each.standing is not Standing.SAME or each.said]
     if same and others:
         yield ""
     if others:

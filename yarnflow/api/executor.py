@@ -19,10 +19,11 @@ from typing import Any, Final, Protocol
 from yarnflow.core.ids import JobId
 from yarnflow.core.states import JobStatus
 from yarnflow.errors import ProgramError
-from yarnflow.graph.compatibility import differs, refused
+from yarnflow.graph.compatibility import same_and
 from yarnflow.graph.job_graph import JobGraph
 
 NO_ACCUMULATORS: Final = "there are no accumulators"
+NO_PYTHON_ACCUMULATORS: Final = "no Python function has accumulators; metrics are for that"
 METRICS: Final = "metrics: get_metrics_group() of the runtime context"
 
 
@@ -42,11 +43,12 @@ class JobExecutionResult:
         """PyFlink's name for :attr:`net_runtime_ms`."""
         return self.net_runtime_ms
 
-    @refused(NO_ACCUMULATORS, METRICS)
+    @same_and(NO_PYTHON_ACCUMULATORS)
     def get_accumulator_result(self, accumulator_name: str) -> Any:
-        """The value of an accumulator."""
+        """The value of an accumulator; None: no job has one."""
+        return None
 
-    @differs(NO_ACCUMULATORS)
+    @same_and(NO_PYTHON_ACCUMULATORS)
     def get_all_accumulator_results(self) -> dict[str, Any]:
         """Nothing."""
         return {}

@@ -1,6 +1,7 @@
 """How far a name of PyFlink means here what it means there, declared where the name is defined.
 
-A function without a mark does what PyFlink's does.  :func:`differs` says how one does not,
+A function without a mark does what PyFlink's does; :func:`same_and` says what is to be known beside that.
+:func:`differs` says how one does not,
 :func:`refused` makes one that cannot be called here, :func:`refused_class` a class that can be
 imported and nothing else.  The table of PyFlink's API is made from these declarations.
 """
@@ -16,11 +17,26 @@ from yarnflow.errors import UnsupportedCall
 _Callable = TypeVar("_Callable", bound=Callable[..., Any])
 
 #: attributes that carry the declarations
+SAME_AND: Final = "__yarnflow_same_and__"
 DIFFERS: Final = "__yarnflow_differs__"
 REFUSED: Final = "__yarnflow_refused__"
 
 #: why everything that reaches into Java's classes is refused
 NO_JVM: Final = "programs are built without a JVM, so there is no Java object behind it"
+
+
+def same_and(remark: str) -> Callable[[_Callable], _Callable]:
+    """Say what is to be known of a function or class that every PyFlink program can use as it does there.
+
+    For names that take more than PyFlink's do, and for settings of what has no part in yarnflow and no result
+    of a job depends on.
+    """
+
+    def mark(target: _Callable) -> _Callable:
+        setattr(target, SAME_AND, remark)
+        return target
+
+    return mark
 
 
 def differs(how: str) -> Callable[[_Callable], _Callable]:

@@ -7,9 +7,10 @@ from typing import Any, ClassVar
 from yarnflow.api.building.settings import JobSettings
 from yarnflow.config.options import job
 from yarnflow.errors import UnsupportedGraph
-from yarnflow.graph.compatibility import differs
+from yarnflow.graph.compatibility import differs, same_and
 
 _NO_EFFECT = "accepted and without effect"
+_NO_RESULT = "kept; no result depends on it"
 
 
 class ExecutionConfig:
@@ -101,7 +102,7 @@ class ExecutionConfig:
         """Milliseconds between latency markers; 0 = none."""
         return int(self._accepted("latency-tracking-interval", 0))
 
-    @differs(_NO_EFFECT)
+    @same_and(_NO_RESULT + ": processes are asked to end once, and killed after the timeout")
     def set_task_cancellation_interval(self, interval: int) -> ExecutionConfig:
         """Milliseconds between attempts to cancel."""
         return self._accept("task-cancellation-interval", interval)
@@ -110,12 +111,12 @@ class ExecutionConfig:
         """Milliseconds between attempts to cancel."""
         return int(self._accepted("task-cancellation-interval", 30_000))
 
-    @differs(_NO_EFFECT + ": functions are pickled by value")
+    @same_and(_NO_RESULT + ": functions are pickled by value")
     def enable_closure_cleaner(self) -> ExecutionConfig:
         """Clean Java's closures."""
         return self._accept("closure-cleaner", True)
 
-    @differs(_NO_EFFECT)
+    @same_and(_NO_RESULT)
     def disable_closure_cleaner(self) -> ExecutionConfig:
         """Do not clean Java's closures."""
         return self._accept("closure-cleaner", False)
@@ -124,12 +125,12 @@ class ExecutionConfig:
         """What was set."""
         return bool(self._accepted("closure-cleaner", True))
 
-    @differs(_NO_EFFECT + ": nothing is written by Kryo")
+    @same_and(_NO_RESULT + ": nothing is written by Kryo")
     def enable_force_kryo(self) -> ExecutionConfig:
         """Use Kryo for POJOs."""
         return self._accept("force-kryo", True)
 
-    @differs(_NO_EFFECT)
+    @same_and(_NO_RESULT)
     def disable_force_kryo(self) -> ExecutionConfig:
         """Do not use Kryo for POJOs."""
         return self._accept("force-kryo", False)
@@ -138,12 +139,12 @@ class ExecutionConfig:
         """What was set."""
         return bool(self._accepted("force-kryo", False))
 
-    @differs(_NO_EFFECT)
+    @same_and(_NO_RESULT + ": nothing is written by Kryo")
     def enable_generic_types(self) -> ExecutionConfig:
         """Allow types Kryo writes."""
         return self._accept("generic-types", True)
 
-    @differs(_NO_EFFECT)
+    @same_and(_NO_RESULT)
     def disable_generic_types(self) -> ExecutionConfig:
         """Refuse types Kryo writes."""
         return self._accept("generic-types", False)
@@ -152,12 +153,12 @@ class ExecutionConfig:
         """What was set."""
         return not self._accepted("generic-types", True)
 
-    @differs(_NO_EFFECT + ": nothing is written by Avro")
+    @same_and(_NO_RESULT + ": nothing is written by Avro")
     def enable_force_avro(self) -> ExecutionConfig:
         """Use Avro for POJOs."""
         return self._accept("force-avro", True)
 
-    @differs(_NO_EFFECT)
+    @same_and(_NO_RESULT)
     def disable_force_avro(self) -> ExecutionConfig:
         """Do not use Avro for POJOs."""
         return self._accept("force-avro", False)
@@ -166,12 +167,12 @@ class ExecutionConfig:
         """What was set."""
         return bool(self._accepted("force-avro", False))
 
-    @differs(_NO_EFFECT + ": neighbours in a chain always share objects")
+    @same_and(_NO_RESULT + ": neighbours in a chain always share objects")
     def enable_object_reuse(self) -> ExecutionConfig:
         """Do not copy objects between chained operators."""
         return self._accept("object-reuse", True)
 
-    @differs(_NO_EFFECT + ": neighbours in a chain always share objects, as in PyFlink")
+    @same_and(_NO_RESULT + ": neighbours in a chain always share objects, as in PyFlink")
     def disable_object_reuse(self) -> ExecutionConfig:
         """Copy objects between chained operators."""
         return self._accept("object-reuse", False)
@@ -196,7 +197,7 @@ class ExecutionConfig:
         """What was set."""
         return bool(self._accepted("snapshot-compression", False))
 
-    @differs(_NO_EFFECT + ": Spark's state store decides")
+    @same_and(_NO_RESULT + ": Spark's state store decides")
     def set_use_snapshot_compression(self, use_snapshot_compression: bool) -> ExecutionConfig:
         """Compress snapshots."""
         return self._accept("snapshot-compression", use_snapshot_compression)

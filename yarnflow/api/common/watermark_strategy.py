@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from yarnflow.api.lengths import DurationLike, to_ms
-from yarnflow.graph.compatibility import NO_JVM, differs, refused_class
+from yarnflow.graph.compatibility import NO_JVM, differs, refused_class, same_and
 from yarnflow.operators.functions.elements import TimestampAssigner
 
 __all__ = ["AssignerWithPeriodicWatermarksWrapper", "TimestampAssigner", "WatermarkStrategy"]
@@ -20,7 +20,7 @@ AssignerWithPeriodicWatermarksWrapper: Any = refused_class(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class WatermarkStrategy:
     """Where event time comes from and how far out of order it may be.
 
@@ -48,20 +48,21 @@ class WatermarkStrategy:
         """No watermarks at all."""
         return WatermarkStrategy(None)
 
-    @differs("gives a new strategy; an expression such as 'ts' does, too")
+    @same_and("takes an expression such as 'ts', too, and with_idleness() keeps it")
     def with_timestamp_assigner(self, timestamp_assigner: TimestampSpec) -> WatermarkStrategy:
         """Take event time from an expression (``"ts"``; stays native) or a Python function.
 
-        Functions give milliseconds since the epoch.
+        Functions give milliseconds since the epoch.  Changes the strategy itself.
         """
-        return replace(self, timestamp_assigner=timestamp_assigner)
+        self.timestamp_assigner = timestamp_assigner
+        return self
 
     @differs("a source that is read together with others holds them back until it has elements again")
     def with_idleness(self, idle_timeout: DurationLike) -> WatermarkStrategy:
         """A source that is silent for so long no longer holds the watermark back."""
         return replace(self, idle_timeout_ms=to_ms(idle_timeout, "idle timeout", 1))
 
-    @differs("accepted and without effect: micro-batches keep sources together")
+    @same_and("no result depends on it: micro-batches keep sources together")
     def with_watermark_alignment(
         self,
         watermark_group: str,

@@ -10,9 +10,10 @@ from yarnflow.api.datastream.checkpointing_mode import CheckpointingMode
 from yarnflow.api.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
 from yarnflow.api.lengths import DurationLike, to_ms
 from yarnflow.config.options import job
-from yarnflow.graph.compatibility import differs
+from yarnflow.graph.compatibility import differs, same_and
 
 _NO_EFFECT = "accepted and without effect"
+_UNALIGNED = "kept; no result depends on it: between two batches nothing is under way"
 
 
 class CheckpointConfig:
@@ -30,14 +31,15 @@ class CheckpointConfig:
 
     # --- with effect ------------------------------------------------------------------
 
-    @differs("always True: every micro-batch is committed")
+    @same_and("every micro-batch is committed in any case")
     def is_checkpointing_enabled(self) -> bool:
-        """Whether checkpoints are taken."""
-        return True
+        """Whether an interval of checkpoints was set."""
+        return self.get_checkpoint_interval() > 0
 
     def get_checkpoint_interval(self) -> int:
-        """Shortest time between two recorded checkpoints, in milliseconds."""
-        return self._settings.get(job.CHECKPOINT_INTERVAL_MS)
+        """Shortest time between two recorded checkpoints, in milliseconds; -1 if none was set."""
+        known = self._settings.is_set(job.CHECKPOINT_INTERVAL_MS)
+        return self._settings.get(job.CHECKPOINT_INTERVAL_MS) if known else -1
 
     def set_checkpoint_interval(self, checkpoint_interval: int) -> CheckpointConfig:
         """Set the shortest time between two recorded checkpoints, in milliseconds."""
@@ -69,10 +71,12 @@ class CheckpointConfig:
         self._settings.set(job.CHECKPOINT_RETENTION, retention_mode.name)
         return self
 
+    @differs("RETAIN_ON_CANCELLATION where nothing was set")
     def get_externalized_checkpoint_retention(self) -> ExternalizedCheckpointRetention | None:
         """What becomes of checkpoints when the job ends."""
         return ExternalizedCheckpointRetention[self._settings.get(job.CHECKPOINT_RETENTION)]
 
+    @differs("True where nothing was set")
     def is_externalized_checkpoints_enabled(self) -> bool:
         """Whether checkpoints are kept when the job ends."""
         kept = ExternalizedCheckpointRetention.NO_EXTERNALIZED_CHECKPOINTS
@@ -85,7 +89,7 @@ class CheckpointConfig:
         mode: CheckpointingMode = self._accepted("checkpointing-mode", CheckpointingMode.EXACTLY_ONCE)
         return mode
 
-    @differs(_NO_EFFECT + ": state is always exactly-once")
+    @same_and("AT_LEAST_ONCE is exactly-once, too")
     def set_checkpointing_mode(self, checkpointing_mode: CheckpointingMode) -> CheckpointConfig:
         """What a checkpoint promises."""
         return self._accept("checkpointing-mode", checkpointing_mode)
@@ -94,7 +98,7 @@ class CheckpointConfig:
         """What was set."""
         return int(self._accepted("max-concurrent-checkpoints", 1))
 
-    @differs(_NO_EFFECT + ": batches are committed one after the other")
+    @same_and("kept; no result depends on it: batches are committed one after the other")
     def set_max_concurrent_checkpoints(self, max_concurrent_checkpoints: int) -> CheckpointConfig:
         """How many checkpoints may be under way."""
         return self._accept("max-concurrent-checkpoints", max_concurrent_checkpoints)
@@ -123,17 +127,17 @@ class CheckpointConfig:
         """What was set."""
         return bool(self._accepted("unaligned-checkpoints", False))
 
-    @differs(_NO_EFFECT + ": between two batches nothing is under way")
+    @same_and(_UNALIGNED)
     def enable_unaligned_checkpoints(self, enabled: bool = True) -> CheckpointConfig:
         """Let checkpoints overtake elements."""
         return self._accept("unaligned-checkpoints", enabled)
 
-    @differs(_NO_EFFECT)
+    @same_and(_UNALIGNED)
     def disable_unaligned_checkpoints(self) -> CheckpointConfig:
         """Let checkpoints wait for elements."""
         return self._accept("unaligned-checkpoints", False)
 
-    @differs(_NO_EFFECT)
+    @same_and(_UNALIGNED)
     def set_aligned_checkpoint_timeout(self, alignment_timeout: DurationLike) -> CheckpointConfig:
         """How long checkpoints wait for elements before they overtake them."""
         return self._accept("aligned-checkpoint-timeout", to_ms(alignment_timeout, "alignment timeout"))
@@ -142,7 +146,7 @@ class CheckpointConfig:
         """What was set."""
         return Duration(int(self._accepted("aligned-checkpoint-timeout", 0)))
 
-    @differs(_NO_EFFECT)
+    @same_and(_UNALIGNED)
     def set_alignment_timeout(self, alignment_timeout: DurationLike) -> CheckpointConfig:
         """PyFlink's older name of :meth:`set_aligned_checkpoint_timeout`."""
         return self.set_aligned_checkpoint_timeout(alignment_timeout)
@@ -151,7 +155,7 @@ class CheckpointConfig:
         """What was set."""
         return self.get_aligned_checkpoint_timeout()
 
-    @differs(_NO_EFFECT)
+    @same_and(_UNALIGNED)
     def set_force_unaligned_checkpoints(self, force_unaligned_checkpoints: bool = True) -> CheckpointConfig:
         """Let checkpoints overtake elements wherever Flink would not."""
         return self._accept("force-unaligned-checkpoints", force_unaligned_checkpoints)

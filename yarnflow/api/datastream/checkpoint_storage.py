@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from yarnflow.graph.compatibility import NO_JVM, differs, refused_class
+from yarnflow.graph.compatibility import NO_JVM, refused_class, same_and
 
-_AT = "says nothing to a job: set the option execution.checkpointing.dir"
+_AT = "no job takes one; the option is execution.checkpointing.dir"
 
 
 class CheckpointStorage:
     """Base of all places."""
 
 
-@differs(_AT)
+@same_and(_AT)
 class JobManagerCheckpointStorage(CheckpointStorage):
     """The memory of the JobManager."""
 
@@ -39,7 +39,7 @@ class JobManagerCheckpointStorage(CheckpointStorage):
         return None
 
 
-@differs(_AT)
+@same_and(_AT)
 class FileSystemCheckpointStorage(CheckpointStorage):
     """A directory."""
 

@@ -24,7 +24,7 @@ from yarnflow.api.streams.stream_base import (
 from yarnflow.api.streams.windowed_stream import AllWindowedStream, WindowedStream
 from yarnflow.errors import GraphError, UnsupportedGraph
 from yarnflow.graph.closures import copied
-from yarnflow.graph.compatibility import differs
+from yarnflow.graph.compatibility import differs, same_and
 from yarnflow.graph.job_graph import ShipStrategy
 from yarnflow.graph.operators import ElementKind, PythonKind
 from yarnflow.graph.stream_graph import Definition, Transformation, located
@@ -51,6 +51,7 @@ __all__ = [
 ]
 
 _COUNT: Final = "count(*) AS count"
+_BY_COLUMNS: Final = "of a stream keyed by columns, which PyFlink has not: "
 
 
 class DataStream(StreamBase["DataStream"]):
@@ -107,7 +108,7 @@ class DataStream(StreamBase["DataStream"]):
             check_kind(descriptor, "broadcast", MapStateDescriptor)
         return BroadcastStream(shipped, descriptors)
 
-    @differs("takes fields and expressions as text, too")
+    @same_and("takes fields and expressions as text, too")
     def key_by(
         self,
         key_selector: str | Callable[[Any], Any] | KeySelector,
@@ -231,7 +232,7 @@ class KeyedStream(DataStream):
         keyed = self._key_by if elements.takes_context(func) else None
         return super()._one_by_one(kind, name, func, output_type, keyed)
 
-    @differs("of a stream keyed by columns: emits per key and micro-batch")
+    @same_and(_BY_COLUMNS + "emits per key and micro-batch")
     def reduce(self, func: Callable[[Any, Any], Any] | ReduceFunction) -> DataStream:
         """Combine each key's elements into one of the same type, emitted for every element."""
         check_callable(func, "reduce")
@@ -267,17 +268,17 @@ class KeyedStream(DataStream):
             return self._aggregate(call, FieldAggregate(call, position))
         return self._reduce(call, AggregateDefinition(aggregation, position), None, f"{call}({position!r})")
 
-    @differs("of a stream keyed by columns: emits key and field, per key and micro-batch")
+    @same_and(_BY_COLUMNS + "emits key and field, per key and micro-batch")
     def sum(self, position_to_sum: int | str = 0) -> DataStream:
         """Running sum of a field."""
         return self._field(Aggregation.SUM, position_to_sum)
 
-    @differs("of a stream keyed by columns: emits key and field, per key and micro-batch")
+    @same_and(_BY_COLUMNS + "emits key and field, per key and micro-batch")
     def min(self, position_to_min: int | str = 0) -> DataStream:
         """Running minimum of a field."""
         return self._field(Aggregation.MIN, position_to_min)
 
-    @differs("of a stream keyed by columns: emits key and field, per key and micro-batch")
+    @same_and(_BY_COLUMNS + "emits key and field, per key and micro-batch")
     def max(self, position_to_max: int | str = 0) -> DataStream:
         """Running maximum of a field."""
         return self._field(Aggregation.MAX, position_to_max)
@@ -332,7 +333,7 @@ class KeyedStream(DataStream):
             )
         return WindowedStream(self, assigner)
 
-    @differs("takes fields and expressions as text, too")
+    @same_and("takes fields and expressions as text, too")
     def key_by(
         self,
         key_selector: str | Callable[[Any], Any] | KeySelector,

@@ -1,5 +1,7 @@
 """What users subclass, and the contexts they are given.  PyFlink: ``pyflink.datastream.functions``."""
 
+from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 from yarnflow.graph.compatibility import NO_JVM, differs, refused_class
@@ -41,9 +43,23 @@ from yarnflow.operators.functions.windows import (
 )
 
 SourceFunction: Any = refused_class("SourceFunction", NO_JVM, "from_source(…)")
-AsyncFunctionDescriptor: Any = refused_class(
-    "AsyncFunctionDescriptor", "it is PyFlink's own", "AsyncDataStream"
-)
+
+
+@dataclass
+class AsyncFunctionDescriptor:
+    """An asynchronous function with how it is called."""
+
+    class OutputMode(Enum):
+        """The order of results: that of elements, or as they come."""
+
+        ORDERED = 0
+        UNORDERED = 1
+
+    async_function: AsyncFunction[Any, Any]
+    timeout: Any
+    capacity: int
+    async_retry_strategy: AsyncRetryStrategy[Any]
+    output_mode: OutputMode
 
 
 @differs("Java's cannot be named")

@@ -8,9 +8,9 @@ from __future__ import annotations
 from enum import Enum
 from typing import Any, ClassVar
 
-from yarnflow.graph.compatibility import NO_JVM, differs, refused, refused_class
+from yarnflow.graph.compatibility import NO_JVM, refused, refused_class, same_and
 
-_NO_EFFECT = "accepted and without effect"
+_NO_RESULT = "kept; no result depends on it"
 
 
 class StateBackend:
@@ -46,7 +46,7 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         self._predefined = PredefinedOptions.DEFAULT
         self._threads = 4
 
-    @differs(_NO_EFFECT + ": Spark keeps it below spark.local.dir")
+    @same_and(_NO_RESULT + ": Spark keeps state below spark.local.dir")
     def set_db_storage_paths(self, *paths: str) -> None:
         """Directories of the databases."""
         self._paths = list(paths)
@@ -55,12 +55,12 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         """What was set."""
         return list(self._paths)
 
-    @differs("what was given; checkpoints are incremental by state.changelog.enabled")
+    @same_and("checkpoints are incremental by state.changelog.enabled")
     def is_incremental_checkpoints_enabled(self) -> bool:
         """Whether a checkpoint writes only what changed."""
         return bool(self._incremental)
 
-    @differs(_NO_EFFECT)
+    @same_and(_NO_RESULT)
     def set_predefined_options(self, options: PredefinedOptions) -> None:
         """Settings for a kind of disk."""
         self._predefined = options
@@ -81,7 +81,7 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         """What was set."""
         return self._threads
 
-    @differs(_NO_EFFECT)
+    @same_and(_NO_RESULT)
     def set_number_of_transfer_threads(self, number_of_transfering_threads: int) -> None:
         """Threads that copy state files."""
         self._threads = number_of_transfering_threads

@@ -35,13 +35,12 @@ from yarnflow.api.origin import call_origin
 from yarnflow.config.options import job, python
 from yarnflow.core.ids import JobId
 from yarnflow.errors import GraphError, ProgramError, UnsupportedGraph
-from yarnflow.graph.compatibility import differs, refused
+from yarnflow.graph.compatibility import differs, refused, same_and
 from yarnflow.graph.generator import generate_job_graph
 from yarnflow.graph.job_graph import JobGraph
 from yarnflow.graph.operators import is_bounded
 from yarnflow.graph.stream_graph import Definition, GraphSettings, Transformation
 
-_NO_EFFECT = "accepted and without effect"
 _ENVIRONMENT = "the Python environment of workers is packed by the command"
 
 
@@ -84,7 +83,7 @@ class StreamExecutionEnvironment:
         self._settings.set_text(key, value)
         return self
 
-    @differs("takes a mapping, too; gives the environment")
+    @same_and("takes a mapping, too; gives the environment")
     def configure(
         self, configuration: Configuration | Mapping[str, object]
     ) -> StreamExecutionEnvironment:
@@ -139,7 +138,7 @@ class StreamExecutionEnvironment:
         self._settings.set(job.RUNTIME_MODE, execution_mode.name)
         return self
 
-    @differs(_NO_EFFECT + ": elements travel in micro-batches")
+    @same_and("kept; no result depends on it: elements travel in micro-batches")
     def set_buffer_timeout(self, timeout_millis: int) -> StreamExecutionEnvironment:
         """How long an element may wait for others before it is sent."""
         self._settings.accepted["buffer-timeout"] = timeout_millis
@@ -196,6 +195,7 @@ class StreamExecutionEnvironment:
         self._settings.set(job.STATE_CHANGELOG, enabled)
         return self
 
+    @differs("True where nothing was set")
     def is_changelog_state_backend_enabled(self) -> bool | None:
         """Whether only what changed in the state is written with each checkpoint."""
         return self._settings.get(job.STATE_CHANGELOG)
@@ -263,7 +263,7 @@ class StreamExecutionEnvironment:
 
     # --- sources ------------------------------------------------------------------------
 
-    @differs("takes DDL text or a Python type, too: the stream then has columns")
+    @same_and("takes DDL text or a Python type, too: the stream then has columns")
     def from_collection(
         self, collection: Iterable[object], type_info: object | None = None, *, schema: object | None = None
     ) -> DataStream:
@@ -282,7 +282,7 @@ class StreamExecutionEnvironment:
         define = definitions.collection(list(collection), schema if schema is not None else type_info)
         return self._source("Source: Collection Source", "from_collection", define, parallel=False)
 
-    @differs("the strategy may be left out")
+    @same_and("the strategy may be left out")
     def from_source(
         self,
         source: Source,

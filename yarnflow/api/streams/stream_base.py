@@ -20,7 +20,7 @@ from yarnflow.api.datastream.connectors.base import PrintSink, Sink
 from yarnflow.api.datastream.slot_sharing_group import SlotSharingGroup
 from yarnflow.api.origin import call_origin, definition_origin
 from yarnflow.errors import GraphError
-from yarnflow.graph.compatibility import differs
+from yarnflow.graph.compatibility import differs, same_and
 from yarnflow.graph.element_schema import type_of_schema
 from yarnflow.graph.job_graph import ShipStrategy
 from yarnflow.graph.operators import ElementKind, ForeachBatchSink, PythonKind
@@ -205,7 +205,7 @@ class StreamBase(Settings, Generic[S]):
         self._transformation.parallelism, self._transformation.max_parallelism = 1, 1
         return self
 
-    @differs("accepted and without effect: elements travel in micro-batches")
+    @same_and("kept; no result depends on it: elements travel in micro-batches")
     def set_buffer_timeout(self: _Stream, timeout_millis: int) -> _Stream:
         """How long an element may wait for others before it is sent."""
         return self
@@ -241,7 +241,7 @@ class StreamBase(Settings, Generic[S]):
         """Replace every element by any number of elements; types as for :meth:`map`."""
         return self._one_by_one(PythonKind.FLAT_MAP, "Flat Map", func, output_type)
 
-    @differs("takes an expression as text, too")
+    @same_and("takes an expression as text, too")
     def filter(self, func: str | Callable[[Any], bool] | FilterFunction) -> S:
         """Keep the elements for which an expression (native) or a Python function is true."""
         if isinstance(func, str):

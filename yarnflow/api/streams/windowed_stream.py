@@ -14,7 +14,7 @@ from yarnflow.api.building.windows import Windowing
 from yarnflow.api.origin import call_origin
 from yarnflow.api.streams.stream_base import check_callable, check_kind
 from yarnflow.errors import GraphError
-from yarnflow.graph.compatibility import differs
+from yarnflow.graph.compatibility import differs, same_and
 from yarnflow.graph.stream_graph import Definition, located
 from yarnflow.graph.type_info import TypeInfo
 from yarnflow.operators.functions.base import Function
@@ -141,7 +141,7 @@ class WindowedStream(WindowSettings[S]):
         """Combine a window's elements into one, which ``window_function`` may turn into others."""
         return self._reduce(reduce_function, window_function, output_type)
 
-    @differs("takes built-in aggregates as text, too; results: key, window_start, window_end, aggregates")
+    @same_and("takes built-in aggregates as text, too; results: key, window_start, window_end, aggregates")
     def aggregate(
         self,
         aggregate_function: str | AggregateFunction,

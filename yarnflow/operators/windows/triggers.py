@@ -7,6 +7,7 @@ from abc import abstractmethod
 from typing import Any, TypeVar
 
 from yarnflow.operators.state.descriptors import ReducingStateDescriptor
+from yarnflow.operators.state.interfaces import ReducingState
 from yarnflow.operators.windows.lengths import Time, length_ms
 from yarnflow.operators.windows.trigger import Trigger, TriggerResult
 from yarnflow.operators.windows.window import CountWindow, GlobalWindow, TimeWindow, Window
@@ -110,12 +111,19 @@ class _Continuous(Trigger[T, TimeWindow]):
         if next_fire_time.get() != time:
             return _CONTINUE
         next_fire_time.clear()
-        self._fire_after(time, window, ctx)
+        self.register_next_fire_timestamp(time, window, ctx, next_fire_time)
         return _FIRE
 
-    def _fire_after(self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext) -> None:
+    def register_next_fire_timestamp(
+        self,
+        time: int,
+        window: TimeWindow,
+        ctx: Trigger.TriggerContext,
+        fire_timestamp_state: ReducingState[int],
+    ) -> None:
+        """Fire an interval after ``time`` (ms), or at the end of the window."""
         next_fire_ms = min(time + self.interval, window.max_timestamp())
-        ctx.get_partitioned_state(self.state_desc).add(next_fire_ms)
+        fire_timestamp_state.add(next_fire_ms)
         self._register(ctx, next_fire_ms)
 
     def can_merge(self) -> bool:
@@ -157,8 +165,10 @@ class ContinuousEventTimeTrigger(_Continuous[T]):
         if window.max_timestamp() <= ctx.get_current_watermark():
             return _FIRE
         ctx.register_event_time_timer(window.max_timestamp())
-        if ctx.get_partitioned_state(self.state_desc).get() is None:
-            self._fire_after(timestamp - timestamp % self.interval, window, ctx)
+        next_fire_time = ctx.get_partitioned_state(self.state_desc)
+        if next_fire_time.get() is None:
+            start_ms = timestamp - timestamp % self.interval
+            self.register_next_fire_timestamp(start_ms, window, ctx, next_fire_time)
         return _CONTINUE
 
     def on_processing_time(self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext) -> TriggerResult:
@@ -193,9 +203,10 @@ class ContinuousProcessingTimeTrigger(_Continuous[T]):
     def on_element(
         self, element: T, timestamp: int, window: TimeWindow, ctx: Trigger.TriggerContext
     ) -> TriggerResult:
-        if ctx.get_partitioned_state(self.state_desc).get() is None:
+        next_fire_time = ctx.get_partitioned_state(self.state_desc)
+        if next_fire_time.get() is None:
             now_ms = ctx.get_current_processing_time()
-            self._fire_after(now_ms - now_ms % self.interval, window, ctx)
+            self.register_next_fire_timestamp(now_ms - now_ms % self.interval, window, ctx, next_fire_time)
         return _CONTINUE
 
     def on_processing_time(self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext) -> TriggerResult:
