@@ -128,7 +128,7 @@ def test_the_document_has_every_module() -> None:
 def test_almost_everything_but_connectors_is_the_same() -> None:
     others = [found for found in FOUND if not found.listed.of_connectors]
     same = sum(found.standing is Standing.SAME for found in others)
-    assert same >= 0.94 * len(others)
+    assert same >= 0.93 * len(others)
     assert f"| without connectors and formats | {same} | " in pyflink_markdown(TEXT)
 
 
