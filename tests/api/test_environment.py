@@ -289,4 +289,8 @@ def test_the_plan_needs_no_executor() -> None:
     env = StreamExecutionEnvironment.get_execution_environment()
     env.from_source(RateSource(1)).print()
     for _ in range(2):
-        assert len(json.loads(env.get_execution_plan())["nodes"]) == 2
+        nodes = json.loads(env.get_execution_plan())["nodes"]
+        kinds = [(node["pact"], node["parallelism"]) for node in nodes]
+        assert kinds == [("Data Source", 1), ("Data Sink", 1)]
+        source = {"id": nodes[0]["id"], "ship_strategy": "FORWARD", "side": "second"}
+        assert "predecessors" not in nodes[0] and nodes[1]["predecessors"] == [source]

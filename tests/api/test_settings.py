@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import copy
 import datetime
+import io
 import pickle
 import threading
+import zipfile
 from collections.abc import Iterator
 from concurrent.futures import CancelledError
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -185,9 +188,57 @@ def test_environment_settings() -> None:
     assert options(env)["execution.runtime-mode"] == "BATCH"
     with pytest.warns(UserWarning, match="kafka.jar is ignored"):
         env.add_jars("kafka.jar")
-    for refused in (lambda: env.add_python_file("x.py"), lambda: env.create_input(None)):
-        with pytest.raises(UnsupportedCall, match="StreamExecutionEnvironment"):
-            refused()
+    with pytest.raises(UnsupportedCall, match="StreamExecutionEnvironment"):
+        env.create_input(None)
+
+
+def test_what_flink_says_where_nothing_was_set() -> None:
+    config = (env := environment()).get_checkpoint_config()
+    assert env.is_changelog_state_backend_enabled() is None
+    assert not config.is_checkpointing_enabled() and config.get_checkpoint_interval() == -1
+    kept = ExternalizedCheckpointRetention
+    assert config.get_externalized_checkpoint_retention() is kept.NO_EXTERNALIZED_CHECKPOINTS
+    assert not config.is_externalized_checkpoints_enabled()
+    env.enable_checkpointing(500)
+    assert config.is_checkpointing_enabled() and config.get_checkpoint_interval() == 500
+
+
+def test_files_for_the_workers(jobs: Jobs, tmp_path: Path) -> None:
+    (tmp_path / "lib" / "inner").mkdir(parents=True)
+    (tmp_path / "lib" / "inner" / "deep.py").write_text("N = 1")
+    (tmp_path / "one.py").write_text("N = 2")
+    with zipfile.ZipFile(tmp_path / "a-1.whl", "w") as wheel:
+        wheel.writestr("a.py", "N = 3")
+    env = jobs.env
+    for name in ("lib", "one.py", "a-1.whl"):
+        env.add_python_file(str(tmp_path / name))
+    env.add_python_archive(str(tmp_path / "a-1.whl"), "data")
+    env.add_python_archive(str(tmp_path / "a-1.whl"))
+    env.register_cached_file(str(tmp_path / "one.py"), "one")
+    env.from_collection([1]).print()
+    files = jobs.graph().files
+    assert sorted(files) == [
+        "archives/a-1.whl/a-1.whl", "archives/data/a-1.whl", "python/a-1.whl.zip", "python/lib.zip",
+        "python/one.py",
+    ]  # fmt: skip
+    assert files["python/one.py"] == b"N = 2"
+    with zipfile.ZipFile(io.BytesIO(files["python/lib.zip"])) as made:
+        assert made.namelist() == ["inner/deep.py"]
+
+
+def test_files_that_cannot_be_shipped(tmp_path: Path) -> None:
+    env = environment()
+    unread = r"^test_settings\.py:\d+: add_python_file\(\): .*none\.py cannot be read"
+    with pytest.raises(GraphError, match=unread):
+        env.add_python_file(str(tmp_path / "none.py"))
+    with pytest.raises(GraphError, match="target directory 'a/b' must be a plain name"):
+        env.add_python_archive(str(tmp_path), "a/b")
+    requirements = tmp_path / "requirements.txt"
+    requirements.write_text("# tests\n-r other.txt\npytest>=1  # here\nhttps://host/x.whl\n")
+    env.set_python_requirements(str(requirements))
+    requirements.write_text("pytest\nno-such-package-x==1\n")
+    with pytest.raises(GraphError, match="no-such-package-x, which is not installed here.*yarnflow env pack"):
+        env.set_python_requirements(str(requirements))
 
 
 def test_restart_strategies() -> None:

@@ -19,7 +19,6 @@ from yarnflow.graph.compatibility import DIFFERS, REFUSED, SAME_AND
 #: name → how it differs, for names defined in other packages
 ELSEWHERE: Final[dict[str, str]] = {
     "common.job_status.JobStatus": "has INITIALIZING, too; values are texts",
-    "datastream.functions.RuntimeContext.get_attempt_number": "always 0",
 }
 
 #: name → what is to be known of a name defined in other packages that is the same

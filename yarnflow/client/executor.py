@@ -107,6 +107,7 @@ def graph_submission(
         job_graph_json=job_graph_to_json(graph),
         configuration={**configuration, **graph.configuration},
         job_key=job_key,
+        files=dict(graph.files),
     )
 
 

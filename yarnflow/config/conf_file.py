@@ -80,3 +80,12 @@ def _flatten(node: yaml.MappingNode, prefix: str, path: Path) -> Iterator[Entry]
             yield Entry(key, ";".join(item.value for item in value_node.value), source)
         else:
             raise InvalidOption(f"{key} at {source}: a list may hold plain values only")
+
+
+def read_list(text: str) -> list[object] | None:
+    """A YAML list such as ``[a, b]``; None: the text is no list, or not YAML."""
+    try:
+        found = yaml.safe_load(text)
+    except yaml.YAMLError:
+        return None
+    return found if isinstance(found, list) else None

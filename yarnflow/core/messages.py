@@ -66,7 +66,7 @@ class JobSubmission:
     configuration: dict[str, str]
     #: empty: no key; else at most one live job has it
     job_key: str = ""
-    #: SCRIPT only: file name → content; the program is named first in ``script_argv``
+    #: file name → content; a script is named first in ``script_argv``, a graph has what its functions need
     files: dict[str, bytes] = field(default_factory=dict)
     #: SCRIPT only: program file name, then its arguments
     script_argv: tuple[str, ...] = ()

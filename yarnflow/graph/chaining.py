@@ -36,6 +36,7 @@ def create_job_graph(graph: StreamGraph, job_id: JobId) -> JobGraph:
         tuple(edges),
         dict(graph.settings.configuration),
         dict(graph.settings.job_parameters),
+        dict(graph.settings.files),
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Final
 
 from yarnflow.core.ids import JobId, VertexId
 from yarnflow.core.messages import ProgramKind
@@ -81,6 +82,12 @@ class JobEdge:
     ship_strategy: ShipStrategy
 
 
+#: beginnings of names in :attr:`JobGraph.files`: for the search path of the workers …
+PYTHON_FILES: Final = "python/"
+#: … and to be unpacked by them: then the directory's name and that of the archive
+ARCHIVES: Final = "archives/"
+
+
 @dataclass(frozen=True, slots=True)
 class JobGraph:
     """A whole job."""
@@ -95,6 +102,8 @@ class JobGraph:
     configuration: dict[str, str] = field(default_factory=dict)
     #: what functions read by ``get_job_parameter``
     job_parameters: dict[str, str] = field(default_factory=dict)
+    #: name → content of what the workers need beside the functions; travels beside the graph, not in it
+    files: dict[str, bytes] = field(default_factory=dict, repr=False)
 
     def required_slots(self) -> int:
         """Slots the job wants: the largest parallelism of each sharing group, summed."""

@@ -104,6 +104,8 @@ class GraphSettings:
     job_parameters: Mapping[str, str] = field(default_factory=dict)
     #: operators need no uid
     auto_uids: bool = True
+    #: what the workers need beside the functions: name → content
+    files: Mapping[str, bytes] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,8 @@ class JobSettings:
         #: keyed reductions emit their last results only; set when a job is made
         self.batch = False
         self.accepted: dict[str, Any] = {}
+        #: what the workers need beside the functions: name → content
+        self.files: dict[str, bytes] = {}
 
     def set_text(self, key: str, value: object) -> None:
         """Set an option (or one of Spark's) by its key.

@@ -6,11 +6,8 @@ an environment, which says so of those it does not know.
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Mapping
 from typing import Any
-
-from yarnflow.graph.compatibility import differs
 
 
 class Configuration:
@@ -80,19 +77,15 @@ class Configuration:
         return self._set(key, bytes(value).decode("latin-1"))
 
     @staticmethod
-    @differs("reads a list as Python writes it, or parts between semicolons; no other YAML")
     def parse_list_value(value: str) -> list[Any]:
-        """``['a', 'b']`` or ``a;b`` as a list."""
+        """A YAML list such as ``[a, b]``, or parts between semicolons."""
         if not value:
             return []
-        try:
-            found = ast.literal_eval(value)
-        except (ValueError, SyntaxError):
-            found = None
-        if isinstance(found, list):
+        from yarnflow.config.conf_file import read_list
+
+        found = read_list(value)
+        if found is not None:
             return found
-        if value.startswith("[") and value.endswith("]"):
-            return [part.strip() for part in value[1:-1].split(",") if part.strip()]
         return value.split(";")
 
     # --- the whole --------------------------------------------------------------------

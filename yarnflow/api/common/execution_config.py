@@ -93,7 +93,7 @@ class ExecutionConfig:
         """Milliseconds between watermarks."""
         return int(self._accepted("auto-watermark-interval", 200))
 
-    @differs(_NO_EFFECT)
+    @same_and(_NO_RESULT + ": there are no latency markers, and no metrics of them")
     def set_latency_tracking_interval(self, interval: int) -> ExecutionConfig:
         """Milliseconds between latency markers."""
         return self._accept("latency-tracking-interval", interval)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from yarnflow.graph.compatibility import differs
+from yarnflow.graph.compatibility import same_and
 from yarnflow.operators.instant import Instant
 
 __all__ = ["Duration", "Instant", "Time"]
@@ -42,7 +42,7 @@ class Duration:
         return Duration(millis)
 
     @staticmethod
-    @differs("whole milliseconds, rounded down")
+    @same_and("rounded down to milliseconds, as whatever takes a Duration does")
     def of_nanos(nanos: int) -> Duration:
         """So many nanoseconds, rounded down to milliseconds."""
         return Duration(nanos // 1_000_000)

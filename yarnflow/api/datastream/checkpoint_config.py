@@ -71,14 +71,15 @@ class CheckpointConfig:
         self._settings.set(job.CHECKPOINT_RETENTION, retention_mode.name)
         return self
 
-    @differs("RETAIN_ON_CANCELLATION where nothing was set")
+    @same_and("where nothing was set, checkpoints of a job that was canceled or failed are kept all the same")
     def get_externalized_checkpoint_retention(self) -> ExternalizedCheckpointRetention | None:
-        """What becomes of checkpoints when the job ends."""
+        """What becomes of checkpoints when the job ends, as it was set."""
+        if not self._settings.is_set(job.CHECKPOINT_RETENTION):
+            return ExternalizedCheckpointRetention.NO_EXTERNALIZED_CHECKPOINTS
         return ExternalizedCheckpointRetention[self._settings.get(job.CHECKPOINT_RETENTION)]
 
-    @differs("True where nothing was set")
     def is_externalized_checkpoints_enabled(self) -> bool:
-        """Whether checkpoints are kept when the job ends."""
+        """Whether it was set that checkpoints are kept when the job ends."""
         kept = ExternalizedCheckpointRetention.NO_EXTERNALIZED_CHECKPOINTS
         return self.get_externalized_checkpoint_retention() is not kept
 

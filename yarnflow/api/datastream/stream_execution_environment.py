@@ -16,6 +16,7 @@ from typing import Any, cast
 from yarnflow.api.building import definitions
 from yarnflow.api.building.pipeline import Pipeline, check_max_parallelism, check_parallelism
 from yarnflow.api.building.settings import JobSettings
+from yarnflow.api.building.shipped import archive, check_requirements, python_file
 from yarnflow.api.common.configuration import Configuration
 from yarnflow.api.common.execution_config import ExecutionConfig
 from yarnflow.api.common.job_client import JobClient
@@ -40,8 +41,6 @@ from yarnflow.graph.generator import generate_job_graph
 from yarnflow.graph.job_graph import JobGraph
 from yarnflow.graph.operators import is_bounded
 from yarnflow.graph.stream_graph import Definition, GraphSettings, Transformation
-
-_ENVIRONMENT = "the Python environment of workers is packed by the command"
 
 
 class StreamExecutionEnvironment:
@@ -195,10 +194,11 @@ class StreamExecutionEnvironment:
         self._settings.set(job.STATE_CHANGELOG, enabled)
         return self
 
-    @differs("True where nothing was set")
+    @same_and("where nothing was set only what changed is written, too")
     def is_changelog_state_backend_enabled(self) -> bool | None:
-        """Whether only what changed in the state is written with each checkpoint."""
-        return self._settings.get(job.STATE_CHANGELOG)
+        """Whether only what changed in the state is written with each checkpoint; None where nothing was "
+        "set."""
+        return self._settings.get(job.STATE_CHANGELOG) if self._settings.is_set(job.STATE_CHANGELOG) else None
 
     def set_default_savepoint_directory(self, directory: str) -> StreamExecutionEnvironment:
         """Set the directory of savepoints that are given none."""
@@ -229,19 +229,26 @@ class StreamExecutionEnvironment:
 
     # --- Python and Java around the job ----------------------------------------------------
 
-    @refused(_ENVIRONMENT, "the option -pyfs of yarnflow submit")
     def add_python_file(self, file_path: str) -> None:
-        """Add a file to the workers' search path."""
+        """Add a module, an archive of modules or a directory of them to the search path of the workers."""
+        self._settings.files.update([python_file(file_path, call_origin())])
 
-    @refused(_ENVIRONMENT, "the command: yarnflow env pack")
+    @differs("sees that they are installed here: the workers' environment is packed by yarnflow env pack")
     def set_python_requirements(
         self, requirements_file_path: str, requirements_cache_dir: str | None = None
     ) -> None:
-        """Install packages in the workers."""
+        """Say which packages the workers need."""
+        check_requirements(requirements_file_path, call_origin())
 
-    @refused(_ENVIRONMENT, "the command: yarnflow env pack")
     def add_python_archive(self, archive_path: str, target_dir: str | None = None) -> None:
-        """Unpack an archive for the workers."""
+        """Unpack an archive for the workers, in a directory of their working directory.
+
+        Parameters
+        ----------
+        target_dir : str, optional
+            Name of that directory; default: the archive's.
+        """
+        self._settings.files.update([archive(archive_path, target_dir, call_origin())])
 
     def set_python_executable(self, python_exec: str) -> None:
         """Set the interpreter of the workers."""
@@ -257,9 +264,10 @@ class StreamExecutionEnvironment:
         """Add jars to the class path."""
         _warn_of_jars("add_classpaths", classpaths)
 
-    @refused("files are not distributed by the job", "the file's URI on the cluster's file system")
+    @same_and("kept: no Python function of Flink can read it; add_python_file() is for that")
     def register_cached_file(self, file_path: str, name: str, executable: bool = False) -> None:
-        """Distribute a file."""
+        """Distribute a file to Java's functions."""
+        self._settings.accepted[f"cached-file.{name}"] = file_path
 
     # --- sources ------------------------------------------------------------------------
 
@@ -386,12 +394,12 @@ class StreamExecutionEnvironment:
             )
         return cast(CollectingJob, submitted).collected()
 
-    @differs("the plan of yarnflow info")
+    @same_and("operators are yarnflow's, which PyFlink puts together in another way")
     def get_execution_plan(self) -> str:
-        """The plan of the job as JSON text; nothing is run."""
-        from yarnflow.graph.plan import plan_json
+        """The plan of the job as JSON text, in Flink's form; nothing is run."""
+        from yarnflow.graph.plan import streaming_plan_json
 
-        return plan_json(self._job_graph(None))
+        return streaming_plan_json(self._job_graph(None))
 
     def close(self) -> None:
         """Nothing is held."""
@@ -406,6 +414,7 @@ class StreamExecutionEnvironment:
             configuration=dict(self._settings.values),
             job_parameters=config.get_global_job_parameters(),
             auto_uids=config.has_auto_generated_uids_enabled(),
+            files=dict(self._settings.files),
         )
         mode = self._settings.get(job.RUNTIME_MODE)
         self._settings.batch = mode == "BATCH"

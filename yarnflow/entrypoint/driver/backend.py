@@ -34,6 +34,7 @@ from yarnflow.spark.launch.session import DriverSession, SessionSettings, open_s
 from yarnflow.spark.run.graph_program import GraphProgram
 from yarnflow.spark.run.progress import ProgressCollector, listen
 from yarnflow.spark.run.rehearsal import rehearse
+from yarnflow.spark.run.shipped_files import ship_files
 from yarnflow.spark.run.user_errors import map_spark_error
 from yarnflow.spark.script.program import ScriptProgram
 
@@ -196,8 +197,16 @@ class SparkBackend:
                 self._progress.use_directories(script.query_directory)
                 program = script
             else:
+                ship_files(session.spark.sparkContext, submission.files, Path(work_dir))
                 graph_program = GraphProgram(
-                    session.spark, graph, self._configuration, checkpoint_dir, job=job, fence=fence
+                    session.spark,
+                    graph,
+                    self._configuration,
+                    checkpoint_dir,
+                    job=job,
+                    fence=fence,
+                    # Flink counts from 0
+                    attempt_number=context.attempt - 1,
                 )
                 self._progress.use_output_rows(graph_program.output_rows)
                 self._progress.use_directories(graph_program.query_directory)

@@ -52,6 +52,8 @@ class GraphProgram:
         Whose savepoints these are.
     fence : callable
         Called before anything is written; raises LeaseLost when this driver may not.
+    attempt_number : int
+        How often the job was started before.
     """
 
     def __init__(
@@ -63,12 +65,14 @@ class GraphProgram:
         *,
         job: JobIdentity | None = None,
         fence: Fence = no_fence,
+        attempt_number: int = 0,
     ) -> None:
         self._interval_ms = configuration.get(MICRO_BATCH_INTERVAL_MS)
         self._spark = spark
         self._graph = graph
         self._directory = checkpoint_dir.rstrip("/")
         self._fence = fence
+        self._attempt_number = attempt_number
         self._stopped = threading.Event()
         self._stop_lock = threading.Lock()
         self._runs: list[QueryRun] = []
@@ -98,7 +102,15 @@ class GraphProgram:
                 use_rocksdb(self._spark)
             index = GraphIndex(self._graph)
             runs = [
-                QueryRun(self._spark, index, group, self._directory, self._interval_ms, self._fence)
+                QueryRun(
+                    self._spark,
+                    index,
+                    group,
+                    self._directory,
+                    self._interval_ms,
+                    self._fence,
+                    self._attempt_number,
+                )
                 for group in query_groups(self._graph)
             ]
             self._runs = runs

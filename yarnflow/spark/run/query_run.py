@@ -80,6 +80,8 @@ class QueryRun:
         Shortest time between the starts of two batches.
     fence : callable
         Raises when this driver may not write.
+    attempt_number : int
+        How often the job was started before; functions can ask for it.
     """
 
     def __init__(
@@ -90,6 +92,7 @@ class QueryRun:
         directory: str,
         interval_ms: int,
         fence: Fence,
+        attempt_number: int = 0,
     ) -> None:
         self.name = group.name
         self.directory = f"{directory}/query-{group.name}"
@@ -110,7 +113,7 @@ class QueryRun:
                 group.levels,
                 index.nodes,
                 self._translator.frame,
-                JobInfo(index.graph.name, parameters=dict(index.graph.job_parameters)),
+                JobInfo(index.graph.name, attempt_number, dict(index.graph.job_parameters)),
                 not group.bounded,
             )
         )
