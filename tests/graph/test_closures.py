@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 import yarnflow
-from yarnflow.errors import UnserializableFunction
+from yarnflow.errors import UnserializableFunction, UserCodeError
 from yarnflow.graph.closures import function_name, load_closure, make_closure
+from yarnflow.graph.operators import Closure
 from yarnflow.operators.functions.base import open_function
 from yarnflow.operators.functions.elements import MapFunction
 from yarnflow.operators.functions.windows import ProcessWindowFunction
@@ -155,3 +156,12 @@ def test_what_a_program_defines_travels_by_value(
         capture_output=True,
     )
     assert loaded.stdout == b"A!\n", loaded.stderr
+
+
+def test_what_is_not_installed_where_a_function_runs_is_named() -> None:
+    closure = Closure(b"cno_such_module\nparse\n.", "parse", "job.py:7")
+    said = r"^job\.py:7: function 'parse' needs what is not installed where it runs: No module named"
+    with pytest.raises(UserCodeError, match=said):
+        load_closure(closure)
+    with pytest.raises(UserCodeError, match="Can't get attribute 'no_such_name'"):
+        load_closure(Closure(b"cjson\nno_such_name\n.", "parse", "job.py:7"))

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from yarnflow.errors import UnserializableFunction
+from yarnflow.errors import UnserializableFunction, UserCodeError
 from yarnflow.graph import import_finder
 from yarnflow.graph.operators import Closure
 
@@ -78,11 +78,25 @@ def dumps_with_classes(value: Any) -> bytes:
 
 
 def load_closure(closure: Closure) -> Callable[..., Any]:
-    """What was pickled; a function class is not opened yet.  It may import ``pyflink`` from now on."""
+    """What was pickled; a function class is not opened yet.  It may import ``pyflink`` from now on.
+
+    Raises
+    ------
+    UserCodeError
+        It needs a module or a class that is not here; the message says where it comes from.
+    """
     import pickle
 
     import_finder.install()
-    loaded: Callable[..., Any] = pickle.loads(closure.payload)
+    try:
+        loaded: Callable[..., Any] = pickle.loads(closure.payload)
+    except (ImportError, AttributeError) as error:
+        where = f"{closure.origin}: " if closure.origin else ""
+        raise UserCodeError(
+            f"{where}function '{closure.name}' needs what is not installed where it runs: "
+            f"{_one_line(error)}; pack "
+            "the environment by yarnflow env pack, or ship the module by -pyfs or add_python_file()"
+        ) from error
     return loaded
 
 
