@@ -519,3 +519,18 @@ def test_the_runtime_mode_decides_what_reductions_emit() -> None:
     assert not reduced(RuntimeExecutionMode.AUTOMATIC, bounded=False)
     with pytest.raises(UnsupportedGraph, match=r"test_settings.py:\d+: '.*Rate.*' does not end, and"):
         reduced(RuntimeExecutionMode.BATCH, bounded=False)
+
+
+def test_the_default_of_environments_that_run_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(StreamExecutionEnvironment, "_default_local_parallelism", None)
+    first = environment()
+    assert first.get_default_local_parallelism() >= 1
+    first.set_default_local_parallelism(3)
+    assert first.get_default_local_parallelism() == 3 and first.get_parallelism() == 1
+    for options_around, parallelism in (
+        ({"execution.target": "local"}, 3),
+        ({"execution.target": "remote"}, 1),
+        ({"execution.target": "local", "parallelism.default": "2"}, 2),
+    ):
+        with use_executor(FakeExecutor(FakeJob()), options_around):
+            assert environment().get_parallelism() == parallelism

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from yarnflow.graph.type_info import PICKLED
 from yarnflow.operators.functions.base import Function, close_function, method_of, open_function
 from yarnflow.operators.functions.elements import MapFunction
 from yarnflow.operators.functions.output_tag import OutputTag
@@ -89,5 +90,6 @@ def test_a_runtime_context_tells_what_the_task_is() -> None:
 def test_output_tags_are_known_by_their_id() -> None:
     assert OutputTag("late") == OutputTag("late", "STRING") != OutputTag("early")
     assert len({OutputTag("late"), OutputTag("late")}) == 1
+    assert OutputTag("late").type_info == PICKLED
     with pytest.raises(ValueError, match="the id of an OutputTag cannot be empty"):
         OutputTag("")

@@ -69,9 +69,7 @@ class SideTags:
 
 
 def tag_type(tag: OutputTag) -> TypeInfo:
-    """Type of the elements of a side output; untyped ones are pickled."""
-    if tag.type_info is None:
-        return PICKLED
+    """Type of the elements of a side output."""
     return checked_type(tag.type_info, f"the type of side output '{tag.tag_id}'")
 
 

@@ -11,7 +11,7 @@ import sys
 import uuid
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, cast
+from typing import Any, ClassVar, Final, cast
 
 from yarnflow.api.building import definitions
 from yarnflow.api.building.pipeline import Pipeline, check_max_parallelism, check_parallelism
@@ -31,9 +31,15 @@ from yarnflow.api.datastream.data_stream import DataStream
 from yarnflow.api.datastream.execution_mode import RuntimeExecutionMode
 from yarnflow.api.datastream.slot_sharing_group import SlotSharingGroup
 from yarnflow.api.datastream.state_backend import StateBackend
-from yarnflow.api.executor import CollectingJob, JobExecutionResult, SubmittedJob, current_executor
+from yarnflow.api.executor import (
+    CollectingJob,
+    JobExecutionResult,
+    SubmittedJob,
+    current_executor,
+    surrounding_configuration,
+)
 from yarnflow.api.origin import call_origin
-from yarnflow.config.options import job, python
+from yarnflow.config.options import client, job, python
 from yarnflow.core.ids import JobId
 from yarnflow.errors import GraphError, ProgramError, UnsupportedGraph
 from yarnflow.graph.compatibility import differs, refused, same_and
@@ -42,13 +48,21 @@ from yarnflow.graph.job_graph import JobGraph
 from yarnflow.graph.operators import is_bounded
 from yarnflow.graph.stream_graph import Definition, GraphSettings, Transformation
 
+#: value of ``execution.target`` where the cluster is this process's own
+_LOCAL: Final = "local"
+
 
 class StreamExecutionEnvironment:
     """Collects a program's streams and executes them as a job."""
 
+    _default_local_parallelism: ClassVar[int | None] = None
+
     def __init__(self, configuration: Configuration | Mapping[str, str] | None = None) -> None:
         self._settings = JobSettings()
         self._pipeline = Pipeline(self, self._settings)
+        if self._default_local_parallelism is not None and not self._settings.is_set(job.PARALLELISM_DEFAULT):
+            if surrounding_configuration().get(client.TARGET.key) == _LOCAL:
+                self.set_parallelism(self._default_local_parallelism)
         if isinstance(configuration, Configuration):
             self._settings.take_over(configuration.to_dict())
         else:
@@ -121,13 +135,12 @@ class StreamExecutionEnvironment:
         return self._settings.get(job.MAX_PARALLELISM)
 
     def get_default_local_parallelism(self) -> int:
-        """The number of subtasks of operators that set none."""
-        return self.get_parallelism()
+        """What was set, else the number of this machine's processors."""
+        return StreamExecutionEnvironment._default_local_parallelism or os.cpu_count() or 1
 
-    @differs("sets the parallelism of all targets")
     def set_default_local_parallelism(self, parallelism: int) -> None:
-        """Set the number of subtasks of operators that set none."""
-        self.set_parallelism(parallelism)
+        """Set the parallelism of environments made from now on that run here and are told no other."""
+        StreamExecutionEnvironment._default_local_parallelism = check_parallelism(parallelism)
 
     def set_runtime_mode(self, execution_mode: RuntimeExecutionMode) -> StreamExecutionEnvironment:
         """Run as a stream or as a batch, in which keyed reductions emit their last results only.

@@ -337,11 +337,12 @@ class StreamBase(Settings, Generic[S]):
         """PyFlink's older name of :meth:`sink_to`."""
         return self._end(sink_func, "add_sink")
 
+    @differs("lines of a stream of columns do not show the subtask's number")
     def print(self, sink_identifier: str | None = None) -> DataStreamSink:
         """Print the elements on the driver's standard output.
 
         A line begins with ``sink_identifier`` and, if the sink has several subtasks, the number of its own
-        from 1: ``label> ``, ``2> ``, ``label:2> ``.  Lines of a stream of columns do not show the number.
+        from 1: ``label> ``, ``2> ``, ``label:2> ``.
         """
         return self._end(PrintSink(sink_identifier or ""), "print")
 

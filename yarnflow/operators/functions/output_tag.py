@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from yarnflow.graph.compatibility import NO_JVM, refused
+from yarnflow.graph.type_info import PICKLED
 
 
 class OutputTag:
@@ -15,7 +16,7 @@ class OutputTag:
     tag_id : str
         Unique among the tags of an operator.
     type_info : object, optional
-        Type of its elements; a list of types is a row of them.
+        Type of its elements; a list of types is a row of them.  None: any Python objects.
 
     Raises
     ------
@@ -29,7 +30,7 @@ class OutputTag:
         if not tag_id:
             raise ValueError("the id of an OutputTag cannot be empty; name the side output")
         self.tag_id = tag_id
-        self.type_info = type_info
+        self.type_info = PICKLED if type_info is None else type_info
 
     @refused(NO_JVM)
     def get_java_output_tag(self) -> Any:
