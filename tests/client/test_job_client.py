@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 import traceback
+from pathlib import Path
 
 import pytest
 
@@ -20,6 +21,7 @@ from yarnflow.core.states import JobStatus
 from yarnflow.errors import (
     AuthenticationFailed,
     DuplicateJob,
+    GraphError,
     JobCanceled,
     JobError,
     JobFailed,
@@ -276,6 +278,17 @@ def test_executor_submits_graphs_with_the_programs_options_on_top() -> None:
     assert submission.configuration == {"parallelism.default": "4", "pipeline.name": "n"}
     assert submission.job_key == "k" and submission.job_id == JOB
     assert job_graph_from_json(submission.job_graph_json) == graph
+
+
+def test_files_of_the_command_and_of_the_program_go_with_graphs(tmp_path: Path) -> None:
+    (tmp_path / "m.py").write_text("N = 1")
+    dispatcher = FakeDispatcher()
+    executor = ClusterExecutor(FakeConnection(dispatcher), {}, Listener())
+    executor.ship_python_files([str(tmp_path / "m.py")])
+    executor.submit(JobGraph(JOB, "flights", ProgramKind.GRAPH, files={"python/n.py": b"N = 2"}))
+    assert dispatcher.submissions[0].files == {"python/m.py": b"N = 1", "python/n.py": b"N = 2"}
+    with pytest.raises(GraphError, match=r"^-pyfs: .*none\.py cannot be read"):
+        executor.ship_python_files([str(tmp_path / "none.py")])
 
 
 def test_each_submission_tells_its_slots() -> None:

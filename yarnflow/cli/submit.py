@@ -328,6 +328,7 @@ def _run_main(
 ) -> None:
     from yarnflow.api.executor import use_executor
 
+    executor.ship_python_files(files)
     try:
         with use_executor(executor, configuration.to_dict()):
             run_main(program, files)

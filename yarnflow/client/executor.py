@@ -97,9 +97,13 @@ def script_submission(
 
 
 def graph_submission(
-    graph: JobGraph, *, configuration: Mapping[str, str], job_key: str = ""
+    graph: JobGraph,
+    *,
+    configuration: Mapping[str, str],
+    job_key: str = "",
+    files: Mapping[str, bytes] | None = None,
 ) -> JobSubmission:
-    """A submission of a job graph; options set in the program win over those of the command."""
+    """A submission of a job graph; options and files set in the program win over those of the command."""
     return JobSubmission(
         job_id=graph.job_id,
         name=graph.name,
@@ -107,7 +111,7 @@ def graph_submission(
         job_graph_json=job_graph_to_json(graph),
         configuration={**configuration, **graph.configuration},
         job_key=job_key,
-        files=dict(graph.files),
+        files={**(files or {}), **graph.files},
     )
 
 
@@ -177,6 +181,7 @@ class ClusterExecutor:
         self._timeout_ms = timeout_ms
         self._replaced: set[JobId] = set()
         self._keys_used: dict[str, int] = {}
+        self._python_files: dict[str, bytes] = {}
         self.clients: list[ClusterJobClient] = []
 
     @classmethod
@@ -206,8 +211,22 @@ class ClusterExecutor:
         if self._check_graph is not None:
             self._check_graph(job_graph)
         return self.submit_job(
-            graph_submission(job_graph, configuration=self._configuration), job_graph.required_slots()
+            graph_submission(job_graph, configuration=self._configuration, files=self._python_files),
+            job_graph.required_slots(),
         )
+
+    def ship_python_files(self, paths: Sequence[str]) -> None:
+        """Have the functions of all jobs find modules (``-pyfs``), which the program itself may not import.
+
+        Raises
+        ------
+        GraphError
+            One cannot be read, or is too large for a submission.
+        """
+        # here: scripts need nothing of the API
+        from yarnflow.api.building.shipped import python_file
+
+        self._python_files = dict(python_file(path, "-pyfs") for path in paths)
 
     def submit_job(self, submission: JobSubmission, required_slots: int) -> ClusterJobClient:
         """Hand any job over; returns when the cluster has accepted it.

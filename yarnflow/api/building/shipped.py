@@ -22,8 +22,13 @@ _REQUIRED: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(?![^#]*://)")
 _MAX_BYTES: Final = 48 * 1024 * 1024
 
 
-def python_file(path: str, origin: str) -> tuple[str, bytes]:
+def python_file(path: str, asked_by: str) -> tuple[str, bytes]:
     """A module, an archive of modules or a directory of them, for the search path of the workers.
+
+    Parameters
+    ----------
+    asked_by : str
+        What asks for it, for messages: ``job.py:3: add_python_file()``, ``-pyfs``.
 
     Returns
     -------
@@ -38,7 +43,7 @@ def python_file(path: str, origin: str) -> tuple[str, bytes]:
     file = Path(path)
     if file.is_dir():
         return f"{PYTHON_FILES}{file.resolve().name}.zip", _zipped(file)
-    content = _read(file, f"{origin}: add_python_file()")
+    content = _read(file, asked_by)
     name = file.name
     if not name.endswith((".py", ".zip", ".egg")) and zipfile.is_zipfile(io.BytesIO(content)):
         # such as a wheel

@@ -244,7 +244,7 @@ class StreamExecutionEnvironment:
 
     def add_python_file(self, file_path: str) -> None:
         """Add a module, an archive of modules or a directory of them to the search path of the workers."""
-        self._settings.files.update([python_file(file_path, call_origin())])
+        self._settings.files.update([python_file(file_path, f"{call_origin()}: add_python_file()")])
 
     @differs("sees that they are installed here: the workers' environment is packed by yarnflow env pack")
     def set_python_requirements(
