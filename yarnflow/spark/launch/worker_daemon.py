@@ -1,5 +1,8 @@
 """The process that Python workers are forked from, with the slow imports done once.
 
+Spark's workers end without what was registered with ``atexit``; these do it, so that functions of the
+program are closed.
+
 Spark's own daemon imports nothing of what a vectorised function needs, so every worker it forks
 spends most of a second of CPU time on importing pandas and pyarrow again.  Here they are there
 before the first fork.  Runs on TaskManagers, as ``spark.python.daemon.module``.
@@ -7,10 +10,14 @@ before the first fork.  Runs on TaskManagers, as ``spark.python.daemon.module``.
 
 from __future__ import annotations
 
+import atexit
 import importlib
 import os
+import signal
 import sys
-from typing import Final
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Final
 
 _PRELOADED: Final = (
     "pyspark.worker",
@@ -19,6 +26,9 @@ _PRELOADED: Final = (
     "pyspark.sql.pandas.serializers",
     "pyspark.sql.conversion",
 )
+
+#: for all exit callbacks of a worker together
+_EXIT_TIMEOUT_S: Final = 5
 
 
 def preload() -> None:
@@ -33,8 +43,53 @@ def preload() -> None:
             print(f"{name} could not be imported ahead: {error}", file=sys.stderr)
 
 
+class ExitCallbacks:
+    """Wraps a worker's main, which handles one task, so that a worker that ends runs its exit callbacks.
+
+    Parameters
+    ----------
+    main : callable
+        From the streams of a task; raises SystemExit when the worker must end.
+    """
+
+    def __init__(self, main: Callable[[Any, Any], None]) -> None:
+        self._main = main
+        self._worker = 0
+
+    def __call__(self, infile: Any, outfile: Any) -> None:
+        if self._worker != os.getpid():
+            self._worker = os.getpid()
+            # those of the daemon are the daemon's
+            atexit._clear()
+        # the daemon sends it when the executor is gone; a task has set it to its default
+        signal.signal(signal.SIGHUP, self._hang_up)
+        try:
+            self._main(infile, outfile)
+        except SystemExit as end:
+            if end.code:
+                # what went wrong is told first
+                with suppress(Exception):
+                    outfile.flush()
+                self._run()
+            raise
+
+    def _hang_up(self, number: int, frame: object) -> None:
+        self._run()
+        os._exit(0)
+
+    def _run(self) -> None:
+        # a function that hangs in its close() keeps no process alive
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(_EXIT_TIMEOUT_S)
+        atexit._run_exitfuncs()
+        signal.alarm(0)
+
+
 if __name__ == "__main__":
     from pyspark.daemon import manager
 
     preload()
+    import pyspark.worker
+
+    pyspark.worker.main = ExitCallbacks(pyspark.worker.main)
     manager()
