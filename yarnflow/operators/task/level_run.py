@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from typing import Any, Final, cast
 
 from yarnflow.graph.operators import Closure
@@ -95,14 +96,32 @@ class LevelRun:
         for (node_id, _), channels in plan.channels.items():
             self._nodes[node_id].upstream.append(self._channels_status(channels))
         self._head = [self._deliverer(route, self._own_subtask) for route in plan.head]
-        # those that get the elements last are opened first, as Flink does
-        for node in reversed(self._nodes.values()):
-            node.open()
+        self._open()
+
+    def _open(self) -> None:
+        opened: list[Node] = []
+        try:
+            # those that get the elements last are opened first, as Flink does
+            for node in reversed(self._nodes.values()):
+                # one that fails may hold something already
+                opened.append(node)
+                node.open()
+        except BaseException:
+            for node in reversed(opened):
+                with suppress(Exception):
+                    node.close()
+            raise
 
     def close(self) -> None:
-        """Close all operators."""
+        """Close all operators; the first error is raised when all were closed."""
+        errors: list[Exception] = []
         for node in self._nodes.values():
-            node.close()
+            try:
+                node.close()
+            except Exception as error:
+                errors.append(error)
+        if errors:
+            raise errors[0]
 
     # --- building -------------------------------------------------------------------
 
