@@ -80,6 +80,7 @@ ROOMS: dict[str, set[str]] = {
         *("operators", "operators.functions", "operators.state", "operators.types", "operators.windows"),
     },
     "operators.state": set(),
+    "operators.state.backends": {"operators.state"},
     "operators.task": {
         *("operators", "operators.functions", "operators.process", "operators.state", "operators.types"),
     },

@@ -16,7 +16,8 @@ so a message says what is wrong, where, and what to do next.
      │                                 TimestampsMissing
      ├ JobError                        JobNotFound, DuplicateJob, JobFailed, JobCanceled,
      │                                 UserCodeError, SourceNotFound, DrillFailed,
-     │                                 InvalidStateUse, InvalidKey, ElementMismatch
+     │                                 InvalidStateUse, InvalidKey, StateTooLarge,
+     │                                 ElementMismatch
      ├ ResourceError                   SlotUnavailable, TaskManagerNotFound, TaskManagerLost,
      │                                 ExecutorLost, DriverLost, PortUnavailable, JavaUnavailable,
      │                                 InvalidMemory, TaskManagerDismissed
@@ -298,6 +299,13 @@ class InvalidKey(JobError):
 
     code = "INVALID_KEY"
     exit_code = 49
+
+
+class StateTooLarge(JobError):
+    """State of an operator does not fit the memory of its slot.  Operator action: as the message says."""
+
+    code = "STATE_TOO_LARGE"
+    exit_code = 38
 
 
 class ElementMismatch(JobError):

@@ -38,11 +38,11 @@ HOUR_MS = 3_600_000
 EPOCH = dt.datetime(2013, 1, 1)
 
 
-def make_session() -> SparkSession:
-    """A local session with two task threads."""
+def make_session(master: str = "local[2]") -> SparkSession:
+    """A local session, of two task threads unless said otherwise."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     session = (
-        SparkSession.builder.master("local[2]")
+        SparkSession.builder.master(master)
         .appName("translate")
         .config("spark.ui.enabled", "false")
         .config("spark.driver.host", "127.0.0.1")

@@ -1,47 +1,54 @@
-"""State that is kept outside of memory, for tests: commits go in, entries come out."""
+"""Where the state of a key group lies, for tests: in memory, with each attempt apart until its commit."""
 
 from __future__ import annotations
 
-import pickle
-from collections.abc import Iterator, Sequence
-from typing import Any
+import copy
+from dataclasses import dataclass, field
 
-from yarnflow.operators.state.store import Changes, GroupStore, StoredEntry
+from yarnflow.operators.state.backends.group_storage import GroupHead, LogEntry
 
 
-class StoredEntries:
-    """An :class:`~yarnflow.operators.state.store.EntryReader` over all changes committed so far.
+@dataclass
+class StoredGroup:
+    """A :class:`~yarnflow.operators.state.backends.group_storage.GroupStorage` in memory.
 
     Attributes
     ----------
-    read_keys : list
-        Keys asked for, in order.
+    stored_head : LogHead, PagesHead or None
+    entries : dict
+        By number.
+    reads, writes : list of int
+        Numbers of entries that were asked for, and written or removed.
     """
 
-    def __init__(self) -> None:
-        self._store = GroupStore()
-        self.read_keys: list[Any] = []
+    stored_head: GroupHead | None = None
+    entries: dict[int, LogEntry] = field(default_factory=dict)
+    reads: list[int] = field(default_factory=list)
+    writes: list[int] = field(default_factory=list)
 
-    def commit(self, store: GroupStore) -> None:
-        """Take over what changed in a store, and let it forget its entries."""
-        changes: Changes = pickle.loads(pickle.dumps(store.changes()))
-        self._store.apply(changes)
-        store.forget_entries()
+    def attempt(self) -> StoredGroup:
+        """A copy to work on: it becomes the group if the attempt succeeds, else it is forgotten."""
+        return StoredGroup(copy.copy(self.stored_head), dict(self.entries))
 
-    def read(self, operator_id: str, keys: Sequence[Any]) -> Iterator[StoredEntry]:
-        self.read_keys += keys
-        for entry in self._entries(operator_id):
-            if entry.key in keys:
-                yield entry
+    @property
+    def stored_bytes(self) -> int:
+        """Of all entries."""
+        return sum(len(entry.body) for entry in self.entries.values())
 
-    def keys(self, operator_id: str) -> list[Any]:
-        return list(dict.fromkeys(entry.key for entry in self._entries(operator_id)))
+    def head(self) -> GroupHead | None:
+        return self.stored_head
 
-    def _entries(self, operator_id: str) -> Iterator[StoredEntry]:
-        tables = pickle.loads(pickle.dumps(self._store.snapshot().tables))
-        for (operator, state), table in tables.items():
-            if operator == operator_id:
-                for key, entry in table.plain.items():
-                    yield StoredEntry(state, table.kind, table.timed, key, None, entry)
-                for (key, namespace), entry in table.spaced.items():
-                    yield StoredEntry(state, table.kind, table.timed, key, namespace, entry)
+    def set_head(self, head: GroupHead) -> None:
+        self.stored_head = head
+
+    def entry(self, number: int) -> LogEntry | None:
+        self.reads.append(number)
+        return self.entries.get(number)
+
+    def put_entry(self, number: int, entry: LogEntry) -> None:
+        self.writes.append(number)
+        self.entries[number] = entry
+
+    def remove_entry(self, number: int) -> None:
+        self.writes.append(number)
+        del self.entries[number]

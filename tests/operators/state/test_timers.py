@@ -71,7 +71,7 @@ def test_the_two_time_domains_do_not_mix() -> None:
 
 
 def test_a_timer_that_came_and_went_within_a_batch_is_no_change() -> None:
-    data = TimerData()
+    data = TimerData.in_memory()
     data.event.add(1, "k", None)
     data.event.remove(1, "k", None)
     assert data.changes() is None

@@ -23,13 +23,11 @@ def settings(**changes: object) -> SessionSettings:
     return SessionSettings(**{**values, **changes})  # type: ignore[arg-type]
 
 
-def test_defaults_follow_the_parallelism_and_the_state_backend() -> None:
+def test_defaults_follow_the_parallelism() -> None:
     options = spark_options(settings())
     assert options["spark.sql.shuffle.partitions"] == "3"
     assert options["spark.sql.session.timeZone"] == "UTC"
     assert options["spark.sql.streaming.stateStore.providerClass"].endswith("RocksDBStateStoreProvider")
-    hashmap = spark_options(settings(state_backend="hashmap"))
-    assert hashmap["spark.sql.streaming.stateStore.providerClass"].endswith("HDFSBackedStateStoreProvider")
 
 
 def test_the_user_s_options_win_over_ours() -> None:

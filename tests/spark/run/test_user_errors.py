@@ -13,6 +13,7 @@ from yarnflow.errors import (
     JobFailed,
     SchemaError,
     SourceNotFound,
+    StateTooLarge,
     UnsupportedGraph,
     UserCodeError,
 )
@@ -49,6 +50,14 @@ def test_worker_error_names_function_and_line() -> None:
         'Traceback (most recent call last):\n  File "/u/job.py", line 12, in parse\n'
         '    raise ValueError("bad row")\nValueError: bad row\n'
     )
+
+
+def test_state_that_is_too_large_is_told_as_it_is() -> None:
+    text = WORKER.replace('  File "/u/job.py", line 12, in parse\n    raise ValueError("bad row")\n', "")
+    text = text.replace("ValueError: bad row", "yarnflow.errors.StateTooLarge: operator 'count' has too much")
+    error = map_texts([text])
+    assert isinstance(error, StateTooLarge)
+    assert error.message == "operator 'count' has too much"
 
 
 def test_the_worker_s_traceback_wins_over_the_callback_s_around_it() -> None:

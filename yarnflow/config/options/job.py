@@ -151,11 +151,14 @@ DRIVER_HEARTBEAT_TIMEOUT_MS: Final[ConfigOption[int]] = declare.duration(
 )
 STATE_BACKEND: Final[ConfigOption[str]] = declare.choice(
     "state.backend.type",
-    "rocksdb",
-    ("rocksdb", "hashmap"),
+    "hashmap",
+    ("hashmap", "rocksdb"),
     _JOB,
-    "Where keyed state is stored: rocksdb = on local disk, for state larger than memory; hashmap = on the "
-    "heap of the executors.",
+    "Where the keyed state of functions is between micro-batches: hashmap = in the memory of the Python "
+    "workers, with each change in the checkpoints; rocksdb = on local disk, for state larger than memory: "
+    "only what is used in a micro-batch is read and written. A job goes on from a checkpoint of either. "
+    "Built-in aggregates and scripts have Spark's RocksDB state store with both; "
+    "spark.sql.streaming.stateStore.providerClass chooses another.",
 )
 STATE_CHANGELOG: Final[ConfigOption[bool]] = declare.boolean(
     "state.changelog.enabled",

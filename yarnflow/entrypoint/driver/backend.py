@@ -68,7 +68,6 @@ def session_settings(
         parallelism=get(job_options.PARALLELISM_DEFAULT),
         python_memory_mib=memory.python_mib if limited else 0,
         executor_heap_mib=memory.executor_heap_mib,
-        state_backend=get(job_options.STATE_BACKEND),
         state_changelog=get(job_options.STATE_CHANGELOG),
         python_executable=get(python_options.PYTHON_EXECUTABLE),
         # in a container of YARN Spark takes the container's directories, and warns when others are named
@@ -205,6 +204,7 @@ class SparkBackend:
                     checkpoint_dir,
                     job=job,
                     fence=fence,
+                    memory=task_manager_memory_of(self._configuration),
                     # Flink counts from 0
                     attempt_number=context.attempt - 1,
                 )

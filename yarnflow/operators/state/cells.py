@@ -33,10 +33,12 @@ class CellChanges:
 class Cells:
     """Values by slot.  Tables write :attr:`values` themselves and note each write in a touched set."""
 
-    __slots__ = ("values", "touched", "touched_lists", "touched_maps")
+    __slots__ = ("values", "ordered", "touched", "touched_lists", "touched_maps")
 
-    def __init__(self, values: dict[Slot, Any] | None = None) -> None:
+    def __init__(self, values: dict[Slot, Any] | None = None, ordered: bool = True) -> None:
         self.values: dict[Slot, Any] = {} if values is None else values
+        #: with time-to-live: entries stand in the order of their last access
+        self.ordered = ordered
         #: slots put or removed whole
         self.touched: set[Slot] = set()
         #: LIST: slot → length at the last commit; only where elements were appended
@@ -133,11 +135,12 @@ class TableData:
         timed: bool,
         plain: dict[Slot, Any] | None = None,
         spaced: dict[Slot, Any] | None = None,
+        ordered: bool = True,
     ) -> None:
         self.kind = kind
         self.timed = timed
-        self.plain = Cells(plain)
-        self.spaced = Cells(spaced)
+        self.plain = Cells(plain, ordered)
+        self.spaced = Cells(spaced, ordered)
 
     def changes(self) -> TableChanges | None:
         """What changed since the last call; None = nothing."""

@@ -1,7 +1,7 @@
 """Tables with time-to-live: every value carries the time of its last access.
 
 Values expire one by one: elements of a LIST and entries of a MAP have a time each, as in Flink.
-Entries are kept in the order of their last access, so that those which expired are the first ones.
+Entries in memory are kept in the order of their last access, so that those which expired are the first ones.
 """
 
 from __future__ import annotations
@@ -33,9 +33,10 @@ class ExpiringTable(StateTable):
     def _clean_up(self, cells: Cells) -> int:
         limit_ms, kind, expired = self._now_ms - self._ttl_ms, self.kind, []
         for slot, entry in cells.values.items():
-            if last_access_ms(kind, entry) > limit_ms:
+            if last_access_ms(kind, entry) <= limit_ms:
+                expired.append(slot)
+            elif cells.ordered:
                 break
-            expired.append(slot)
         for slot in expired:
             del cells.values[slot]
             cells.touched.add(slot)

@@ -78,6 +78,9 @@ class KeyedState:
 
     def clean_up(self) -> int:
         """Remove what has expired in the key group; returns how many entries."""
+        lifetimes = [table.ttl.ttl_ms for table in self._expiring if table.ttl and table.ttl.clean_up]
+        if lifetimes:
+            self._store.prefetch_expiring(self.operator_id, min(lifetimes), self._now_ms)
         return sum(table.clean_up() for table in self._expiring)
 
     def table(

@@ -6,9 +6,9 @@ An attempt that failed leaves its store half advanced: it is thrown away and loa
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from yarnflow.errors import StateIncompatible
 from yarnflow.operators.state.cells import TableChanges, TableData, TableSnapshot
@@ -45,32 +45,26 @@ class Snapshot:
     progress: dict[Hashable, Any]
 
 
-class StoredEntry(NamedTuple):
-    """One entry of a state as an :class:`EntryReader` gives it."""
-
-    state: str
-    kind: StateKind
-    #: values carry the time of their last access
-    timed: bool
-    key: Any
-    #: None = none
-    namespace: Any
-    #: a value, a list (LIST) or a dict (MAP), as :class:`Changes` had it
-    entry: Any
-
-
 class EntryReader(Protocol):
     """Port to the state of one key group where it is too large for memory.
 
-    Timers and progress stay in memory, so what is loaded of such a group is a snapshot without tables
-    and changes without tables; entries are read when their key comes up.
+    What is read comes in pieces, each once: entries by the name of their state, those that were asked for
+    and maybe others with them.
     """
 
-    def read(self, operator_id: str, keys: Sequence[Any]) -> Iterable[StoredEntry]:
+    def read(self, operator_id: str, keys: Iterable[Any]) -> Iterable[Mapping[str, TableSnapshot]]:
         """All entries of these keys, in all states and namespaces of an operator, as last committed."""
 
-    def keys(self, operator_id: str) -> Iterable[Any]:
-        """All keys of an operator that have an entry."""
+    def read_all(self, operator_id: str) -> Iterable[Mapping[str, TableSnapshot]]:
+        """All entries of an operator."""
+
+    def read_expiring(
+        self, operator_id: str, ttl_ms: int, now_ms: int
+    ) -> Iterable[Mapping[str, TableSnapshot]]:
+        """Some entries, so that all are looked at once in the time after which they expire."""
+
+    def timers(self, operator_id: str) -> TimerData:
+        """Timers of an operator, which are read as they come up."""
 
 
 class GroupStore:
@@ -112,7 +106,8 @@ class GroupStore:
         if snapshot is not None:
             for name, table in snapshot.tables.items():
                 store._tables[name] = TableData(table.kind, table.timed, table.plain, table.spaced)
-            store._timers = {operator: TimerData(timers) for operator, timers in snapshot.timers.items()}
+            for operator, timers in snapshot.timers.items():
+                store._timers[operator] = TimerData.in_memory(timers)
             store._progress = snapshot.progress
         for changes in tail:
             store.apply(changes)
@@ -154,34 +149,34 @@ class GroupStore:
         if self._reader is None:
             return
         read = self._read_keys.setdefault(operator_id, set())
-        missing = [key for key in dict.fromkeys(keys) if key not in read]
-        if not missing:
-            return
-        read.update(missing)
-        for entry in self._reader.read(operator_id, missing):
-            found = self._tables.get((operator_id, entry.state))
-            if found is None:
-                found = self._tables[operator_id, entry.state] = TableData(entry.kind, entry.timed)
-            elif (found.kind, found.timed) != (entry.kind, entry.timed):
-                raise _incompatible(operator_id, entry.state, entry, found)
-            if entry.namespace is None:
-                found.plain.values[entry.key] = entry.entry
-            else:
-                found.spaced.values[entry.key, entry.namespace] = entry.entry
+        missing = set(keys) - read
+        if missing:
+            read |= missing
+            self._take_in(operator_id, self._reader.read(operator_id, missing))
 
     def prefetch_all(self, operator_id: str) -> None:
         """Have all entries of an operator in memory."""
         if self._reader is not None:
-            self.prefetch(operator_id, self._reader.keys(operator_id))
+            self._take_in(operator_id, self._reader.read_all(operator_id))
 
-    def forget_entries(self) -> None:
-        """Let go of what was read: to be called after a commit, with a reader only."""
-        if self._reader is None:
-            return
-        self._read_keys.clear()
-        for table in self._tables.values():
-            table.plain.values.clear()
-            table.spaced.values.clear()
+    def prefetch_expiring(self, operator_id: str, ttl_ms: int, now_ms: int) -> None:
+        """Have some entries in memory that may have expired; in time this comes to all."""
+        if self._reader is not None:
+            self._take_in(operator_id, self._reader.read_expiring(operator_id, ttl_ms, now_ms))
+
+    def _take_in(self, operator_id: str, pieces: Iterable[Mapping[str, TableSnapshot]]) -> None:
+        for piece in pieces:
+            for state, entries in piece.items():
+                found = self._tables.get((operator_id, state))
+                if found is None:
+                    found = self._tables[operator_id, state] = self._new_table(entries.kind, entries.timed)
+                elif not _same_form(found, entries):
+                    raise _incompatible(operator_id, state, entries, found)
+                found.plain.values.update(entries.plain)
+                found.spaced.values.update(entries.spaced)
+
+    def _new_table(self, kind: StateKind, timed: bool) -> TableData:
+        return TableData(kind, timed, ordered=self._reader is None)
 
     def table(self, operator_id: str, name: str, kind: StateKind, timed: bool) -> TableData:
         """Entries of one state; empty ones where there were none.
@@ -193,21 +188,35 @@ class GroupStore:
         """
         found = self._tables.get((operator_id, name))
         if found is None or (found.empty and (found.kind, found.timed) != (kind, timed)):
-            found = self._tables[operator_id, name] = TableData(kind, timed)
+            found = self._tables[operator_id, name] = self._new_table(kind, timed)
         elif (found.kind, found.timed) != (kind, timed):
             raise _incompatible(operator_id, name, found, TableData(kind, timed))
+        return found
+
+    def entries_by_operator(self) -> dict[str, int]:
+        """Operator id → keys and namespaces in memory, once for each state."""
+        found: dict[str, int] = {}
+        for (operator_id, _), table in self._tables.items():
+            entries = len(table.plain.values) + len(table.spaced.values)
+            found[operator_id] = found.get(operator_id, 0) + entries
         return found
 
     def timers(self, operator_id: str) -> TimerData:
         """Timers of one operator."""
         found = self._timers.get(operator_id)
         if found is None:
-            found = self._timers[operator_id] = TimerData()
+            reader = self._reader
+            found = TimerData.in_memory() if reader is None else reader.timers(operator_id)
+            self._timers[operator_id] = found
         return found
 
     def get_progress(self, name: Hashable, default: Any = None) -> Any:
         """A small value of the runner."""
         return self._progress.get(name, default)
+
+    def progress(self) -> dict[Hashable, Any]:
+        """All small values."""
+        return dict(self._progress)
 
     def put_progress(self, name: Hashable, value: Any) -> None:
         """Keep a small value; written whole when it changed."""
@@ -215,14 +224,13 @@ class GroupStore:
             self._progress[name] = value
             self._progress_changed.add(name)
 
-    def next_processing_time_ms(self) -> int | None:
-        """When the earliest processing timer of any operator is due."""
-        times = (timers.processing.next_ms() for timers in self._timers.values())
-        return min((time for time in times if time is not None), default=None)
+
+def _same_form(one: TableData | TableSnapshot, other: TableData | TableSnapshot) -> bool:
+    return (one.kind, one.timed) == (other.kind, other.timed)
 
 
 def _incompatible(
-    operator_id: str, name: str, stored: TableData | StoredEntry, registered: TableData
+    operator_id: str, name: str, stored: TableData | TableSnapshot, registered: TableData
 ) -> StateIncompatible:
     return StateIncompatible(
         f"operator '{operator_id}': state '{name}' is stored as {_words(stored.kind, stored.timed)}, the "

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from heapq import heapify, heappop, heappush
+from heapq import heappop, heappush
 from typing import Any
 
 #: time in ms since the epoch, key, namespace (None = none)
@@ -31,11 +31,9 @@ class TimerQueue:
     def __init__(self, timers: Iterable[Timer] = ()) -> None:
         #: time → (key, namespace) of its timers, in the order of registration
         self._by_time: dict[int, dict[tuple[Any, Any], None]] = {}
-        for timestamp_ms, key, namespace in timers:
-            self._by_time.setdefault(timestamp_ms, {})[key, namespace] = None
         #: heap of the times; may hold times that have no timers any more
-        self._times = list(self._by_time)
-        heapify(self._times)
+        self._times: list[int] = []
+        self.put_back(timers)
         self._added: dict[Timer, None] = {}
         self._removed: dict[Timer, None] = {}
 
@@ -68,6 +66,15 @@ class TimerQueue:
         slots = self._by_time.get(timestamp_ms)
         if slots is not None and (key, namespace) in slots:
             self._pop(timestamp_ms, slots, (key, namespace))
+
+    def put_back(self, timers: Iterable[Timer]) -> None:
+        """Take in timers that were committed already, and are no change."""
+        for timestamp_ms, key, namespace in timers:
+            slots = self._by_time.get(timestamp_ms)
+            if slots is None:
+                slots = self._by_time[timestamp_ms] = {}
+                heappush(self._times, timestamp_ms)
+            slots[key, namespace] = None
 
     def next_ms(self) -> int | None:
         """Time of the earliest timer."""
@@ -143,9 +150,16 @@ class TimerData:
 
     __slots__ = ("event", "processing")
 
-    def __init__(self, snapshot: TimerSnapshot | None = None) -> None:
-        self.event = TimerQueue(snapshot.event if snapshot else ())
-        self.processing = TimerQueue(snapshot.processing if snapshot else ())
+    def __init__(self, event: TimerQueue, processing: TimerQueue) -> None:
+        self.event = event
+        self.processing = processing
+
+    @classmethod
+    def in_memory(cls, snapshot: TimerSnapshot | None = None) -> TimerData:
+        """All of them in memory."""
+        if snapshot is None:
+            return cls(TimerQueue(), TimerQueue())
+        return cls(TimerQueue(snapshot.event), TimerQueue(snapshot.processing))
 
     def changes(self) -> TimerChanges | None:
         """What changed since the last call; None = nothing."""
@@ -178,7 +192,7 @@ class Timers:
     __slots__ = ("_event", "_processing")
 
     def __init__(self) -> None:
-        self.bind(TimerData())
+        self.bind(TimerData.in_memory())
 
     def bind(self, data: TimerData) -> None:
         """Work on the timers of another key group."""

@@ -45,7 +45,7 @@ def key_group(key: Any, groups: int) -> int:
     InvalidKey
         The key cannot be a key.
     """
-    return ((_stable_hash(key) * _SPREAD & _MASK) >> 32) % groups
+    return ((stable_hash(key) * _SPREAD & _MASK) >> 32) % groups
 
 
 def subtask_of_group(group: int, parallelism: int, groups: int) -> int:
@@ -76,7 +76,8 @@ class KeyGroups(dict[Any, int]):
         return group
 
 
-def _stable_hash(key: Any) -> int:
+def stable_hash(key: Any) -> int:
+    """A hash of a key that is the same in every process; errors as :func:`key_group`."""
     simple = _SIMPLE.get(type(key))
     if simple is not None:
         return simple(key)
@@ -97,7 +98,7 @@ def _number(key: Any) -> int:
 def _parts(parts: Any, start: int) -> int:
     found = start
     for part in parts:
-        found = (found ^ _stable_hash(part)) * _STEP & _MASK
+        found = (found ^ stable_hash(part)) * _STEP & _MASK
     return found
 
 
@@ -126,7 +127,7 @@ _SIMPLE: Final[dict[type, Callable[[Any], int]]] = {
     time: _time,
     timedelta: lambda key: key // timedelta(microseconds=1) & _MASK,
     # equal sets have one order-free hash
-    frozenset: lambda key: sum(map(_stable_hash, key)) & _MASK,
+    frozenset: lambda key: sum(map(stable_hash, key)) & _MASK,
 }
 
 

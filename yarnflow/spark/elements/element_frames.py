@@ -27,7 +27,7 @@ from yarnflow.operators.task.plan import JobInfo
 from yarnflow.operators.task.planner import LevelsPlan, SourcePlan
 from yarnflow.spark.elements.block_rows import BLOCK_DDL, GROUP_COLUMN, from_batch, of_target, row_of
 from yarnflow.spark.elements.level_stages import level_blocks, source_blocks
-from yarnflow.spark.elements.worker_runs import LevelTask
+from yarnflow.spark.elements.worker_runs import LevelTask, WorkerSettings
 from yarnflow.spark.translate.arrow_values import ColumnBuilder, microseconds, records
 from yarnflow.spark.translate.schemas import (
     from_struct_type,
@@ -66,6 +66,8 @@ class ElementFrames:
         For functions' RuntimeContext.
     endless : bool
         The input never ends.
+    settings : WorkerSettings
+        For the workers.
     """
 
     def __init__(
@@ -75,12 +77,14 @@ class ElementFrames:
         frame: Callable[[int], DataFrame],
         job: JobInfo,
         endless: bool,
+        settings: WorkerSettings,
     ) -> None:
         self._endless = endless
         self._plan = plan
         self._nodes = nodes
         self._frame = frame
         self._job = job
+        self._settings = settings
         # a new translation: nothing that workers keep of an earlier one is its own
         self._run_id = uuid.uuid4().hex
 
@@ -97,7 +101,7 @@ class ElementFrames:
             parts.append(tick_blocks(parts[0].sparkSession, self._plan))
         frame = with_end(functools.reduce(DataFrame.unionByName, parts))
         for level, groups in zip(self._plan.levels, self._plan.groups, strict=True):
-            frame = level_blocks(frame, LevelTask(self._run_id, level, self._job), groups)
+            frame = level_blocks(frame, LevelTask(self._run_id, level, self._job, self._settings), groups)
         return frame
 
     def _source(self, number: int, source: SourcePlan) -> DataFrame:
@@ -112,7 +116,7 @@ class ElementFrames:
             names = visible_columns(frame)
             fields = StructType([f for f in nullable(frame.schema).fields if f.name in names])
             read = ColumnReader(from_struct_type(fields, schema.scalar))
-        task = LevelTask(self._run_id, source.level, self._job, number)
+        task = LevelTask(self._run_id, source.level, self._job, self._settings, number)
         return source_blocks(frame, task, read)
 
     def check_sink(self, sink: StreamNode) -> None:

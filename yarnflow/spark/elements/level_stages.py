@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from yarnflow.operators.elements import Chunk
-from yarnflow.operators.state.group_log import LogEntry, LogHead
+from yarnflow.operators.state.backends.group_storage import GroupHead, LogEntry, LogHead, PagesHead
 from yarnflow.operators.state.store import GroupStore
 from yarnflow.operators.task.blocks import Block
 from yarnflow.spark.elements.block_rows import (
@@ -29,17 +29,16 @@ from yarnflow.spark.elements.block_rows import (
     spread,
     to_batches,
 )
-from yarnflow.spark.elements.worker_runs import (
-    LevelTask,
-    group_log,
-    opened_level,
-    put_group,
-    take_group,
-)
+from yarnflow.spark.elements.worker_runs import LevelTask, backends, named_memory_errors, worker_runs
 
 #: bits of a sender's number that tell the partition; those above tell the source
 _PARTITION_BITS: Final = 20
-_HEAD_DDL: Final = "token string, first bigint, next bigint, snapshot_bytes bigint, tail_bytes bigint"
+#: a LogHead, or the root of a PagesHead
+_HEAD_DDL: Final = (
+    "token string, first bigint, next bigint, snapshot_bytes bigint, tail_bytes bigint, root binary"
+)
+#: Spark sets it for the tasks of a streaming query
+_BATCH_PROPERTY: Final = "streaming.sql.batchId"
 _NUMBER_DDL: Final = "number bigint"
 _ENTRY_DDL: Final = "previous string, body binary"
 
@@ -48,6 +47,12 @@ def partition_number() -> int:
     """Number of the partition this worker works on."""
     context = TaskContext.get()
     return 0 if context is None else context.partitionId()
+
+
+def batch_number() -> int:
+    """Number of the micro-batch; 0 where there are none."""
+    context = TaskContext.get()
+    return int((context and context.getLocalProperty(_BATCH_PROPERTY)) or 0)
 
 
 def now_ms() -> int:
@@ -74,7 +79,7 @@ class SourceStage:
         partition = partition_number()
         chunks = (self._read(batch) for batch in batches if batch.num_rows)
         sender = (self._task.source << _PARTITION_BITS) + partition
-        with opened_level(self._task, partition) as run:
+        with worker_runs.opened_level(self._task, partition, batch_number()) as run:
             yield from to_batches(run.run_source(chunks, sender, now_ms))
 
 
@@ -91,7 +96,7 @@ class PlainStage:
         return to_batches(self._blocks(block for batch in batches for block in from_batch(batch)))
 
     def _blocks(self, blocks: Iterable[Block]) -> Iterator[Block]:
-        with opened_level(self._task, partition_number()) as run:
+        with worker_runs.opened_level(self._task, partition_number(), batch_number()) as run:
             own: dict[int, list[Block]] = {}
             for block in blocks:
                 if block.level == self._task.plan.level:
@@ -103,29 +108,35 @@ class PlainStage:
 
 
 class _StateStorage:
-    """A group's log in Spark's state; the group is the one Spark has called the processor for."""
+    """A group's state in Spark's; the group is the one Spark has called the processor for."""
 
     def __init__(self, handle: StatefulProcessorHandle) -> None:
         self._head = handle.getValueState("head", _HEAD_DDL)
-        self._log = handle.getMapState("log", _NUMBER_DDL, _ENTRY_DDL)
+        self._entries = handle.getMapState("log", _NUMBER_DDL, _ENTRY_DDL)
 
-    def head(self) -> LogHead | None:
+    def head(self) -> GroupHead | None:
         found = self._head.get()
-        return None if found is None else LogHead(*found)
+        if found is None:
+            return None
+        *log, root = found
+        return LogHead(*log) if root is None else PagesHead(bytes(root))
 
-    def set_head(self, head: LogHead) -> None:
-        self._head.update((head.token, head.first, head.next, head.snapshot_bytes, head.tail_bytes))
+    def set_head(self, head: GroupHead) -> None:
+        if isinstance(head, PagesHead):
+            self._head.update((None, None, None, None, None, head.root))
+        else:
+            sizes = (head.snapshot_bytes, head.tail_bytes)
+            self._head.update((head.token, head.first, head.next, *sizes, None))
 
-    def entry(self, number: int) -> LogEntry:
-        found = self._log.getValue((number,))
-        assert found is not None, "the head names it"
-        return LogEntry(found[0], bytes(found[1]))
+    def entry(self, number: int) -> LogEntry | None:
+        found = self._entries.getValue((number,))
+        return None if found is None else LogEntry(found[0], bytes(found[1]))
 
     def put_entry(self, number: int, entry: LogEntry) -> None:
-        self._log.updateValue((number,), (entry.previous, entry.body))
+        self._entries.updateValue((number,), (entry.previous, entry.body))
 
     def remove_entry(self, number: int) -> None:
-        self._log.removeKey((number,))
+        self._entries.removeKey((number,))
 
 
 class StatefulStage(StatefulProcessor):
@@ -137,6 +148,7 @@ class StatefulStage(StatefulProcessor):
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Spark calls this once per task."""
         self._storage = _StateStorage(handle)
+        self._batch = batch_number()
 
     def handleInputRows(  # noqa: N802
         self, key: Any, rows: Iterator[Row], timerValues: Any  # noqa: N803
@@ -150,16 +162,22 @@ class StatefulStage(StatefulProcessor):
                 yield row
         if not own:
             return
-        group = key[0]
-        head, store = group_log.open(self._storage, take_group(self._task, group))
+        task, group, batch = self._task, key[0], self._batch
+        turn = backends.open(
+            task.settings.state_backend, self._storage, worker_runs.take_group(task, group, batch)
+        )
         # every subtask has functions of its own; those of a keyed level serve all key groups of a partition
-        number = partition_number() if self._task.plan.keyed else group
-        with opened_level(self._task, number) as run:
-            for block in run.run_group(group, store, own, now_ms()):
+        number = partition_number() if task.plan.keyed else group
+        with (
+            named_memory_errors(task, turn.store),
+            worker_runs.opened_level(task, number, batch) as run,
+        ):
+            for block in run.run_group(group, turn.store, own, now_ms()):
                 yield row_of(block)
-        kept = group_log.commit(self._storage, head, store)
+            kept = turn.commit()
         if kept is not None:
-            put_group(self._task, group, kept)
+            worker_runs.put_group(task, group, kept, batch)
+        worker_runs.check_memory(task, turn.store)
 
     def close(self) -> None:
         """The operators stay open for the next micro-batch."""

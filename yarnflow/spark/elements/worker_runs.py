@@ -2,24 +2,50 @@
 
 Runs in Spark's Python workers, which outlive tasks.  A module of its own, imported by name: what Spark
 unpickles anew for each task would begin with nothing.  Spark gives partitions to workers in any order;
-the state's log tells whether what is kept here is current (:mod:`yarnflow.operators.state.group_log`).
+the state's log tells whether what is kept here is current
+(:mod:`yarnflow.operators.state.backends.group_log`), and what was not used for some micro-batches is
+dropped.
 """
 
 from __future__ import annotations
 
 import atexit
+import gc
+import os
 import pickle
+import time
 import uuid
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from yarnflow.core.resources.memory import TaskManagerMemory
+from yarnflow.errors import StateTooLarge
 from yarnflow.graph.closures import dumps_with_classes, load_closure
-from yarnflow.operators.state.group_log import GroupLog, KeptGroup
+from yarnflow.operators.state.backends.group_log import KeptGroup
+from yarnflow.operators.state.backends.turns import HASHMAP, Backends
+from yarnflow.operators.state.store import GroupStore
+from yarnflow.operators.task.key_groups import stable_hash
 from yarnflow.operators.task.level_run import LevelRun
 from yarnflow.operators.task.plan import JobInfo, LevelPlan
 from yarnflow.spark.elements.async_calls import AsyncioCalls
+from yarnflow.spark.elements.worker_memory import MemoryWatch, memory_usage
+
+#: what was not used for so many micro-batches is dropped: its partition is most likely another worker's
+KEPT_BATCHES: Final = 8
+_MIB: Final = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSettings:
+    """What workers are told of the job's options."""
+
+    #: ``state.backend.type``
+    state_backend: str = HASHMAP
+    #: of the TaskManagers; None = not known
+    memory: TaskManagerMemory | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,75 +56,145 @@ class LevelTask:
     run_id: str
     plan: LevelPlan
     job: JobInfo
+    settings: WorkerSettings = field(default_factory=WorkerSettings)
     #: level 0: number of the source
     source: int = 0
 
 
 @dataclass(slots=True)
-class _Kept:
-    run_id: str = ""
-    #: level, source, partition → opened operators
-    runs: dict[tuple[int, int, int], LevelRun] = field(default_factory=dict)
-    #: level, group → its state
-    groups: dict[tuple[int, int], KeptGroup] = field(default_factory=dict)
-    async_calls: AsyncioCalls = field(default_factory=AsyncioCalls)
+class _Used:
+    """Something kept, with the micro-batch that used it last."""
+
+    batch: int
 
 
-_kept = _Kept()
+@dataclass(slots=True)
+class _UsedRun(_Used):
+    run: LevelRun
 
 
-@contextmanager
-def opened_level(task: LevelTask, subtask: int) -> Iterator[LevelRun]:
-    """The opened operators of a level for one subtask, kept unless what is done with them fails."""
-    _turn_to(task.run_id)
-    place = task.plan.level, task.source, subtask
-    if place not in _kept.runs:
-        _kept.runs[place] = LevelRun(
-            task.plan, task.job, subtask, load_closure, dumps, pickle.loads, _kept.async_calls
+@dataclass(slots=True)
+class _UsedGroup(_Used):
+    kept: KeptGroup
+
+
+#: level, source, subtask
+_Place = tuple[int, int, int]
+
+
+class WorkerRuns:
+    """All that one worker keeps.
+
+    Parameters
+    ----------
+    open_level : callable
+        From task and subtask to opened operators.
+    new_watch : callable
+        From limits to what watches them.
+    """
+
+    def __init__(
+        self,
+        open_level: Callable[[LevelTask, int], LevelRun],
+        new_watch: Callable[[TaskManagerMemory], MemoryWatch],
+    ) -> None:
+        self._open_level = open_level
+        self._new_watch = new_watch
+        self._run_id = ""
+        self._batch = 0
+        self._runs: dict[_Place, _UsedRun] = {}
+        self._groups: dict[tuple[int, int], _UsedGroup] = {}
+        self._watch: MemoryWatch | None = None
+
+    @contextmanager
+    def opened_level(self, task: LevelTask, subtask: int, batch: int) -> Iterator[LevelRun]:
+        """The opened operators of a level for one subtask, kept unless what is done with them fails."""
+        self._turn_to(task, batch)
+        place = task.plan.level, task.source, subtask
+        used = self._runs.get(place)
+        if used is None:
+            used = self._runs[place] = _UsedRun(batch, self._open_level(task, subtask))
+        used.batch = batch
+        try:
+            yield used.run
+        except BaseException:
+            self._drop_runs([place])
+            raise
+
+    def take_group(self, task: LevelTask, group: int, batch: int) -> KeptGroup | None:
+        """The kept state of a group; until it is put back it is nobody's, as an attempt may fail half-way."""
+        self._turn_to(task, batch)
+        used = self._groups.pop((task.plan.level, group), None)
+        return None if used is None else used.kept
+
+    def put_group(self, task: LevelTask, group: int, kept: KeptGroup, batch: int) -> None:
+        """Keep a group's state for the next micro-batch."""
+        self._turn_to(task, batch)
+        self._groups[task.plan.level, group] = _UsedGroup(batch, kept)
+
+    def check_memory(self, task: LevelTask, store: GroupStore) -> None:
+        """Look whether the state still fits.
+
+        Parameters
+        ----------
+        task : LevelTask
+            The level at work.
+        store : GroupStore
+            State of the group at hand.
+
+        Raises
+        ------
+        StateTooLarge
+        """
+        if task.settings.memory is None:
+            return
+        if self._watch is None:
+            self._watch = self._new_watch(task.settings.memory)
+        self._watch.check(self._release, lambda: self.describe(task, store))
+
+    def describe(self, task: LevelTask, store: GroupStore) -> str:
+        """Whose state in this worker is the largest, and how large it is."""
+        level = task.plan.level
+        entries: Counter[str] = Counter(store.entries_by_operator())
+        kept = [used.kept for (at, _), used in self._groups.items() if at == level]
+        for one in kept:
+            if one.store is not store:
+                entries.update(one.store.entries_by_operator())
+        names = {operator.operator_id: operator.name for operator in task.plan.operators}
+        largest, count = max(entries.items(), key=lambda item: item[1], default=("", 0))
+        written_mib = sum(one.stored_bytes for one in kept) // _MIB
+        return (
+            f"operator '{names.get(largest, largest)}' (level {level}) has too much state for its slot's "
+            f"memory, {count:,} entries in this worker ({written_mib} MiB in checkpoints)"
         )
-    try:
-        yield _kept.runs[place]
-    except BaseException:
-        _drop_run(place)
-        raise
 
+    def close(self) -> None:
+        """Close all operators and forget everything."""
+        self._groups.clear()
+        self._drop_runs(list(self._runs))
 
-def take_group(task: LevelTask, group: int) -> KeptGroup | None:
-    """The kept state of a group; until it is put back it is nobody's, as an attempt may fail half-way."""
-    _turn_to(task.run_id)
-    return _kept.groups.pop((task.plan.level, group), None)
+    def _turn_to(self, task: LevelTask, batch: int) -> None:
+        if self._run_id != task.run_id:
+            self.close()
+            self._run_id, self._batch, self._watch = task.run_id, batch, None
+        elif self._batch != batch:
+            self._batch = batch
+            self._drop_used_before(batch - KEPT_BATCHES)
 
+    def _drop_used_before(self, batch: int) -> None:
+        self._groups = {place: used for place, used in self._groups.items() if used.batch >= batch}
+        self._drop_runs([place for place, used in self._runs.items() if used.batch < batch])
 
-def put_group(task: LevelTask, group: int, kept: KeptGroup) -> None:
-    """Keep a group's state for the next micro-batch."""
-    _kept.groups[task.plan.level, group] = kept
+    def _release(self) -> None:
+        """Let go of copies that this micro-batch has not used: their partitions may be other workers'."""
+        self._drop_used_before(self._batch)
+        gc.collect()
 
-
-def _drop_run(place: tuple[int, int, int]) -> None:
-    """Forget operators that failed: what they hold may be of an attempt that is done again."""
-    run = _kept.runs.pop(place, None)
-    if run is not None:
-        # the error that led here is what the user is to see, not one of close()
-        with suppress(Exception):
-            run.close()
-
-
-def _turn_to(run_id: str) -> None:
-    if _kept.run_id != run_id:
-        close_all()
-        _kept.run_id = run_id
-
-
-def close_all() -> None:
-    """Close all operators and forget everything."""
-    runs = list(_kept.runs.values())
-    _kept.runs.clear()
-    _kept.groups.clear()
-    for run in runs:
-        run.close()
-
-
-atexit.register(close_all)
+    def _drop_runs(self, places: list[_Place]) -> None:
+        for used in [self._runs.pop(place) for place in places if place in self._runs]:
+            # an error that led here is what the user is to see, not one of close()
+            with suppress(Exception):
+                used.run.close()
 
 
 def dumps(value: Any) -> bytes:
@@ -111,5 +207,34 @@ def dumps(value: Any) -> bytes:
 
 _PROTOCOL: Final = 5
 
-#: reads and writes the logs of key groups
-group_log: Final = GroupLog(dumps, pickle.loads, lambda: uuid.uuid4().hex)
+
+def _open_level(task: LevelTask, subtask: int) -> LevelRun:
+    return LevelRun(task.plan, task.job, subtask, load_closure, dumps, pickle.loads, _async_calls)
+
+
+def _new_watch(limits: TaskManagerMemory) -> MemoryWatch:
+    # set in containers of YARN
+    return MemoryWatch(limits, memory_usage, time.monotonic, bool(os.environ.get("CONTAINER_ID")))
+
+
+_async_calls: Final = AsyncioCalls()
+
+#: of this worker
+worker_runs: Final = WorkerRuns(_open_level, _new_watch)
+# Spark ends workers without it; the daemon's workers do it all the same
+atexit.register(worker_runs.close)
+
+#: opens the state of key groups
+backends: Final = Backends(dumps, pickle.loads, lambda: uuid.uuid4().hex, stable_hash)
+
+
+@contextmanager
+def named_memory_errors(task: LevelTask, store: GroupStore) -> Iterator[None]:
+    """Say whose state it was when an allocation fails."""
+    try:
+        yield
+    except MemoryError as error:
+        raise StateTooLarge(
+            f"{worker_runs.describe(task, store)}: its Python worker got no more memory; set "
+            "state.backend.type to rocksdb, give the state a time-to-live, or use more memory or more slots"
+        ) from error

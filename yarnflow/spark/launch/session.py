@@ -29,7 +29,6 @@ logger = logging.getLogger(__name__)
 
 _ROCKSDB_PROVIDER: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 _ROCKSDB_OPTIONS: Final = "spark.sql.streaming.stateStore.rocksdb"
-_HASHMAP_PROVIDER: Final = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
 
 #: what the attachment of executors depends on → what to set instead
 PROTECTED_OPTIONS: Final[Mapping[str, str]] = {
@@ -71,8 +70,6 @@ class SessionSettings:
     #: MiB of one Python worker pool per executor; 0 = no limit
     python_memory_mib: int = 0
     executor_heap_mib: int = 0
-    #: ``rocksdb`` or ``hashmap``
-    state_backend: str = "rocksdb"
     state_changelog: bool = True
     python_executable: str = ""
     #: directory for Spark's temporary files; empty = the system's
@@ -119,9 +116,8 @@ def spark_options(settings: SessionSettings) -> dict[str, str]:
         "spark.sql.shuffle.partitions": parallelism,
         "spark.default.parallelism": parallelism,
         "spark.sql.execution.arrow.pyspark.enabled": "true",
-        "spark.sql.streaming.stateStore.providerClass": (
-            _ROCKSDB_PROVIDER if settings.state_backend == "rocksdb" else _HASHMAP_PROVIDER
-        ),
+        # state.backend.type is about programs on elements; the form Spark's own operators need is the same
+        "spark.sql.streaming.stateStore.providerClass": _ROCKSDB_PROVIDER,
         f"{_ROCKSDB_OPTIONS}.changelogCheckpointing.enabled": _text(settings.state_changelog),
         # idle triggers would otherwise rewrite checkpoint files for nothing
         "spark.sql.streaming.noDataProgressEventInterval": "10000",

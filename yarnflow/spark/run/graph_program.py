@@ -14,8 +14,9 @@ from typing import Final
 from pyspark.sql import SparkSession
 
 from yarnflow.config.configuration import Configuration
-from yarnflow.config.options.job import MICRO_BATCH_INTERVAL_MS
+from yarnflow.config.options.job import MICRO_BATCH_INTERVAL_MS, STATE_BACKEND
 from yarnflow.core.checkpoint.messages import CheckpointOrder, CheckpointOutcome
+from yarnflow.core.resources.memory import TaskManagerMemory
 from yarnflow.errors import InternalError, YarnflowError
 from yarnflow.graph.job_graph import JobGraph
 from yarnflow.graph.operators import ElementOperator, FileSource, KeyedReduce
@@ -24,6 +25,7 @@ from yarnflow.spark.checkpoints.graph import GraphCheckpoints
 from yarnflow.spark.checkpoints.job import Fence, JobIdentity, no_fence
 from yarnflow.spark.checkpoints.savepoint_writer import SavepointWriter
 from yarnflow.spark.connectors.sources import infers_schema
+from yarnflow.spark.elements.worker_runs import WorkerSettings
 from yarnflow.spark.run.query_run import QueryRun
 from yarnflow.spark.run.user_errors import map_spark_error
 from yarnflow.spark.translate.query_groups import GraphIndex, query_groups
@@ -52,6 +54,8 @@ class GraphProgram:
         Whose savepoints these are.
     fence : callable
         Called before anything is written; raises LeaseLost when this driver may not.
+    memory : TaskManagerMemory, optional
+        Of the TaskManagers; state of programs on elements that comes near ends the job.
     attempt_number : int
         How often the job was started before.
     """
@@ -65,9 +69,11 @@ class GraphProgram:
         *,
         job: JobIdentity | None = None,
         fence: Fence = no_fence,
+        memory: TaskManagerMemory | None = None,
         attempt_number: int = 0,
     ) -> None:
         self._interval_ms = configuration.get(MICRO_BATCH_INTERVAL_MS)
+        self._settings = WorkerSettings(configuration.get(STATE_BACKEND), memory)
         self._spark = spark
         self._graph = graph
         self._directory = checkpoint_dir.rstrip("/")
@@ -109,6 +115,7 @@ class GraphProgram:
                     self._directory,
                     self._interval_ms,
                     self._fence,
+                    self._settings,
                     self._attempt_number,
                 )
                 for group in query_groups(self._graph)

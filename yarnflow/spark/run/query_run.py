@@ -35,6 +35,7 @@ from yarnflow.spark.checkpoints.positions import (
 from yarnflow.spark.connectors.sinks import BatchSink, PrintWriter, batch_sink
 from yarnflow.spark.connectors.sources import Sources, rate_seconds
 from yarnflow.spark.elements.element_frames import ElementFrames, end_blocks
+from yarnflow.spark.elements.worker_runs import WorkerSettings
 from yarnflow.spark.hadoop_files import HadoopFiles
 from yarnflow.spark.run.batch_gate import BatchGate, GateClosed
 from yarnflow.spark.run.batch_thread import BatchThread
@@ -80,6 +81,8 @@ class QueryRun:
         Shortest time between the starts of two batches.
     fence : callable
         Raises when this driver may not write.
+    settings : WorkerSettings
+        For workers of programs on elements.
     attempt_number : int
         How often the job was started before; functions can ask for it.
     """
@@ -92,6 +95,7 @@ class QueryRun:
         directory: str,
         interval_ms: int,
         fence: Fence,
+        settings: WorkerSettings,
         attempt_number: int = 0,
     ) -> None:
         self.name = group.name
@@ -115,6 +119,7 @@ class QueryRun:
                 self._translator.frame,
                 JobInfo(index.graph.name, attempt_number, dict(index.graph.job_parameters)),
                 not group.bounded,
+                settings,
             )
         )
         self._frame = self._plan()

@@ -26,6 +26,7 @@ from yarnflow.errors import (
     JobFailed,
     SchemaError,
     SourceNotFound,
+    StateTooLarge,
     UnsupportedGraph,
     UserCodeError,
     YarnflowError,
@@ -189,6 +190,8 @@ def map_texts(messages: Sequence[str]) -> YarnflowError:
         return user.own_error(user.message)
     if user is not None and user.file:
         return UserCodeError(user.summary, user.text)
+    if user is not None and user.type_name == StateTooLarge.__name__:
+        return StateTooLarge(user.message)
     for message in reversed(messages):
         if any(mark in message for mark in _MISSING):
             match = _MISSING_PATH.search(message)

@@ -4,49 +4,29 @@ from __future__ import annotations
 
 import itertools
 import pickle
-from dataclasses import dataclass, field
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from yarnflow.operators.state.group_log import GroupLog, KeptGroup, LogEntry, LogHead
+from yarnflow.operators.state.backends.group_log import GroupLog, KeptGroup
+from yarnflow.operators.state.backends.group_storage import LogHead
 from yarnflow.operators.state.keyed import KeyedState
 from yarnflow.operators.state.kinds import StateKind
 from yarnflow.operators.state.store import GroupStore
-
-
-@dataclass
-class Stored:
-    """A log in memory; an attempt works on a copy, which replaces it if the attempt succeeds."""
-
-    stored_head: LogHead | None = None
-    entries: dict[int, LogEntry] = field(default_factory=dict)
-    reads: int = 0
-
-    def copy(self) -> Stored:
-        return Stored(self.stored_head, dict(self.entries), self.reads)
-
-    def head(self) -> LogHead | None:
-        return self.stored_head
-
-    def set_head(self, head: LogHead) -> None:
-        self.stored_head = head
-
-    def entry(self, number: int) -> LogEntry:
-        self.reads += 1
-        return self.entries[number]
-
-    def put_entry(self, number: int, entry: LogEntry) -> None:
-        assert number not in self.entries
-        self.entries[number] = entry
-
-    def remove_entry(self, number: int) -> None:
-        del self.entries[number]
+from yarnflow.testing.state import StoredGroup
 
 
 def new_log() -> GroupLog:
     numbers = itertools.count()
     return GroupLog(pickle.dumps, pickle.loads, lambda: f"t{next(numbers)}")
+
+
+def opened(
+    log: GroupLog, stored: StoredGroup, kept: KeptGroup | None = None
+) -> tuple[LogHead | None, GroupStore]:
+    head = stored.head()
+    assert head is None or isinstance(head, LogHead)
+    return head, log.open(stored, head, kept)
 
 
 def write(store: GroupStore, key: int, value: object) -> None:
@@ -70,11 +50,11 @@ ATTEMPTS = st.lists(
 
 @given(ATTEMPTS)
 def test_every_attempt_sees_all_commits_and_nothing_else(attempts: list[tuple[int, bool, int, int]]) -> None:
-    log, stored, kept = new_log(), Stored(), dict[int, KeptGroup]()
+    log, stored, kept = new_log(), StoredGroup(), dict[int, KeptGroup]()
     committed: dict[int, object] = {}
     for number, (worker, succeeds, key, size) in enumerate(attempts):
-        attempt = stored.copy()
-        head, store = log.open(attempt, kept.pop(worker, None))
+        attempt = stored.attempt()
+        head, store = opened(log, attempt, kept.pop(worker, None))
         assert values(store) == committed
         value = (number, "x" * size)
         write(store, key, value)
@@ -85,37 +65,37 @@ def test_every_attempt_sees_all_commits_and_nothing_else(attempts: list[tuple[in
         if succeeds:
             stored = attempt
             committed[key] = value
-    _, fresh = log.open(stored, None)
+    _, fresh = opened(log, stored)
     assert values(fresh) == committed
 
 
 def test_a_kept_store_is_read_from_no_log() -> None:
-    log, stored = new_log(), Stored()
-    head, store = log.open(stored, None)
+    log, stored = new_log(), StoredGroup()
+    head, store = opened(log, stored)
     write(store, 1, "a")
     kept = log.commit(stored, head, store)
-    _, again = log.open(stored, kept)
-    assert (again, stored.reads) == (store, 0)
+    _, again = opened(log, stored, kept)
+    assert (again, stored.reads) == (store, [])
 
 
 def test_a_store_that_is_behind_reads_the_tail_alone() -> None:
-    log, stored = new_log(), Stored()
-    head, store = log.open(stored, None)
+    log, stored = new_log(), StoredGroup()
+    head, store = opened(log, stored)
     write(store, 1, "a")
     behind = log.commit(stored, head, store)
-    head, other = log.open(stored, None)
+    head, other = opened(log, stored)
     write(other, 2, "b")
     log.commit(stored, head, other)
-    stored.reads = 0
-    _, caught_up = log.open(stored, behind)
-    assert (values(caught_up), stored.reads) == ({1: "a", 2: "b"}, 1)
+    stored.reads.clear()
+    _, caught_up = opened(log, stored, behind)
+    assert (values(caught_up), stored.reads) == ({1: "a", 2: "b"}, [1])
 
 
 def test_the_log_stays_short() -> None:
-    log, stored = new_log(), Stored()
+    log, stored = new_log(), StoredGroup()
     kept = None
     for number in range(500):
-        head, store = log.open(stored, kept)
+        head, store = opened(log, stored, kept)
         write(store, number % 4, "x" * 5_000)
         kept = log.commit(stored, head, store)
     assert sum(len(entry.body) for entry in stored.entries.values()) < 200_000
@@ -123,7 +103,7 @@ def test_the_log_stays_short() -> None:
 
 
 def test_nothing_changed_writes_nothing() -> None:
-    log, stored = new_log(), Stored()
-    head, store = log.open(stored, None)
+    log, stored = new_log(), StoredGroup()
+    head, store = opened(log, stored)
     assert log.commit(stored, head, store) is None
     assert stored.stored_head is None

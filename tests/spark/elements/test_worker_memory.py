@@ -1,0 +1,95 @@
+"""When state counts as too large, and what is read of this machine."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from yarnflow.core.resources.memory import task_manager_memory
+from yarnflow.errors import StateTooLarge
+from yarnflow.spark.elements.worker_memory import MemoryUsage, MemoryWatch, memory_usage, too_large
+
+MIB = 1 << 20
+#: python 1372 of 4096 MiB
+LIMITS = task_manager_memory(process_mib=4096)
+
+
+def usage(own: int, others: tuple[int, ...] = (), container: int = 4000) -> MemoryUsage:
+    return MemoryUsage(own * MIB, [own * MIB, *(other * MIB for other in others)], container * MIB)
+
+
+@pytest.mark.parametrize(
+    "found, full",
+    [
+        (usage(2000), True),
+        (usage(700, (700,)), True),
+        # there is room in the container, whatever Python uses
+        (usage(2000, container=3700), False),
+        # Python has not used up its share: the rest is the JVM's
+        (usage(1000, (300,)), False),
+        # others are to blame
+        (usage(200, (1500, 1500)), False),
+        (MemoryUsage(0, address_space=950, address_limit=1000), True),
+        (MemoryUsage(0, address_space=900, address_limit=1000), False),
+    ],
+)
+def test_state_is_too_large_when_the_container_is_nearly_full_of_it(found: MemoryUsage, full: bool) -> None:
+    assert bool(too_large(LIMITS, found)) is full
+
+
+class Machine:
+    """Sizes and time that a test sets."""
+
+    def __init__(self, resident: MemoryUsage, proportional: MemoryUsage) -> None:
+        self.resident, self.proportional = resident, proportional
+        self.now_s = 0.0
+        self.released = self.looks = 0
+
+    def usage(self, shared_counts_twice: bool) -> MemoryUsage:
+        self.looks += 1
+        return self.resident if shared_counts_twice else self.proportional
+
+    def check(self, watch: MemoryWatch) -> None:
+        watch.check(self.release, lambda: "too much")
+
+    def release(self) -> None:
+        self.released += 1
+
+    def watch(self, shared_counts_twice: bool) -> MemoryWatch:
+        return MemoryWatch(LIMITS, self.usage, lambda: self.now_s, shared_counts_twice)
+
+
+def test_what_processes_share_counts_once_unless_the_container_is_yarn_s() -> None:
+    machine = Machine(usage(2000), usage(1000))
+    machine.check(machine.watch(False))
+    assert not machine.released
+    with pytest.raises(StateTooLarge, match="^too much: its Python worker uses 2000 MiB"):
+        machine.check(machine.watch(True))
+
+
+def test_what_can_be_let_go_is_let_go_first() -> None:
+    machine = Machine(usage(2000), usage(2000))
+
+    def release() -> None:
+        machine.resident = usage(500)
+
+    machine.watch(True).check(release, lambda: "too much")
+
+
+def test_it_looks_once_in_a_second() -> None:
+    machine = Machine(usage(1), usage(1))
+    watch = machine.watch(True)
+    for machine.now_s in (0.0, 0.5, 0.9, 1.0, 1.5):
+        machine.check(watch)
+    assert machine.looks == 2
+
+
+@pytest.mark.parametrize("shared_counts_twice", [True, False])
+def test_sizes_of_this_machine(shared_counts_twice: bool) -> None:
+    found = memory_usage(shared_counts_twice)
+    assert found.own > 10 * MIB
+    # the parent of this process takes the daemon's place
+    assert max(found.workers) >= found.own > 0
+    assert found.container >= found.own
+    assert found.address_space >= found.own or os.uname().sysname != "Linux"

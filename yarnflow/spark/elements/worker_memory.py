@@ -1,0 +1,191 @@
+"""Whether state still fits the memory of the container: asked after each group, answered before it is killed.
+
+Decides by sizes that are passed in; what reads them knows Linux only, and finds nothing elsewhere.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from yarnflow.core.resources.memory import TaskManagerMemory
+from yarnflow.errors import StateTooLarge
+
+_MIB: Final = 1024 * 1024
+#: share of a limit at which the state is too large; the rest is for what grows between two looks
+_FULL: Final = 0.92
+#: shortest time between two looks at all processes
+_PAUSE_S: Final = 1.0
+_PROC: Final = Path("/proc")
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryUsage:
+    """What is used now, in bytes."""
+
+    #: by this worker
+    own: int
+    #: by each Python worker of the executor, this one included
+    workers: Sequence[int] = ()
+    #: by the TaskManager and all below it
+    container: int = 0
+    #: address space of this worker, and its limit; 0 = none
+    address_space: int = 0
+    address_limit: int = 0
+
+
+def too_large(limits: TaskManagerMemory, usage: MemoryUsage) -> str:
+    """What is full, in words; empty = there is room, or others are to blame.
+
+    The container is full when all its processes together come near its size.  Python is to blame when
+    it has used up its share, and this worker is when it is not one of the smaller ones.
+    """
+    if usage.address_limit and usage.address_space >= _FULL * usage.address_limit:
+        return (
+            f"its Python worker uses {usage.address_space // _MIB} of {usage.address_limit // _MIB} MiB of "
+            "address space (a slot's share of taskmanager.memory.managed.fraction)"
+        )
+    python = sum(usage.workers)
+    if (
+        usage.container < _FULL * limits.process_mib * _MIB
+        or python < limits.python_mib * _MIB
+        or usage.own * len(usage.workers) < python
+    ):
+        return ""
+    return (
+        f"its Python worker uses {usage.own // _MIB} MiB, all Python workers {python // _MIB} of "
+        f"{limits.python_mib} MiB, the TaskManager {usage.container // _MIB} of {limits.process_mib} MiB "
+        "(taskmanager.memory.process.size)"
+    )
+
+
+class MemoryWatch:
+    """Looks now and then.
+
+    Parameters
+    ----------
+    limits : TaskManagerMemory
+    usage : callable
+        Reads what is used; the argument tells whether what processes share counts for each.
+    clock_s : callable
+        Seconds, from any beginning.
+    shared_counts_twice : bool
+        Who ends what is larger adds up resident sets, also what processes share; YARN does.
+    """
+
+    def __init__(
+        self,
+        limits: TaskManagerMemory,
+        usage: Callable[[bool], MemoryUsage],
+        clock_s: Callable[[], float],
+        shared_counts_twice: bool,
+    ) -> None:
+        self._shared_counts_twice = shared_counts_twice
+        self._limits = limits
+        self._usage = usage
+        self._clock_s = clock_s
+        self._next_s = 0.0
+
+    def check(self, release: Callable[[], None], describe: Callable[[], str]) -> None:
+        """Raise if the state of this worker is too large.
+
+        Parameters
+        ----------
+        release : callable
+            Lets go of what can be read again; called before giving up.
+        describe : callable
+            Whose state it is, how large, and what to do with it.
+
+        Raises
+        ------
+        StateTooLarge
+        """
+        now_s = self._clock_s()
+        if now_s < self._next_s:
+            return
+        self._next_s = now_s + _PAUSE_S
+        if not self._full():
+            return
+        description = describe()
+        release()
+        full = self._full()
+        if full:
+            raise StateTooLarge(f"{description}: {full}; {_WHAT_TO_DO}")
+
+    def _full(self) -> str:
+        # resident sets are quick to read and never too small
+        full = too_large(self._limits, self._usage(True))
+        if full and not self._shared_counts_twice:
+            full = too_large(self._limits, self._usage(False))
+        return full
+
+
+_WHAT_TO_DO: Final = (
+    "set state.backend.type to rocksdb, give the state a time-to-live, or use more memory or more slots"
+)
+
+
+def memory_usage(shared_counts_twice: bool) -> MemoryUsage:
+    """What is used now by this worker, its executor's other workers and the TaskManager's processes."""
+    parents = _parents()
+    own = os.getpid()
+    daemon = parents.get(own, 0)
+    executor = parents.get(daemon, 0)
+    task_manager = parents.get(executor, 0)
+    children: dict[int, list[int]] = {}
+    for pid, parent in parents.items():
+        children.setdefault(parent, []).append(pid)
+    size = _resident if shared_counts_twice else _proportional
+    container, waiting = 0, [task_manager or executor]
+    while waiting:
+        pid = waiting.pop()
+        container += size(pid)
+        waiting += children.get(pid, ())
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    return MemoryUsage(
+        own=size(own),
+        workers=[size(pid) for pid in children.get(daemon, ())],
+        container=container,
+        address_space=_pages(own, 0),
+        address_limit=0 if limit == resource.RLIM_INFINITY else limit,
+    )
+
+
+def _parents() -> dict[int, int]:
+    """Process → its parent, of all that can be seen."""
+    found = {}
+    for entry in os.listdir(_PROC) if _PROC.is_dir() else ():
+        if entry.isdigit():
+            try:
+                stat = Path(_PROC, entry, "stat").read_text(errors="replace")
+            except OSError:  # it has ended
+                continue
+            # the name may have blanks and brackets
+            found[int(entry)] = int(stat.rpartition(")")[2].split()[1])
+    return found
+
+
+def _resident(pid: int) -> int:
+    return _pages(pid, 1)
+
+
+def _pages(pid: int, field: int) -> int:
+    try:
+        return int(Path(_PROC, str(pid), "statm").read_text().split()[field]) * resource.getpagesize()
+    except (OSError, IndexError):
+        return 0
+
+
+def _proportional(pid: int) -> int:
+    """Resident set, with what several processes share divided among them."""
+    try:
+        for line in Path(_PROC, str(pid), "smaps_rollup").read_text().splitlines():
+            if line.startswith("Pss:"):
+                return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    return _resident(pid)
