@@ -51,7 +51,7 @@ class Machine:
         return self.resident if shared_counts_twice else self.proportional
 
     def check(self, watch: MemoryWatch) -> None:
-        watch.check(self.release, lambda: "too much")
+        watch.check(self.release, lambda: "too much", "help")
 
     def release(self) -> None:
         self.released += 1
@@ -64,7 +64,7 @@ def test_what_processes_share_counts_once_unless_the_container_is_yarn_s() -> No
     machine = Machine(usage(2000), usage(1000))
     machine.check(machine.watch(False))
     assert not machine.released
-    with pytest.raises(StateTooLarge, match="^too much: its Python worker uses 2000 MiB"):
+    with pytest.raises(StateTooLarge, match="^too much: its Python worker uses 2000 MiB.*; help$"):
         machine.check(machine.watch(True))
 
 
@@ -74,7 +74,7 @@ def test_what_can_be_let_go_is_let_go_first() -> None:
     def release() -> None:
         machine.resident = usage(500)
 
-    machine.watch(True).check(release, lambda: "too much")
+    machine.watch(True).check(release, lambda: "too much", "help")
 
 
 def test_it_looks_once_in_a_second() -> None:

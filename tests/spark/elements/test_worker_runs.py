@@ -71,8 +71,10 @@ class Worker:
 COUNT = OperatorPlan(3, "count-id", "count", "job.py:1", Closure(b"", "", ""), ())
 
 
-def task(level: int = 1, run_id: str = "a", memory: TaskManagerMemory | None = None) -> LevelTask:
-    return LevelTask(run_id, LevelPlan(level, (COUNT,)), JobInfo(), WorkerSettings(HASHMAP, memory))
+def task(
+    level: int = 1, run_id: str = "a", memory: TaskManagerMemory | None = None, backend: str = HASHMAP
+) -> LevelTask:
+    return LevelTask(run_id, LevelPlan(level, (COUNT,)), JobInfo(), WorkerSettings(backend, memory))
 
 
 def kept(token: str = "t") -> KeptGroup:
@@ -183,6 +185,9 @@ def test_copies_of_earlier_batches_are_let_go_before_giving_up() -> None:
 def test_an_allocation_that_fails_says_whose_state_it_was() -> None:
     with pytest.raises(StateTooLarge, match=r"operator 'count' \(level 1\).* 5 entries .*no more memory"):
         with named_memory_errors(task(), store_of(5)):
+            raise MemoryError
+    with pytest.raises(StateTooLarge, match="; let less into a micro-batch"):
+        with named_memory_errors(task(backend=ROCKSDB), store_of(5)):
             raise MemoryError
 
 

@@ -90,7 +90,9 @@ class MemoryWatch:
         self._clock_s = clock_s
         self._next_s = 0.0
 
-    def check(self, release: Callable[[], None], describe: Callable[[], str]) -> None:
+    def check(
+        self, release: Callable[[], None], describe: Callable[[], str], what_to_do: str
+    ) -> None:
         """Raise if the state of this worker is too large.
 
         Parameters
@@ -98,7 +100,9 @@ class MemoryWatch:
         release : callable
             Lets go of what can be read again; called before giving up.
         describe : callable
-            Whose state it is, how large, and what to do with it.
+            Whose state it is, and how large.
+        what_to_do : str
+            Ends the error's message.
 
         Raises
         ------
@@ -114,7 +118,7 @@ class MemoryWatch:
         release()
         full = self._full()
         if full:
-            raise StateTooLarge(f"{description}: {full}; {_WHAT_TO_DO}")
+            raise StateTooLarge(f"{description}: {full}; {what_to_do}")
 
     def _full(self) -> str:
         # resident sets are quick to read and never too small
@@ -122,11 +126,6 @@ class MemoryWatch:
         if full and not self._shared_counts_twice:
             full = too_large(self._limits, self._usage(False))
         return full
-
-
-_WHAT_TO_DO: Final = (
-    "set state.backend.type to rocksdb, give the state a time-to-live, or use more memory or more slots"
-)
 
 
 def memory_usage(shared_counts_twice: bool) -> MemoryUsage:

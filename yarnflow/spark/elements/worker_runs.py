@@ -25,7 +25,7 @@ from yarnflow.core.resources.memory import TaskManagerMemory
 from yarnflow.errors import StateTooLarge
 from yarnflow.graph.closures import dumps_with_classes, load_closure
 from yarnflow.operators.state.backends.group_log import KeptGroup
-from yarnflow.operators.state.backends.turns import HASHMAP, Backends
+from yarnflow.operators.state.backends.turns import HASHMAP, ROCKSDB, Backends
 from yarnflow.operators.state.store import GroupStore
 from yarnflow.operators.task.key_groups import stable_hash
 from yarnflow.operators.task.level_run import LevelRun
@@ -150,7 +150,7 @@ class WorkerRuns:
             return
         if self._watch is None:
             self._watch = self._new_watch(task.settings.memory)
-        self._watch.check(self._release, lambda: self.describe(task, store))
+        self._watch.check(self._release, lambda: self.describe(task, store), what_to_do(task))
 
     def describe(self, task: LevelTask, store: GroupStore) -> str:
         """Whose state in this worker is the largest, and how large it is."""
@@ -197,6 +197,15 @@ class WorkerRuns:
                 used.run.close()
 
 
+def what_to_do(task: LevelTask) -> str:
+    """How state becomes small enough."""
+    if task.settings.state_backend == ROCKSDB:
+        return "let less into a micro-batch, give the state a time-to-live, or use more memory or more slots"
+    return (
+        "set state.backend.type to rocksdb, give the state a time-to-live, or use more memory or more slots"
+    )
+
+
 def dumps(value: Any) -> bytes:
     """Pickle; objects of classes that only the program knows are pickled with their class."""
     try:
@@ -235,6 +244,5 @@ def named_memory_errors(task: LevelTask, store: GroupStore) -> Iterator[None]:
         yield
     except MemoryError as error:
         raise StateTooLarge(
-            f"{worker_runs.describe(task, store)}: its Python worker got no more memory; set "
-            "state.backend.type to rocksdb, give the state a time-to-live, or use more memory or more slots"
+            f"{worker_runs.describe(task, store)}: its Python worker got no more memory; {what_to_do(task)}"
         ) from error
