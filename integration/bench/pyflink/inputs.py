@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
@@ -46,6 +47,7 @@ class Input:
 def make_input(scratch: Path, order: Order, keys: int, records: int) -> Input:
     """Write files of ``key,time in ms,amount``; times rise by 1 ms from record to record."""
     directory = scratch / f"{order.value}-{keys}-{records}"
+    shutil.rmtree(directory, ignore_errors=True)
     numbers = random.Random(keys)
     if order is Order.PAIRS:
         half = records // 2

@@ -90,7 +90,8 @@ class KeyBy:
             return make_closure(selection, definition_origin(self.function, origin), name)
         known = definitions.columns(schema)
         names = tuple(self._field(text, known) for text in self.columns)
-        return make_closure(FieldKey(names, schema.scalar), origin, ", ".join(names))
+        selection = KeySelection(FieldKey(names, schema.scalar))
+        return make_closure(selection, origin, ", ".join(names))
 
     @staticmethod
     def _field(text: str, schema: Schema) -> str:

@@ -10,6 +10,9 @@ from yarnflow.graph.type_info import PICKLED, TypeInfo
 from yarnflow.operators.functions.base import method_of, open_function
 from yarnflow.operators.types.coerce import chunk_coercer
 
+#: elements in, their keys out
+SelectKeys = Callable[[list[Any]], list[Any]]
+
 
 @dataclass(frozen=True)
 class KeySelection:
@@ -29,14 +32,14 @@ class KeySelection:
     key_type: TypeInfo = PICKLED
     operator: str = ""
 
-    def build(self) -> Callable[[Any], Any]:
-        """``f(element) -> key``, opened."""
+    def build(self) -> SelectKeys:
+        """``f(elements) -> keys``, opened."""
         open_function(self.function, None)
         select = method_of(self.function, "get_key")
         if self.key_type == PICKLED:
-            return select
+            return lambda values: list(map(select, values))
         coerce = chunk_coercer(self.key_type, f"key of {self.operator}")
-        return lambda element: coerce([select(element)])[0]
+        return lambda values: coerce(list(map(select, values)))
 
 
 @dataclass(frozen=True)

@@ -11,17 +11,19 @@ Flink counterparts: ``OperatorChain``, ``StatusWatermarkValve``, ``InternalTimeS
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from itertools import count, groupby
+from operator import itemgetter
 from typing import Any, Final, cast
 
 from yarnflow.graph.operators import Closure
 from yarnflow.operators.elements import MAX_WATERMARK_MS, MIN_WATERMARK_MS, Chunk
+from yarnflow.operators.process.key_selection import SelectKeys
 from yarnflow.operators.process.operator import AsyncCalls, OperatorDefinition, WatermarkStatus
 from yarnflow.operators.state.store import GroupStore
 from yarnflow.operators.task.blocks import ALL_GROUPS, ELEMENTS, END, WATERMARK, Block
-from yarnflow.operators.task.node import Node
+from yarnflow.operators.task.node import Node, joined
 from yarnflow.operators.task.outputs import (
     MAX_WAITING_ELEMENTS,
     Dumps,
@@ -167,14 +169,16 @@ class LevelRun:
         """A shipped function of the program."""
         return cast(Callable[..., Any], self._load(closure).build())
 
-    def _selector(self, route: ExchangeRoute | SinkRoute) -> Callable[[Any], Any]:
-        return _itself if route.selector is None else self._function(route.selector)
+    def _selector(self, route: ExchangeRoute | SinkRoute) -> SelectKeys:
+        if route.selector is None:
+            return _themselves
+        return self._function(route.selector)
 
     def _partition(self, route: ExchangeRoute | SinkRoute) -> Callable[[Any], int] | None:
         if route.partitioner is None:
             return None
-        partitioner, key, groups = self._function(route.partitioner), self._selector(route), route.groups
-        return lambda value: cast(int, partitioner(key(value), groups))
+        partitioner, select, groups = self._function(route.partitioner), self._selector(route), route.groups
+        return lambda value: cast(int, partitioner(select([value])[0], groups))
 
     def _channels_status(self, channels: tuple[int, ...]) -> Callable[[], WatermarkStatus]:
         def status() -> WatermarkStatus:
@@ -197,7 +201,7 @@ class LevelRun:
 
         Nothing is kept of it: the next micro-batch may be another partition's.
         """
-        sequence = itertools.count()
+        sequence = count()
         self._bind(self._subtask, GroupStore(), now_ms())
         empty = True
         for chunk in chunks:
@@ -224,21 +228,24 @@ class LevelRun:
 
         The store is advanced wholly only if the iterator was used up; else it is to be thrown away.
         """
-        sequence = itertools.count()
+        sequence = count()
         self._bind(group, store, now_ms)
         running = [node for node in self._nodes.values() if group < node.plan.groups]
         for node in running:
             node.fire_processing_timers()
         told: dict[int, list[WatermarkStatus]] = {}
         ended = False
-        for block in sorted(blocks, key=_order):
+        waiting: list[Block] = []
+        for block in blocks:
             if block.kind == ELEMENTS:
-                self._elements(group, block)
-                yield from self._flush(group, sequence, MAX_WAITING_ELEMENTS)
+                waiting.append(block)
             elif block.kind == WATERMARK:
                 told.setdefault(block.target, []).append(WatermarkStatus(*self._loads(block.payload)))
             elif block.kind == END:
                 ended = True
+        for node, index, chunk in self._inputs(group, sorted(waiting, key=_order)):
+            self._receive(group, node, index, chunk)
+            yield from self._flush(group, sequence, MAX_WAITING_ELEMENTS)
         for node in running:
             # an element may have registered one for a time that is past
             node.fire_processing_timers()
@@ -258,17 +265,34 @@ class LevelRun:
         for node in self._nodes.values():
             node.bind(group, store, now_ms)
 
-    def _elements(self, group: int, block: Block) -> None:
-        node = self._nodes[block.target]
-        plan = node.plan
-        if group >= plan.groups:
-            # a broadcast reaches all groups of the level; some of its operators have fewer
-            return
-        index, values, timestamps, keys = self._loads(block.payload)
+    def _inputs(self, group: int, blocks: Iterable[Block]) -> Iterator[tuple[Node, int, Chunk]]:
+        """Node, number of the input and elements of blocks; neighbours for one input become one chunk.
+
+        A block holds what one sender had for one group, which is little where there are many groups.
+        """
+        # a broadcast reaches all groups of the level; some of its operators have fewer
+        reaching = (block for block in blocks if group < self._nodes[block.target].plan.groups)
+        for target, found in groupby(reaching, key=lambda block: block.target):
+            node = self._nodes[target]
+            payloads = (self._loads(block.payload) for block in found)
+            for index, of_input in groupby(payloads, key=itemgetter(0)):
+                waiting: list[Chunk] = []
+                size = 0
+                for _, values, timestamps, keys in of_input:
+                    waiting.append(Chunk(values, timestamps, keys))
+                    size += len(values)
+                    # what a broadcast element is applied to is told of a block
+                    if size >= MAX_WAITING_ELEMENTS or index in node.plan.broadcast_inputs:
+                        yield node, index, joined(waiting)
+                        waiting, size = [], 0
+                if waiting:
+                    yield node, index, joined(waiting)
+
+    def _receive(self, group: int, node: Node, index: int, chunk: Chunk) -> None:
         # a broadcast element has its effect on the state of every key group, and one result per subtask
-        node.muted = index in plan.broadcast_inputs and group >= plan.parallelism
+        node.muted = index in node.plan.broadcast_inputs and group >= node.plan.parallelism
         node.context.applied_to_keyed_state = False
-        node.receive(index, Chunk(values, timestamps, keys))
+        node.receive(index, chunk)
         node.muted = False
 
     def _take_over(self, channel: int, statuses: list[WatermarkStatus]) -> None:
@@ -314,8 +338,8 @@ def _merged(node: Node) -> WatermarkStatus:
     return WatermarkStatus(max(node.status.watermark_ms, min(active)))
 
 
-def _itself(value: Any) -> Any:
-    return value
+def _themselves(values: list[Any]) -> list[Any]:
+    return values
 
 
 def _order(block: Block) -> tuple[int, int]:

@@ -209,13 +209,14 @@ class Node:
 
 
 def joined(chunks: list[Chunk]) -> Chunk:
-    """Chunks without keys as one, in their order."""
+    """Chunks as one, in their order; all of them have keys, or none has."""
     if len(chunks) == 1:
         return chunks[0]
     values = [value for chunk in chunks for value in chunk.values]
+    keys = None if chunks[0].keys is None else [key for chunk in chunks for key in chunk.keys or ()]
     if all(chunk.timestamps is None for chunk in chunks):
-        return Chunk(values)
+        return Chunk(values, None, keys)
     times: list[int | None] = []
     for chunk in chunks:
         times += [None] * len(chunk.values) if chunk.timestamps is None else chunk.timestamps
-    return Chunk(values, times)
+    return Chunk(values, times, keys)

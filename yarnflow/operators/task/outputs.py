@@ -8,6 +8,7 @@ from typing import Any, Final, Protocol
 from yarnflow.errors import InvalidKey
 from yarnflow.graph.type_info import RowTypeInfo
 from yarnflow.operators.elements import Chunk
+from yarnflow.operators.process.key_selection import SelectKeys
 from yarnflow.operators.process.user_code import noted, placed, shown
 from yarnflow.operators.row import Row
 from yarnflow.operators.task.blocks import ALL_GROUPS, ELEMENTS, SINK_LEVEL, Block
@@ -97,9 +98,9 @@ def _blocks(
 class KeyedTarget:
     """Elements go to the group of their key, and take the key with them."""
 
-    def __init__(self, route: ExchangeRoute, selector: Callable[[Any], Any], dumps: Dumps) -> None:
+    def __init__(self, route: ExchangeRoute, select: SelectKeys, dumps: Dumps) -> None:
         self._route = route
-        self._selector = selector
+        self._select = select
         self._dumps = dumps
         self._coerce = converter(route)
         self._groups = KeyGroups(route.groups)
@@ -108,11 +109,10 @@ class KeyedTarget:
 
     def take(self, chunk: Chunk) -> None:
         values, timestamps = self._coerce(chunk.values), chunk.timestamps
-        keys: list[Any] = []
         try:
-            keys.extend(map(self._selector, values))
+            keys = self._select(values)
         except Exception as error:
-            raise self._noted(error, values[len(keys)])
+            raise self._noted(error, self._without_key(values))
         group_of = self._groups
         try:
             groups = [group_of[key] for key in keys]
@@ -140,6 +140,15 @@ class KeyedTarget:
                 found.keys.append(key)
                 found.timestamps.append(time)
         self.waiting += len(values)
+
+    def _without_key(self, values: list[Any]) -> Any:
+        """The first element whose key cannot be told, found again: chunks that have keys pay nothing for it."""
+        for value in values:
+            try:
+                self._select([value])
+            except Exception:
+                return value
+        return values[-1]
 
     def _noted(self, error: Exception, value: Any) -> Exception:
         noted(error, self._route.sender, "the key of element", value)
@@ -199,7 +208,11 @@ class PlainTarget:
     """
 
     def __init__(
-        self, route: ExchangeRoute, subtask: int, partition: Callable[[Any], int] | None, dumps: Dumps
+        self,
+        route: ExchangeRoute,
+        subtask: int,
+        partition: Callable[[Any], int] | None,
+        dumps: Dumps,
     ) -> None:
         self._route = route
         self._subtask = subtask

@@ -12,7 +12,8 @@ import datetime
 import decimal
 import struct
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from operator import itemgetter
+from typing import Any, Final, cast
 
 from yarnflow.errors import ElementMismatch
 from yarnflow.graph.type_info import (
@@ -41,6 +42,7 @@ from yarnflow.operators.row import Row, make_row
 Coerce = Callable[[Any], Any]
 #: a chunk's values in, those that arrive out
 CoerceChunk = Callable[[list[Any]], list[Any]]
+_Check = Callable[[Sequence[Any]], bool]
 
 _BITS: Final = {BasicType.BYTE: 8, BasicType.SHORT: 16, BasicType.INT: 32, BasicType.LONG: 64}
 _SHOWN: Final = 60
@@ -120,21 +122,47 @@ def _mismatch(
     raise AssertionError("a value that did not fit fits now")
 
 
-def _unchanged_check(element_type: TypeInfo) -> Callable[[list[Any]], bool] | None:
-    """A quick test whether a whole chunk fits as it is, for types of single values."""
+def _unchanged_check(element_type: TypeInfo) -> Callable[[Sequence[Any]], bool] | None:
+    """A quick test whether a whole chunk fits as it is; None where every value has to be looked at."""
     match element_type:
         case BasicTypeInfo(basic) if basic in _BITS:
             limit = 1 << (_BITS[basic] - 1)
             only_ints = {int}
 
-            def ints(values: list[Any]) -> bool:
+            def ints(values: Sequence[Any]) -> bool:
                 return set(map(type, values)) == only_ints and -limit <= min(values) and max(values) < limit
 
             return ints
         case BasicTypeInfo(basic) if basic in _EXACT:
             exact = {_EXACT[basic]}
             return lambda values: set(map(type, values)) == exact
+        case TupleTypeInfo(types):
+            checks = [_unchanged_check(kind) for kind in types]
+            return None if None in checks else _tuples_check(cast("list[_Check]", checks))
     return None
+
+
+def _tuples_check(checks: list[_Check]) -> _Check:
+    """The same for tuples, field by field: a tuple whose fields need nothing done needs no copy."""
+    only_tuples, only_length = {tuple}, {len(checks)}
+    # zip(*values) would make an iterator of each value
+    fields = [(itemgetter(position), check) for position, check in enumerate(checks)]
+
+    def tuples(values: Sequence[Any]) -> bool:
+        return (
+            set(map(type, values)) == only_tuples
+            and set(map(len, values)) == only_length
+            and all(_fits(check, list(map(field, values))) for field, check in fields)
+        )
+
+    return tuples
+
+
+def _fits(check: _Check, values: list[Any]) -> bool:
+    """None is a value of every field."""
+    if None in values:
+        values = [value for value in values if value is not None]
+    return not values or check(values)
 
 
 _EXACT: Final = {

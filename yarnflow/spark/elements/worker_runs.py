@@ -215,9 +215,12 @@ def dumps(value: Any) -> bytes:
 
 
 _PROTOCOL: Final = 5
+_NEW_OBJECTS_PER_COLLECTION: Final = 100_000
 
 
 def _open_level(task: LevelTask, subtask: int) -> LevelRun:
+    # elements come by the ten thousand and are no cycles: Python would look for some after every 700
+    gc.set_threshold(_NEW_OBJECTS_PER_COLLECTION)
     return LevelRun(task.plan, task.job, subtask, load_closure, dumps, pickle.loads, _async_calls)
 
 

@@ -11,6 +11,7 @@ before the first fork.  Runs on TaskManagers, as ``spark.python.daemon.module``.
 from __future__ import annotations
 
 import atexit
+import gc
 import importlib
 import os
 import signal
@@ -41,6 +42,8 @@ def preload() -> None:
             importlib.import_module(name)
         except Exception as error:
             print(f"{name} could not be imported ahead: {error}", file=sys.stderr)
+    # all this stays for ever: no collection in a worker needs to look at it, and no page of it is copied
+    gc.freeze()
 
 
 class ExitCallbacks:

@@ -19,8 +19,10 @@ def parse(line):
 
 class Meet(KeyedCoProcessFunction):
     def open(self, runtime_context):
-        self.order = runtime_context.get_state(ValueStateDescriptor("order", EVENT))
-        self.payment = runtime_context.get_state(ValueStateDescriptor("payment", EVENT))
+        # a type of its own: PyFlink cannot pickle one that the program has used
+        kept = Types.TUPLE([Types.LONG(), Types.LONG(), Types.LONG()])
+        self.order = runtime_context.get_state(ValueStateDescriptor("order", kept))
+        self.payment = runtime_context.get_state(ValueStateDescriptor("payment", kept))
 
     def process_element1(self, value, ctx):
         payment = self.payment.value()
