@@ -19,7 +19,7 @@ from integration.bench.pyflink.inputs import Input, make_input
 from integration.bench.pyflink.measured_run import MeasuredRun, measure
 
 #: the large input is so many times the small one
-_LARGER: Final = 3
+_LARGER: Final = 4
 
 
 def main() -> None:
@@ -35,7 +35,9 @@ def main() -> None:
     parser.add_argument(
         "--records", type=int, help="of the large input, for every engine (default: as each one needs)"
     )
-    parser.add_argument("--keep", metavar="DIRECTORY", help="where inputs and logs stay (default: nowhere)")
+    parser.add_argument(
+        "--keep", metavar="DIRECTORY", help="inputs and logs stay there; inputs are used again"
+    )
     arguments = parser.parse_args()
     found: dict[str, Any] = {}
     with tempfile.TemporaryDirectory(prefix="yarnflow-bench-") as name:

@@ -32,7 +32,7 @@ class Case:
     keys : int
         Of PAIRS: how far an order and its payment may lie apart, in records.
     records : dict
-        Engine → records of the large input; the small one has a third.  As many as take long enough to be
+        Engine → records of the large input; the small one has a quarter.  As many as take long enough to be
         measured and no longer.
     arguments : tuple of str
         Of the program, behind folder and execution mode.
@@ -55,7 +55,7 @@ def _of_window(line: str) -> int:
 
 
 def _counter(keys: int, records: dict[str, int]) -> Case:
-    others = {BYTEWAX: 2_400_000, SQL: 9_000_000}
+    others = {BYTEWAX: 3_200_000, SQL: 12_000_000}
     return Case(f"counter-{keys}", "counter.py", Order.RANDOM, keys, records | others)
 
 
@@ -65,17 +65,17 @@ CASES: Final = (
         "chain.py",
         Order.RANDOM,
         10_000,
-        {PROCESS: 1_500_000, THREAD: 1_500_000, YARNFLOW: 6_000_000},
+        {PROCESS: 1_600_000, THREAD: 2_400_000, YARNFLOW: 16_000_000},
     ),
-    _counter(500, {PROCESS: 120_000, THREAD: 240_000, YARNFLOW: 4_500_000}),
-    _counter(1_000, {PROCESS: 120_000, THREAD: 240_000, YARNFLOW: 4_500_000}),
-    _counter(100_000, {PROCESS: 60_000, THREAD: 240_000, YARNFLOW: 4_500_000}),
+    _counter(500, {PROCESS: 120_000, THREAD: 240_000, YARNFLOW: 12_000_000}),
+    _counter(1_000, {PROCESS: 120_000, THREAD: 240_000, YARNFLOW: 12_000_000}),
+    _counter(100_000, {PROCESS: 60_000, THREAD: 240_000, YARNFLOW: 12_000_000}),
     Case(
         "tumbling",
         "windows.py",
         Order.RANDOM,
         1_000,
-        {PROCESS: 90_000, THREAD: 240_000, YARNFLOW: 3_000_000},
+        {PROCESS: 60_000, THREAD: 240_000, YARNFLOW: 8_000_000},
         ("tumbling",),
         _of_window,
     ),
@@ -84,7 +84,7 @@ CASES: Final = (
         "windows.py",
         Order.BURSTS,
         1_000,
-        {PROCESS: 90_000, THREAD: 240_000, YARNFLOW: 3_000_000},
+        {PROCESS: 60_000, THREAD: 240_000, YARNFLOW: 8_000_000},
         ("session",),
         _of_window,
     ),
@@ -93,7 +93,7 @@ CASES: Final = (
         "join.py",
         Order.PAIRS,
         10_000,
-        {PROCESS: 90_000, THREAD: 240_000, YARNFLOW: 3_000_000},
+        {PROCESS: 60_000, THREAD: 240_000, YARNFLOW: 8_000_000},
     ),
 )
 
