@@ -83,9 +83,8 @@ def definition(node: StreamNode) -> Any:
 def selector(node: StreamNode, number: int = 0) -> Callable[[Any], Any]:
     found = element(node).inputs[number].selector
     assert found is not None
-    loaded = pickle.loads(found.payload)
-    made: Callable[[Any], Any] = loaded.build() if hasattr(loaded, "build") else loaded
-    return made
+    select = pickle.loads(found.payload).build()
+    return lambda value: select([value])[0]
 
 
 def one(graph: JobGraph, kind: ElementKind) -> StreamNode:
@@ -659,7 +658,7 @@ def test_custom_partitions(jobs: Jobs) -> None:
     assert isinstance(node.operator, o.PartitionCustom) and node.strategies == (ShipStrategy.CUSTOM,)
     assert pickle.loads(node.operator.partitioner.payload).build()(7, 4) == 3
     assert node.operator.selector is not None
-    assert pickle.loads(node.operator.selector.payload).build()(("a", 7)) == 7
+    assert pickle.loads(node.operator.selector.payload).build()([("a", 7)]) == [7]
     assert node.output_schema.element_type == WORDS
 
 

@@ -17,7 +17,9 @@ from integration.bench.pyflink.cases import CASES, PROCESS, THREAD, YARNFLOW, Ca
 from integration.bench.pyflink.engines import ENGINES, command
 from integration.bench.pyflink.inputs import Input, make_input
 from integration.bench.pyflink.measured_run import MeasuredRun, measure
+from integration.bench.pyflink.profile import profile
 
+_PROFILED_RECORDS: Final = 300_000
 #: the large input is so many times the small one
 _LARGER: Final = 4
 
@@ -38,12 +40,19 @@ def main() -> None:
     parser.add_argument(
         "--keep", metavar="DIRECTORY", help="inputs and logs stay there; inputs are used again"
     )
+    parser.add_argument(
+        "--profile", type=int, metavar="TOP", help="only yarnflow's Python in one process; list TOP functions"
+    )
     arguments = parser.parse_args()
     found: dict[str, Any] = {}
     with tempfile.TemporaryDirectory(prefix="yarnflow-bench-") as name:
         bench = Bench(Path(arguments.keep or name).resolve(), arguments.records)
         for case in CASES:
-            if case.name in arguments.cases:
+            if case.name not in arguments.cases:
+                continue
+            if arguments.profile is not None:
+                found[case.name] = bench.profile(case, arguments.profile)
+            else:
                 engines = [e for e in ENGINES if e in arguments.engines and e in case.records]
                 found[case.name] = with_ratios({engine: bench.run(case, engine) for engine in engines})
     result: dict[str, Any] = {"bench": "pyflink", "processors": os.cpu_count()}
@@ -81,6 +90,11 @@ class Bench:
             "total_s": [round(first.total_s, 1), round(second.total_s, 1)],
             "lost": _lost(case, large, second),
         }
+
+    def profile(self, case: Case, top: int) -> dict[str, float]:
+        """CPU time of yarnflow's Python per record, in µs."""
+        source = self._input(case, self._records or _PROFILED_RECORDS)
+        return profile(case, source.directory, source.records, top)
 
     def _measure(self, case: Case, engine: str, source: Input) -> MeasuredRun:
         print(f"{case.name} {engine} {source.records:,}", file=sys.stderr, flush=True)

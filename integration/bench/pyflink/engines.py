@@ -13,7 +13,7 @@ from integration.bench.pyflink.cases import BYTEWAX, PROCESS, SQL, THREAD, YARNF
 
 _HERE: Final = Path(__file__).parent
 _ROOT: Final = _HERE.parents[2]
-_PROGRAMS: Final = _HERE / "programs"
+PROGRAMS: Final = _HERE / "programs"
 #: seconds between the snapshots of Bytewax's state
 _SNAPSHOTS_S: Final = "2"
 _PROCESSES: Final = "2"
@@ -41,7 +41,7 @@ def command(engine: str, case: Case, source: Path, directory: Path) -> Command:
     directory : Path
         An empty folder for whatever the run leaves.
     """
-    program = str(_PROGRAMS / case.program)
+    program = str(PROGRAMS / case.program)
     if engine == YARNFLOW:
         path = os.pathsep.join(filter(None, [str(_ROOT), os.environ.get("PYTHONPATH")]))
         return Command(
@@ -60,12 +60,12 @@ def command(engine: str, case: Case, source: Path, directory: Path) -> Command:
         return Command(
             [python, "-m", "bytewax.testing", flow, "-p", _PROCESSES, *recovery],
             directory,
-            {"PYTHONPATH": str(_PROGRAMS)},
+            {"PYTHONPATH": str(PROGRAMS)},
         )
     venv = peer("pyflink")
     arguments = [program, str(source), "thread" if engine == THREAD else "process", *case.arguments]
     if engine == SQL:
-        arguments = [str(_PROGRAMS / "sql_counter.py"), str(source)]
+        arguments = [str(PROGRAMS / "sql_counter.py"), str(source)]
     return Command(
         [str(venv / "bin" / "python"), *arguments],
         directory,

@@ -333,3 +333,34 @@ def test_elements_for_other_sinks_stay_as_they_are() -> None:
         job = InMemoryLevels([source], [])
         job.run_batch({0: [[Chunk([1, 2])]]})
         assert job.sinks[SINK] == [1, 2] * times
+
+
+class SizesOperator(OperatorBase):
+    """Emits how many elements each chunk has."""
+
+    def process(self, input_index: int, chunk: Chunk, output: Output) -> None:
+        assert chunk.keys is None or chunk.keys == [mod3(value) for value in chunk.values]
+        output.emit(Chunk([(input_index, len(chunk.values), chunk.timestamps)]))
+
+
+@dataclass
+class Sizes:
+    def build(self) -> Any:
+        return SizesOperator()
+
+
+@pytest.mark.parametrize("broadcast", [False, True])
+def test_what_several_senders_have_for_one_input_is_one_chunk(broadcast: bool) -> None:
+    kind = Exchange.BROADCAST if broadcast else Exchange.HASH
+    first = LevelPlan(0, (), head=(replace(exchange(kind), groups=1),))
+    second = LevelPlan(0, (), head=(replace(exchange(), groups=1, input_index=1, channel=8),))
+    sizes = replace(
+        operator(5, Sizes(), SinkRoute(SINK)),
+        broadcast_inputs=frozenset([0] if broadcast else []),
+    )
+    level = LevelPlan(1, (sizes,), channels={(5, 0): (7,), (5, 1): (8,)})
+    job = InMemoryLevels([first, second], [level], groups=1)
+    job.run_batch({0: [[Chunk([1, 2])], [Chunk([3], [30])]], 1: [[Chunk([4])], [Chunk([5, 6, 7])]]})
+    # what a broadcast element does to state is told block by block
+    of_first = [(0, 2, None), (0, 1, [30])] if broadcast else [(0, 3, [None, None, 30])]
+    assert job.sinks[SINK] == [*of_first, (1, 4, None)]

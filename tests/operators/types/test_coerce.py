@@ -94,6 +94,8 @@ def test_values_that_fit(kind: TypeInfo, value: Any, expected: Any) -> None:
         (Types.STRING(), ["a", ""]),
         (Types.DOUBLE(), [1.0]),
         (Types.PICKLED_BYTE_ARRAY(), [object()]),
+        (Types.TUPLE([Types.STRING(), Types.INT()]), [("a", 1), (None, 2), ("b", None)]),
+        (Types.TUPLE([Types.TUPLE([Types.DOUBLE()]), Types.INT()]), [((1.0,), 1), (None, 2)]),
     ],
 )
 def test_a_chunk_that_fits_is_handed_on_as_it_is(kind: TypeInfo, values: list[Any]) -> None:
@@ -102,6 +104,14 @@ def test_a_chunk_that_fits_is_handed_on_as_it_is(kind: TypeInfo, values: list[An
 
 def test_an_element_of_text_may_be_none() -> None:
     assert coerced(Types.STRING(), None, "a") == [None, "a"]
+
+
+def test_one_element_that_needs_a_change_is_changed_in_a_chunk_of_others_that_fit() -> None:
+    pair = Types.TUPLE([Types.INT(), Types.DOUBLE()])
+    for other, expected in (((True, 1.0), (1, 1.0)), ((1, 2), (1, 2.0)), ([3, 1.0], (3, 1.0))):
+        found = coerced(pair, (1, 1.0), other)
+        assert found == [(1, 1.0), expected]
+        assert [type(value) for value in found[1]] == [int, float]
 
 
 def test_no_element_fits_any_type() -> None:

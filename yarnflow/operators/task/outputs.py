@@ -142,7 +142,7 @@ class KeyedTarget:
         self.waiting += len(values)
 
     def _without_key(self, values: list[Any]) -> Any:
-        """The first element whose key cannot be told, found again: chunks that have keys pay nothing for it."""
+        """The first element whose key cannot be told, found again when all else is over."""
         for value in values:
             try:
                 self._select([value])

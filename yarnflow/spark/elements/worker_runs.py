@@ -35,6 +35,8 @@ from yarnflow.spark.elements.worker_memory import MemoryWatch, memory_usage
 
 #: what was not used for so many micro-batches is dropped: its partition is most likely another worker's
 KEPT_BATCHES: Final = 8
+#: containers that Python makes before it looks for cycles among them
+NEW_OBJECTS_PER_COLLECTION: Final = 100_000
 _MIB: Final = 1024 * 1024
 
 
@@ -215,12 +217,11 @@ def dumps(value: Any) -> bytes:
 
 
 _PROTOCOL: Final = 5
-_NEW_OBJECTS_PER_COLLECTION: Final = 100_000
 
 
 def _open_level(task: LevelTask, subtask: int) -> LevelRun:
     # elements come by the ten thousand and are no cycles: Python would look for some after every 700
-    gc.set_threshold(_NEW_OBJECTS_PER_COLLECTION)
+    gc.set_threshold(NEW_OBJECTS_PER_COLLECTION)
     return LevelRun(task.plan, task.job, subtask, load_closure, dumps, pickle.loads, _async_calls)
 
 

@@ -37,6 +37,13 @@ class Collect(ProcessWindowFunction[Any, Any, Any, Any]):
         yield (key, context.window().start, context.window().end, sorted(value for _, value in elements))
 
 
+class InOrder(ProcessWindowFunction[Any, Any, Any, Any]):
+    """Key, end and values as they are."""
+
+    def process(self, key: Any, context: WindowContext[Any], elements: Iterable[Any]) -> Any:
+        yield (key, context.window().end, list(elements))
+
+
 class CollectList(Collect):
     """The same of elements combined into one list."""
 
@@ -185,6 +192,25 @@ def test_elements_taken_per_chunk_are_as_those_taken_one_by_one(
         assert per_chunk.take_side_output(LATE) == one_by_one.take_side_output(LATE)
         assert per_chunk.event_time_timers() == one_by_one.event_time_timers()
         assert per_chunk.state_entries() == one_by_one.state_entries()
+
+
+@settings(deadline=None)
+@given(steps, st.integers(1, 20), latenesses)
+def test_sessions_that_merge_keep_the_order_of_their_elements(
+    program: list[Step], gap: int, lateness: int
+) -> None:
+    found = []
+    for assigner in (EventTimeSessionWindows(gap), SessionsAskedPerElement(gap)):
+        windows = WindowHarness(
+            assigner, InOrder(), allowed_lateness_ms=lateness, key_selector=lambda value: value[0]
+        )
+        for step in [*program, END]:
+            if isinstance(step, int):
+                windows.process_watermark(step)
+            else:
+                windows.process_elements([((key, (value, time)), time) for key, value, time in step])
+        found.append(sorted(windows.take_output(), key=repr))
+    assert found[0] == found[1]
 
 
 @settings(deadline=None)
