@@ -200,7 +200,8 @@ def test_sessions_that_merge_keep_the_order_of_their_elements(
     program: list[Step], gap: int, lateness: int
 ) -> None:
     found = []
-    for assigner in (EventTimeSessionWindows(gap), SessionsAskedPerElement(gap)):
+    assigners: list[WindowAssigner[Any, Any]] = [EventTimeSessionWindows(gap), SessionsAskedPerElement(gap)]
+    for assigner in assigners:
         windows = WindowHarness(
             assigner, InOrder(), allowed_lateness_ms=lateness, key_selector=lambda value: value[0]
         )
