@@ -16,7 +16,7 @@ import psutil
 from integration.bench.pyflink.cases import CASES, PROCESS, THREAD, YARNFLOW, Case, without_subtask
 from integration.bench.pyflink.engines import ENGINES, command
 from integration.bench.pyflink.inputs import Input, make_input
-from integration.bench.pyflink.measured_run import MeasuredRun, measure
+from integration.bench.pyflink.measured_run import MeasuredRun, RunFailed, measure
 from integration.bench.pyflink.profile import profile
 
 _PROFILED_RECORDS: Final = 300_000
@@ -77,7 +77,14 @@ class Bench:
         self._inputs: dict[tuple[Any, ...], Input] = {}
 
     def run(self, case: Case, engine: str) -> dict[str, Any]:
-        """Figures of one case on one engine."""
+        """Figures of one case on one engine, or why there are none."""
+        try:
+            return self._figures(case, engine)
+        except RunFailed as failed:
+            print(failed, file=sys.stderr, flush=True)
+            return {"error": str(failed).splitlines()[0], "records_per_s": None}
+
+    def _figures(self, case: Case, engine: str) -> dict[str, Any]:
         records = self._records or case.records[engine]
         small, large = self._input(case, records // _LARGER), self._input(case, records)
         first, second = self._measure(case, engine, small), self._measure(case, engine, large)

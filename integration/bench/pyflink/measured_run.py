@@ -33,13 +33,17 @@ class MeasuredRun:
     lines: list[str]
 
 
+class RunFailed(Exception):
+    """A command failed; the message has the end of what it said."""
+
+
 def measure(command: Command) -> MeasuredRun:
     """Run a command to its end.
 
     Raises
     ------
-    SystemExit
-        The command failed, or takes longer than 15 minutes; the message is the end of what it said.
+    RunFailed
+        The command failed, or takes longer than 15 minutes.
     """
     mark = uuid.uuid4().hex
     said = command.directory / "stderr"
@@ -75,7 +79,7 @@ def measure(command: Command) -> MeasuredRun:
     ended.set()
     memory.join()
     if status != 0:
-        raise SystemExit(f"{' '.join(command.words)}: exit status {status}\n{_end_of(said)}")
+        raise RunFailed(f"{' '.join(command.words)}: exit status {status}\n{_end_of(said)}")
     return MeasuredRun(total_s, first_line_s, memory.peak_bytes // _MIB, lines)
 
 

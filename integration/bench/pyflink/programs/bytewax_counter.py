@@ -1,5 +1,7 @@
 """The counter of counter.py for Bytewax."""
 
+from pathlib import Path
+
 import bytewax.operators as op
 from bytewax.connectors.files import DirSource
 from bytewax.connectors.stdio import StdOutSink
@@ -18,7 +20,7 @@ def count(before, event):
 
 def flow(directory):
     dataflow = Dataflow("counter")
-    lines = op.input("lines", dataflow, DirSource(directory, glob_pat="*.txt"))
+    lines = op.input("lines", dataflow, DirSource(Path(directory), glob_pat="*.txt"))
     events = op.map("parse", lines, parse)
     keyed = op.key_on("key", events, lambda event: str(event[0]))
     counted = op.stateful_map("count", keyed, count)
