@@ -78,6 +78,8 @@ def measure(command: Command) -> MeasuredRun:
     limit.cancel()
     ended.set()
     memory.join()
+    # what it may have left behind would slow the next one
+    _kill(f"{_MARK}={mark}")
     if status != 0:
         raise RunFailed(f"{' '.join(command.words)}: exit status {status}\n{_end_of(said)}")
     return MeasuredRun(total_s, first_line_s, memory.peak_bytes // _MIB, lines)
