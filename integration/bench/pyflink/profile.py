@@ -26,14 +26,15 @@ from yarnflow.graph import import_finder
 from yarnflow.graph.closures import load_closure
 from yarnflow.graph.job_graph import JobGraph
 from yarnflow.graph.operators import FileSource
-from yarnflow.operators.state.group_log import LogEntry, LogHead
+from yarnflow.operators.state.backends.turns import HASHMAP
 from yarnflow.operators.task.blocks import ALL_GROUPS, END, Block
 from yarnflow.operators.task.level_run import LevelRun
 from yarnflow.operators.task.plan import JobInfo, LevelPlan
 from yarnflow.spark.elements.block_rows import from_batch, to_batches
 from yarnflow.spark.elements.element_frames import ColumnReader
-from yarnflow.spark.elements.worker_runs import NEW_OBJECTS_PER_COLLECTION, dumps, group_log
+from yarnflow.spark.elements.worker_runs import NEW_OBJECTS_PER_COLLECTION, backends, dumps
 from yarnflow.spark.translate.query_groups import query_groups
+from yarnflow.testing.state import StoredGroup
 
 T = TypeVar("T")
 
@@ -107,33 +108,11 @@ def _level(level: LevelPlan, groups: int, blocks: list[Block], found: Profile) -
                 of_group.setdefault(group, []).append(block)
     run = _opened(level, 0)
     for group, own in of_group.items():
-        head, store = group_log.open(storage := _Storage(), None)
-        results = run.run_group(group, store, own, _NOW_MS)
+        turn = backends.open(HASHMAP, StoredGroup(), None)
+        results = run.run_group(group, turn.store, own, _NOW_MS)
         made += found.run(f"level {level.level}", lambda results=results: list(results))  # type: ignore[misc]
-        found.run(
-            f"log of level {level.level}",
-            lambda storage=storage, store=store: group_log.commit(storage, head, store),  # type: ignore[misc]
-        )
+        found.run(f"state of level {level.level}", turn.commit)
     return made
-
-
-class _Storage:
-    """A log that goes nowhere."""
-
-    def head(self) -> LogHead | None:
-        return None
-
-    def set_head(self, head: LogHead) -> None:
-        pass
-
-    def entry(self, number: int) -> LogEntry:
-        raise KeyError(number)
-
-    def put_entry(self, number: int, entry: LogEntry) -> None:
-        pass
-
-    def remove_entry(self, number: int) -> None:
-        pass
 
 
 def _opened(level: LevelPlan, subtask: int) -> LevelRun:
