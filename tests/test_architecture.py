@@ -60,8 +60,11 @@ ROOMS: dict[str, set[str]] = {
     "client.yarn": {"client", "client.environment"},
     "config": {"config.options"},
     "config.options": {"config"},
-    "core": {"core.checkpoint", "core.ha", "core.job", "core.job_run", "core.resources"},
+    "core": {
+        *("core.checkpoint", "core.collect", "core.ha", "core.job", "core.job_run", "core.resources"),
+    },
     "core.checkpoint": {"core"},
+    "core.collect": {"core"},
     "core.ha": {"core", "core.checkpoint"},
     "core.job": {"core"},
     "core.job_run": {"core", "core.checkpoint", "core.job", "core.resources"},

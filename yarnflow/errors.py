@@ -24,7 +24,8 @@ so a message says what is wrong, where, and what to do next.
      ├ HaError                         LeadershipLost, StaleEpoch, ZooKeeperUnavailable, LeaseLost
      ├ CheckpointError                 CheckpointFailed, SavepointNotFound, SavepointInvalid,
      │                                 StateIncompatible, StateDrained
-     ├ StorageError (OSError)          FileMissing, StorageUnavailable, StorageDenied
+     ├ StorageError (OSError)          FileMissing, StorageUnavailable, StorageDenied,
+     │                                 FileChanged
      ├ YarnError                       YarnUnavailable, ApplicationNotFound, ApplicationFailed,
      │                                 QueueUnavailable, RequestTooLarge, EnvironmentUnusable
      ├ RpcError                        RpcTimeout (TimeoutError), RpcUnavailable (ConnectionError),
@@ -507,6 +508,14 @@ class StorageDenied(StorageError):
     exit_code = 68
     retryable = False
     http_status = 403
+
+
+class FileChanged(StorageError):
+    """A file is not as a process of the cluster wrote it.  Operator action: see who may write there."""
+
+    code = "FILE_CHANGED"
+    exit_code = 69
+    retryable = False
 
 
 class YarnError(YarnflowError):

@@ -19,6 +19,7 @@ from yarnflow.core.checkpoint.messages import (
     CheckpointRequest,
     JobCheckpoints,
 )
+from yarnflow.core.collect.parts import CollectedPage
 from yarnflow.core.ids import AllocationId, DriverId, ExecutorId, JobId, TaskManagerId
 from yarnflow.core.messages import (
     ClusterOverview,
@@ -95,6 +96,15 @@ class DispatcherGateway(Protocol):
 
     def job_checkpoints(self, job_id: JobId) -> JobCheckpoints:
         """A job's checkpoints, of ended jobs as well.  Idempotent."""
+
+    def await_collected(self, job_id: JobId, position: str, timeout_ms: int) -> CollectedPage:
+        """Elements of ``execute_and_collect`` as soon as there are any, or none after the time.  Idempotent.
+
+        Parameters
+        ----------
+        position : str
+            Of the page before, which the program has then; empty = the beginning.
+        """
 
     def inject_fault(self, request: FaultRequest) -> FaultInjected:
         """For drills: break something the job needs, for real.  Not idempotent.

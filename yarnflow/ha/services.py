@@ -19,6 +19,7 @@ from yarnflow.ha.retrieval import ZooKeeperRetrieval
 from yarnflow.ha.settings import ZooKeeperSettings
 from yarnflow.ha.stores.bodies import Bodies
 from yarnflow.ha.stores.checkpoints import ZooKeeperCheckpoints
+from yarnflow.ha.stores.collected_files import CollectedFiles
 from yarnflow.ha.stores.jobs import ZooKeeperJobGraphs, ZooKeeperJobKeys, ZooKeeperResults
 from yarnflow.ha.stores.latest_states import FileLatestStates
 
@@ -74,6 +75,9 @@ class ZooKeeperJobStores:
         return ZooKeeperCheckpoints(
             self._zookeeper, self._fs_of, self._storage_dir, self._fence, job_id, directory
         )
+
+    def collected(self, directory: str) -> CollectedFiles:
+        return CollectedFiles(self._fs_of, directory)
 
     def latest_states(self, root: str) -> FileLatestStates:
         return FileLatestStates(self._fs_of, root)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from yarnflow.core.checkpoint.messages import CheckpointInfo, CheckpointKind
 from yarnflow.core.ha.ports import (
     CheckpointStore,
+    CollectedParts,
     DriverLeaseInfo,
     DriverLeases,
     JobGraphStore,
@@ -18,7 +19,7 @@ from yarnflow.core.ha.ports import (
 )
 from yarnflow.core.ids import DriverId, JobId
 from yarnflow.core.messages import JobDetails, JobSubmission
-from yarnflow.errors import YarnflowError
+from yarnflow.errors import FileMissing, YarnflowError
 
 
 @dataclass
@@ -206,6 +207,39 @@ class FakeLeases:
 
 
 @dataclass
+class FakeCollectedParts:
+    """Parts by name; :attr:`last_committed` says how far the query is."""
+
+    contents: dict[str, bytes] = field(default_factory=dict)
+    last_committed: int = -1
+    error: YarnflowError | None = None
+
+    def names(self) -> Sequence[str]:
+        """In order."""
+        if self.error is not None:
+            raise self.error
+        return sorted(self.contents)
+
+    def committed(self) -> int:
+        """Answer :attr:`last_committed`."""
+        return self.last_committed
+
+    def read(self, name: str) -> bytes:
+        """As it was put into :attr:`contents`."""
+        if name not in self.contents:
+            raise FileMissing(f"no part {name}")
+        return self.contents[name]
+
+    def delete(self, name: str) -> None:
+        """Drop the part."""
+        self.contents.pop(name, None)
+
+    def delete_all(self) -> None:
+        """Drop all of them."""
+        self.contents.clear()
+
+
+@dataclass
 class FakeLatestStates:
     """States by job key."""
 
@@ -242,6 +276,7 @@ class FakeJobStores:
     lease_table: FakeLeases = field(default_factory=FakeLeases)
     latest: FakeLatestStates = field(default_factory=FakeLatestStates)
     by_job: dict[JobId, FakeCheckpoints] = field(default_factory=dict)
+    collected_parts: FakeCollectedParts = field(default_factory=FakeCollectedParts)
 
     @property
     def job_graphs(self) -> JobGraphStore:
@@ -266,6 +301,10 @@ class FakeJobStores:
     def checkpoints(self, job_id: JobId, directory: str) -> CheckpointStore:
         """Made when missing."""
         return self.by_job.setdefault(job_id, FakeCheckpoints(directory))
+
+    def collected(self, directory: str) -> CollectedParts:
+        """The same for every job."""
+        return self.collected_parts
 
     def latest_states(self, root: str) -> LatestStates:
         """The same for every root."""

@@ -7,16 +7,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from yarnflow.core.checkpoint.messages import (
     CheckpointInfo,
     CheckpointKind,
     CheckpointStatus,
     CheckpointTrigger,
 )
+from yarnflow.core.collect.parts import part_name
 from yarnflow.core.ha.ports import CheckpointStore, JobStores, LatestState
 from yarnflow.core.ids import JobId
 from yarnflow.core.messages import JobDetails, JobOverview, JobSubmission, ProgramKind
 from yarnflow.core.states import JobStatus
+from yarnflow.errors import FileMissing
 
 JOB, OTHER = JobId("1" * 32), JobId("2" * 32)
 ROOT = "hdfs://memory:8020/state"
@@ -107,6 +111,14 @@ class JobStoresContract:
         store.discard_all()
         store.discard_all()
         assert list(checkpoints_of(stores).all()) == []
+
+    def test_collected_parts_that_nobody_wrote(self, stores: JobStores) -> None:
+        collected = stores.collected(f"{ROOT}/{JOB}")
+        assert list(collected.names()) == [] and collected.committed() == -1
+        with pytest.raises(FileMissing):
+            collected.read(part_name(0, 0))
+        collected.delete(part_name(0, 0))
+        collected.delete_all()
 
     def test_nobody_holds_a_lease_that_no_driver_took(self, stores: JobStores) -> None:
         told: list[object] = []

@@ -284,6 +284,25 @@ class ClusterEnd(Protocol):
         """Delete everything the cluster has in ZooKeeper; the last master does it."""
 
 
+class CollectedParts(Protocol):
+    """Files of one job with elements for the program; see :mod:`yarnflow.core.collect.parts`."""
+
+    def names(self) -> Sequence[str]:
+        """Of all parts there are, also of such whose micro-batch is not committed."""
+
+    def committed(self) -> int:
+        """The last committed micro-batch of the query that writes them; -1 = none."""
+
+    def read(self, name: str) -> bytes:
+        """A part's content, with its seal.  Raises FileMissing."""
+
+    def delete(self, name: str) -> None:
+        """Idempotent."""
+
+    def delete_all(self) -> None:
+        """The job is over.  Idempotent."""
+
+
 class LatestStates(Protocol):
     """The newest retained state of each job key, in files beside the checkpoints."""
 
@@ -320,6 +339,9 @@ class JobStores(Protocol):
 
     def checkpoints(self, job_id: JobId, directory: str) -> CheckpointStore:
         """Those of one job, whose own directory (a URI) is given."""
+
+    def collected(self, directory: str) -> CollectedParts:
+        """Those in a job's own directory (a URI)."""
 
     def latest_states(self, root: str) -> LatestStates:
         """Below one ``execution.checkpointing.dir`` (a URI)."""

@@ -19,6 +19,7 @@ from yarnflow.core.json_codec import from_json, to_json
 from yarnflow.core.messages import JobDetails, JobSubmission
 from yarnflow.errors import FileMissing, RpcProtocolError
 from yarnflow.ha.stores.checkpoint_files import CheckpointFiles
+from yarnflow.ha.stores.collected_files import CollectedFiles
 from yarnflow.ha.stores.latest_states import FileLatestStates
 
 logger = logging.getLogger(__name__)
@@ -182,6 +183,9 @@ class MemoryJobStores:
 
     def checkpoints(self, job_id: JobId, directory: str) -> FileCheckpoints:
         return FileCheckpoints(self._fs_of, directory)
+
+    def collected(self, directory: str) -> CollectedFiles:
+        return CollectedFiles(self._fs_of, directory)
 
     def latest_states(self, root: str) -> FileLatestStates:
         return FileLatestStates(self._fs_of, root)
