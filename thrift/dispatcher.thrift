@@ -51,6 +51,10 @@ service Dispatcher {
   types.TJobCheckpoints jobCheckpoints(1: types.TCallContext context, 2: string jobId)
     throws (1: errors.TError error)
 
+  /** Elements after a position, which acknowledges those up to it; none after the time.  Idempotent. */
+  types.TCollectedPage awaitCollected(1: types.TCallContext context, 2: string jobId, 3: string position, 4: i64 timeoutMs)
+    throws (1: errors.TError error)
+
   /** For drills: break something the job needs, for real.  Not idempotent. */
   types.TFaultInjected injectFault(1: types.TCallContext context, 2: types.TFaultRequest request)
     throws (1: errors.TError error)

@@ -247,6 +247,16 @@ struct TJobCheckpoints {
   12: optional string directory,
 }
 
+/** Elements for the program that collects them. */
+struct TCollectedPage {
+  /** pickled lists of elements, in order */
+  1: list<binary> payloads,
+  /** to be said when asking for the next page */
+  2: string position,
+  /** the job is over, so there is no next page */
+  3: optional bool ended,
+}
+
 /** A user wants a checkpoint or a savepoint now. */
 struct TCheckpointRequest {
   /** chosen by the client, so that asking again is no second checkpoint */

@@ -55,7 +55,7 @@ def test_protocol_agrees_about_idempotence(service: str) -> None:
 
 def test_only_await_calls_are_long_polls() -> None:
     polls = [spec.name for service in SERVICES for spec in methods_of(service).values() if spec.long_poll]
-    assert polls == ["await_job_change", "await_checkpoint"]
+    assert polls == ["await_job_change", "await_checkpoint", "await_collected"]
 
 
 def test_incomplete_implementation_is_refused_at_once() -> None:

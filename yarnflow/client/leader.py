@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final, TypeVar
 
 from yarnflow.core.checkpoint.messages import CheckpointInfo, CheckpointRequest, JobCheckpoints
+from yarnflow.core.collect.parts import CollectedPage
 from yarnflow.core.ha.ports import LeaderRetrieval, PolledRetrieval
 from yarnflow.core.ids import JobId
 from yarnflow.core.messages import (
@@ -242,6 +243,10 @@ class LeaderFollowingDispatcher:
 
     def job_checkpoints(self, job_id: JobId) -> JobCheckpoints:
         return self._call(lambda gateway: gateway.job_checkpoints(job_id))
+
+    def await_collected(self, job_id: JobId, position: str, timeout_ms: int) -> CollectedPage:
+        # parts outlive a leader, so positions are known to the next
+        return self._call(lambda gateway: gateway.await_collected(job_id, position, timeout_ms))
 
     def inject_fault(self, request: FaultRequest) -> FaultInjected:
         # one that was done without an answer must not be done to the next leader

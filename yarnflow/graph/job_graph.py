@@ -12,7 +12,7 @@ from typing import Final
 
 from yarnflow.core.ids import JobId, VertexId
 from yarnflow.core.messages import ProgramKind
-from yarnflow.graph.operators import Operator
+from yarnflow.graph.operators import CollectSink, Operator
 from yarnflow.graph.schema import Schema
 
 
@@ -104,6 +104,11 @@ class JobGraph:
     job_parameters: dict[str, str] = field(default_factory=dict)
     #: name → content of what the workers need beside the functions; travels beside the graph, not in it
     files: dict[str, bytes] = field(default_factory=dict, repr=False)
+
+    @property
+    def collects(self) -> bool:
+        """The program reads elements of the job itself."""
+        return any(isinstance(node.operator, CollectSink) for node in self.nodes)
 
     def required_slots(self) -> int:
         """Slots the job wants: the largest parallelism of each sharing group, summed."""

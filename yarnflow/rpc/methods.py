@@ -65,7 +65,7 @@ _NOT_IDEMPOTENT: Final = frozenset(
 #: run on the I/O thread: their handlers only post to a mailbox
 QUICK: Final = frozenset({"heartbeat", "report", "ping"})
 #: answer late on purpose; their ``timeout_ms`` argument comes on top of the call's own
-_LONG_POLLS: Final = frozenset({"await_job_change", "await_checkpoint"})
+_LONG_POLLS: Final = frozenset({"await_job_change", "await_checkpoint", "await_collected"})
 
 
 @dataclass(frozen=True, slots=True)

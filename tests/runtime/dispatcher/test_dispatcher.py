@@ -16,6 +16,7 @@ from yarnflow.core.checkpoint.messages import (
     CheckpointTrigger,
     JobCheckpoints,
 )
+from yarnflow.core.collect.parts import CollectedPage
 from yarnflow.core.ids import AllocationId, DriverId, JobId, TaskManagerId
 from yarnflow.core.job_run.events import Adopted, StartKind
 from yarnflow.core.messages import (
@@ -68,6 +69,7 @@ class FakeJob:
         self.canceled = self.stopped = False
         self.heard: list[str] = []
         self.history: list[CheckpointInfo] = []
+        self.collected = False
 
     def start(self) -> None:
         self.board.publish(_details(self.job_id))
@@ -124,6 +126,10 @@ class FakeJob:
     def checkpoints(self) -> JobCheckpoints:
         assert not self.stopped
         return JobCheckpoints(self.job_id, history=tuple(self.history))
+
+    def await_collected(self, position: str, timeout_ms: int) -> CollectedPage:
+        assert not self.stopped
+        return CollectedPage((b"x",), "1") if self.collected and not position else CollectedPage((), position)
 
     def suspended(self) -> None:
         self.heard.append("suspended")
@@ -212,6 +218,23 @@ def test_unknown_jobs() -> None:
     with pytest.raises(JobNotFound):
         bench.dispatcher.report(DriverReport(JOB, DriverId("d"), 1, DriverPhase.RUNNING))
     assert bench.dispatcher.offer_slots(JOB, []) == ()
+
+
+def test_collected_elements_and_the_end_of_their_job() -> None:
+    bench = Bench()
+    with pytest.raises(JobNotFound):
+        bench.dispatcher.await_collected(JOB, "", 0)
+    bench.submit()
+    job = bench.jobs[JOB]
+    assert bench.dispatcher.await_collected(JOB, "", 0) == CollectedPage((), "")
+    job.collected = True
+    assert bench.dispatcher.await_collected(JOB, "", 0) == CollectedPage((b"x",), "1")
+    assert bench.dispatcher.await_collected(JOB, "1", 0) == CollectedPage((), "1")
+    job.end(JobStatus.FINISHED)
+    assert bench.dispatcher.await_collected(JOB, "1", 0) == CollectedPage((), "1", ended=True)
+    bench.mailbox.run_pending()
+    assert job.stopped
+    assert bench.dispatcher.await_collected(JOB, "1", 0) == CollectedPage((), "1", ended=True)
 
 
 def test_cancel_of_an_ended_job() -> None:

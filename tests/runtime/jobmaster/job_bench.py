@@ -26,7 +26,9 @@ from yarnflow.core.messages import (
 )
 from yarnflow.core.resources.scheduling import SchedulerKind, SchedulerSettings
 from yarnflow.core.states import ExecutionState, JobStatus
-from yarnflow.graph.job_graph import JobGraph, JobVertex
+from yarnflow.graph.job_graph import JobGraph, JobVertex, StreamNode
+from yarnflow.graph.operators import CollectSink, Operator, RateSource
+from yarnflow.graph.schema import Schema
 from yarnflow.runtime.dispatcher.job_board import JobBoard
 from yarnflow.runtime.jobmaster.job_master import JobMaster
 from yarnflow.runtime.jobmaster.services import JobMasterServices, JobMasterSettings, Retention
@@ -51,6 +53,14 @@ EVERY_10_S = CheckpointSettings(
 USER_ERROR = ErrorInfo("USER_CODE", "ValueError: bad row", "Traceback …")
 
 
+def _node(node_id: int, operator: Operator, *inputs: int) -> StreamNode:
+    return StreamNode(node_id, "node", f"{node_id:032x}", operator, inputs, Schema(()), 1, 128, "default")
+
+
+#: nodes of a job whose program collects elements
+COLLECTS = _node(1, RateSource(1)), _node(2, CollectSink(), 1)
+
+
 class Bench:
     """A JobMaster of two slots with fakes all around."""
 
@@ -71,6 +81,7 @@ class Bench:
         effects: InlineEffects | None = None,
         hot_spare: bool = False,
         lead: bool = False,
+        collects: bool = False,
     ) -> None:
         self.stores = stores or FakeJobStores()
         self.clock = ManualClock()
@@ -95,6 +106,7 @@ class Bench:
                     JobVertex(VertexId("v1"), "source", (1,), 2, 128, "default"),
                     JobVertex(VertexId("v2"), "window", (2,), 2, 128, "default"),
                 ),
+                nodes=COLLECTS if collects else (),
             ),
             JobMasterSettings(
                 restart_strategy=restart_strategy_from(restart, fixed_delay_attempts=attempts),
@@ -127,6 +139,7 @@ class Bench:
                 lambda: 0.0,
                 self.stores,
                 self.launcher,
+                b"secret",
             ),
             self.mailbox,
             self.ended.append,

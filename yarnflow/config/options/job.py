@@ -131,6 +131,13 @@ STATE_RECOVERY_CLAIM_MODE: Final[ConfigOption[str]] = declare.choice(
     "NO_CLAIM = the files from which the job starts are copied and not changed; CLAIM = they are moved, and "
     "from then on belong to the job.",
 )
+PROGRAM_HEARTBEAT_TIMEOUT_MS: Final[ConfigOption[int]] = declare.duration(
+    "client.heartbeat.timeout",
+    "3 min",
+    _JOB,
+    "How long the program of an execute_and_collect() may be silent before its job is canceled, as nobody "
+    "reads its elements any more.",
+)
 TASK_CANCELLATION_TIMEOUT_MS: Final[ConfigOption[int]] = declare.duration(
     "task.cancellation.timeout",
     "3 min",

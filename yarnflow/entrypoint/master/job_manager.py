@@ -147,6 +147,7 @@ class JobManager:
             provider,
             stores,
             MasterFaults(configuration, cluster_dir, ha.election, stores.highly_available),
+            secret,
             job_status=ask_supervisor,
             mode=mode,
             max_jobs=max_jobs,

@@ -64,6 +64,8 @@ class MasterParts:
     stores: JobStores
     #: what drills may break of this master
     victim: MasterFaults
+    #: the cluster's
+    secret: bytes
     #: told of each new status of a job
     job_status: Callable[[JobStatusReport], object] = lambda _report: None
     #: what the cluster lives for; None = until it is told to end
@@ -165,6 +167,7 @@ class Leader:
                 parts.keeps_masters and configuration.get(ha_options.JOBMANAGERS) > 1,
                 clock,
             ),
+            secret=parts.secret,
         )
         faults = FaultInjector(
             clock,

@@ -12,10 +12,12 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Final, Protocol
 
 from yarnflow import __version__
 from yarnflow.core.checkpoint.messages import CheckpointInfo, CheckpointRequest, JobCheckpoints
+from yarnflow.core.collect.parts import CollectedPage
 from yarnflow.core.ids import JobId, is_job_id
 from yarnflow.core.job_run.events import Adopted, Fresh, StartKind
 from yarnflow.core.messages import (
@@ -240,6 +242,17 @@ class Dispatcher(JobRouter):
             return endpoint.checkpoints()
         self._board.get(job_id)
         return self._over.checkpoints(job_id)
+
+    def await_collected(self, job_id: JobId, position: str, timeout_ms: int) -> CollectedPage:
+        """Elements that the job's program collects; the page after the last one says that it has ended."""
+        endpoint = self._live.get(job_id) or self._over.endpoint(job_id)
+        page = CollectedPage((), position)
+        if endpoint is not None:
+            page = endpoint.await_collected(position, timeout_ms)
+        if page.payloads:
+            return page
+        # a job that FINISHED has had all its elements read before
+        return replace(page, ended=self._board.get(job_id).overview.status.globally_terminal)
 
     def inject_fault(self, request: FaultRequest) -> FaultInjected:
         """Break something a job needs, for a drill.

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from yarnflow.core.checkpoint.messages import CheckpointInfo, CheckpointRequest, JobCheckpoints
+from yarnflow.core.collect.parts import CollectedPage
 from yarnflow.core.ids import AllocationId, JobId, TaskManagerId
 from yarnflow.core.job_run.events import StartKind
 from yarnflow.core.messages import (
@@ -57,6 +58,9 @@ class JobEndpoint(Protocol):
 
     def checkpoints(self) -> JobCheckpoints:
         """Also after the job's end, until :meth:`stop`."""
+
+    def await_collected(self, position: str, timeout_ms: int) -> CollectedPage:
+        """Also after the job's end, until :meth:`stop`; blocks."""
 
     def suspended(self) -> None:
         """Nothing may be decided for good for now."""

@@ -54,6 +54,8 @@ class JobMasterFactory:
         What is kept beyond the JobMasters' lives.
     hot_spare_launcher : HotSpareLaunching
         Starts hot spares.
+    secret : bytes
+        The cluster's.
     """
 
     def __init__(
@@ -72,6 +74,7 @@ class JobMasterFactory:
         new_mailbox: Callable[[str], Mailbox],
         stores: JobStores,
         hot_spare_launcher: HotSpareLaunching,
+        secret: bytes,
     ) -> None:
         self._configuration = configuration
         self._cluster_dir = cluster_dir
@@ -88,6 +91,7 @@ class JobMasterFactory:
             jitter,
             stores,
             hot_spare_launcher,
+            secret,
         )
         #: guards changes of the table: jobs come in the Dispatcher's thread and go in their own
         self._lock = threading.Lock()
@@ -163,6 +167,7 @@ class JobMasterFactory:
             restore_if_lost=restore_if_lost,
             adoption_timeout_ms=get(ha_options.ADOPTION_TIMEOUT_MS),
             hot_spare=get(ha_options.STANDBY_MODE) == "hot",
+            program_timeout_ms=get(job_options.PROGRAM_HEARTBEAT_TIMEOUT_MS),
         )
 
     def _default_checkpoint_root(self) -> str:

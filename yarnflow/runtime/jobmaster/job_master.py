@@ -5,9 +5,11 @@ What follows is decided there, by :mod:`yarnflow.core.job_run.decider`.  Flink c
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 
 from yarnflow.core.checkpoint.messages import CheckpointInfo, CheckpointRequest, JobCheckpoints
+from yarnflow.core.collect.parts import CollectedPage, part_key
 from yarnflow.core.ids import AllocationId, DriverId, JobId, TaskManagerId
 from yarnflow.core.job_run import events as ev
 from yarnflow.core.messages import (
@@ -17,11 +19,14 @@ from yarnflow.core.messages import (
     JobSubmission,
     SlotOffer,
 )
-from yarnflow.errors import DriverLost, LeadershipLost
+from yarnflow.errors import DriverLost, JobError, LeadershipLost
 from yarnflow.graph.job_graph import JobGraph
+from yarnflow.runtime.jobmaster.collecting import Collecting
 from yarnflow.runtime.jobmaster.runner import JobRunner
 from yarnflow.runtime.jobmaster.services import JobMasterServices, JobMasterSettings
 from yarnflow.runtime.mailbox import Mailbox
+
+logger = logging.getLogger(__name__)
 
 
 class JobMaster:
@@ -53,9 +58,22 @@ class JobMaster:
         start: ev.StartKind,
     ) -> None:
         self._name = submission.name
+        self._job_id = submission.job_id
         self._mailbox = mailbox
         self._call_timeout_ms = settings.call_timeout_ms
         self._runner = JobRunner(submission, graph, settings, services, mailbox, on_ended, start)
+        self._collecting = (
+            Collecting(
+                services.stores.collected(settings.checkpoint_dir),
+                part_key(services.secret, submission.job_id),
+                settings.program_timeout_ms,
+                services.clock,
+                mailbox,
+                self._program_gone,
+            )
+            if graph.collects
+            else None
+        )
 
     # --- from the Dispatcher, RPC and the ResourceManager; any thread ---
 
@@ -64,6 +82,8 @@ class JobMaster:
         self._runner.publish()  # whoever gets the answer to the submission may ask for the job at once
         self._mailbox.start()
         self._mailbox.post(self._runner.start)
+        if self._collecting is not None:
+            self._mailbox.post(self._collecting.watch)
 
     def cancel(self) -> None:
         """Begin to cancel."""
@@ -151,6 +171,20 @@ class JobMaster:
         """All that is known of the job's checkpoints; also of an ended job."""
         return self._runner.checkpoints.snapshot()
 
+    def await_collected(self, position: str, timeout_ms: int) -> CollectedPage:
+        """Elements for the program after a position; also of an ended job, which has none.
+
+        Raises
+        ------
+        JobError
+            The job does not collect any.
+        StorageError
+            They cannot be read.
+        """
+        if self._collecting is None:
+            raise JobError(f"job {self._name} has no execute_and_collect(), so it collects no elements")
+        return self._collecting.await_page(position, timeout_ms, lambda: self._runner.run.ended)
+
     def suspended(self) -> None:
         """This master cannot reach ZooKeeper: no checkpoint is completed until it can again."""
         self._post(ev.LeadInDoubt)
@@ -160,6 +194,8 @@ class JobMaster:
         """This master led all the time."""
         self._post(ev.LeadConfirmed)
         self._mailbox.post(self._runner.checkpoints.resumed)
+        if self._collecting is not None:
+            self._mailbox.post(self._collecting.resumed)
 
     def driver_exited(self, driver_id: DriverId, exit_status: int, output_tail: str) -> None:
         """A driver process ended."""
@@ -184,6 +220,11 @@ class JobMaster:
     def resources_wait(self, text: str) -> None:
         """What all missing slots wait for; empty = nothing is known."""
         self._post(lambda at: ev.OutlookChanged(at, text))
+
+    def _program_gone(self, reason: str) -> None:
+        if not self._runner.run.ended:
+            logger.warning("Job %s (%s) is canceled: %s.", self._name, self._job_id, reason)
+            self._runner.happened(ev.CancelRequested)
 
     def _post(self, event: Callable[[ev.Stamp], ev.Event]) -> None:
         self._mailbox.post(lambda: self._runner.happened(event))

@@ -65,6 +65,8 @@ class JobMasterServices:
     #: what is kept beyond the JobMasters' lives
     stores: JobStores
     hot_spare_launcher: HotSpareLaunching
+    #: the cluster's
+    secret: bytes
 
 
 class Retention(Enum):
@@ -103,5 +105,7 @@ class JobMasterSettings(RunSettings):
     restore: RestoreSettings | None = None
     #: without ``restore``: from the newest state of the job key, if the job that left it was lost
     restore_if_lost: bool = False
+    #: ``client.heartbeat.timeout``: of a program that collects the job's elements
+    program_timeout_ms: int = 180_000
     #: how long a driver may take to leave in good order
     shut_down_grace_ms: int = 5_000

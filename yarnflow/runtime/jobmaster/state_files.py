@@ -52,6 +52,7 @@ class JobStateFiles:
     ) -> None:
         self._submission = submission
         self._shape = shape_of(graph)
+        self._collects = graph.collects
         self._settings = settings
         self._stores = services.stores
         self._clock = services.clock
@@ -97,6 +98,9 @@ class JobStateFiles:
         # or another master would run it again, perhaps from nothing
         if self._stores.results.get(details.overview.job_id) is None:
             self._stores.results.put(details)
+        if self._collects:
+            # what the program of a job that did not finish has not read is nobody's
+            self._stores.collected(self._settings.checkpoint_dir).delete_all()
         status = details.overview.status
         # all there is of a job that stopped and whose savepoint is not known to be good
         unsaved = stop is not None and stop.status is not CheckpointStatus.COMPLETED

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from yarnflow.core.checkpoint.messages import CheckpointInfo, CheckpointRequest, JobCheckpoints
+from yarnflow.core.collect.parts import CollectedPage
 from yarnflow.core.ids import JobId
 from yarnflow.core.messages import (
     ClusterOverview,
@@ -61,6 +62,10 @@ class FakeDispatcher:
         Raised one after another by :meth:`trigger_checkpoint`, before it accepts any.
     outcomes : list
         Given out one after another to whoever waits for a checkpoint; errors are raised.
+    pages : list of CollectedPage
+        Given out one after another to whoever collects elements.
+    positions : list of str
+        What was said to have arrived, in order.
     may_shut_down : bool
         Whether the test expects that somebody ends the cluster.
     on_poll : callable
@@ -88,6 +93,8 @@ class FakeDispatcher:
         self.on_poll: Callable[[int], None] = lambda version: None
         self.faults: list[FaultRequest] = []
         self.refuse_faults: YarnflowError | None = None
+        self.pages: list[CollectedPage] = []
+        self.positions: list[str] = []
         self.may_shut_down = False
         self.shut_downs = 0
 
@@ -160,6 +167,17 @@ class FakeDispatcher:
         """Answer :attr:`checkpoints`, as those of any job."""
         self._begin("job_checkpoints")
         return replace(self.checkpoints, job_id=job_id)
+
+    def await_collected(self, job_id: JobId, position: str, timeout_ms: int) -> CollectedPage:
+        """The next of :attr:`pages`, one after another; after the last one, wait for a cancel."""
+        self._begin("await_collected")
+        with self.changed:
+            self.positions.append(position)
+            if self.pages and timeout_ms:
+                return self.pages.pop(0)
+            if timeout_ms:
+                self.changed.wait_for(lambda: job_id in self.cancelled, timeout=10)
+            return CollectedPage((), position, ended=job_id in self.cancelled)
 
     def cluster_overview(self) -> ClusterOverview:
         """One TaskManager with two slots, one of them free."""

@@ -142,6 +142,19 @@ class Iface(object):
         """
         pass
 
+    def awaitCollected(self, context, jobId, position, timeoutMs):
+        """
+        Elements after a position, which acknowledges those up to it; none after the time.  Idempotent.
+
+        Parameters:
+         - context
+         - jobId
+         - position
+         - timeoutMs
+
+        """
+        pass
+
     def injectFault(self, context, request):
         """
         For drills: break something the job needs, for real.  Not idempotent.
@@ -575,6 +588,48 @@ class Client(Iface):
             raise result.error
         raise TApplicationException(TApplicationException.MISSING_RESULT, "jobCheckpoints failed: unknown result")
 
+    def awaitCollected(self, context, jobId, position, timeoutMs):
+        """
+        Elements after a position, which acknowledges those up to it; none after the time.  Idempotent.
+
+        Parameters:
+         - context
+         - jobId
+         - position
+         - timeoutMs
+
+        """
+        self.send_awaitCollected(context, jobId, position, timeoutMs)
+        return self.recv_awaitCollected()
+
+    def send_awaitCollected(self, context, jobId, position, timeoutMs):
+        self._oprot.writeMessageBegin('awaitCollected', TMessageType.CALL, self._seqid)
+        args = awaitCollected_args()
+        args.context = context
+        args.jobId = jobId
+        args.position = position
+        args.timeoutMs = timeoutMs
+        args.write(self._oprot)
+        self._oprot.writeMessageEnd()
+        self._oprot.trans.flush()
+
+    def recv_awaitCollected(self):
+        iprot = self._iprot
+        (fname, mtype, rseqid) = iprot.readMessageBegin()
+        if mtype == TMessageType.EXCEPTION:
+            x = TApplicationException()
+            x.read(iprot)
+            iprot.readMessageEnd()
+            raise x
+        result = awaitCollected_result()
+        result.read(iprot)
+        iprot.readMessageEnd()
+        if result.success is not None:
+            return result.success
+        if result.error is not None:
+            raise result.error
+        raise TApplicationException(TApplicationException.MISSING_RESULT, "awaitCollected failed: unknown result")
+
     def injectFault(self, context, request):
         """
         For drills: break something the job needs, for real.  Not idempotent.
@@ -629,6 +684,7 @@ class Processor(Iface, TProcessor):
         self._processMap["triggerCheckpoint"] = Processor.process_triggerCheckpoint
         self._processMap["awaitCheckpoint"] = Processor.process_awaitCheckpoint
         self._processMap["jobCheckpoints"] = Processor.process_jobCheckpoints
+        self._processMap["awaitCollected"] = Processor.process_awaitCollected
         self._processMap["injectFault"] = Processor.process_injectFault
         self._on_message_begin = None
 
@@ -934,6 +990,32 @@ class Processor(Iface, TProcessor):
             msg_type = TMessageType.EXCEPTION
             result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
         oprot.writeMessageBegin("jobCheckpoints", msg_type, seqid)
+        result.write(oprot)
+        oprot.writeMessageEnd()
+        oprot.trans.flush()
+
+    def process_awaitCollected(self, seqid, iprot, oprot):
+        args = awaitCollected_args()
+        args.read(iprot)
+        iprot.readMessageEnd()
+        result = awaitCollected_result()
+        try:
+            result.success = self._handler.awaitCollected(args.context, args.jobId, args.position, args.timeoutMs)
+            msg_type = TMessageType.REPLY
+        except TTransport.TTransportException:
+            raise
+        except yarnflow.rpc._gen.errors.ttypes.TError as error:
+            msg_type = TMessageType.REPLY
+            result.error = error
+        except TApplicationException as ex:
+            logging.exception('TApplication exception in handler')
+            msg_type = TMessageType.EXCEPTION
+            result = ex
+        except Exception:
+            logging.exception('Unexpected exception in handler')
+            msg_type = TMessageType.EXCEPTION
+            result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
+        oprot.writeMessageBegin("awaitCollected", msg_type, seqid)
         result.write(oprot)
         oprot.writeMessageEnd()
         oprot.trans.flush()
@@ -2850,6 +2932,205 @@ class jobCheckpoints_result(object):
 all_structs.append(jobCheckpoints_result)
 jobCheckpoints_result.thrift_spec = (
     (0, TType.STRUCT, 'success', [yarnflow.rpc._gen.types.ttypes.TJobCheckpoints, None], None, ),  # 0
+    (1, TType.STRUCT, 'error', [yarnflow.rpc._gen.errors.ttypes.TError, None], None, ),  # 1
+)
+
+
+class awaitCollected_args(object):
+    """
+    Attributes:
+     - context
+     - jobId
+     - position
+     - timeoutMs
+
+    """
+
+    __slots__ = (
+        'context',
+        'jobId',
+        'position',
+        'timeoutMs',
+    )
+
+
+    def __init__(self, context=None, jobId=None, position=None, timeoutMs=None,):
+        self.context = context
+        self.jobId = jobId
+        self.position = position
+        self.timeoutMs = timeoutMs
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 1:
+                if ftype == TType.STRUCT:
+                    self.context = yarnflow.rpc._gen.types.ttypes.TCallContext()
+                    self.context.read(iprot)
+                else:
+                    iprot.skip(ftype)
+            elif fid == 2:
+                if ftype == TType.STRING:
+                    self.jobId = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 3:
+                if ftype == TType.STRING:
+                    self.position = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 4:
+                if ftype == TType.I64:
+                    self.timeoutMs = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('awaitCollected_args')
+        if self.context is not None:
+            oprot.writeFieldBegin('context', TType.STRUCT, 1)
+            self.context.write(oprot)
+            oprot.writeFieldEnd()
+        if self.jobId is not None:
+            oprot.writeFieldBegin('jobId', TType.STRING, 2)
+            oprot.writeString(self.jobId.encode('utf-8') if sys.version_info[0] == 2 else self.jobId)
+            oprot.writeFieldEnd()
+        if self.position is not None:
+            oprot.writeFieldBegin('position', TType.STRING, 3)
+            oprot.writeString(self.position.encode('utf-8') if sys.version_info[0] == 2 else self.position)
+            oprot.writeFieldEnd()
+        if self.timeoutMs is not None:
+            oprot.writeFieldBegin('timeoutMs', TType.I64, 4)
+            oprot.writeI64(self.timeoutMs)
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+all_structs.append(awaitCollected_args)
+awaitCollected_args.thrift_spec = (
+    None,  # 0
+    (1, TType.STRUCT, 'context', [yarnflow.rpc._gen.types.ttypes.TCallContext, None], None, ),  # 1
+    (2, TType.STRING, 'jobId', 'UTF8', None, ),  # 2
+    (3, TType.STRING, 'position', 'UTF8', None, ),  # 3
+    (4, TType.I64, 'timeoutMs', None, None, ),  # 4
+)
+
+
+class awaitCollected_result(object):
+    """
+    Attributes:
+     - success
+     - error
+
+    """
+
+    __slots__ = (
+        'success',
+        'error',
+    )
+
+
+    def __init__(self, success=None, error=None,):
+        self.success = success
+        self.error = error
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 0:
+                if ftype == TType.STRUCT:
+                    self.success = yarnflow.rpc._gen.types.ttypes.TCollectedPage()
+                    self.success.read(iprot)
+                else:
+                    iprot.skip(ftype)
+            elif fid == 1:
+                if ftype == TType.STRUCT:
+                    self.error = yarnflow.rpc._gen.errors.ttypes.TError.read(iprot)
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('awaitCollected_result')
+        if self.success is not None:
+            oprot.writeFieldBegin('success', TType.STRUCT, 0)
+            self.success.write(oprot)
+            oprot.writeFieldEnd()
+        if self.error is not None:
+            oprot.writeFieldBegin('error', TType.STRUCT, 1)
+            self.error.write(oprot)
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+all_structs.append(awaitCollected_result)
+awaitCollected_result.thrift_spec = (
+    (0, TType.STRUCT, 'success', [yarnflow.rpc._gen.types.ttypes.TCollectedPage, None], None, ),  # 0
     (1, TType.STRUCT, 'error', [yarnflow.rpc._gen.errors.ttypes.TError, None], None, ),  # 1
 )
 

@@ -1394,6 +1394,108 @@ class TJobCheckpoints(object):
         return not (self == other)
 
 
+class TCollectedPage(object):
+    """
+    Elements for the program that collects them.
+
+    Attributes:
+     - payloads: pickled lists of elements, in order
+     - position: to be said when asking for the next page
+     - ended: the job is over, so there is no next page
+
+    """
+
+    __slots__ = (
+        'payloads',
+        'position',
+        'ended',
+    )
+
+
+    def __init__(self, payloads=None, position=None, ended=None,):
+        self.payloads = payloads
+        self.position = position
+        self.ended = ended
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 1:
+                if ftype == TType.LIST:
+                    self.payloads = []
+                    (_etype31, _size28) = iprot.readListBegin()
+                    for _i32 in range(_size28):
+                        _elem33 = iprot.readBinary()
+                        self.payloads.append(_elem33)
+                    iprot.readListEnd()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 2:
+                if ftype == TType.STRING:
+                    self.position = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 3:
+                if ftype == TType.BOOL:
+                    self.ended = iprot.readBool()
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('TCollectedPage')
+        if self.payloads is not None:
+            oprot.writeFieldBegin('payloads', TType.LIST, 1)
+            oprot.writeListBegin(TType.STRING, len(self.payloads))
+            for iter34 in self.payloads:
+                oprot.writeBinary(iter34)
+            oprot.writeListEnd()
+            oprot.writeFieldEnd()
+        if self.position is not None:
+            oprot.writeFieldBegin('position', TType.STRING, 2)
+            oprot.writeString(self.position.encode('utf-8') if sys.version_info[0] == 2 else self.position)
+            oprot.writeFieldEnd()
+        if self.ended is not None:
+            oprot.writeFieldBegin('ended', TType.BOOL, 3)
+            oprot.writeBool(self.ended)
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+
+
 class TCheckpointRequest(object):
     """
     A user wants a checkpoint or a savepoint now.
@@ -1687,11 +1789,11 @@ class TCheckpointOutcome(object):
             elif fid == 3:
                 if ftype == TType.LIST:
                     self.positions = []
-                    (_etype31, _size28) = iprot.readListBegin()
-                    for _i32 in range(_size28):
-                        _elem33 = TQueryPosition()
-                        _elem33.read(iprot)
-                        self.positions.append(_elem33)
+                    (_etype38, _size35) = iprot.readListBegin()
+                    for _i39 in range(_size35):
+                        _elem40 = TQueryPosition()
+                        _elem40.read(iprot)
+                        self.positions.append(_elem40)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -1756,8 +1858,8 @@ class TCheckpointOutcome(object):
         if self.positions is not None:
             oprot.writeFieldBegin('positions', TType.LIST, 3)
             oprot.writeListBegin(TType.STRUCT, len(self.positions))
-            for iter34 in self.positions:
-                iter34.write(oprot)
+            for iter41 in self.positions:
+                iter41.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.commitWaitMs is not None:
@@ -1984,11 +2086,11 @@ class TJobSubmission(object):
             elif fid == 5:
                 if ftype == TType.MAP:
                     self.configuration = {}
-                    (_ktype36, _vtype37, _size35) = iprot.readMapBegin()
-                    for _i39 in range(_size35):
-                        _key40 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        _val41 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.configuration[_key40] = _val41
+                    (_ktype43, _vtype44, _size42) = iprot.readMapBegin()
+                    for _i46 in range(_size42):
+                        _key47 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _val48 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.configuration[_key47] = _val48
                     iprot.readMapEnd()
                 else:
                     iprot.skip(ftype)
@@ -2000,21 +2102,21 @@ class TJobSubmission(object):
             elif fid == 7:
                 if ftype == TType.MAP:
                     self.files = {}
-                    (_ktype43, _vtype44, _size42) = iprot.readMapBegin()
-                    for _i46 in range(_size42):
-                        _key47 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        _val48 = iprot.readBinary()
-                        self.files[_key47] = _val48
+                    (_ktype50, _vtype51, _size49) = iprot.readMapBegin()
+                    for _i53 in range(_size49):
+                        _key54 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _val55 = iprot.readBinary()
+                        self.files[_key54] = _val55
                     iprot.readMapEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 8:
                 if ftype == TType.LIST:
                     self.scriptArgv = []
-                    (_etype52, _size49) = iprot.readListBegin()
-                    for _i53 in range(_size49):
-                        _elem54 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.scriptArgv.append(_elem54)
+                    (_etype59, _size56) = iprot.readListBegin()
+                    for _i60 in range(_size56):
+                        _elem61 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.scriptArgv.append(_elem61)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -2053,9 +2155,9 @@ class TJobSubmission(object):
         if self.configuration is not None:
             oprot.writeFieldBegin('configuration', TType.MAP, 5)
             oprot.writeMapBegin(TType.STRING, TType.STRING, len(self.configuration))
-            for kiter55, viter56 in self.configuration.items():
-                oprot.writeString(kiter55.encode('utf-8') if sys.version_info[0] == 2 else kiter55)
-                oprot.writeString(viter56.encode('utf-8') if sys.version_info[0] == 2 else viter56)
+            for kiter62, viter63 in self.configuration.items():
+                oprot.writeString(kiter62.encode('utf-8') if sys.version_info[0] == 2 else kiter62)
+                oprot.writeString(viter63.encode('utf-8') if sys.version_info[0] == 2 else viter63)
             oprot.writeMapEnd()
             oprot.writeFieldEnd()
         if self.jobKey is not None:
@@ -2065,16 +2167,16 @@ class TJobSubmission(object):
         if self.files is not None:
             oprot.writeFieldBegin('files', TType.MAP, 7)
             oprot.writeMapBegin(TType.STRING, TType.STRING, len(self.files))
-            for kiter57, viter58 in self.files.items():
-                oprot.writeString(kiter57.encode('utf-8') if sys.version_info[0] == 2 else kiter57)
-                oprot.writeBinary(viter58)
+            for kiter64, viter65 in self.files.items():
+                oprot.writeString(kiter64.encode('utf-8') if sys.version_info[0] == 2 else kiter64)
+                oprot.writeBinary(viter65)
             oprot.writeMapEnd()
             oprot.writeFieldEnd()
         if self.scriptArgv is not None:
             oprot.writeFieldBegin('scriptArgv', TType.LIST, 8)
             oprot.writeListBegin(TType.STRING, len(self.scriptArgv))
-            for iter59 in self.scriptArgv:
-                oprot.writeString(iter59.encode('utf-8') if sys.version_info[0] == 2 else iter59)
+            for iter66 in self.scriptArgv:
+                oprot.writeString(iter66.encode('utf-8') if sys.version_info[0] == 2 else iter66)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.restore is not None:
@@ -2403,11 +2505,11 @@ class TExecutionInfo(object):
             elif fid == 5:
                 if ftype == TType.MAP:
                     self.timestampsMs = {}
-                    (_ktype61, _vtype62, _size60) = iprot.readMapBegin()
-                    for _i64 in range(_size60):
-                        _key65 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        _val66 = iprot.readI64()
-                        self.timestampsMs[_key65] = _val66
+                    (_ktype68, _vtype69, _size67) = iprot.readMapBegin()
+                    for _i71 in range(_size67):
+                        _key72 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _val73 = iprot.readI64()
+                        self.timestampsMs[_key72] = _val73
                     iprot.readMapEnd()
                 else:
                     iprot.skip(ftype)
@@ -2440,9 +2542,9 @@ class TExecutionInfo(object):
         if self.timestampsMs is not None:
             oprot.writeFieldBegin('timestampsMs', TType.MAP, 5)
             oprot.writeMapBegin(TType.STRING, TType.I64, len(self.timestampsMs))
-            for kiter67, viter68 in self.timestampsMs.items():
-                oprot.writeString(kiter67.encode('utf-8') if sys.version_info[0] == 2 else kiter67)
-                oprot.writeI64(viter68)
+            for kiter74, viter75 in self.timestampsMs.items():
+                oprot.writeString(kiter74.encode('utf-8') if sys.version_info[0] == 2 else kiter74)
+                oprot.writeI64(viter75)
             oprot.writeMapEnd()
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -2539,11 +2641,11 @@ class TVertexInfo(object):
             elif fid == 6:
                 if ftype == TType.LIST:
                     self.executions = []
-                    (_etype72, _size69) = iprot.readListBegin()
-                    for _i73 in range(_size69):
-                        _elem74 = TExecutionInfo()
-                        _elem74.read(iprot)
-                        self.executions.append(_elem74)
+                    (_etype79, _size76) = iprot.readListBegin()
+                    for _i80 in range(_size76):
+                        _elem81 = TExecutionInfo()
+                        _elem81.read(iprot)
+                        self.executions.append(_elem81)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -2580,8 +2682,8 @@ class TVertexInfo(object):
         if self.executions is not None:
             oprot.writeFieldBegin('executions', TType.LIST, 6)
             oprot.writeListBegin(TType.STRUCT, len(self.executions))
-            for iter75 in self.executions:
-                iter75.write(oprot)
+            for iter82 in self.executions:
+                iter82.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -2751,33 +2853,33 @@ class TQueryProgress(object):
             elif fid == 14:
                 if ftype == TType.MAP:
                     self.durationsMs = {}
-                    (_ktype77, _vtype78, _size76) = iprot.readMapBegin()
-                    for _i80 in range(_size76):
-                        _key81 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        _val82 = iprot.readI64()
-                        self.durationsMs[_key81] = _val82
+                    (_ktype84, _vtype85, _size83) = iprot.readMapBegin()
+                    for _i87 in range(_size83):
+                        _key88 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _val89 = iprot.readI64()
+                        self.durationsMs[_key88] = _val89
                     iprot.readMapEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 15:
                 if ftype == TType.LIST:
                     self.sources = []
-                    (_etype86, _size83) = iprot.readListBegin()
-                    for _i87 in range(_size83):
-                        _elem88 = TSourceProgress()
-                        _elem88.read(iprot)
-                        self.sources.append(_elem88)
+                    (_etype93, _size90) = iprot.readListBegin()
+                    for _i94 in range(_size90):
+                        _elem95 = TSourceProgress()
+                        _elem95.read(iprot)
+                        self.sources.append(_elem95)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 16:
                 if ftype == TType.LIST:
                     self.operators = []
-                    (_etype92, _size89) = iprot.readListBegin()
-                    for _i93 in range(_size89):
-                        _elem94 = TStateOperatorProgress()
-                        _elem94.read(iprot)
-                        self.operators.append(_elem94)
+                    (_etype99, _size96) = iprot.readListBegin()
+                    for _i100 in range(_size96):
+                        _elem101 = TStateOperatorProgress()
+                        _elem101.read(iprot)
+                        self.operators.append(_elem101)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -2851,23 +2953,23 @@ class TQueryProgress(object):
         if self.durationsMs is not None:
             oprot.writeFieldBegin('durationsMs', TType.MAP, 14)
             oprot.writeMapBegin(TType.STRING, TType.I64, len(self.durationsMs))
-            for kiter95, viter96 in self.durationsMs.items():
-                oprot.writeString(kiter95.encode('utf-8') if sys.version_info[0] == 2 else kiter95)
-                oprot.writeI64(viter96)
+            for kiter102, viter103 in self.durationsMs.items():
+                oprot.writeString(kiter102.encode('utf-8') if sys.version_info[0] == 2 else kiter102)
+                oprot.writeI64(viter103)
             oprot.writeMapEnd()
             oprot.writeFieldEnd()
         if self.sources is not None:
             oprot.writeFieldBegin('sources', TType.LIST, 15)
             oprot.writeListBegin(TType.STRUCT, len(self.sources))
-            for iter97 in self.sources:
-                iter97.write(oprot)
+            for iter104 in self.sources:
+                iter104.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.operators is not None:
             oprot.writeFieldBegin('operators', TType.LIST, 16)
             oprot.writeListBegin(TType.STRUCT, len(self.operators))
-            for iter98 in self.operators:
-                iter98.write(oprot)
+            for iter105 in self.operators:
+                iter105.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.directory is not None:
@@ -3086,44 +3188,44 @@ class TJobDetails(object):
             elif fid == 3:
                 if ftype == TType.MAP:
                     self.timestampsMs = {}
-                    (_ktype100, _vtype101, _size99) = iprot.readMapBegin()
-                    for _i103 in range(_size99):
-                        _key104 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        _val105 = iprot.readI64()
-                        self.timestampsMs[_key104] = _val105
+                    (_ktype107, _vtype108, _size106) = iprot.readMapBegin()
+                    for _i110 in range(_size106):
+                        _key111 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _val112 = iprot.readI64()
+                        self.timestampsMs[_key111] = _val112
                     iprot.readMapEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 4:
                 if ftype == TType.LIST:
                     self.vertices = []
-                    (_etype109, _size106) = iprot.readListBegin()
-                    for _i110 in range(_size106):
-                        _elem111 = TVertexInfo()
-                        _elem111.read(iprot)
-                        self.vertices.append(_elem111)
+                    (_etype116, _size113) = iprot.readListBegin()
+                    for _i117 in range(_size113):
+                        _elem118 = TVertexInfo()
+                        _elem118.read(iprot)
+                        self.vertices.append(_elem118)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 5:
                 if ftype == TType.LIST:
                     self.queries = []
-                    (_etype115, _size112) = iprot.readListBegin()
-                    for _i116 in range(_size112):
-                        _elem117 = TQueryProgress()
-                        _elem117.read(iprot)
-                        self.queries.append(_elem117)
+                    (_etype122, _size119) = iprot.readListBegin()
+                    for _i123 in range(_size119):
+                        _elem124 = TQueryProgress()
+                        _elem124.read(iprot)
+                        self.queries.append(_elem124)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 6:
                 if ftype == TType.LIST:
                     self.failures = []
-                    (_etype121, _size118) = iprot.readListBegin()
-                    for _i122 in range(_size118):
-                        _elem123 = TFailureInfo()
-                        _elem123.read(iprot)
-                        self.failures.append(_elem123)
+                    (_etype128, _size125) = iprot.readListBegin()
+                    for _i129 in range(_size125):
+                        _elem130 = TFailureInfo()
+                        _elem130.read(iprot)
+                        self.failures.append(_elem130)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -3140,11 +3242,11 @@ class TJobDetails(object):
             elif fid == 9:
                 if ftype == TType.MAP:
                     self.milestonesMs = {}
-                    (_ktype125, _vtype126, _size124) = iprot.readMapBegin()
-                    for _i128 in range(_size124):
-                        _key129 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        _val130 = iprot.readI64()
-                        self.milestonesMs[_key129] = _val130
+                    (_ktype132, _vtype133, _size131) = iprot.readMapBegin()
+                    for _i135 in range(_size131):
+                        _key136 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _val137 = iprot.readI64()
+                        self.milestonesMs[_key136] = _val137
                     iprot.readMapEnd()
                 else:
                     iprot.skip(ftype)
@@ -3175,30 +3277,30 @@ class TJobDetails(object):
         if self.timestampsMs is not None:
             oprot.writeFieldBegin('timestampsMs', TType.MAP, 3)
             oprot.writeMapBegin(TType.STRING, TType.I64, len(self.timestampsMs))
-            for kiter131, viter132 in self.timestampsMs.items():
-                oprot.writeString(kiter131.encode('utf-8') if sys.version_info[0] == 2 else kiter131)
-                oprot.writeI64(viter132)
+            for kiter138, viter139 in self.timestampsMs.items():
+                oprot.writeString(kiter138.encode('utf-8') if sys.version_info[0] == 2 else kiter138)
+                oprot.writeI64(viter139)
             oprot.writeMapEnd()
             oprot.writeFieldEnd()
         if self.vertices is not None:
             oprot.writeFieldBegin('vertices', TType.LIST, 4)
             oprot.writeListBegin(TType.STRUCT, len(self.vertices))
-            for iter133 in self.vertices:
-                iter133.write(oprot)
+            for iter140 in self.vertices:
+                iter140.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.queries is not None:
             oprot.writeFieldBegin('queries', TType.LIST, 5)
             oprot.writeListBegin(TType.STRUCT, len(self.queries))
-            for iter134 in self.queries:
-                iter134.write(oprot)
+            for iter141 in self.queries:
+                iter141.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.failures is not None:
             oprot.writeFieldBegin('failures', TType.LIST, 6)
             oprot.writeListBegin(TType.STRUCT, len(self.failures))
-            for iter135 in self.failures:
-                iter135.write(oprot)
+            for iter142 in self.failures:
+                iter142.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.restarts is not None:
@@ -3212,9 +3314,9 @@ class TJobDetails(object):
         if self.milestonesMs is not None:
             oprot.writeFieldBegin('milestonesMs', TType.MAP, 9)
             oprot.writeMapBegin(TType.STRING, TType.I64, len(self.milestonesMs))
-            for kiter136, viter137 in self.milestonesMs.items():
-                oprot.writeString(kiter136.encode('utf-8') if sys.version_info[0] == 2 else kiter136)
-                oprot.writeI64(viter137)
+            for kiter143, viter144 in self.milestonesMs.items():
+                oprot.writeString(kiter143.encode('utf-8') if sys.version_info[0] == 2 else kiter143)
+                oprot.writeI64(viter144)
             oprot.writeMapEnd()
             oprot.writeFieldEnd()
         if self.error is not None:
@@ -4011,22 +4113,22 @@ class TTaskManagerRegistration(object):
             elif fid == 10:
                 if ftype == TType.LIST:
                     self.allocations = []
-                    (_etype141, _size138) = iprot.readListBegin()
-                    for _i142 in range(_size138):
-                        _elem143 = TSlotStatus()
-                        _elem143.read(iprot)
-                        self.allocations.append(_elem143)
+                    (_etype148, _size145) = iprot.readListBegin()
+                    for _i149 in range(_size145):
+                        _elem150 = TSlotStatus()
+                        _elem150.read(iprot)
+                        self.allocations.append(_elem150)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 11:
                 if ftype == TType.LIST:
                     self.executors = []
-                    (_etype147, _size144) = iprot.readListBegin()
-                    for _i148 in range(_size144):
-                        _elem149 = TExecutorStatus()
-                        _elem149.read(iprot)
-                        self.executors.append(_elem149)
+                    (_etype154, _size151) = iprot.readListBegin()
+                    for _i155 in range(_size151):
+                        _elem156 = TExecutorStatus()
+                        _elem156.read(iprot)
+                        self.executors.append(_elem156)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -4079,15 +4181,15 @@ class TTaskManagerRegistration(object):
         if self.allocations is not None:
             oprot.writeFieldBegin('allocations', TType.LIST, 10)
             oprot.writeListBegin(TType.STRUCT, len(self.allocations))
-            for iter150 in self.allocations:
-                iter150.write(oprot)
+            for iter157 in self.allocations:
+                iter157.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.executors is not None:
             oprot.writeFieldBegin('executors', TType.LIST, 11)
             oprot.writeListBegin(TType.STRUCT, len(self.executors))
-            for iter151 in self.executors:
-                iter151.write(oprot)
+            for iter158 in self.executors:
+                iter158.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -4155,22 +4257,22 @@ class TTaskManagerHeartbeat(object):
             elif fid == 2:
                 if ftype == TType.LIST:
                     self.slots = []
-                    (_etype155, _size152) = iprot.readListBegin()
-                    for _i156 in range(_size152):
-                        _elem157 = TSlotStatus()
-                        _elem157.read(iprot)
-                        self.slots.append(_elem157)
+                    (_etype162, _size159) = iprot.readListBegin()
+                    for _i163 in range(_size159):
+                        _elem164 = TSlotStatus()
+                        _elem164.read(iprot)
+                        self.slots.append(_elem164)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 3:
                 if ftype == TType.LIST:
                     self.executors = []
-                    (_etype161, _size158) = iprot.readListBegin()
-                    for _i162 in range(_size158):
-                        _elem163 = TExecutorStatus()
-                        _elem163.read(iprot)
-                        self.executors.append(_elem163)
+                    (_etype168, _size165) = iprot.readListBegin()
+                    for _i169 in range(_size165):
+                        _elem170 = TExecutorStatus()
+                        _elem170.read(iprot)
+                        self.executors.append(_elem170)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -4191,15 +4293,15 @@ class TTaskManagerHeartbeat(object):
         if self.slots is not None:
             oprot.writeFieldBegin('slots', TType.LIST, 2)
             oprot.writeListBegin(TType.STRUCT, len(self.slots))
-            for iter164 in self.slots:
-                iter164.write(oprot)
+            for iter171 in self.slots:
+                iter171.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.executors is not None:
             oprot.writeFieldBegin('executors', TType.LIST, 3)
             oprot.writeListBegin(TType.STRUCT, len(self.executors))
-            for iter165 in self.executors:
-                iter165.write(oprot)
+            for iter172 in self.executors:
+                iter172.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -4523,31 +4625,31 @@ class TExecutorDescriptor(object):
             elif fid == 7:
                 if ftype == TType.LIST:
                     self.allocationIds = []
-                    (_etype169, _size166) = iprot.readListBegin()
-                    for _i170 in range(_size166):
-                        _elem171 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.allocationIds.append(_elem171)
+                    (_etype176, _size173) = iprot.readListBegin()
+                    for _i177 in range(_size173):
+                        _elem178 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.allocationIds.append(_elem178)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 8:
                 if ftype == TType.LIST:
                     self.javaOptions = []
-                    (_etype175, _size172) = iprot.readListBegin()
-                    for _i176 in range(_size172):
-                        _elem177 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.javaOptions.append(_elem177)
+                    (_etype182, _size179) = iprot.readListBegin()
+                    for _i183 in range(_size179):
+                        _elem184 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.javaOptions.append(_elem184)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 9:
                 if ftype == TType.MAP:
                     self.environment = {}
-                    (_ktype179, _vtype180, _size178) = iprot.readMapBegin()
-                    for _i182 in range(_size178):
-                        _key183 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        _val184 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.environment[_key183] = _val184
+                    (_ktype186, _vtype187, _size185) = iprot.readMapBegin()
+                    for _i189 in range(_size185):
+                        _key190 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _val191 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.environment[_key190] = _val191
                     iprot.readMapEnd()
                 else:
                     iprot.skip(ftype)
@@ -4588,23 +4690,23 @@ class TExecutorDescriptor(object):
         if self.allocationIds is not None:
             oprot.writeFieldBegin('allocationIds', TType.LIST, 7)
             oprot.writeListBegin(TType.STRING, len(self.allocationIds))
-            for iter185 in self.allocationIds:
-                oprot.writeString(iter185.encode('utf-8') if sys.version_info[0] == 2 else iter185)
+            for iter192 in self.allocationIds:
+                oprot.writeString(iter192.encode('utf-8') if sys.version_info[0] == 2 else iter192)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.javaOptions is not None:
             oprot.writeFieldBegin('javaOptions', TType.LIST, 8)
             oprot.writeListBegin(TType.STRING, len(self.javaOptions))
-            for iter186 in self.javaOptions:
-                oprot.writeString(iter186.encode('utf-8') if sys.version_info[0] == 2 else iter186)
+            for iter193 in self.javaOptions:
+                oprot.writeString(iter193.encode('utf-8') if sys.version_info[0] == 2 else iter193)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.environment is not None:
             oprot.writeFieldBegin('environment', TType.MAP, 9)
             oprot.writeMapBegin(TType.STRING, TType.STRING, len(self.environment))
-            for kiter187, viter188 in self.environment.items():
-                oprot.writeString(kiter187.encode('utf-8') if sys.version_info[0] == 2 else kiter187)
-                oprot.writeString(viter188.encode('utf-8') if sys.version_info[0] == 2 else viter188)
+            for kiter194, viter195 in self.environment.items():
+                oprot.writeString(kiter194.encode('utf-8') if sys.version_info[0] == 2 else kiter194)
+                oprot.writeString(viter195.encode('utf-8') if sys.version_info[0] == 2 else viter195)
             oprot.writeMapEnd()
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -4851,11 +4953,11 @@ class TDriverAssignment(object):
             elif fid == 8:
                 if ftype == TType.MAP:
                     self.configuration = {}
-                    (_ktype190, _vtype191, _size189) = iprot.readMapBegin()
-                    for _i193 in range(_size189):
-                        _key194 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        _val195 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.configuration[_key194] = _val195
+                    (_ktype197, _vtype198, _size196) = iprot.readMapBegin()
+                    for _i200 in range(_size196):
+                        _key201 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _val202 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.configuration[_key201] = _val202
                     iprot.readMapEnd()
                 else:
                     iprot.skip(ftype)
@@ -4905,9 +5007,9 @@ class TDriverAssignment(object):
         if self.configuration is not None:
             oprot.writeFieldBegin('configuration', TType.MAP, 8)
             oprot.writeMapBegin(TType.STRING, TType.STRING, len(self.configuration))
-            for kiter196, viter197 in self.configuration.items():
-                oprot.writeString(kiter196.encode('utf-8') if sys.version_info[0] == 2 else kiter196)
-                oprot.writeString(viter197.encode('utf-8') if sys.version_info[0] == 2 else viter197)
+            for kiter203, viter204 in self.configuration.items():
+                oprot.writeString(kiter203.encode('utf-8') if sys.version_info[0] == 2 else kiter203)
+                oprot.writeString(viter204.encode('utf-8') if sys.version_info[0] == 2 else viter204)
             oprot.writeMapEnd()
             oprot.writeFieldEnd()
         if self.hotSpareOf is not None:
@@ -5025,32 +5127,32 @@ class TDriverRegistration(object):
             elif fid == 7:
                 if ftype == TType.LIST:
                     self.javaOptions = []
-                    (_etype201, _size198) = iprot.readListBegin()
-                    for _i202 in range(_size198):
-                        _elem203 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.javaOptions.append(_elem203)
+                    (_etype208, _size205) = iprot.readListBegin()
+                    for _i209 in range(_size205):
+                        _elem210 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.javaOptions.append(_elem210)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 8:
                 if ftype == TType.MAP:
                     self.environment = {}
-                    (_ktype205, _vtype206, _size204) = iprot.readMapBegin()
-                    for _i208 in range(_size204):
-                        _key209 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        _val210 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.environment[_key209] = _val210
+                    (_ktype212, _vtype213, _size211) = iprot.readMapBegin()
+                    for _i215 in range(_size211):
+                        _key216 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _val217 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.environment[_key216] = _val217
                     iprot.readMapEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 9:
                 if ftype == TType.MAP:
                     self.milestonesMs = {}
-                    (_ktype212, _vtype213, _size211) = iprot.readMapBegin()
-                    for _i215 in range(_size211):
-                        _key216 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        _val217 = iprot.readI64()
-                        self.milestonesMs[_key216] = _val217
+                    (_ktype219, _vtype220, _size218) = iprot.readMapBegin()
+                    for _i222 in range(_size218):
+                        _key223 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _val224 = iprot.readI64()
+                        self.milestonesMs[_key223] = _val224
                     iprot.readMapEnd()
                 else:
                     iprot.skip(ftype)
@@ -5096,24 +5198,24 @@ class TDriverRegistration(object):
         if self.javaOptions is not None:
             oprot.writeFieldBegin('javaOptions', TType.LIST, 7)
             oprot.writeListBegin(TType.STRING, len(self.javaOptions))
-            for iter218 in self.javaOptions:
-                oprot.writeString(iter218.encode('utf-8') if sys.version_info[0] == 2 else iter218)
+            for iter225 in self.javaOptions:
+                oprot.writeString(iter225.encode('utf-8') if sys.version_info[0] == 2 else iter225)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.environment is not None:
             oprot.writeFieldBegin('environment', TType.MAP, 8)
             oprot.writeMapBegin(TType.STRING, TType.STRING, len(self.environment))
-            for kiter219, viter220 in self.environment.items():
-                oprot.writeString(kiter219.encode('utf-8') if sys.version_info[0] == 2 else kiter219)
-                oprot.writeString(viter220.encode('utf-8') if sys.version_info[0] == 2 else viter220)
+            for kiter226, viter227 in self.environment.items():
+                oprot.writeString(kiter226.encode('utf-8') if sys.version_info[0] == 2 else kiter226)
+                oprot.writeString(viter227.encode('utf-8') if sys.version_info[0] == 2 else viter227)
             oprot.writeMapEnd()
             oprot.writeFieldEnd()
         if self.milestonesMs is not None:
             oprot.writeFieldBegin('milestonesMs', TType.MAP, 9)
             oprot.writeMapBegin(TType.STRING, TType.I64, len(self.milestonesMs))
-            for kiter221, viter222 in self.milestonesMs.items():
-                oprot.writeString(kiter221.encode('utf-8') if sys.version_info[0] == 2 else kiter221)
-                oprot.writeI64(viter222)
+            for kiter228, viter229 in self.milestonesMs.items():
+                oprot.writeString(kiter228.encode('utf-8') if sys.version_info[0] == 2 else kiter228)
+                oprot.writeI64(viter229)
             oprot.writeMapEnd()
             oprot.writeFieldEnd()
         if self.attempt is not None:
@@ -5221,32 +5323,32 @@ class TDriverReport(object):
             elif fid == 5:
                 if ftype == TType.LIST:
                     self.executorIds = []
-                    (_etype226, _size223) = iprot.readListBegin()
-                    for _i227 in range(_size223):
-                        _elem228 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.executorIds.append(_elem228)
+                    (_etype233, _size230) = iprot.readListBegin()
+                    for _i234 in range(_size230):
+                        _elem235 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.executorIds.append(_elem235)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 6:
                 if ftype == TType.LIST:
                     self.queries = []
-                    (_etype232, _size229) = iprot.readListBegin()
-                    for _i233 in range(_size229):
-                        _elem234 = TQueryProgress()
-                        _elem234.read(iprot)
-                        self.queries.append(_elem234)
+                    (_etype239, _size236) = iprot.readListBegin()
+                    for _i240 in range(_size236):
+                        _elem241 = TQueryProgress()
+                        _elem241.read(iprot)
+                        self.queries.append(_elem241)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 7:
                 if ftype == TType.MAP:
                     self.milestonesMs = {}
-                    (_ktype236, _vtype237, _size235) = iprot.readMapBegin()
-                    for _i239 in range(_size235):
-                        _key240 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        _val241 = iprot.readI64()
-                        self.milestonesMs[_key240] = _val241
+                    (_ktype243, _vtype244, _size242) = iprot.readMapBegin()
+                    for _i246 in range(_size242):
+                        _key247 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _val248 = iprot.readI64()
+                        self.milestonesMs[_key247] = _val248
                     iprot.readMapEnd()
                 else:
                     iprot.skip(ftype)
@@ -5264,11 +5366,11 @@ class TDriverReport(object):
             elif fid == 10:
                 if ftype == TType.LIST:
                     self.checkpoints = []
-                    (_etype245, _size242) = iprot.readListBegin()
-                    for _i246 in range(_size242):
-                        _elem247 = TCheckpointOutcome()
-                        _elem247.read(iprot)
-                        self.checkpoints.append(_elem247)
+                    (_etype252, _size249) = iprot.readListBegin()
+                    for _i253 in range(_size249):
+                        _elem254 = TCheckpointOutcome()
+                        _elem254.read(iprot)
+                        self.checkpoints.append(_elem254)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -5301,23 +5403,23 @@ class TDriverReport(object):
         if self.executorIds is not None:
             oprot.writeFieldBegin('executorIds', TType.LIST, 5)
             oprot.writeListBegin(TType.STRING, len(self.executorIds))
-            for iter248 in self.executorIds:
-                oprot.writeString(iter248.encode('utf-8') if sys.version_info[0] == 2 else iter248)
+            for iter255 in self.executorIds:
+                oprot.writeString(iter255.encode('utf-8') if sys.version_info[0] == 2 else iter255)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.queries is not None:
             oprot.writeFieldBegin('queries', TType.LIST, 6)
             oprot.writeListBegin(TType.STRUCT, len(self.queries))
-            for iter249 in self.queries:
-                iter249.write(oprot)
+            for iter256 in self.queries:
+                iter256.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.milestonesMs is not None:
             oprot.writeFieldBegin('milestonesMs', TType.MAP, 7)
             oprot.writeMapBegin(TType.STRING, TType.I64, len(self.milestonesMs))
-            for kiter250, viter251 in self.milestonesMs.items():
-                oprot.writeString(kiter250.encode('utf-8') if sys.version_info[0] == 2 else kiter250)
-                oprot.writeI64(viter251)
+            for kiter257, viter258 in self.milestonesMs.items():
+                oprot.writeString(kiter257.encode('utf-8') if sys.version_info[0] == 2 else kiter257)
+                oprot.writeI64(viter258)
             oprot.writeMapEnd()
             oprot.writeFieldEnd()
         if self.error is not None:
@@ -5331,8 +5433,8 @@ class TDriverReport(object):
         if self.checkpoints is not None:
             oprot.writeFieldBegin('checkpoints', TType.LIST, 10)
             oprot.writeListBegin(TType.STRUCT, len(self.checkpoints))
-            for iter252 in self.checkpoints:
-                iter252.write(oprot)
+            for iter259 in self.checkpoints:
+                iter259.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -5412,10 +5514,10 @@ class TDriverDeployment(object):
             elif fid == 3:
                 if ftype == TType.LIST:
                     self.executorIds = []
-                    (_etype256, _size253) = iprot.readListBegin()
-                    for _i257 in range(_size253):
-                        _elem258 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.executorIds.append(_elem258)
+                    (_etype263, _size260) = iprot.readListBegin()
+                    for _i264 in range(_size260):
+                        _elem265 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.executorIds.append(_elem265)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -5451,8 +5553,8 @@ class TDriverDeployment(object):
         if self.executorIds is not None:
             oprot.writeFieldBegin('executorIds', TType.LIST, 3)
             oprot.writeListBegin(TType.STRING, len(self.executorIds))
-            for iter259 in self.executorIds:
-                oprot.writeString(iter259.encode('utf-8') if sys.version_info[0] == 2 else iter259)
+            for iter266 in self.executorIds:
+                oprot.writeString(iter266.encode('utf-8') if sys.version_info[0] == 2 else iter266)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.restore is not None:
@@ -5580,6 +5682,13 @@ TJobCheckpoints.thrift_spec = (
     (10, TType.I64, 'retained', None, None, ),  # 10
     (11, TType.STRING, 'retention', 'UTF8', None, ),  # 11
     (12, TType.STRING, 'directory', 'UTF8', None, ),  # 12
+)
+all_structs.append(TCollectedPage)
+TCollectedPage.thrift_spec = (
+    None,  # 0
+    (1, TType.LIST, 'payloads', (TType.STRING, 'BINARY', False), None, ),  # 1
+    (2, TType.STRING, 'position', 'UTF8', None, ),  # 2
+    (3, TType.BOOL, 'ended', None, None, ),  # 3
 )
 all_structs.append(TCheckpointRequest)
 TCheckpointRequest.thrift_spec = (
