@@ -18,6 +18,7 @@ from yarnflow.config.options import cluster as cluster_options
 from yarnflow.config.options import job as job_options
 from yarnflow.config.options import python as python_options
 from yarnflow.core.checkpoint.messages import CheckpointOrder, CheckpointOutcome
+from yarnflow.core.collect.parts import part_key
 from yarnflow.core.messages import DriverAssignment, ProgramKind, QueryProgress
 from yarnflow.core.resources.attachment import ExecutorAttachment
 from yarnflow.core.resources.memory import task_manager_memory_of
@@ -207,6 +208,7 @@ class SparkBackend:
                     memory=task_manager_memory_of(self._configuration),
                     # Flink counts from 0
                     attempt_number=context.attempt - 1,
+                    part_key=part_key(self._cluster_secret, submission.job_id),
                 )
                 self._progress.use_output_rows(graph_program.output_rows)
                 self._progress.use_directories(graph_program.query_directory)

@@ -131,6 +131,15 @@ def java_double(value: float) -> str:
 def java_float(value: float) -> str:
     """Java's ``Float.toString``: the shortest digits that are this float of 32 bits."""
     number = float(value)
+    return _java_number(number, _float_digits(number))
+
+
+def shortest_float(value: float) -> float:
+    """The number with the fewest digits that is this float of 32 bits: 0.1 for 0.10000000149011612."""
+    return float(_float_digits(float(value)))
+
+
+def _float_digits(number: float) -> str:
     digits = repr(number)
     if number == number and abs(number) != float("inf"):
         wanted = struct.pack("<f", number)
@@ -138,7 +147,7 @@ def java_float(value: float) -> str:
             digits = f"{number:.{precision}g}"
             if _float32(float(digits)) == wanted:
                 break
-    return _java_number(number, digits)
+    return digits
 
 
 def _float32(number: float) -> bytes:

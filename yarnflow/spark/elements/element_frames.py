@@ -19,16 +19,19 @@ from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
 from yarnflow.errors import UnsupportedGraph
 from yarnflow.graph.job_graph import StreamNode
-from yarnflow.graph.operators import DiscardSink, PrintSink
+from yarnflow.graph.operators import CollectSink, DiscardSink, PrintSink
 from yarnflow.graph.schema import EVENT_TIME_FIELD, VALUE_FIELD, Schema
+from yarnflow.graph.type_info import TypeInfo
 from yarnflow.operators.elements import Chunk
 from yarnflow.operators.task.blocks import ALL_GROUPS, END, TICK, Block
 from yarnflow.operators.task.plan import JobInfo
 from yarnflow.operators.task.planner import LevelsPlan, SourcePlan
+from yarnflow.operators.types.collected import collector
 from yarnflow.spark.elements.block_rows import BLOCK_DDL, GROUP_COLUMN, from_batch, of_target, row_of
 from yarnflow.spark.elements.level_stages import level_blocks, source_blocks
-from yarnflow.spark.elements.worker_runs import LevelTask, WorkerSettings
+from yarnflow.spark.elements.worker_runs import LevelTask, WorkerSettings, dumps
 from yarnflow.spark.translate.arrow_values import ColumnBuilder, microseconds, records
+from yarnflow.spark.translate.payloads import PAYLOAD_DDL, payload_batches
 from yarnflow.spark.translate.schemas import (
     from_struct_type,
     nullable,
@@ -44,7 +47,7 @@ _LAST_SENDER: Final = 2**62
 #: a column that says which subtask a row goes to
 _TURN: Final = "__subtask"
 #: sinks that take elements of any type
-_OF_ELEMENTS: Final = (PrintSink, DiscardSink)
+_OF_ELEMENTS: Final = (PrintSink, CollectSink, DiscardSink)
 #: reaches no level and no sink
 _NO_LEVEL: Final = 0
 #: names of PyFlink's that mean processing timers
@@ -136,6 +139,9 @@ class ElementFrames:
             return blocks
         if isinstance(sink.operator, PrintSink):
             return blocks.mapInArrow(cast(Any, _lines), StructType().add(VALUE_FIELD, StringType()))
+        if isinstance(sink.operator, CollectSink):
+            assert schema.element_type is not None, "a stream of elements has a type"
+            return blocks.mapInArrow(cast(Any, CollectedElements(schema.element_type)), PAYLOAD_DDL)
         struct = to_struct_type(schema.columns, f"'{sink.name}' ({sink.origin})")
         maker = Columns(schema.columns, to_arrow(struct), sink.name, _type_names(struct))
         return blocks.mapInArrow(cast(Any, maker), nullable(struct))
@@ -243,6 +249,24 @@ def _lines(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """From blocks to the lines that ``print()`` writes, which were made where the elements were."""
     for values in _elements(batches):
         yield pa.RecordBatch.from_arrays([pa.array(values, pa.string())], names=[VALUE_FIELD])
+
+
+class CollectedElements:
+    """From blocks to pickled lists of what the program gets."""
+
+    def __init__(self, element_type: TypeInfo) -> None:
+        self._element_type = element_type
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        convert = collector(self._element_type)
+        return payload_batches(self._values(batches, convert), dumps)
+
+    @staticmethod
+    def _values(
+        batches: Iterable[pa.RecordBatch], convert: Callable[[Any], Any] | None
+    ) -> Iterator[list[Any]]:
+        for values in _elements(batches):
+            yield values if convert is None else [convert(value) for value in values]
 
 
 class Columns:

@@ -58,6 +58,8 @@ class GraphProgram:
         Of the TaskManagers; state of programs on elements that comes near ends the job.
     attempt_number : int
         How often the job was started before.
+    part_key : bytes
+        Seals the elements that the program collects.
     """
 
     def __init__(
@@ -71,7 +73,9 @@ class GraphProgram:
         fence: Fence = no_fence,
         memory: TaskManagerMemory | None = None,
         attempt_number: int = 0,
+        part_key: bytes = b"",
     ) -> None:
+        self._part_key = part_key
         self._interval_ms = configuration.get(MICRO_BATCH_INTERVAL_MS)
         self._settings = WorkerSettings(configuration.get(STATE_BACKEND), memory)
         self._spark = spark
@@ -117,6 +121,7 @@ class GraphProgram:
                     self._fence,
                     self._settings,
                     self._attempt_number,
+                    self._part_key,
                 )
                 for group in query_groups(self._graph)
             ]

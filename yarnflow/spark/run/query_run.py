@@ -20,9 +20,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from yarnflow.core.checkpoint.messages import QueryPosition
+from yarnflow.core.collect import parts
 from yarnflow.errors import CheckpointFailed, StateDrained
 from yarnflow.graph.job_graph import StreamNode
-from yarnflow.graph.operators import FileSource, PrintSink, RateSource, SqlOperator
+from yarnflow.graph.operators import CollectSink, FileSource, PrintSink, RateSource, SqlOperator
 from yarnflow.operators.task.plan import JobInfo
 from yarnflow.spark.checkpoints.job import Fence
 from yarnflow.spark.checkpoints.positions import (
@@ -32,6 +33,7 @@ from yarnflow.spark.checkpoints.positions import (
     planned_batch,
     read_position,
 )
+from yarnflow.spark.connectors.collect_sink import CollectWriter, PartWriter
 from yarnflow.spark.connectors.sinks import BatchSink, PrintWriter, batch_sink
 from yarnflow.spark.connectors.sources import Sources, rate_seconds
 from yarnflow.spark.elements.element_frames import ElementFrames, end_blocks
@@ -85,6 +87,8 @@ class QueryRun:
         For workers of programs on elements.
     attempt_number : int
         How often the job was started before; functions can ask for it.
+    part_key : bytes
+        Seals the elements that the program collects.
     """
 
     def __init__(
@@ -97,6 +101,7 @@ class QueryRun:
         fence: Fence,
         settings: WorkerSettings,
         attempt_number: int = 0,
+        part_key: bytes = b"",
     ) -> None:
         self.name = group.name
         self.directory = f"{directory}/query-{group.name}"
@@ -107,6 +112,8 @@ class QueryRun:
         self._group = group
         self._interval_ms = interval_ms
         self._fence = fence
+        self._parts_directory = f"{directory}/{parts.DIRECTORY}/{group.name}"
+        self._part_key = part_key
         self._files = HadoopFiles(spark)
         self._sentinels = Sentinels(spark, f"{self.directory}/end-of-input") if group.bounded else None
         self._translator = Translator(spark, index, Sources(spark, directory), self._sentinels)
@@ -352,6 +359,12 @@ class QueryRun:
         if sink not in self._writers:
             node = self._index.nodes[sink]
             before = self._index.nodes[node.inputs[0]].output_schema
+            if isinstance(node.operator, CollectSink):
+                self._writers[sink] = CollectWriter(
+                    PartWriter(self._files, self._parts_directory, self._part_key, self._check_may_write),
+                    None if before.element_type is not None else before.scalar,
+                )
+                return self._writers[sink]
             if before.element_type is not None and isinstance(node.operator, PrintSink):
                 # they are whole lines already
                 self._writers[sink] = PrintWriter("", True)
@@ -359,6 +372,11 @@ class QueryRun:
             identity = self._sink_identity()
             self._writers[sink] = batch_sink(self._spark, node, before.scalar, identity, self._fence)
         return self._writers[sink]
+
+    def _check_may_write(self) -> None:
+        if self._stopping:
+            raise _Stopped
+        self._fence()
 
     def _sink_identity(self) -> str:
         """The id Spark gave the query's checkpoint, or the one it got as a copy of another."""
@@ -389,7 +407,11 @@ class QueryRun:
         self._files.write(done, b"")
 
     def finish(self) -> None:
-        """Let the sinks tidy up."""
+        """Let the sinks tidy up; waits until the program has all it collects."""
+        for sink in self._group.sinks:
+            if isinstance(self._index.nodes[sink].operator, CollectSink):
+                # an attempt that had nothing left to do has written no batch
+                self._writer(sink)
         for writer in self._writers.values():
             writer.finish()
 
