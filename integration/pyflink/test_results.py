@@ -12,7 +12,7 @@ import os
 import subprocess
 import sys
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,6 +46,11 @@ class QueryJob:
 
     def cancel(self) -> None:
         self.queries.stop()
+
+    def begin_savepoint(
+        self, target_dir: str, *, stop: bool = False, drain: bool = False
+    ) -> Callable[[], str]:
+        raise NotImplementedError
 
     def get_job_execution_result(self) -> JobExecutionResult:
         self.queries.await_end()

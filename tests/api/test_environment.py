@@ -5,6 +5,7 @@ import decimal
 import io
 import json
 import pickle
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -251,6 +252,11 @@ class FinishedClient:
         return JobStatus.FINISHED
 
     def cancel(self) -> None:
+        raise AssertionError
+
+    def begin_savepoint(
+        self, target_dir: str, *, stop: bool = False, drain: bool = False
+    ) -> Callable[[], str]:
         raise AssertionError
 
     def get_job_execution_result(self) -> JobExecutionResult:

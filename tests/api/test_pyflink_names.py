@@ -120,7 +120,7 @@ def test_declarations_are_of_names_there_are() -> None:
 def test_the_document_has_every_module() -> None:
     document = pyflink_markdown(TEXT)
     assert all(f"## `pyflink.{listed.module}`\n" in document for listed in NAMES)
-    assert "| `JobClient.trigger_savepoint` | refused | a program does not take savepoints; use" in document
+    assert "| `JobClient.get_accumulators` | refused | there are no accumulators; use" in document
     assert "| `DataStream.key_by` | same | takes fields and expressions as text, too |" in document
     assert "| missing |" not in document
 

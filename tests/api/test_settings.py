@@ -8,7 +8,7 @@ import io
 import pickle
 import threading
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
 from pathlib import Path
 from typing import Any
@@ -378,6 +378,7 @@ class FakeJob:
 
     def __init__(self) -> None:
         self.cancelled = False
+        self.savepoints: list[tuple[str, bool, bool]] = []
 
     def get_job_status(self) -> JobStatus:
         return JobStatus.FINISHED
@@ -385,13 +386,40 @@ class FakeJob:
     def cancel(self) -> None:
         self.cancelled = True
 
+    def begin_savepoint(
+        self, target_dir: str, *, stop: bool = False, drain: bool = False
+    ) -> Callable[[], str]:
+        self.savepoints.append((target_dir, stop, drain))
+        return lambda: f"{target_dir or '/default'}/savepoint-1"
+
     def get_job_execution_result(self) -> JobExecutionResult:
         return JobExecutionResult(self.job_id, 5)
 
 
+class FakeElements(Iterator[Any]):
+    """Some letters; asked for one more the job would wait for ever."""
+
+    def __init__(self) -> None:
+        self.left = list("abc")
+        self.closed = 0
+
+    def __next__(self) -> Any:
+        if not self.left:
+            raise StopIteration
+        return self.left.pop(0)
+
+    def close(self) -> None:
+        self.closed += 1
+
+
 class CollectingFake(FakeJob):
-    def collected(self) -> Iterator[Any]:
-        yield from "abc"
+    def __init__(self) -> None:
+        super().__init__()
+        self.elements: list[FakeElements] = []
+
+    def collected(self) -> FakeElements:
+        self.elements.append(FakeElements())
+        return self.elements[-1]
 
 
 class FakeExecutor:
@@ -412,8 +440,14 @@ def test_job_clients() -> None:
     assert status is JobStatus.FINISHED and status.is_terminal_state() and status.is_globally_terminal_state()
     assert client.get_job_execution_result().result().get_net_runtime() == 5
     assert client.cancel().result() is None and job.cancelled
-    with pytest.raises(UnsupportedCall, match="trigger_savepoint.*yarnflow savepoint"):
-        client.trigger_savepoint("/s")
+    saved = client.trigger_savepoint("/s")
+    assert job.savepoints == [("/s", False, False)], "it begins before anybody asks for its result"
+    assert saved.result() == "/s/savepoint-1"
+    assert client.stop_with_savepoint(False).result() == "/default/savepoint-1"
+    client.stop_with_savepoint(True, "/s")
+    assert job.savepoints[1:] == [("", True, False), ("/s", True, True)]
+    with pytest.raises(UnsupportedCall, match="accumulators"):
+        client.get_accumulators()
     result = JobExecutionResult(JobId("b" * 32), 5)
     assert result.get_all_accumulator_results() == {}
     assert result.get_accumulator_result("n") is None
@@ -470,7 +504,8 @@ def test_an_interrupted_future_can_be_asked_again() -> None:
 
 
 def test_elements_come_back_to_the_program() -> None:
-    executor = FakeExecutor(CollectingFake())
+    job = CollectingFake()
+    executor = FakeExecutor(job)
     with use_executor(executor):
         stream = environment().from_collection([("a", 1)])
         collected = stream.execute_and_collect("collect")
@@ -478,8 +513,25 @@ def test_elements_come_back_to_the_program() -> None:
         with collected as found:
             assert list(found) == ["a", "b", "c"]
         assert stream.execute_and_collect(limit=2) == ["a", "b"]
-    assert [graph.nodes[-1].operator for graph in executor.graphs] == [o.CollectSink(None), o.CollectSink(2)]
+        assert stream.execute_and_collect(limit=4) == ["a", "b", "c"]
+    sinks = [o.CollectSink(None), o.CollectSink(2), o.CollectSink(4)]
+    assert [graph.nodes[-1].operator for graph in executor.graphs] == sinks
     assert executor.graphs[0].name == "collect"
+    assert all(graph.collects for graph in executor.graphs)
+    assert [elements.closed for elements in job.elements] == [1, 1, 1]
+
+
+def test_a_limit_asks_for_no_further_element() -> None:
+    job = CollectingFake()
+    with use_executor(FakeExecutor(job)):
+        environment().from_collection([1]).execute_and_collect(limit=2)
+    assert job.elements[0].left == ["c"]
+
+
+@pytest.mark.parametrize("limit", [0, -1, 1.5, True])
+def test_limits_that_are_none(limit: Any) -> None:
+    with use_executor(FakeExecutor(CollectingFake())), pytest.raises(GraphError, match="1 or more"):
+        environment().from_collection([1]).execute_and_collect(limit=limit)
 
 
 def test_targets_that_bring_nothing_back() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from tests.client.fakes import Listener
 from yarnflow.client.job_client import LEADER_CHANGED, ClusterJobClient
 from yarnflow.client.leader import LeaderFollowingDispatcher
+from yarnflow.core.collect.parts import CollectedPage
 from yarnflow.core.ids import JobId
 from yarnflow.core.messages import ClusterOverview, Fence, JobDetails, LeaderInfo
 from yarnflow.core.ports import DispatcherGateway
@@ -294,3 +296,20 @@ def test_an_attached_submit_shows_a_failover_as_one_line() -> None:
     details = client.await_result(timeout_s=60)
     assert details.overview.status is JobStatus.FINISHED
     assert listener.notes == [LEADER_CHANGED]
+
+
+def test_elements_go_on_at_the_next_leader_after_what_the_program_has() -> None:
+    cluster = Cluster()
+    follower = cluster.follower()
+    first, second = cluster.masters["a:1"], cluster.masters["b:1"]
+    first.pages = [CollectedPage((pickle.dumps([1, 2]),), "1")]
+    second.pages = [CollectedPage((pickle.dumps([3]),), "2"), CollectedPage((), "2", ended=True)]
+
+    def before(method: str) -> None:
+        if method == "await_collected" and not first.pages:
+            cluster.fail_over("b:1", 2)
+
+    first.before = before
+    elements = ClusterJobClient(Connection(follower), JOB, "flights").collected()
+    assert list(elements) == [1, 2, 3]
+    assert (first.positions, second.positions) == ([""], ["1", "2"])

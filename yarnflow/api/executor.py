@@ -67,15 +67,30 @@ class SubmittedJob(Protocol):
     def cancel(self) -> None:
         """Begin to cancel the job."""
 
+    def begin_savepoint(
+        self, target_dir: str, *, stop: bool = False, drain: bool = False
+    ) -> Callable[[], str]:
+        """Ask for a savepoint; what is returned waits for its path.  That raises CheckpointError."""
+
     def get_job_execution_result(self) -> JobExecutionResult:
         """Wait for the end.  Raises UserCodeError, JobFailed, JobCanceled if it is no good one."""
+
+
+class ElementIterator(Iterator[Any], Protocol):
+    """Elements of a job."""
+
+    def close(self) -> None:
+        """Cancel the job if it has not ended.  Idempotent."""
 
 
 class CollectingJob(SubmittedJob, Protocol):
     """A submitted job whose elements come back to the program."""
 
-    def collected(self) -> Iterator[Any]:
-        """The elements of the job's CollectSink, as they come; ends with the job."""
+    def collected(self) -> ElementIterator:
+        """The elements of the job's CollectSink, each once, as they come.
+
+        Ends with the job, and raises its error: UserCodeError, JobFailed, JobCanceled …
+        """
 
 
 class PipelineExecutor(Protocol):

@@ -286,6 +286,8 @@ def _execute(
             executor.submit_job(*_script(program, configuration, files))
     if attached:
         executor.await_all()
+    else:
+        executor.stop_collecting()
 
 
 def _script(

@@ -153,6 +153,8 @@ class ClusterExecutor:
         ``client.timeout``.
     check_graph : callable, optional
         Raises an error for a job graph that is not to be handed over.
+    on_hadoop : bool
+        Directories for savepoints that are named without a scheme are on the cluster's default file system.
     """
 
     def __init__(
@@ -168,7 +170,9 @@ class ClusterExecutor:
         cancel_on_interrupt: bool = False,
         timeout_ms: int = 60_000,
         check_graph: Callable[[JobGraph], None] | None = None,
+        on_hadoop: bool = False,
     ) -> None:
+        self._on_hadoop = on_hadoop
         self._connection = connection
         self._check_graph = check_graph
         self._configuration = dict(configuration)
@@ -204,6 +208,7 @@ class ClusterExecutor:
             cancel_on_interrupt=configuration.get(client_options.SHUTDOWN_ON_ATTACHED_EXIT),
             timeout_ms=configuration.get(client_options.CLIENT_TIMEOUT_MS),
             check_graph=check_graph,
+            on_hadoop=configuration.get(client_options.TARGET).startswith("yarn-"),
         )
 
     def submit(self, job_graph: JobGraph) -> ClusterJobClient:
@@ -302,6 +307,8 @@ class ClusterExecutor:
             attached=self._attached,
             cancel_on_interrupt=self._cancel_on_interrupt,
             timeout_ms=self._timeout_ms,
+            attached_to_existing=answer.attached_to_existing,
+            on_hadoop=self._on_hadoop,
         )
         self.clients.append(client)
         self._listener.submitted(answer.job_id, name, answer.attached_to_existing)
@@ -310,15 +317,23 @@ class ClusterExecutor:
             self._listener.note(f"See how it is with `{look}`; end it with `{end}`.")
         return client
 
+    def stop_collecting(self) -> None:
+        """The program has ended: cancel jobs whose elements it did not read to the end."""
+        for client in self.clients:
+            client.stop_collecting()
+
     def await_all(self) -> None:
         """Wait for every job nobody waited for; raise the first that did not FINISH.
 
-        A program may catch the error of a failed job, but the command still fails.
+        A program may catch the error of a failed job, but the command still fails.  A job whose elements the
+        program did not read to the end is canceled, and its end is as good as any.
         """
         first: YarnflowError | None = None
         for client in self.clients:
             try:
-                client.await_result()
+                client.stop_collecting()
+                if not client.left:
+                    client.await_result()
             except YarnflowError as error:
                 first = first or error
         if first is not None:

@@ -10,6 +10,7 @@ import math
 import signal
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from queue import Empty, SimpleQueue
@@ -17,14 +18,18 @@ from types import FrameType
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from yarnflow.client.cluster import JobCluster, JobListener, SilentListener
-from yarnflow.client.savepoints import retained_state, retained_text
-from yarnflow.core.checkpoint.messages import CheckpointInfo
+from yarnflow.client.collecting import CollectedElements, PageReader
+from yarnflow.client.saved_state import typed_state_uri
+from yarnflow.client.savepoints import begin_savepoint, retained_state, retained_text
+from yarnflow.core.checkpoint.messages import AfterSavepoint, CheckpointInfo
 from yarnflow.core.ids import JobId
 from yarnflow.core.messages import ClusterOverview, Fence, JobDetails
 from yarnflow.core.states import JobStatus
 from yarnflow.errors import (
+    DuplicateJob,
     HaError,
     JobCanceled,
+    JobError,
     JobFailed,
     ProgramFailed,
     RemoteError,
@@ -105,6 +110,10 @@ class ClusterJobClient:
         An interrupt cancels it although its cluster outlives this process.
     timeout_ms : int
         How long an unreachable JobManager is tried again (``client.timeout``).
+    attached_to_existing : bool
+        It is another program's: its key is that of a job which was submitted here.
+    on_hadoop : bool
+        Directories without a scheme are on the cluster's default file system.
     goes_on : str
         What a user is told who waits no longer, where the job's end has been asked for.
     """
@@ -119,6 +128,8 @@ class ClusterJobClient:
         attached: bool = True,
         cancel_on_interrupt: bool = False,
         timeout_ms: int = 60_000,
+        attached_to_existing: bool = False,
+        on_hadoop: bool = False,
         goes_on: str = "",
     ) -> None:
         self._connection = connection
@@ -133,6 +144,11 @@ class ClusterJobClient:
         self._retained: CheckpointInfo | None = None
         self._interrupt: KeyboardInterrupt | None = None
         self._over = threading.Event()
+        self._on_hadoop = on_hadoop
+        self._attached_to_existing = attached_to_existing
+        self._collected: weakref.ref[CollectedElements] | None = None
+        #: the program wanted no more of it: how it ends is nobody's concern
+        self.left = False
 
     @property
     def job_id(self) -> JobId:
@@ -168,6 +184,60 @@ class ClusterJobClient:
             # a cluster that ends with its job may be gone before it has answered
             if self._connection.final_details(self._job_id) is None:
                 raise
+
+    def collected(self) -> CollectedElements:
+        """The elements that the job collects, as they come.
+
+        Raises
+        ------
+        DuplicateJob
+            Another program reads them.
+        """
+        if self._attached_to_existing:
+            raise DuplicateJob(
+                f"job {self._name} ({self._job_id}) has the same key, runs already and gives its elements to "
+                f"the program that submitted it; end it with `{self._command('cancel')}`, or submit with "
+                "--on-existing replace or with another job key"
+            )
+        elements = CollectedElements(
+            PageReader(self._connection, self._job_id, self._timeout_ms), self.await_result, self._leave
+        )
+        self._collected = weakref.ref(elements)
+        return elements
+
+    def stop_collecting(self) -> None:
+        """The program has ended: cancel the job if its elements were not read to the end."""
+        elements = None if self._collected is None else self._collected()
+        if elements is not None:
+            elements.close()
+        elif self._collected is not None and self.ended is None and not self.left:
+            self._leave()
+
+    def begin_savepoint(
+        self, target_dir: str, *, stop: bool = False, drain: bool = False
+    ) -> Callable[[], str]:
+        """Ask for a savepoint.
+
+        Parameters
+        ----------
+        target_dir : str
+            Parent directory; empty = ``execution.checkpointing.savepoint-dir``.
+        stop : bool
+            The job ends with it.
+        drain : bool
+            All windows fire before; only with ``stop``.
+
+        Returns
+        -------
+        callable
+            Waits for it and gives its path; raises CheckpointError.
+        """
+        after = AfterSavepoint.CONTINUE
+        if stop:
+            after = AfterSavepoint.DRAIN if drain else AfterSavepoint.STOP
+        if target_dir:
+            target_dir = typed_state_uri(target_dir, on_hadoop=self._on_hadoop)
+        return begin_savepoint(self._connection, self._job_id, target_dir, after, timeout_ms=self._timeout_ms)
 
     def get_job_execution_result(self) -> JobExecutionResult:
         """Wait for the end as :meth:`await_result`; a detached program does not wait."""
@@ -212,6 +282,21 @@ class ClusterJobClient:
             raise self._interrupt
         return details
 
+    def _command(self, verb: str) -> str:
+        return job_command(verb, self._connection, self._job_id)
+
+    def _leave(self) -> None:
+        """Cancel it, and wait for its end as long as for an answer."""
+        self.left = True
+        try:
+            self.cancel()
+        except JobError:
+            pass  # it has ended by itself meanwhile
+        try:
+            self.await_end(self._timeout_ms / 1000)
+        except RpcTimeout as error:
+            self._listener.note(str(error))
+
     def _wait(self, timeout_s: float | None) -> JobDetails:
         changes: SimpleQueue[_Change] = SimpleQueue()
         stop = threading.Event()
@@ -253,7 +338,7 @@ class ClusterJobClient:
 
     def _interrupted(self, interrupt: KeyboardInterrupt) -> None:
         if not self._cancel_on_interrupt:
-            command = job_command("cancel", self._connection, self._job_id)
+            command = self._command("cancel")
             self._listener.note(self._goes_on or f"The job goes on; cancel it with: {command}")
             raise interrupt
         if self._interrupt is not None:

@@ -8,6 +8,7 @@ savepoint, and so what may be deleted with it; whether state can be started from
 
 from __future__ import annotations
 
+import os
 import posixpath
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -56,6 +57,18 @@ class SavedState:
     def what(self) -> str:
         """``savepoint`` or ``checkpoint``."""
         return self.metadata.kind.value.lower()
+
+
+def typed_state_uri(text: str, *, on_hadoop: bool) -> str:
+    """:func:`state_uri` with this process's environment and file systems."""
+
+    def home() -> str:
+        # only relative paths on Hadoop need the library
+        from yarnflow.fs.file_systems import file_systems
+
+        return file_systems()(HadoopConf.load(os.environ).default_fs)[0].home()
+
+    return state_uri(text, os.environ, on_hadoop=on_hadoop, home=home)
 
 
 def state_uri(text: str, environ: Mapping[str, str], *, on_hadoop: bool, home: Callable[[], str]) -> str:

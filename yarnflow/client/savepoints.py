@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
+from yarnflow.client.background import in_background
 from yarnflow.client.cluster import JobCluster
 from yarnflow.core.checkpoint.messages import (
     AfterSavepoint,
@@ -87,6 +88,15 @@ def take(
             raise CheckpointFailed(f"{what} {info.checkpoint_id} of job {job_id} failed: {info.failure}")
         if info.status is CheckpointStatus.COMPLETED:
             return info
+
+
+def begin_savepoint(
+    cluster: JobCluster, job_id: JobId, target_dir: str, after: AfterSavepoint, *, timeout_ms: int
+) -> Callable[[], str]:
+    """:func:`take` a savepoint in the background; what is returned waits for it and gives its path."""
+    request = new_request(CheckpointKind.SAVEPOINT, target_dir, after)
+    taken = in_background(lambda: take(cluster, job_id, request, timeout_ms=timeout_ms), "savepoint")
+    return lambda: taken.result().external_path
 
 
 def trigger(cluster: JobCluster, job_id: JobId, request: CheckpointRequest) -> None:

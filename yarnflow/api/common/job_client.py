@@ -8,7 +8,7 @@ from yarnflow.api.common.completable_future import CompletableFuture
 from yarnflow.api.common.job_id import JobID
 from yarnflow.api.executor import METRICS, NO_ACCUMULATORS, SubmittedJob
 from yarnflow.core.ids import JobId
-from yarnflow.graph.compatibility import refused
+from yarnflow.graph.compatibility import differs, refused
 
 
 class JobClient:
@@ -35,15 +35,23 @@ class JobClient:
         self._job.cancel()
         return CompletableFuture(lambda: None)
 
-    @refused("a program does not take savepoints", "the command: yarnflow stop JOB")
+    @differs("a job whose Python functions keep state or windows cannot advance to the end of event time")
     def stop_with_savepoint(
         self, advance_to_end_of_event_time: bool, savepoint_directory: str | None = None
-    ) -> Any:
-        """Stop the job at a savepoint."""
+    ) -> CompletableFuture:
+        """Stop the job at a savepoint; the result is its path.
 
-    @refused("a program does not take savepoints", "the command: yarnflow savepoint JOB")
-    def trigger_savepoint(self, savepoint_directory: str | None = None) -> Any:
-        """Take a savepoint."""
+        Parameters
+        ----------
+        advance_to_end_of_event_time : bool
+            Fire all windows before, as ``yarnflow stop --drain`` does.
+        """
+        drain = advance_to_end_of_event_time
+        return CompletableFuture(self._job.begin_savepoint(savepoint_directory or "", stop=True, drain=drain))
+
+    def trigger_savepoint(self, savepoint_directory: str | None = None) -> CompletableFuture:
+        """Take a savepoint; the result is its path."""
+        return CompletableFuture(self._job.begin_savepoint(savepoint_directory or ""))
 
     @refused(NO_ACCUMULATORS, METRICS)
     def get_accumulators(self) -> Any:

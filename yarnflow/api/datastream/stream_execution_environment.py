@@ -10,7 +10,7 @@ import os
 import sys
 import uuid
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Final, cast
 
 from yarnflow.api.building import definitions
@@ -33,6 +33,7 @@ from yarnflow.api.datastream.slot_sharing_group import SlotSharingGroup
 from yarnflow.api.datastream.state_backend import StateBackend
 from yarnflow.api.executor import (
     CollectingJob,
+    ElementIterator,
     JobExecutionResult,
     SubmittedJob,
     current_executor,
@@ -399,7 +400,7 @@ class StreamExecutionEnvironment:
         self._pipeline.transformations.clear()
         return executor.submit(graph)
 
-    def _execute_and_collect(self, job_name: str | None) -> Iterator[Any]:
+    def _execute_and_collect(self, job_name: str | None) -> ElementIterator:
         submitted = self._submit(job_name)
         if not hasattr(submitted, "collected"):
             raise ProgramError(

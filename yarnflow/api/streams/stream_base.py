@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Any, Final, Generic, TypeVar
 
 from yarnflow.api.building import definitions, elements
@@ -367,23 +368,49 @@ class StreamBase(Settings, Generic[S]):
     def execute_and_collect(
         self, job_execution_name: str | None = None, limit: int | None = None
     ) -> CloseableIterator | list[Any]:
-        """Execute the program and read the elements of this stream.
+        """Execute the program and read the elements of this stream while the job runs.
+
+        Each element comes once, also when drivers or masters fail meanwhile.
+
+        Parameters
+        ----------
+        job_execution_name : str, optional
+            Name of the job.
+        limit : int, optional
+            Cancel the job when there are so many elements.
 
         Returns
         -------
         CloseableIterator or list
             A list of at most ``limit`` elements where there is a limit.
+
+        Raises
+        ------
+        GraphError
+            The limit is below 1, or the job cannot run as it is.
+        UserCodeError, JobFailed, JobCanceled
+            The job did not finish; an iterator raises it.
+        DuplicateJob
+            A job of the same key runs already, and another program reads its elements.
         """
+        if limit is not None and (type(limit) is not int or limit < 1):
+            raise GraphError(
+                f"{call_origin()}: execute_and_collect(): limit {limit!r} must be a whole number, 1 or more"
+            )
         self._then("Sink: Collect", "execute_and_collect", definitions.collect_sink(limit))
         found = CloseableIterator(self._pipeline.environment._execute_and_collect(job_execution_name))
         if limit is None:
             return found
         with found:
-            return [element for element, _ in zip(found, range(limit), strict=False)]
+            # no further element is asked for: there might never be one
+            return list(islice(found, limit))
 
 
 class CloseableIterator:
-    """Elements of a job as they come; closing it cancels the job."""
+    """Elements of a job as they come; closing it cancels the job if it has not ended.
+
+    A program that ends leaves no open one behind: its jobs are canceled then.
+    """
 
     def __init__(self, elements: Iterator[Any], close: Callable[[], object] | None = None) -> None:
         self._elements = iter(elements)
@@ -400,7 +427,7 @@ class CloseableIterator:
         return next(self._elements)
 
     def close(self) -> None:
-        """Stop the job if it still runs."""
+        """Cancel the job if it has not ended, and wait until it has."""
         if self._close is not None:
             self._close()
 
