@@ -22,6 +22,7 @@ import psutil
 import pytest
 
 from integration.hadoop import HadoopCluster
+from yarnflow.api import close_cluster
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 MARK: Final = "YARNFLOW_INTEGRATION_TEST"
@@ -156,6 +157,16 @@ def yarnflow(tmp_path: Path) -> Iterator[Commands]:
     """Commands of this test; afterwards none of its processes is left, and a failure shows their output."""
     with commands_in(tmp_path) as commands:
         yield commands
+
+
+@pytest.fixture
+def own_cluster(yarnflow: Commands, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[str]:
+    """The mark of what this process starts; the test begins and ends without a cluster."""
+    monkeypatch.setenv(MARK, yarnflow.mark)
+    monkeypatch.setenv("YARNFLOW_CONF_IO_TMP_DIRS", str(tmp_path))
+    yield yarnflow.mark
+    close_cluster()
+    wait_until(lambda: not marked_processes(yarnflow.mark), "the cluster to end", 15)
 
 
 @contextmanager

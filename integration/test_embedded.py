@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from integration.conftest import MARK, Commands, marked_processes, wait_until
+from integration.conftest import Commands, marked_processes, wait_until
 from integration.processes import EXECUTOR, JOB_MANAGER, TASK_MANAGER, processes
-from yarnflow.api import JobStatus, StreamExecutionEnvironment, close_cluster
+from yarnflow.api import JobStatus, StreamExecutionEnvironment
 from yarnflow.errors import UserCodeError
 
 JOBS = """
@@ -95,16 +94,6 @@ def test_nothing_is_left_of_a_program_that_was_ended(
     started.process.send_signal(number)
     assert started.wait(60) == -number
     # and the fixture looks for all that was started
-    wait_until(lambda: not marked_processes(yarnflow.mark), "the cluster to end", 15)
-
-
-@pytest.fixture
-def own_cluster(yarnflow: Commands, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[str]:
-    """The mark of what this process starts; the test begins and ends without a cluster."""
-    monkeypatch.setenv(MARK, yarnflow.mark)
-    monkeypatch.setenv("YARNFLOW_CONF_IO_TMP_DIRS", str(tmp_path))
-    yield yarnflow.mark
-    close_cluster()
     wait_until(lambda: not marked_processes(yarnflow.mark), "the cluster to end", 15)
 
 
