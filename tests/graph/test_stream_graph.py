@@ -1,6 +1,7 @@
 """Resolving and validating programs."""
 
 from collections.abc import Sequence
+from typing import get_args
 
 import pytest
 
@@ -182,3 +183,17 @@ def test_schema_errors_of_definitions_are_located() -> None:
     program.add(g.SOURCE, define=define)
     with pytest.raises(SchemaError, match=r"^job.py:1: ratesource\(\): bad"):
         program.build()
+
+
+def test_every_source_says_whether_it_ends() -> None:
+    ends = {
+        o.CollectionSource(g.SCHEMA, b""): True,
+        o.SequenceSource(1, 2): True,
+        o.SocketSource("h", 1): False,
+        o.RateSource(1): False,
+        o.RateSource(1, 5): True,
+    }
+    files = [o.FileSource("/x", "csv", g.SCHEMA, bounded=bounded) for bounded in (True, False)]
+    assert {type(source) for source in (*ends, *files)} == set(get_args(o.Source))
+    assert {source: o.is_bounded(source) for source in ends} == ends
+    assert [o.is_bounded(source) for source in files] == [True, False]

@@ -375,4 +375,4 @@ def is_bounded(source: object) -> bool:
         return source.bounded
     if isinstance(source, RateSource):
         return source.count is not None
-    return isinstance(source, CollectionSource)
+    return isinstance(source, (CollectionSource, SequenceSource))
