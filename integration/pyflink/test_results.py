@@ -1,4 +1,4 @@
-"""Each program prints on yarnflow what Apache PyFlink 2.3 printed, record by record.
+"""Each program prints what Apache PyFlink 2.3 printed, record by record, or what its page in ``docs`` says.
 
 All run in one Spark session, one after the other, as queries of a driver run them; what lies between a
 program and its driver is tested elsewhere.
@@ -21,6 +21,7 @@ from pyspark.sql import SparkSession
 
 from integration.pyflink.programs import EXAMPLES, PYFLINK_VERSION, Program, example, programs
 from integration.spark.translate_support import make_session
+from tests.pages import PageProgram, all_programs
 from yarnflow.api.executor import JobExecutionResult, use_executor
 from yarnflow.client.program import load_program, run_main
 from yarnflow.config.configuration import Configuration
@@ -76,10 +77,15 @@ class Queries:
 
 def printed_by(program: Program, session: SparkSession, directory: Path) -> list[str]:
     """Run a program; its lines in the form in which they are compared."""
+    return program.comparable(output_of(program.path, session, directory))
+
+
+def output_of(path: Path, session: SparkSession, directory: Path) -> str:
+    """Run a program; what it and its print sinks wrote."""
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed), use_executor(Queries(session, directory)):
-        run_main(load_program(str(program.path)))
-    return program.comparable(printed.getvalue())
+        run_main(load_program(str(path)))
+    return printed.getvalue()
 
 
 @pytest.fixture(scope="module")
@@ -105,6 +111,18 @@ def test_program_prints_what_it_prints_on_pyflink(
     program: Program, session: SparkSession, tmp_path: Path
 ) -> None:
     assert printed_by(program, session, tmp_path) == program.wanted_lines()
+
+
+@pytest.mark.usefixtures("as_it_was")
+@pytest.mark.parametrize(
+    "program", [program for program in all_programs() if program.is_job], ids=lambda program: program.name
+)
+def test_program_of_a_page_prints_what_the_page_says(
+    program: PageProgram, session: SparkSession, tmp_path: Path
+) -> None:
+    path = tmp_path / "program.py"
+    path.write_text(program.source, encoding="utf-8")
+    assert program.comparable(output_of(path, session, tmp_path)) == program.wanted_lines()
 
 
 @pytest.fixture(scope="module")
