@@ -190,6 +190,7 @@ BY_NAME: dict[tuple[str, str], str] = {
 #: module that makes names of modules at run time → what the names come from
 COMPUTED: dict[str, str] = {
     "api.documents": "PyFlink's names of modules",
+    "api.reference": "a table of modules",
     "graph.import_finder": "PyFlink's names of modules",
     "cli.main": "the table of verbs",
     "entrypoint.yarn.container_probe": "a table of libraries",

@@ -184,7 +184,7 @@ def test_program_of_the_readme_is_a_job(tmp_path: Path) -> None:
 
 def test_links_between_documents_lead_somewhere() -> None:
     broken = []
-    for document in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
+    for document in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]:
         for link in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", document.read_text()):
             if "://" not in link and not (document.parent / link).exists():
                 broken.append(f"{document.relative_to(ROOT)}: {link}")

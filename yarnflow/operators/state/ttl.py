@@ -71,21 +71,27 @@ class StateTtlConfig:
         return StateTtlConfig.Builder(ttl)
 
     def get_update_type(self) -> UpdateType:
+        """Which accesses start the time anew."""
         return self._update_type
 
     def get_state_visibility(self) -> StateVisibility:
+        """Whether expired state can be read until it is removed."""
         return self._state_visibility
 
     def get_ttl(self) -> Any:
+        """How long state lives, as it was given."""
         return self._ttl
 
     def get_ttl_time_characteristic(self) -> TtlTimeCharacteristic:
+        """Always processing time."""
         return self._ttl_time_characteristic
 
     def is_enabled(self) -> bool:
+        """Whether state expires at all."""
         return self._update_type is not StateTtlConfig.UpdateType.Disabled
 
     def get_cleanup_strategies(self) -> CleanupStrategies:
+        """The clean-up strategies the program asked for."""
         return self._cleanup_strategies
 
     def __repr__(self) -> str:
@@ -147,9 +153,11 @@ class StateTtlConfig:
             self._is_cleanup_in_background = is_cleanup_in_background
 
         def is_cleanup_in_background(self) -> bool:
+            """Whether expired state is removed although nobody reads it."""
             return self._is_cleanup_in_background
 
         def in_full_snapshot(self) -> bool:
+            """Whether the program asked for clean-up in full snapshots."""
             return self.Strategies.FULL_STATE_SCAN_SNAPSHOT in self._strategies
 
         def get_incremental_cleanup_strategy(self) -> Any:
@@ -175,37 +183,46 @@ class StateTtlConfig:
             self._strategies: dict[Any, Any] = {}
 
         def set_update_type(self, update_type: StateTtlConfig.UpdateType) -> StateTtlConfig.Builder:
+            """Say which accesses start the time anew; creation and writing by default."""
             self._update_type = update_type
             return self
 
         def update_ttl_on_create_and_write(self) -> StateTtlConfig.Builder:
+            """Creation and writing start the time anew; the default."""
             return self.set_update_type(StateTtlConfig.UpdateType.OnCreateAndWrite)
 
         def update_ttl_on_read_and_write(self) -> StateTtlConfig.Builder:
+            """Reading starts the time anew, too."""
             return self.set_update_type(StateTtlConfig.UpdateType.OnReadAndWrite)
 
         def set_state_visibility(
             self, state_visibility: StateTtlConfig.StateVisibility
         ) -> StateTtlConfig.Builder:
+            """Say whether expired state can be read until it is removed; it cannot by default."""
             self._state_visibility = state_visibility
             return self
 
         def return_expired_if_not_cleaned_up(self) -> StateTtlConfig.Builder:
+            """Expired state can be read until it is removed."""
             return self.set_state_visibility(StateTtlConfig.StateVisibility.ReturnExpiredIfNotCleanedUp)
 
         def never_return_expired(self) -> StateTtlConfig.Builder:
+            """Expired state cannot be read; the default."""
             return self.set_state_visibility(StateTtlConfig.StateVisibility.NeverReturnExpired)
 
         def set_ttl_time_characteristic(
             self, ttl_time_characteristic: StateTtlConfig.TtlTimeCharacteristic
         ) -> StateTtlConfig.Builder:
+            """Say which time counts; there is only processing time."""
             self._ttl_time_characteristic = ttl_time_characteristic
             return self
 
         def use_processing_time(self) -> StateTtlConfig.Builder:
+            """Processing time counts; the default, and the only time there is."""
             return self.set_ttl_time_characteristic(StateTtlConfig.TtlTimeCharacteristic.ProcessingTime)
 
         def cleanup_full_snapshot(self) -> StateTtlConfig.Builder:
+            """Accepted; expired state is removed at every commit."""
             strategies = StateTtlConfig.CleanupStrategies
             self._strategies[strategies.Strategies.FULL_STATE_SCAN_SNAPSHOT] = strategies.EMPTY_STRATEGY
             return self
@@ -213,6 +230,7 @@ class StateTtlConfig:
         def cleanup_incrementally(
             self, cleanup_size: int, run_cleanup_for_every_record: bool
         ) -> StateTtlConfig.Builder:
+            """Accepted; expired state is removed at every commit."""
             strategies = StateTtlConfig.CleanupStrategies
             self._strategies[strategies.Strategies.INCREMENTAL_CLEANUP] = (
                 strategies.IncrementalCleanupStrategy(cleanup_size, run_cleanup_for_every_record)
@@ -222,6 +240,7 @@ class StateTtlConfig:
         def cleanup_in_rocksdb_compact_filter(
             self, query_time_after_num_entries: int, periodic_compaction_time: Any = None
         ) -> StateTtlConfig.Builder:
+            """Accepted; expired state is removed at every commit."""
             strategies = StateTtlConfig.CleanupStrategies
             self._strategies[strategies.Strategies.ROCKSDB_COMPACTION_FILTER] = (
                 strategies.RocksdbCompactFilterCleanupStrategy(
@@ -231,10 +250,12 @@ class StateTtlConfig:
             return self
 
         def disable_cleanup_in_background(self) -> StateTtlConfig.Builder:
+            """Remove expired state only when it is read."""
             self._is_cleanup_in_background = False
             return self
 
         def set_ttl(self, ttl: Any) -> StateTtlConfig.Builder:
+            """Set how long state lives: a Time, Duration or timedelta."""
             self._ttl = ttl
             return self
 

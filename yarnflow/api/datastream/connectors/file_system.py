@@ -82,6 +82,8 @@ class FileSplitAssignerProvider:
 class FileSource(Source):
     """Files of a directory, a glob, or one file.
 
+    See also ``FileSource.for_path(path).format("csv").schema("a INT").build()``.
+
     Parameters
     ----------
     path : str
@@ -96,8 +98,6 @@ class FileSource(Source):
         Read what is there and end; else watch for new files for ever.
     max_files_per_trigger : int
         Files taken into one micro-batch, in order of modification time; 0 = no limit.
-
-    See also ``FileSource.for_path(path).format("csv").schema("a INT").build()``.
     """
 
     name = "File Source"
