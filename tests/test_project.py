@@ -175,11 +175,13 @@ def test_scripts_can_be_run(path: Path) -> None:
     assert path.read_text().startswith("#!"), f"{path.name} has no interpreter line"
 
 
-def test_program_of_the_readme_is_a_job(tmp_path: Path) -> None:
-    (source,) = re.findall(r"```python\n(.+?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
+@pytest.mark.parametrize("number, name", [(0, "counts"), (1, "word count")])
+def test_programs_of_the_readme_are_jobs(number: int, name: str, tmp_path: Path) -> None:
+    sources = re.findall(r"```python\n(.+?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
+    assert len(sources) == 2
     program = tmp_path / "words.py"
-    program.write_text(source)
-    assert '"name": "word count"' in program_plan(str(program), (), Configuration.empty())
+    program.write_text(sources[number])
+    assert f'"name": "{name}"' in program_plan(str(program), (), Configuration.empty())
 
 
 def test_links_between_documents_lead_somewhere() -> None:

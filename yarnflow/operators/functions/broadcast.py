@@ -23,7 +23,7 @@ class BroadcastBaseContext(ABC):
 
     @abstractmethod
     def timestamp(self) -> int | None:
-        """Event time of the element, or time of the timer; None if it has none."""
+        """Event time of the element, or time of the timer; -2**63 if it has none."""
 
     @abstractmethod
     def current_processing_time(self) -> int:

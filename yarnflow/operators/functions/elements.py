@@ -137,7 +137,7 @@ class TimestampAssigner(Function):
     def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
         """Event time of ``value`` in ms since the epoch.
 
-        ``record_timestamp`` is the time the element has already, -1 if it has none.
+        ``record_timestamp`` is the time the element has already; without one -2**63, on columns -1.
         """
 
     def __call__(self, value: Any) -> int:

@@ -23,7 +23,7 @@ class ElementContext(ABC):
 
     @abstractmethod
     def timestamp(self) -> int:
-        """Event time of the element, or time of the timer, ms since the epoch; None if it has none."""
+        """Event time of the element, or time of the timer, ms since the epoch; -2**63 if it has none."""
 
 
 class KeyedContext(ElementContext):
