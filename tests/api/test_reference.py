@@ -39,7 +39,7 @@ def test_every_public_class_that_can_be_used_is_on_a_page() -> None:
 
 def test_what_is_refused_is_not_shown() -> None:
     assert "SourceFunction" not in SHOWN
-    assert "add_python_file" not in TEXT["environment.md"]
+    assert "create_input" not in TEXT["environment.md"]
 
 
 def test_what_a_base_has_stands_there() -> None:
@@ -47,7 +47,11 @@ def test_what_a_base_has_stands_there() -> None:
     assert "Has also what `DataStream` has." in keyed
     assert "**`min_by(position_to_min_by=0)`**" in keyed
     assert "get_side_output" not in keyed and "rebalance" not in keyed
-    assert "*Differs: " in keyed
+
+
+def test_what_is_declared_beside_pyflinks_names_is_shown() -> None:
+    assert "takes an expression as text, too.*" in TEXT["streams.md"]
+    assert re.search(r"\*\*`with_idleness\(idle_timeout\)`\*\* .+\*Differs: ", TEXT["time.md"])
 
 
 @pytest.mark.parametrize(

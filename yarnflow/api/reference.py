@@ -16,7 +16,7 @@ from enum import Enum
 from types import FunctionType
 from typing import Any, Final
 
-from yarnflow.graph.compatibility import DIFFERS, REFUSED
+from yarnflow.graph.compatibility import DIFFERS, REFUSED, SAME_AND
 
 #: where classes are whose objects methods make, not programs
 _STREAMS: Final = re.compile(r"\.(streams\.\w+|data_stream)$")
@@ -225,14 +225,14 @@ def _signature(function: Any, bound: bool) -> str:
 
 
 def _text(value: Any) -> list[str]:
-    """Lines of Markdown of a docstring, and how the name differs from PyFlink's."""
+    """Lines of Markdown of a docstring, and what is declared of the name beside PyFlink's."""
     lines = list(_without_gaps(_markdown(_own_doc(value).splitlines())))
-    differs = vars(value).get(DIFFERS) if isinstance(value, type) else getattr(value, DIFFERS, None)
-    if differs:
-        if len(lines) == 1:
-            lines[0] += f" *Differs: {differs}.*"
-        else:
-            lines += ["", f"*Differs: {differs}.*"]
+    for mark, word in ((SAME_AND, "Here"), (DIFFERS, "Differs")):
+        remark = vars(value).get(mark) if isinstance(value, type) else getattr(value, mark, None)
+        if remark and len(lines) == 1:
+            lines[0] += f" *{word}: {remark}.*"
+        elif remark:
+            lines += ["", f"*{word}: {remark}.*"]
     return lines
 
 
