@@ -122,7 +122,7 @@ class ExecutionConfig:
         return self._accept("closure-cleaner", False)
 
     def is_closure_cleaner_enabled(self) -> bool:
-        """What was set."""
+        """Whether the closure cleaner is on, as it was set; there is none here."""
         return bool(self._accepted("closure-cleaner", True))
 
     @same_and(_NO_RESULT + ": nothing is written by Kryo")
@@ -136,7 +136,7 @@ class ExecutionConfig:
         return self._accept("force-kryo", False)
 
     def is_force_kryo_enabled(self) -> bool:
-        """What was set."""
+        """Whether Kryo was asked for; nothing is written by it."""
         return bool(self._accepted("force-kryo", False))
 
     @same_and(_NO_RESULT + ": nothing is written by Kryo")
@@ -150,7 +150,7 @@ class ExecutionConfig:
         return self._accept("generic-types", False)
 
     def has_generic_types_disabled(self) -> bool:
-        """What was set."""
+        """Whether types that Kryo writes were forbidden; nothing is written by it."""
         return not self._accepted("generic-types", True)
 
     @same_and(_NO_RESULT + ": nothing is written by Avro")
@@ -164,7 +164,7 @@ class ExecutionConfig:
         return self._accept("force-avro", False)
 
     def is_force_avro_enabled(self) -> bool:
-        """What was set."""
+        """Whether Avro was asked for; nothing is written by it."""
         return bool(self._accepted("force-avro", False))
 
     @same_and(_NO_RESULT + ": neighbours in a chain always share objects")
@@ -178,7 +178,7 @@ class ExecutionConfig:
         return self._accept("object-reuse", False)
 
     def is_object_reuse_enabled(self) -> bool:
-        """What was set."""
+        """Whether objects may be shared, as it was set; neighbours in a chain always share them."""
         return bool(self._accepted("object-reuse", False))
 
     def get_default_kryo_serializer_classes(self) -> dict[str, str]:
@@ -194,7 +194,7 @@ class ExecutionConfig:
         return []
 
     def is_use_snapshot_compression(self) -> bool:
-        """What was set."""
+        """Whether snapshots are compressed, as it was set; Spark's state store decides."""
         return bool(self._accepted("snapshot-compression", False))
 
     @same_and(_NO_RESULT + ": Spark's state store decides")

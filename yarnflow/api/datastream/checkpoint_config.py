@@ -86,7 +86,7 @@ class CheckpointConfig:
     # --- without effect ---------------------------------------------------------------------
 
     def get_checkpointing_mode(self) -> CheckpointingMode:
-        """What was set."""
+        """The promise of checkpoints, as it was set; state is exactly-once with both."""
         mode: CheckpointingMode = self._accepted("checkpointing-mode", CheckpointingMode.EXACTLY_ONCE)
         return mode
 
@@ -96,7 +96,7 @@ class CheckpointConfig:
         return self._accept("checkpointing-mode", checkpointing_mode)
 
     def get_max_concurrent_checkpoints(self) -> int:
-        """What was set."""
+        """How many checkpoints may be under way, as it was set."""
         return int(self._accepted("max-concurrent-checkpoints", 1))
 
     @same_and("kept; no result depends on it: batches are committed one after the other")
@@ -105,7 +105,7 @@ class CheckpointConfig:
         return self._accept("max-concurrent-checkpoints", max_concurrent_checkpoints)
 
     def is_fail_on_checkpointing_errors(self) -> bool:
-        """What was set."""
+        """Whether a failed checkpoint fails the job, as it was set; it never does here."""
         return self.get_tolerable_checkpoint_failure_number() == 0
 
     @differs(_NO_EFFECT + ": a batch that cannot be committed is done again")
@@ -114,7 +114,7 @@ class CheckpointConfig:
         return self._accept("tolerable-failures", 0 if fail_on_checkpointing_errors else 2**31 - 1)
 
     def get_tolerable_checkpoint_failure_number(self) -> int:
-        """What was set."""
+        """How many checkpoints may fail, as it was set; no number fails the job here."""
         return int(self._accepted("tolerable-failures", 0))
 
     @differs(_NO_EFFECT + ": a batch that cannot be committed is done again")
@@ -125,7 +125,7 @@ class CheckpointConfig:
         return self._accept("tolerable-failures", tolerable_checkpoint_failure_number)
 
     def is_unaligned_checkpoints_enabled(self) -> bool:
-        """What was set."""
+        """Whether checkpoints may overtake elements, as it was set."""
         return bool(self._accepted("unaligned-checkpoints", False))
 
     @same_and(_UNALIGNED)
@@ -144,7 +144,7 @@ class CheckpointConfig:
         return self._accept("aligned-checkpoint-timeout", to_ms(alignment_timeout, "alignment timeout"))
 
     def get_aligned_checkpoint_timeout(self) -> Duration:
-        """What was set."""
+        """How long checkpoints wait for elements before they overtake them, as it was set."""
         return Duration(int(self._accepted("aligned-checkpoint-timeout", 0)))
 
     @same_and(_UNALIGNED)
@@ -153,7 +153,7 @@ class CheckpointConfig:
         return self.set_aligned_checkpoint_timeout(alignment_timeout)
 
     def get_alignment_timeout(self) -> Duration:
-        """What was set."""
+        """PyFlink's older name of :meth:`get_aligned_checkpoint_timeout`."""
         return self.get_aligned_checkpoint_timeout()
 
     @same_and(_UNALIGNED)
@@ -162,5 +162,5 @@ class CheckpointConfig:
         return self._accept("force-unaligned-checkpoints", force_unaligned_checkpoints)
 
     def is_force_unaligned_checkpoints(self) -> bool:
-        """What was set."""
+        """Whether checkpoints overtake elements everywhere, as it was set."""
         return bool(self._accepted("force-unaligned-checkpoints", False))

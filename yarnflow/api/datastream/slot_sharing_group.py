@@ -86,23 +86,23 @@ class SlotSharingGroup:
         return self._name
 
     def get_cpu_cores(self) -> float | None:
-        """What was set."""
+        """Processor cores of a slot, as they were set."""
         return self._resources[0]
 
     def get_task_heap_memory(self) -> MemorySize | None:
-        """What was set."""
+        """Heap of a slot, as it was set."""
         return self._resources[1]
 
     def get_task_off_heap_memory(self) -> MemorySize | None:
-        """What was set."""
+        """Memory of a slot outside the heap, as it was set."""
         return self._resources[2]
 
     def get_managed_memory(self) -> MemorySize | None:
-        """What was set."""
+        """Managed memory of a slot, as it was set."""
         return self._resources[3]
 
     def get_external_resources(self) -> dict[str, float]:
-        """What was set."""
+        """Other resources of a slot by name, as they were set."""
         return dict(self._external)
 
     @refused(NO_JVM)

@@ -52,7 +52,7 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         self._paths = list(paths)
 
     def get_db_storage_paths(self) -> list[str]:
-        """What was set."""
+        """Directories of the databases, as they were set."""
         return list(self._paths)
 
     @same_and("checkpoints are incremental by state.changelog.enabled")
@@ -66,7 +66,7 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         self._predefined = options
 
     def get_predefined_options(self) -> PredefinedOptions:
-        """What was set."""
+        """Settings for a kind of disk, as they were set."""
         return self._predefined
 
     @refused(NO_JVM, "spark.sql.streaming.stateStore.rocksdb.… options")
@@ -78,7 +78,7 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         return None
 
     def get_number_of_transfer_threads(self) -> int:
-        """What was set."""
+        """How many threads copy files, as it was set."""
         return self._threads
 
     @same_and(_NO_RESULT)

@@ -158,7 +158,7 @@ class StreamExecutionEnvironment:
         return self
 
     def get_buffer_timeout(self) -> int:
-        """What was set."""
+        """How long an element may wait, in milliseconds, as it was set; 100 if it was not."""
         return int(self._settings.accepted.get("buffer-timeout", 100))
 
     def disable_operator_chaining(self) -> StreamExecutionEnvironment:
@@ -188,19 +188,19 @@ class StreamExecutionEnvironment:
         return self.get_checkpoint_config().get_checkpoint_interval()
 
     def get_checkpointing_mode(self) -> CheckpointingMode:
-        """What was set."""
+        """The promise of checkpoints, as it was set; state is exactly-once with both."""
         return self.get_checkpoint_config().get_checkpointing_mode()
 
     def get_checkpointing_consistency_mode(self) -> CheckpointingMode:
-        """What was set."""
+        """Another name of :meth:`get_checkpointing_mode`."""
         return self.get_checkpointing_mode()
 
     def is_unaligned_checkpoints_enabled(self) -> bool:
-        """What was set."""
+        """Whether checkpoints may overtake elements, as it was set."""
         return self.get_checkpoint_config().is_unaligned_checkpoints_enabled()
 
     def is_force_unaligned_checkpoints(self) -> bool:
-        """What was set."""
+        """Whether checkpoints overtake elements everywhere, as it was set."""
         return self.get_checkpoint_config().is_force_unaligned_checkpoints()
 
     def enable_changelog_state_backend(self, enabled: bool) -> StreamExecutionEnvironment:
@@ -416,7 +416,7 @@ class StreamExecutionEnvironment:
         return streaming_plan_json(self._job_graph(None))
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Does nothing: the environment holds nothing; ``close_cluster`` ends a cluster of this process."""
 
     def _job_graph(self, job_name: str | None) -> JobGraph:
         config = self.get_config()

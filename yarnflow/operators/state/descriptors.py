@@ -68,7 +68,7 @@ class ReducingStateDescriptor(StateDescriptor):
         self._reduce_function = reduce_function
 
     def get_reduce_function(self) -> Any:
-        """As it was given."""
+        """The reduce function, as it was given."""
         return self._reduce_function
 
     def reducer(self) -> Callable[[Any, Any], Any]:
@@ -97,5 +97,5 @@ class AggregatingStateDescriptor(StateDescriptor):
         self._agg_function = agg_function
 
     def get_agg_function(self) -> Any:
-        """As it was given."""
+        """The AggregateFunction, as it was given."""
         return self._agg_function

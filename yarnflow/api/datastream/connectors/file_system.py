@@ -300,11 +300,11 @@ class OutputFileConfig:
         return OutputFileConfigBuilder()
 
     def get_part_prefix(self) -> str:
-        """What was set."""
+        """How names begin, as it was set; files here have other names."""
         return self._part_prefix
 
     def get_part_suffix(self) -> str:
-        """What was set."""
+        """How names end, as it was set; files here have other names."""
         return self._part_suffix
 
 
