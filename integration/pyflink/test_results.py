@@ -12,67 +12,22 @@ import os
 import subprocess
 import sys
 import zipfile
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 from integration.pyflink.programs import EXAMPLES, PYFLINK_VERSION, Program, example, programs
+from integration.pyflink.query_jobs import Queries
 from integration.spark.translate_support import make_session
 from tests.pages import PageProgram, all_programs
-from yarnflow.api.executor import JobExecutionResult, use_executor
+from yarnflow.api.executor import use_executor
 from yarnflow.client.program import load_program, run_main
-from yarnflow.config.configuration import Configuration
-from yarnflow.core.ids import JobId
-from yarnflow.core.states import JobStatus
-from yarnflow.graph.job_graph import JobGraph
-from yarnflow.spark.run.graph_program import GraphProgram
 
-#: programs about the job itself or its way back to the program: those need a cluster
-ABOUT_THE_JOB = {"basic_execution_result", "collect_typed", "collect_untyped"}
-ALL = [program for program in programs() if program.name not in ABOUT_THE_JOB]
-
-
-@dataclass
-class QueryJob:
-    """A job that is nothing but its queries."""
-
-    queries: GraphProgram
-    job_id: JobId = JobId("0" * 32)
-
-    def get_job_status(self) -> JobStatus:
-        return JobStatus.RUNNING
-
-    def cancel(self) -> None:
-        self.queries.stop()
-
-    def begin_savepoint(
-        self, target_dir: str, *, stop: bool = False, drain: bool = False
-    ) -> Callable[[], str]:
-        raise NotImplementedError
-
-    def get_job_execution_result(self) -> JobExecutionResult:
-        self.queries.await_end()
-        return JobExecutionResult(self.job_id, -1)
-
-
-@dataclass
-class Queries:
-    """Runs jobs in a session of this process."""
-
-    spark: SparkSession
-    directory: Path
-    jobs: int = 0
-
-    def submit(self, job_graph: JobGraph) -> QueryJob:
-        self.jobs += 1
-        configuration = Configuration.from_dict(job_graph.configuration, source="the program")
-        queries = GraphProgram(self.spark, job_graph, configuration, str(self.directory / f"job-{self.jobs}"))
-        queries.prepare()
-        queries.start()
-        return QueryJob(queries)
+#: what it prints is about the job's states, which need a cluster
+ABOUT_THE_JOB = "basic_execution_result"
+ALL = [program for program in programs() if program.name != ABOUT_THE_JOB]
 
 
 def printed_by(program: Program, session: SparkSession, directory: Path) -> list[str]:
