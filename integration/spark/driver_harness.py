@@ -31,13 +31,14 @@ from yarnflow.rpc.gateways import ThriftGatewayFactory
 from yarnflow.rpc.methods import JOB_MASTER, Service
 from yarnflow.rpc.server import RpcServer
 from yarnflow.spark.launch.class_data_sharing import Role, default_cache_dir, jvm_flags
+from yarnflow.spark.launch.driver_secret import spark_secret
 from yarnflow.spark.launch.executor_command import ExecutorSettings, executor_command
 from yarnflow.spark.launch.java import find_java
-from yarnflow.spark.launch.job_secret import spark_secret
 from yarnflow.testing.gateways.job_master import FakeJobMaster
 
 FENCE = Fence("leader", 1)
 JOB_ID = JobId("5" * 32)
+DRIVER_ID = DriverId("driver-1")
 
 
 class DriverProcess:
@@ -61,7 +62,7 @@ class DriverProcess:
     @property
     def spark_secret(self) -> str:
         """What a TaskManager derives as well."""
-        return spark_secret(self.secret.encode(), JOB_ID)
+        return spark_secret(self.secret.encode(), DRIVER_ID)
 
     def __enter__(self) -> DriverProcess:
         self._server.start()
@@ -107,7 +108,7 @@ class DriverProcess:
     def assign(self) -> None:
         assignment = DriverAssignment(
             job_id=JOB_ID,
-            driver_id=DriverId("driver-1"),
+            driver_id=DRIVER_ID,
             job_master_address=f"127.0.0.1:{self._server.port}",
             fence=FENCE,
             checkpoint_dir=f"file:{self.directory}/checkpoints",

@@ -16,8 +16,8 @@ from yarnflow.core.resources.memory import task_manager_memory
 from yarnflow.entrypoint.taskmanager import executors
 from yarnflow.errors import ResourceError
 from yarnflow.process.spawn import ProcessSpec
+from yarnflow.spark.launch.driver_secret import spark_secret
 from yarnflow.spark.launch.java import JavaRuntime
-from yarnflow.spark.launch.job_secret import spark_secret
 
 DESCRIPTOR = ExecutorDescriptor(
     JobId("1" * 32), DriverId("d"), ExecutorId("0"), "spark://CoarseGrainedScheduler@h:1", "app-1", 1
@@ -50,17 +50,17 @@ def processes(directory: Path, started: Started) -> executors.SparkExecutorProce
     )
 
 
-def test_the_job_s_secret_is_derived_here(tmp_path: Path) -> None:
+def test_the_driver_s_secret_is_derived_here(tmp_path: Path) -> None:
     started = Started()
     assert processes(tmp_path, started).start(DESCRIPTOR) == 7
     (spec,) = started.specs
     assert spec.whole_environment, "or what was left out would be inherited after all"
-    assert spec.environment["_SPARK_AUTH_SECRET"] == spark_secret(b"cluster", DESCRIPTOR.job_id)
+    assert spec.environment["_SPARK_AUTH_SECRET"] == spark_secret(b"cluster", DESCRIPTOR.driver_id)
     assert spec.command[spec.command.index("--bind-address") + 1] == "127.0.0.1"
 
 
-def test_secrets_of_jobs_and_clusters_differ() -> None:
-    made = {spark_secret(c, JobId(j * 32)) for c in (b"a", b"b") for j in "12"}
+def test_secrets_of_drivers_and_clusters_differ() -> None:
+    made = {spark_secret(c, DriverId(d)) for c in (b"a", b"b") for d in "12"}
     assert len(made) == 4
     assert all(len(secret) == 64 for secret in made)
 

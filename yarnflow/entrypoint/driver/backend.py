@@ -29,7 +29,7 @@ from yarnflow.runtime.driver.run_context import RunContext
 from yarnflow.runtime.driver.services import Milestones, RunningProgram
 from yarnflow.spark.checkpoints.job import JobIdentity
 from yarnflow.spark.checkpoints.restore import restore as restore_state
-from yarnflow.spark.launch.job_secret import spark_secret
+from yarnflow.spark.launch.driver_secret import spark_secret
 from yarnflow.spark.launch.jvm import GatewayJvm
 from yarnflow.spark.launch.session import DriverSession, SessionSettings, open_session
 from yarnflow.spark.run.graph_program import GraphProgram
@@ -116,7 +116,7 @@ class SparkBackend:
 
     def open(self, assignment: DriverAssignment) -> ExecutorAttachment:
         """Bring the SparkContext up; see :class:`~yarnflow.runtime.driver.services.DriverBackend`."""
-        secret = spark_secret(self._cluster_secret, assignment.job_id)
+        secret = spark_secret(self._cluster_secret, assignment.driver_id)
         Path(assignment.work_dir).mkdir(mode=0o700, parents=True, exist_ok=True)
         settings = session_settings(self._configuration, assignment, self._host, secret, self._scratch)
         try:

@@ -21,9 +21,9 @@ from yarnflow.core.resources.memory import TaskManagerMemory
 from yarnflow.errors import ResourceError
 from yarnflow.process.spawn import ChildProcess, ProcessSpec, spawn
 from yarnflow.spark.launch.class_data_sharing import Role, installed_flags
+from yarnflow.spark.launch.driver_secret import spark_secret
 from yarnflow.spark.launch.executor_command import ExecutorCommand, ExecutorSettings, executor_command
 from yarnflow.spark.launch.java import JavaRuntime, find_java
-from yarnflow.spark.launch.job_secret import spark_secret
 
 _STOP_GRACE_S: Final = 5.0
 
@@ -77,7 +77,7 @@ class SparkExecutorProcesses:
     memory : TaskManagerMemory
         How large the executors may be.
     secret : bytes
-        The cluster's; the jobs' own are derived from it.
+        The cluster's; the drivers' own are derived from it.
     start_process : callable
     java : callable
         Finds the Java that executors run on.
@@ -180,4 +180,4 @@ class SparkExecutorProcesses:
             hadoop_conf_dir=os.environ.get("HADOOP_CONF_DIR", ""),
             python_executable=self._configuration.get(python_options.PYTHON_EXECUTABLE),
         )
-        return executor_command(descriptor, settings, spark_secret(self._secret, descriptor.job_id))
+        return executor_command(descriptor, settings, spark_secret(self._secret, descriptor.driver_id))

@@ -77,7 +77,7 @@ def executor_command(
         From the JobMaster: whom to dial, as whom, with how many task threads.
     settings : ExecutorSettings
     auth_secret : str
-        Of the job, from ``job_secret.spark_secret``; goes into the environment only.
+        Of the driver, from ``driver_secret.spark_secret``; goes into the environment only.
     environ : mapping, optional
         Environment to start from; this process's by default.
     """
