@@ -180,8 +180,8 @@ class JobDetails:
     restarts: int = 0
     #: why the job waits, empty when it does not
     waiting_for: str = ""
-    #: milestones of the start, name → time (SUBMITTED, SLOTS, DRIVER_STARTED, JVM_UP, CONTEXT_UP,
-    #: SESSION_UP, EXECUTORS_UP, QUERY_STARTED, FIRST_BATCH)
+    #: milestones of the start, name → time (SUBMITTED, SLOTS, DRIVER_STARTED and JVM_UP or DRIVER_REUSED,
+    #: CONTEXT_UP, SESSION_UP, EXECUTORS_UP, QUERY_STARTED, FIRST_BATCH)
     milestones_ms: dict[str, int] = field(default_factory=dict)
     #: root cause when FAILED
     error: ErrorInfo | None = None
@@ -320,7 +320,8 @@ class SlotOffer:
     task_manager_id: TaskManagerId
     #: the TaskManager's Thrift address
     address: str
-    #: the executor that serves the slot already, started for an earlier leader
+    #: the executor that serves the slot already, started for an earlier leader, or that waits there for
+    #: another job of its driver
     executor: ExecutorStatus | None = None
 
     def runs_for(self, driver_id: DriverId) -> bool:

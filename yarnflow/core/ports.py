@@ -200,7 +200,7 @@ class DriverGateway(Protocol):
         """Take a checkpoint or savepoint; the outcome comes with the reports.  Idempotent by id."""
 
     def shut_down(self) -> None:
-        """End the driver process in good order.  Idempotent."""
+        """Leave the job in good order: the process ends, or waits for another job.  Idempotent."""
 
     def ping(self) -> None:
         """Answer at all.  Idempotent."""
@@ -246,7 +246,10 @@ class DriverOwner(Protocol):
     """Who starts and ends driver processes: the supervisor, and the JobManager through it."""
 
     def launch(self, assignment: DriverAssignment, memory_mib: int) -> None:
-        """Ask for a driver; a warm spare is used when its memory fits.  Returns at once."""
+        """Ask for a driver; a warm spare is used when its memory fits.  Returns at once.
+
+        If it names a driver that there is, the assignment is that driver's next job.
+        """
 
     def kill(self, driver_id: DriverId, grace_ms: int = 0) -> None:
         """End a driver by force if it is still there after ``grace_ms``.

@@ -12,7 +12,7 @@ from typing import Final
 
 from yarnflow.core.ids import JobId, VertexId
 from yarnflow.core.messages import ProgramKind
-from yarnflow.graph.operators import CollectSink, Operator
+from yarnflow.graph.operators import CollectSink, ForeachBatchSink, Operator
 from yarnflow.graph.schema import Schema
 
 
@@ -109,6 +109,12 @@ class JobGraph:
     def collects(self) -> bool:
         """The program reads elements of the job itself."""
         return any(isinstance(node.operator, CollectSink) for node in self.nodes)
+
+    @property
+    def runs_code_in_driver(self) -> bool:
+        """Whether code of the user's runs in the driver's process, which would remember what it did."""
+        is_script = self.kind is ProgramKind.SCRIPT
+        return is_script or any(isinstance(node.operator, ForeachBatchSink) for node in self.nodes)
 
     def required_slots(self) -> int:
         """Slots the job wants: the largest parallelism of each sharing group, summed."""

@@ -19,6 +19,7 @@ from yarnflow.core.job_run import events as ev
 from yarnflow.core.job_run import spare_life
 from yarnflow.core.job_run.decider import handle
 from yarnflow.core.job_run.driver_group import DriverGroup
+from yarnflow.core.job_run.kept_drivers import KeptDriver
 from yarnflow.core.job_run.model import JobRun, RunSettings
 from yarnflow.core.job_run.spare_life import REHEARSED, SpareState
 from yarnflow.core.messages import (
@@ -39,13 +40,17 @@ JOB = JobId("a" * 32)
 SLOTS = 2
 #: of the master before
 OLD, OLD_SPARE = DriverId("old"), DriverId("old-spare")
+#: has run another job before
+KEPT = KeptDriver(DriverId("kept"), 1000, {}, jobs=1, next_number=100)
 #: effects that are answered by an event of their own, or by a report
 CALLS = (do.FindDriver, do.FindState, do.AwaitRecords, do.Deploy, do.CancelDriver, do.StartExecutor)
 NO_ANSWER = RpcTimeout("no answer")
 Call = do.FindDriver | do.FindState | do.AwaitRecords | do.Deploy | do.CancelDriver | do.StartExecutor
 
 
-def settings(hot_spare: bool = True, adaptive: bool = False, attempts: int = 1_000) -> RunSettings:
+def settings(
+    hot_spare: bool = True, adaptive: bool = False, attempts: int = 1_000, keeps_driver: bool = False
+) -> RunSettings:
     kind = SchedulerKind.ADAPTIVE if adaptive else SchedulerKind.DEFAULT
     return RunSettings(
         restart_strategy=FixedDelay(attempts, 1_000),
@@ -55,6 +60,7 @@ def settings(hot_spare: bool = True, adaptive: bool = False, attempts: int = 1_0
         driver_registration_timeout_ms=10_000,
         adoption_timeout_ms=5_000,
         hot_spare=hot_spare,
+        keeps_driver=keeps_driver,
     )
 
 
@@ -96,7 +102,7 @@ class World:
         self.declared = 0
         self.offers_made = 0
         self.last_attempt = 0
-        self.ended = self.released = 0
+        self.ended = self.released = self.kept = 0
         record = JobRecord.create(JOB, "flights", "", [(VertexId("v"), "v", SLOTS, 8, "default")], 1_000)
         self.run = JobRun.create(JOB, ProgramKind.GRAPH, options, start, record, SLOTS, self.now_ms)
 
@@ -178,6 +184,16 @@ class World:
             process = self.drivers.setdefault(effect.driver_id, Process(effect.driver_id))
             process.given_up = True
             process.alive = process.alive and isinstance(effect, do.DismissDriver)
+        elif isinstance(effect, do.KeepDriver):
+            process = self.drivers[effect.driver_id]
+            assert process.alive and process.registered and process.attempt == 1 and not process.canceled
+            assert self.run.status is JobStatus.FINISHED
+            process.given_up = True
+            # they wait as well, and their numbers are not used again
+            mine = [each for each in self.executors if each.driver_id == process.driver_id]
+            assert all(int(each.executor_id) < effect.next_number for each in mine)
+            self.executors = [each for each in self.executors if each not in mine]
+            self.kept += 1
         elif isinstance(effect, do.Deploy):
             self.deploy(effect)
         elif isinstance(effect, do.StartExecutor):

@@ -6,13 +6,24 @@ from dataclasses import replace
 
 import pytest
 
-from tests.core.job_run.job_world import JOB, OLD, OLD_SPARE, SLOTS, Process, World, is_settled, settings
-from yarnflow.core.ids import DriverId, TaskManagerId
+from tests.core.job_run.job_world import (
+    JOB,
+    KEPT,
+    OLD,
+    OLD_SPARE,
+    SLOTS,
+    Process,
+    World,
+    is_settled,
+    settings,
+)
+from yarnflow.core.ids import DriverId, ExecutorId, TaskManagerId
 from yarnflow.core.job.restart import FixedDelay
 from yarnflow.core.job_run import effects as do
 from yarnflow.core.job_run import events as ev
+from yarnflow.core.job_run.decider import handle
 from yarnflow.core.job_run.spare_life import SpareState
-from yarnflow.core.messages import DriverPhase, ExecutorExited
+from yarnflow.core.messages import DriverPhase, ExecutorExited, ExecutorStatus
 from yarnflow.core.states import JobStatus, RestartLevel
 from yarnflow.errors import LeadershipLost, StorageDenied
 
@@ -174,3 +185,98 @@ def test_nothing_is_done_after_the_end() -> None:
     world.apply(ev.TimePassed(world.at))
     assert world.run == before
     assert not any(isinstance(call, do.StartExecutor) for call in world.calls[-1:])
+
+
+# --- a driver for several jobs ----------------------------------------------------
+
+
+def keeping(kept: bool = False) -> World:
+    world = World(ev.Fresh(), settings(False, keeps_driver=True))
+    world.apply(ev.Started(world.at, KEPT if kept else None))
+    return world
+
+
+def waiting(cores: int, number: str = "7") -> ExecutorStatus:
+    """An executor that an earlier job of the kept driver has left."""
+    return ExecutorStatus(ExecutorId(number), JOB, KEPT.driver_id, 1, cores)
+
+
+def finish(world: World) -> None:
+    (driver,) = world.deployed()
+    world.report(driver, DriverPhase.FINISHED)
+    world.answer(next(call for call in world.calls if isinstance(call, do.AwaitRecords)), True)
+    assert world.status() is JobStatus.FINISHED
+
+
+def test_the_driver_of_a_job_that_went_well_is_kept_with_its_executors() -> None:
+    world = keeping()
+    world.go_well(3)
+    finish(world)
+    assert world.kept == 1
+
+
+def test_a_driver_that_was_ever_in_trouble_is_not() -> None:
+    world = keeping()
+    world.go_well(3)
+    (driver,) = world.deployed()
+    world.report(driver, DriverPhase.FAILED)
+    world.wait(1_000)
+    world.go_well(3)
+    finish(world)
+    assert not world.kept
+
+
+@pytest.mark.parametrize("phase", [DriverPhase.CANCELED, DriverPhase.FAILED])
+def test_nor_is_that_of_a_job_that_did_not_finish(phase: DriverPhase) -> None:
+    world = World(ev.Fresh(), settings(False, attempts=0, keeps_driver=True))
+    world.apply(ev.Started(world.at))
+    world.go_well(3)
+    (driver,) = world.deployed()
+    world.report(driver, phase)
+    assert world.run.ended and not world.kept
+
+
+def test_the_next_job_gets_the_driver_and_the_executors_that_wait_on_its_slots() -> None:
+    world = keeping(kept=True)
+    assert set(world.drivers) == {KEPT.driver_id}
+    world.offer(TM1, SLOTS, waiting(SLOTS))
+    world.register(KEPT.driver_id)
+    assert [each.executor_id for each in world.executors] == ["7"]
+    world.go_well(3)
+    assert world.status() is JobStatus.RUNNING
+    finish(world)
+    assert world.kept == 1, "it is used a third time"
+
+
+def test_an_executor_with_other_slots_beside_the_job_s_is_left_alone() -> None:
+    world = keeping(kept=True)
+    world.offer(TM1, SLOTS, waiting(SLOTS + 1))
+    world.register(KEPT.driver_id)
+    (executor,) = world.executors
+    assert int(executor.executor_id) >= KEPT.next_number
+
+
+def test_an_executor_that_is_lost_is_not_found_again_in_the_offer() -> None:
+    world = keeping(kept=True)
+    world.offer(TM1, SLOTS, waiting(SLOTS))
+    world.register(KEPT.driver_id)
+    world.go_well(3)
+    lost = world.executors.pop()
+    world.apply(ev.ExecutorEnded(world.at, ExecutorExited(JOB, KEPT.driver_id, lost.executor_id, TM1, -9)))
+    world.wait(1_000)
+    (executor,) = world.executors
+    assert int(executor.executor_id) >= KEPT.next_number
+
+
+def test_a_job_whose_kept_driver_is_lost_gets_a_new_one() -> None:
+    world = keeping(kept=True)
+    world.exit(world.drivers[KEPT.driver_id])
+    world.go_well(4)
+    assert world.status() is JobStatus.RUNNING
+    assert len(world.drivers) == 2
+
+
+def test_a_driver_for_a_job_that_was_canceled_before_it_began_ends() -> None:
+    world = keeping()
+    _, effects = handle(world.run, ev.Started(world.at, KEPT))
+    assert effects == (do.KillDriver(KEPT.driver_id),)

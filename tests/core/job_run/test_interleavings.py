@@ -6,7 +6,17 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from tests.core.job_run.job_world import JOB, OLD, OLD_SPARE, SLOTS, Process, World, is_settled, settings
+from tests.core.job_run.job_world import (
+    JOB,
+    KEPT,
+    OLD,
+    OLD_SPARE,
+    SLOTS,
+    Process,
+    World,
+    is_settled,
+    settings,
+)
 from yarnflow.core.ids import AllocationId, DriverId, ExecutorId, TaskManagerId
 from yarnflow.core.job_run import effects as do
 from yarnflow.core.job_run import events as ev
@@ -23,14 +33,16 @@ class Job(RuleBasedStateMachine):
 
     world: World
 
-    @initialize(adopted=st.booleans(), hot_spare=st.booleans(), adaptive=st.booleans())
-    def begin(self, adopted: bool, hot_spare: bool, adaptive: bool) -> None:
+    @initialize(
+        adopted=st.booleans(), hot_spare=st.booleans(), adaptive=st.booleans(), keeps_driver=st.booleans()
+    )
+    def begin(self, adopted: bool, hot_spare: bool, adaptive: bool, keeps_driver: bool) -> None:
         start = ev.Adopted(7) if adopted else ev.Fresh()
-        self.world = World(start, settings(hot_spare, adaptive))
+        self.world = World(start, settings(hot_spare, adaptive, keeps_driver=keeps_driver))
         if adopted:
             self.world.drivers[OLD] = Process(OLD, attempt=3)
             self.world.last_attempt = 2
-        self.world.apply(ev.Started(self.world.at))
+        self.world.apply(ev.Started(self.world.at, KEPT if keeps_driver and not adopted else None))
 
     def teardown(self) -> None:
         if hasattr(self, "world"):
@@ -98,6 +110,12 @@ class Job(RuleBasedStateMachine):
             calls.remove(call)
 
     # --- slots ---
+
+    @precondition(lambda self: self.world.run.settings.keeps_driver)
+    @rule(where=WHERE, count=st.integers(1, SLOTS), cores=st.integers(1, SLOTS))
+    def offer_where_an_executor_waits(self, where: TaskManagerId, count: int, cores: int) -> None:
+        executor_id = ExecutorId(str(50 + int(where[3:])))
+        self.world.offer(where, count, ExecutorStatus(executor_id, JOB, KEPT.driver_id, 1, cores))
 
     @rule(where=WHERE, count=st.integers(1, SLOTS), runs=st.sampled_from([None, OLD, OLD_SPARE]), number=SOME)
     def offer(self, where: TaskManagerId, count: int, runs: DriverId | None, number: int) -> None:

@@ -30,6 +30,7 @@ from yarnflow.graph.job_graph import JobGraph, JobVertex, StreamNode
 from yarnflow.graph.operators import CollectSink, Operator, RateSource
 from yarnflow.graph.schema import Schema
 from yarnflow.runtime.dispatcher.job_board import JobBoard
+from yarnflow.runtime.jobmaster.driver_keeper import DriverKeeper
 from yarnflow.runtime.jobmaster.job_master import JobMaster
 from yarnflow.runtime.jobmaster.services import JobMasterServices, JobMasterSettings, Retention
 from yarnflow.runtime.leader_clock import Doubt, LeaderClock
@@ -82,6 +83,8 @@ class Bench:
         hot_spare: bool = False,
         lead: bool = False,
         collects: bool = False,
+        keeper: DriverKeeper | None = None,
+        first_id: int = 1,
     ) -> None:
         self.stores = stores or FakeJobStores()
         self.clock = ManualClock()
@@ -90,12 +93,13 @@ class Bench:
         clock = self.time if lead else self.clock
         self.gateways = FakeGateways()
         self.launcher = FakeDriverLauncher()
+        self.keeper = keeper or DriverKeeper(0, clock, lambda _ms, _action: None, self.launcher.kill)
         self.slots = FakeSlotRequirements()
         self.board = JobBoard(self.clock, 10)
         self.ended: list[JobId] = []
         self.submission = JobSubmission(JOB, "flights", kind, "", {}, job_key)
         self.mailbox = InlineMailbox("job", clock, may_run=self.time.is_certain if lead else None)
-        ids = (f"{number:08x}{0:024x}" for number in itertools.count(1))
+        ids = (f"{number:08x}{0:024x}" for number in itertools.count(first_id))
         self.master = JobMaster(
             self.submission,
             JobGraph(
@@ -126,6 +130,7 @@ class Bench:
                 restore_if_lost=restore_if_lost,
                 adoption_timeout_ms=5_000,
                 hot_spare=hot_spare,
+                keeps_driver=keeper is not None,
             ),
             JobMasterServices(
                 clock,
@@ -140,6 +145,7 @@ class Bench:
                 self.stores,
                 self.launcher,
                 b"secret",
+                self.keeper,
             ),
             self.mailbox,
             self.ended.append,

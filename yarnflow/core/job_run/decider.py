@@ -31,7 +31,15 @@ from yarnflow.core.job_run import losses
 from yarnflow.core.job_run import spare as hot_spare
 from yarnflow.core.job_run import spare_life
 from yarnflow.core.job_run.driver_group import SLOT_RETRY_MS
-from yarnflow.core.job_run.effects import Deploy, Effect, FindDriver, FindState, StopExecutor, WatchLease
+from yarnflow.core.job_run.effects import (
+    Deploy,
+    Effect,
+    FindDriver,
+    FindState,
+    KillDriver,
+    StopExecutor,
+    WatchLease,
+)
 from yarnflow.core.job_run.model import JobRun, Timer
 from yarnflow.core.job_run.turn import Turn
 from yarnflow.core.resources.scheduling import NEVER_MS
@@ -115,8 +123,10 @@ def _deploy_if_due(turn: Turn) -> None:
 def _started(turn: Turn, event: ev.Started) -> None:
     run = turn.run
     if run.status is not JobStatus.INITIALIZING:
+        if event.kept is not None:
+            turn.do(KillDriver(event.kept.driver_id))
         return  # canceled before it began
-    turn.run = replace(run, record=run.record.milestone("SUBMITTED", turn.at.wall_ms))
+    turn.run = replace(run, record=run.record.milestone("SUBMITTED", turn.at.wall_ms), kept=event.kept)
     if isinstance(run.start, ev.Adopted):
         turn.do(FindDriver())
     else:

@@ -39,6 +39,8 @@ class Driver:
     deployed_attempt: int = 0
     #: it has said that it is as warm as it will be
     rehearsed: bool = False
+    #: jobs that it has finished
+    jobs_before: int = 0
 
     def registered(self, registration: DriverRegistration, at_ms: int) -> Driver:
         """It can take executors now."""
@@ -177,11 +179,19 @@ class DriverGroup:
     def starting_missing(
         self, at_ms: int, first_number: int
     ) -> tuple[DriverGroup, tuple[ExecutorRecord, ...]]:
-        """Plan executors on the slots that have none, numbered from ``first_number`` on."""
-        if self.registration is None or at_ms < self.not_before_ms:
+        """Plan executors on the slots that have none, numbered from ``first_number`` on.
+
+        Those that wait there since an earlier job of the driver come first.
+        """
+        driver = self.driver
+        if driver is None or driver.registration is None or at_ms < self.not_before_ms:
             return self, ()
-        executors, started = self.executors.start_missing(self.slots.slots, at_ms, first_number)
-        return replace(self, executors=executors), started
+        executors = self.executors
+        waiting: tuple[ExecutorRecord, ...] = ()
+        if driver.jobs_before:
+            executors, waiting = executors.take_waiting(self.slots.slots, driver.driver_id, at_ms)
+        executors, started = executors.start_missing(self.slots.slots, at_ms, first_number)
+        return replace(self, executors=executors), (*waiting, *started)
 
     def trying_again(self, at_ms: int) -> tuple[DriverGroup, tuple[ExecutorRecord, ...]]:
         """Executors whose slot may be free now; they are asked for again."""

@@ -55,7 +55,9 @@ class InterruptCheckpoints:
 
 @dataclass(frozen=True, slots=True)
 class LaunchDriver:
-    """Start a driver process.  It registers, exits, or is given up after its time.
+    """Start a driver process, or give one that was kept its next job.
+
+    It registers, exits, or is given up after its time.
 
     Answer with ``DriverExited`` if it cannot even be asked for.
     """
@@ -78,6 +80,21 @@ class DismissDriver:
 
     driver_id: DriverId
     address: str
+
+
+@dataclass(frozen=True, slots=True)
+class KeepDriver:
+    """Let a driver leave its job in good order, for another job; kill it when it does not; no answer.
+
+    Its executors are not told to end: they wait with it.
+    """
+
+    driver_id: DriverId
+    address: str
+    #: how many it has run
+    jobs: int
+    #: new executors of it have at least this number
+    next_number: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +185,7 @@ Effect = (
     | LaunchDriver
     | KillDriver
     | DismissDriver
+    | KeepDriver
     | Deploy
     | CancelDriver
     | DeclareSlots

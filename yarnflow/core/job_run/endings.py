@@ -10,8 +10,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from yarnflow.core.job_run import spare as hot_spare
+from yarnflow.core.job_run.driver_group import Driver
 from yarnflow.core.job_run.effects import CancelDriver, EndJob, InterruptCheckpoints, ReleaseSlots
-from yarnflow.core.job_run.model import Timer
+from yarnflow.core.job_run.kept_drivers import MAX_JOBS
+from yarnflow.core.job_run.model import JobRun, Timer
 from yarnflow.core.job_run.turn import Turn
 from yarnflow.core.states import JobStatus
 
@@ -55,7 +57,17 @@ def all_stopped(turn: Turn) -> None:
 def end(turn: Turn) -> None:
     """Give everything back."""
     turn.run = replace(turn.run, ended=True, timers={})
-    turn.active = turn.dismissed(turn.active)
+    driver = turn.active.driver
+    if driver is not None and driver.registration is not None and _is_of_further_use(turn.run, driver):
+        turn.active = turn.kept(turn.active, driver, driver.registration.address)
+    else:
+        turn.active = turn.dismissed(turn.active)
     hot_spare.end(turn)
     turn.do(ReleaseSlots())
     turn.do(EndJob())
+
+
+def _is_of_further_use(run: JobRun, driver: Driver) -> bool:
+    """Whether another job may have the driver: all went well with this one, at the first attempt."""
+    went_well = run.status is JobStatus.FINISHED and run.attempt == 1 and not driver.adopted
+    return run.settings.keeps_driver and went_well and driver.jobs_before + 1 < MAX_JOBS

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from yarnflow.core.checkpoint.messages import RestoreSettings
 from yarnflow.core.ids import AllocationId, DriverId, ExecutorId, TaskManagerId
+from yarnflow.core.job_run.kept_drivers import KeptDriver
 from yarnflow.core.messages import DriverRegistration, DriverReport, ExecutorExited, SlotOffer
 from yarnflow.errors import YarnflowError
 
@@ -55,8 +56,12 @@ class Event:
 # --- the job ----------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
 class Started(Event):
     """The JobMaster may work on the job."""
+
+    #: of another job that has finished, for this one; None = a driver is to be started
+    kept: KeptDriver | None = None
 
 
 class CancelRequested(Event):

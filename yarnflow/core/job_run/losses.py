@@ -44,8 +44,15 @@ def launch(turn: Turn) -> None:
     if Timer.LEFT_SPARE in turn.run.timers:
         return
     _milestone(turn, "DRIVER_REQUESTED")
-    turn.active = replace(turn.active, driver=Driver(turn.at.new_driver_id, turn.at.ms))
-    turn.do(LaunchDriver(turn.at.new_driver_id))
+    kept = turn.run.kept
+    if kept is None:
+        driver = Driver(turn.at.new_driver_id, turn.at.ms)
+    else:
+        turn.say(f"Job {turn.run.record.name} has driver {kept.driver_id}, which has run {kept.jobs} before.")
+        driver = Driver(kept.driver_id, turn.at.ms, jobs_before=kept.jobs)
+        turn.run = replace(turn.run, kept=None, first_number=max(turn.run.first_number, kept.next_number))
+    turn.active = replace(turn.active, driver=driver)
+    turn.do(LaunchDriver(driver.driver_id))
 
 
 def _milestone(turn: Turn, name: str) -> None:

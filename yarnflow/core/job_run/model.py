@@ -16,6 +16,7 @@ from yarnflow.core.job.record import JobRecord
 from yarnflow.core.job.restart import RestartStrategy
 from yarnflow.core.job_run.driver_group import DriverGroup
 from yarnflow.core.job_run.events import Adopted, Stamp, StartKind
+from yarnflow.core.job_run.kept_drivers import KeptDriver
 from yarnflow.core.job_run.spare_life import SpareLife
 from yarnflow.core.messages import ErrorInfo, JobDetails, ProgramKind
 from yarnflow.core.resources.scheduling import NEVER_MS, SchedulerSettings, SlotWait
@@ -36,6 +37,8 @@ class RunSettings:
     adoption_timeout_ms: int = 20_000
     #: have a second driver ready, with executors on as many slots again
     hot_spare: bool = False
+    #: a driver whose job has finished, and that was never in trouble, is kept for another job
+    keeps_driver: bool = False
     #: before a lost executor is replaced; a crash loop must not spin
     executor_replacement_delay_ms: int = 200
     #: patience with an executor the driver does not see any more although nobody reported its end
@@ -81,6 +84,8 @@ class JobRun:
     spare: DriverGroup
     spare_life: SpareLife
     wait: SlotWait
+    #: driver of another job, which is this one's as soon as it needs one
+    kept: KeptDriver | None = None
     #: rises with each deployment, over all drivers
     attempt: int = 1
     timers: Mapping[Timer, int] = field(default_factory=dict)

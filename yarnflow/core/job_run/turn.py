@@ -11,11 +11,12 @@ from dataclasses import replace
 
 from yarnflow.core.job.record import Changed
 from yarnflow.core.job_run import spare_life
-from yarnflow.core.job_run.driver_group import DriverGroup
+from yarnflow.core.job_run.driver_group import Driver, DriverGroup
 from yarnflow.core.job_run.effects import (
     DeclareSlots,
     DismissDriver,
     Effect,
+    KeepDriver,
     KillDriver,
     Say,
     Show,
@@ -134,6 +135,11 @@ class Turn:
             return self.without_driver(group)
         self.do(DismissDriver(group.driver.driver_id, group.driver.registration.address))
         return self.without_driver(group, kill=False)
+
+    def kept(self, group: DriverGroup, driver: Driver, address: str) -> DriverGroup:
+        """The group's driver leaves for another job, with its executors."""
+        self.do(KeepDriver(driver.driver_id, address, driver.jobs_before + 1, self.run.next_number))
+        return group.without_driver()[0]
 
     def starting(self, group: DriverGroup) -> DriverGroup:
         """Executors are started on the group's slots that have none."""

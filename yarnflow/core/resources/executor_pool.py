@@ -112,6 +112,32 @@ class ExecutorPool:
         at_ms : int
             Now; until the driver reports they are not registered.
         """
+        return self._with(self._running_for(slots, driver_id), driver_id, at_ms, _ADOPTION_GAP)[0]
+
+    def take_waiting(
+        self, slots: Sequence[SlotOffer], driver_id: DriverId, at_ms: int
+    ) -> tuple[ExecutorPool, tuple[ExecutorRecord, ...]]:
+        """Take the executors that wait on these slots since an earlier job of the driver, each once.
+
+        One that has further slots, which are not the job's, is left out: it would have more task threads
+        than the job has slots there.
+
+        Returns
+        -------
+        ExecutorPool, tuple of ExecutorRecord
+            The pool with the new records, and the new records alone.
+        """
+        found = {
+            executor_id: offers
+            for executor_id, offers in self._running_for(slots, driver_id).items()
+            if offers[0].executor is not None and offers[0].executor.cores == len(offers)
+        }
+        return self._with(found, driver_id, at_ms, 1)
+
+    def _running_for(
+        self, slots: Sequence[SlotOffer], driver_id: DriverId
+    ) -> dict[ExecutorId, list[SlotOffer]]:
+        """Executors of a driver that ran on slots when they were offered, and were never taken over."""
         known = set(self.executor_ids)
         found: dict[ExecutorId, list[SlotOffer]] = {}
         for slot in slots:
@@ -120,7 +146,12 @@ class ExecutorPool:
                 continue
             if (driver_id, executor.executor_id) not in self.adopted:
                 found.setdefault(executor.executor_id, []).append(slot)
-        adopted = tuple(
+        return found
+
+    def _with(
+        self, found: dict[ExecutorId, list[SlotOffer]], driver_id: DriverId, at_ms: int, gap: int
+    ) -> tuple[ExecutorPool, tuple[ExecutorRecord, ...]]:
+        taken = tuple(
             ExecutorRecord(
                 executor_id=executor_id,
                 task_manager_id=offers[0].task_manager_id,
@@ -131,12 +162,13 @@ class ExecutorPool:
             )
             for executor_id, offers in sorted(found.items())
         )
-        return replace(
+        pool = replace(
             self,
-            records=self.records + adopted,
-            adopted=self.adopted | {(driver_id, record.executor_id) for record in adopted},
-            next_number=max([self.next_number, *(number_of(r.executor_id) + _ADOPTION_GAP for r in adopted)]),
+            records=self.records + taken,
+            adopted=self.adopted | {(driver_id, record.executor_id) for record in taken},
+            next_number=max([self.next_number, *(number_of(r.executor_id) + gap for r in taken)]),
         )
+        return pool, taken
 
     def find(self, executor_id: ExecutorId) -> ExecutorRecord | None:
         """The record of an executor, if it is (still) known."""

@@ -37,6 +37,7 @@ from yarnflow.runtime.dispatcher.dispatcher import Dispatcher
 from yarnflow.runtime.dispatcher.job_archive import JobArchive
 from yarnflow.runtime.dispatcher.job_board import JobBoard
 from yarnflow.runtime.dispatcher.job_factory import JobMasterFactory
+from yarnflow.runtime.jobmaster.driver_keeper import DriverKeeper
 from yarnflow.runtime.jobmaster.hot_spare_launcher import HotSpareLauncher
 from yarnflow.runtime.leader_clock import Doubt, LeaderClock
 from yarnflow.runtime.mailbox import Effects, Mailbox
@@ -168,6 +169,12 @@ class Leader:
                 clock,
             ),
             secret=parts.secret,
+            driver_keeper=DriverKeeper(
+                configuration.get(cluster_options.DRIVER_IDLE_TIMEOUT_MS),
+                self._time,
+                self._dispatcher_mailbox.schedule,
+                parts.launcher.kill,
+            ),
         )
         faults = FaultInjector(
             clock,

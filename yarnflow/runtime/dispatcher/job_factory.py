@@ -25,8 +25,10 @@ from yarnflow.core.ports import Clock, DriverLauncher, GatewayFactory
 from yarnflow.core.resources.scheduling import SchedulerKind, SchedulerSettings
 from yarnflow.core.uris import file_uri
 from yarnflow.graph.codec import job_graph_from_json
+from yarnflow.graph.job_graph import JobGraph
 from yarnflow.runtime.dispatcher.job_board import JobBoard
 from yarnflow.runtime.job_dirs import local_checkpoints, work_dir
+from yarnflow.runtime.jobmaster.driver_keeper import DriverKeeper
 from yarnflow.runtime.jobmaster.job_master import JobMaster
 from yarnflow.runtime.jobmaster.services import (
     HotSpareLaunching,
@@ -56,6 +58,8 @@ class JobMasterFactory:
         Starts hot spares.
     secret : bytes
         The cluster's.
+    driver_keeper : DriverKeeper
+        Has the driver that waits for another job.
     """
 
     def __init__(
@@ -75,6 +79,7 @@ class JobMasterFactory:
         stores: JobStores,
         hot_spare_launcher: HotSpareLaunching,
         secret: bytes,
+        driver_keeper: DriverKeeper,
     ) -> None:
         self._configuration = configuration
         self._cluster_dir = cluster_dir
@@ -92,6 +97,7 @@ class JobMasterFactory:
             stores,
             hot_spare_launcher,
             secret,
+            driver_keeper,
         )
         #: guards changes of the table: jobs come in the Dispatcher's thread and go in their own
         self._lock = threading.Lock()
@@ -128,7 +134,7 @@ class JobMasterFactory:
         job_master = JobMaster(
             submission,
             graph,
-            self._settings(submission, configuration),
+            self._settings(submission, graph, configuration),
             self._services,
             self._new_mailbox(f"job-{submission.job_id[:8]}"),
             ended,
@@ -140,10 +146,13 @@ class JobMasterFactory:
 
     def driver_exited(self, driver_id: DriverId, exit_status: int, output_tail: str) -> None:
         """Tell every live job; the one whose driver it was reacts."""
+        self._services.driver_keeper.exited(driver_id)
         for job_master in self._live.values():
             job_master.driver_exited(driver_id, exit_status, output_tail)
 
-    def _settings(self, submission: JobSubmission, configuration: Configuration) -> JobMasterSettings:
+    def _settings(
+        self, submission: JobSubmission, graph: JobGraph, configuration: Configuration
+    ) -> JobMasterSettings:
         get = configuration.get
         root = get(job_options.CHECKPOINT_DIR) or self._default_checkpoint_root()
         restore, restore_if_lost = restore_settings(submission, configuration)
@@ -168,6 +177,12 @@ class JobMasterFactory:
             adoption_timeout_ms=get(ha_options.ADOPTION_TIMEOUT_MS),
             hot_spare=get(ha_options.STANDBY_MODE) == "hot",
             program_timeout_ms=get(job_options.PROGRAM_HEARTBEAT_TIMEOUT_MS),
+            keeps_driver=(
+                get(cluster_options.DRIVER_IDLE_TIMEOUT_MS) > 0
+                and not graph.runs_code_in_driver
+                # the next leader would not know of it, and nobody end it
+                and not self._services.stores.highly_available
+            ),
         )
 
     def _default_checkpoint_root(self) -> str:

@@ -12,9 +12,10 @@ from typing import Final
 
 from yarnflow.core.checkpoint.messages import CheckpointOrder
 from yarnflow.core.ids import DriverId
-from yarnflow.core.job_run.effects import CancelDriver, Deploy, DismissDriver, LaunchDriver
+from yarnflow.core.job_run.effects import CancelDriver, Deploy, DismissDriver, KeepDriver, LaunchDriver
+from yarnflow.core.job_run.kept_drivers import KeptDriver
 from yarnflow.core.messages import DriverAssignment, DriverDeployment, JobSubmission
-from yarnflow.errors import YarnflowError
+from yarnflow.errors import RpcUnavailable, YarnflowError
 from yarnflow.runtime.jobmaster.deploying import SubmissionSender
 from yarnflow.runtime.jobmaster.services import JobMasterServices, JobMasterSettings
 from yarnflow.runtime.mailbox import Mailbox, Work
@@ -51,8 +52,16 @@ class DriverCalls:
         #: of each driver that must end although its lease may outlive it
         self._leases = services.stores.leases if services.stores.highly_available else None
 
+    def take_kept(self) -> KeptDriver | None:
+        """The driver of another job that has finished, if it fits this one; nobody else gets it then."""
+        if not self._settings.keeps_driver:
+            return None
+        return self._services.driver_keeper.take(
+            self._settings.driver_memory_mib, self._submission.configuration
+        )
+
     def launch(self, effect: LaunchDriver) -> None:
-        """Ask for a driver process."""
+        """Ask for a driver process, or for the next job of one that was kept."""
         is_own = effect.hot_spare_of is None
         launcher = self._services.launcher if is_own else self._services.hot_spare_launcher
         leader = self._services.leader_info()
@@ -100,20 +109,38 @@ class DriverCalls:
 
     def dismiss(self, effect: DismissDriver) -> None:
         """Let a driver leave in good order; it is killed when it does not."""
-        launcher, driver_id = self._services.launcher, effect.driver_id
-        gateways = self._services.gateways
+        self._shut_down(effect.driver_id, effect.address)
+        self._services.launcher.kill(effect.driver_id, self._settings.shut_down_grace_ms)
+
+    def keep(self, effect: KeepDriver) -> None:
+        """Let a driver leave the job and wait for another one; it is killed when it does not hear of it."""
+        # first: whoever has seen the end of this job may begin the next one already
+        self._services.driver_keeper.keep(
+            KeptDriver(
+                effect.driver_id,
+                self._settings.driver_memory_mib,
+                self._submission.configuration,
+                effect.jobs,
+                effect.next_number,
+            )
+        )
+        self._shut_down(effect.driver_id, effect.address, may_have_left=True)
+
+    def _shut_down(self, driver_id: DriverId, address: str, may_have_left: bool = False) -> None:
+        launcher, gateways = self._services.launcher, self._services.gateways
         leases, job_id = self._leases, self._submission.job_id
 
         def shut_down() -> None:
             try:
-                gateways.driver(effect.address).shut_down()
-            except YarnflowError:
+                gateways.driver(address).shut_down()
+            except YarnflowError as error:
+                if may_have_left and isinstance(error, RpcUnavailable):
+                    return  # by itself, as the job is over; it may have the next one, or its end is told
                 launcher.kill(driver_id)
                 if leases is not None:
                     leases.revoke(job_id, driver_id)
 
         self._perform(shut_down, lambda _error: None)
-        launcher.kill(driver_id, self._settings.shut_down_grace_ms)
 
     def _revoke(self, driver_id: DriverId) -> None:
         leases, job_id = self._leases, self._submission.job_id

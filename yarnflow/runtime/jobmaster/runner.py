@@ -21,6 +21,7 @@ from yarnflow.core.job.record import JobRecord
 from yarnflow.core.job_run import effects as do
 from yarnflow.core.job_run import events as ev
 from yarnflow.core.job_run.decider import handle
+from yarnflow.core.job_run.kept_drivers import KeptDriver
 from yarnflow.core.job_run.model import JobRun
 from yarnflow.core.messages import JobDetails, JobSubmission
 from yarnflow.core.states import JobStatus
@@ -103,7 +104,12 @@ class JobRunner:
         """The job may be worked on."""
         if isinstance(self.run.start, ev.Adopted) and self.run.status is JobStatus.INITIALIZING:
             self.checkpoints.recover(lambda: self.happened(ev.CommitsFound))
-        self.happened(ev.Started)
+        self.happened(lambda at: ev.Started(at, self._kept_driver()))
+
+    def _kept_driver(self) -> KeptDriver | None:
+        """A driver for a job that begins; one that does not would never give it back."""
+        begins = isinstance(self.run.start, ev.Fresh) and self.run.status is JobStatus.INITIALIZING
+        return self._drivers.take_kept() if begins else None
 
     def happened(self, event: Callable[[ev.Stamp], ev.Event]) -> None:
         """Decide what follows from an event, and do it; what happens meanwhile has its turn then.
@@ -226,7 +232,12 @@ class JobRunner:
 
     def _tell_driver(
         self,
-        effect: do.LaunchDriver | do.KillDriver | do.DismissDriver | do.Deploy | do.CancelDriver,
+        effect: do.LaunchDriver
+        | do.KillDriver
+        | do.DismissDriver
+        | do.KeepDriver
+        | do.Deploy
+        | do.CancelDriver,
     ) -> None:
         match effect:
             case do.LaunchDriver():
@@ -236,6 +247,8 @@ class JobRunner:
                 self._drivers.kill(driver_id)
             case do.DismissDriver():
                 self._drivers.dismiss(effect)
+            case do.KeepDriver():
+                self._drivers.keep(effect)
             case do.Deploy(driver_id, _, attempt):
                 self._drivers.deploy(
                     effect,

@@ -15,6 +15,7 @@ from yarnflow.core.job_run.model import RunSettings
 from yarnflow.core.messages import JobDetails, LeaderInfo
 from yarnflow.core.ports import Clock, DriverLauncher, GatewayFactory
 from yarnflow.core.states import JobStatus
+from yarnflow.runtime.jobmaster.driver_keeper import DriverKeeper
 from yarnflow.runtime.mailbox import Effects
 
 
@@ -67,6 +68,7 @@ class JobMasterServices:
     hot_spare_launcher: HotSpareLaunching
     #: the cluster's
     secret: bytes
+    driver_keeper: DriverKeeper
 
 
 class Retention(Enum):
