@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import signal
 import time
 from pathlib import Path
 from typing import Final
@@ -65,3 +66,35 @@ def any_left(group: int, mark: str) -> bool:
         except (OSError, IndexError, ValueError):
             continue  # gone meanwhile, or somebody else's
     return False
+
+
+def end_grandchildren(pid: int, timeout_s: float = 1.0) -> None:
+    """KILL all that the children of a process have started, not these themselves; wait until it is gone."""
+    children: dict[int, list[int]] = {}
+    for other, parent in _parents().items():
+        children.setdefault(parent, []).append(other)
+    below = [grandchild for child in children.get(pid, ()) for grandchild in children.get(child, ())]
+    # it grows while it is read
+    for other in below:
+        below += children.get(other, ())
+    for other in below:
+        try:
+            os.kill(other, signal.SIGKILL)
+        except ProcessLookupError:
+            continue
+    deadline = time.monotonic() + timeout_s
+    while not _parents().keys().isdisjoint(below) and time.monotonic() < deadline:
+        time.sleep(_LOOK_AGAIN_S / 4)
+
+
+def _parents() -> dict[int, int]:
+    """Process → its parent, of all there are."""
+    found: dict[int, int] = {}
+    for name in os.listdir(_PROC):
+        if not name.isdigit():
+            continue
+        try:
+            found[int(name)] = int((_PROC / name / "stat").read_bytes().rpartition(b")")[2].split()[1])
+        except (OSError, IndexError, ValueError):
+            continue  # gone meanwhile
+    return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -29,10 +30,14 @@ class Started:
 
     def __init__(self) -> None:
         self.specs: list[ProcessSpec] = []
+        self.listeners: list[Callable[[int], None]] = []
 
     def __call__(self, spec: ProcessSpec) -> Any:
         self.specs.append(spec)
-        return SimpleNamespace(pid=7, on_exit=lambda listener: None, output_tail=lambda: "")
+        # a number that no process has
+        return SimpleNamespace(
+            pid=2**30, spec=spec, on_exit=self.listeners.append, output_tail=lambda: "last words"
+        )
 
 
 def processes(directory: Path, started: Started) -> executors.SparkExecutorProcesses:
@@ -52,7 +57,7 @@ def processes(directory: Path, started: Started) -> executors.SparkExecutorProce
 
 def test_the_driver_s_secret_is_derived_here(tmp_path: Path) -> None:
     started = Started()
-    assert processes(tmp_path, started).start(DESCRIPTOR) == 7
+    assert processes(tmp_path, started).start(DESCRIPTOR) == 2**30
     (spec,) = started.specs
     assert spec.whole_environment, "or what was left out would be inherited after all"
     assert spec.environment["_SPARK_AUTH_SECRET"] == spark_secret(b"cluster", DESCRIPTOR.driver_id)
@@ -85,3 +90,30 @@ def test_every_executor_has_directories_of_its_own_which_go_with_it(tmp_path: Pa
     assert local == [first, tmp_path / "disk2" / first.name]
     assert specs[0].directories == tuple(local), "they go with it"
     assert second not in local
+
+
+def test_an_executor_s_end_is_that_of_the_job_that_has_it(tmp_path: Path) -> None:
+    started, ends = Started(), []
+    own, job, following = processes(tmp_path, started), DESCRIPTOR.job_id, JobId("2" * 32)
+    own.on_exit(lambda *end: ends.append(end))
+    own.start(DESCRIPTOR)
+    assert own.hand_over(DESCRIPTOR.executor_id, job, following)
+    assert not own.hand_over(DESCRIPTOR.executor_id, job, following), "it is not that job's any more"
+    started.listeners[0](3)
+    assert ends == [(following, "0", 3, "last words")]
+    assert not own.hand_over(DESCRIPTOR.executor_id, following, job), "it has ended"
+
+
+def test_files_of_a_job_are_not_there_for_the_next(tmp_path: Path) -> None:
+    started = Started()
+    own = processes(tmp_path, started)
+    own.start(DESCRIPTOR)
+    first = started.specs[0].directories[0]
+    (first / "counts.txt").write_text("of a function")
+    (first / "out" / "deep").mkdir(parents=True)
+    (first / "elsewhere").symlink_to(tmp_path)
+    for name in ("blockmgr-1", "spark-2"):
+        (first / name).mkdir()
+    own.clear(DESCRIPTOR.executor_id, DESCRIPTOR.job_id)
+    assert sorted(path.name for path in first.iterdir()) == ["blockmgr-1", "data", "spark-2", "tmp"]
+    assert tmp_path.is_dir()

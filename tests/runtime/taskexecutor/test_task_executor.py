@@ -24,19 +24,24 @@ from yarnflow.testing.gateways.resource_manager import FakeResourceManager
 from yarnflow.testing.runtime import InlineEffects, InlineMailbox, ManualClock
 
 JOB = JobId("a" * 32)
+FOLLOWING = JobId("b" * 32)
 LEADER = LeaderInfo(Fence("leader", 1), "jm:1", "0", "default")
 
 
 class Bench:
     """A TaskExecutor of two slots; this object is its link and its processes."""
 
-    def __init__(self) -> None:
+    def __init__(self, idle_timeout_ms: int = 0) -> None:
         self.clock = ManualClock()
         self.mailbox = InlineMailbox("te", self.clock)
         self.master = FakeResourceManager(LEADER)
         self.jobs = FakeJobMaster()
         self.started: list[ExecutorDescriptor] = []
         self.stopped: list[ExecutorId] = []
+        #: executors that were cleared and handed over, with the job they were, or are
+        self.cleared: list[tuple[ExecutorId, JobId]] = []
+        self.handed_over: list[tuple[ExecutorId, JobId]] = []
+        self.can_hand_over = True
         self.fatal: list[YarnflowError] = []
         self.lookups = 0
         self._exit: Callable[[JobId, ExecutorId, int, str], None] = lambda *_: None
@@ -47,7 +52,13 @@ class Bench:
             InlineEffects(),
             self,
             self,
-            TaskExecutorTimes(1_000, RegistrationBackoff(100, 1_000), 60_000, 1_000),
+            TaskExecutorTimes(
+                1_000,
+                RegistrationBackoff(100, 1_000),
+                60_000,
+                1_000,
+                executor_idle_timeout_ms=idle_timeout_ms,
+            ),
             self.fatal.append,
         )
 
@@ -72,6 +83,14 @@ class Bench:
     def stop(self, executor_id: ExecutorId, job_id: JobId) -> None:
         self.stopped.append(executor_id)
 
+    def clear(self, executor_id: ExecutorId, job_id: JobId) -> None:
+        self.cleared.append((executor_id, job_id))
+
+    def hand_over(self, executor_id: ExecutorId, job_id: JobId, to: JobId) -> bool:
+        if self.can_hand_over:
+            self.handed_over.append((executor_id, to))
+        return self.can_hand_over
+
     def stop_all(self) -> None: ...
 
     def on_exit(self, listener: Callable[[JobId, ExecutorId, int, str], None]) -> None:
@@ -87,14 +106,16 @@ class Bench:
         self.mailbox.run_pending()
         return self
 
-    def give_slot(self, allocation: str = "a1", index: int = 0) -> Bench:
-        self.executor.request_slot(SlotRequest(JOB, AllocationId(allocation), index))
+    def give_slot(self, allocation: str = "a1", index: int = 0, job: JobId = JOB) -> Bench:
+        self.executor.request_slot(SlotRequest(job, AllocationId(allocation), index))
         return self.run()
 
-    def start_executor(self, executor: str = "0", *allocations: str, driver: str = "d") -> None:
+    def start_executor(
+        self, executor: str = "0", *allocations: str, driver: str = "d", job: JobId = JOB
+    ) -> None:
         self.executor.start_executor(
             ExecutorDescriptor(
-                JOB,
+                job,
                 DriverId(driver),
                 ExecutorId(executor),
                 "spark://x@y:1",
@@ -355,3 +376,70 @@ def test_a_dismissed_one_ends() -> None:
     bench.new_leader()
     bench.run()
     assert [type(error) for error in bench.fatal] == [TaskManagerDismissed]
+
+
+# --- executors that wait for another job ------------------------------------------
+
+
+def waiting() -> Bench:
+    """An executor on the first slot, which its job does not need any more."""
+    bench = Bench(idle_timeout_ms=5_000).begin().give_slot()
+    bench.start_executor()
+    bench.executor.free_slot(AllocationId("a1"))
+    return bench.run()
+
+
+def test_an_executor_waits_where_it_is_and_is_offered_with_its_slot() -> None:
+    bench = waiting()
+    assert bench.cleared == [("0", JOB)]
+    assert not bench.stopped
+    bench.give_slot("a2", job=FOLLOWING).give_slot("a3", 1, job=FOLLOWING)
+    offered = [offer.executor for offer in bench.jobs.offers[1:]]
+    assert [executor and executor.executor_id for executor in offered] == ["0", None]
+
+
+def test_it_goes_on_for_the_next_job_of_its_driver() -> None:
+    bench = waiting().give_slot("a2", job=FOLLOWING)
+    bench.start_executor("0", "a2", job=FOLLOWING)
+    assert (len(bench.started), bench.handed_over, bench.stopped) == (1, [("0", FOLLOWING)], [])
+    bench.run(60_000)
+    assert not bench.stopped, "it has a job"
+    bench._exit(FOLLOWING, ExecutorId("0"), -9, "")
+    bench.run()
+    assert [(report.job_id, report.executor_id) for report in bench.jobs.exits] == [(FOLLOWING, "0")]
+
+
+@pytest.mark.parametrize(("executor", "driver"), [("1", "d"), ("0", "other")])
+def test_it_ends_when_its_slot_is_used_for_another_executor(executor: str, driver: str) -> None:
+    bench = waiting().give_slot("a2", job=FOLLOWING)
+    bench.start_executor(executor, "a2", driver=driver, job=FOLLOWING)
+    assert (len(bench.started), bench.stopped) == (2, ["0"])
+
+
+def test_it_is_not_taken_for_other_slots_than_its_own() -> None:
+    bench = waiting().give_slot("a2", job=FOLLOWING).give_slot("a3", 1, job=FOLLOWING)
+    bench.start_executor("0", "a2", "a3", job=FOLLOWING)
+    assert (len(bench.started), bench.stopped) == (2, ["0"])
+
+
+def test_one_that_has_ended_is_not_taken() -> None:
+    bench = waiting().give_slot("a2", job=FOLLOWING)
+    bench.can_hand_over = False
+    bench.start_executor("0", "a2", job=FOLLOWING)
+    assert len(bench.started) == 2
+
+
+def test_it_does_not_wait_for_ever() -> None:
+    bench = waiting().run(4_999)
+    assert not bench.stopped
+    bench.run(1)
+    assert bench.stopped == ["0"]
+
+
+def test_it_does_not_wait_on_a_slot_that_another_job_has() -> None:
+    bench = Bench(idle_timeout_ms=5_000).begin().give_slot().give_slot("a2", 1)
+    bench.start_executor("0", "a1", "a2")
+    bench.executor.free_slot(AllocationId("a1"))
+    bench.give_slot("a3", job=FOLLOWING)
+    bench.executor.free_slot(AllocationId("a2"))
+    assert (bench.cleared, bench.stopped) == ([], ["0"])

@@ -9,6 +9,7 @@ Flink counterpart: ``TaskSlotTableImpl``.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
@@ -77,6 +78,10 @@ class TaskSlotTable:
     def not_accepted(self, job_id: JobId) -> tuple[TaskSlot, ...]:
         """The slots to offer (again) to a job's JobMaster."""
         return tuple(slot for slot in self.of_job(job_id) if slot.state is TaskSlotState.ALLOCATED)
+
+    def all_free(self, indexes: Iterable[int]) -> bool:
+        """Whether nobody has any of these slots."""
+        return all(self.slots[index].state is TaskSlotState.FREE for index in indexes)
 
     def allocate(
         self, slot_index: int, job_id: JobId, allocation_id: AllocationId, at_ms: int

@@ -7,8 +7,9 @@ how Spark is started (``spark``) and how processes are (``process``).
 from __future__ import annotations
 
 import os
+import shutil
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -19,6 +20,7 @@ from yarnflow.core.ids import ExecutorId, JobId
 from yarnflow.core.messages import ExecutorDescriptor
 from yarnflow.core.resources.memory import TaskManagerMemory
 from yarnflow.errors import ResourceError
+from yarnflow.process.leftovers import end_grandchildren
 from yarnflow.process.spawn import ChildProcess, ProcessSpec, spawn
 from yarnflow.spark.launch.class_data_sharing import Role, installed_flags
 from yarnflow.spark.launch.driver_secret import spark_secret
@@ -26,6 +28,8 @@ from yarnflow.spark.launch.executor_command import ExecutorCommand, ExecutorSett
 from yarnflow.spark.launch.java import JavaRuntime, find_java
 
 _STOP_GRACE_S: Final = 5.0
+#: names of what Spark has in the directories of an executor begin so
+_OF_SPARK: Final = ("blockmgr-", "spark-")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +66,17 @@ class ExecutorPlaces:
             if not link.is_symlink():
                 link.symlink_to(target)
         return paths
+
+    def clear(self, directories: Sequence[Path]) -> None:
+        """Delete from an executor's directories all that is neither Spark's nor was there at its start."""
+        kept = {"tmp", *self.shared}
+        for path in (path for directory in directories for path in directory.glob("*")):
+            if path.name in kept or path.name.startswith(_OF_SPARK):
+                continue
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
 
 
 class SparkExecutorProcesses:
@@ -135,7 +150,7 @@ class SparkExecutorProcesses:
         key = (descriptor.job_id, descriptor.executor_id)
         with self._lock:
             self._children[key] = child
-        child.on_exit(lambda status: self._exited(key, child, status))
+        child.on_exit(lambda status: self._exited(child, status))
         return child.pid
 
     def stop(self, executor_id: ExecutorId, job_id: JobId) -> None:
@@ -144,6 +159,25 @@ class SparkExecutorProcesses:
             child = self._children.get((job_id, executor_id))
         if child is not None:
             threading.Thread(target=child.terminate_group, args=(_STOP_GRACE_S,), daemon=True).start()
+
+    def clear(self, executor_id: ExecutorId, job_id: JobId) -> None:
+        """End what the job's functions ran in, which other jobs' would find as it is; delete their files.
+
+        What such processes are started from has run nothing of a job's.
+        """
+        with self._lock:
+            child = self._children.get((job_id, executor_id))
+        if child is not None:
+            end_grandchildren(child.pid)
+            self._places.clear(child.spec.directories)
+
+    def hand_over(self, executor_id: ExecutorId, job_id: JobId, to: JobId) -> bool:
+        """From now on the executor is another job's; False = it has ended."""
+        with self._lock:
+            child = self._children.pop((job_id, executor_id), None)
+            if child is not None:
+                self._children[to, executor_id] = child
+        return child is not None
 
     def stop_all(self) -> None:
         """KILL every executor and wait until they are gone."""
@@ -158,11 +192,15 @@ class SparkExecutorProcesses:
         """Call ``listener(job, executor, exit status, output tail)`` for each end."""
         self._listeners.append(listener)
 
-    def _exited(self, key: tuple[JobId, ExecutorId], child: ChildProcess, status: int) -> None:
+    def _exited(self, child: ChildProcess, status: int) -> None:
         with self._lock:
-            self._children.pop(key, None)
+            # of the job that has it now
+            keys = [key for key, other in self._children.items() if other is child]
+            for key in keys:
+                del self._children[key]
         for listener in self._listeners:
-            listener(*key, status, child.output_tail())
+            for key in keys:
+                listener(*key, status, child.output_tail())
 
     def _command(self, descriptor: ExecutorDescriptor, directories: tuple[Path, ...]) -> ExecutorCommand:
         java = self._find_java()

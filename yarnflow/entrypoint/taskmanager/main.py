@@ -160,6 +160,7 @@ class TaskManager:
                 ),
                 call_timeout_ms=timeout_ms,
                 adoption_timeout_ms=configuration.get(ha_options.ADOPTION_TIMEOUT_MS),
+                executor_idle_timeout_ms=configuration.get(cluster_options.DRIVER_IDLE_TIMEOUT_MS),
             ),
             self._fatal,
         )

@@ -61,6 +61,12 @@ class ExecutorProcesses(Protocol):
     def stop(self, executor_id: ExecutorId, job_id: JobId) -> None:
         """TERM, then KILL after a grace; the exit is reported like any other.  Idempotent."""
 
+    def clear(self, executor_id: ExecutorId, job_id: JobId) -> None:
+        """End and remove what the job's functions have left in an executor; it stays, for another job."""
+
+    def hand_over(self, executor_id: ExecutorId, job_id: JobId, to: JobId) -> bool:
+        """From now on the executor is another job's; False = it has ended."""
+
     def stop_all(self) -> None:
         """End all and wait."""
 
@@ -95,6 +101,18 @@ class TaskExecutorTimes:
     call_timeout_ms: int
     #: how long slots are offered to a new leader that does not take them
     adoption_timeout_ms: int = 20_000
+    #: how long an executor whose slots were freed waits for its driver's next job; 0 = it is ended at once
+    executor_idle_timeout_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Executor:
+    descriptor: ExecutorDescriptor
+    pid: int
+    #: indexes of its slots
+    slots: frozenset[int]
+    #: ends it; None = it has a job
+    idle: TimerHandle | None = None
 
 
 class TaskExecutor:
@@ -140,7 +158,7 @@ class TaskExecutor:
         self._times = times
         self._on_fatal = on_fatal
         self._slots = TaskSlotTable.of_size(slots)
-        self._executors: dict[tuple[JobId, ExecutorId], tuple[ExecutorDescriptor, int]] = {}
+        self._executors: dict[tuple[JobId, ExecutorId], _Executor] = {}
         self._failures = 0
         self._registered = False
         #: rises with each registration that is begun; what belongs to an earlier one is ignored
@@ -265,9 +283,10 @@ class TaskExecutor:
             address=self._registration.address,
             executor=next(
                 (
-                    _status(descriptor, pid)
-                    for descriptor, pid in self._executors.values()
-                    if request.allocation_id in descriptor.allocation_ids
+                    _status(executor)
+                    for executor in self._executors.values()
+                    if request.allocation_id in executor.descriptor.allocation_ids
+                    or (executor.idle is not None and request.slot_index in executor.slots)
                 ),
                 None,
             ),
@@ -294,24 +313,47 @@ class TaskExecutor:
     def _free(self, allocation_id: AllocationId) -> None:
         self._mailbox.assert_mailbox_thread()
         self._slots = self._slots.free(allocation_id, self._clock.now_ms())
-        for (job_id, executor_id), (descriptor, _pid) in self._executors.items():
-            if not any(self._slots.find(held) for held in descriptor.allocation_ids):
-                self._processes.stop(executor_id, job_id)
+        for executor in list(self._executors.values()):
+            if not any(self._slots.find(held) for held in executor.descriptor.allocation_ids):
+                self._without_slots(executor)
+
+    def _without_slots(self, executor: _Executor) -> None:
+        """End an executor, or let it wait where it is for the next job of its driver."""
+        if executor.idle is not None:
+            return
+        job_id, executor_id = executor.descriptor.job_id, executor.descriptor.executor_id
+        idle_timeout_ms = self._times.executor_idle_timeout_ms
+        if not idle_timeout_ms or not self._slots.all_free(executor.slots):
+            self._processes.stop(executor_id, job_id)
+            return
+        # before anybody has the slots, and so before the next job runs anything on it
+        self._processes.clear(executor_id, job_id)
+        idle = self._mailbox.schedule(idle_timeout_ms, lambda: self._idle_too_long((job_id, executor_id)))
+        self._executors[job_id, executor_id] = replace(executor, idle=idle)
+
+    def _idle_too_long(self, key: tuple[JobId, ExecutorId]) -> None:
+        executor = self._executors.get(key)
+        if executor is not None and executor.idle is not None:
+            logger.info("Executor %s of job %s ends: its driver has had no other job.", key[1], key[0])
+            self._processes.stop(key[1], key[0])
 
     def _start_executor(self, descriptor: ExecutorDescriptor) -> None:
         self._mailbox.assert_mailbox_thread()
         key = (descriptor.job_id, descriptor.executor_id)
         there = self._executors.get(key)
-        if there is not None and there[0].driver_id == descriptor.driver_id:
+        if there is not None and there.descriptor.driver_id == descriptor.driver_id:
             return
-        held = {slot.allocation_id for slot in self._slots.of_job(descriptor.job_id)}
+        held = {slot.allocation_id: slot.index for slot in self._slots.of_job(descriptor.job_id)}
         missing = [allocation for allocation in descriptor.allocation_ids if allocation not in held]
         if missing:
             raise SlotUnavailable(
                 f"TaskManager {self._registration.task_manager_id}: job {descriptor.job_id} does not hold "
                 f"slot {missing[0]}; request it first"
             )
-        for other, _pid in list(self._executors.values()):
+        slots = frozenset(held[allocation] for allocation in descriptor.allocation_ids)
+        if self._take_over(descriptor, slots):
+            return
+        for other in [executor.descriptor for executor in self._executors.values()]:
             if other.job_id != descriptor.job_id:
                 continue
             taken = set(other.allocation_ids).intersection(descriptor.allocation_ids)
@@ -325,11 +367,33 @@ class TaskExecutor:
                     f"still has the slot of executor {descriptor.executor_id}; try again when it has ended"
                 )
         pid = self._processes.start(descriptor)
-        self._executors[key] = (descriptor, pid)
+        self._executors[key] = _Executor(descriptor, pid, slots)
         logger.info(
             "Started executor %s (pid %d, %d task threads) for job %s.",
             descriptor.executor_id, pid, descriptor.cores, descriptor.job_id,
         )  # fmt: skip
+
+    def _take_over(self, descriptor: ExecutorDescriptor, slots: frozenset[int]) -> bool:
+        """Whether the executor waits on these slots already; others that wait on some of them are ended."""
+        for key, executor in list(self._executors.items()):
+            if executor.idle is None or not executor.slots & slots:
+                continue
+            job_id, executor_id = key
+            before = executor.descriptor
+            is_it = (before.driver_id, executor_id, executor.slots) == (
+                descriptor.driver_id, descriptor.executor_id, slots,
+            )  # fmt: skip
+            if is_it and self._processes.hand_over(executor_id, job_id, descriptor.job_id):
+                executor.idle.cancel()
+                del self._executors[key]
+                self._executors[descriptor.job_id, executor_id] = _Executor(descriptor, executor.pid, slots)
+                logger.info(
+                    "Executor %s (pid %d) of job %s goes on for job %s.",
+                    executor_id, executor.pid, job_id, descriptor.job_id,
+                )  # fmt: skip
+                return True
+            self._processes.stop(executor_id, job_id)
+        return False
 
     def _executor_exited(self, job_id: JobId, executor_id: ExecutorId, status: int, tail: str) -> None:
         known = self._executors.pop((job_id, executor_id), None)
@@ -338,7 +402,7 @@ class TaskExecutor:
         logger.info("Executor %s of job %s ended with status %d.", executor_id, job_id, status)
         report = ExecutorExited(
             job_id=job_id,
-            driver_id=known[0].driver_id,
+            driver_id=known.descriptor.driver_id,
             executor_id=executor_id,
             task_manager_id=self._registration.task_manager_id,
             exit_status=status,
@@ -435,7 +499,7 @@ class TaskExecutor:
             )
 
     def _executor_statuses(self) -> tuple[ExecutorStatus, ...]:
-        return tuple(_status(descriptor, pid) for descriptor, pid in self._executors.values())
+        return tuple(_status(executor) for executor in self._executors.values())
 
     def _heartbeat(self, term: int) -> None:
         if term != self._term or not self._registered:
@@ -466,7 +530,6 @@ class TaskExecutor:
         self._begin_registration()
 
 
-def _status(descriptor: ExecutorDescriptor, pid: int) -> ExecutorStatus:
-    return ExecutorStatus(
-        descriptor.executor_id, descriptor.job_id, descriptor.driver_id, pid, descriptor.cores
-    )
+def _status(executor: _Executor) -> ExecutorStatus:
+    what = executor.descriptor
+    return ExecutorStatus(what.executor_id, what.job_id, what.driver_id, executor.pid, what.cores)
