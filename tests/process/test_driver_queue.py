@@ -39,3 +39,11 @@ def test_no_limit() -> None:
         queue.launch(assignment(name), 1600)
     queue.exited(DriverId("a"))
     assert launched(drivers) == ["a", "b", "c"]
+
+
+def test_a_driver_that_is_there_gets_its_next_job_at_once() -> None:
+    drivers = FakeDriverLauncher()
+    queue = DriverQueue(drivers, 1)
+    for _ in range(2):
+        queue.launch(assignment("a"), 1600)
+    assert launched(drivers) == ["a", "a"]

@@ -6,6 +6,7 @@ import json
 import os
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -239,6 +240,18 @@ def test_spare_with_fitting_memory_takes_the_assignment(world: World) -> None:
     world.children[0].end(3)
     assert exits == [("d1", 3, "tail of driver-1")]
     assert pool.running() == []
+
+
+def test_a_driver_that_has_finished_a_job_gets_the_next_one(world: World) -> None:
+    pool, exits = _driver_pool(world)
+    pool.launch(_assignment("d1"), 1600)
+    again = replace(_assignment("d1"), job_id=JobId("b" * 32))
+    pool.launch(again, 1600)
+    pool.launch(again, 1600)  # asked twice
+    (child,) = world.children
+    assert [json.loads(line)["job_id"][0] for line in child.lines] == ["a", "b"]
+    child.end(3)
+    assert exits == [("d1", 3, "tail of driver-1")]
 
 
 def test_the_next_spare_waits_until_the_driver_is_up(world: World) -> None:

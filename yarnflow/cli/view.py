@@ -28,6 +28,7 @@ MILESTONES: Final = (
     "SUBMITTED",
     "SLOTS",
     "DRIVER_STARTED",
+    "DRIVER_REUSED",
     "JVM_UP",
     "CONTEXT_UP",
     "SESSION_UP",

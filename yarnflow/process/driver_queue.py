@@ -40,7 +40,9 @@ class DriverQueue:
     def launch(self, assignment: DriverAssignment, memory_mib: int) -> None:
         """Launch now, or as soon as another driver has ended."""
         with self._lock:
-            if self._limit and len(self._running) >= self._limit:
+            # one that runs already gets its next job
+            lacks_room = self._limit and len(self._running) >= self._limit
+            if lacks_room and assignment.driver_id not in self._running:
                 logger.info("Driver %s waits until another one has ended.", assignment.driver_id)
                 self._waiting.append((assignment, memory_mib))
                 return

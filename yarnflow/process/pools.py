@@ -44,6 +44,8 @@ class _Driver:
     memory_mib: int
     #: empty while it is a spare
     driver_id: str = ""
+    #: what it was given last
+    job_id: str = ""
 
 
 class DriverPool:
@@ -113,31 +115,39 @@ class DriverPool:
             self.start_spare(memory_mib)
 
     def launch(self, assignment: DriverAssignment, memory_mib: int) -> None:
-        """Hand an assignment to the spare if its memory fits, else to a new process in place of it."""
+        """Hand an assignment to the spare if its memory fits, else to a new process in place of it.
+
+        One that names a driver there is, which has finished its job, is that driver's next.
+        """
         failure = ""
         with self._lock:
-            if any(driver.driver_id == assignment.driver_id for driver in self._drivers.values()):
-                return
             line = to_json(assignment)
+            for driver in self._drivers.values():
+                if driver.driver_id == assignment.driver_id:
+                    if driver.job_id != assignment.job_id:
+                        driver.job_id = assignment.job_id
+                        driver.child.write_line(line)  # if that fails its exit is reported
+                    return
             spare = self._spare(memory_mib)
             if spare is not None:
                 self._spent_s = self._now_s()
                 # before the write: the driver may end at once, and its end must find the id
-                spare.driver_id = assignment.driver_id
+                spare.driver_id, spare.job_id = assignment.driver_id, assignment.job_id
                 if spare.child.write_line(line):
                     logger.info("Driver %s is the spare process %d.", assignment.driver_id, spare.child.pid)
                     return
-                spare.driver_id = ""  # it died a moment ago
+                spare.driver_id = spare.job_id = ""  # it died a moment ago
                 self._drivers.pop(spare.name, None)
             # the memory of a spare that does not fit is needed for the one that does
             self._end_spare()
             try:
-                driver = self._start(memory_mib, assignment.driver_id)
+                started = self._start(memory_mib, assignment.driver_id)
             except YarnflowError as error:
                 failure = str(error)
             else:
-                if driver is not None:
-                    driver.child.write_line(line)  # if that fails its exit is reported
+                if started is not None:
+                    started.job_id = assignment.job_id
+                    started.child.write_line(line)  # if that fails its exit is reported
         if failure:
             self._on_exit(assignment.driver_id, CANNOT_START_STATUS, failure)
 

@@ -71,6 +71,18 @@ def test_an_earlier_driver_is_waited_for_until_zookeeper_has_given_it_up() -> No
     assert driver_settings(Configuration.empty()).lease_timeout_ms == 30_000
 
 
+@pytest.mark.parametrize(
+    ("options", "several"),
+    [
+        ({}, False),
+        ({"driver.idle-timeout": "1 min"}, True),
+        ({"driver.idle-timeout": "1 min", "high-availability.type": "zookeeper"}, False),
+    ],
+)
+def test_a_driver_for_several_jobs_is_asked_for(options: dict[str, str], several: bool) -> None:
+    assert driver_settings(Configuration.from_dict(options, "test")).serves_several_jobs is several
+
+
 def test_jvm_options_are_read_as_a_shell_does() -> None:
     java = JavaRuntime(Path("/java"), "17.0.15", "PATH")
     options = {"spark.driver.extraJavaOptions": "-Da='b c' -XX:+UseG1GC", "driver.class-data-sharing": "off"}

@@ -116,6 +116,7 @@ class FakeBackend:
         self.queries: tuple[QueryProgress, ...] = ()
         self.is_usable = True
         self.closed = False
+        self.may_release = True
         self.open_error: YarnflowError | None = None
         self.complete_error: YarnflowError | None = None
         #: while cleared the session is not there
@@ -173,6 +174,10 @@ class FakeBackend:
 
     def usable(self) -> bool:
         return self.is_usable
+
+    def release(self) -> bool:
+        self.story.append(f"left, released={self._lease.released}")
+        return self.may_release
 
     def close(self) -> None:
         self.closed = True

@@ -8,11 +8,13 @@ from dataclasses import replace
 
 import pytest
 
-from tests.runtime.driver.driver_harness import LIMIT_S, Harness
+from tests.runtime.driver.driver_harness import JOB, LIMIT_S, SUBMISSION, Harness
 from yarnflow.core.ids import DriverId
 from yarnflow.core.job_run.spare_life import REHEARSED
-from yarnflow.core.messages import DriverPhase, QueryProgress
+from yarnflow.core.messages import DriverPhase, ProgramKind, QueryProgress
 from yarnflow.errors import DriverLost, InvalidOption, RpcUnavailable, UserCodeError
+from yarnflow.graph.codec import job_graph_to_json
+from yarnflow.graph.job_graph import JobGraph
 
 
 @pytest.fixture
@@ -333,3 +335,69 @@ def test_one_without_executors_does_not(harness: Harness) -> None:
 def test_a_job_s_own_driver_does_not(harness: Harness) -> None:
     harness.run_program()
     assert not harness.backend.rehearsing.is_set()
+
+
+# --- several jobs ---------------------------------------------------------------
+
+
+@pytest.fixture
+def lasting(harness: Harness) -> Harness:
+    """A driver whose process may have further jobs."""
+    harness.settings = replace(harness.settings, serves_several_jobs=True)
+    return harness
+
+
+def test_it_stays_when_its_job_has_finished_and_leaves_nothing_of_it(lasting: Harness) -> None:
+    lasting.run_program().end()
+    lasting.job_master.await_phase(1, DriverPhase.FINISHED)
+    lasting.driver.shut_down()
+    assert lasting.join() == 0
+    assert lasting.driver.stays
+    assert lasting.backend.story[-1] == "left, released=False", "the lease went too soon"
+    assert lasting.lease.released
+    assert not lasting.backend.closed
+
+
+@pytest.mark.parametrize("error", [UserCodeError("bad row", ""), None])
+def test_it_does_not_stay_after_any_other_end(lasting: Harness, error: UserCodeError | None) -> None:
+    program = lasting.run_program()
+    if error is None:
+        lasting.driver.cancel()
+        lasting.job_master.await_phase(1, DriverPhase.CANCELED)
+    else:
+        program.end(error)
+        lasting.job_master.await_phase(1, DriverPhase.FAILED)
+    lasting.driver.shut_down()
+    lasting.join()
+    assert lasting.backend.closed and not lasting.driver.stays
+
+
+def test_nor_when_its_job_has_finished_at_the_second_attempt_only(lasting: Harness) -> None:
+    lasting.run_program().end(UserCodeError("bad row", ""))
+    lasting.job_master.await_phase(1, DriverPhase.FAILED)
+    lasting.deploy(2)
+    lasting.backend.await_program(2).end()
+    lasting.job_master.await_phase(2, DriverPhase.FINISHED)
+    lasting.driver.shut_down()
+    lasting.join()
+    assert lasting.backend.closed and not lasting.driver.stays
+
+
+def test_nor_when_something_of_the_job_would_be_left(lasting: Harness) -> None:
+    lasting.backend.may_release = False
+    lasting.run_program().end()
+    lasting.job_master.await_phase(1, DriverPhase.FINISHED)
+    lasting.driver.shut_down()
+    lasting.join()
+    assert lasting.backend.closed and not lasting.driver.stays
+
+
+def test_nor_when_a_script_ran_in_it(lasting: Harness) -> None:
+    script = job_graph_to_json(JobGraph(JOB, "job", ProgramKind.SCRIPT))
+    lasting.start()
+    lasting.deploy(1, submission=replace(SUBMISSION, job_graph_json=script))
+    lasting.backend.await_program(1).end()
+    lasting.job_master.await_phase(1, DriverPhase.FINISHED)
+    lasting.driver.shut_down()
+    lasting.join()
+    assert lasting.backend.closed and not lasting.driver.stays

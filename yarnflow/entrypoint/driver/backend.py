@@ -25,6 +25,7 @@ from yarnflow.core.resources.memory import task_manager_memory_of
 from yarnflow.errors import DriverLost, YarnflowError
 from yarnflow.graph.job_graph import JobGraph
 from yarnflow.graph.state_shape import shape_of
+from yarnflow.process.leftovers import end_grandchildren
 from yarnflow.runtime.driver.run_context import RunContext
 from yarnflow.runtime.driver.services import Milestones, RunningProgram
 from yarnflow.spark.checkpoints.job import JobIdentity
@@ -92,6 +93,8 @@ class SparkBackend:
     milestones : Milestones
     scratch : Path
         For Spark's temporary files.
+    session : DriverSession, optional
+        That an earlier job of this process has left; its options are the same.
     """
 
     def __init__(
@@ -102,6 +105,7 @@ class SparkBackend:
         cluster_secret: bytes,
         milestones: Milestones,
         scratch: Path,
+        session: DriverSession | None = None,
     ) -> None:
         self._jvm = jvm
         self._configuration = configuration
@@ -109,7 +113,9 @@ class SparkBackend:
         self._cluster_secret = cluster_secret
         self._milestones = milestones
         self._scratch = scratch
+        self._left_session = session
         self._session: DriverSession | None = None
+        self._no_longer_listen: Callable[[], None] = lambda: None
         self._listener: Callable[[], None] | None = None
         self._progress = ProgressCollector(on_change=self._progressed)
         self._closed = threading.Event()
@@ -118,6 +124,11 @@ class SparkBackend:
         """Bring the SparkContext up; see :class:`~yarnflow.runtime.driver.services.DriverBackend`."""
         secret = spark_secret(self._cluster_secret, assignment.driver_id)
         Path(assignment.work_dir).mkdir(mode=0o700, parents=True, exist_ok=True)
+        if self._left_session is not None:
+            self._session = self._left_session.renewed()
+            if not self.usable():
+                raise DriverLost("the driver's SparkContext ended while it had no job; see the driver's log")
+            return self._session.attachment()
         settings = session_settings(self._configuration, assignment, self._host, secret, self._scratch)
         try:
             gateway = self._jvm.connect()
@@ -130,7 +141,7 @@ class SparkBackend:
     def complete(self) -> None:
         """Make what queries need beyond what executors need."""
         try:
-            listen(self._open_session().spark, self._progress)
+            self._no_longer_listen = listen(self._open_session().spark, self._progress)
         except Exception as error:
             raise _mapped(error) from error
 
@@ -228,6 +239,25 @@ class SparkBackend:
     def usable(self) -> bool:
         """JVM and SparkContext are there."""
         return self._session is not None and self._jvm.alive and not self._session.stopped
+
+    def release(self) -> bool:
+        """Leave nothing of the job; see :class:`~yarnflow.runtime.driver.services.DriverBackend`."""
+        if not self.usable():
+            return False
+        try:
+            self._no_longer_listen()
+            self._open_session().clear()
+        except Exception as error:
+            logger.warning("The session cannot be used for another job: %s", map_spark_error(error))
+            return False
+        # what functions ran in that Spark calls while it plans
+        end_grandchildren(self._jvm.pid)
+        return True
+
+    @property
+    def session(self) -> DriverSession:
+        """For the next job, after :meth:`release`."""
+        return self._open_session()
 
     def close(self) -> None:
         """Stop session and JVM."""

@@ -2,8 +2,9 @@
 
 The JVM is started first, before anything slow is imported; while it comes up Python imports
 pyspark and waits for the assignment, one line of JSON on standard input.  A warm spare is the
-same process that has not been told its job yet.  End of standard input is the end of whoever
-owns this process, and so of the process.
+same process that has not been told its job yet.  Where ``driver.idle-timeout`` says so, a process
+whose job has finished waits for another line.  End of standard input is the end of whoever owns
+this process, and so of the process.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from typing import IO, TYPE_CHECKING, Final, NoReturn
 
-from yarnflow import __version__
 from yarnflow.config.configuration import Configuration
 from yarnflow.config.options import cluster as cluster_options
 from yarnflow.config.options import ha as ha_options
@@ -29,7 +30,7 @@ from yarnflow.config.options import memory as memory_options
 from yarnflow.config.options import python as python_options
 from yarnflow.core.hosts import is_loopback
 from yarnflow.core.resources.memory import driver_memory_of
-from yarnflow.errors import YarnflowError
+from yarnflow.errors import DriverLost, YarnflowError
 from yarnflow.ha.settings import is_highly_available
 from yarnflow.process.logs import log_settings, set_up_logging
 from yarnflow.process.secret import read_secret
@@ -56,6 +57,8 @@ _OWNER_GONE: Final = 3
 _LEASE_WAIT_MS: Final = 30_000
 #: how long saying why it ends may keep a process that must end
 _SHUTDOWN_MESSAGE_TIMEOUT_S: Final = 0.2
+#: how often a driver without a job looks whether it has its JVM
+_JVM_POLL_S: Final = 1.0
 _DRIVER_OPTIONS: Final = "spark.driver.extraJavaOptions"
 
 
@@ -141,18 +144,11 @@ def _serve(
     reader.start()
     # slow imports, while the JVM comes up
     from yarnflow.core.json_codec import from_json
-    from yarnflow.core.messages import DriverAssignment, LeaderInfo
-    from yarnflow.entrypoint import ha_services
-    from yarnflow.entrypoint.driver.backend import SparkBackend
-    from yarnflow.ha.single_master import SingleMasterRetrieval
+    from yarnflow.core.messages import DriverAssignment
+    from yarnflow.entrypoint.driver.one_job import DriverProcess, run_job
     from yarnflow.process.clock import SystemClock
-    from yarnflow.rpc.gateways import ThriftGatewayFactory
-    from yarnflow.rpc.methods import DRIVER, Service
-    from yarnflow.rpc.server import RpcServer
-    from yarnflow.runtime.driver.driver import Driver
     from yarnflow.runtime.driver.services import Milestones
-    from yarnflow.runtime.leader_follower import LeaderFollower
-    from yarnflow.spark.launch.session import warm_up
+    from yarnflow.spark.launch.session import DriverSession, warm_up
 
     if is_highly_available(configuration):
         # its client takes a while to import, and is needed at once when a lost driver is replaced
@@ -164,53 +160,31 @@ def _serve(
     milestones.reached("JVM_UP")
     if not reader.arrived:
         warm_up(jvm.connect(), lambda: reader.arrived)
-    text = reader.wait()
-    assignment = from_json(DriverAssignment, text)
-    logger.info("This is driver %s of job %s.", assignment.driver_id, assignment.job_id)
-    configuration = configuration.with_values(assignment.configuration, "job")
-
-    backend = SparkBackend(jvm, configuration, host, secret, milestones, parsed.scratch_dir)
-    gateways = ThriftGatewayFactory(
+    process = DriverProcess(
+        jvm,
         secret,
-        identity=assignment.driver_id,
-        timeout_ms=configuration.get(cluster_options.RPC_ASK_TIMEOUT_MS),
-        max_frame_bytes=configuration.get(cluster_options.RPC_FRAME_SIZE_BYTES),
-    )
-    launcher = LeaderInfo(assignment.fence, assignment.job_master_address, __version__, "")
-    ha = ha_services.services_of(
-        configuration, secret, parsed.cluster_dir, SingleMasterRetrieval(launcher)
-    )
-    leaders = LeaderFollower(
-        ha.retrieval, lambda leader: gateways.job_master(leader.address, leader.fence), launcher
-    )
-    driver = Driver(
-        assignment,
-        backend,
-        leaders,
+        host,
+        parsed.cluster_dir,
+        parsed.scratch_dir,
         clock,
-        milestones,
-        pid=os.getpid(),
         halt=lambda error: end_process(jvm, error),
-        lease=ha.lease(assignment.job_id),
-        settings=driver_settings(configuration),
     )
-    server = RpcServer(
-        host=host if is_loopback(host) else configuration.get(cluster_options.JOBMANAGER_BIND_HOST),
-        port_range="0",
-        services={"Driver": Service(DRIVER, driver)},
-        secret=secret,
-        fence=lambda: leaders.fence,
-        max_frame_bytes=configuration.get(cluster_options.RPC_FRAME_SIZE_BYTES),
-    )
-    server.start()
-    signal.signal(signal.SIGTERM, lambda _signal, _frame: driver.shut_down())
-    try:
-        status = driver.run(f"{host}:{server.port}")
-    finally:
-        server.stop()
-        gateways.close()
-        ha.close()
-    return status
+    session: DriverSession | None = None
+    while True:
+        assignment = from_json(DriverAssignment, reader.wait(jvm))
+        logger.info("This is driver %s of job %s.", assignment.driver_id, assignment.job_id)
+        options = configuration.with_values(assignment.configuration, "job")
+        if session is not None:
+            milestones = Milestones(clock)
+            milestones.reached("DRIVER_REUSED")
+        status, session = run_job(
+            process, assignment, options, driver_settings(options), milestones, session
+        )
+        if session is None:
+            return status
+        # while there is no job nobody else would answer it
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        logger.info("Waiting for another job.")
 
 
 def driver_settings(configuration: Configuration) -> DriverSettings:
@@ -225,6 +199,9 @@ def driver_settings(configuration: Configuration) -> DriverSettings:
         lease_timeout_ms=max(_LEASE_WAIT_MS, 3 * get(ha_options.ZOOKEEPER_SESSION_TIMEOUT_MS)),
         checkpoint_timeout_ms=get(job_options.CHECKPOINT_TIMEOUT_MS),
         recovery_timeout_ms=get(ha_options.ADOPTION_TIMEOUT_MS),
+        serves_several_jobs=(
+            get(cluster_options.DRIVER_IDLE_TIMEOUT_MS) > 0 and not is_highly_available(configuration)
+        ),
     )
 
 
@@ -255,29 +232,32 @@ def _say(error: YarnflowError) -> None:
 
 
 class _AssignmentReader:
-    """Reads the assignment, then watches for the end of standard input."""
+    """Reads assignments, and watches for the end of standard input."""
 
     def __init__(self, stream: IO[str]) -> None:
         self._stream = stream
-        self._arrived = threading.Event()
-        self._text = ""
+        self._lines: SimpleQueue[str] = SimpleQueue()
 
     def start(self) -> None:
         threading.Thread(target=self._read, name="assignment", daemon=True).start()
 
     @property
     def arrived(self) -> bool:
-        return self._arrived.is_set()
+        return not self._lines.empty()
 
-    def wait(self) -> str:
-        self._arrived.wait()
-        return self._text
+    def wait(self, jvm: GatewayJvm) -> str:
+        """The next one; raises DriverLost when the JVM ends before it comes."""
+        while True:
+            try:
+                return self._lines.get(timeout=_JVM_POLL_S)
+            except Empty:
+                if not jvm.alive:
+                    raise DriverLost("the driver's JVM ended while it had no job; see its log") from None
 
     def _read(self) -> None:
         for line in self._stream:
-            if line.strip() and not self._arrived.is_set():
-                self._text = line
-                self._arrived.set()
+            if line.strip():
+                self._lines.put(line)
         # the JVM goes with this process; nothing is left to be told to anybody
         logger.info("The owner of this driver has gone.")
         os._exit(_OWNER_GONE)

@@ -53,7 +53,7 @@ _ENDED: Final = (DriverPhase.FINISHED, DriverPhase.FAILED, DriverPhase.CANCELED)
 
 
 class Driver:
-    """A driver process's life, from its assignment to its end.
+    """A driver process's life with one job, from its assignment to its end.
 
     Implements :class:`yarnflow.core.ports.DriverGateway`.
 
@@ -117,6 +117,8 @@ class Driver:
         self._cancel_requested = False
         self._ending = False
         self._first_batch_seen = False
+        #: see :attr:`stays`
+        self._stays = False
         self._left = threading.Event()
 
     # --- DriverGateway, any thread ---
@@ -163,7 +165,7 @@ class Driver:
         self._checkpoints.take(order, None if why_not else program, why_not)
 
     def shut_down(self) -> None:
-        """Leave: :meth:`run` returns soon."""
+        """Leave the job: :meth:`run` returns soon."""
         with self._changed:
             first = not self._ending
             self._ending = True
@@ -180,6 +182,11 @@ class Driver:
         """Kill this process, for a drill; its JVM ends with it."""
         halt_soon()
 
+    @property
+    def stays(self) -> bool:
+        """After :meth:`run`: the process may be given another job, of which the session knows nothing yet."""
+        return self._stays
+
     # --- main thread ---
 
     def run(self, address: str) -> int:
@@ -193,7 +200,7 @@ class Driver:
         Returns
         -------
         int
-            Exit status of the process: 0 after :meth:`shut_down` or dismissal.
+            Exit status of the process, unless it :attr:`stays`: 0 after :meth:`shut_down` or dismissal.
         """
         self._address = address
         try:
@@ -217,12 +224,20 @@ class Driver:
         finally:
             with self._changed:
                 self._ending = True
+                went_well = self._phase is DriverPhase.FINISHED and self._attempt == 1
             self._reporter.stop()
-            self._backend.close()
+            self._stays = went_well and self._may_stay() and self._backend.release()
+            if not self._stays:
+                self._backend.close()
             # not before: the session may write until it is closed
             self._lease.release()
             self._left.set()
         return 0
+
+    def _may_stay(self) -> bool:
+        """Whether the job has left nothing in this process; asked of one that has finished."""
+        job = self._job.job
+        return self._settings.serves_several_jobs and job is not None and not job.graph.runs_code_in_driver
 
     def _did_not_come_up(self, error: YarnflowError) -> int:
         logger.error("The session did not come up: %s", error)

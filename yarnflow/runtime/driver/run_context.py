@@ -53,6 +53,11 @@ class HeldJob:
         self._assignment = assignment
         self._job: SubmittedJob | None = None
 
+    @property
+    def job(self) -> SubmittedJob | None:
+        """The job, once there was a deployment."""
+        return self._job
+
     def context(self, deployment: DriverDeployment) -> RunContext:
         """What a deployment runs from; a job that came with it is held from now on.
 

@@ -48,7 +48,7 @@ class DriverBackend(Protocol):
     """Spark, as a driver sees it.  Everything raises :class:`YarnflowError` only."""
 
     def open(self, assignment: DriverAssignment) -> ExecutorAttachment:
-        """Bring up what executors dial in to.  Main thread; once."""
+        """Bring up what executors dial in to, unless an earlier job has left it.  Main thread; once."""
 
     def complete(self) -> None:
         """Bring up what programs need, while executors are on their way.  Main thread; once."""
@@ -89,6 +89,12 @@ class DriverBackend(Protocol):
     def usable(self) -> bool:
         """Another deployment can run in this driver.  Any thread."""
 
+    def release(self) -> bool:
+        """The job has finished: leave nothing of it in the session, and let that be used for another job.
+
+        Main thread.  False = that is not possible; :meth:`close` is to follow.
+        """
+
     def close(self) -> None:
         """Stop session and JVM.  Idempotent."""
 
@@ -108,6 +114,8 @@ class DriverSettings:
     lease_timeout_ms: int = 60_000
     #: how long a program that has ended waits for a checkpoint that is being taken
     checkpoint_timeout_ms: int = 600_000
+    #: once its job has finished the process waits for another one
+    serves_several_jobs: bool = False
     #: how long a new leader may take to know the job
     recovery_timeout_ms: int = 20_000
     registration_backoff: RegistrationBackoff = RegistrationBackoff(100, 5_000)

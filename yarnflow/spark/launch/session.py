@@ -174,10 +174,19 @@ def executor_java_options(options: Mapping[str, str]) -> tuple[str, ...]:
 
 
 class DriverSession:
-    """One SparkContext with its session; made by :func:`open_session`."""
+    """One SparkContext with a session of one job; made by :func:`open_session`.
 
-    def __init__(self, context: Any, master_rpc_env: Any) -> None:
+    Parameters
+    ----------
+    context, master_rpc_env
+        SparkContext and Master.
+    earlier : SparkSession, optional
+        Of an earlier job on this context.
+    """
+
+    def __init__(self, context: Any, master_rpc_env: Any, earlier: Any = None) -> None:
         self._context = context
+        self._earlier = earlier
         self._spark: Any = None
         self._lock = threading.Lock()
         self._master_rpc_env = master_rpc_env
@@ -190,9 +199,31 @@ class DriverSession:
         from pyspark.sql import SparkSession
 
         with self._lock:
-            if self._spark is None:
+            if self._spark is None and self._earlier is not None:
+                # the next one is the default and the active one, as the first was
+                SparkSession._instantiatedSession = None
+                self._spark, self._earlier = self._earlier.newSession(), None
+            elif self._spark is None:
                 self._spark = SparkSession(self._context)
             return self._spark
+
+    def renewed(self) -> DriverSession:
+        """For the next job on this context: options, views, functions and queries are its own."""
+        return DriverSession(self._context, self._master_rpc_env, self.spark)
+
+    def clear(self) -> None:
+        """End and forget what the job may have left that others would share.
+
+        Raises
+        ------
+        Exception
+            Whatever Spark raises.
+        """
+        spark = self.spark
+        for query in spark.streams.active:
+            query.stop()
+        self._context.cancelAllJobs()
+        spark.catalog.clearCache()
 
     def attachment(self) -> ExecutorAttachment:
         """How executors reach this session."""

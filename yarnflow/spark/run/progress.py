@@ -263,8 +263,8 @@ class _JavaListener:
         implements = ["org.apache.spark.sql.streaming.PythonStreamingQueryListener"]
 
 
-def listen(spark: Any, collector: ProgressCollector) -> None:
-    """Have ``collector`` told of all queries of this session from now on."""
+def listen(spark: Any, collector: ProgressCollector) -> Callable[[], None]:
+    """Have ``collector`` told of all queries of this session, until what is returned is called."""
     from pyspark import SparkContext
     from pyspark.java_gateway import ensure_callback_server_started
 
@@ -274,4 +274,10 @@ def listen(spark: Any, collector: ProgressCollector) -> None:
     wrapper = gateway.jvm.org.apache.spark.sql.streaming.PythonStreamingQueryListenerWrapper(
         _JavaListener(collector)
     )
-    spark._jsparkSession.streams().addListener(wrapper)
+    streams = spark._jsparkSession.streams()
+    streams.addListener(wrapper)
+
+    def no_longer() -> None:
+        streams.removeListener(wrapper)
+
+    return no_longer
