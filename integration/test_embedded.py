@@ -49,6 +49,47 @@ env = StreamExecutionEnvironment.get_execution_environment()
 env.from_source(RateSource(rows_per_second=5)).print()
 env.execute()
 """
+#: the functions leave what they can where the next job's could find it
+LEFT = """
+import builtins, collections, os, sys, time
+from integration.processes import DRIVER, EXECUTOR, processes
+from yarnflow.api import StreamExecutionEnvironment
+from yarnflow.errors import UserCodeError
+
+def leaving(text):
+    seen = [getattr(builtins, "left", None), os.environ.get("LEFT"), os.path.exists("left.txt")]
+    builtins.left, os.environ["LEFT"] = text, text
+    open("left.txt", "w").close()
+    return f"{text} of {os.getppid()} found {seen}"
+
+def broken(text):
+    raise ValueError(text)
+
+def run(function, name, parallelism=1):
+    env = StreamExecutionEnvironment.get_execution_environment()
+    env.set_parallelism(parallelism)
+    env.from_collection([name]).map(function, output_type="STRING").print()
+    env.execute(name)
+    return {what: {p.pid for p in processes(MARK, what)} for what in (DRIVER, EXECUTOR)}
+
+if __name__ == "__main__":
+    MARK = os.environ["YARNFLOW_INTEGRATION_TEST"]
+    first, second = run(leaving, "one"), run(leaving, "two")
+    assert len(first[DRIVER]) == len(first[EXECUTOR]) == 1, first
+    assert second == first, "not the same processes"
+    try:
+        run(broken, "three")
+    except UserCodeError:
+        pass
+    # a spare may be there by now
+    fourth = run(leaving, "four")
+    assert not first[DRIVER] & fourth[DRIVER], "the driver of a job that has failed was used again"
+    assert not first[EXECUTOR] & fourth[EXECUTOR], "its executor was used again"
+    # other options, other processes; and more slots
+    fifth = run(leaving, "five", 2)
+    assert not fourth[EXECUTOR] & fifth[EXECUTOR]
+    print("all is well")
+"""
 SCRIPT = """
 import sys
 from pyspark.sql import SparkSession
@@ -80,6 +121,23 @@ def test_several_executes_of_a_plain_program_and_a_failing_function(
     assert done.stderr.index("ValueError: cannot shout four") < ours and own < ours
     assert "UserCodeError: job four" in done.stderr
     assert _logs_of(done.stderr).is_dir()
+
+
+def test_a_job_that_has_finished_leaves_its_processes_to_the_next_and_nothing_else(
+    yarnflow: Commands, tmp_path: Path
+) -> None:
+    program = tmp_path / "job.py"
+    program.write_text(LEFT)
+    settings = {"YARNFLOW_CONF_IO_TMP_DIRS": str(tmp_path), "PYTHONPATH": str(Path(__file__).parents[1])}
+    done = yarnflow.start_command([sys.executable, program], settings)
+    assert done.wait(360) == 0, done.stderr
+    *printed, last = done.stdout.splitlines()
+    assert last == "all is well"
+    said = [line.split(" found ") for line in printed]
+    assert [found for _, found in said] == ["[None, None, False]"] * 4
+    assert [who.split()[0] for who, _ in said] == ["one", "two", "four", "five"]
+    daemons = [who.split()[-1] for who, _ in said]
+    assert daemons[0] == daemons[1], "what Python workers are started from was not kept"
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])

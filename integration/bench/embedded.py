@@ -1,8 +1,9 @@
 """How long ``execute()`` takes in a plain ``python job.py``: the first of a process, and the later ones.
 
 The job is as small as can be (two rows, a Python function, a print sink), so that its start is all there
-is.  Later ones find JobManager, TaskManager and a spare driver; ``--pause`` is the time between them,
-in which the spare becomes warm.  The ratio is later ÷ first.
+is.  Later ones find JobManager, TaskManager, and the driver and executor of the one before; with
+``driver.idle-timeout`` 0 a spare driver instead, which becomes warm in the time between them,
+``--pause``.  The ratio is later ÷ first.
 """
 
 from __future__ import annotations

@@ -164,7 +164,19 @@ def test_where_several_jobs_are_expected_there_are_slots_and_a_spare_for_the_nex
     assert supervisor.calls[3:] == [("workers", "6")]
     for status in (JobStatus.CREATED, JobStatus.RUNNING, JobStatus.FINISHED):
         supervisor.on_job_status(JobStatusReport(JobId("a" * 32), status))
+    assert supervisor.calls[4:] == [], "the driver of the job that has finished is there"
+    for status in (JobStatus.FAILED, JobStatus.CANCELED):
+        supervisor.on_job_status(JobStatusReport(JobId("a" * 32), status))
     # the supervisor keeps one at most
+    assert supervisor.calls[4:] == [("driver", 1600)] * 2
+    cluster.stop(forced=True)
+
+
+def test_where_each_job_has_a_driver_of_its_own_a_spare_is_there_sooner(tmp_path: Path) -> None:
+    cluster, supervisor = _supervised(ServingCluster, tmp_path, True, {"driver.idle-timeout": "0 s"})
+    _accepted(cluster, 2)
+    for status in (JobStatus.CREATED, JobStatus.RUNNING, JobStatus.FINISHED):
+        supervisor.on_job_status(JobStatusReport(JobId("a" * 32), status))
     assert supervisor.calls[4:] == [("driver", 1600)] * 2
     cluster.stop(forced=True)
 

@@ -46,6 +46,8 @@ START_TIMEOUT_S: Final = 60.0
 STOP_GRACE_S: Final = 2.0
 #: restarts in a row before a job of a local cluster fails, unless an option says otherwise
 LOCAL_RESTARTS: Final = 5
+#: where several jobs are expected, and no option says otherwise
+_DRIVER_IDLE_TIMEOUT: Final = "5 min"
 _HOST: Final = "localhost"
 _LOOK_AGAIN_S: Final = 0.05
 
@@ -96,8 +98,9 @@ class LocalCluster:
         driver_stdout_fd : int, optional
             Where drivers write what the program prints; default: standard output of this process.
         several_jobs : bool
-            Other jobs will probably follow the first one: whenever a job runs or has ended there is a
-            spare driver for the next, and a lone TaskManager has a slot for each processor at least.
+            Other jobs will probably follow the first one: the driver of a job that has finished waits for
+            the next, a spare driver is started when a job has failed or was canceled, and a lone
+            TaskManager has a slot for each processor at least.
         supervise : callable
             Makes what starts and watches the processes.
 
@@ -112,6 +115,9 @@ class LocalCluster:
         try:
             secret = create_secret(directory.secret_file).encode("ascii")
             effective = local_configuration(configuration, directory.secret_file)
+            if several_jobs and not configuration.is_set(cluster.DRIVER_IDLE_TIMEOUT_MS):
+                idle = {cluster.DRIVER_IDLE_TIMEOUT_MS.key: _DRIVER_IDLE_TIMEOUT}
+                effective = effective.with_values(idle, source="local cluster")
             effective = effective.with_values(
                 keep_log_file(configuration, directory.log_settings_file), source="local cluster"
             )
@@ -122,10 +128,15 @@ class LocalCluster:
                 secret_file=directory.secret_file,
             )
             driver_mib = effective.get(memory.DRIVER_PROCESS_SIZE_MIB)
+            drivers_wait = effective.get(cluster.DRIVER_IDLE_TIMEOUT_MS) > 0
 
             def job_status(report: JobStatusReport) -> None:
                 # not before the job runs, whose driver and executors have the processors until then
-                if several_jobs and (report.status is JobStatus.RUNNING or report.status.terminal):
+                spare_due = report.status is JobStatus.RUNNING or report.status.terminal
+                if drivers_wait:
+                    # a spare would take them from jobs that need none
+                    spare_due = report.status.terminal and report.status is not JobStatus.FINISHED
+                if several_jobs and spare_due:
                     supervisor.start_spare_driver(driver_mib)
 
             supervisor: ClusterSupervisor = supervise(
