@@ -45,7 +45,7 @@ def test_the_session_of_the_next_job_knows_nothing_of_the_one_before(spark: Spar
     assert not theirs.catalog.functionExists("shout")
     assert not theirs._jsparkSession.sharedState().cacheManager().numCachedEntries()
     # what asks for the session of its thread gets the new one
-    assert SparkSession.getActiveSession() is theirs
+    assert SparkSession.active() is theirs
     theirs.range(1).select(F.udf(lambda number: str(number))("id")).schema
     before: tuple[QueryProgress, ...] = heard.snapshot()
     now_heard = ProgressCollector()

@@ -11,13 +11,14 @@ from yarnflow.process.leftovers import end_grandchildren
 
 #: starts a child, which starts a grandchild, which starts another one; prints their ids, and stays
 FAMILY = """
-import os, subprocess, sys, time
+import os, signal, subprocess, sys, time
 depth = int(sys.argv[1])
 if depth:
     subprocess.Popen([sys.executable, __file__, str(depth - 1)])
+if depth == 0:
+    signal.signal(signal.SIGHUP, lambda number, frame: sys.exit(print("closed", flush=True)))
 print(depth, os.getpid(), flush=True)
-while True:
-    os.waitpid(-1, 0) if depth else time.sleep(1000)
+time.sleep(1000)
 """
 
 
@@ -30,7 +31,7 @@ def _runs(pid: int) -> bool:
 
 def test_what_children_have_started_ends_and_they_do_not(tmp_path: Path) -> None:
     program = tmp_path / "family.py"
-    program.write_text(FAMILY.replace("os.waitpid(-1, 0) if depth else time.sleep(1000)", "time.sleep(1000)"))
+    program.write_text(FAMILY)
     head = subprocess.Popen(
         [sys.executable, program, "3"], stdout=subprocess.PIPE, text=True, start_new_session=True
     )
@@ -38,7 +39,8 @@ def test_what_children_have_started_ends_and_they_do_not(tmp_path: Path) -> None
         assert head.stdout is not None
         lines = (head.stdout.readline().split() for _ in range(4))
         pids = {int(depth): int(pid) for depth, pid in lines}
-        end_grandchildren(pids[3], timeout_s=0.1)
+        end_grandchildren(pids[3], grace_s=5.0)
+        assert head.stdout.readline() == "closed\n", "it was not let to close anything"
         assert [_runs(pids[depth]) for depth in (3, 2, 1, 0)] == [True, True, False, False]
         end_grandchildren(pids[0])  # there is none
     finally:

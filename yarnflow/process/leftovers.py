@@ -18,6 +18,8 @@ from typing import Final
 #: variable by which all that a process starts is known; see :func:`new_mark`
 MARK_ENVIRONMENT: Final = "YARNFLOW_PROCESS_MARK"
 _LOOK_AGAIN_S: Final = 0.02
+#: how long a parent may take to reap what was killed
+_KILLED_S: Final = 1.0
 _PROC: Final = Path("/proc")
 
 
@@ -68,8 +70,11 @@ def any_left(group: int, mark: str) -> bool:
     return False
 
 
-def end_grandchildren(pid: int, timeout_s: float = 1.0) -> None:
-    """KILL all that the children of a process have started, not these themselves; wait until it is gone."""
+def end_grandchildren(pid: int, grace_s: float = 6.0) -> None:
+    """End all that the children of a process have started, not these themselves.
+
+    HUP, then KILL for what is there after ``grace_s``; returns when it is gone.
+    """
     children: dict[int, list[int]] = {}
     for other, parent in _parents().items():
         children.setdefault(parent, []).append(other)
@@ -77,24 +82,28 @@ def end_grandchildren(pid: int, timeout_s: float = 1.0) -> None:
     # it grows while it is read
     for other in below:
         below += children.get(other, ())
-    for other in below:
-        try:
-            os.kill(other, signal.SIGKILL)
-        except ProcessLookupError:
-            continue
-    deadline = time.monotonic() + timeout_s
-    while not _parents().keys().isdisjoint(below) and time.monotonic() < deadline:
-        time.sleep(_LOOK_AGAIN_S / 4)
+    for number, patience_s in ((signal.SIGHUP, grace_s), (signal.SIGKILL, _KILLED_S)):
+        for other in below:
+            try:
+                os.kill(other, number)
+            except ProcessLookupError:
+                continue
+        deadline = time.monotonic() + patience_s
+        while below and time.monotonic() < deadline:
+            time.sleep(_LOOK_AGAIN_S / 4)
+            below = sorted(_parents().keys() & set(below))
 
 
 def _parents() -> dict[int, int]:
-    """Process → its parent, of all there are."""
+    """Process → its parent, of all that run; those not reaped yet do not."""
     found: dict[int, int] = {}
     for name in os.listdir(_PROC):
         if not name.isdigit():
             continue
         try:
-            found[int(name)] = int((_PROC / name / "stat").read_bytes().rpartition(b")")[2].split()[1])
-        except (OSError, IndexError, ValueError):
+            state, parent = (_PROC / name / "stat").read_bytes().rpartition(b")")[2].split()[:2]
+        except (OSError, ValueError):
             continue  # gone meanwhile
+        if state not in (b"Z", b"X"):
+            found[int(name)] = int(parent)
     return found

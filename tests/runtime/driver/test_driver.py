@@ -11,7 +11,7 @@ import pytest
 from tests.runtime.driver.driver_harness import JOB, LIMIT_S, SUBMISSION, Harness
 from yarnflow.core.ids import DriverId
 from yarnflow.core.job_run.spare_life import REHEARSED
-from yarnflow.core.messages import DriverPhase, ProgramKind, QueryProgress
+from yarnflow.core.messages import DriverPhase, JobSubmission, ProgramKind, QueryProgress
 from yarnflow.errors import DriverLost, InvalidOption, RpcUnavailable, UserCodeError
 from yarnflow.graph.codec import job_graph_to_json
 from yarnflow.graph.job_graph import JobGraph
@@ -392,10 +392,17 @@ def test_nor_when_something_of_the_job_would_be_left(lasting: Harness) -> None:
     assert lasting.backend.closed and not lasting.driver.stays
 
 
-def test_nor_when_a_script_ran_in_it(lasting: Harness) -> None:
-    script = job_graph_to_json(JobGraph(JOB, "job", ProgramKind.SCRIPT))
+SCRIPT_GRAPH = job_graph_to_json(JobGraph(JOB, "job", ProgramKind.SCRIPT))
+
+
+@pytest.mark.parametrize(
+    "submission",
+    [replace(SUBMISSION, job_graph_json=SCRIPT_GRAPH), replace(SUBMISSION, files={"a.py": b""})],
+    ids=["script", "files"],
+)
+def test_nor_when_code_ran_in_it_or_files_were_shipped(lasting: Harness, submission: JobSubmission) -> None:
     lasting.start()
-    lasting.deploy(1, submission=replace(SUBMISSION, job_graph_json=script))
+    lasting.deploy(1, submission=submission)
     lasting.backend.await_program(1).end()
     lasting.job_master.await_phase(1, DriverPhase.FINISHED)
     lasting.driver.shut_down()

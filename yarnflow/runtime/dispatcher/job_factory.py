@@ -180,6 +180,8 @@ class JobMasterFactory:
             keeps_driver=(
                 get(cluster_options.DRIVER_IDLE_TIMEOUT_MS) > 0
                 and not graph.runs_code_in_driver
+                # a SparkContext never forgets files
+                and not submission.files
                 # the next leader would not know of it, and nobody end it
                 and not self._services.stores.highly_available
             ),

@@ -237,7 +237,9 @@ class Driver:
     def _may_stay(self) -> bool:
         """Whether the job has left nothing in this process; asked of one that has finished."""
         job = self._job.job
-        return self._settings.serves_several_jobs and job is not None and not job.graph.runs_code_in_driver
+        if not self._settings.serves_several_jobs or job is None or job.submission.files:
+            return False
+        return not job.graph.runs_code_in_driver
 
     def _did_not_come_up(self, error: YarnflowError) -> int:
         logger.error("The session did not come up: %s", error)
