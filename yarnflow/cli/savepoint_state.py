@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from yarnflow.cli.element_state import ENTRIES, STATES, element_operators, entry_rows, state_rows
 from yarnflow.client.saved_state import SavedState
 from yarnflow.core.checkpoint.program_shape import ProgramShape
 from yarnflow.errors import SavepointNotFound
+from yarnflow.graph.state_shape import ELEMENT_QUERY
 
 if TYPE_CHECKING:
     from yarnflow.spark.state.reader import StateStore, StateTable
+
+#: characters of a value in a table; --json has all
+_WIDEST: Final = 120
 
 
 def state_table(state: SavedState, part: str, limit: int, *, as_json: bool = False) -> str:
@@ -34,10 +39,27 @@ def state_table(state: SavedState, part: str, limit: int, *, as_json: bool = Fal
 
     # one line instead of what Spark's launcher says about it
     find_java()
+    operators = element_operators(state.metadata.program, part)
+    if operators is not None:
+        return _element_state(state, operators, limit, as_json)
     with reader_session() as spark:
         store = find_store(state, describe(spark, state.uri), part)
         table = read_state(spark, state.uri, store.query, store.operator, limit, store.store)
     return _json(table) if as_json else format_table(table)
+
+
+def _element_state(state: SavedState, operators: frozenset[str], limit: int, as_json: bool) -> str:
+    from yarnflow.spark.state.element_state import read_elements
+    from yarnflow.spark.state.reader import StateTable, reader_session
+
+    with reader_session() as spark:
+        found = read_elements(spark, state.uri, ELEMENT_QUERY, operators, limit)
+    states = StateTable(STATES, tuple(state_rows(state.metadata.program, found)))
+    entries = StateTable(ENTRIES, tuple(entry_rows(found)), found.more)
+    if as_json:
+        shown = {"states": _dicts(states), "rows": _dicts(entries), "more": entries.more}
+        return json.dumps(shown, indent=2, ensure_ascii=False)
+    return "\n\n".join(map(format_table, (states, entries) if operators else (states,)))
 
 
 def find_store(state: SavedState, stores: Sequence[StateStore], part: str) -> StateStore:
@@ -75,7 +97,7 @@ def _operators_called(program: ProgramShape, name: str) -> set[tuple[str, int]]:
 
 def format_table(table: StateTable) -> str:
     """Columns side by side; a last line when there are more rows."""
-    rows = [table.columns, *table.rows]
+    rows = [table.columns, *(tuple(map(_cut, row)) for row in table.rows)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(table.columns))]
     lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
     if not table.rows:
@@ -85,6 +107,13 @@ def format_table(table: StateTable) -> str:
     return "\n".join(lines)
 
 
+def _cut(text: str) -> str:
+    return text if len(text) <= _WIDEST else f"{text[: _WIDEST - 1]}…"
+
+
 def _json(table: StateTable) -> str:
-    rows = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
-    return json.dumps({"rows": rows, "more": table.more}, indent=2, ensure_ascii=False)
+    return json.dumps({"rows": _dicts(table), "more": table.more}, indent=2, ensure_ascii=False)
+
+
+def _dicts(table: StateTable) -> list[dict[str, str]]:
+    return [dict(zip(table.columns, row, strict=True)) for row in table.rows]

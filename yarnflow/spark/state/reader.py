@@ -84,10 +84,11 @@ def describe(spark: SparkSession, path: str) -> tuple[StateStore, ...]:
     """
     files = HadoopFiles(spark)
     found: list[StateStore] = []
-    for query, directory in _directories(files, path).items():
+    for query, directory in query_directories(files, path).items():
         if not files.exists(f"{directory}/state"):
             continue
-        rows = _read(spark, "state-metadata", directory, {}).orderBy("operatorId", "stateStoreName").collect()
+        stores = read_source(spark, "state-metadata", directory, {})
+        rows = stores.orderBy("operatorId", "stateStoreName").collect()
         found.extend(
             StateStore(query, r.operatorId, r.operatorName, r.stateStoreName, r.numPartitions) for r in rows
         )
@@ -118,13 +119,13 @@ def read_state(
     SavepointInvalid
         Spark cannot read it.
     """
-    directories = _directories(HadoopFiles(spark), path)
+    directories = query_directories(HadoopFiles(spark), path)
     if query not in directories:
         raise SavepointNotFound(
             f"{path} has no query {query!r}; it has {', '.join(sorted(directories)) or 'none'}"
         )
     directory = directories[query]
-    stores = _read(spark, "state-metadata", directory, {}).collect()
+    stores = read_source(spark, "state-metadata", directory, {}).collect()
     names = {row.operatorId: row.operatorName for row in stores}
     if operator not in names:
         raise SavepointNotFound(
@@ -136,7 +137,7 @@ def read_state(
         options["stateVarName"] = "accumulator"
     elif store != "default":
         options["storeName"] = store
-    frame = _flat(_read(spark, "statestore", directory, options))
+    frame = _flat(read_source(spark, "statestore", directory, options))
     try:
         rows = frame.limit(limit + 1).collect()
     except Exception as error:
@@ -145,7 +146,8 @@ def read_state(
     return StateTable(tuple(frame.columns), texts, len(rows) > limit)
 
 
-def _directories(files: HadoopFiles, path: str) -> dict[str, str]:
+def query_directories(files: HadoopFiles, path: str) -> dict[str, str]:
+    """Query → its directory, of a savepoint or checkpoint."""
     root, manifest = read_manifest(files, path)
     if manifest.kind is CheckpointKind.SAVEPOINT:
         return {p.query: f"{root}/{query_directory(p.query)}" for p in manifest.positions}
@@ -153,7 +155,8 @@ def _directories(files: HadoopFiles, path: str) -> dict[str, str]:
     return {p.query: f"{job}/{p.directory.rstrip('/').rpartition('/')[2]}" for p in manifest.positions}
 
 
-def _read(spark: SparkSession, source: str, directory: str, options: dict[str, str]) -> DataFrame:
+def read_source(spark: SparkSession, source: str, directory: str, options: dict[str, str]) -> DataFrame:
+    """One of Spark's state data sources over a query's directory; raises SavepointInvalid."""
     try:
         return spark.read.format(source).options(**options).load(directory)
     except PySparkException as error:
