@@ -23,7 +23,7 @@ so a message says what is wrong, where, and what to do next.
      │                                 InvalidMemory, TaskManagerDismissed
      ├ HaError                         LeadershipLost, StaleEpoch, ZooKeeperUnavailable, LeaseLost
      ├ CheckpointError                 CheckpointFailed, SavepointNotFound, SavepointInvalid,
-     │                                 StateIncompatible, StateDrained
+     │                                 StateIncompatible, StateDrained, StateNotTrusted
      ├ StorageError (OSError)          FileMissing, StorageUnavailable, StorageDenied,
      │                                 FileChanged
      ├ YarnError                       YarnUnavailable, ApplicationNotFound, ApplicationFailed,
@@ -475,6 +475,13 @@ class StateDrained(CheckpointError):
 
     code = "STATE_DRAINED"
     exit_code = 98
+
+
+class StateNotTrusted(CheckpointError):
+    """A state holds objects, and nothing says that this cluster wrote it.  Operator action: ``--trust-state``."""
+
+    code = "STATE_NOT_TRUSTED"
+    exit_code = 99
 
 
 class StorageError(YarnflowError, OSError):

@@ -25,7 +25,7 @@ CheckGraph = Callable[[JobGraph], None]
 
 
 def restore_options(function: F) -> F:
-    """``-s``, ``--restore`` and ``--claim-mode``."""
+    """``-s``, ``--restore``, ``--claim-mode`` and ``--trust-state``."""
     for option in (
         click.option(
             "--claim-mode",
@@ -34,6 +34,11 @@ def restore_options(function: F) -> F:
             "claim_mode",
             type=click.Choice([mode.value for mode in ClaimMode], case_sensitive=False),
             help="Whether the state is copied (NO_CLAIM, default) or becomes the job's own (CLAIM).",
+        ),
+        click.option(
+            "--trust-state",
+            is_flag=True,
+            help="The state was written by another cluster, and nobody else could have changed it.",
         ),
         click.option(
             "--restore",
@@ -54,7 +59,7 @@ def restore_options(function: F) -> F:
 
 
 def restore_values(
-    from_savepoint: str | None, restore: str | None, claim_mode: str | None
+    from_savepoint: str | None, restore: str | None, claim_mode: str | None, trusted: bool
 ) -> dict[str, str]:
     """The options that the flags stand for.
 
@@ -76,6 +81,8 @@ def restore_values(
     values: dict[str, str] = {}
     if text is not None:
         values[job.STATE_RECOVERY_PATH.key] = text
+    if trusted:
+        values[job.STATE_RECOVERY_TRUSTED.key] = "true"
     if claim_mode:
         values[job.STATE_RECOVERY_CLAIM_MODE.key] = claim_mode.upper()
     return values

@@ -98,6 +98,7 @@ def command(
     from_savepoint: str | None,
     restore: str | None,
     claim_mode: str | None,
+    trust_state: bool,
     dry_run: bool,
     shutdown_on_exit: bool,
     python_program: str | None,
@@ -123,7 +124,7 @@ def command(
         program = python_program
     if program is None:
         raise click.UsageError("missing PROGRAM; usage: yarnflow submit [OPTIONS] PROGRAM [ARGS...]")
-    values = restore_values(from_savepoint, restore, claim_mode)
+    values = restore_values(from_savepoint, restore, claim_mode, trust_state)
     if parallelism is not None:
         values[job.PARALLELISM_DEFAULT.key] = str(parallelism)
     if job_key:

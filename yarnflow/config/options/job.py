@@ -131,6 +131,14 @@ STATE_RECOVERY_CLAIM_MODE: Final[ConfigOption[str]] = declare.choice(
     "NO_CLAIM = the files from which the job starts are copied and not changed; CLAIM = they are moved, and "
     "from then on belong to the job.",
 )
+STATE_RECOVERY_TRUSTED: Final[ConfigOption[bool]] = declare.boolean(
+    "execution.state-recovery.trusted",
+    False,
+    _JOB,
+    "Whether objects in the state from which the job starts are made although this cluster did not write it. "
+    "Making an object runs code that the state names: set it only for state that nobody else could have "
+    "changed. Plain values need no trust.",
+)
 PROGRAM_HEARTBEAT_TIMEOUT_MS: Final[ConfigOption[int]] = declare.duration(
     "client.heartbeat.timeout",
     "3 min",

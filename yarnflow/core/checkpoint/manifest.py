@@ -37,7 +37,7 @@ class SavepointFile:
     path: str
     #: bytes
     length: int
-    #: ``sha256:<hex>`` or ``crc32:<hex>``; empty = only the length is known
+    #: ``sha256:<hex>``; empty = only the length is known
     checksum: str = ""
 
 
@@ -57,6 +57,8 @@ class SavepointMetadata:
     positions: tuple[QueryPosition, ...] = ()
     #: SAVEPOINT: all files but ``_metadata``; CHECKPOINT: none, as the queries' directories live on
     files: tuple[SavepointFile, ...] = ()
+    #: of :mod:`yarnflow.core.checkpoint.signature`; empty = nobody vouches for it
+    signature: str = ""
     format_version: int = FORMAT_VERSION
 
     @property

@@ -18,6 +18,7 @@ from yarnflow.config.options import cluster as cluster_options
 from yarnflow.config.options import job as job_options
 from yarnflow.config.options import python as python_options
 from yarnflow.core.checkpoint.messages import CheckpointOrder, CheckpointOutcome
+from yarnflow.core.checkpoint.signature import savepoint_key
 from yarnflow.core.collect.parts import part_key
 from yarnflow.core.messages import DriverAssignment, ProgramKind, QueryProgress
 from yarnflow.core.resources.attachment import ExecutorAttachment
@@ -163,7 +164,12 @@ class SparkBackend:
         shape = shape_of(context.job.graph)
         try:
             restored = restore_state(
-                session.spark, context.restore, context.assignment.checkpoint_dir, shape
+                session.spark,
+                context.restore,
+                context.assignment.checkpoint_dir,
+                shape,
+                savepoint_key(self._cluster_secret),
+                trusted=self._configuration.get(job_options.STATE_RECOVERY_TRUSTED),
             )
         except Exception as error:
             raise _mapped(error) from error
@@ -187,7 +193,9 @@ class SparkBackend:
         session = self._open_session()
         submission, graph = context.job.submission, context.job.graph
         work_dir, checkpoint_dir = context.assignment.work_dir, context.assignment.checkpoint_dir
-        job = JobIdentity(submission.job_id, submission.name, submission.job_key)
+        job = JobIdentity(
+            submission.job_id, submission.name, submission.job_key, savepoint_key(self._cluster_secret)
+        )
         try:
             if not self._configuration.get_raw(_SHUFFLE_PARTITIONS):
                 session.spark.conf.set(_SHUFFLE_PARTITIONS, str(_widest(graph)))

@@ -1,8 +1,8 @@
 """Many files from one directory to another, several at a time, with their checksums.
 
-The bytes stay in the driver's JVM: Hadoop's streams read and write them, and a CRC-32 is computed
-on the way, because Hadoop's own checksums cannot be compared between file systems.  Flink
-counterpart: ``DuplicatingFileSystem`` and the copying of savepoints.
+The bytes stay in the driver's JVM: Hadoop's streams read and write them, and a SHA-256 is computed
+on the way: Hadoop's own checksums cannot be compared between file systems, and vouch for nothing.
+Flink counterpart: ``DuplicatingFileSystem`` and the copying of savepoints.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class CopiedFile:
     """What one copy was."""
 
     length: int
-    #: ``crc32:`` and eight hexadecimal digits
+    #: ``sha256:`` and 64 hexadecimal digits
     checksum: str
 
 
@@ -79,13 +79,12 @@ def _copy(files: HadoopFiles, source: str, target: str) -> CopiedFile:
     jvm = files.jvm
     try:
         stream = files.system(source).open(files.path(source))
-        checked = jvm.java.util.zip.CheckedInputStream(stream, jvm.java.util.zip.CRC32())
+        digest = jvm.java.security.MessageDigest.getInstance("SHA-256")
+        checked = jvm.java.security.DigestInputStream(stream, digest)
         system, path = files.system(target), files.path(target)
         # closes both, also when it fails
         jvm.org.apache.hadoop.io.IOUtils.copyBytes(checked, system.create(path, True), _BUFFER_BYTES, True)
-        return CopiedFile(
-            int(system.getFileStatus(path).getLen()), f"crc32:{checked.getChecksum().getValue():08x}"
-        )
+        return CopiedFile(int(system.getFileStatus(path).getLen()), f"sha256:{bytes(digest.digest()).hex()}")
     except Py4JJavaError as error:
         cause = java_cause(error)
         if "FileNotFoundException" in cause or "NoSuchFileException" in cause:

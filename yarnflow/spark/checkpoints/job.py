@@ -6,7 +6,7 @@ Plain values only.  Flink counterpart: the ``JobID`` and the ``MasterState`` of 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from yarnflow.core.ids import JobId
 
@@ -25,6 +25,8 @@ class JobIdentity:
     job_id: JobId
     job_name: str = ""
     job_key: str = ""
+    #: with which its savepoints are signed; empty = they are not
+    savepoint_key: bytes = field(default=b"", repr=False)
 
     @classmethod
     def nobody(cls) -> JobIdentity:

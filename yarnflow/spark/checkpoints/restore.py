@@ -2,7 +2,8 @@
 
 Decides whether the program fits the state, which files are brought, and that they are whole:
 lengths and checksums of a savepoint, and of a retained checkpoint that no file of its last
-committed batch is missing.  Every query is copied to a directory beside its place, which is then
+committed batch is missing.  State that this cluster has not written holds plain values only, unless the user
+vouches for it: workers unpickle it.  Every query is copied to a directory beside its place, which is then
 renamed; a driver that died meanwhile is made good by the next one.  Claimed state is copied as
 well and its source removed afterwards, so that it can be checked on the way.  Flink counterparts:
 ``Checkpoints.loadAndValidateCheckpoint``, ``RecoveryClaimMode``.
@@ -15,7 +16,7 @@ import logging
 import time
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from pyspark.sql import SparkSession
@@ -36,25 +37,42 @@ from yarnflow.core.checkpoint.messages import (
     RestoreSettings,
 )
 from yarnflow.core.checkpoint.program_shape import ProgramShape
+from yarnflow.core.checkpoint.signature import is_signed
 from yarnflow.core.json_codec import from_json, to_json
-from yarnflow.errors import SavepointInvalid, SavepointNotFound, StateDrained, StateIncompatible
+from yarnflow.core.messages import ProgramKind
+from yarnflow.errors import (
+    SavepointInvalid,
+    SavepointNotFound,
+    StateDrained,
+    StateIncompatible,
+    StateNotTrusted,
+)
 from yarnflow.graph.state_shape import differences
 from yarnflow.spark.checkpoints.file_copy import SourceFileGone, copy_files
 from yarnflow.spark.checkpoints.positions import DRAINED_MS, committed_batch, is_drained
 from yarnflow.spark.checkpoints.savepoint_writer import QueryState, state_paths
 from yarnflow.spark.connectors.sources import SOURCES_DIRECTORY
 from yarnflow.spark.hadoop_files import HadoopFiles
-from yarnflow.spark.run.query_run import SINK_IDENTITY_FILE
+from yarnflow.spark.run.query_run import END_OF_INPUT, SINK_IDENTITY_FILE
 from yarnflow.spark.state.files import StateFilesMissing, numbered
+from yarnflow.spark.state.frames import classes_in_state
 
 logger = logging.getLogger(__name__)
 
 #: in a job's directory: what it was started from; there when all of it is in place
 RESTORED_FILE: Final = "restored.json"
+#: classes a message names
+_NAMED: Final = 3
 
 
 def restore(
-    spark: SparkSession, settings: RestoreSettings, job_dir: str, shape: ProgramShape | None
+    spark: SparkSession,
+    settings: RestoreSettings,
+    job_dir: str,
+    shape: ProgramShape | None,
+    key: bytes = b"",
+    *,
+    trusted: bool = False,
 ) -> RestoredState | None:
     """Bring a job's state into its directory, unless an earlier driver of the job did so.
 
@@ -67,6 +85,10 @@ def restore(
         The job's checkpoint directory (a URI).
     shape : ProgramShape or None
         Of the program that is to go on; None = not known, nothing is checked.
+    key : bytes
+        With which savepoints of the cluster are signed.
+    trusted : bool
+        The user vouches for the state: it need not be signed.
 
     Returns
     -------
@@ -82,10 +104,12 @@ def restore(
         The program does not fit; nothing was touched.
     StateDrained
         All windows have fired; nothing was touched.
+    StateNotTrusted
+        It holds objects, and nobody vouches for them.
     """
     if not settings.path:
         return None
-    return _Restore(HadoopFiles(spark), settings, job_dir.rstrip("/")).run(shape)
+    return _Restore(spark, settings, job_dir.rstrip("/"), key, trusted).run(shape)
 
 
 def read_manifest(files: HadoopFiles, path: str) -> tuple[str, SavepointMetadata]:
@@ -96,13 +120,18 @@ def read_manifest(files: HadoopFiles, path: str) -> tuple[str, SavepointMetadata
     SavepointNotFound
     SavepointInvalid
     """
+    root, content = _read_manifest(files, path)
+    return root, from_bytes(content, f"{root}/{METADATA_FILE}")
+
+
+def _read_manifest(files: HadoopFiles, path: str) -> tuple[str, bytes]:
     root = path.rstrip("/").removesuffix(f"/{METADATA_FILE}")
     where = f"{root}/{METADATA_FILE}"
     if not files.exists(where):
         raise SavepointNotFound(
             f"there is no savepoint or checkpoint in {root}: it has no {METADATA_FILE}; check the path"
         )
-    return root, from_bytes(files.read(where), where)
+    return root, files.read(where)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,10 +148,15 @@ class _Part:
 
 
 class _Restore:
-    def __init__(self, files: HadoopFiles, settings: RestoreSettings, job_dir: str) -> None:
-        self._files = files
+    def __init__(
+        self, spark: SparkSession, settings: RestoreSettings, job_dir: str, key: bytes, trusted: bool
+    ) -> None:
+        self._spark = spark
+        self._files = HadoopFiles(spark)
         self._settings = settings
         self._job_dir = job_dir
+        self._key = key
+        self._trusted = trusted
 
     def run(self, shape: ProgramShape | None) -> RestoredState:
         files = self._files
@@ -131,14 +165,20 @@ class _Restore:
             state = from_json(RestoredState, files.read(marker).decode())
             self._give_up_source(state)
             return state
-        root, manifest = read_manifest(files, self._settings.path)
+        root, content = _read_manifest(files, self._settings.path)
+        manifest = from_bytes(content, f"{root}/{METADATA_FILE}")
         if shape is not None:
             _check_fits(root, manifest, shape)
         _check_open(root, manifest)
+        vouched_for = self._is_vouched_for(root, manifest, content)
         # all is looked at before anything is copied
         for part in self._parts(root, manifest):
+            if not vouched_for:
+                part = _without_elements(part)
             if not files.exists(f"{self._job_dir}/{part.name}"):
                 self._bring(part, manifest)
+        if not vouched_for:
+            self._check_plain(root, manifest)
         state = RestoredState(
             root,
             manifest.kind,
@@ -150,6 +190,31 @@ class _Restore:
         self._give_up_source(state)
         logger.info("Restored %s from %s.", self._job_dir, root)
         return state
+
+    # --- who wrote it ----------------------------------------------------------------
+
+    def _is_vouched_for(self, root: str, manifest: SavepointMetadata, content: bytes) -> bool:
+        """Whether workers may unpickle what is in it."""
+        if self._trusted or manifest.program.kind != ProgramKind.GRAPH.value:
+            return True
+        if manifest.kind is CheckpointKind.SAVEPOINT:
+            whole = all(file.checksum for file in manifest.files)
+            return whole and is_signed(content, self._key)
+        # where this cluster's jobs keep their state, which they unpickle after every restart
+        job, own = _parent(root), self._job_dir
+        return self._files.qualified(_parent(job)) == self._files.qualified(_parent(own))
+
+    def _check_plain(self, root: str, manifest: SavepointMetadata) -> None:
+        """Of the copies, which nobody else can change; a driver that comes later does it again."""
+        for position in manifest.positions:
+            found = classes_in_state(self._spark, f"{self._job_dir}/{_directory_name(position)}")
+            if found:
+                more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+                raise StateNotTrusted(
+                    f"the state in {root} holds objects of {', '.join(found[:_NAMED])}{more}, and this "
+                    "cluster has not signed it, so they may run anything; start with --trust-state if nobody "
+                    "else could have changed it"
+                )
 
     # --- what there is --------------------------------------------------------------
 
@@ -238,9 +303,7 @@ class _Restore:
             ) from error
         for path, expected in part.expected.items():
             found = copied[f"{part.source}/{path}"]
-            damaged = found.length != expected.length or (
-                expected.checksum.startswith("crc32:") and found.checksum != expected.checksum
-            )
+            damaged = found.length != expected.length or expected.checksum not in ("", found.checksum)
             if damaged:
                 files.delete(beside)
                 raise SavepointInvalid(
@@ -273,7 +336,7 @@ class _Restore:
         self, part: _Part, directory: str, old_job_dir: str, manifest: SavepointMetadata
     ) -> None:
         """Logs of file sources that read files of the old job's own: collections and sentinels."""
-        owned = any(path.startswith("end-of-input/") for path in part.paths) or any(
+        owned = any(path.startswith(f"{END_OF_INPUT}/") for path in part.paths) or any(
             source.kind == "collection" for query in manifest.program.queries for source in query.sources
         )
         if not owned:
@@ -311,6 +374,18 @@ class _Restore:
                 self._files.delete(f"{job}/{entry.name}")
         if not self._files.entries(job):
             self._files.delete(job)
+
+
+def _without_elements(part: _Part) -> _Part:
+    """Without pickled elements, which the program brings itself."""
+    if part.name == SOURCES_DIRECTORY:
+        return replace(part, paths=(), expected={})
+    kept = tuple(path for path in part.paths if not path.startswith(f"{END_OF_INPUT}/"))
+    return replace(part, paths=kept, expected={path: part.expected[path] for path in kept if part.expected})
+
+
+def _parent(path: str) -> str:
+    return path.rpartition("/")[0]
 
 
 def _check_fits(root: str, manifest: SavepointMetadata, shape: ProgramShape) -> None:

@@ -28,6 +28,7 @@ from yarnflow.core.checkpoint.messages import (
     QueryPosition,
 )
 from yarnflow.core.checkpoint.program_shape import ProgramShape
+from yarnflow.core.checkpoint.signature import signed
 from yarnflow.errors import CheckpointFailed
 from yarnflow.spark.checkpoints.file_copy import CopiedFile, SourceFileGone, copy_files
 from yarnflow.spark.checkpoints.job import Fence, JobIdentity
@@ -137,7 +138,7 @@ class SavepointWriter:
                     SavepointFile(path, file.length, file.checksum) for path, file in sorted(copied.items())
                 ),
             )
-            files.write(f"{target}/{METADATA_FILE}", to_bytes(manifest))
+            files.write(f"{target}/{METADATA_FILE}", signed(to_bytes(manifest), self._job.savepoint_key))
         except (StateFilesMissing, SourceFileGone) as error:
             files.delete(target)
             raise CheckpointFailed(f"a file of the state is gone: {error}; try again") from error

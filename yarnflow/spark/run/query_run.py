@@ -50,6 +50,8 @@ logger = logging.getLogger(__name__)
 _COMMIT_POLL_SECONDS: Final = 0.02
 #: identity of a job's files in its sinks; see :mod:`yarnflow.spark.checkpoints.restore`
 SINK_IDENTITY_FILE: Final = "sink-identity"
+#: below a query's directory: rows that tell the end of its input
+END_OF_INPUT: Final = "end-of-input"
 _AVAILABLE_NOW_FOR_ALL: Final = "spark.sql.streaming.triggerAvailableNowWrapper.enabled"
 
 
@@ -115,7 +117,7 @@ class QueryRun:
         self._parts_directory = f"{directory}/{parts.DIRECTORY}/{group.name}"
         self._part_key = part_key
         self._files = HadoopFiles(spark)
-        self._sentinels = Sentinels(spark, f"{self.directory}/end-of-input") if group.bounded else None
+        self._sentinels = Sentinels(spark, f"{self.directory}/{END_OF_INPUT}") if group.bounded else None
         self._translator = Translator(spark, index, Sources(spark, directory), self._sentinels)
         self._elements = (
             None

@@ -6,27 +6,22 @@ Key groups are replayed one after the other in this process, and what is not a p
 
 from __future__ import annotations
 
-import json
 import pickle
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import SparkSession
 
 from yarnflow.errors import SavepointInvalid, SavepointNotFound
 from yarnflow.operators.state.backends.group_log import replayed
 from yarnflow.operators.state.backends.group_storage import LogEntry
 from yarnflow.operators.state.entries import Overview, SavedEntry, entries_of
 from yarnflow.spark.hadoop_files import HadoopFiles
+from yarnflow.spark.state.frames import LOG_STATE, level_logs, variables
 from yarnflow.spark.state.plain_pickle import loads_plain
-from yarnflow.spark.state.reader import query_directories, read_source
-
-#: Spark's name of the state that has a level's logs
-LOG_STATE = "log"
-_GROUP, _NUMBER = "key.block_group", "user_map_key.number"
+from yarnflow.spark.state.reader import query_directories
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,38 +32,6 @@ class ElementState:
     entries: tuple[SavedEntry, ...]
     #: there are more entries than were asked for
     more: bool
-
-
-def level_numbers(spark: SparkSession, directory: str) -> list[int]:
-    """Spark's numbers of the levels of a query that have state.
-
-    Parameters
-    ----------
-    directory : str
-        The query's.
-    """
-    if not HadoopFiles(spark).exists(f"{directory}/state"):
-        return []
-    found = set()
-    for row in read_source(spark, "state-metadata", directory, {}).collect():
-        states = json.loads(row.operatorProperties or "{}").get("stateVariables") or ()
-        if any(state.get("stateName") == LOG_STATE for state in states):
-            found.add(row.operatorId)
-    return sorted(found)
-
-
-def level_logs(spark: SparkSession, directory: str, level: int) -> DataFrame:
-    """Entries of the logs of a level's key groups: ``block_group, number, previous, body``.
-
-    Parameters
-    ----------
-    level : int
-        One of :func:`level_numbers`.
-    """
-    options = {"operatorId": str(level), "stateVarName": LOG_STATE}
-    return read_source(spark, "statestore", directory, options).select(
-        F.col(_GROUP), F.col(_NUMBER), F.col("user_map_value.previous"), F.col("user_map_value.body")
-    )
 
 
 def read_elements(
@@ -94,7 +57,9 @@ def read_elements(
         raise SavepointNotFound(f"{path} has no query {query!r}")
     overview, more = Overview(), False
     shown: list[SavedEntry] = []
-    for level in level_numbers(spark, directory):
+    for level, name in variables(spark, directory):
+        if name != LOG_STATE:
+            continue
         frame = level_logs(spark, directory, level).orderBy("block_group", "number")
         for _, rows in groupby(frame.toLocalIterator(), key=lambda row: row.block_group):
             found = _entries(directory, rows)

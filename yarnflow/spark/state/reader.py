@@ -14,16 +14,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, StructType
 
 from yarnflow.core.checkpoint.manifest import query_directory
 from yarnflow.core.checkpoint.messages import CheckpointKind
-from yarnflow.errors import SavepointInvalid, SavepointNotFound
+from yarnflow.errors import SavepointNotFound
 from yarnflow.spark.checkpoints.restore import read_manifest
 from yarnflow.spark.hadoop_files import HadoopFiles
+from yarnflow.spark.state.frames import read_source, unreadable
 from yarnflow.spark.translate.schemas import quoted
 
 _READER_MEMORY: Final = "1g"
@@ -141,7 +141,7 @@ def read_state(
     try:
         rows = frame.limit(limit + 1).collect()
     except Exception as error:
-        raise _unreadable(directory, error) from error
+        raise unreadable(directory, error) from error
     texts = tuple(tuple(row) for row in rows[:limit])
     return StateTable(tuple(frame.columns), texts, len(rows) > limit)
 
@@ -153,19 +153,6 @@ def query_directories(files: HadoopFiles, path: str) -> dict[str, str]:
         return {p.query: f"{root}/{query_directory(p.query)}" for p in manifest.positions}
     job = root.rpartition("/")[0]
     return {p.query: f"{job}/{p.directory.rstrip('/').rpartition('/')[2]}" for p in manifest.positions}
-
-
-def read_source(spark: SparkSession, source: str, directory: str, options: dict[str, str]) -> DataFrame:
-    """One of Spark's state data sources over a query's directory; raises SavepointInvalid."""
-    try:
-        return spark.read.format(source).options(**options).load(directory)
-    except PySparkException as error:
-        raise _unreadable(directory, error) from error
-
-
-def _unreadable(directory: str, error: Exception) -> SavepointInvalid:
-    text = str(error).strip().splitlines()
-    return SavepointInvalid(f"the state in {directory} cannot be read: {text[0] if text else error!r}")
 
 
 def _flat(frame: DataFrame) -> DataFrame:
