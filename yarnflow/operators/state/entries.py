@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 
 from yarnflow.operators.state.cells import TableSnapshot
 from yarnflow.operators.state.kinds import StateKind
-from yarnflow.operators.state.store import GroupStore
+from yarnflow.operators.state.store import TYPE, GroupStore
 
 EVENT_TIMERS: Final = "event timers"
 PROCESSING_TIMERS: Final = "processing timers"
@@ -22,7 +22,7 @@ class SavedEntry:
     operator_id: str
     #: as registered; :data:`EVENT_TIMERS`, :data:`PROCESSING_TIMERS`
     state: str
-    #: ``value``, ``list``, …, with the time-to-live named; ``timer``
+    #: ``value``, ``list``, … with the type, where one was declared, and time-to-live; ``timer``
     kind: str
     key: Any
     #: a window; None = none
@@ -65,7 +65,9 @@ def entries_of(store: GroupStore) -> Iterator[SavedEntry]:
     """All entries and timers of a key group."""
     snapshot = store.snapshot()
     for (operator_id, state), table in snapshot.tables.items():
-        kind = table.kind.value + (", time-to-live" if table.timed else "")
+        declared = snapshot.progress.get((TYPE, operator_id, state), "")
+        kind = table.kind.value + (f" of {declared}" if declared else "")
+        kind += ", time-to-live" if table.timed else ""
         for key, entry in table.plain.items():
             yield SavedEntry(operator_id, state, kind, key, None, _value(table, entry))
         for slot, entry in table.spaced.items():

@@ -12,6 +12,7 @@ from yarnflow.operators.state.store import GroupStore
 from yarnflow.operators.state.tables import ListTable, MapTable, StateTable
 from yarnflow.operators.state.timers import Timers
 from yarnflow.operators.state.ttl import StateTtlConfig, TimeToLive, time_to_live
+from yarnflow.operators.state.type_names import type_text
 
 
 class NoKey:
@@ -48,6 +49,8 @@ class KeyedState:
         self.timers = Timers()
         self._tables: dict[str, StateTable] = {}
         self._types: dict[str, Any] = {}
+        #: the types as texts; empty = none
+        self._declared: dict[str, str] = {}
         self._expiring: list[StateTable] = []
         self._store = GroupStore()
         self._now_ms = 0
@@ -58,6 +61,7 @@ class KeyedState:
         self.current_key = NO_KEY
         for table in self._tables.values():
             table.bind(store.table(self.operator_id, table.name, table.kind, table.ttl is not None))
+            store.check_type(self.operator_id, table.name, self._declared[table.name])
         self.timers.bind(store.timers(self.operator_id))
         # what belongs to the operator, not to a key, such as broadcast state
         store.prefetch(self.operator_id, (None,))
@@ -108,7 +112,7 @@ class KeyedState:
         InvalidStateUse
             Another kind, type or time-to-live is registered under the name.
         StateIncompatible
-            Something else is stored under the name.
+            Something else, or of another type, is stored under the name.
         """
         lifetime = time_to_live(ttl)
         found = self._tables.get(name)
@@ -118,7 +122,9 @@ class KeyedState:
         table = _make(name, kind, lifetime)
         table.bind(self._store.table(self.operator_id, name, kind, lifetime is not None))
         table.set_now(self._now_ms)
-        self._tables[name], self._types[name] = table, type_info
+        declared = type_text(type_info)
+        self._store.check_type(self.operator_id, name, declared)
+        self._tables[name], self._types[name], self._declared[name] = table, type_info, declared
         if lifetime is not None:
             self._expiring.append(table)
         return table

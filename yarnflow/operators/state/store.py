@@ -8,12 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from yarnflow.errors import StateIncompatible
 from yarnflow.operators.state.cells import TableChanges, TableData, TableSnapshot
 from yarnflow.operators.state.kinds import StateKind
 from yarnflow.operators.state.timers import TimerChanges, TimerData, TimerSnapshot
+from yarnflow.operators.state.type_names import reads
+
+#: first part of the names of declared types among progress
+TYPE: Final = "type"
 
 
 @dataclass(slots=True)
@@ -200,6 +204,27 @@ class GroupStore:
             entries = len(table.plain.values) + len(table.spaced.values)
             found[operator_id] = found.get(operator_id, 0) + entries
         return found
+
+    def check_type(self, operator_id: str, name: str, declared: str) -> None:
+        """Note the declared type of a state, for whoever opens the store next.
+
+        Raises
+        ------
+        StateIncompatible
+            Entries of the state were written as another type.
+        """
+        noted = (TYPE, operator_id, name)
+        stored = self._progress.get(noted, "")
+        if not declared or stored == declared:
+            return
+        table = self._tables.get((operator_id, name))
+        empty = self._reader is None and (table is None or table.empty)
+        if stored and not empty and not reads(declared, stored):
+            raise StateIncompatible(
+                f"operator '{operator_id}': state '{name}' is stored as {stored}, the program registers it "
+                f"as {declared}; give the new state another name"
+            )
+        self.put_progress(noted, declared)
 
     def timers(self, operator_id: str) -> TimerData:
         """Timers of one operator."""
