@@ -44,9 +44,6 @@ class FakeRun:
     def suspend(self, check: Callable[[], None]) -> None:
         self._do("suspend")
 
-    def check_drain(self) -> None:
-        pass
-
     def drain(self, check: Callable[[], None]) -> None:
         self._do("drain")
 

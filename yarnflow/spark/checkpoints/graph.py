@@ -128,9 +128,6 @@ class GraphCheckpoints:
     def _last_savepoint(self, order: CheckpointOrder) -> CheckpointOutcome:
         began = time.monotonic()
         drained = False
-        if order.after is AfterSavepoint.DRAIN:
-            for run in self._runs:
-                run.check_drain()
         try:
             # all gates first, so that the queries' last batches run side by side
             for run in self._runs:

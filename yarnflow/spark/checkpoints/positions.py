@@ -7,6 +7,7 @@ sizes to it.  Flink counterpart: the statistics of a ``CompletedCheckpoint``.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, Final
 
@@ -93,12 +94,49 @@ def plan_final_batch(files: HadoopFiles, directory: str, committed: int) -> int:
     header, metadata, *offsets = files.read(f"{directory}/offsets/{committed}").decode().splitlines()
     described = json.loads(metadata)
     described["batchWatermarkMs"] = DRAINED_MS
-    batch_id = committed + 1
-    path = f"{directory}/offsets/{batch_id}"
+    _write_log(files, f"{directory}/offsets", committed + 1, (header, json.dumps(described), *offsets))
+    return committed + 1
+
+
+def plan_end_batch(files: HadoopFiles, directory: str, committed: int, end: str, new: bool) -> int:
+    """Plan a batch that reads nothing but a file of rows that tell the end, as :func:`plan_final_batch` does.
+
+    Parameters
+    ----------
+    end : str
+        The file; the last of the query's sources watches its directory.
+    new : bool
+        The query has not had that source so far.
+
+    Returns
+    -------
+    int
+        The batch's number.
+    """
+    header, metadata, *offsets = files.read(f"{directory}/offsets/{committed}").decode().splitlines()
+    before = [*offsets, _NO_OFFSET] if new else offsets
+    after = list(before)
+    if after[-1] == _NO_OFFSET:
+        entry = {"path": spark_path(files, end), "timestamp": files.modified_ms(end), "batchId": 0}
+        _write_log(files, f"{directory}/sources/{len(after) - 1}", 0, ("v1", json.dumps(entry)))
+        after[-1] = json.dumps({"logOffset": 0})
+    described = {**json.loads(metadata), "batchWatermarkMs": DRAINED_MS}
+    # first what says that nobody goes on from here
+    _write_log(files, f"{directory}/offsets", committed + 1, (header, json.dumps(described), *after))
+    _write_log(files, f"{directory}/offsets", committed, (header, metadata, *before))
+    return committed + 1
+
+
+def spark_path(files: HadoopFiles, path: str) -> str:
+    """A path as Spark writes it into the logs of file sources."""
+    uri = str(files.path(files.qualified(path)).toUri().toString())
+    return uri.replace("file:/", "file:///", 1) if uri.startswith("file:/") and uri[6:7] != "/" else uri
+
+
+def _write_log(files: HadoopFiles, log: str, number: int, lines: Iterable[str]) -> None:
     # local file systems: the checksum of what stood there before
-    files.delete(f"{directory}/offsets/.{batch_id}.crc")
-    files.write(path, "\n".join((header, json.dumps(described), *offsets)).encode())
-    return batch_id
+    files.delete(f"{log}/.{number}.crc")
+    files.write(f"{log}/{number}", "\n".join(lines).encode())
 
 
 def _entry(files: HadoopFiles, path: str) -> tuple[str, dict[str, Any]]:

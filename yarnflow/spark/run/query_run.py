@@ -29,6 +29,7 @@ from yarnflow.spark.checkpoints.job import Fence
 from yarnflow.spark.checkpoints.positions import (
     committed_batch,
     is_drained,
+    plan_end_batch,
     plan_final_batch,
     planned_batch,
     read_position,
@@ -52,6 +53,8 @@ _COMMIT_POLL_SECONDS: Final = 0.02
 SINK_IDENTITY_FILE: Final = "sink-identity"
 #: below a query's directory: rows that tell the end of its input
 END_OF_INPUT: Final = "end-of-input"
+#: of operators on elements
+_END_ROWS: Final = "elements"
 _AVAILABLE_NOW_FOR_ALL: Final = "spark.sql.streaming.triggerAvailableNowWrapper.enabled"
 
 
@@ -195,7 +198,7 @@ class QueryRun:
         if self._sentinels is None or self._group.levels is None:
             return frame
         end = end_blocks(self._spark, self._group.levels)
-        return self._sentinels.union_rows("elements", frame, end)
+        return self._sentinels.union_rows(_END_ROWS, frame, end)
 
     # --- running ------------------------------------------------------------------
 
@@ -490,20 +493,15 @@ class QueryRun:
             finally:
                 self._suspended.clear()
 
-    def check_drain(self) -> None:
-        """Raises CheckpointFailed if the query cannot be drained."""
-        if self._elements is not None and self._group.windowed:
-            raise CheckpointFailed(
-                "--drain is not possible for a program whose Python functions keep state or windows; stop it "
-                "without --drain, and its windows stay open in the savepoint"
-            )
-
     def drain(self, check: Callable[[], None]) -> None:
         """While suspended and after a commit: fire all windows, as at the end of input, reading nothing.
 
-        Whatever comes of it, the query cannot go on.
+        Event timers fire as well.  Whatever comes of it, the query cannot go on.
         """
-        final = plan_final_batch(self._files, self.directory, self.committed())
+        if self._elements is None:
+            final = plan_final_batch(self._files, self.directory, self.committed())
+        else:
+            final = self._plan_end()
         self.gate.close(final)
         with self._lock:
             if self._stopping:
@@ -512,6 +510,18 @@ class QueryRun:
         self.await_committed(final, check)
         assert self._query is not None, "started above"
         self._query.stop()
+
+    def _plan_end(self) -> int:
+        """Plan a batch in which the levels of elements are told that the input has ended."""
+        new = self._sentinels is None
+        if self._sentinels is None:
+            # input that never ends: only the last plan has a source that tells the end, behind all others
+            self._sentinels = Sentinels(self._spark, f"{self.directory}/{END_OF_INPUT}")
+            self._frame = self._plan()
+        self._fence()
+        self._sentinels.write()
+        end = self._sentinels.file(_END_ROWS)
+        return plan_end_batch(self._files, self.directory, self.committed(), end, new)
 
 
 def _nothing(rows: Iterator[object]) -> None:

@@ -51,6 +51,7 @@ from yarnflow.spark.translate.schemas import (
 from yarnflow.spark.translate.stateful import keyed_reduce, running_aggregate
 from yarnflow.spark.translate.windows import SENTINEL_TIME, aggregated, collected, with_watermark
 
+_SENTINEL: Final = "sentinel.parquet"
 _TIMESTAMP_TYPES: Final = ("timestamp", "timestamp_ntz", "date")
 
 
@@ -91,17 +92,21 @@ class Sentinels:
         self._rows[directory] = rows
         return frame.unionByName(self._spark.readStream.schema(nullable(frame.schema)).parquet(directory))
 
+    def file(self, name: str) -> str:
+        """Where the rows of :meth:`union_rows` are written."""
+        return f"{self._directory}/{name}/{_SENTINEL}"
+
     def write(self) -> bool:
         """Write what is not there yet; whether anything was written."""
         wrote = False
         for directory, rows in self._rows.items():
-            if self._files.exists(f"{directory}/sentinel.parquet"):
+            if self._files.exists(f"{directory}/{_SENTINEL}"):
                 continue
             staging = f"{directory}/.staging"
             self._files.delete(staging)
             rows.write.parquet(staging)
             part = next(name for name, _ in self._files.files_below(staging) if name.endswith(".parquet"))
-            self._files.rename(f"{staging}/{part}", f"{directory}/sentinel.parquet")
+            self._files.rename(f"{staging}/{part}", f"{directory}/{_SENTINEL}")
             self._files.delete(staging)
             wrote = True
         return wrote
