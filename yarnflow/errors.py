@@ -478,7 +478,7 @@ class StateDrained(CheckpointError):
 
 
 class StateNotTrusted(CheckpointError):
-    """A state holds objects, and nothing says that this cluster wrote it.  Operator action: ``--trust-state``."""
+    """State holds objects, and this cluster did not sign it.  Operator action: ``--trust-state``."""
 
     code = "STATE_NOT_TRUSTED"
     exit_code = 99

@@ -282,6 +282,15 @@ def test_submit_from_state(
     assert shipped.get("execution.state-recovery.claim-mode") == mode
 
 
+def test_trust_is_asked_for_by_the_job(cluster: Cluster, tmp_path: Path) -> None:
+    root = saved.savepoint(tmp_path)
+    script = tmp_path / "script.py"
+    script.write_text("print(1)")
+    for flags, trusted in (["--trust-state"], "true"), ([], None):
+        assert main(["submit", "-d", "-t", "remote", "-s", str(root), *flags, str(script)]) == 0
+        assert cluster.submissions[-1].configuration.get("execution.state-recovery.trusted") == trusted
+
+
 def test_a_directory_of_the_clusters_machines_need_not_be_here(cluster: Cluster, tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text("print(1)")

@@ -146,14 +146,8 @@ def test_another_kind_of_source() -> None:
     assert "was a file source and is a rate source" in text and "uid 'in'" in text
 
 
-def test_partitions() -> None:
-    text = only(SUM, shape(FILES, g.RUNNING, g.PRINT, uids=UIDS, parallelism=3))
-    assert "in 2 partitions and the program has 3" in text and "parallelism.default" in text
-
-
-def test_partitions_do_not_matter_without_keyed_state() -> None:
-    saved, program = (shape(FILES, g.NATIVE, g.PRINT, uids=UIDS, parallelism=n) for n in (2, 3))
-    assert differences(saved, program) == ()
+def test_another_parallelism_is_no_difference() -> None:
+    assert differences(SUM, shape(FILES, g.RUNNING, g.PRINT, uids=UIDS, parallelism=3)) == ()
 
 
 def typed(*names_and_types: tuple[str, str | None]) -> ProgramShape:

@@ -116,12 +116,6 @@ def differences(saved: ProgramShape, program: ProgramShape) -> tuple[str, ...]:
     for query in saved.queries:
         now = by_name.get(query.name)
         found.extend([_missing(query)] if now is None else _query_differences(query, now))
-    keyed = any(query.operators for query in saved.queries)
-    if keyed and 0 < saved.partitions != program.partitions > 0:
-        found.append(
-            f"the state is in {saved.partitions} partitions and the program has {program.partitions}: give "
-            f"its widest operator the parallelism {saved.partitions} (parallelism.default), or {_NEW_START}"
-        )
     return tuple(found)
 
 
@@ -166,7 +160,7 @@ def _element_query(nodes: Mapping[int, StreamNode], sinks: Sequence[StreamNode])
             if not nodes[node_id].inputs and not isinstance(nodes[node_id].operator, SqlOperator)
         ),
         operators=tuple(
-            replace(shape, kind=_placed(shape.kind, levels[node_id], nodes[node_id].max_parallelism))
+            replace(shape, kind=_placed(shape.kind, levels[node_id], nodes[node_id]))
             for node_id in stateful
             if node_id in levels
             for shape in [_operator(nodes, nodes[node_id])]
@@ -174,9 +168,12 @@ def _element_query(nodes: Mapping[int, StreamNode], sinks: Sequence[StreamNode])
     )
 
 
-def _placed(kind: str, level: int, groups: int) -> str:
+def _placed(kind: str, level: int, node: StreamNode) -> str:
     """What state on disk is divided by: Spark numbers levels, and keys are found by their group."""
-    return f"{kind}, level {level}, {groups} key groups"
+    operator = node.operator
+    keyed = isinstance(operator, ElementOperator) and any(i.selector is not None for i in operator.inputs)
+    groups = f"{node.max_parallelism} key groups" if keyed else f"parallelism {node.parallelism}"
+    return f"{kind}, level {level}, {groups}"
 
 
 def element_levels(nodes: Mapping[int, StreamNode]) -> dict[int, int]:

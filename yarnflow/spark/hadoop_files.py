@@ -193,7 +193,7 @@ def _is_hidden(name: str) -> bool:
     return name.startswith(".") or (name.startswith("_") and "=" not in name)
 
 
-def java_cause(error: Py4JError) -> str:
+def java_cause(error: Exception) -> str:
     """What a call into Java failed with, one line."""
     java = getattr(error, "java_exception", None)
     return str(java.toString() if java is not None else error).splitlines()[0]

@@ -49,7 +49,14 @@ from yarnflow.errors import (
 )
 from yarnflow.graph.state_shape import differences
 from yarnflow.spark.checkpoints.file_copy import SourceFileGone, copy_files
-from yarnflow.spark.checkpoints.positions import DRAINED_MS, committed_batch, is_drained
+from yarnflow.spark.checkpoints.positions import (
+    DRAINED_MS,
+    committed_batch,
+    is_drained,
+    planned_batch,
+    spark_path,
+)
+from yarnflow.spark.checkpoints.rescaling import rescale
 from yarnflow.spark.checkpoints.savepoint_writer import QueryState, state_paths
 from yarnflow.spark.connectors.sources import SOURCES_DIRECTORY
 from yarnflow.spark.hadoop_files import HadoopFiles
@@ -172,11 +179,14 @@ class _Restore:
         _check_open(root, manifest)
         vouched_for = self._is_vouched_for(root, manifest, content)
         # all is looked at before anything is copied
+        partitions = _new_partitions(manifest, shape)
+        if partitions:
+            self._check_no_batch_begun(root, manifest)
         for part in self._parts(root, manifest):
             if not vouched_for:
                 part = _without_elements(part)
             if not files.exists(f"{self._job_dir}/{part.name}"):
-                self._bring(part, manifest)
+                self._bring(part, manifest, partitions)
         if not vouched_for:
             self._check_plain(root, manifest)
         state = RestoredState(
@@ -279,6 +289,19 @@ class _Restore:
             parts.append(_Part(directory, _directory_name(position), paths, {}))
         return parts
 
+    def _check_no_batch_begun(self, root: str, manifest: SavepointMetadata) -> None:
+        """A batch that sinks may have seen must be done again as it was, with the state as it was."""
+        if manifest.kind is CheckpointKind.SAVEPOINT:
+            return  # its batches are begun only after it
+        for position in manifest.positions:
+            directory = f"{_parent(root)}/{_directory_name(position)}"
+            if planned_batch(self._files, directory) > committed_batch(self._files, directory):
+                raise StateIncompatible(
+                    f"query {position.query} has begun a batch after its last checkpoint in {_parent(root)}, "
+                    "which must be completed with the parallelism it was begun with: start the job with "
+                    "that, stop it with a savepoint, and start from the savepoint with another parallelism"
+                )
+
     def _is_elsewhere(self, position: QueryPosition, job: str, directory: str) -> bool:
         """Whether a script keeps the query's state at a place of its own, where it looks for it again."""
         files = self._files
@@ -287,7 +310,7 @@ class _Restore:
 
     # --- bringing it ----------------------------------------------------------------
 
-    def _bring(self, part: _Part, manifest: SavepointMetadata) -> None:
+    def _bring(self, part: _Part, manifest: SavepointMetadata, partitions: int) -> None:
         files = self._files
         target = f"{self._job_dir}/{part.name}"
         beside = f"{target}.restoring"
@@ -312,6 +335,8 @@ class _Restore:
                 )
         if part.name != SOURCES_DIRECTORY:
             self._adapt(part, beside, manifest)
+            if partitions:
+                rescale(self._spark, beside, partitions)
         files.rename(beside, target)
 
     def _adapt(self, part: _Part, directory: str, manifest: SavepointMetadata) -> None:
@@ -342,13 +367,13 @@ class _Restore:
         if not owned:
             return
         files = self._files
-        new = _encoded(files, self._job_dir)
+        new = spark_path(files, self._job_dir)
         for path in part.paths:
             if not path.startswith("sources/"):
                 continue
             content = files.read(f"{directory}/{path}")
             changed = content
-            old = _encoded(files, old_job_dir)
+            old = spark_path(files, old_job_dir)
             for written in {old, old.replace("file:///", "file:/", 1)}:
                 changed = changed.replace(f'"{written}/'.encode(), f'"{new}/'.encode())
             if changed != content:
@@ -374,6 +399,13 @@ class _Restore:
                 self._files.delete(f"{job}/{entry.name}")
         if not self._files.entries(job):
             self._files.delete(job)
+
+
+def _new_partitions(manifest: SavepointMetadata, shape: ProgramShape | None) -> int:
+    """Into how many partitions state is to be divided anew; 0 = it stays as it is."""
+    before = manifest.program.partitions
+    now = 0 if shape is None else shape.partitions
+    return now if 0 < before != now > 0 else 0
 
 
 def _without_elements(part: _Part) -> _Part:
@@ -415,9 +447,3 @@ def _directory_name(position: QueryPosition) -> str:
 
 def _below(paths: tuple[str, ...], directory: str) -> list[str]:
     return [path.partition("/")[2] for path in paths if path.startswith(f"{directory}/")]
-
-
-def _encoded(files: HadoopFiles, path: str) -> str:
-    """A path as Spark writes it into the logs of file sources."""
-    uri = str(files.path(files.qualified(path)).toUri().toString())
-    return uri.replace("file:/", "file:///", 1) if uri.startswith("file:/") and uri[6:7] != "/" else uri

@@ -71,7 +71,8 @@ def classes_in_state(spark: SparkSession, directory: str) -> list[str]:
     SavepointInvalid
     """
     found: set[str] = set()
-    named = F.udf(_foreign, "array<string>")
+    # Spark looks at hints of types, and does not know these
+    named = F.udf(lambda body: sorted(foreign_names(bytes(body))), "array<string>")
     for operator, name in variables(spark, directory):
         frame = _variable(spark, directory, operator, name)
         for column in _binary_columns(frame):
@@ -95,7 +96,3 @@ def _binary_columns(frame: DataFrame) -> Iterator[str]:
             for field in column.dataType.fields:
                 if isinstance(field.dataType, BinaryType):
                     yield f"{column.name}.{field.name}"
-
-
-def _foreign(body: bytearray) -> list[str]:
-    return sorted(foreign_names(bytes(body)))
