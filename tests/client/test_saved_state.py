@@ -100,8 +100,8 @@ def test_what_is_no_state(tmp_path: Path) -> None:
 def test_a_program_that_does_not_fit(tmp_path: Path) -> None:
     state = read_state(local, f"file://{saved.savepoint(tmp_path)}")
     check_fits(state, saved.PROGRAM)
-    with pytest.raises(StateIncompatible, match=f"the state in {state.uri}: .*4 partitions"):
-        check_fits(state, replace(saved.PROGRAM, partitions=2))
+    with pytest.raises(StateIncompatible, match=f"the state in {state.uri}: no query of the program"):
+        check_fits(state, replace(saved.PROGRAM, queries=()))
 
 
 def test_dispose_of_a_savepoint(tmp_path: Path) -> None:
