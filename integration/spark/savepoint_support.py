@@ -8,7 +8,7 @@ import re
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -107,11 +107,17 @@ class HasJob(Protocol):
 class Job:
     """One attempt of a job in a thread, as a driver runs it."""
 
-    def __init__(self, spark: SparkSession, graph: HasJob, directory: Path, **options: Any) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        graph: HasJob,
+        directory: Path,
+        conf: Mapping[str, object] | None = None,
+        **options: Any,
+    ) -> None:
         self.directory = directory
-        self.program = GraphProgram(
-            spark, graph.job(), Configuration.empty(), str(directory / "checkpoint"), **options
-        )
+        config = Configuration.from_dict(conf or {}, "test")
+        self.program = GraphProgram(spark, graph.job(), config, str(directory / "checkpoint"), **options)
         self.failure: Exception | None = None
         self.program.prepare()
         self.program.start()
@@ -159,7 +165,14 @@ def read_manifest(directory: Path) -> SavepointMetadata:
     return from_bytes((directory / METADATA_FILE).read_bytes(), str(directory))
 
 
-def restored(spark: SparkSession, graph: HasJob, savepoint: Path, directory: Path, **options: Any) -> Job:
+def restored(
+    spark: SparkSession,
+    graph: HasJob,
+    savepoint: Path,
+    directory: Path,
+    conf: Mapping[str, object] | None = None,
+    **options: Any,
+) -> Job:
     """A new job that starts from a savepoint."""
     state = restore(
         spark,
@@ -168,7 +181,7 @@ def restored(spark: SparkSession, graph: HasJob, savepoint: Path, directory: Pat
         shape_of(graph.job()),
     )
     assert state is not None and state.path == str(savepoint)
-    return Job(spark, graph, directory)
+    return Job(spark, graph, directory, conf)
 
 
 def numbers(out: Path, last_batch: int | None = None) -> Counter[int]:

@@ -79,7 +79,8 @@ def objects(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tu
     write(directory / "in", 0)
     program = Kept(counting_objects(directory / "in", directory / "out"))
     identity = JobIdentity(JobId("0" * 32), savepoint_key=OWN_KEY)
-    job = Job(spark, program, directory, job=identity)
+    # as pages
+    job = Job(spark, program, directory, {"state.backend.type": "rocksdb"}, job=identity)
     wait_until(lambda: len(counts(directory / "out")) >= 100, "one file", timeout_s=240)
     assert counts(directory / "out") == expected_counts(1)
     job.savepoint(directory / "savepoint", STOP)
@@ -220,10 +221,19 @@ class Program:
     def expected_windows(self) -> list[tuple[int, int]]:
         return [(key, self.files * sum(range(key, 100, 4))) for key in range(4)]
 
+    def expected_states(self) -> set[tuple[str, int, int]]:
+        """(state, keys, entries)."""
+        return {("count", 4, 4), ("count", 2, 2), ("event timers", 4, 4), ("window-contents", 4, 4)}
+
     def await_results(self) -> None:
         wait_until(lambda: len(self.results()) >= self.files * 100, f"{self.files} files", timeout_s=240)
         assert self.results() == self.expected()
         assert self.windows() == []
+
+
+def keys_and_entries(spark: SparkSession, savepoint: Path) -> set[tuple[str, int, int]]:
+    found = read_elements(spark, str(savepoint), "elements", frozenset(), 0)
+    return {(name, s.keys, s.entries) for (_, name), s in found.overview.states.items()}
 
 
 def test_another_parallelism_and_a_drain_give_the_same_results(spark: SparkSession, tmp_path: Path) -> None:
@@ -234,6 +244,7 @@ def test_another_parallelism_and_a_drain_give_the_same_results(spark: SparkSessi
     program.await_results()
     job.savepoint(tmp_path / "savepoint2", STOP)
     job.ended()
+    assert keys_and_entries(spark, tmp_path / "savepoint2") == program.expected_states()
     for before, parallelism in ((2, 3), (3, 1)):
         program.add_file()
         job = restored(
@@ -241,6 +252,7 @@ def test_another_parallelism_and_a_drain_give_the_same_results(spark: SparkSessi
             program.graph(parallelism),
             tmp_path / f"savepoint{before}",
             tmp_path / f"p{parallelism}",
+            {"state.backend.type": "rocksdb" if parallelism == 3 else "hashmap"},
         )
         program.await_results()
         state = tmp_path / f"p{parallelism}" / "checkpoint/query-elements/state"
@@ -250,6 +262,8 @@ def test_another_parallelism_and_a_drain_give_the_same_results(spark: SparkSessi
         after = DRAIN if parallelism == 1 else STOP
         job.savepoint(tmp_path / f"savepoint{parallelism}", after)
         job.ended()
+        if after is STOP:
+            assert keys_and_entries(spark, tmp_path / f"savepoint{parallelism}") == program.expected_states()
     timers = [(10 + key, 1) for key in range(4)]
     assert program.results() == [*program.expected(), *timers]
     assert program.windows() == program.expected_windows()

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import pickle
 import re
+from itertools import count
 
 import pytest
 
 from yarnflow.errors import StateIncompatible
+from yarnflow.operators.state.backends.turns import HASHMAP, ROCKSDB, Backends
 from yarnflow.operators.state.keyed import KeyedState
 from yarnflow.operators.state.kinds import StateKind
 from yarnflow.operators.state.store import GroupStore
 from yarnflow.operators.state.type_names import reads, type_text
+from yarnflow.testing.state import StoredGroup
 
 PICKLED = "PickledByteArrayTypeInfo"
 
@@ -25,6 +28,19 @@ def written(type_info: object) -> GroupStore:
     return GroupStore.load(pickle.loads(pickle.dumps(store.snapshot())))
 
 
+def stored(backend: str, type_info: object) -> GroupStore:
+    """A key group with an entry of a type, stored by a backend and opened again."""
+    tokens = count()
+    backends = Backends(pickle.dumps, pickle.loads, lambda: f"token{next(tokens)}", hash)
+    group = StoredGroup()
+    turn = backends.open(backend, group)
+    state = KeyedState("op")
+    state.bind(turn.store)
+    state.table("sum", StateKind.VALUE, type_info=type_info).put("key", 1)
+    turn.commit()
+    return backends.open(backend, group).store
+
+
 def registered(store: GroupStore, type_info: object, name: str = "sum") -> None:
     state = KeyedState("op")
     state.bind(store)
@@ -35,6 +51,13 @@ def test_another_type_is_refused_with_both_named() -> None:
     message = "operator 'op': state 'sum' is stored as Long, the program registers it as String"
     with pytest.raises(StateIncompatible, match=re.escape(message)):
         registered(written("Long"), "String")
+
+
+@pytest.mark.parametrize("backend", [HASHMAP, ROCKSDB])
+def test_another_type_is_refused_in_either_backend(backend: str) -> None:
+    registered(stored(backend, "Long"), "BigInteger")
+    with pytest.raises(StateIncompatible, match="'sum' is stored as Long, the program registers it as String"):
+        registered(stored(backend, "Long"), "String")
 
 
 def test_another_type_is_found_in_every_key_group_that_is_bound_later() -> None:

@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 
 from yarnflow.operators.state.cells import TableSnapshot
 from yarnflow.operators.state.kinds import StateKind
-from yarnflow.operators.state.store import TYPE, GroupStore
+from yarnflow.operators.state.store import TYPE, Snapshot
 
 EVENT_TIMERS: Final = "event timers"
 PROCESSING_TIMERS: Final = "processing timers"
@@ -61,9 +61,8 @@ class Overview:
             self.states[name].entries += count
 
 
-def entries_of(store: GroupStore) -> Iterator[SavedEntry]:
+def entries_of(snapshot: Snapshot) -> Iterator[SavedEntry]:
     """All entries and timers of a key group."""
-    snapshot = store.snapshot()
     for (operator_id, state), table in snapshot.tables.items():
         declared = snapshot.progress.get((TYPE, operator_id, state), "")
         kind = table.kind.value + (f" of {declared}" if declared else "")

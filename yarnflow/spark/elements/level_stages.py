@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from yarnflow.operators.elements import Chunk
-from yarnflow.operators.state.backends.group_storage import GroupHead, LogEntry, LogHead, PagesHead
+from yarnflow.operators.state.backends.group_storage import GroupHead, LogEntry, head_of, values_of
 from yarnflow.operators.state.store import GroupStore
 from yarnflow.operators.task.blocks import Block
 from yarnflow.spark.elements.block_rows import (
@@ -33,7 +33,7 @@ from yarnflow.spark.elements.worker_runs import LevelTask, backends, named_memor
 
 #: bits of a sender's number that tell the partition; those above tell the source
 _PARTITION_BITS: Final = 20
-#: a LogHead, or the root of a PagesHead
+#: as ``head_of`` takes them
 _HEAD_DDL: Final = (
     "token string, first bigint, next bigint, snapshot_bytes bigint, tail_bytes bigint, root binary"
 )
@@ -116,17 +116,10 @@ class _StateStorage:
 
     def head(self) -> GroupHead | None:
         found = self._head.get()
-        if found is None:
-            return None
-        *log, root = found
-        return LogHead(*log) if root is None else PagesHead(bytes(root))
+        return None if found is None else head_of(found)
 
     def set_head(self, head: GroupHead) -> None:
-        if isinstance(head, PagesHead):
-            self._head.update((None, None, None, None, None, head.root))
-        else:
-            sizes = (head.snapshot_bytes, head.tail_bytes)
-            self._head.update((head.token, head.first, head.next, *sizes, None))
+        self._head.update(values_of(head))
 
     def entry(self, number: int) -> LogEntry | None:
         found = self._entries.getValue((number,))

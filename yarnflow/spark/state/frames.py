@@ -15,9 +15,9 @@ from yarnflow.errors import SavepointInvalid
 from yarnflow.spark.hadoop_files import HadoopFiles
 from yarnflow.spark.state.plain_pickle import foreign_names
 
-#: Spark's name of the state that has a level's logs
-LOG_STATE: Final = "log"
-_BODY: Final = "body"
+#: Spark's names of the states that have the entries of a level's key groups, and their heads
+ENTRIES_STATE: Final = "log"
+_HEADS_STATE: Final = "head"
 
 
 def read_source(spark: SparkSession, source: str, directory: str, options: dict[str, str]) -> DataFrame:
@@ -45,17 +45,22 @@ def variables(spark: SparkSession, directory: str) -> list[tuple[int, str]]:
     return sorted(found)
 
 
-def level_logs(spark: SparkSession, directory: str, level: int) -> DataFrame:
-    """Entries of the logs of a level's key groups: ``block_group, number, previous, body``.
+def level_entries(spark: SparkSession, directory: str, level: int) -> DataFrame:
+    """Entries of a level's key groups: ``block_group, number, previous, body``.
 
     Parameters
     ----------
     level : int
-        Number of an operator that has :data:`LOG_STATE`.
+        Number of an operator that has :data:`ENTRIES_STATE`.
     """
-    return _variable(spark, directory, level, LOG_STATE).select(
-        "key.block_group", "user_map_key.number", "user_map_value.previous", f"user_map_value.{_BODY}"
+    return _variable(spark, directory, level, ENTRIES_STATE).select(
+        "key.block_group", "user_map_key.number", "user_map_value.previous", "user_map_value.body"
     )
+
+
+def level_heads(spark: SparkSession, directory: str, level: int) -> DataFrame:
+    """Heads of a level's key groups, small rows: ``block_group`` and the head's columns."""
+    return _variable(spark, directory, level, _HEADS_STATE).select("key.block_group", "value.*")
 
 
 def classes_in_state(spark: SparkSession, directory: str) -> list[str]:

@@ -9,7 +9,7 @@ changelog state backend.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -33,14 +33,6 @@ class KeptGroup:
     store: GroupStore
     #: in the log
     stored_bytes: int
-
-
-def replayed(entries: Sequence[LogEntry], loads: Callable[[bytes], Any]) -> GroupStore:
-    """The state that entries make up, from a snapshot or the first entry of all on, in their order."""
-    bodies = [loads(entry.body) for entry in entries]
-    if entries and not entries[0].previous:
-        return GroupStore.load(bodies[0], bodies[1:])
-    return GroupStore.load(None, bodies)
 
 
 class GroupLog:
@@ -71,9 +63,12 @@ class GroupLog:
         if kept is not None and (kept.token == head.token or self._catch_up(storage, head, kept)):
             return kept.store
         entries = _entries(storage, head.first, head.next)
-        if head.first != 0 and entries[0].previous:
+        bodies = [self._loads(entry.body) for entry in entries]
+        if entries and not entries[0].previous:
+            return GroupStore.load(bodies[0], bodies[1:])
+        if head.first != 0:
             raise InvariantViolated(f"the log of a key group begins with entry {head.first}, no snapshot")
-        return replayed(entries, self._loads)
+        return GroupStore.load(None, bodies)
 
     def _catch_up(self, storage: GroupStorage, head: LogHead, kept: KeptGroup) -> bool:
         """Apply what was committed since; false if the store is of another history."""

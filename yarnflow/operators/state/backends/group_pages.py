@@ -182,8 +182,8 @@ class PagedGroup:
         for name, value in snapshot.progress.items():
             store.put_progress(name, value)
 
-    def take_out(self) -> Snapshot:
-        """Read everything, and remove it from the storage."""
+    def read_out(self) -> Snapshot:
+        """Everything."""
         for operator_id in self._operators:
             self.store.prefetch_all(operator_id)
             self.store.timers(operator_id)
@@ -192,6 +192,11 @@ class PagedGroup:
             if table.timed:
                 table.plain = _by_last_access(table.kind, table.plain)
                 table.spaced = _by_last_access(table.kind, table.spaced)
+        return snapshot
+
+    def take_out(self) -> Snapshot:
+        """Read everything, and remove it from the storage."""
+        snapshot = self.read_out()
         for operator_id in self._operators:
             self._keys_of(operator_id).clear()
             for kind in (_EVENT, _PROCESSING):

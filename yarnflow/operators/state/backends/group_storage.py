@@ -7,8 +7,9 @@ The head is written last and says in which form the entries are: as a log of cha
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass
+from typing import Any, Protocol
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,17 @@ class PagesHead:
 
 
 GroupHead = LogHead | PagesHead
+
+
+def values_of(head: GroupHead) -> tuple[str | int | bytes | None, ...]:
+    """A head of either form as one row: those of a LogHead, and the root of a PagesHead."""
+    return (None,) * 5 + (head.root,) if isinstance(head, PagesHead) else (*astuple(head), None)
+
+
+def head_of(values: Sequence[Any]) -> GroupHead:
+    """The head that :func:`values_of` gave these values of."""
+    *log, root = values
+    return LogHead(*log) if root is None else PagesHead(bytes(root))
 
 
 @dataclass(frozen=True, slots=True)
