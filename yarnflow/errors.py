@@ -478,7 +478,7 @@ class StateDrained(CheckpointError):
 
 
 class StateNotTrusted(CheckpointError):
-    """State holds objects, and this cluster did not sign it.  Operator action: ``--trust-state``."""
+    """State holds objects, and others could have written it.  Operator action: ``--trust-state``."""
 
     code = "STATE_NOT_TRUSTED"
     exit_code = 99

@@ -112,7 +112,7 @@ class Job:
         spark: SparkSession,
         graph: HasJob,
         directory: Path,
-        conf: Mapping[str, object] | None = None,
+        conf: Mapping[str, str] | None = None,
         **options: Any,
     ) -> None:
         self.directory = directory
@@ -170,7 +170,7 @@ def restored(
     graph: HasJob,
     savepoint: Path,
     directory: Path,
-    conf: Mapping[str, object] | None = None,
+    conf: Mapping[str, str] | None = None,
     **options: Any,
 ) -> Job:
     """A new job that starts from a savepoint."""

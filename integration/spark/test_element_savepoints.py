@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+import stat
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -104,20 +106,40 @@ def test_the_state_is_shown_without_unpickling_objects(
     assert shown == {f"<object of {__name__}.Count>"}
 
 
+@contextmanager
+def mode_of(path: Path, mode: int) -> Iterator[None]:
+    before = stat.S_IMODE(path.stat().st_mode)
+    path.chmod(mode)
+    yield
+    path.chmod(before)
+
+
+def test_a_savepoint_is_its_users_alone(objects: tuple[Kept, Path]) -> None:
+    _, savepoint = objects
+    found = {(path.is_dir(), stat.S_IMODE(path.stat().st_mode)) for path in savepoint.rglob("*")}
+    assert found == {(True, 0o700), (False, 0o600)}
+    assert stat.S_IMODE(savepoint.stat().st_mode) == 0o700
+
+
 def test_objects_are_made_only_of_state_that_is_vouched_for(
     spark: SparkSession, objects: tuple[Kept, Path], tmp_path: Path
 ) -> None:
     program, savepoint = objects
     settings, shape = RestoreSettings(str(savepoint)), shape_of(program.job())
-    named = re.escape(f"holds objects of {__name__}.Count, and this cluster has not signed it")
-    for key in (OTHER_KEY, b""):
+    # of another cluster, but the user's alone
+    for number, key in enumerate((OTHER_KEY, b"")):
+        assert restore(spark, settings, str(tmp_path / f"own{number}"), shape, key) is not None
+    named = re.escape(f"holds objects of {__name__}.Count, and others may have written it to run anything")
+    state_file = next(savepoint.glob("query-elements/commits/*"))
+    for place, mode in ((savepoint, 0o770), (savepoint / METADATA_FILE, 0o620), (state_file, 0o602)):
+        with mode_of(place, mode), pytest.raises(StateNotTrusted, match=f"{named}.*{place.name} is writable"):
+            restore(spark, settings, str(tmp_path / "refused"), shape, OTHER_KEY)
+    with mode_of(savepoint, 0o770):
+        # the same driver again, or the next one: what was copied is still not vouched for
         with pytest.raises(StateNotTrusted, match=named):
-            restore(spark, settings, str(tmp_path / "refused"), shape, key)
-    # the same driver again, or the next one: what was copied is still not vouched for
-    with pytest.raises(StateNotTrusted, match=named):
-        restore(spark, settings, str(tmp_path / "refused"), shape, OTHER_KEY)
-    assert restore(spark, settings, str(tmp_path / "signed"), shape, OWN_KEY) is not None
-    assert restore(spark, settings, str(tmp_path / "trusted"), shape, OTHER_KEY, trusted=True) is not None
+            restore(spark, settings, str(tmp_path / "refused"), shape, b"")
+        assert restore(spark, settings, str(tmp_path / "signed"), shape, OWN_KEY) is not None
+        assert restore(spark, settings, str(tmp_path / "trusted"), shape, OTHER_KEY, trusted=True) is not None
 
 
 def test_a_manifest_that_was_changed_vouches_for_nothing(
@@ -130,7 +152,7 @@ def test_a_manifest_that_was_changed_vouches_for_nothing(
     described["job_name"] = "another"
     manifest.write_text(json.dumps(described))
     try:
-        with pytest.raises(StateNotTrusted, match="has not signed it"):
+        with mode_of(savepoint, 0o770), pytest.raises(StateNotTrusted, match="has not signed it"):
             settings, shape = RestoreSettings(str(savepoint)), shape_of(program.job())
             restore(spark, settings, str(tmp_path / "job"), shape, OWN_KEY)
     finally:

@@ -38,7 +38,7 @@ def restore_options(function: F) -> F:
         click.option(
             "--trust-state",
             is_flag=True,
-            help="The state was written by another cluster, and nobody else could have changed it.",
+            help="Others than this cluster and its user could have written the state, but you know who did.",
         ),
         click.option(
             "--restore",

@@ -68,24 +68,24 @@ class HadoopFiles:
 
     def exists(self, path: str) -> bool:
         """Whether a file or directory is there."""
-        return bool(self._call(path, "exists"))
+        return bool(self.call(path, "exists"))
 
     def is_file(self, path: str) -> bool:
         """Whether the path is a file."""
-        return self.exists(path) and bool(self._call(path, "getFileStatus").isFile())
+        return self.exists(path) and bool(self.call(path, "getFileStatus").isFile())
 
     def matches(self, pattern: str) -> list[str]:
         """Paths that match a glob; the path itself if it is none and exists."""
-        found = self._call(pattern, "globStatus")
+        found = self.call(pattern, "globStatus")
         return [str(status.getPath().toString()) for status in (found or ())]
 
     def delete(self, path: str) -> None:
         """Remove a file or tree; nothing if it is not there."""
-        self._call(path, "delete", True)
+        self.call(path, "delete", True)
 
     def make_directory(self, path: str) -> None:
         """Make a directory and its parents; raises StorageError when the file system refuses."""
-        if not self._call(path, "mkdirs"):
+        if not self.call(path, "mkdirs"):
             raise StorageError(f"cannot make the directory {path}; check the path and its permissions")
 
     def files_below(self, path: str) -> list[tuple[str, int]]:
@@ -94,7 +94,7 @@ class HadoopFiles:
             return []
         root = self.qualified(path).rstrip("/")
         found = []
-        entries = self._call(path, "listFiles", True)
+        entries = self.call(path, "listFiles", True)
         while entries.hasNext():
             status = entries.next()
             relative = str(status.getPath().toString())[len(root) + 1 :]
@@ -106,7 +106,7 @@ class HadoopFiles:
         """Names of a directory's entries; empty if it is not there."""
         if not self.exists(path):
             return []
-        return sorted(str(status.getPath().getName()) for status in self._call(path, "listStatus"))
+        return sorted(str(status.getPath().getName()) for status in self.call(path, "listStatus"))
 
     def entries(self, path: str) -> list[DirectoryEntry]:
         """A directory's entries, in two calls into the JVM however many; empty if it is not there."""
@@ -139,16 +139,16 @@ class HadoopFiles:
 
     def modified_ms(self, path: str) -> int:
         """When a file was last written."""
-        return int(self._call(path, "getFileStatus").getModificationTime())
+        return int(self.call(path, "getFileStatus").getModificationTime())
 
     def rename(self, source: str, target: str) -> None:
         """Move a file; raises StorageError when the file system refuses."""
-        if not self._call(source, "rename", self.path(target)):
+        if not self.call(source, "rename", self.path(target)):
             raise StorageError(f"cannot rename {source} to {target}; check permissions and quota")
 
     def read(self, path: str) -> bytes:
         """A small file's content."""
-        stream = self._call(path, "open")
+        stream = self.call(path, "open")
         try:
             return bytes(stream.readAllBytes())
         finally:
@@ -159,7 +159,7 @@ class HadoopFiles:
         directory, _, name = path.rpartition("/")
         temporary = f"{directory}/.{name}.tmp"
         self.make_directory(directory)
-        stream = self._call(temporary, "create", True)
+        stream = self.call(temporary, "create", True)
         try:
             stream.write(content)
         finally:
@@ -181,7 +181,8 @@ class HadoopFiles:
         except Py4JJavaError as error:
             raise StorageError(f"cannot rename {source} to {target}: {java_cause(error)}") from error
 
-    def _call(self, path: str, method: str, *arguments: Any) -> Any:
+    def call(self, path: str, method: str, *arguments: Any) -> Any:
+        """A method of the path's ``FileSystem``; raises StorageError."""
         try:
             return getattr(self.system(path), method)(self.path(path), *arguments)
         except Py4JJavaError as error:

@@ -56,7 +56,8 @@ def test_another_type_is_refused_with_both_named() -> None:
 @pytest.mark.parametrize("backend", [HASHMAP, ROCKSDB])
 def test_another_type_is_refused_in_either_backend(backend: str) -> None:
     registered(stored(backend, "Long"), "BigInteger")
-    with pytest.raises(StateIncompatible, match="'sum' is stored as Long, the program registers it as String"):
+    message = "'sum' is stored as Long, the program registers it as String"
+    with pytest.raises(StateIncompatible, match=message):
         registered(stored(backend, "Long"), "String")
 
 

@@ -135,9 +135,9 @@ STATE_RECOVERY_TRUSTED: Final[ConfigOption[bool]] = declare.boolean(
     "execution.state-recovery.trusted",
     False,
     _JOB,
-    "Whether objects in the state from which the job starts are made although this cluster did not write it. "
-    "Making an object runs code that the state names: set it only for state that nobody else could have "
-    "changed. Plain values need no trust.",
+    "Whether objects in the state from which the job starts are made although others than this cluster and "
+    "its user could have written it. Making an object runs code that the state names: set it only for state "
+    "of which you know who wrote it. Plain values need no trust.",
 )
 PROGRAM_HEARTBEAT_TIMEOUT_MS: Final[ConfigOption[int]] = declare.duration(
     "client.heartbeat.timeout",

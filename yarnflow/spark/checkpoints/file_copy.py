@@ -38,6 +38,7 @@ def copy_files(
     files: HadoopFiles,
     paths: Mapping[str, str],
     check: Callable[[], None] = lambda: None,
+    done: Callable[[str], None] = lambda copy: None,
 ) -> dict[str, CopiedFile]:
     """Copy files; what is at a target already is replaced.
 
@@ -48,6 +49,8 @@ def copy_files(
         Source → target, full paths.
     check : callable
         Called before each file; what it raises ends the copying.
+    done : callable
+        Called with each target once it is written.
 
     Returns
     -------
@@ -63,7 +66,9 @@ def copy_files(
 
     def copy(source: str) -> CopiedFile:
         check()
-        return _copy(files, source, paths[source])
+        copied = _copy(files, source, paths[source])
+        done(paths[source])
+        return copied
 
     with ThreadPoolExecutor(_THREADS, thread_name_prefix="copy") as pool:
         futures = [pool.submit(copy, source) for source in sources]

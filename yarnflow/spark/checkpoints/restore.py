@@ -2,10 +2,11 @@
 
 Decides whether the program fits the state, which files are brought, and that they are whole:
 lengths and checksums of a savepoint, and of a retained checkpoint that no file of its last
-committed batch is missing.  State that this cluster has not written holds plain values only, unless the user
-vouches for it: workers unpickle it.  Every query is copied to a directory beside its place, which is then
-renamed; a driver that died meanwhile is made good by the next one.  Claimed state is copied as
-well and its source removed afterwards, so that it can be checked on the way.  Flink counterparts:
+committed batch is missing.  State that others than this cluster or its user could have written holds plain
+values only, unless the user vouches for it: workers unpickle it.  Every query is copied to a directory
+beside its place, which is then renamed; a driver that died meanwhile is made good by the next one.  Claimed
+state is copied as well and its source removed afterwards, so that it can be checked on the way.  Flink
+counterparts:
 ``Checkpoints.loadAndValidateCheckpoint``, ``RecoveryClaimMode``.
 """
 
@@ -36,6 +37,7 @@ from yarnflow.core.checkpoint.messages import (
     RestoredState,
     RestoreSettings,
 )
+from yarnflow.core.checkpoint.ownership import writable_by_others
 from yarnflow.core.checkpoint.program_shape import ProgramShape
 from yarnflow.core.checkpoint.signature import is_signed
 from yarnflow.core.json_codec import from_json, to_json
@@ -59,6 +61,7 @@ from yarnflow.spark.checkpoints.positions import (
 from yarnflow.spark.checkpoints.rescaling import rescale
 from yarnflow.spark.checkpoints.savepoint_writer import QueryState, state_paths
 from yarnflow.spark.connectors.sources import SOURCES_DIRECTORY
+from yarnflow.spark.file_owners import FileOwners
 from yarnflow.spark.hadoop_files import HadoopFiles
 from yarnflow.spark.run.query_run import END_OF_INPUT, SINK_IDENTITY_FILE
 from yarnflow.spark.state.files import StateFilesMissing, numbered
@@ -112,7 +115,7 @@ def restore(
     StateDrained
         All windows have fired; nothing was touched.
     StateNotTrusted
-        It holds objects, and nobody vouches for them.
+        It holds objects, and others may have written them.
     """
     if not settings.path:
         return None
@@ -177,18 +180,19 @@ class _Restore:
         if shape is not None:
             _check_fits(root, manifest, shape)
         _check_open(root, manifest)
-        vouched_for = self._is_vouched_for(root, manifest, content)
         # all is looked at before anything is copied
         partitions = _new_partitions(manifest, shape)
         if partitions:
             self._check_no_batch_begun(root, manifest)
-        for part in self._parts(root, manifest):
-            if not vouched_for:
+        parts = self._parts(root, manifest)
+        doubt = self._doubt(root, manifest, content, parts)
+        for part in parts:
+            if doubt:
                 part = _without_elements(part)
             if not files.exists(f"{self._job_dir}/{part.name}"):
                 self._bring(part, manifest, partitions)
-        if not vouched_for:
-            self._check_plain(root, manifest)
+        if doubt:
+            self._check_plain(root, manifest, doubt)
         state = RestoredState(
             root,
             manifest.kind,
@@ -203,27 +207,31 @@ class _Restore:
 
     # --- who wrote it ----------------------------------------------------------------
 
-    def _is_vouched_for(self, root: str, manifest: SavepointMetadata, content: bytes) -> bool:
-        """Whether workers may unpickle what is in it."""
+    def _doubt(self, root: str, manifest: SavepointMetadata, content: bytes, parts: list[_Part]) -> str:
+        """Why workers may not unpickle what is in it: a clause; empty = they may."""
         if self._trusted or manifest.program.kind != ProgramKind.GRAPH.value:
-            return True
+            return ""
         if manifest.kind is CheckpointKind.SAVEPOINT:
             whole = all(file.checksum for file in manifest.files)
-            return whole and is_signed(content, self._key)
+            if whole and is_signed(content, self._key):
+                return ""
         # where this cluster's jobs keep their state, which they unpickle after every restart
-        job, own = _parent(root), self._job_dir
-        return self._files.qualified(_parent(job)) == self._files.qualified(_parent(own))
+        elif self._files.qualified(_parent(_parent(root))) == self._files.qualified(_parent(self._job_dir)):
+            return ""
+        trees: dict[str, tuple[str, ...]] = {self._files.qualified(root): (METADATA_FILE,)}
+        trees |= {self._files.qualified(part.source): part.paths for part in parts}
+        return writable_by_others(FileOwners(self._files), trees)
 
-    def _check_plain(self, root: str, manifest: SavepointMetadata) -> None:
+    def _check_plain(self, root: str, manifest: SavepointMetadata, doubt: str) -> None:
         """Of the copies, which nobody else can change; a driver that comes later does it again."""
         for position in manifest.positions:
             found = classes_in_state(self._spark, f"{self._job_dir}/{_directory_name(position)}")
             if found:
                 more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
                 raise StateNotTrusted(
-                    f"the state in {root} holds objects of {', '.join(found[:_NAMED])}{more}, and this "
-                    "cluster has not signed it, so they may run anything; start with --trust-state if nobody "
-                    "else could have changed it"
+                    f"the state in {root} holds objects of {', '.join(found[:_NAMED])}{more}, and others may "
+                    f"have written it to run anything: this cluster has not signed it, and {doubt}; start "
+                    "with --trust-state if you know who did"
                 )
 
     # --- what there is --------------------------------------------------------------

@@ -1,8 +1,10 @@
 """Savepoints of a running program.
 
 Decides what a savepoint consists of: for each query the files its last committed batch needs, and
-the rows of collections; ``_metadata`` last, so that a directory with one is complete.  Never stops
-a query.  Flink counterpart: ``SavepointWriter``.
+the rows of collections; ``_metadata`` last, so that a directory with one is complete.  All of it is the
+user's alone: to read, since it is the data of a job, and to write, since who could write might have it
+run anything (:mod:`yarnflow.core.checkpoint.ownership`).  Never stops a query.  Flink counterpart:
+``SavepointWriter``.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ from yarnflow.core.checkpoint.messages import (
     CheckpointOutcome,
     QueryPosition,
 )
+from yarnflow.core.checkpoint.ownership import DIRECTORY_MODE, FILE_MODE
 from yarnflow.core.checkpoint.program_shape import ProgramShape
 from yarnflow.core.checkpoint.signature import signed
 from yarnflow.errors import CheckpointFailed
@@ -34,6 +37,7 @@ from yarnflow.spark.checkpoints.file_copy import CopiedFile, SourceFileGone, cop
 from yarnflow.spark.checkpoints.job import Fence, JobIdentity
 from yarnflow.spark.checkpoints.positions import planned_batch
 from yarnflow.spark.connectors.sources import SOURCES_DIRECTORY
+from yarnflow.spark.file_owners import FileOwners
 from yarnflow.spark.hadoop_files import HadoopFiles
 from yarnflow.spark.state.files import StateFilesMissing, needed_files, zip_references
 
@@ -74,6 +78,7 @@ class SavepointWriter:
         self, spark: SparkSession, job: JobIdentity, job_dir: str, program: ProgramShape, fence: Fence
     ) -> None:
         self._files = HadoopFiles(spark)
+        self._owners = FileOwners(self._files)
         self._job = job
         self._job_dir = job_dir
         self._program = program
@@ -94,7 +99,7 @@ class SavepointWriter:
             raise CheckpointFailed("the order names no directory for the savepoint")
         if self._files.exists(target):
             raise CheckpointFailed(f"{target} exists already; every savepoint has a directory of its own")
-        self._files.make_directory(target)
+        self._make_private(target)
 
     def abandon(self, order: CheckpointOrder) -> None:
         """Remove a directory of :meth:`prepare` that became no savepoint."""
@@ -139,6 +144,7 @@ class SavepointWriter:
                 ),
             )
             files.write(f"{target}/{METADATA_FILE}", signed(to_bytes(manifest), self._job.savepoint_key))
+            self._owners.set_mode(f"{target}/{METADATA_FILE}", FILE_MODE)
         except (StateFilesMissing, SourceFileGone) as error:
             files.delete(target)
             raise CheckpointFailed(f"a file of the state is gone: {error}; try again") from error
@@ -164,7 +170,22 @@ class SavepointWriter:
             for path in found:
                 paths[f"{directory}/{path}"] = f"{target}/{name}/{path}"
                 relative[f"{directory}/{path}"] = f"{name}/{path}"
-        return {relative[source]: copy for source, copy in copy_files(self._files, paths, check).items()}
+        made = {target}
+        for path in paths.values():
+            self._make_parents(path, made)
+        copies = copy_files(self._files, paths, check, lambda copy: self._owners.set_mode(copy, FILE_MODE))
+        return {relative[source]: copy for source, copy in copies.items()}
+
+    def _make_parents(self, path: str, made: set[str]) -> None:
+        parent = path.rpartition("/")[0]
+        if parent not in made:
+            self._make_parents(parent, made)
+            self._make_private(parent)
+            made.add(parent)
+
+    def _make_private(self, directory: str) -> None:
+        self._files.make_directory(directory)
+        self._owners.set_mode(directory, DIRECTORY_MODE)
 
 
 def state_paths(files: HadoopFiles, state: QueryState) -> tuple[str, ...]:
