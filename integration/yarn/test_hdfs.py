@@ -10,13 +10,17 @@ from pathlib import Path
 import pytest
 
 from integration.hadoop import HadoopCluster
+from integration.spark.translate_support import make_session
 from tests.fs.contract import FileSystemContract
 from yarnflow.config.hadoop_conf import HadoopConf
+from yarnflow.core.checkpoint.ownership import writable_by_others
 from yarnflow.core.files import FileSystem
 from yarnflow.core.yarn import Visibility
 from yarnflow.errors import StorageDenied, StorageUnavailable
 from yarnflow.fs.webhdfs import WebHdfsFileSystem
 from yarnflow.process.clock import SystemClock
+from yarnflow.spark.file_owners import FileOwners
+from yarnflow.spark.hadoop_files import HadoopFiles
 from yarnflow.staging.cache import ContentCache
 from yarnflow.staging.job_keys import JobKeys, KeyHolder, KeyTaken
 from yarnflow.staging.layout import StagingLayout, prepare
@@ -157,3 +161,32 @@ def test_many_clients_want_one_key(
         holders = {one.deployment_id for one in found if isinstance(one, KeyHolder)}
         assert len(found) == len(clients) and len(holders) == 1
         assert clients[0].set_application("flights 100%", generation, f"application_{generation}")
+
+
+def test_who_could_have_written_is_what_the_name_node_says(
+    hadoop: HadoopCluster, fs: FileSystem, connect: Callable[[str], WebHdfsFileSystem], root: str
+) -> None:
+    uri = f"{HadoopConf.load(hadoop.env()).default_fs}{root}"
+    trees = {uri: ("a/file",)}
+    fs.make_directory(f"{root}/a")
+    fs.write(f"{root}/a/file", b"")
+    session = make_session("local[1]")
+    try:
+        owners = FileOwners(HadoopFiles(session))
+        assert writable_by_others(owners, trees) == ""
+        owners.set_mode(f"{uri}/a/file", 0o620)
+        assert writable_by_others(owners, trees) == f"{uri}/a/file is writable by others (rw--w----)"
+        owners.set_mode(f"{uri}/a/file", 0o600)
+        owners.set_mode(f"{uri}/a", 0o777)
+        assert writable_by_others(owners, trees) == f"{uri}/a is writable by others (rwxrwxrwx)"
+        connect("ann").make_directory(f"{root}/a/of-ann")
+        owners.set_mode(f"{uri}/a", 0o700)
+        found = writable_by_others(owners, {f"{uri}/a": ("of-ann",)})
+        assert found.startswith(f"{uri}/a/of-ann belongs to ann, not to ")
+        # above it everybody may exchange what there is
+        owners.set_mode(uri, 0o777)
+        assert writable_by_others(owners, {f"{uri}/a": ("file",)}).startswith(f"{uri}, above it, is writable")
+        owners.set_mode(uri, 0o1777)
+        assert writable_by_others(owners, {f"{uri}/a": ("file",)}) == ""
+    finally:
+        session.stop()
