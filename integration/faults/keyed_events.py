@@ -184,7 +184,8 @@ class KeyedEvents:
 def _sessions(events: list[Event]) -> list[list[Event]]:
     sessions: list[list[Event]] = []
     for event in sorted(events, key=lambda event: event[1]):
-        if not sessions or event[1] >= sessions[-1][-1][1] + GAP_MS:
+        # windows that touch are one, as in Flink
+        if not sessions or event[1] > sessions[-1][-1][1] + GAP_MS:
             sessions.append([])
         sessions[-1].append(event)
     return sessions

@@ -13,13 +13,15 @@ from integration.faults.keyed_events import KeyedEvents
 from integration.living_files import files_below
 from integration.processes import DRIVER, EXECUTOR, TASK_MANAGER, driver_with_a_job, processes
 
+_DAEMON = "yarnflow.spark.launch.worker_daemon"
+
 
 def _python_worker(mark: str) -> psutil.Process | None:
     """One that an executor has forked to run functions."""
     for process in marked_processes(mark):
         try:
             parent = process.parent()
-            if "pyspark.daemon" in process.cmdline() and parent and "pyspark.daemon" in parent.cmdline():
+            if parent and _DAEMON in process.cmdline() and _DAEMON in parent.cmdline():
                 return process
         except psutil.Error:
             continue
