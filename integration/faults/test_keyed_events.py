@@ -54,7 +54,7 @@ def _started(yarnflow: Commands, job: KeyedEvents) -> Started:
     "what",
     [
         DRIVER,
-        "python worker",
+        pytest.param("python worker", marks=pytest.mark.drill),
         pytest.param(EXECUTOR, marks=pytest.mark.drill),
         pytest.param(TASK_MANAGER, marks=pytest.mark.drill),
     ],
