@@ -33,8 +33,7 @@ class MemoryUsage:
     workers: Sequence[int] = ()
     #: by the TaskManager and all below it
     container: int = 0
-    #: address space of this worker, and its limit; 0 = none
-    address_space: int = 0
+    #: limit of this worker's address space; 0 = none
     address_limit: int = 0
 
 
@@ -44,10 +43,11 @@ def too_large(limits: TaskManagerMemory, usage: MemoryUsage) -> str:
     The container is full when all its processes together come near its size.  Python is to blame when
     it has used up its share, and this worker is when it is not one of the smaller ones.
     """
-    if usage.address_limit and usage.address_space >= _FULL * usage.address_limit:
+    # what is resident: libraries, and what the allocator keeps for later, take address space and no memory
+    if usage.address_limit and usage.own >= _FULL * usage.address_limit:
         return (
-            f"its Python worker uses {usage.address_space // _MIB} of {usage.address_limit // _MIB} MiB of "
-            "address space (a slot's share of taskmanager.memory.managed.fraction)"
+            f"its Python worker uses {usage.own // _MIB} MiB, and its address space may have "
+            f"{usage.address_limit // _MIB} MiB (a slot's share of taskmanager.memory.managed.fraction)"
         )
     python = sum(usage.workers)
     if (
@@ -149,7 +149,6 @@ def memory_usage(shared_counts_twice: bool) -> MemoryUsage:
         own=size(own),
         workers=[size(pid) for pid in children.get(daemon, ())],
         container=container,
-        address_space=_pages(own, 0),
         address_limit=0 if limit == resource.RLIM_INFINITY else limit,
     )
 
@@ -169,12 +168,8 @@ def _parents() -> dict[int, int]:
 
 
 def _resident(pid: int) -> int:
-    return _pages(pid, 1)
-
-
-def _pages(pid: int, field: int) -> int:
     try:
-        return int(Path(_PROC, str(pid), "statm").read_text().split()[field]) * resource.getpagesize()
+        return int(Path(_PROC, str(pid), "statm").read_text().split()[1]) * resource.getpagesize()
     except (OSError, IndexError):
         return 0
 
