@@ -5,11 +5,14 @@ from __future__ import annotations
 import itertools
 import pickle
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, cast
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyspark.sql import Row
 
 from yarnflow.core.resources.memory import TaskManagerMemory, task_manager_memory
 from yarnflow.errors import StateTooLarge
@@ -19,15 +22,19 @@ from yarnflow.operators.state.backends.turns import HASHMAP, ROCKSDB, Backends
 from yarnflow.operators.state.keyed import KeyedState
 from yarnflow.operators.state.kinds import StateKind
 from yarnflow.operators.state.store import GroupStore
+from yarnflow.operators.task.blocks import Block
 from yarnflow.operators.task.key_groups import stable_hash
 from yarnflow.operators.task.level_run import LevelRun
 from yarnflow.operators.task.plan import JobInfo, LevelPlan, OperatorPlan
+from yarnflow.spark.elements import level_stages
+from yarnflow.spark.elements.block_rows import row_of
 from yarnflow.spark.elements.worker_memory import MemoryUsage, MemoryWatch
 from yarnflow.spark.elements.worker_runs import (
     KEPT_BATCHES,
     LevelTask,
     WorkerRuns,
     WorkerSettings,
+    backends,
     named_memory_errors,
 )
 from yarnflow.testing.state import StoredGroup
@@ -184,11 +191,34 @@ def test_copies_of_earlier_batches_are_let_go_before_giving_up() -> None:
 
 def test_an_allocation_that_fails_says_whose_state_it_was() -> None:
     with pytest.raises(StateTooLarge, match=r"operator 'count' \(level 1\).* 5 entries .*no more memory"):
-        with named_memory_errors(task(), store_of(5)):
+        with named_memory_errors(task()) as at_work:
+            at_work.store = store_of(5)
             raise MemoryError
     with pytest.raises(StateTooLarge, match="; let less into a micro-batch"):
-        with named_memory_errors(task(backend=ROCKSDB), store_of(5)):
+        with named_memory_errors(task(backend=ROCKSDB)) as at_work:
+            at_work.store = store_of(5)
             raise MemoryError
+
+
+def test_without_state_an_allocation_that_fails_is_the_function_s() -> None:
+    with pytest.raises(MemoryError, match="functions of level 1 have no state yet, .* got no more memory"):
+        with named_memory_errors(task()) as at_work:
+            at_work.store = GroupStore()
+            raise MemoryError
+
+
+def test_state_that_cannot_even_be_read_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    def read(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(backends, "open", read)
+    level = replace(task(), plan=LevelPlan(1, (replace(COUNT, stateful=True),)))
+    stage = level_stages.StatefulStage(level)
+    stage.init(Mock())
+    rows = iter([Row(*row_of(Block(1, 0, 3, 0, 0, 0, b"")))])
+    said = r"operator 'count' \(level 1\) has too much state .* no more memory to read it"
+    with pytest.raises(StateTooLarge, match=said):
+        list(stage.handleInputRows((0,), rows, None))
 
 
 # --- workers, attempts and partitions -------------------------------------------------------

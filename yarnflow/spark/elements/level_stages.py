@@ -156,18 +156,17 @@ class StatefulStage(StatefulProcessor):
         if not own:
             return
         task, group, batch = self._task, key[0], self._batch
-        turn = backends.open(
-            task.settings.state_backend, self._storage, worker_runs.take_group(task, group, batch)
-        )
         # every subtask has functions of its own; those of a keyed level serve all key groups of a partition
         number = partition_number() if task.plan.keyed else group
-        with (
-            named_memory_errors(task, turn.store),
-            worker_runs.opened_level(task, number, batch) as run,
-        ):
-            for block in run.run_group(group, turn.store, own, now_ms()):
-                yield row_of(block)
-            kept = turn.commit()
+        with named_memory_errors(task) as at_work:
+            turn = backends.open(
+                task.settings.state_backend, self._storage, worker_runs.take_group(task, group, batch)
+            )
+            at_work.store = turn.store
+            with worker_runs.opened_level(task, number, batch) as run:
+                for block in run.run_group(group, turn.store, own, now_ms()):
+                    yield row_of(block)
+                kept = turn.commit()
         if kept is not None:
             worker_runs.put_group(task, group, kept, batch)
         worker_runs.check_memory(task, turn.store)

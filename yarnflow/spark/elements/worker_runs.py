@@ -157,11 +157,8 @@ class WorkerRuns:
     def describe(self, task: LevelTask, store: GroupStore) -> str:
         """Whose state in this worker is the largest, and how large it is."""
         level = task.plan.level
-        entries: Counter[str] = Counter(store.entries_by_operator())
-        kept = [used.kept for (at, _), used in self._groups.items() if at == level]
-        for one in kept:
-            if one.store is not store:
-                entries.update(one.store.entries_by_operator())
+        kept = self._kept(task)
+        entries = self._entries(task, store)
         names = {operator.operator_id: operator.name for operator in task.plan.operators}
         largest, count = max(entries.items(), key=lambda item: item[1], default=("", 0))
         written_mib = sum(one.stored_bytes for one in kept) // _MIB
@@ -170,10 +167,25 @@ class WorkerRuns:
             f"memory, {count:,} entries in this worker ({written_mib} MiB in checkpoints)"
         )
 
+    def has_state(self, task: LevelTask, store: GroupStore) -> bool:
+        """Whether this worker has an entry of the level's state at all."""
+        return any(self._entries(task, store).values())
+
     def close(self) -> None:
         """Close all operators and forget everything."""
         self._groups.clear()
         self._drop_runs(list(self._runs))
+
+    def _kept(self, task: LevelTask) -> list[KeptGroup]:
+        return [used.kept for (level, _), used in self._groups.items() if level == task.plan.level]
+
+    def _entries(self, task: LevelTask, store: GroupStore) -> Counter[str]:
+        """Entries of each operator of a level."""
+        entries: Counter[str] = Counter(store.entries_by_operator())
+        for one in self._kept(task):
+            if one.store is not store:
+                entries.update(one.store.entries_by_operator())
+        return entries
 
     def _turn_to(self, task: LevelTask, batch: int) -> None:
         if self._run_id != task.run_id:
@@ -241,12 +253,44 @@ atexit.register(worker_runs.close)
 backends: Final = Backends(dumps, pickle.loads, lambda: uuid.uuid4().hex, stable_hash)
 
 
+@dataclass(slots=True)
+class StateAtWork:
+    """The state that a level works with."""
+
+    #: None = it is being read
+    store: GroupStore | None = None
+
+
 @contextmanager
-def named_memory_errors(task: LevelTask, store: GroupStore) -> Iterator[None]:
-    """Say whose state it was when an allocation fails."""
+def named_memory_errors(task: LevelTask) -> Iterator[StateAtWork]:
+    """Say whose state it was when an allocation fails, or that it was no state at all.
+
+    Gives what is to be told when the state has been read.
+
+    Raises
+    ------
+    StateTooLarge
+        It was while state was read, or there is some.
+    """
+    at_work = StateAtWork()
     try:
-        yield
+        yield at_work
     except MemoryError as error:
+        names = " or ".join(repr(operator.name) for operator in task.plan.operators if operator.stateful)
+        if at_work.store is None:
+            raise StateTooLarge(
+                f"operator {names} (level {task.plan.level}) has too much state for its slot's memory: its "
+                f"Python worker got no more memory to read it; {what_to_do(task)}"
+            ) from error
+        if not worker_runs.has_state(task, at_work.store):
+            # still the error of the function, with its line
+            error.args = (
+                f"the functions of level {task.plan.level} have no state yet, and their Python worker got no "
+                "more memory; let them use less at a time, or use more memory or fewer slots for each "
+                "TaskManager",
+            )
+            raise
         raise StateTooLarge(
-            f"{worker_runs.describe(task, store)}: its Python worker got no more memory; {what_to_do(task)}"
+            f"{worker_runs.describe(task, at_work.store)}: its Python worker got no more memory; "
+            f"{what_to_do(task)}"
         ) from error
