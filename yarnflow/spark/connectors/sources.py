@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import io
 import math
+from collections.abc import Iterator
 from typing import Final
 
 import pyarrow as pa
@@ -109,15 +110,15 @@ class Sources:
         """The numbers of ranges that lie in a file, as Flink's source reads splits."""
         path = self._path(node)
         if not self._files.exists(path):
-            count = source.last - source.first + 1
-            size = min(_RANGE_NUMBERS, math.ceil(count / node.parallelism))
-            firsts = list(range(source.first, source.last + 1, size))
-            lasts = [min(first + size - 1, source.last) for first in firsts]
-            self._write(path, pa.table({"first": firsts, "last": lasts}))
-        struct = StructType().add("first", "long").add("last", "long")
+            names = ("subtask", "first", "last")
+            columns = zip(*sequence_ranges(source, node.parallelism), strict=True)
+            self._write(path, pa.table(dict(zip(names, map(list, columns), strict=True))))
+        struct = StructType().add("subtask", "long").add("first", "long").add("last", "long")
         ranges = self._spark.readStream.schema(struct).parquet(path.rpartition("/")[0])
         if node.parallelism > 1:
-            ranges = ranges.repartition(node.parallelism)
+            # round robin would sort the rows by their hash before
+            subtask = F.pmod(F.coalesce("subtask", F.lit(0)), F.lit(node.parallelism))
+            ranges = ranges.repartitionById(node.parallelism, subtask.cast("int"))
         return ranges.select(F.explode(F.sequence("first", "last")).alias(VALUE_FIELD))
 
     def _path(self, node: StreamNode) -> str:
@@ -192,6 +193,20 @@ def _picked(found: StructType, declared: Schema, where: str) -> StructType:
                 f"{where} has no field '{field.name}'; it has {', '.join(f.name for f in found.fields)}"
             )
     return picked
+
+
+def sequence_ranges(source: SequenceSource, parallelism: int) -> Iterator[tuple[int, int, int]]:
+    """Subtask, first and last number of ranges, so that each subtask has rising numbers without a gap.
+
+    The first subtasks get one number more, as with Flink's ``NumberSequenceIterator.split``.
+    """
+    size, larger = divmod(source.last - source.first + 1, parallelism)
+    first = source.first
+    for subtask in range(parallelism):
+        end = first + size + (subtask < larger)
+        for start in range(first, end, _RANGE_NUMBERS):
+            yield subtask, start, min(start + _RANGE_NUMBERS, end) - 1
+        first = end
 
 
 def rate_seconds(source: RateSource) -> int:
