@@ -352,6 +352,18 @@ def test_number_sequences(jobs: Jobs) -> None:
     assert node.output_schema.scalar
 
 
+def test_number_sequences_have_limits() -> None:
+    NumberSequenceSource(1, 10**10)
+    NumberSequenceSource(2**63 - 2, 2**63 - 1)
+    for start, end in ((0, 10**10), (0, 2**63 - 1)):
+        said = r"^test_settings\.py:\d+: .* more than 10,000,000,000 numbers; .* RateSource"
+        with pytest.raises(GraphError, match=said):
+            NumberSequenceSource(start, end)
+    for start, end in ((2**63 - 1, 2**63), (-(2**63) - 1, 0)):
+        with pytest.raises(GraphError, match=r"^test_settings\.py:\d+: .* not numbers of 64 bits"):
+            NumberSequenceSource(start, end)
+
+
 def test_connectors_there_are_not() -> None:
     with pytest.raises(UnsupportedCall, match="KafkaSource.builder: there is no Kafka connector"):
         KafkaSource.builder()
