@@ -17,7 +17,7 @@ from yarnflow.errors import StateIncompatible
 from yarnflow.operators.state.backends import key_pages, timer_pages
 from yarnflow.operators.state.backends.group_log import KeptGroup
 from yarnflow.operators.state.backends.group_storage import LogHead, PagesHead
-from yarnflow.operators.state.backends.key_pages import bucket_of
+from yarnflow.operators.state.backends.key_pages import BucketHashes, KeyIndex, KeyPages, bucket_of
 from yarnflow.operators.state.backends.turns import HASHMAP, ROCKSDB, Backends
 from yarnflow.operators.state.kinds import StateKind
 from yarnflow.operators.state.store import GroupStore
@@ -263,3 +263,32 @@ def test_a_stored_entry_of_another_kind_is_named() -> None:
     bound(store).table("v", StateKind.LIST)
     with pytest.raises(StateIncompatible, match="state 'v' is stored as value state without"):
         store.prefetch("op", ["a"])
+
+
+class _NoPages:
+    """A file of pages without a page."""
+
+    def read(self, number: int) -> bytes | None:
+        return None
+
+    def write(self, number: int, body: bytes) -> None:
+        raise AssertionError("nothing is written")
+
+    def remove(self, number: int) -> None:
+        raise AssertionError("nothing is removed")
+
+
+def test_pages_that_were_not_looked_through_are_looked_through_next() -> None:
+    index = KeyIndex(buckets=1000, entries=5000, swept_ms=1_000)
+
+    def looked_through(now_ms: int) -> int:
+        pages = KeyPages(index, _NoPages(), pickle.dumps, pickle.loads, BucketHashes(stable_hash))
+        return sum(1 for _ in pages.read_expiring(10_000, now_ms))
+
+    # every 10 ms a page is due; one turn looks through 64
+    assert looked_through(1_009) == 0
+    assert [looked_through(now_ms) for now_ms in (2_000, 2_010, 2_020)] == [64, 38 - 1, 1]
+    # no more than one round after any pause
+    assert [looked_through(900_000) for _ in range(17)] == [64] * 15 + [40, 0]
+    # less than a page is not forgotten
+    assert sum(looked_through(now_ms) for now_ms in range(900_000, 900_101, 15)) == 9

@@ -52,7 +52,7 @@ class KeyIndex:
     own_bytes: int = 0
     #: bucket that is looked through next for what has expired
     swept_next: int = 0
-    #: when that was done last
+    #: what was due until then has been looked through
     swept_ms: int = 0
 
     def packed(self) -> tuple[int, ...]:
@@ -142,10 +142,13 @@ class KeyPages:
         if not index.entries or not index.swept_ms:
             index.swept_ms = now_ms
             return
-        due = min(index.buckets * (now_ms - index.swept_ms) // ttl_ms, index.buckets, _MAX_SWEPT_PAGES)
+        # a group that was quiet for long has one round to catch up with
+        since_ms = max(index.swept_ms, now_ms - ttl_ms)
+        due = min(index.buckets * (now_ms - since_ms) // ttl_ms, _MAX_SWEPT_PAGES)
         if due < 1:
             return
-        index.swept_ms = now_ms
+        # what is left is done in the next turns
+        index.swept_ms = since_ms + due * ttl_ms // index.buckets
         for _ in range(due):
             index.swept_next %= index.buckets
             number = index.swept_next + 1
