@@ -165,3 +165,33 @@ def test_what_is_not_installed_where_a_function_runs_is_named() -> None:
         load_closure(closure)
     with pytest.raises(UserCodeError, match="Can't get attribute 'no_such_name'"):
         load_closure(Closure(b"cjson\nno_such_name\n.", "parse", "job.py:7"))
+
+
+class Restored:
+    """Fails when it is loaded, by code of its own."""
+
+    def __init__(self, fails: str) -> None:
+        self.fails = fails
+
+    def __call__(self, value: object) -> object:
+        return value
+
+    def __setstate__(self, state: dict[str, str]) -> None:
+        if state["fails"] == "attribute":
+            state.no_such_name  # type: ignore[attr-defined]
+        import no_such_module  # type: ignore[import-not-found]  # noqa: F401
+
+
+@pytest.mark.parametrize(("fails", "kind"), [("attribute", AttributeError), ("import", ImportError)])
+def test_what_a_function_s_own_code_raises_while_it_is_loaded_stays_as_it_is(
+    fails: str, kind: type[Exception]
+) -> None:
+    with pytest.raises(kind, match="no_such"):
+        load_closure(make_closure(Restored(fails), "job.py:7"))
+
+
+def test_a_module_that_misses_another_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "misses_another.py").write_text("import no_such_module\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(UserCodeError, match="not installed where it runs: No module named 'no_such_module'"):
+        load_closure(Closure(b"cmisses_another\nparse\n.", "parse", "job.py:7"))

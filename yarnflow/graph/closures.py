@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import sys
+import traceback
 import types
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -84,6 +85,8 @@ def load_closure(closure: Closure) -> Callable[..., Any]:
     ------
     UserCodeError
         It needs a module or a class that is not here; the message says where it comes from.
+    Exception
+        Whatever code of its own raises while it is loaded, such as ``__setstate__``.
     """
     import pickle
 
@@ -91,6 +94,8 @@ def load_closure(closure: Closure) -> Callable[..., Any]:
     try:
         loaded: Callable[..., Any] = pickle.loads(closure.payload)
     except (ImportError, AttributeError) as error:
+        if _is_of_user_code(error):
+            raise
         where = f"{closure.origin}: " if closure.origin else ""
         raise UserCodeError(
             f"{where}function '{closure.name}' needs what is not installed where it runs: "
@@ -98,6 +103,20 @@ def load_closure(closure: Closure) -> Callable[..., Any]:
             "the environment by yarnflow env pack, or ship the module by -pyfs or add_python_file()"
         ) from error
     return loaded
+
+
+def _is_of_user_code(error: ImportError | AttributeError) -> bool:
+    """Whether code of what was loaded raised it, and not the unpickler when it looked for a name."""
+    import cloudpickle
+
+    own = Path(cloudpickle.__file__).parent
+    frames = traceback.extract_tb(error.__traceback__)[1:]
+    below = [frame for frame in frames if not Path(frame.filename).is_relative_to(own)]
+    if not below:
+        return False
+    # a module that the unpickler imports may miss another one; Python leaves out what imported it
+    importing = below[0].name == "<module>" or below[0].filename.startswith("<frozen importlib")
+    return not (importing and isinstance(error, ImportError))
 
 
 def function_name(function: Any) -> str:
