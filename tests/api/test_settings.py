@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import datetime
 import io
+import os
 import pickle
 import threading
 import zipfile
@@ -17,6 +18,7 @@ import pytest
 
 from tests.api.conftest import Jobs
 from yarnflow.api import RateSource, StreamExecutionEnvironment
+from yarnflow.api.building import shipped
 from yarnflow.api.common import (
     CompletableFuture,
     ConfigOptions,
@@ -239,6 +241,55 @@ def test_files_that_cannot_be_shipped(tmp_path: Path) -> None:
     requirements.write_text("pytest\nno-such-package-x==1\n")
     with pytest.raises(GraphError, match="no-such-package-x, which is not installed here.*yarnflow env pack"):
         env.set_python_requirements(str(requirements))
+
+
+def test_files_of_one_name_are_refused_unless_they_are_the_same(tmp_path: Path) -> None:
+    for place in ("a", "b", "c"):
+        (tmp_path / place / "lib").mkdir(parents=True)
+        (tmp_path / place / "lib" / "m.py").write_text(f"N = {place in 'ab'}")
+        (tmp_path / place / "m.txt").write_text(f"N = {place in 'ab'}")
+    env = environment()
+    for place in ("a", "b"):
+        env.add_python_file(str(tmp_path / place / "lib"))
+        env.add_python_archive(str(tmp_path / place / "m.txt"))
+    with pytest.raises(GraphError, match=r"add_python_file\(\): two different files .* python/lib\.zip"):
+        env.add_python_file(str(tmp_path / "c" / "lib"))
+    with pytest.raises(GraphError, match=r"^test_.*\d: add_python_archive\(\): two different files"):
+        env.add_python_archive(str(tmp_path / "c" / "m.txt"))
+
+
+def test_all_files_together_have_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shipped, "_MAX_BYTES", 1000)
+    (tmp_path / "lib").mkdir()
+    for name in ("one", "two", "lib/three", "lib/four", "lib/five"):
+        (tmp_path / f"{name}.py").write_bytes(os.urandom(400))
+    env = environment()
+    with pytest.raises(GraphError, match=r"add_python_file\(\): .*lib: \d+ bytes .* at most 1000"):
+        env.add_python_file(str(tmp_path / "lib"))
+    env.add_python_file(str(tmp_path / "one.py"))
+    env.add_python_file(str(tmp_path / "two.py"))
+    (tmp_path / "six.py").write_bytes(os.urandom(400))
+    with pytest.raises(GraphError, match="all files of the job together: 1200 bytes"):
+        env.add_python_file(str(tmp_path / "six.py"))
+
+
+def test_directories_are_shipped_without_hidden_entries(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lib = tmp_path / ".work" / "lib"
+    for name in (".git/HEAD", ".env", "__pycache__/m.pyc", "inner/.cache/x.py", "inner/m.py"):
+        (lib / name).parent.mkdir(parents=True, exist_ok=True)
+        (lib / name).write_text("secret")
+    _, content = shipped.python_file(str(lib), "-pyfs")
+    with zipfile.ZipFile(io.BytesIO(content)) as made:
+        assert made.namelist() == ["inner/m.py"]
+
+    def refuse(_: Path) -> bytes:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+    with pytest.raises(GraphError, match=r"^-pyfs: .*m\.py cannot be read: Permission denied"):
+        shipped.python_file(str(lib), "-pyfs")
 
 
 def test_restart_strategies() -> None:

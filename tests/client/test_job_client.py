@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.client.fakes import FakeConnection, Listener
+from yarnflow.api.building import shipped
 from yarnflow.client import job_client
 from yarnflow.client.executor import ClusterExecutor, script_submission, shipped_options
 from yarnflow.client.job_client import ClusterJobClient
@@ -289,6 +290,21 @@ def test_files_of_the_command_and_of_the_program_go_with_graphs(tmp_path: Path) 
     assert dispatcher.submissions[0].files == {"python/m.py": b"N = 1", "python/n.py": b"N = 2"}
     with pytest.raises(GraphError, match=r"^-pyfs: .*none\.py cannot be read"):
         executor.ship_python_files([str(tmp_path / "none.py")])
+
+
+def test_files_of_the_command_need_names_of_their_own_and_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "b").mkdir()
+    (tmp_path / "m.py").write_text("N = 1")
+    (tmp_path / "b" / "m.py").write_text("N = 2")
+    executor = ClusterExecutor(FakeConnection(FakeDispatcher()), {}, Listener())
+    with pytest.raises(GraphError, match="^-pyfs: two different files would be shipped as python/m.py"):
+        executor.ship_python_files([str(tmp_path / "m.py"), str(tmp_path / "b" / "m.py")])
+    executor.ship_python_files([str(tmp_path / "m.py")])
+    monkeypatch.setattr(shipped, "_MAX_BYTES", 8)
+    with pytest.raises(GraphError, match="^job 'flights': all files of the job together: 10 bytes"):
+        executor.submit(JobGraph(JOB, "flights", ProgramKind.GRAPH, files={"python/n.py": b"N = 2"}))
 
 
 def test_each_submission_tells_its_slots() -> None:

@@ -213,12 +213,15 @@ class ClusterExecutor:
 
     def submit(self, job_graph: JobGraph) -> ClusterJobClient:
         """Hand a job graph over; returns when the cluster has accepted it."""
+        from yarnflow.api.building.shipped import check_size
+
         if self._check_graph is not None:
             self._check_graph(job_graph)
-        return self.submit_job(
-            graph_submission(job_graph, configuration=self._configuration, files=self._python_files),
-            job_graph.required_slots(),
+        submission = graph_submission(
+            job_graph, configuration=self._configuration, files=self._python_files
         )
+        check_size(submission.files, f"job '{job_graph.name}'")
+        return self.submit_job(submission, job_graph.required_slots())
 
     def ship_python_files(self, paths: Sequence[str]) -> None:
         """Have the functions of all jobs find modules (``-pyfs``), which the program itself may not import.
@@ -226,12 +229,14 @@ class ClusterExecutor:
         Raises
         ------
         GraphError
-            One cannot be read, or is too large for a submission.
+            One cannot be read, two have one name, or they are too large for a submission.
         """
         # here: scripts need nothing of the API
-        from yarnflow.api.building.shipped import python_file
+        from yarnflow.api.building.shipped import add_file, python_file
 
-        self._python_files = dict(python_file(path, "-pyfs") for path in paths)
+        self._python_files = {}
+        for path in paths:
+            add_file(self._python_files, python_file(path, "-pyfs"), "-pyfs")
 
     def submit_job(self, submission: JobSubmission, required_slots: int) -> ClusterJobClient:
         """Hand any job over; returns when the cluster has accepted it.

@@ -10,6 +10,7 @@ import importlib.metadata
 import io
 import re
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -33,7 +34,7 @@ def python_file(path: str, asked_by: str) -> tuple[str, bytes]:
     Returns
     -------
     tuple of str and bytes
-        Name in the submission, and content; a directory becomes an archive.
+        Name in the submission, and content; a directory becomes an archive, without hidden entries.
 
     Raises
     ------
@@ -42,13 +43,38 @@ def python_file(path: str, asked_by: str) -> tuple[str, bytes]:
     """
     file = Path(path)
     if file.is_dir():
-        return f"{PYTHON_FILES}{file.resolve().name}.zip", _zipped(file)
+        return f"{PYTHON_FILES}{file.resolve().name}.zip", _zipped(file, asked_by)
     content = _read(file, asked_by)
     name = file.name
     if not name.endswith((".py", ".zip", ".egg")) and zipfile.is_zipfile(io.BytesIO(content)):
         # such as a wheel
         name += ".zip"
     return PYTHON_FILES + name, content
+
+
+def add_file(files: dict[str, bytes], added: tuple[str, bytes], asked_by: str) -> None:
+    """Add to the files of a job what :func:`python_file` or :func:`archive` gave; the same file twice is one.
+
+    Raises
+    ------
+    GraphError
+        Another one has its name, or all together are too large.
+    """
+    name, content = added
+    if files.get(name, content) != content:
+        raise GraphError(f"{asked_by}: two different files would be shipped as {name}; rename one")
+    check_size({**files, name: content}, asked_by)
+    files[name] = content
+
+
+def check_size(files: Mapping[str, bytes], asked_by: str) -> None:
+    """See that the files of a job fit into its submission.
+
+    Raises
+    ------
+    GraphError
+    """
+    _check_size("all files of the job together", sum(map(len, files.values())), asked_by)
 
 
 def archive(path: str, target_dir: str | None, origin: str) -> tuple[str, bytes]:
@@ -88,20 +114,29 @@ def _read(file: Path, what: str) -> bytes:
         content = file.read_bytes()
     except OSError as error:
         raise GraphError(f"{what}: {file} cannot be read: {error.strerror}") from None
-    if len(content) > _MAX_BYTES:
-        raise GraphError(
-            f"{what}: {file} has {len(content)} bytes, and a job carries at most {_MAX_BYTES}; "
-            "ship it by yarnflow submit -pyarch, or read it from the cluster's file system"
-        )
+    _check_size(str(file), len(content), what)
     return content
 
 
-def _zipped(directory: Path) -> bytes:
-    """The files of a directory as an archive; the same bytes for the same files."""
+def _check_size(carried: str, size_bytes: int, what: str) -> None:
+    if size_bytes > _MAX_BYTES:
+        raise GraphError(
+            f"{what}: {carried}: {size_bytes} bytes or more, and a job carries at most {_MAX_BYTES}; "
+            "ship it by yarnflow submit -pyarch, or read it from the cluster's file system"
+        )
+
+
+def _zipped(directory: Path, what: str) -> bytes:
+    """The files of a directory as an archive; the same bytes for the same files.
+
+    Hidden ones stay here: they are no modules, and may be secrets or a whole history.
+    """
     written = io.BytesIO()
     with zipfile.ZipFile(written, "w", zipfile.ZIP_DEFLATED) as made:
         for file in sorted(directory.rglob("*")):
-            if file.is_file() and "__pycache__" not in file.parts:
-                name = str(file.relative_to(directory))
-                made.writestr(zipfile.ZipInfo(name), file.read_bytes(), zipfile.ZIP_DEFLATED)
+            inside = file.relative_to(directory)
+            hidden = any(part.startswith(".") or part == "__pycache__" for part in inside.parts)
+            if not hidden and file.is_file():
+                made.writestr(zipfile.ZipInfo(str(inside)), _read(file, what), zipfile.ZIP_DEFLATED)
+                _check_size(str(directory), written.tell(), what)
     return written.getvalue()

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Final, cast
 from yarnflow.api.building import definitions
 from yarnflow.api.building.pipeline import Pipeline, check_max_parallelism, check_parallelism
 from yarnflow.api.building.settings import JobSettings
-from yarnflow.api.building.shipped import archive, check_requirements, python_file
+from yarnflow.api.building.shipped import add_file, archive, check_requirements, python_file
 from yarnflow.api.common.configuration import Configuration
 from yarnflow.api.common.execution_config import ExecutionConfig
 from yarnflow.api.common.job_client import JobClient
@@ -245,7 +245,8 @@ class StreamExecutionEnvironment:
 
     def add_python_file(self, file_path: str) -> None:
         """Add a module, an archive of modules or a directory of them to the search path of the workers."""
-        self._settings.files.update([python_file(file_path, f"{call_origin()}: add_python_file()")])
+        asked_by = f"{call_origin()}: add_python_file()"
+        add_file(self._settings.files, python_file(file_path, asked_by), asked_by)
 
     @differs("sees that they are installed here: the workers' environment is packed by yarnflow env pack")
     def set_python_requirements(
@@ -262,7 +263,9 @@ class StreamExecutionEnvironment:
         target_dir : str, optional
             Name of that directory; default: the archive's.
         """
-        self._settings.files.update([archive(archive_path, target_dir, call_origin())])
+        origin = call_origin()
+        added = archive(archive_path, target_dir, origin)
+        add_file(self._settings.files, added, f"{origin}: add_python_archive()")
 
     def set_python_executable(self, python_exec: str) -> None:
         """Set the interpreter of the workers."""
