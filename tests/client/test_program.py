@@ -189,3 +189,53 @@ def test_a_program_that_imports_neither_ends_as_it_does(tmp_path: Path) -> None:
     with pytest.raises(ProgramFailed, match="ValueError: x"):
         _run_wrapped(tmp_path, "raise ValueError('x')")
     assert builtins.__import__ is before
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Where installed packages are, with some that use pyspark; and a pyspark that starts nothing."""
+    place = tmp_path / "env" / "site-packages"
+    (place / "pyspark" / "core").mkdir(parents=True)
+    _write(place, "", "pyspark/__init__.py")
+    _write(place, "", "pyspark/core/__init__.py")
+    started = "def launch_gateway(conf):\n    print('started')\n\ndef start():\n    launch_gateway(None)\n"
+    _write(place, started, "pyspark/core/context.py")
+    _write(place, "try:\n    import pyspark\nexcept ImportError:\n    pass\n", "with_optional_spark.py")
+    _write(place, "from pyspark.core.context import start\n", "with_spark_job.py")
+    names = [name for name in sys.modules if name.partition(".")[0] == "pyspark"]
+    before = {name: sys.modules.pop(name) for name in names}
+    monkeypatch.syspath_prepend(place)
+    yield place
+    for name in list(sys.modules):
+        if name.partition(".")[0] in ("pyspark", "with_optional_spark", "with_spark_job"):
+            del sys.modules[name]
+    sys.modules.update(before)
+
+
+@pytest.mark.usefixtures("package")
+def test_a_package_that_imports_pyspark_because_it_is_there_makes_no_script(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    graph = "import with_optional_spark\nimport pyflink.common\nimport pyspark\nprint('ends')\n"
+    _run_wrapped(tmp_path, graph)
+    _run_wrapped(tmp_path, "import with_optional_spark\nprint('ends')\n")
+    assert capsys.readouterr().out == "begins\nends\n" * 2
+    with pytest.raises(ScriptFound):
+        _run_wrapped(tmp_path, "import with_optional_spark\nimport pyspark\n")
+
+
+@pytest.mark.usefixtures("package")
+@pytest.mark.parametrize("catches", ["", "BaseException"])
+def test_a_package_that_starts_spark_is_a_script_before_it_does(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], catches: str
+) -> None:
+    text = "import with_spark_job\nwith_spark_job.start()\n"
+    if catches:
+        text = "import with_spark_job\ntry:\n    with_spark_job.start()\nexcept BaseException:\n    pass\n"
+    before = builtins.__import__
+    with pytest.raises(ScriptFound):
+        run_main(load_program(_write(tmp_path, text)))
+    assert "started" not in capsys.readouterr().out and builtins.__import__ is before
+    # as it was
+    sys.modules["pyspark.core.context"].__dict__["start"]()
+    assert capsys.readouterr().out == "started\n"

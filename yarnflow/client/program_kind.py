@@ -2,7 +2,8 @@
 
 By its text where that tells: its own, and that of modules beside it or shipped with it. Where it does
 not, as in a wrapper around :mod:`runpy` or a program that calls an installed package, by what it
-imports first when it runs: yarnflow's API (or ``pyflink``), or pyspark.
+imports first when it runs: yarnflow's API (or ``pyflink``), or pyspark. Installed packages may import pyspark
+only because it is there, so that tells nothing until they begin to use it.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ import sys
 import types
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NoReturn
 
 from yarnflow.core.messages import ProgramKind
+from yarnflow.graph.closures import is_installed
 
 #: packages whose programs build job graphs; ``pyflink`` is yarnflow's API under PyFlink's name
 _APIS: Final = frozenset({"yarnflow", "pyflink"})
@@ -130,7 +132,7 @@ def _imports(tree: ast.AST, package: str) -> _Imports:
 
 
 class ScriptFound(BaseException):
-    """The program turned out to be a PySpark script: it imports pyspark first.  Nothing of Spark has run.
+    """The program turned out to be a PySpark script.  Nothing of Spark has run.
 
     Not an Exception, so that no program catches it.
     """
@@ -139,12 +141,14 @@ class ScriptFound(BaseException):
 class KindTeller:
     """Sees what a running program imports first: yarnflow's API or pyspark.
 
-    What a program has done before its first import of either is done again in the driver, if it is a script.
+    A pyspark that an installed package imports is left to it; the program is a script once that starts Spark.
+    What a program has done before is done again in the driver, if it is a script.
     """
 
     def __init__(self) -> None:
         self.is_script = False
         self._import = builtins.__import__
+        self._launch: object = None
 
     def __enter__(self) -> KindTeller:
         builtins.__import__ = self._watched
@@ -155,6 +159,9 @@ class KindTeller:
 
     def _unwatch(self) -> None:
         builtins.__import__ = self._import
+        if self._launch is not None:
+            setattr(sys.modules[_SPARK_CONTEXT], _LAUNCH, self._launch)
+            self._launch = None
 
     def _watched(
         self,
@@ -165,11 +172,39 @@ class KindTeller:
         level: int = 0,
     ) -> types.ModuleType:
         top = "" if level else name.partition(".")[0]
-        if top in _APIS or top == _SPARK:
-            importer = str((globals or {}).get("__name__", ""))
-            if importer.partition(".")[0] not in _APIS:
-                self.is_script = top == _SPARK
-                self._unwatch()
-                if self.is_script:
-                    raise ScriptFound
-        return self._import(name, globals, locals, fromlist, level)
+        importer = globals or {}
+        if top in _APIS and _top_of(importer) not in _APIS:
+            self._unwatch()
+        elif top == _SPARK and _is_own(importer):
+            self._found_script()
+        module = self._import(name, globals, locals, fromlist, level)
+        if builtins.__import__ == self._watched:
+            self._watch_launch()
+        return module
+
+    def _watch_launch(self) -> None:
+        """Have Spark's start tell, if pyspark is there by now."""
+        launch = getattr(sys.modules.get(_SPARK_CONTEXT), _LAUNCH, None)
+        if self._launch is None and launch is not None:
+            self._launch = launch
+            setattr(sys.modules[_SPARK_CONTEXT], _LAUNCH, self._found_script)
+
+    def _found_script(self, *_: object, **__: object) -> NoReturn:
+        self.is_script = True
+        self._unwatch()
+        raise ScriptFound
+
+
+#: pyspark's module that starts the JVM, and the name by which it does
+_SPARK_CONTEXT: Final = "pyspark.core.context"
+_LAUNCH: Final = "launch_gateway"
+
+
+def _top_of(importer: Mapping[str, object]) -> str:
+    return str(importer.get("__name__", "")).partition(".")[0]
+
+
+def _is_own(importer: Mapping[str, object]) -> bool:
+    """Whether a module belongs to the program, by its globals."""
+    file = importer.get("__file__")
+    return _top_of(importer) not in _TELLING and not (isinstance(file, str) and is_installed(file))
