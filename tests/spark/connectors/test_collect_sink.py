@@ -91,6 +91,17 @@ def test_a_batch_waits_for_room(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sorted(bench.files.contents) == [parts.part_name(batch, 0) for batch in (1, 2, 3)]
 
 
+def test_a_batch_done_again_does_not_wait_for_its_own_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts, "PART_BYTES", 1)
+    bench = Bench()
+    bench.writer.write(4, [b"x" * 100] * 5)
+    monkeypatch.setattr(collect_sink, "MAX_UNREAD_BYTES", 300)
+    # the batch is not committed, so the program may read none of them
+    bench.writer.write(4, [b"y"])
+    assert not bench.waits
+    assert bench.files.elements() == [b"y"]
+
+
 def test_the_end_waits_until_all_is_read() -> None:
     bench = Bench()
     for batch_id in range(8):

@@ -72,10 +72,11 @@ class PartWriter:
 
     def write(self, batch_id: int, payloads: Iterable[bytes]) -> None:
         """Write a batch, when there is room for it."""
-        self._await(MAX_UNREAD_BYTES)
+        # before it waits: nobody may read what an earlier attempt left of a batch that is not committed
         for entry in self._entries():
             if parts.batch_of(entry.name) == batch_id:
                 self._files.delete(f"{self._directory}/{entry.name}")
+        self._await(MAX_UNREAD_BYTES)
         for number, content in enumerate(_packed(payloads)):
             self._check()
             name = parts.part_name(batch_id, number)
