@@ -24,6 +24,7 @@ from yarnflow.core.states import JobStatus
 from yarnflow.errors import (
     DuplicateJob,
     FileChanged,
+    InternalError,
     JobCanceled,
     JobNotFound,
     RpcUnavailable,
@@ -131,6 +132,51 @@ def test_what_does_not_pass_is_raised(error: YarnflowError) -> None:
     # nobody reads the rest
     found.close()
     assert bench.dispatcher.cancelled == [JOB]
+
+
+def broken(*_: object) -> None:
+    raise ValueError("cannot be")
+
+
+def test_a_call_that_ends_in_a_bug() -> None:
+    bench = Bench(page("1", [1]))
+    methods: list[str] = []
+
+    def before(method: str) -> None:
+        methods.append(method)
+        if method == "await_collected" and methods.count(method) > 1:
+            broken()
+
+    bench.dispatcher.before = before
+    found = bench.client.collected()
+    assert next(found) == 1
+    bug(found)
+    found.close()
+    assert bench.dispatcher.cancelled == [JOB]
+
+
+def test_an_answer_that_is_missing_for_an_unknown_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench()
+    bench.dispatcher.down = RpcUnavailable("nobody there")
+    monkeypatch.setattr(bench.connection, "final_details", broken)
+    bug(bench.client.collected())
+
+
+def bug(found: Iterator[object]) -> None:
+    """The next element cannot be had; asked in another thread, as it may never answer."""
+    errors: list[BaseException] = []
+
+    def ask() -> None:
+        try:
+            next(found)
+        except InternalError as error:
+            errors.append(error)
+
+    asking = threading.Thread(target=ask, daemon=True)
+    asking.start()
+    asking.join(10)
+    assert [str(error.__cause__) for error in errors] == ["cannot be"]
+    assert f"job {JOB} cannot be read any more: ValueError: cannot be" in str(errors[0])
 
 
 def test_a_cluster_that_is_lost() -> None:

@@ -21,7 +21,7 @@ from yarnflow.client.cluster import JobCluster
 from yarnflow.core.collect.parts import CollectedPage
 from yarnflow.core.ids import JobId
 from yarnflow.core.messages import JobDetails
-from yarnflow.errors import HaError, RpcTimeout, RpcUnavailable, YarnflowError
+from yarnflow.errors import HaError, InternalError, RpcTimeout, RpcUnavailable, YarnflowError
 
 #: a long poll returns after this time at the latest
 POLL_MS: Final = 5_000
@@ -95,6 +95,18 @@ class PageReader:
             return None
 
     def _read(self) -> None:
+        try:
+            self._read_pages()
+        except Exception as error:
+            # or the program would wait for ever
+            end = InternalError(
+                f"the elements of job {self._job_id} cannot be read any more: {type(error).__name__}: "
+                f"{error}; close the iterator, which cancels the job, and report the traceback above"
+            )
+            end.__cause__ = error
+            self._finish(end)
+
+    def _read_pages(self) -> None:
         position = ""
         answered_s = time.monotonic()
         while not self._stopped:
