@@ -16,6 +16,7 @@ from yarnflow.client import collecting
 from yarnflow.client.collecting import PageReader
 from yarnflow.client.executor import ClusterExecutor
 from yarnflow.client.job_client import ClusterJobClient
+from yarnflow.config.options.job import PROGRAM_HEARTBEAT_TIMEOUT_MS
 from yarnflow.core.checkpoint.messages import AfterSavepoint, CheckpointKind, CheckpointStatus
 from yarnflow.core.collect.parts import CollectedPage
 from yarnflow.core.ids import JobId
@@ -213,6 +214,13 @@ def test_closing_while_another_thread_waits() -> None:
 
 
 class TestSlowPrograms:
+    def test_a_job_cannot_be_told_to_expect_them_more_often_than_they_call(self) -> None:
+        shortest_ms = int(3 * 1000 * collecting._PRESENT_S)
+        option = PROGRAM_HEARTBEAT_TIMEOUT_MS
+        assert option.parse(f"{shortest_ms} ms") == shortest_ms
+        with pytest.raises(ValueError, match="30 s or more"):
+            option.parse(f"{shortest_ms - 1} ms")
+
     def test_no_more_than_two_pages_are_read_ahead_and_the_job_hears_of_the_program(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:

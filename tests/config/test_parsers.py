@@ -76,6 +76,7 @@ def test_no_booleans(text: str) -> None:
 @pytest.mark.parametrize(
     ("parse", "text", "form"),
     [
+        (parsers.duration_at_least("30 s"), "29999 ms", "a duration of 30 s or more"),
         (parsers.integer(1), "0", "a whole number, 1 or more"),
         (parsers.integer(1, 9), "10", "a whole number from 1 to 9"),
         (parsers.integer(), "1.0", "a whole number"),
@@ -93,6 +94,7 @@ def test_refusals_say_the_form(parse: Callable[[str], object], text: str, form: 
 
 
 def test_bounds_are_included_and_words_get_their_spelling() -> None:
+    assert parsers.duration_at_least("30 s")("PT30S") == 30_000
     assert [parsers.integer(1, 9)(text) for text in ("1", " 9 ")] == [1, 9]
     assert parsers.decimal(0.0, 1.0)("0") == 0.0
     assert parsers.one_of("rocksdb", "hashmap")(" RocksDB ") == "rocksdb"

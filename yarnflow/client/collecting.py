@@ -27,7 +27,7 @@ from yarnflow.errors import HaError, InternalError, RpcTimeout, RpcUnavailable, 
 POLL_MS: Final = 5_000
 #: pages that wait for the program
 PAGES_AHEAD: Final = 2
-#: between two calls while the program is slow
+#: between two calls while the program is slow; ``client.heartbeat.timeout`` may be no shorter than three
 _PRESENT_S: Final = 10.0
 _RETRY_S: Final = 0.2
 

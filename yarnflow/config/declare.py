@@ -39,10 +39,16 @@ def _option(
 
 
 def duration(
-    key: str, default: str, scope: Scope, description: str, deprecated_keys: tuple[str, ...] = ()
+    key: str,
+    default: str,
+    scope: Scope,
+    description: str,
+    deprecated_keys: tuple[str, ...] = (),
+    at_least: str = "0 ms",
 ) -> ConfigOption[int]:
     """A duration; its value is in milliseconds."""
-    return _option(key, default, scope, description, parsers.duration_ms, "Duration", "ms", deprecated_keys)
+    parse = parsers.duration_at_least(at_least)
+    return _option(key, default, scope, description, parse, "Duration", "ms", deprecated_keys)
 
 
 def memory(key: str, default: str, scope: Scope, description: str) -> ConfigOption[int]:

@@ -98,6 +98,19 @@ def duration_ms(value: str) -> int:
     return int(found[1]) * factor
 
 
+def duration_at_least(shortest: str) -> Callable[[str], int]:
+    """Makes a parser for durations that are not shorter than one."""
+    shortest_ms = duration_ms(shortest)
+
+    def parse(value: str) -> int:
+        found_ms = duration_ms(value)
+        if found_ms < shortest_ms:
+            raise ValueError(f"a duration of {shortest} or more")
+        return found_ms
+
+    return parse
+
+
 def memory_bytes(value: str) -> int:
     """``1728m``, ``1 gb``, ``64 MiB``; units are powers of 1024, no unit = bytes."""
     found = _NUMBER_AND_UNIT.fullmatch(value)

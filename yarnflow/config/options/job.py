@@ -144,7 +144,8 @@ PROGRAM_HEARTBEAT_TIMEOUT_MS: Final[ConfigOption[int]] = declare.duration(
     "3 min",
     _JOB,
     "How long the program of an execute_and_collect() may be silent before its job is canceled, as nobody "
-    "reads its elements any more.",
+    "reads its elements any more; 30 s or more, as a program that is slow is heard every 10 s.",
+    at_least="30 s",
 )
 TASK_CANCELLATION_TIMEOUT_MS: Final[ConfigOption[int]] = declare.duration(
     "task.cancellation.timeout",
