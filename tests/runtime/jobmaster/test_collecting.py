@@ -8,7 +8,7 @@ from tests.runtime.jobmaster.job_bench import JOB, Bench
 from yarnflow.core.collect import parts
 from yarnflow.core.messages import DriverPhase
 from yarnflow.core.states import JobStatus
-from yarnflow.errors import FileChanged, JobError, StorageUnavailable
+from yarnflow.errors import FileChanged, JobError, StorageUnavailable, YarnflowError
 from yarnflow.runtime.jobmaster import collecting
 from yarnflow.runtime.jobmaster.collecting import Collecting
 from yarnflow.runtime.leader_clock import Doubt
@@ -103,6 +103,48 @@ class TestPages:
         reading.files.error = StorageUnavailable("safe mode")
         with pytest.raises(StorageUnavailable):
             reading.page()
+
+
+class TestSlowFiles:
+    """A file system that takes longer than a program may be silent."""
+
+    def hanging(self, monkeypatch: pytest.MonkeyPatch, ends: YarnflowError | None = None) -> Reading:
+        reading = Reading()
+        reading.collecting.watch()
+
+        def names() -> list[str]:
+            # the mailbox has a thread of its own
+            for _ in range(5):
+                reading.clock.advance(TIMEOUT_MS // 2)
+                reading.mailbox.run_pending()
+            if ends is not None:
+                raise ends
+            return []
+
+        monkeypatch.setattr(reading.files, "names", names)
+        return reading
+
+    def test_a_program_that_waits_for_them_is_there(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        reading = self.hanging(monkeypatch)
+        assert reading.page(timeout_ms=0) == ([], "")
+        assert not reading.gone
+        self.silent(reading)
+
+    def test_so_is_one_that_gets_an_error_in_the_end(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        reading = self.hanging(monkeypatch, StorageUnavailable("safe mode"))
+        with pytest.raises(StorageUnavailable):
+            reading.page(timeout_ms=0)
+        assert not reading.gone
+        self.silent(reading)
+
+    def silent(self, reading: Reading) -> None:
+        """From the end of the call it has the whole time-out, and no more."""
+        reading.clock.advance(TIMEOUT_MS - 1)
+        reading.mailbox.run_pending()
+        assert not reading.gone
+        reading.clock.advance(TIMEOUT_MS)
+        reading.mailbox.run_pending()
+        assert len(reading.gone) == 1
 
 
 class TestGonePrograms:

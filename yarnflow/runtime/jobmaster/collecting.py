@@ -4,7 +4,8 @@ The driver leaves parts in the job's checkpoint directory and goes on only while
 they are read for the program, in the thread of its call, and deleted when it says that it has them.  Which
 part may be read is decided in :mod:`yarnflow.core.collect.parts`.
 
-A program asks all the time, also while it has enough to read.  One that has not for
+A program asks all the time, also while it has enough to read, and one whose call is not answered yet is
+there, however long the file system takes.  One that has not asked for
 ``client.heartbeat.timeout`` is taken for gone, and its job is canceled: nobody else could read the rest.
 
 Flink counterparts: ``CollectSinkOperatorCoordinator``; ``Dispatcher`` with ``client.heartbeat.timeout``.
@@ -12,6 +13,7 @@ Flink counterparts: ``CollectSinkOperatorCoordinator``; ``Dispatcher`` with ``cl
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from typing import Final
@@ -70,7 +72,9 @@ class Collecting:
         self._mailbox = mailbox
         self._on_gone = on_gone
         self._wait = wait
-        #: written by any thread
+        #: both written by any thread, under the lock
+        self._lock = threading.Lock()
+        self._calls_under_way = 0
         self._heard_ms = clock.monotonic_ms()
         self._monitor = HeartbeatMonitor(timeout_ms, -1).monitor(_PROGRAM, self._heard_ms)
         #: the last micro-batch that is known to be committed
@@ -88,10 +92,19 @@ class Collecting:
         StorageError
             They cannot be read now.
         """
+        with self._lock:
+            self._calls_under_way += 1
+        try:
+            return self._await_page(position, timeout_ms, is_over)
+        finally:
+            with self._lock:
+                self._calls_under_way -= 1
+                self._heard_ms = self._clock.monotonic_ms()
+
+    def _await_page(self, position: str, timeout_ms: int, is_over: Callable[[], bool]) -> CollectedPage:
         end_ms = self._clock.monotonic_ms() + timeout_ms
         look_s = _FIRST_LOOK_S
         while True:
-            self._heard_ms = self._clock.monotonic_ms()
             page = self._page(position)
             if page.payloads or is_over() or self._clock.monotonic_ms() >= end_ms:
                 return page
@@ -133,8 +146,11 @@ class Collecting:
         self._monitor = self._monitor.restarted(self._clock.monotonic_ms())
 
     def _look(self) -> None:
-        self._monitor = self._monitor.received(_PROGRAM, self._heard_ms)
-        if not self._monitor.expired(self._clock.monotonic_ms()):
+        now_ms = self._clock.monotonic_ms()
+        with self._lock:
+            heard_ms = now_ms if self._calls_under_way else self._heard_ms
+        self._monitor = self._monitor.received(_PROGRAM, heard_ms)
+        if not self._monitor.expired(now_ms):
             self.watch()
             return
         self._on_gone(
