@@ -213,6 +213,58 @@ def test_closing_while_another_thread_waits() -> None:
     assert not waiting.is_alive() and not left
 
 
+class Fragile:
+    """Cannot be made again."""
+
+    def __setstate__(self, state: object) -> None:
+        raise KeyError("wing")
+
+
+def fragile() -> Fragile:
+    made = Fragile()
+    made.__dict__["color"] = "red"
+    return made
+
+
+class TestElementsThatCannotBeUnpickled:
+    def ends(self, bad: bytes, message: str) -> None:
+        good = pickle.dumps([1, 2])
+        bench = Bench(CollectedPage((good, bad, good), "1"), page("2", [3]), states=(S.RUNNING,))
+        found = bench.client.collected()
+        assert [next(found), next(found)] == [1, 2], "what comes before them is good"
+        with pytest.raises(UserCodeError, match=message):
+            next(found)
+        for _ in range(3):
+            assert list(found) == [], "elements were left out"
+        found.close()
+        assert bench.dispatcher.cancelled == [JOB]
+
+    def test_their_class_is_not_there(self) -> None:
+        self.ends(b"cplanes.wings\nFlap\n.", r"there is no planes\.wings\.Flap .*ModuleNotFoundError")
+        self.ends(f"c{__name__}\nFlap\n.".encode(), rf"there is no {__name__}\.Flap .*AttributeError")
+
+    def test_their_class_refuses(self) -> None:
+        self.ends(pickle.dumps([0, fragile()]), rf"made of .*{__name__}\.Fragile .*KeyError: 'wing'")
+
+    def test_they_are_damaged(self) -> None:
+        self.ends(pickle.dumps([0])[:-2], "plain values")
+
+    def test_an_interrupt_leaves_nothing_out(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        interrupts = [True]
+
+        def load(payload: bytes) -> list[object]:
+            if interrupts:
+                interrupts.pop()
+                raise KeyboardInterrupt
+            return list(pickle.loads(payload))  # noqa: S301
+
+        monkeypatch.setattr(collecting, "_unpickled", load)
+        found = Bench(page("1", [1], [2]), END).client.collected()
+        with pytest.raises(KeyboardInterrupt):
+            next(found)
+        assert list(found) == [1, 2]
+
+
 class TestSlowPrograms:
     def test_a_job_cannot_be_told_to_expect_them_more_often_than_they_call(self) -> None:
         shortest_ms = int(3 * 1000 * collecting._PRESENT_S)

@@ -9,6 +9,7 @@ Flink counterparts: ``CollectResultFetcher``, ``CollectResultIterator``.
 
 from __future__ import annotations
 
+import io
 import pickle
 import threading
 import time
@@ -21,7 +22,7 @@ from yarnflow.client.cluster import JobCluster
 from yarnflow.core.collect.parts import CollectedPage
 from yarnflow.core.ids import JobId
 from yarnflow.core.messages import JobDetails
-from yarnflow.errors import HaError, InternalError, RpcTimeout, RpcUnavailable, YarnflowError
+from yarnflow.errors import HaError, InternalError, RpcTimeout, RpcUnavailable, UserCodeError, YarnflowError
 
 #: a long poll returns after this time at the latest
 POLL_MS: Final = 5_000
@@ -187,8 +188,10 @@ class CollectedElements(Iterator[Any]):
         self._reader = reader
         self._await_result = await_result
         self._cancel = cancel
-        self._lists: deque[list[Any]] = deque()
+        #: pickled lists that are not begun
+        self._payloads: deque[bytes] = deque()
         self._current: Iterator[Any] = iter(())
+        #: no element comes any more
         self._over = False
         self.closed = False
         # what nobody can read any more must not seem to be read
@@ -209,9 +212,9 @@ class CollectedElements(Iterator[Any]):
             return
         self.closed = True
         self._current = iter(())
-        self._lists.clear()
+        self._payloads = deque()
         self._reader.stop()
-        if self._over or self._reader.ended:
+        if self._reader.ended:
             return
         try:
             self._cancel()
@@ -222,13 +225,63 @@ class CollectedElements(Iterator[Any]):
 
     def _turn(self) -> None:
         """Go on to the next list of elements."""
-        if self._lists:
-            self._current = iter(self._lists.popleft())
+        # another thread may close meanwhile
+        payloads = self._payloads
+        if payloads:
+            try:
+                self._current = iter(_unpickled(payloads[0]))
+            except UserCodeError:
+                # to go on would leave out elements; and what nobody can read must not seem to be read
+                self._over = True
+                self._reader.stop()
+                raise
+            # only now: an interrupt must not leave out elements either
+            payloads.popleft()
             return
         page = self._reader.next_page()
         if page is not None:
-            # from the JobManager, by an authenticated wire, which has looked at the driver's seal
-            self._lists.extend(pickle.loads(payload) for payload in page.payloads)  # noqa: S301
+            payloads.extend(page.payloads)
         elif not self.closed:
             self._over = True
             self._await_result()
+
+
+class _Unpickler(pickle.Unpickler):
+    """Remembers what the pickle asked for."""
+
+    def __init__(self, payload: bytes) -> None:
+        super().__init__(io.BytesIO(payload))
+        #: full names, in order, each once
+        self.found: dict[str, None] = {}
+        #: what there was none of; empty = all was found
+        self.missing = ""
+
+    def find_class(self, module_name: str, global_name: str, /) -> Any:
+        name = self.missing = f"{module_name}.{global_name}"
+        found = super().find_class(module_name, global_name)
+        self.missing = ""
+        self.found[name] = None
+        return found
+
+
+def _unpickled(payload: bytes) -> list[Any]:
+    """Elements from the JobManager, by an authenticated wire, which has looked at the driver's seal.
+
+    Raises
+    ------
+    UserCodeError
+        The program cannot make objects of them.
+    """
+    unpickler = _Unpickler(payload)
+    try:
+        return list(unpickler.load())
+    # anything, as classes say themselves how their objects are made
+    except Exception as error:
+        if unpickler.missing:
+            what = f"there is no {unpickler.missing} in the program"
+        else:
+            what = f"they are made of {', '.join(unpickler.found) or 'plain values'}"
+        raise UserCodeError(
+            f"collected elements cannot be unpickled: {what} ({type(error).__name__}: {error}); their "
+            "classes must be importable, and the same, where the program runs"
+        ) from error
