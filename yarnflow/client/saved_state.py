@@ -21,10 +21,10 @@ from yarnflow.core.checkpoint.manifest import (
     SavepointMetadata,
     checkpoint_id_of,
     from_bytes,
-    query_directory,
 )
 from yarnflow.core.checkpoint.messages import CheckpointKind
 from yarnflow.core.checkpoint.program_shape import ProgramShape
+from yarnflow.core.checkpoint.query_files import query_directory
 from yarnflow.core.files import FileSystem, FileSystems
 from yarnflow.core.ids import JobId
 from yarnflow.core.states import GLOBALLY_TERMINAL

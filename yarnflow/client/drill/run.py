@@ -12,6 +12,7 @@ from typing import Final, Protocol
 from yarnflow.client.cluster import JobCluster
 from yarnflow.client.drill.commits import Batches
 from yarnflow.client.drill.report import DrillKind, DrillReport, DrillWatch, directories
+from yarnflow.core.checkpoint.query_files import COMMITS, OFFSETS
 from yarnflow.core.files import FileSystems
 from yarnflow.core.ids import JobId
 from yarnflow.core.messages import FaultRequest, JobDetails, LeaderInfo
@@ -256,7 +257,7 @@ def log_reader(file_systems: FileSystems) -> ReadLogs:
                     for entry in fs.list(f"{path.rstrip('/')}/{log}")
                     if (name := entry.path.rsplit("/", 1)[-1]).isdigit()
                 }
-                for log in ("offsets", "commits")
+                for log in (OFFSETS, COMMITS)
             ]
         except (YarnflowError, OSError):
             return None

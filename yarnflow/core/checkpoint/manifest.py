@@ -128,11 +128,6 @@ def checkpoint_id_of(name: str) -> int | None:
     return int(found.group(1)) if found else None
 
 
-def query_directory(query: str) -> str:
-    """``query-<name>``: where a query's files are, in a job's directory and in a savepoint."""
-    return f"query-{query}"
-
-
 def _check_files(metadata: SavepointMetadata, where: str) -> None:
     seen: set[str] = set()
     for file in metadata.files:

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
-
+from yarnflow.core.checkpoint.query_files import COMMITS, DONE_FILE, query_directory
 from yarnflow.core.collect import parts
 from yarnflow.core.files import FileSystem, FileSystems
-
-#: what a query without micro-batches leaves when its one batch is written
-_DONE: Final = "done"
 
 
 class CollectedFiles:
@@ -43,10 +39,10 @@ class CollectedFiles:
         if not self._query:
             return -1
         fs, path = self._fs_of(self._directory)
-        query = f"{path}/query-{self._query}"
-        commits = [_name(status.path) for status in fs.list(f"{query}/commits")]
+        query = f"{path}/{query_directory(self._query)}"
+        commits = [_name(status.path) for status in fs.list(f"{query}/{COMMITS}")]
         last = max((int(name) for name in commits if name.isdigit()), default=-1)
-        if last < 0 and fs.status(f"{query}/{_DONE}") is not None:
+        if last < 0 and fs.status(f"{query}/{DONE_FILE}") is not None:
             return 0
         return last
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from yarnflow.core.checkpoint.messages import QueryPosition, SourceProgress
+from yarnflow.core.checkpoint.query_files import COMMITS, OFFSETS
 from yarnflow.spark.hadoop_files import HadoopFiles
 from yarnflow.spark.run.progress import parse_operators, parse_sources
 from yarnflow.spark.state.files import numbered
@@ -26,12 +27,12 @@ _NO_OFFSET: Final = "-"
 
 def committed_batch(files: HadoopFiles, directory: str) -> int:
     """The last batch Spark committed; -1 = none."""
-    return max(numbered(entry.name for entry in files.entries(f"{directory}/commits")), default=-1)
+    return max(numbered(entry.name for entry in files.entries(f"{directory}/{COMMITS}")), default=-1)
 
 
 def planned_batch(files: HadoopFiles, directory: str) -> int:
     """The last batch whose input Spark has fixed; -1 = none."""
-    return max(numbered(entry.name for entry in files.entries(f"{directory}/offsets")), default=-1)
+    return max(numbered(entry.name for entry in files.entries(f"{directory}/{OFFSETS}")), default=-1)
 
 
 def read_position(
@@ -49,9 +50,9 @@ def read_position(
     position = QueryPosition(name, batch_id, directory, operators=parse_operators(event))
     if batch_id < 0:
         return position
-    commit = f"{directory}/commits/{batch_id}"
+    commit = f"{directory}/{COMMITS}/{batch_id}"
     watermark_ms = int(_entry(files, commit)[1].get("nextBatchWatermarkMs", -1))
-    header, _, *offsets = files.read(f"{directory}/offsets/{batch_id}").decode().splitlines()
+    header, _, *offsets = files.read(f"{directory}/{OFFSETS}/{batch_id}").decode().splitlines()
     if header == "v1" and event.get("batchId") != batch_id:
         # of an earlier batch, or of none
         known = [source.description for source in sources] or [""] * len(offsets)
@@ -73,10 +74,10 @@ def is_drained(files: HadoopFiles, directory: str) -> bool:
     planned, committed = planned_batch(files, directory), committed_batch(files, directory)
     found = set()
     if planned >= 0:
-        described = files.read(f"{directory}/offsets/{planned}").decode().splitlines()[1:2]
+        described = files.read(f"{directory}/{OFFSETS}/{planned}").decode().splitlines()[1:2]
         found.add(json.loads("".join(described) or "{}").get("batchWatermarkMs"))
     if committed >= 0:
-        found.add(_entry(files, f"{directory}/commits/{committed}")[1].get("nextBatchWatermarkMs"))
+        found.add(_entry(files, f"{directory}/{COMMITS}/{committed}")[1].get("nextBatchWatermarkMs"))
     return DRAINED_MS in found
 
 
@@ -91,10 +92,10 @@ def plan_final_batch(files: HadoopFiles, directory: str, committed: int) -> int:
     int
         Its number.
     """
-    header, metadata, *offsets = files.read(f"{directory}/offsets/{committed}").decode().splitlines()
+    header, metadata, *offsets = files.read(f"{directory}/{OFFSETS}/{committed}").decode().splitlines()
     described = json.loads(metadata)
     described["batchWatermarkMs"] = DRAINED_MS
-    _write_log(files, f"{directory}/offsets", committed + 1, (header, json.dumps(described), *offsets))
+    _write_log(files, f"{directory}/{OFFSETS}", committed + 1, (header, json.dumps(described), *offsets))
     return committed + 1
 
 
@@ -113,7 +114,7 @@ def plan_end_batch(files: HadoopFiles, directory: str, committed: int, end: str,
     int
         The batch's number.
     """
-    header, metadata, *offsets = files.read(f"{directory}/offsets/{committed}").decode().splitlines()
+    header, metadata, *offsets = files.read(f"{directory}/{OFFSETS}/{committed}").decode().splitlines()
     before = [*offsets, _NO_OFFSET] if new else offsets
     after = list(before)
     if after[-1] == _NO_OFFSET:
@@ -122,8 +123,8 @@ def plan_end_batch(files: HadoopFiles, directory: str, committed: int, end: str,
         after[-1] = json.dumps({"logOffset": 0})
     described = {**json.loads(metadata), "batchWatermarkMs": DRAINED_MS}
     # first what says that nobody goes on from here
-    _write_log(files, f"{directory}/offsets", committed + 1, (header, json.dumps(described), *after))
-    _write_log(files, f"{directory}/offsets", committed, (header, metadata, *before))
+    _write_log(files, f"{directory}/{OFFSETS}", committed + 1, (header, json.dumps(described), *after))
+    _write_log(files, f"{directory}/{OFFSETS}", committed, (header, metadata, *before))
     return committed + 1
 
 

@@ -13,6 +13,7 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
+from yarnflow.core.checkpoint.query_files import OFFSETS
 from yarnflow.errors import StateIncompatible
 from yarnflow.spark.checkpoints.positions import committed_batch
 from yarnflow.spark.hadoop_files import HadoopFiles, java_cause
@@ -46,10 +47,10 @@ def rescale(spark: SparkSession, directory: str, partitions: int) -> None:
     committed = committed_batch(files, directory)
     if committed < 0 or not files.exists(f"{directory}/state"):
         return
-    for batch in numbered(files.children(f"{directory}/offsets")):
+    for batch in numbered(files.children(f"{directory}/{OFFSETS}")):
         if batch > committed:
-            files.delete(f"{directory}/offsets/{batch}")
-    described = json.loads(files.read(f"{directory}/offsets/{committed}").decode().splitlines()[1])
+            files.delete(f"{directory}/{OFFSETS}/{batch}")
+    described = json.loads(files.read(f"{directory}/{OFFSETS}/{committed}").decode().splitlines()[1])
     conf = described.get("conf", {})
     before = conf.get(_PARTITIONS)
     if before == str(partitions):

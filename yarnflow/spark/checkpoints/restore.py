@@ -28,7 +28,6 @@ from yarnflow.core.checkpoint.manifest import (
     SavepointMetadata,
     checkpoint_id_of,
     from_bytes,
-    query_directory,
 )
 from yarnflow.core.checkpoint.messages import (
     CheckpointKind,
@@ -39,6 +38,7 @@ from yarnflow.core.checkpoint.messages import (
 )
 from yarnflow.core.checkpoint.ownership import writable_by_others
 from yarnflow.core.checkpoint.program_shape import ProgramShape
+from yarnflow.core.checkpoint.query_files import COMMITS, OFFSETS, query_directory
 from yarnflow.core.checkpoint.signature import is_signed
 from yarnflow.core.json_codec import from_json, to_json
 from yarnflow.core.messages import ProgramKind
@@ -283,7 +283,7 @@ class _Restore:
             committed = committed_batch(self._files, directory)
             if committed < position.batch_id:
                 raise SavepointInvalid(
-                    f"{directory}/commits/{position.batch_id} is missing: the checkpoint {root} "
+                    f"{directory}/{COMMITS}/{position.batch_id} is missing: the checkpoint {root} "
                     "is not whole; start from another one"
                 )
             here = QueryPosition(position.query, committed, directory)
@@ -356,8 +356,8 @@ class _Restore:
             return
         # a job that is no continuation of the other: files of the same batches must not be called the same
         files.write(f"{directory}/{SINK_IDENTITY_FILE}", str(uuid.uuid4()).encode())
-        batches = {log: numbered(_below(part.paths, log)) for log in ("offsets", "commits")}
-        if batches["offsets"][-1:] == batches["commits"][-1:] and "metadata" in part.paths:
+        batches = {log: numbered(_below(part.paths, log)) for log in (OFFSETS, COMMITS)}
+        if batches[OFFSETS][-1:] == batches[COMMITS][-1:] and "metadata" in part.paths:
             # sinks that remember (query id, batch) would skip what the other job wrote since.  A batch that
             # was planned may have reached them already: it keeps the id
             identity = json.loads(files.read(f"{directory}/metadata"))

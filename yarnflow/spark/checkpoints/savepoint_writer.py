@@ -20,7 +20,6 @@ from yarnflow.core.checkpoint.manifest import (
     METADATA_FILE,
     SavepointFile,
     SavepointMetadata,
-    query_directory,
     to_bytes,
 )
 from yarnflow.core.checkpoint.messages import (
@@ -31,6 +30,7 @@ from yarnflow.core.checkpoint.messages import (
 )
 from yarnflow.core.checkpoint.ownership import DIRECTORY_MODE, FILE_MODE
 from yarnflow.core.checkpoint.program_shape import ProgramShape
+from yarnflow.core.checkpoint.query_files import query_directory
 from yarnflow.core.checkpoint.signature import signed
 from yarnflow.errors import CheckpointFailed
 from yarnflow.spark.checkpoints.file_copy import CopiedFile, SourceFileGone, copy_files

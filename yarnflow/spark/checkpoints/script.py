@@ -23,6 +23,7 @@ from yarnflow.core.checkpoint.messages import (
     CheckpointOutcome,
 )
 from yarnflow.core.checkpoint.program_shape import ProgramShape
+from yarnflow.core.checkpoint.query_files import OFFSETS
 from yarnflow.errors import CheckpointFailed, YarnflowError
 from yarnflow.spark.checkpoints.job import Fence, JobIdentity
 from yarnflow.spark.checkpoints.positions import committed_batch, planned_batch, read_position
@@ -155,7 +156,7 @@ class ScriptCheckpoints:
         root = files.qualified(self._job_dir)
         for entry in files.entries(self._job_dir):
             directory = f"{root}/{entry.name}"
-            if entry.is_directory and directory not in found and files.exists(f"{directory}/offsets"):
+            if entry.is_directory and directory not in found and files.exists(f"{directory}/{OFFSETS}"):
                 found[directory] = _ScriptQuery(entry.name, directory)
         return list(found.values())
 

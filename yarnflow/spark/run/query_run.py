@@ -20,6 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from yarnflow.core.checkpoint.messages import QueryPosition
+from yarnflow.core.checkpoint.query_files import DONE_FILE, query_directory
 from yarnflow.core.collect import parts
 from yarnflow.errors import CheckpointFailed, StateDrained
 from yarnflow.graph.job_graph import StreamNode
@@ -109,7 +110,7 @@ class QueryRun:
         part_key: bytes = b"",
     ) -> None:
         self.name = group.name
-        self.directory = f"{directory}/query-{group.name}"
+        self.directory = f"{directory}/{query_directory(group.name)}"
         self.output_rows = -1
         self.gate = BatchGate()
         self._spark = spark
@@ -399,7 +400,7 @@ class QueryRun:
 
         Spark commits no such batch, and :meth:`finish` removes what the sinks remember of it.
         """
-        done = f"{self.directory}/done"
+        done = f"{self.directory}/{DONE_FILE}"
         if self._files.exists(done):
             logger.info("Query %s was done before.", self.name)
             for sink in self._group.sinks:

@@ -24,6 +24,8 @@ import zipfile
 from collections.abc import Callable, Collection, Iterable
 from typing import Final
 
+from yarnflow.core.checkpoint.query_files import COMMITS, OFFSETS
+
 _STATE_FILE: Final = re.compile(r"(\d+)(_[0-9A-Fa-f-]+)?\.(zip|changelog|delta|snapshot)(\.crc)?")
 _SNAPSHOTS: Final = ("zip", "snapshot")
 
@@ -66,9 +68,9 @@ def needed_files(
     last_planned = committed + 1 if planned else committed
     for path in listing:
         parts = path.split("/")
-        if parts[0] in ("offsets", "commits") and len(parts) == 2:
+        if parts[0] in (OFFSETS, COMMITS) and len(parts) == 2:
             # the batch before, because Spark reads where its last one began
-            last = last_planned if parts[0] == "offsets" else committed
+            last = last_planned if parts[0] == OFFSETS else committed
             if parts[1].isdigit() and committed - 1 <= int(parts[1]) <= last:
                 chosen.add(path)
         elif parts[0] != "state" or len(parts) < 3:
@@ -80,7 +82,7 @@ def needed_files(
             directory, _, name = path.rpartition("/")
             stores.setdefault(directory, {})[name] = path
     if committed >= 0:
-        for log in ("offsets", "commits"):
+        for log in (OFFSETS, COMMITS):
             _require(f"{log}/{committed}", present)
     for directory, names in stores.items():
         for name in _store_files(directory, names, committed + 1):

@@ -18,8 +18,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, StructType
 
-from yarnflow.core.checkpoint.manifest import query_directory
 from yarnflow.core.checkpoint.messages import CheckpointKind
+from yarnflow.core.checkpoint.query_files import query_directory
 from yarnflow.errors import SavepointNotFound
 from yarnflow.spark.checkpoints.restore import read_manifest
 from yarnflow.spark.hadoop_files import HadoopFiles
