@@ -62,7 +62,7 @@ class InMemoryLevels:
         for number, partitions in (inputs or {}).items():
             for partition, chunks in enumerate(partitions):
                 run = _opened(self._sources[number], partition)
-                blocks += run.run_source(chunks, (number << 20) + partition, lambda: now_ms)
+                blocks += run.run_source(chunks, (number << 20) + partition, lambda: now_ms, self._batch)
                 run.close()
         if end:
             blocks += [
@@ -73,6 +73,7 @@ class InMemoryLevels:
         for block in blocks:
             assert block.level == SINK_LEVEL, block
             self.sinks.setdefault(block.target, []).extend(pickle.loads(block.payload)[1])
+        self._batch += 1
 
     def _run_level(
         self, plan: LevelPlan, stores: dict[int, bytes], blocks: list[Block], now_ms: int
@@ -89,7 +90,7 @@ class InMemoryLevels:
             # pickled as a whole in between, as a worker that lost everything would find it
             snapshot = pickle.loads(stores[group]) if group in stores else None
             store = GroupStore.load(snapshot)
-            passed += run.run_group(group, store, found, now_ms)
+            passed += run.run_group(group, store, found, now_ms, self._batch)
             stores[group] = pickle.dumps(store.snapshot())
         run.close()
         return passed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,11 +18,15 @@ from yarnflow.operators.elements import MAX_WATERMARK_MS, Chunk, Output
 from yarnflow.operators.process.key_selection import KeySelection, Partitioning
 from yarnflow.operators.process.operator import OperatorBase, OperatorContext, WatermarkStatus
 from yarnflow.operators.state.kinds import StateKind
+from yarnflow.operators.state.store import GroupStore
+from yarnflow.operators.task.blocks import ELEMENTS, Block
 from yarnflow.operators.task.key_groups import key_group
+from yarnflow.operators.task.level_run import LevelRun
 from yarnflow.operators.task.plan import (
     ChainedRoute,
     Exchange,
     ExchangeRoute,
+    JobInfo,
     LevelPlan,
     OperatorPlan,
     Route,
@@ -203,6 +208,51 @@ def test_plain_exchanges_deliver_every_element(kind: Exchange) -> None:
     assert sorted(job.sinks[SINK]) == sorted([n * 10 for n in range(7)] * times)
 
 
+def load(shipped: Closure) -> Any:
+    return pickle.loads(shipped.payload)
+
+
+def dealt(run: LevelRun, batch: int, *values: int) -> list[tuple[int, list[Any]]]:
+    """Group, or lines of a sink, of each block that a micro-batch makes."""
+    blocks = run.run_source([Chunk(list(values))], 0, lambda: 0, batch)
+    return [(block.group, pickle.loads(block.payload)[1]) for block in blocks if block.kind == ELEMENTS]
+
+
+def test_dealing_depends_on_the_micro_batch_and_the_sender_alone() -> None:
+    """Spark does a part of a micro-batch again on a worker that may have done none before it."""
+    spread = ExchangeRoute(1, 5, 0, Exchange.REBALANCE, 2, 7)
+    printed = SinkRoute(SINK, None, PICKLED, printed=True, exchange=Exchange.REBALANCE, groups=2)
+
+    def opened(subtask: int = 0) -> LevelRun:
+        plan = LevelPlan(0, (), head=(spread, printed))
+        return LevelRun(plan, JobInfo(), subtask, load, pickle.dumps, pickle.loads)
+
+    kept = opened()
+    first = dealt(kept, 0, 1)
+    second = dealt(kept, 1, 2, 3)
+    assert first == [(0, [1]), (0, ["1> 1"])]
+    # small micro-batches do not all begin with the same group
+    assert second == [(1, [2]), (0, [3]), (0, ["2> 2", "1> 3"])]
+    assert dealt(kept, 1, 2, 3) == dealt(opened(), 1, 2, 3) == second
+    assert dealt(opened(1), 0, 1) == [(1, [1]), (0, ["2> 1"])]
+
+
+def test_what_groups_deal_depends_on_no_group_before() -> None:
+    spread = ExchangeRoute(2, 6, 0, Exchange.REBALANCE, 3, 8)
+    plan = LevelPlan(1, (operator(5, Mapped(), spread),), channels={(5, 0): (7,)})
+
+    def opened() -> LevelRun:
+        return LevelRun(plan, JobInfo(), 0, load, pickle.dumps, pickle.loads)
+
+    def groups(run: LevelRun, group: int) -> list[int]:
+        block = Block(1, group, 5, ELEMENTS, 0, 0, pickle.dumps((0, [1], None, None)))
+        return [made.group for made in run.run_group(group, GroupStore(), [block], 0, 4)]
+
+    kept = opened()
+    assert [groups(kept, group) for group in (0, 2, 1)] == [[1], [0], [2]]
+    assert groups(opened(), 1) == [2]
+
+
 def test_a_partitioner_must_return_a_subtask() -> None:
     def everything_to_seven(key: Any, subtasks: int) -> int:
         return 7
@@ -296,8 +346,8 @@ def first_or_last(key: int, subtasks: int) -> int:
     ("exchange_to_sink", "lines"),
     [
         (Exchange.FORWARD, ["1> 10", "1> 20", "1> 30", "2> 40"]),
-        # each sender begins with the first
-        (Exchange.REBALANCE, ["1> 10", "2> 20", "3> 30", "1> 40"]),
+        # each sender begins with its own number
+        (Exchange.REBALANCE, ["1> 10", "2> 20", "3> 30", "2> 40"]),
         (Exchange.GLOBAL, ["1> 10", "1> 20", "1> 30", "1> 40"]),
         (Exchange.BROADCAST, [f"{subtask}> {n}" for subtask in (1, 2, 3) for n in (10, 20, 30, 40)]),
         (Exchange.CUSTOM, ["1> 10", "1> 20", "3> 30", "3> 40"]),

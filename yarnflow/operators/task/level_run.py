@@ -196,13 +196,25 @@ class LevelRun:
 
     # --- level 0 ----------------------------------------------------------------------
 
-    def run_source(self, chunks: Iterable[Chunk], sender: int, now_ms: Callable[[], int]) -> Iterator[Block]:
+    def run_source(
+        self, chunks: Iterable[Chunk], sender: int, now_ms: Callable[[], int], batch: int = 0
+    ) -> Iterator[Block]:
         """Handle one partition of a source's micro-batch; the last blocks are watermarks.
 
         Nothing is kept of it: the next micro-batch may be another partition's.
+
+        Parameters
+        ----------
+        chunks : iterable of Chunk
+        sender : int
+            Number of the partition, unique among all sources.
+        now_ms : callable
+            Gives the time, ms since the epoch.
+        batch : int
+            Number of the micro-batch.
         """
         sequence = count()
-        self._bind(self._subtask, GroupStore(), now_ms())
+        self._bind(self._subtask, GroupStore(), now_ms(), batch)
         empty = True
         for chunk in chunks:
             empty = False
@@ -222,14 +234,26 @@ class LevelRun:
     # --- later levels -------------------------------------------------------------------
 
     def run_group(
-        self, group: int, store: GroupStore, blocks: Iterable[Block], now_ms: int
+        self, group: int, store: GroupStore, blocks: Iterable[Block], now_ms: int, batch: int = 0
     ) -> Iterator[Block]:
         """Handle what one group got in a micro-batch, blocks of other levels left out.
 
         The store is advanced wholly only if the iterator was used up; else it is to be thrown away.
+
+        Parameters
+        ----------
+        group : int
+        store : GroupStore
+            State of the group.
+        blocks : iterable of Block
+            In any order.
+        now_ms : int
+            Time of the machine, ms since the epoch.
+        batch : int
+            Number of the micro-batch.
         """
         sequence = count()
-        self._bind(group, store, now_ms)
+        self._bind(group, store, now_ms, batch)
         running = [node for node in self._nodes.values() if group < node.plan.groups]
         for node in running:
             node.fire_processing_timers()
@@ -260,8 +284,11 @@ class LevelRun:
         yield from self._flush(group, sequence, 0)
         yield from self._watermarks(group, sequence, group == 0)
 
-    def _bind(self, group: int, store: GroupStore, now_ms: int) -> None:
+    def _bind(self, group: int, store: GroupStore, now_ms: int, batch: int) -> None:
         self._store = store
+        for target in self._targets:
+            # senders begin apart, and so do micro-batches of few elements
+            target.begin(group + batch)
         for node in self._nodes.values():
             node.bind(group, store, now_ms)
 

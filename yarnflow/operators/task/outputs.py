@@ -32,6 +32,9 @@ class Target(Protocol):
     #: elements taken and not yet flushed
     waiting: int
 
+    def begin(self, turn: int) -> None:
+        """Begin a run: what is dealt in turn goes to the subtask of this number first."""
+
     def take(self, chunk: Chunk) -> None:
         """Take elements; they may wait."""
 
@@ -106,6 +109,9 @@ class KeyedTarget:
         self._groups = KeyGroups(route.groups)
         self._waiting: dict[int, _Waiting] = {}
         self.waiting = 0
+
+    def begin(self, turn: int) -> None:
+        """A key has its group whenever it comes."""
 
     def take(self, chunk: Chunk) -> None:
         values, timestamps = self._coerce(chunk.values), chunk.timestamps
@@ -219,9 +225,13 @@ class PlainTarget:
         self._partition = partition
         self._dumps = dumps
         self._coerce = converter(route)
-        self._next = subtask
+        self._next = 0
         self._waiting: dict[int, _Waiting] = {}
         self.waiting = 0
+
+    def begin(self, turn: int) -> None:
+        # not where the run before ended: a worker that does this one again may not have done that
+        self._next = turn % self._route.groups
 
     def take(self, chunk: Chunk) -> None:
         groups, exchange = self._route.groups, self._route.exchange
@@ -293,6 +303,9 @@ class SinkTarget:
         self._next = 0
         self._waiting = _Waiting()
         self.waiting = 0
+
+    def begin(self, turn: int) -> None:
+        self._next = turn % self._route.groups
 
     def take(self, chunk: Chunk) -> None:
         values, times = self._convert(chunk.values), chunk.timestamps

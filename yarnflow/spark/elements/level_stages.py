@@ -79,8 +79,9 @@ class SourceStage:
         partition = partition_number()
         chunks = (self._read(batch) for batch in batches if batch.num_rows)
         sender = (self._task.source << _PARTITION_BITS) + partition
-        with worker_runs.opened_level(self._task, partition, batch_number()) as run:
-            yield from to_batches(run.run_source(chunks, sender, now_ms))
+        batch = batch_number()
+        with worker_runs.opened_level(self._task, partition, batch) as run:
+            yield from to_batches(run.run_source(chunks, sender, now_ms, batch))
 
 
 class PlainStage:
@@ -96,7 +97,8 @@ class PlainStage:
         return to_batches(self._blocks(block for batch in batches for block in from_batch(batch)))
 
     def _blocks(self, blocks: Iterable[Block]) -> Iterator[Block]:
-        with worker_runs.opened_level(self._task, partition_number(), batch_number()) as run:
+        batch = batch_number()
+        with worker_runs.opened_level(self._task, partition_number(), batch) as run:
             own: dict[int, list[Block]] = {}
             for block in blocks:
                 if block.level == self._task.plan.level:
@@ -104,7 +106,7 @@ class PlainStage:
                 else:
                     yield block
             for group in sorted(own):
-                yield from run.run_group(group, GroupStore(), own.pop(group), now_ms())
+                yield from run.run_group(group, GroupStore(), own.pop(group), now_ms(), batch)
 
 
 class _StateStorage:
@@ -164,7 +166,7 @@ class StatefulStage(StatefulProcessor):
             )
             at_work.store = turn.store
             with worker_runs.opened_level(task, number, batch) as run:
-                for block in run.run_group(group, turn.store, own, now_ms()):
+                for block in run.run_group(group, turn.store, own, now_ms(), batch):
                     yield row_of(block)
                 kept = turn.commit()
         if kept is not None:
