@@ -55,6 +55,8 @@ from yarnflow.graph.schema import Field
 _STATELESS: Final = (
     SelectOperator, FilterExpression, PythonOperator, AssignTimestamps, SideOutput, PartitionCustom
 )  # fmt: skip
+#: what elements pass unchanged
+_PASSING: Final = (SideOutput, PartitionCustom, UnionOperator)
 _KEYED: Final = (RunningAggregate, KeyedReduce, WindowAggregate, WindowProcess)
 _KINDS: Final[Mapping[type, str]] = {
     CollectionSource: "collection",
@@ -179,23 +181,77 @@ def _placed(kind: str, level: int, node: StreamNode) -> str:
 def element_levels(nodes: Mapping[int, StreamNode]) -> dict[int, int]:
     """Operator on elements → the last level it stands in: how many exchanges are before it."""
     levels: dict[int, int] = {}
+    spread_sources = _spread_sources(nodes)
     for node_id in sorted(nodes):
         operator = nodes[node_id].operator
         if isinstance(operator, ElementOperator):
-            moved = operator.stateful or any(i.selector is not None or i.broadcast for i in operator.inputs)
+            moved = _moved(operator)
             found = 0
             for position in range(len(nodes[node_id].inputs)):
                 for feeder, strategy in _feeders(nodes, node_id, position):
                     spread = strategy in (ShipStrategy.FORWARD, ShipStrategy.HASH)
-                    if not spread and feeder not in levels:
-                        # Spark spreads what a source reads, unless it is for all or for named subtasks
-                        spread = strategy not in (ShipStrategy.BROADCAST, ShipStrategy.CUSTOM)
+                    # Spark spreads what a source reads, where all that read it want the same
+                    spread = spread or feeder in spread_sources
                     before = levels.get(feeder, 0)
                     # watermarks are those of subtasks, not of key groups
                     apart = operator.kind is ElementKind.TIMESTAMPS and before > 0
                     found = max(found, before + (1 if moved or apart or not spread else 0))
             levels[node_id] = found
     return levels
+
+
+def _moved(operator: ElementOperator) -> bool:
+    """Whether it stands behind an exchange whatever feeds it."""
+    return operator.stateful or any(i.selector is not None or i.broadcast for i in operator.inputs)
+
+
+def _spread_sources(nodes: Mapping[int, StreamNode]) -> set[int]:
+    """Sources whose elements are spread when they are read."""
+    wanted: dict[int, set[int]] = {}
+    read_by_operators: set[int] = set()
+    for node_id in _element_region(nodes):
+        operator = nodes[node_id].operator
+        if isinstance(operator, _PASSING):
+            continue
+        for position in range(len(nodes[node_id].inputs)):
+            for feeder, strategy in _feeders(nodes, node_id, position):
+                if isinstance(nodes[feeder].operator, ElementOperator):
+                    continue
+                subtasks = 0
+                if not (isinstance(operator, ElementOperator) and _moved(operator)):
+                    subtasks = _spread_over(strategy, nodes[node_id].parallelism)
+                wanted.setdefault(feeder, set()).add(subtasks)
+                if isinstance(operator, ElementOperator):
+                    read_by_operators.add(feeder)
+    return {feeder for feeder in read_by_operators if len(wanted[feeder]) == 1 and 0 not in wanted[feeder]}
+
+
+def _spread_over(strategy: ShipStrategy, parallelism: int) -> int:
+    if strategy is ShipStrategy.GLOBAL:
+        return 1
+    in_turn = (ShipStrategy.REBALANCE, ShipStrategy.RESCALE, ShipStrategy.SHUFFLE)
+    return parallelism if strategy in in_turn else 0
+
+
+def _element_region(nodes: Mapping[int, StreamNode]) -> list[int]:
+    """Sinks of elements and what elements pass on their way there."""
+    waiting = [
+        node_id
+        for node_id, node in nodes.items()
+        if isinstance(node.operator, SINKS) and nodes[node.inputs[0]].output_schema.element_type is not None
+    ]
+    region = dict.fromkeys(waiting)
+    while waiting:
+        for feeder in nodes[waiting.pop()].inputs:
+            passes_elements = nodes[feeder].output_schema.element_type is not None
+            if (
+                feeder not in region
+                and passes_elements
+                and isinstance(nodes[feeder].operator, (ElementOperator, *_PASSING))
+            ):
+                region[feeder] = None
+                waiting.append(feeder)
+    return list(region)
 
 
 def _feeders(
@@ -206,7 +262,7 @@ def _feeders(
     feeder = node.inputs[position]
     strategy = node.strategies[position] if node.strategies else ShipStrategy.FORWARD
     passing = nodes[feeder].operator
-    if not isinstance(passing, (SideOutput, PartitionCustom, UnionOperator)):
+    if not isinstance(passing, _PASSING):
         yield feeder, strategy
         return
     if isinstance(passing, PartitionCustom):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from yarnflow.api import StreamExecutionEnvironment
 from yarnflow.api.common import Types, WatermarkStrategy
 from yarnflow.api.common.watermark_strategy import TimestampAssigner
@@ -68,7 +70,7 @@ def test_functions_stand_behind_the_source_and_keyed_ones_a_level_further() -> N
 
 
 def test_a_function_behind_a_union_runs_in_each_level_it_is_fed_from() -> None:
-    env = environment()
+    env = environment().set_parallelism(1)
     stream = numbers(env)
     reduced = stream.key_by(identity).reduce(lambda a, b: a).name("reduce")
     stream.map(identity, Types.LONG()).name("plain").union(reduced).map(identity).name("both").print()
@@ -114,6 +116,32 @@ def test_savepoints_know_the_level_of_each_operator() -> None:
         ("first", "reduce, level 1, 128 key groups"),
         ("second", "reduce, level 2, 128 key groups"),
     ]
+
+
+@pytest.mark.parametrize("readers", ["two widths", "sink", "key", "side by side"])
+def test_a_source_is_spread_only_where_all_that_read_it_want_the_same(readers: str) -> None:
+    env = environment()
+    stream = numbers(env)
+    wide = stream.map(identity, Types.LONG()).name("wide")
+    if readers == "two widths":
+        stream.map(identity, Types.LONG()).name("one").set_parallelism(1).print()
+    elif readers == "sink":
+        stream.print().set_parallelism(1)
+    elif readers == "key":
+        stream.key_by(identity).reduce(lambda a, b: a).name("key").print()
+    else:
+        stream.map(identity, Types.LONG()).name("other").print()
+    # what is behind it shows whether savepoints know the level as well
+    wide.key_by(identity).reduce(lambda a, b: a).name("behind").print()
+    graph, plan = planned(env)
+    together = readers == "side by side"
+    found = places(plan, graph)
+    assert (found["wide"], found["behind"]) == (([0], [1]) if together else ([1], [2]))
+    assert found.get("one", [0]) == [0] and found.get("key", [1]) == [1]
+    assert plan.sources[0].spread == (2 if together else 0)
+    if not together:
+        exchanges = [route for route in plan.sources[0].level.head if isinstance(route, ExchangeRoute)]
+        assert [r.groups for r in exchanges if r.exchange is Exchange.REBALANCE] == [2]
 
 
 class EventTime(TimestampAssigner):

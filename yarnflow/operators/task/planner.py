@@ -44,7 +44,7 @@ _EXCHANGES: Final[Mapping[ShipStrategy, Exchange | None]] = {
     ShipStrategy.BROADCAST: Exchange.BROADCAST,
     ShipStrategy.CUSTOM: Exchange.CUSTOM,
 }
-#: exchanges that Spark does itself when a source is read
+#: exchanges that Spark does itself when a source is read, where all that read it want the same
 _BY_SOURCE: Final = {Exchange.REBALANCE, Exchange.GLOBAL}
 
 
@@ -132,6 +132,8 @@ class _Planner:
         self._sources = [
             n for n in sorted(nodes) if n not in sinks and not isinstance(nodes[n].operator, passing)
         ]
+        #: source → subtasks over which it is spread for all that read it; 0 = left as it is
+        self._spreads = {source: self._spread(source) for source in self._sources}
         self._placed: dict[int, list[tuple[int, int]]] = {}
         self._building: dict[tuple[int, int], _Building] = {}
         self._channels = itertools.count()
@@ -151,7 +153,7 @@ class _Planner:
         levels = tuple(self._level((level, -1)) for level in range(1, depth + 1))
         return LevelsPlan(
             tuple(
-                SourcePlan(node_id, self._level((0, number)), self._spread(node_id))
+                SourcePlan(node_id, self._level((0, number)), self._spreads[node_id])
                 for number, node_id in enumerate(self._sources)
             ),
             levels,
@@ -198,25 +200,33 @@ class _Planner:
             return Exchange.HASH
         if wanted.broadcast:
             return Exchange.BROADCAST
-        if operator.stateful or any(i.selector is not None or i.broadcast for i in operator.inputs):
+        if _apart(operator):
             return path.exchange or Exchange.FORWARD
         if operator.kind is ElementKind.TIMESTAMPS and any(level for level, _ in self._places_of(feeder)):
             # one watermark for each subtask, not for each key group: a group may get no element any more
             return path.exchange or Exchange.FORWARD
-        if feeder in self._sources and path.exchange in _BY_SOURCE:
+        if path.exchange in _BY_SOURCE and self._spreads.get(feeder):
             return None
         return path.exchange
 
     def _spread(self, source: int) -> int:
-        """Subtasks over which a source's elements are spread for the operators chained to it."""
-        wanted = [
-            self._nodes[path.target].parallelism if path.exchange is Exchange.REBALANCE else 1
-            for path in self._paths(source)
-            if path.target not in self._sinks
-            and path.exchange in _BY_SOURCE
-            and self._exchange(path, source) is None
-        ]
-        return max(wanted, default=0)
+        """Subtasks over which a source's elements are spread; 0 if not all that read it want the same.
+
+        One that gets them forward or by key would not see them in their order any more.
+        """
+        paths = list(self._paths(source))
+        wanted = {self._wanted_spread(path) for path in paths}
+        # a sink only numbers what it gets
+        chained = any(path.target not in self._sinks for path in paths)
+        return wanted.pop() if chained and len(wanted) == 1 else 0
+
+    def _wanted_spread(self, path: _Path) -> int:
+        target = self._nodes[path.target]
+        if isinstance(target.operator, ElementOperator) and _apart(target.operator):
+            return 0
+        if path.exchange is Exchange.GLOBAL:
+            return 1
+        return target.parallelism if path.exchange is Exchange.REBALANCE else 0
 
     # --- routes -------------------------------------------------------------------------
 
@@ -354,6 +364,11 @@ class _Planner:
             max(_groups(node, operator), fed_groups),
             frozenset(i for i, wanted in enumerate(operator.inputs) if wanted.broadcast),
         )
+
+
+def _apart(operator: ElementOperator) -> bool:
+    """Whether it stands behind an exchange whatever feeds it."""
+    return operator.stateful or any(i.selector is not None or i.broadcast for i in operator.inputs)
 
 
 def _groups(node: StreamNode, operator: ElementOperator) -> int:
