@@ -79,6 +79,30 @@ def from_batch(batch: pa.RecordBatch) -> Iterator[Block]:
     return map(Block, *(batch.column(name).to_pylist() for name in _ARROW.names))
 
 
+def payloads(batches: Iterable[pa.RecordBatch]) -> Iterator[bytes]:
+    """What the blocks of a partition hold, as they come."""
+    for batch in batches:
+        yield from batch.column("payload").to_pylist()
+
+
+def payloads_in_order(batches: Iterable[pa.RecordBatch]) -> Iterator[bytes]:
+    """The same by sender, and as each of them sent it.
+
+    Spark sorts the blocks that pass a level with state by their group, and not always keeps the order of
+    those of one group: not when it sorts on disk.  The blocks of the partition are in memory.
+    """
+    held = list(batches)
+    places = [
+        (sender, sequence, number, row)
+        for number, batch in enumerate(held)
+        for row, (sender, sequence) in enumerate(
+            zip(batch.column("sender").to_pylist(), batch.column("sequence").to_pylist(), strict=True)
+        )
+    ]
+    for _, _, number, row in sorted(places):
+        yield held[number].column("payload")[row].as_py()
+
+
 def spread(frame: DataFrame, level: int, groups: int) -> DataFrame:
     """The frame with blocks for all groups of a level once for each of its groups."""
     group = F.col(GROUP_COLUMN)

@@ -27,7 +27,14 @@ from yarnflow.operators.task.blocks import ALL_GROUPS, END, TICK, Block
 from yarnflow.operators.task.plan import JobInfo
 from yarnflow.operators.task.planner import LevelsPlan, SourcePlan
 from yarnflow.operators.types.collected import collector
-from yarnflow.spark.elements.block_rows import BLOCK_DDL, GROUP_COLUMN, from_batch, of_target, row_of
+from yarnflow.spark.elements.block_rows import (
+    BLOCK_DDL,
+    GROUP_COLUMN,
+    of_target,
+    payloads,
+    payloads_in_order,
+    row_of,
+)
 from yarnflow.spark.elements.level_stages import level_blocks, source_blocks
 from yarnflow.spark.elements.worker_runs import LevelTask, WorkerSettings, dumps
 from yarnflow.spark.translate.arrow_values import ColumnBuilder, microseconds, records
@@ -52,6 +59,9 @@ _OF_ELEMENTS: Final = (PrintSink, CollectSink, DiscardSink)
 _NO_LEVEL: Final = 0
 #: names of PyFlink's that mean processing timers
 _PROCESSING_TIME: Final = (b"processing_time_timer", b"ProcessingTime")
+
+#: from a partition of blocks to what these hold
+ReadPayloads = Callable[[Iterable[pa.RecordBatch]], Iterator[bytes]]
 
 
 class ElementFrames:
@@ -137,13 +147,15 @@ class ElementFrames:
         blocks = of_target(frame, sink.node_id)
         if isinstance(sink.operator, DiscardSink):
             return blocks
+        # what comes straight from a source is in order, and need not be held in memory
+        read = payloads_in_order if self._plan.levels else payloads
         if isinstance(sink.operator, PrintSink):
-            return blocks.mapInArrow(cast(Any, _lines), StructType().add(VALUE_FIELD, StringType()))
+            return blocks.mapInArrow(cast(Any, Lines(read)), StructType().add(VALUE_FIELD, StringType()))
         if isinstance(sink.operator, CollectSink):
             assert schema.element_type is not None, "a stream of elements has a type"
-            return blocks.mapInArrow(cast(Any, CollectedElements(schema.element_type)), PAYLOAD_DDL)
+            return blocks.mapInArrow(cast(Any, CollectedElements(schema.element_type, read)), PAYLOAD_DDL)
         struct = to_struct_type(schema.columns, f"'{sink.name}' ({sink.origin})")
-        maker = Columns(schema.columns, to_arrow(struct), sink.name, _type_names(struct))
+        maker = Columns(schema.columns, to_arrow(struct), sink.name, _type_names(struct), read)
         return blocks.mapInArrow(cast(Any, maker), nullable(struct))
 
 
@@ -235,50 +247,58 @@ class ColumnReader:
         return Chunk(list(records(batch, self._schema)), timestamps)
 
 
-def _elements(batches: Iterable[pa.RecordBatch]) -> Iterator[list[Any]]:
+def _elements(found: Iterable[bytes]) -> Iterator[list[Any]]:
     """The values of each block, in pieces of limited size."""
-    for batch in batches:
-        for block in from_batch(batch):
-            # written by the level before in this very micro-batch
-            values = pickle.loads(block.payload)[1]  # noqa: S301
-            for start in range(0, len(values), _SINK_BATCH_ROWS):
-                yield values[start : start + _SINK_BATCH_ROWS]
+    for payload in found:
+        # written by the level before in this very micro-batch
+        values = pickle.loads(payload)[1]  # noqa: S301
+        for start in range(0, len(values), _SINK_BATCH_ROWS):
+            yield values[start : start + _SINK_BATCH_ROWS]
 
 
-def _lines(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+class Lines:
     """From blocks to the lines that ``print()`` writes, which were made where the elements were."""
-    for values in _elements(batches):
-        yield pa.RecordBatch.from_arrays([pa.array(values, pa.string())], names=[VALUE_FIELD])
+
+    def __init__(self, read: ReadPayloads) -> None:
+        self._read = read
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for values in _elements(self._read(batches)):
+            yield pa.RecordBatch.from_arrays([pa.array(values, pa.string())], names=[VALUE_FIELD])
 
 
 class CollectedElements:
     """From blocks to pickled lists of what the program gets."""
 
-    def __init__(self, element_type: TypeInfo) -> None:
+    def __init__(self, element_type: TypeInfo, read: ReadPayloads) -> None:
         self._element_type = element_type
+        self._read = read
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         convert = collector(self._element_type)
-        return payload_batches(self._values(batches, convert), dumps)
+        return payload_batches(self._values(self._read(batches), convert), dumps)
 
     @staticmethod
     def _values(
-        batches: Iterable[pa.RecordBatch], convert: Callable[[Any], Any] | None
+        found: Iterable[bytes], convert: Callable[[Any], Any] | None
     ) -> Iterator[list[Any]]:
-        for values in _elements(batches):
+        for values in _elements(found):
             yield values if convert is None else [convert(value) for value in values]
 
 
 class Columns:
     """From blocks to columns of the declared types."""
 
-    def __init__(self, schema: Schema, arrow: pa.Schema, sink: str, type_names: dict[str, str]) -> None:
+    def __init__(
+        self, schema: Schema, arrow: pa.Schema, sink: str, type_names: dict[str, str], read: ReadPayloads
+    ) -> None:
         self._schema = schema
         self._arrow = arrow
         self._sink = sink
         self._type_names = type_names
+        self._read = read
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         builder = ColumnBuilder(self._arrow, self._schema, f"the input of '{self._sink}'", self._type_names)
-        for values in _elements(batches):
+        for values in _elements(self._read(batches)):
             yield builder.batch(values, {})
