@@ -15,8 +15,12 @@ from yarnflow.errors import InvalidKey
 from yarnflow.graph.operators import Closure
 from yarnflow.graph.type_info import PICKLED
 from yarnflow.operators.elements import MAX_WATERMARK_MS, Chunk, Output
+from yarnflow.operators.functions.broadcast import KeyedBroadcastProcessFunction
+from yarnflow.operators.functions.runtime_context import RuntimeContext
+from yarnflow.operators.process.broadcast import KeyedBroadcastProcessDefinition
 from yarnflow.operators.process.key_selection import KeySelection, Partitioning
 from yarnflow.operators.process.operator import OperatorBase, OperatorContext, WatermarkStatus
+from yarnflow.operators.state.descriptors import ValueStateDescriptor
 from yarnflow.operators.state.kinds import StateKind
 from yarnflow.operators.state.store import GroupStore
 from yarnflow.operators.task.blocks import ELEMENTS, Block
@@ -399,18 +403,53 @@ class Sizes:
         return SizesOperator()
 
 
-@pytest.mark.parametrize("broadcast", [False, True])
-def test_what_several_senders_have_for_one_input_is_one_chunk(broadcast: bool) -> None:
-    kind = Exchange.BROADCAST if broadcast else Exchange.HASH
-    first = LevelPlan(0, (), head=(replace(exchange(kind), groups=1),))
+def test_what_several_senders_have_for_one_input_is_one_chunk() -> None:
+    first = LevelPlan(0, (), head=(replace(exchange(), groups=1),))
     second = LevelPlan(0, (), head=(replace(exchange(), groups=1, input_index=1, channel=8),))
-    sizes = replace(
-        operator(5, Sizes(), SinkRoute(SINK)),
-        broadcast_inputs=frozenset([0] if broadcast else []),
-    )
+    sizes = operator(5, Sizes(), SinkRoute(SINK))
     level = LevelPlan(1, (sizes,), channels={(5, 0): (7,), (5, 1): (8,)})
     job = InMemoryLevels([first, second], [level], groups=1)
     job.run_batch({0: [[Chunk([1, 2])], [Chunk([3], [30])]], 1: [[Chunk([4])], [Chunk([5, 6, 7])]]})
-    # what a broadcast element does to state is told block by block
-    of_first = [(0, 2, None), (0, 1, [30])] if broadcast else [(0, 3, [None, None, 30])]
-    assert job.sinks[SINK] == [*of_first, (1, 4, None)]
+    assert job.sinks[SINK] == [(0, 3, [None, None, 30]), (1, 4, None)]
+
+
+class Rules(KeyedBroadcastProcessFunction[Any, Any, Any, Any]):
+    """Rules that are for keys are applied to all that were seen; all rules are reported."""
+
+    SEEN = ValueStateDescriptor("seen")
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self.seen = runtime_context.get_state(self.SEEN)
+
+    def process_element(self, value: Any, ctx: Any) -> Any:
+        self.seen.update(value)
+
+    def process_broadcast_element(self, value: Any, ctx: Any) -> Any:
+        yield "rule", value
+        if value == "keys":
+            found: list[Any] = []
+            ctx.apply_to_keyed_state(self.SEEN, lambda key, state: found.append((key, state.value())))
+            yield from found
+            yield "done"
+
+
+def test_results_of_a_broadcast_element_come_once_per_subtask_unless_they_are_about_keys() -> None:
+    elements = LevelPlan(0, (), head=(exchange(),))
+    rules = LevelPlan(0, (), head=(replace(exchange(Exchange.BROADCAST), input_index=1, channel=8),))
+    keyed = replace(
+        operator(5, KeyedBroadcastProcessDefinition(Rules()), SinkRoute(SINK), stateful=True),
+        keyed=True,
+        parallelism=2,
+        groups=4,
+        broadcast_inputs=frozenset([1]),
+    )
+    job = InMemoryLevels([elements, rules], [LevelPlan(1, (keyed,), channels={(5, 0): (7,), (5, 1): (8,)})])
+    job.run_batch({0: [[Chunk([0, 1, 2])]]})
+    # its neighbours in the block are no rules for keys
+    job.run_batch({1: [[Chunk(["before", "keys", "after"])]]})
+    groups = {key_group(key, 4) for key in range(3)}
+    assert groups - {0, 1}, "some keys are in groups that do not speak for a subtask"
+    found = job.sinks[SINK]
+    assert sorted(r[1] for r in found if r[0] == "rule") == sorted(["before", "keys", "after"] * 2)
+    assert sorted(r for r in found if r[0] in (0, 1, 2)) == [(0, 0), (1, 1), (2, 2)]
+    assert found.count("done") == len(groups | {0, 1})

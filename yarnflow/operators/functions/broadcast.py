@@ -61,7 +61,9 @@ class KeyedBroadcastContext(BroadcastContext):
     ) -> None:
         """Call ``function(key, state)`` for every key that has such a state.
 
-        Java Flink's ``applyToKeyedState``; PyFlink has none.
+        Java Flink's ``applyToKeyedState``; PyFlink has none.  Keys are gone through by key group: what
+        is yielded after the call comes once for each key group that has such keys, and what is yielded
+        before it once for each subtask.
         """
 
 

@@ -6,7 +6,7 @@ is stored under the key None and a name of its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -97,10 +97,11 @@ class BroadcastSideContext(ProcessContext, KeyedBroadcastContext):
 
     def __init__(self, context: OperatorContext, keyed: KeyedState, states: BroadcastStates) -> None:
         super().__init__(context)
-        self._operator_context = context
         self._keyed = keyed
         self._states = states
         self._handles = StateHandles(keyed)
+        #: the element at hand was applied to the state of some key
+        self.reached_keys = False
 
     def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
         return self._states.writable(state_descriptor)
@@ -108,7 +109,6 @@ class BroadcastSideContext(ProcessContext, KeyedBroadcastContext):
     def apply_to_keyed_state(
         self, state_descriptor: StateDescriptor, function: Callable[[Any, Any], None]
     ) -> None:
-        self._operator_context.applied_to_keyed_state = True
         handle, kind = self._handle(state_descriptor)
         table = self._keyed.table(
             state_descriptor.name, kind, state_descriptor._ttl_config, state_descriptor.type_info
@@ -118,6 +118,7 @@ class BroadcastSideContext(ProcessContext, KeyedBroadcastContext):
             for key, namespace in table.slots():
                 if namespace is None:
                     self._keyed.current_key = key
+                    self.reached_keys = True
                     function(key, handle)
         finally:
             self._keyed.current_key = NO_KEY
@@ -135,6 +136,20 @@ class BroadcastSideContext(ProcessContext, KeyedBroadcastContext):
             case AggregatingStateDescriptor():
                 return self._handles.aggregating(descriptor), StateKind.AGGREGATING
         raise InvalidStateUse(f"a {type(descriptor).__name__} describes no state; use a ValueStateDescriptor")
+
+
+def _about_keys(
+    function: Callable[[Any, BroadcastSideContext], Iterable[Any] | None],
+) -> Callable[[Any, BroadcastSideContext], Iterable[Any] | None]:
+    """Of each element only those results that come after it was applied to a key of the group."""
+
+    def of_element(value: Any, context: BroadcastSideContext) -> Iterable[Any] | None:
+        context.reached_keys = False
+        found = function(value, context)
+        # a generator runs while its results are taken; what is no results is complained of later
+        return (result for result in found if context.reached_keys) if isinstance(found, Iterable) else found
+
+    return of_element
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,12 +203,15 @@ class KeyedBroadcastProcessOperator(TimerOperator):
     def make_context(self, context: OperatorContext) -> KeyedElementSideContext:
         keyed, _ = state_of(context)
         states = BroadcastStates(keyed)
+        self._operator_context = context
         self._broadcast_context = BroadcastSideContext(context, keyed, states)
         return KeyedElementSideContext(context, states)
 
     def process(self, input_index: int, chunk: Chunk, output: Output) -> None:
         if input_index:
             function = self.function.process_broadcast_element
+            if self._operator_context.muted:
+                function = _about_keys(function)
             results = call_with_context(function, chunk, self._broadcast_context, self.keyed, self.name)
         else:
             function = self.function.process_element

@@ -63,8 +63,8 @@ class OperatorContext:
         self.timers: Timers | None = None if state is None else state.timers
         self.current_watermark_ms = MIN_WATERMARK_MS
         self.processing_time_ms = 0
-        #: a broadcast element has been applied to the state of keys: what it emits is about them
-        self.applied_to_keyed_state = False
+        #: another group emits the same of broadcast elements, unless it is about the keys of this group
+        self.muted = False
 
 
 class Operator(Protocol):

@@ -308,8 +308,7 @@ class LevelRun:
                 for _, values, timestamps, keys in of_input:
                     waiting.append(Chunk(values, timestamps, keys))
                     size += len(values)
-                    # what a broadcast element is applied to is told of a block
-                    if size >= MAX_WAITING_ELEMENTS or index in node.plan.broadcast_inputs:
+                    if size >= MAX_WAITING_ELEMENTS:
                         yield node, index, joined(waiting)
                         waiting, size = [], 0
                 if waiting:
@@ -317,10 +316,9 @@ class LevelRun:
 
     def _receive(self, group: int, node: Node, index: int, chunk: Chunk) -> None:
         # a broadcast element has its effect on the state of every key group, and one result per subtask
-        node.muted = index in node.plan.broadcast_inputs and group >= node.plan.parallelism
-        node.context.applied_to_keyed_state = False
+        node.context.muted = index in node.plan.broadcast_inputs and group >= node.plan.parallelism
         node.receive(index, chunk)
-        node.muted = False
+        node.context.muted = False
 
     def _take_over(self, channel: int, statuses: list[WatermarkStatus]) -> None:
         """The earliest of the senders of a micro-batch; a channel never goes back."""

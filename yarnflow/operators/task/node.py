@@ -96,8 +96,6 @@ class Node:
         self._store = GroupStore()
         self.status = self.output_status = WatermarkStatus()
         self.elements_in = self.elements_out = 0
-        #: what it emits is dropped, unless it is about the keys of the group: another group emits the same
-        self.muted = False
 
     def open(self) -> None:
         """Open the operator."""
@@ -190,9 +188,6 @@ class Node:
 
     def _send(self) -> None:
         output = self._output
-        if self.muted and not self.context.applied_to_keyed_state:
-            output.chunks = []
-            output.side_chunks = {}
         if output.chunks:
             chunk = joined(output.chunks)
             output.chunks = []
