@@ -114,7 +114,9 @@ def run_until_written(program: GraphProgram, out: Path, rows: int) -> None:
 def test_state_that_does_not_fit_ends_the_job_with_its_operator(spark: SparkSession, tmp_path: Path) -> None:
     directory = tmp_path / "in"
     directory.mkdir()
-    write(directory, 0)
+    # workers look once a second, and the smaller one of two is not to blame: one batch may not be enough
+    for number in range(100):
+        write(directory, number)
     killed = tmp_path / "killed"
     killed.touch()
     program = GraphProgram(
