@@ -49,9 +49,9 @@ def converter(route: ChainedRoute | ExchangeRoute | SinkRoute) -> CoerceChunk:
     return chunk_coercer(route.element_type, route.sender, route.sender_origin)
 
 
-def _liner(route: SinkRoute) -> CoerceChunk:
+def _liner(route: SinkRoute, coerce: CoerceChunk) -> CoerceChunk:
     """From elements to the lines that ``print()`` writes."""
-    kind, coerce = route.element_type, converter(route)
+    kind = route.element_type
     assert kind is not None, "a stream of elements has a type"
     text = printer(kind)
     as_they_are = route.chained and isinstance(kind, RowTypeInfo)
@@ -63,6 +63,26 @@ def _liner(route: SinkRoute) -> CoerceChunk:
         return [text(value) for value in values]
 
     return lines
+
+
+class _Turns:
+    """Deals elements to subtasks, one after the other."""
+
+    __slots__ = ("_subtasks", "_next")
+
+    def __init__(self, subtasks: int) -> None:
+        self._subtasks = subtasks
+        self._next = 0
+
+    def begin(self, turn: int) -> None:
+        """Begin anew, not where the run before ended: a worker that does this one again may not know that."""
+        self._next = turn % self._subtasks
+
+    def deal(self, count: int) -> int:
+        """The subtask of the first of so many elements."""
+        first = self._next
+        self._next = (first + count) % self._subtasks
+        return first
 
 
 class _Waiting:
@@ -225,27 +245,24 @@ class PlainTarget:
         self._partition = partition
         self._dumps = dumps
         self._coerce = converter(route)
-        self._next = 0
+        self._turns = _Turns(route.groups)
+        self.begin = self._turns.begin
         self._waiting: dict[int, _Waiting] = {}
         self.waiting = 0
-
-    def begin(self, turn: int) -> None:
-        # not where the run before ended: a worker that does this one again may not have done that
-        self._next = turn % self._route.groups
 
     def take(self, chunk: Chunk) -> None:
         groups, exchange = self._route.groups, self._route.exchange
         chunk = Chunk(self._coerce(chunk.values), chunk.timestamps)
         self.waiting += len(chunk.values)
         if exchange is Exchange.REBALANCE and groups > 1:
+            first = self._turns.deal(len(chunk.values))
             for start in range(groups):
                 times = chunk.timestamps
                 self._put(
-                    (self._next + start) % groups,
+                    (first + start) % groups,
                     chunk.values[start::groups],
                     None if times is None else times[start::groups],
                 )
-            self._next = (self._next + len(chunk.values)) % groups
         elif exchange is Exchange.CUSTOM:
             self._by_partitioner(chunk)
         elif exchange is Exchange.BROADCAST:
@@ -294,18 +311,17 @@ class SinkTarget:
         self._of_sender = of_sender
         self._partition = partition
         self._dumps = dumps
-        self._convert = _liner(route) if route.printed else converter(route)
+        self._coerce = converter(route)
+        self._convert = _liner(route, self._coerce) if route.printed else self._coerce
         self._prefixes = (
             [print_prefix(route.identifier, number, route.groups) for number in range(route.groups)]
             if route.printed
             else []
         )
-        self._next = 0
+        self._turns = _Turns(route.groups)
+        self.begin = self._turns.begin
         self._waiting = _Waiting()
         self.waiting = 0
-
-    def begin(self, turn: int) -> None:
-        self._next = turn % self._route.groups
 
     def take(self, chunk: Chunk) -> None:
         values, times = self._convert(chunk.values), chunk.timestamps
@@ -323,9 +339,9 @@ class SinkTarget:
         """The sink's subtask that each element goes to."""
         groups, exchange, count = self._route.groups, self._route.exchange, len(values)
         if exchange is Exchange.CUSTOM:
-            return partitioned(self._route, self._partition, converter(self._route)(values))
+            return partitioned(self._route, self._partition, self._coerce(values))
         if exchange is Exchange.REBALANCE:
-            first, self._next = self._next, (self._next + count) % groups
+            first = self._turns.deal(count)
             return [number % groups for number in range(first, first + count)]
         return [self._of_sender() % groups if exchange is Exchange.FORWARD else 0] * count
 
