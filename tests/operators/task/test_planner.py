@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
-from yarnflow.api import StreamExecutionEnvironment
-from yarnflow.api.common import Types, WatermarkStrategy
+from yarnflow.api import FileSource, StreamExecutionEnvironment
+from yarnflow.api.common import Duration, Row, Types, WatermarkStrategy
 from yarnflow.api.common.watermark_strategy import TimestampAssigner
 from yarnflow.api.datastream import OutputTag
+from yarnflow.api.datastream.functions import KeyedProcessFunction
 from yarnflow.api.executor import use_executor
 from yarnflow.graph.job_graph import JobGraph
 from yarnflow.graph.operators import ElementOperator
 from yarnflow.graph.state_shape import ELEMENT_QUERY, element_levels, shape_of
+from yarnflow.operators.elements import Chunk
 from yarnflow.operators.task.plan import ChainedRoute, Exchange, ExchangeRoute, SinkRoute
 from yarnflow.operators.task.planner import LevelsPlan
 from yarnflow.spark.translate.query_groups import query_groups
+from yarnflow.testing.in_memory_levels import InMemoryLevels
 from yarnflow.testing.kept_graph import KeptGraph
 
 
@@ -177,3 +181,71 @@ def test_sinks_have_subtasks_of_their_own() -> None:
     ]  # fmt: skip
     last = operator.routes[-1]
     assert isinstance(last, SinkRoute) and last.partitioner is not None and last.selector is not None
+
+
+class At(TimestampAssigner):
+    def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
+        return int(value["at"])
+
+
+class Alarm(KeyedProcessFunction):
+    """Says when it is ten ms later."""
+
+    def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> Iterator[Any]:
+        timestamp = ctx.timestamp()
+        assert timestamp is not None
+        ctx.timer_service().register_event_time_timer(timestamp + 10)
+        return iter(())
+
+    def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> Iterator[Any]:
+        yield timestamp
+
+
+def timed(env: StreamExecutionEnvironment, assigner: Any = At(), late_ms: int = 5) -> Any:
+    """A stream of columns with event time."""
+    rows = env.from_source(FileSource("/in", "csv", schema="k BIGINT, at BIGINT"))
+    strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(late_ms))
+    return rows.assign_timestamps_and_watermarks(strategy.with_timestamp_assigner(assigner))
+
+
+ROW = Types.ROW_NAMED(["k", "at"], [Types.LONG(), Types.LONG()])
+TIMED: dict[str, Callable[[StreamExecutionEnvironment], Any]] = {
+    "a Python function": timed,
+    "an expression": lambda env: timed(env, "timestamp_millis(at)"),
+    "columns in between": lambda env: timed(env).filter("k > 0").select("k", "at"),
+    "elements in between": lambda env: timed(env).map(identity, ROW).filter(identity),
+    "a union": lambda env: timed(env).union(timed(env, late_ms=1)),
+}
+
+
+@pytest.mark.parametrize("stream", TIMED)
+def test_timers_behind_columns_with_event_time_fire_before_the_end_of_input(stream: str) -> None:
+    env = environment()
+    alarms = TIMED[stream](env).key_by(lambda row: row["k"]).process(Alarm()).name("alarm")
+    alarms.map(identity, Types.LONG()).print()
+    graph, plan = planned(env)
+    assert places(plan, graph)["alarm"] == [1]
+    job = InMemoryLevels([source.level for source in plan.sources], plan.levels, groups=128)
+    found: list[list[Any]] = []
+    for times in ([[100, 104]], [[115], [200]], [[], [116]], [[90]], [[300]]):
+        parts = [[Chunk([Row(k=1, at=at) for at in part], list(part))] if part else [] for part in times]
+        job.run_batch({0: parts})
+        found.append([line for lines in job.sinks.values() for line in lines])
+        job.sinks.clear()
+    # 104 - 5 - 1, then the least of the partitions, none of those without elements, and never back
+    assert [sorted(line.split("> ")[1] for line in lines) for lines in found] == [
+        [], [], ["110"], [], ["100", "114", "125", "126", "210"],
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("other", ["without time", "by SQL"])
+def test_columns_that_lost_their_event_time_bring_no_watermark(other: str) -> None:
+    env = environment()
+    stream = timed(env)
+    if other == "by SQL":
+        stream = env.sql("SELECT k, at FROM t", t=stream)
+    else:
+        stream = stream.union(env.from_source(FileSource("/in", "csv", schema="k BIGINT, at BIGINT")))
+    stream.key_by(lambda row: row["k"]).process(Alarm()).print()
+    _, plan = planned(env)
+    assert [source.level.operators for source in plan.sources] == [()]

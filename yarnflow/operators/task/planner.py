@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
+from yarnflow.graph.closures import make_closure
 from yarnflow.graph.job_graph import ShipStrategy, StreamNode
 from yarnflow.graph.operators import (
+    AssignTimestamps,
     Closure,
     ElementKind,
     ElementOperator,
@@ -24,6 +26,7 @@ from yarnflow.graph.operators import (
     UnionOperator,
 )
 from yarnflow.graph.type_info import TypeInfo
+from yarnflow.operators.process.watermarks import TimestampsAndWatermarksDefinition
 from yarnflow.operators.task.plan import (
     ChainedRoute,
     Exchange,
@@ -104,7 +107,12 @@ class _Building:
     channels: dict[tuple[int, int], list[int]] = field(default_factory=dict)
 
 
-def plan_levels(nodes: Mapping[int, StreamNode], edges: list[Edge], sinks: frozenset[int]) -> LevelsPlan:
+def plan_levels(
+    nodes: Mapping[int, StreamNode],
+    edges: list[Edge],
+    sinks: frozenset[int],
+    timed: Mapping[int, StreamNode] | None = None,
+) -> LevelsPlan:
     """Divide the element operators between sources and sinks into levels.
 
     Parameters
@@ -116,22 +124,28 @@ def plan_levels(nodes: Mapping[int, StreamNode], edges: list[Edge], sinks: froze
         Edges between them.
     sinks : frozenset of int
         The sinks among the nodes.
+    timed : mapping, optional
+        Source → the node of columns that gave its elements their times: AssignTimestamps.
     """
-    return _Planner(nodes, edges, sinks).plan()
+    return _Planner(nodes, edges, sinks, timed or {}).plan()
 
 
 class _Planner:
-    def __init__(self, nodes: Mapping[int, StreamNode], edges: list[Edge], sinks: frozenset[int]) -> None:
+    def __init__(
+        self,
+        nodes: Mapping[int, StreamNode],
+        edges: list[Edge],
+        sinks: frozenset[int],
+        timed: Mapping[int, StreamNode],
+    ) -> None:
         self._nodes = nodes
         self._sinks = sinks
+        self._timed = timed
         self._outgoing: dict[int, list[Edge]] = {}
         for edge in edges:
             self._outgoing.setdefault(edge.source, []).append(edge)
         self._operators = [n for n in sorted(nodes) if isinstance(nodes[n].operator, ElementOperator)]
-        passing = (ElementOperator, SideOutput, PartitionCustom, UnionOperator)
-        self._sources = [
-            n for n in sorted(nodes) if n not in sinks and not isinstance(nodes[n].operator, passing)
-        ]
+        self._sources = [n for n in sorted(nodes) if n not in sinks and not _passes_elements(nodes[n])]
         #: source → subtasks over which it is spread for all that read it; 0 = left as it is
         self._spreads = {source: self._spread(source) for source in self._sources}
         self._placed: dict[int, list[tuple[int, int]]] = {}
@@ -153,7 +167,7 @@ class _Planner:
         levels = tuple(self._level((level, -1)) for level in range(1, depth + 1))
         return LevelsPlan(
             tuple(
-                SourcePlan(node_id, self._level((0, number)), self._spreads[node_id])
+                SourcePlan(node_id, self._source_level(number, node_id), self._spreads[node_id])
                 for number, node_id in enumerate(self._sources)
             ),
             levels,
@@ -333,6 +347,28 @@ class _Planner:
             tuple(built.head),
         )
 
+    def _source_level(self, number: int, source: int) -> LevelPlan:
+        """Level 0 of a source; behind columns with times it begins with what makes watermarks of them."""
+        level, node = self._level((0, number)), self._timed.get(source)
+        # sinks have no use for watermarks
+        if node is None or all(isinstance(route, SinkRoute) for route in level.head):
+            return level
+        times = node.operator
+        assert isinstance(times, AssignTimestamps), "only these give columns their times"
+        definition = TimestampsAndWatermarksDefinition(None, times.out_of_orderness_ms)
+        first = OperatorPlan(
+            node.node_id,
+            node.operator_hash,
+            node.name,
+            node.origin,
+            make_closure(definition, node.origin, node.name),
+            level.head,
+            parallelism=node.parallelism,
+            max_parallelism=node.max_parallelism,
+            groups=node.parallelism,
+        )
+        return replace(level, operators=(first, *level.operators), head=(ChainedRoute(node.node_id, 0),))
+
     def _operators_of(self, built: _Building, level: int) -> tuple[OperatorPlan, ...]:
         made: dict[int, OperatorPlan] = {}
         groups: dict[int, int] = {}
@@ -364,6 +400,13 @@ class _Planner:
             max(_groups(node, operator), fed_groups),
             frozenset(i for i, wanted in enumerate(operator.inputs) if wanted.broadcast),
         )
+
+
+def _passes_elements(node: StreamNode) -> bool:
+    """Whether elements go through it; a union of columns is where they begin."""
+    if isinstance(node.operator, UnionOperator):
+        return node.output_schema.element_type is not None
+    return isinstance(node.operator, (ElementOperator, SideOutput, PartitionCustom))
 
 
 def _apart(operator: ElementOperator) -> bool:

@@ -45,6 +45,11 @@ WINDOWED = (WindowAggregate, WindowProcess)
 UPDATING = (RunningAggregate, KeyedReduce)
 
 
+def _lateness_ms(node: StreamNode) -> int:
+    assert isinstance(node.operator, AssignTimestamps), "only these are asked"
+    return node.operator.out_of_orderness_ms
+
+
 class GraphIndex:
     """A graph with its nodes, vertices and edges looked up by id.
 
@@ -81,6 +86,22 @@ class GraphIndex:
                 seen.add(current)
                 yield self.nodes[current]
                 waiting.extend(self.nodes[current].inputs)
+
+    def event_time(self, node_id: int) -> StreamNode | None:
+        """What gave the records of a stream of columns their event time; None = they have none.
+
+        Of a union whose inputs all have one, that which lets elements be late for longest.
+        """
+        node = self.nodes[node_id]
+        if isinstance(node.operator, AssignTimestamps):
+            return node
+        if isinstance(node.operator, UnionOperator):
+            found = [self.event_time(feeder) for feeder in node.inputs]
+            assigned = [one for one in found if one is not None]
+            return max(assigned, key=_lateness_ms) if len(assigned) == len(found) else None
+        if isinstance(node.operator, STATELESS):
+            return self.event_time(node.inputs[0])
+        return None
 
     def path(self, sink_id: int) -> tuple[int, ...]:
         """From the sink's cut down to the sink, both included."""
@@ -157,7 +178,8 @@ def _element_group(index: GraphIndex, sinks: frozenset[int]) -> QueryGroup:
                 if passes_elements and isinstance(region[feeder].operator, ELEMENTS):
                     waiting.append(feeder)
     edges.sort(key=lambda edge: (edge.source, edge.target, edge.input_index))
-    levels = plan_levels(region, edges, sinks)
+    timed = {node_id: assigned for node_id in region if (assigned := index.event_time(node_id)) is not None}
+    levels = plan_levels(region, edges, sinks, timed)
     bases = [source.node_id for source in levels.sources]
     before = [node for base in bases for node in index.upstream(base)]
     for node in before:
