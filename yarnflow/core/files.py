@@ -22,6 +22,11 @@ class FileStatus:
     permission: int
     owner: str = ""
 
+    @property
+    def name(self) -> str:
+        """Last part of the path."""
+        return self.path.rpartition("/")[2]
+
 
 class FileSystem(Protocol):
     """A file system shared by all machines of a cluster.  Paths are absolute, without scheme.

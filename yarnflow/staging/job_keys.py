@@ -168,7 +168,7 @@ class JobKeys:
 
     def _newest(self, key: str) -> int:
         """The newest generation; 0 = there is none."""
-        names = [status.path.rpartition("/")[2] for status in self._fs.list(self._layout.job_key(key))]
+        names = [status.name for status in self._fs.list(self._layout.job_key(key))]
         return max((generation_of(name) or 0 for name in names), default=0)
 
     def _holder(self, key: str, generation: int) -> KeyHolder | None:
@@ -214,7 +214,7 @@ class JobKeys:
         directory = self._layout.job_key(key)
         try:
             for status in self._fs.list(directory):
-                name = status.path.rpartition("/")[2]
+                name = status.name
                 generation = generation_of(name.removesuffix(APPLICATION_SUFFIX))
                 abandoned = generation is None and self._clock.now_ms() - status.modified_ms > _ABANDONED_MS
                 if abandoned or (generation is not None and generation < newest):

@@ -81,7 +81,7 @@ def sweep(
         too_old = now_ms - status.modified_ms > FORGET_FOR_MS
         try:
             deleted += remove_cluster(
-                fs, layout, posixpath.basename(status.path), _give_up(forget) if too_old else forget
+                fs, layout, status.name, _give_up(forget) if too_old else forget
             )
         except YarnflowError as error:
             logger.warning("%s%s stays for now: %s", fs.uri, status.path, error)
@@ -119,7 +119,7 @@ def _leftovers(
     """Directories of clusters, and paths of anything else."""
     directories = fs.list(layout.applications)
     skein_parent = posixpath.dirname(skein_directory(fs.home(), "-"))
-    skein = {posixpath.basename(status.path): status for status in fs.list(skein_parent)}
+    skein = {status.name: status for status in fs.list(skein_parent)}
     old_ms = now_ms - UPLOAD_DIED_MS
     uploads = [status.path for status in fs.list(layout.uploads) if status.modified_ms < old_ms]
     # of masters that were killed while they wrote
@@ -179,7 +179,7 @@ def _abandoned(
     yarn_cluster: str,
 ) -> bool:
     """Whether nobody needs an application's directory any more."""
-    deployment_id = posixpath.basename(status.path)
+    deployment_id = status.name
     own = [found for found in applications if deployment_tag(deployment_id) in found.tags]
     if own:
         return all(_ended(application, now_ms) for application in own)

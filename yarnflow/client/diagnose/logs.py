@@ -381,7 +381,7 @@ class ApplicationLogs:
 
     def _list(self, path: str) -> list[str]:
         try:
-            return [status.path.rpartition("/")[2] for status in self.services.fs.list(path)]
+            return [status.name for status in self.services.fs.list(path)]
         except StorageError:
             return []
 

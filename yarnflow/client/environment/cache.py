@@ -45,8 +45,8 @@ def cache_entries(fs: FileSystem, layout: StagingLayout) -> list[CacheEntry]:
     """All files of the cache, newest first.  Raises StorageError."""
     found = [
         CacheEntry(
-            sha256=directory.path.rpartition("/")[2],
-            name=file.path.rpartition("/")[2],
+            sha256=directory.name,
+            name=file.name,
             uri=fs.uri + file.path,
             size_bytes=file.length_bytes,
             uploaded_ms=file.modified_ms,
@@ -120,7 +120,7 @@ def _users(
 ) -> list[_User]:
     live = cluster.applications(tag=APPLICATION_TAG, user=user, states=_LIVE)
     known = {tag for application in live for tag in application.tags}
-    names = [directory.path.rpartition("/")[2] for directory in _young(fs, layout, now_ms)]
+    names = [directory.name for directory in _young(fs, layout, now_ms)]
     return [
         *(
             _User(

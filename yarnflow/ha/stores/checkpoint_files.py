@@ -52,8 +52,8 @@ class CheckpointFiles:
     def ids(self) -> list[int]:
         """Of all checkpoints there, in order."""
         fs, path = self._fs_of(self._directory)
-        names = [status.path.rpartition("/")[2] for status in fs.list(path)]
-        return sorted(int(found[1]) for name in names if (found := _CHECKPOINT.fullmatch(name)))
+        found = (_CHECKPOINT.fullmatch(status.name) for status in fs.list(path))
+        return sorted(int(match[1]) for match in found if match)
 
     def highest_id(self) -> int:
         """0 when there is none."""

@@ -28,11 +28,11 @@ class CollectedFiles:
         """Of all parts there are."""
         fs, path = self._parts()
         if not self._query:
-            found = [_name(status.path) for status in fs.list(path) if status.is_directory]
+            found = [status.name for status in fs.list(path) if status.is_directory]
             if not found:
                 return []
             self._query = found[0]
-        return [_name(status.path) for status in fs.list(f"{path}/{self._query}") if not status.is_directory]
+        return [status.name for status in fs.list(f"{path}/{self._query}") if not status.is_directory]
 
     def committed(self) -> int:
         """The last micro-batch that Spark committed; -1 = none."""
@@ -40,7 +40,7 @@ class CollectedFiles:
             return -1
         fs, path = self._fs_of(self._directory)
         query = f"{path}/{query_directory(self._query)}"
-        commits = [_name(status.path) for status in fs.list(f"{query}/{COMMITS}")]
+        commits = [status.name for status in fs.list(f"{query}/{COMMITS}")]
         last = max((int(name) for name in commits if name.isdigit()), default=-1)
         if last < 0 and fs.status(f"{query}/{DONE_FILE}") is not None:
             return 0
@@ -61,7 +61,3 @@ class CollectedFiles:
 
     def _parts(self) -> tuple[FileSystem, str]:
         return self._fs_of(f"{self._directory}/{parts.DIRECTORY}")
-
-
-def _name(path: str) -> str:
-    return path.rpartition("/")[2]
