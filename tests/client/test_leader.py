@@ -8,7 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from tests.client.fakes import Listener
-from yarnflow.client.job_client import LEADER_CHANGED, ClusterJobClient
+from yarnflow.client.job_client import ClusterJobClient
+from yarnflow.client.job_watch import LEADER_CHANGED
 from yarnflow.client.leader import LeaderFollowingDispatcher
 from yarnflow.core.collect.parts import CollectedPage
 from yarnflow.core.ids import JobId

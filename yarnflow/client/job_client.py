@@ -1,29 +1,26 @@
 """One submitted job, as its client sees it.
 
-Flink counterpart: ``JobClient``.  Waiting uses long polls of a background thread, so that an
-interrupt never breaks into the middle of a remote call.
+Flink counterpart: ``JobClient``.  Waiting takes what :mod:`yarnflow.client.job_watch` tells.
 """
 
 from __future__ import annotations
 
 import math
-import signal
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from queue import Empty, SimpleQueue
-from types import FrameType
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 from yarnflow.client.cluster import JobCluster, JobListener, SilentListener
 from yarnflow.client.collecting import CollectedElements, PageReader
+from yarnflow.client.job_watch import Change, JobWatch, interrupts_to
 from yarnflow.client.saved_state import typed_state_uri
-from yarnflow.client.savepoints import begin_savepoint, retained_state, retained_text
-from yarnflow.core.checkpoint.messages import AfterSavepoint, CheckpointInfo
+from yarnflow.client.savepoints import begin_savepoint, retained_text
+from yarnflow.core.checkpoint.messages import AfterSavepoint
 from yarnflow.core.ids import JobId
-from yarnflow.core.messages import ClusterOverview, Fence, JobDetails
+from yarnflow.core.messages import JobDetails
 from yarnflow.core.states import JobStatus
 from yarnflow.errors import (
     DuplicateJob,
@@ -35,30 +32,19 @@ from yarnflow.errors import (
     RemoteError,
     RpcError,
     RpcTimeout,
-    RpcUnavailable,
     UserCodeError,
     UserTraceback,
     YarnflowError,
     error_from_code,
 )
-from yarnflow.process.signals import ENDING
 
 if TYPE_CHECKING:
     from yarnflow.api.executor import JobExecutionResult
 
-#: a long poll returns after this time at the latest
-POLL_MS: Final = 5_000
 #: a signal that comes right before a wait is handled after it only
 _LOOK_AGAIN_S: Final = 0.5
 #: until the end of a job is seen whose cluster has gone with it
 _END_SEEN_S: Final = 3.0
-_RETRY_S: Final = 0.2
-
-#: the only sign of a failover that a user sees
-LEADER_CHANGED: Final = "The leader of the cluster has changed; the job goes on."
-
-#: new details (with an overview if it could be had), a note, why there will be no more, or an interrupt
-_Change: TypeAlias = "tuple[JobDetails, ClusterOverview | None] | str | YarnflowError | KeyboardInterrupt"
 
 
 def job_command(verb: str, cluster: JobCluster, job_id: JobId) -> str:
@@ -140,8 +126,8 @@ class ClusterJobClient:
         self._attached = attached
         self._cancel_on_interrupt = cancel_on_interrupt or connection.owned
         self._timeout_ms = timeout_ms
+        self._watch = JobWatch(connection, job_id, timeout_ms)
         self._last: JobDetails | None = None
-        self._retained: CheckpointInfo | None = None
         self._interrupt: KeyboardInterrupt | None = None
         self._over = threading.Event()
         self._on_hadoop = on_hadoop
@@ -298,15 +284,12 @@ class ClusterJobClient:
             self._listener.note(str(error))
 
     def _wait(self, timeout_s: float | None) -> JobDetails:
-        changes: SimpleQueue[_Change] = SimpleQueue()
+        changes: SimpleQueue[Change] = SimpleQueue()
         stop = threading.Event()
-        watcher = threading.Thread(
-            target=self._watch, args=(changes.put, stop), name="job-watcher", daemon=True
-        )
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         try:
-            with _interrupts_to(changes.put):
-                watcher.start()
+            with interrupts_to(changes.put):
+                self._watch.begin(changes.put, stop)
                 while True:
                     left_s = math.inf if deadline is None else max(0.0, deadline - time.monotonic())
                     try:
@@ -330,8 +313,8 @@ class ClusterJobClient:
                     self._listener.changed(details, overview)
                     if details.overview.status.terminal:
                         self._over.set()
-                        if self._retained is not None:
-                            self._listener.note(retained_text(details, self._retained))
+                        if self._watch.retained is not None:
+                            self._listener.note(retained_text(details, self._watch.retained))
                         return details
         finally:
             stop.set()
@@ -355,85 +338,3 @@ class ClusterJobClient:
             # of a cluster of this process nothing is left to tell why there was no answer
             if not self._over.wait(_END_SEEN_S):
                 self._listener.note(f"Could not cancel: {error}")
-
-    def _watch(self, put: Callable[[_Change], None], stop: threading.Event) -> None:
-        version = -1
-        leader: Fence | None = None
-        answered_s = time.monotonic()
-        while not stop.is_set():
-            try:
-                gateway = self._connection.gateway()
-                details = gateway.await_job_change(self._job_id, version, POLL_MS)
-            except (RpcError, HaError) as error:
-                end = self._end_after(error, answered_s)
-                if end is not None:
-                    put(end)
-                    return
-                stop.wait(_RETRY_S)
-                continue
-            except YarnflowError as error:
-                put(error)
-                return
-            answered_s = time.monotonic()
-            now_leads = self._connection.followed()
-            if now_leads is not None and now_leads != leader:
-                if leader is not None:
-                    put(LEADER_CHANGED)
-                leader = now_leads
-            if details.version == version:
-                continue
-            version = details.version
-            overview: ClusterOverview | None = None
-            if not details.overview.status.terminal:
-                try:
-                    overview = gateway.cluster_overview()
-                except (RpcError, HaError):
-                    pass  # it only decorates the view
-            elif not self._connection.owned or details.overview.status is JobStatus.FAILED:
-                # at once: a cluster may end with its job; one of this command takes its files with it
-                self._retained = retained_state(self._connection, details)
-            put((details, overview))
-            if details.overview.status.terminal:
-                return
-
-    def _end_after(self, error: YarnflowError, answered_s: float) -> _Change | None:
-        """What a call without an answer means: the job's end, why it is given up, or None = try again."""
-        # a job that lived with its cluster may have ended with it
-        final = self._connection.final_details(self._job_id)
-        if final is not None:
-            return final, None
-        failure = self._connection.failure()
-        passing = isinstance(error, (RpcUnavailable, RpcTimeout, HaError))
-        if failure is None and passing and (time.monotonic() - answered_s) * 1000 < self._timeout_ms:
-            return None
-        return failure or error
-
-
-@contextmanager
-def _interrupts_to(put: Callable[[KeyboardInterrupt], None]) -> Iterator[None]:
-    """Deliver interrupts as messages instead of exceptions that may come anywhere.
-
-    Signals whose handler raises :class:`KeyboardInterrupt` are caught; others keep their handler.
-    Outside the main thread nothing is changed: interrupts never come there.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {number: signal.getsignal(number) for number in ENDING}
-
-    def on_signal(number: int, frame: FrameType | None) -> None:
-        handler = before[signal.Signals(number)]
-        try:
-            if callable(handler):
-                handler(number, frame)
-        except KeyboardInterrupt as interrupt:
-            put(interrupt)
-
-    caught = [number for number, handler in before.items() if callable(handler)]
-    for number in caught:
-        signal.signal(number, on_signal)
-    try:
-        yield
-    finally:
-        for number in caught:
-            signal.signal(number, before[number])
