@@ -278,6 +278,8 @@ class ElementOperator:
     stateful: bool = False
     #: id and type of the side outputs that the program reads or that take late elements
     side_outputs: tuple[tuple[str, TypeInfo | None], ...] = ()
+    #: may have processing-time timers, which a clock has to make due while no elements come
+    processing_timers: bool = False
 
 
 @dataclass(frozen=True, slots=True)

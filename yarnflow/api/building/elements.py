@@ -124,6 +124,7 @@ def element_operator(
     tags: SideTags | None = None,
     settled: Settled | None = None,
     name: str = "",
+    processing_timers: bool = False,
 ) -> Definition:
     """Any operator on elements.
 
@@ -164,7 +165,7 @@ def element_operator(
             definition_then: Any = load_closure(pickled)
             closure = make_closure(replace(definition_then, **fields), where, shown)
         sides = tuple(tags.tags.items())
-        return ElementOperator(kind, closure, ways, stateful, sides), output(schemas)
+        return ElementOperator(kind, closure, ways, stateful, sides, processing_timers), output(schemas)
 
     return define
 

@@ -13,6 +13,7 @@ from typing import Any
 from yarnflow.api.building import definitions, elements
 from yarnflow.api.building.definitions import Aggregates, FieldAggregate, Inputs, KeyDefinition
 from yarnflow.api.building.elements import InputOf, KeyBy, Output, SideTags, declared_output
+from yarnflow.api.building.processing_timers import windows_may_register
 from yarnflow.errors import SchemaError, UnsupportedGraph
 from yarnflow.graph.closures import function_name
 from yarnflow.graph.operators import ElementKind, Window, WindowKind
@@ -172,6 +173,7 @@ class Windowing:
             # the late output is the operator's own, not one of the function's results
             settled=lambda: {"side_outputs": bool(tags.tags.keys() - set(late))},
             name=definition.description("AllWindow" if self.of_all else "Window"),
+            processing_timers=windows_may_register(definition),
         )
 
     def _wanted(self) -> tuple[type[Function], type[Function]]:

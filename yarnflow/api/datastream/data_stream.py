@@ -12,6 +12,7 @@ from typing import Any, Final, overload
 from yarnflow.api.building import definitions, elements
 from yarnflow.api.building.definitions import Aggregates, FieldAggregate, KeyDefinition
 from yarnflow.api.building.elements import InputOf, KeyBy, SideTags
+from yarnflow.api.building.processing_timers import function_may_register
 from yarnflow.api.origin import call_origin
 from yarnflow.api.streams.connected_streams import BroadcastConnectedStream, BroadcastStream, ConnectedStreams
 from yarnflow.api.streams.stream_base import (
@@ -306,6 +307,7 @@ class KeyedStream(DataStream):
             inputs=(InputOf(self._key_by),),
             stateful=True,
             tags=tags,
+            processing_timers=function_may_register(func),
         )
         return self._elements("KEYED PROCESS", "process", define, tags)
 

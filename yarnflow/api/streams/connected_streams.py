@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar
 
 from yarnflow.api.building import elements
 from yarnflow.api.building.elements import InputOf, SideTags
+from yarnflow.api.building.processing_timers import function_may_register
 from yarnflow.api.origin import call_origin
 from yarnflow.api.streams.stream_base import StreamBase, check_kind
 from yarnflow.graph.job_graph import ShipStrategy
@@ -106,6 +107,7 @@ class ConnectedStreams(Generic[S]):
             stateful=keyed,
             tags=tags,
             name=type(func).__qualname__,
+            processing_timers=kind is ElementKind.KEYED_CO_PROCESS and function_may_register(func),
         )
         inputs = [stream._input(ShipStrategy.HASH if keyed else None) for stream in streams]
         return self.stream1._next(name, call, define, inputs, tags)
@@ -157,6 +159,7 @@ class BroadcastConnectedStream(Generic[S]):
             stateful=True,
             tags=tags,
             name=type(func).__qualname__,
+            processing_timers=keyed and function_may_register(func),
         )
         name = "Keyed-Co-Process-Broadcast" if keyed else "Co-Process-Broadcast"
         inputs = (

@@ -117,6 +117,8 @@ class OperatorPlan:
     groups: int = 128
     #: inputs whose elements every group gets
     broadcast_inputs: frozenset[int] = frozenset()
+    #: may have processing-time timers
+    processing_timers: bool = False
 
 
 @dataclass(frozen=True, slots=True)

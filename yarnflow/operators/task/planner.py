@@ -84,6 +84,11 @@ class LevelsPlan:
     #: groups of each of these
     groups: tuple[int, ...]
 
+    @property
+    def needs_ticks(self) -> bool:
+        """Whether something may become due by the clock alone, while no elements come."""
+        return any(operator.processing_timers for level in self.levels for operator in level.operators)
+
 
 @dataclass(frozen=True, slots=True)
 class _Path:
@@ -399,6 +404,7 @@ class _Planner:
             node.max_parallelism,
             max(_groups(node, operator), fed_groups),
             frozenset(i for i, wanted in enumerate(operator.inputs) if wanted.broadcast),
+            operator.processing_timers,
         )
 
 

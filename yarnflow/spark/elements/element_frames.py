@@ -57,8 +57,6 @@ _TURN: Final = "__subtask"
 _OF_ELEMENTS: Final = (PrintSink, CollectSink, DiscardSink)
 #: reaches no level and no sink
 _NO_LEVEL: Final = 0
-#: names of PyFlink's that mean processing timers
-_PROCESSING_TIME: Final = (b"processing_time_timer", b"ProcessingTime")
 
 #: from a partition of blocks to what these hold
 ReadPayloads = Callable[[Iterable[pa.RecordBatch]], Iterator[bytes]]
@@ -110,7 +108,7 @@ class ElementFrames:
             Adds the blocks that tell the end of input to those of the sources.
         """
         parts = [self._source(number, source) for number, source in enumerate(self._plan.sources)]
-        if self._endless and uses_processing_time(self._plan):
+        if self._endless and self._plan.needs_ticks:
             parts.append(tick_blocks(parts[0].sparkSession, self._plan))
         frame = with_end(functools.reduce(DataFrame.unionByName, parts))
         for level, groups in zip(self._plan.levels, self._plan.groups, strict=True):
@@ -187,16 +185,6 @@ class _Numbered:
             turns = [number % subtasks for number in range(before, before + batch.num_rows)]
             before += batch.num_rows
             yield batch.append_column(_TURN, pa.array(turns, pa.int32()))
-
-
-def uses_processing_time(plan: LevelsPlan) -> bool:
-    """Whether some operator may have processing timers: its code, which is pickled with it, names them."""
-    return any(
-        word in operator.definition.payload
-        for level in plan.levels
-        for operator in level.operators
-        for word in _PROCESSING_TIME
-    )
 
 
 def tick_blocks(spark: SparkSession, plan: LevelsPlan) -> DataFrame:
