@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from integration.conftest import wait_until
 from integration.spark.savepoint_support import STOP, Job, restored
 from yarnflow.api import FileSink, FileSource, StreamExecutionEnvironment
-from yarnflow.api.common import Time, Types, WatermarkStrategy
+from yarnflow.api.common import Duration, Time, Types, WatermarkStrategy
 from yarnflow.api.common.watermark_strategy import TimestampAssigner
 from yarnflow.api.datastream import OutputTag
 from yarnflow.api.datastream.functions import KeyedProcessFunction, ProcessFunction, RuntimeContext
@@ -241,6 +241,41 @@ def test_processing_timers_fire_while_nothing_comes(spark: SparkSession, tmp_pat
     alarms.sink_to(FileSink(str(out), "parquet"))
     job = Job(spark, Kept(env), tmp_path)
     wait_until(lambda: {key for key, _ in counts(out)} == {0, 1, 2, 3}, "all alarms", timeout_s=240)
+    job.cancel()
+
+
+class AtItsTime(KeyedProcessFunction):
+    """Emits each element when the watermark reaches its time."""
+
+    def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> Iterator[Any]:
+        ctx.timer_service().register_event_time_timer(value[1])
+        return iter(())
+
+    def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> Iterator[Any]:
+        yield ctx.get_current_key(), timestamp
+
+
+def test_a_stream_without_elements_becomes_idle_while_nothing_comes(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """No element comes when its time is over: the clock alone fires the timers of the other stream."""
+    directory, silent, out = tmp_path / "in", tmp_path / "silent", tmp_path / "out"
+    directory.mkdir()
+    silent.mkdir()
+    write(directory, 0)
+    env = environment()
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(SecondIsTime())
+    streams = []
+    for path, own in ((directory, strategy), (silent, strategy.with_idleness(Duration.of_seconds(3)))):
+        source = env.from_source(FileSource(path, "csv", schema="k BIGINT, n BIGINT", bounded=False))
+        pairs = source.map(lambda row: (row[0], row[1]), PAIR)
+        streams.append(pairs.assign_timestamps_and_watermarks(own))
+    timers = streams[0].union(streams[1]).key_by(lambda pair: pair[0]).process(AtItsTime(), NUMBERED)
+    timers.sink_to(FileSink(str(out), "parquet"))
+    job = Job(spark, Kept(env), tmp_path)
+    # the watermark is 1 ms before the latest element
+    expected = sorted((n % 4, n) for n in range(99))
+    wait_until(lambda: counts(out) == expected, "all timers but the last", timeout_s=240)
     job.cancel()
 
 

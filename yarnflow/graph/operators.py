@@ -280,6 +280,8 @@ class ElementOperator:
     side_outputs: tuple[tuple[str, TypeInfo | None], ...] = ()
     #: may have processing-time timers, which a clock has to make due while no elements come
     processing_timers: bool = False
+    #: TIMESTAMPS: without elements for so long, nobody waits for this stream; None = for ever
+    idle_after_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -377,4 +379,11 @@ def is_bounded(source: object) -> bool:
         return source.bounded
     if isinstance(source, RateSource):
         return source.count is not None
+    return isinstance(source, (CollectionSource, SequenceSource))
+
+
+def is_read_at_once(source: object) -> bool:
+    """Whether a bounded source is read wholly in the first micro-batch."""
+    if isinstance(source, FileSource):
+        return source.bounded and not source.max_files_per_trigger
     return isinstance(source, (CollectionSource, SequenceSource))

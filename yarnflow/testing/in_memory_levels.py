@@ -14,7 +14,7 @@ from yarnflow.graph.closures import dumps_with_classes
 from yarnflow.graph.operators import Closure
 from yarnflow.operators.elements import Chunk
 from yarnflow.operators.state.store import GroupStore
-from yarnflow.operators.task.blocks import ALL_GROUPS, END, SINK_LEVEL, Block
+from yarnflow.operators.task.blocks import ALL_GROUPS, END, SINK_LEVEL, TICK, Block
 from yarnflow.operators.task.level_run import LevelRun
 from yarnflow.operators.task.plan import JobInfo, LevelPlan
 
@@ -46,6 +46,7 @@ class InMemoryLevels:
         inputs: Mapping[int, Sequence[Iterable[Chunk]]] | None = None,
         now_ms: int = 0,
         end: bool = False,
+        tick: bool = False,
     ) -> None:
         """One micro-batch.
 
@@ -57,6 +58,8 @@ class InMemoryLevels:
             Time of the machine.
         end : bool
             The input has ended.
+        tick : bool
+            All groups are told that time has passed.
         """
         blocks: list[Block] = []
         for number, partitions in (inputs or {}).items():
@@ -64,10 +67,10 @@ class InMemoryLevels:
                 run = _opened(self._sources[number], partition)
                 blocks += run.run_source(chunks, (number << 20) + partition, lambda: now_ms, self._batch)
                 run.close()
-        if end:
-            blocks += [
-                Block(plan.level, ALL_GROUPS, 0, END, 1 << 60, 0, b"") for plan in self._levels
-            ]
+        kinds = [kind for kind, wanted in ((END, end), (TICK, tick)) if wanted]
+        blocks += [
+            Block(plan.level, ALL_GROUPS, 0, kind, 1 << 60, 0, b"") for plan in self._levels for kind in kinds
+        ]
         for plan, stores in zip(self._levels, self._stores, strict=True):
             blocks = self._run_level(plan, stores, blocks, now_ms)
         for block in blocks:

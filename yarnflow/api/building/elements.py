@@ -125,6 +125,7 @@ def element_operator(
     settled: Settled | None = None,
     name: str = "",
     processing_timers: bool = False,
+    idle_after_ms: int | None = None,
 ) -> Definition:
     """Any operator on elements.
 
@@ -165,7 +166,8 @@ def element_operator(
             definition_then: Any = load_closure(pickled)
             closure = make_closure(replace(definition_then, **fields), where, shown)
         sides = tuple(tags.tags.items())
-        return ElementOperator(kind, closure, ways, stateful, sides, processing_timers), output(schemas)
+        operator = ElementOperator(kind, closure, ways, stateful, sides, processing_timers, idle_after_ms)
+        return operator, output(schemas)
 
     return define
 

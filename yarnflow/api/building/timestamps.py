@@ -69,4 +69,5 @@ def _of_elements(strategy: WatermarkStrategy, origin: str) -> Definition:
         elements.same_output,
         # the latest time so far
         name="" if assigner is not None else "the elements' own time",
+        idle_after_ms=strategy.idle_timeout_ms,
     )

@@ -57,7 +57,7 @@ class WatermarkStrategy:
         self.timestamp_assigner = timestamp_assigner
         return self
 
-    @differs("a source that is read together with others holds them back until it has elements again")
+    @differs("a partition of a source without elements holds nobody back, a whole source does for so long")
     def with_idleness(self, idle_timeout: DurationLike) -> WatermarkStrategy:
         """A source that is silent for so long no longer holds the watermark back."""
         return replace(self, idle_timeout_ms=to_ms(idle_timeout, "idle timeout", 1))

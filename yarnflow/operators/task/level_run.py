@@ -6,12 +6,12 @@ firing its timers and handing their results on before the next one advances.  Wh
 a group is in the group's store, which the caller makes durable or throws away.  Never reads a clock and
 never decides where blocks travel.
 
-Flink counterparts: ``OperatorChain``, ``StatusWatermarkValve``, ``InternalTimeServiceManager``.
+Flink counterparts: ``OperatorChain``, ``InternalTimeServiceManager``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import suppress
 from itertools import count, groupby
 from operator import itemgetter
@@ -23,6 +23,7 @@ from yarnflow.operators.process.key_selection import SelectKeys
 from yarnflow.operators.process.operator import AsyncCalls, OperatorDefinition, WatermarkStatus
 from yarnflow.operators.state.store import GroupStore
 from yarnflow.operators.task.blocks import ALL_GROUPS, ELEMENTS, END, WATERMARK, Block
+from yarnflow.operators.task.channels import Channels
 from yarnflow.operators.task.node import Node, joined
 from yarnflow.operators.task.outputs import (
     MAX_WAITING_ELEMENTS,
@@ -43,7 +44,7 @@ from yarnflow.operators.task.plan import (
     SinkRoute,
 )
 
-#: name of a channel's watermark in a group's store
+#: begins the name of a channel's watermark in a group's store
 _CHANNEL: Final = "channel"
 
 
@@ -81,7 +82,7 @@ class LevelRun:
         self._dumps = dumps
         self._loads = loads
         self._subtask = subtask
-        self._store = GroupStore()
+        self._channels = Channels(_channel_names(plan), plan.idle_after_ms)
         self._targets: list[Target] = []
         #: routes that leave the level, with the node before them
         self._exchanges: list[tuple[Node, ExchangeRoute]] = []
@@ -181,18 +182,7 @@ class LevelRun:
         return lambda value: cast(int, partitioner(select([value])[0], groups))
 
     def _channels_status(self, channels: tuple[int, ...]) -> Callable[[], WatermarkStatus]:
-        def status() -> WatermarkStatus:
-            found = [self._told(channel) for channel in channels]
-            active = [status.watermark_ms for status in found if not status.idle]
-            if not active:
-                return WatermarkStatus(max(status.watermark_ms for status in found), True)
-            return WatermarkStatus(min(active))
-
-        return status
-
-    def _told(self, channel: int) -> WatermarkStatus:
-        """What is known of a channel; it holds its receiver back as long as it has told nothing."""
-        return WatermarkStatus(*self._store.get_progress((_CHANNEL, self.plan.level, channel), ()))
+        return lambda: self._channels.status(channels)
 
     # --- level 0 ----------------------------------------------------------------------
 
@@ -274,8 +264,7 @@ class LevelRun:
             # an element may have registered one for a time that is past
             node.fire_processing_timers()
             yield from self._flush(group, sequence, MAX_WAITING_ELEMENTS)
-        for channel, statuses in told.items():
-            self._take_over(channel, statuses)
+        self._channels.take_over(told)
         for node in running:
             node.advance(WatermarkStatus(MAX_WATERMARK_MS) if ended else _merged(node))
             yield from self._flush(group, sequence, MAX_WAITING_ELEMENTS)
@@ -285,7 +274,7 @@ class LevelRun:
         yield from self._watermarks(group, sequence, group == 0)
 
     def _bind(self, group: int, store: GroupStore, now_ms: int, batch: int) -> None:
-        self._store = store
+        self._channels.bind(store, now_ms)
         for target in self._targets:
             # senders begin apart, and so do micro-batches of few elements
             target.begin(group + batch)
@@ -320,13 +309,6 @@ class LevelRun:
         node.receive(index, chunk)
         node.context.muted = False
 
-    def _take_over(self, channel: int, statuses: list[WatermarkStatus]) -> None:
-        """The earliest of the senders of a micro-batch; a channel never goes back."""
-        before = self._told(channel)
-        active = [status.watermark_ms for status in statuses if not status.idle]
-        watermark_ms = max(before.watermark_ms, min(active)) if active else before.watermark_ms
-        self._store.put_progress((_CHANNEL, self.plan.level, channel), (watermark_ms, not active))
-
     # --- both ---------------------------------------------------------------------------
 
     def _flush(self, sender: int, sequence: Iterator[int], most: int) -> Iterator[Block]:
@@ -351,15 +333,26 @@ class LevelRun:
                 )
 
 
+def _channel_names(plan: LevelPlan) -> dict[int, Hashable]:
+    """Channel → the name of its watermark in a group's store."""
+    numbers = [channel for channels in plan.channels.values() for channel in channels]
+    return {channel: (_CHANNEL, plan.level, channel) for channel in numbers}
+
+
 def _status_behind(node: Node) -> Callable[[], WatermarkStatus]:
     return lambda: node.output_status
 
 
 def _merged(node: Node) -> WatermarkStatus:
-    """Watermark of an operator: the earliest of its inputs that are not idle; it never goes back."""
-    active = [status.watermark_ms for status in (read() for read in node.upstream) if not status.idle]
+    """Watermark of an operator: the earliest of its inputs that are not idle; it never goes back.
+
+    A single input that is idle as a whole has told all it will for the time being, as in Flink.
+    """
+    found = [read() for read in node.upstream]
+    active = [status.watermark_ms for status in found if not status.idle]
     if not active:
-        return WatermarkStatus(node.status.watermark_ms, bool(node.upstream))
+        last_ms = found[0].watermark_ms if len(found) == 1 else MIN_WATERMARK_MS
+        return WatermarkStatus(max(node.status.watermark_ms, last_ms), bool(found))
     return WatermarkStatus(max(node.status.watermark_ms, min(active)))
 
 

@@ -132,6 +132,8 @@ class LevelPlan:
     channels: dict[tuple[int, int], tuple[int, ...]] = field(default_factory=dict)
     #: level 0: where the elements of the source go
     head: tuple[Route, ...] = ()
+    #: channel → how long it tells nothing, by the clock, until nobody waits for it; others are waited for
+    idle_after_ms: dict[int, int] = field(default_factory=dict)
 
     @property
     def keyed(self) -> bool:

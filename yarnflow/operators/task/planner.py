@@ -36,6 +36,7 @@ from yarnflow.operators.task.plan import (
     Route,
     SinkRoute,
 )
+from yarnflow.operators.task.silence import Silence, silence_behind, silence_behind_strategy
 
 _EXCHANGES: Final[Mapping[ShipStrategy, Exchange | None]] = {
     ShipStrategy.FORWARD: None,
@@ -83,11 +84,14 @@ class LevelsPlan:
     levels: tuple[LevelPlan, ...]
     #: groups of each of these
     groups: tuple[int, ...]
+    #: some watermark waits for several streams of which one may become idle
+    waits_for_idle: bool = False
 
     @property
     def needs_ticks(self) -> bool:
         """Whether something may become due by the clock alone, while no elements come."""
-        return any(operator.processing_timers for level in self.levels for operator in level.operators)
+        operators = (operator for level in self.levels for operator in level.operators)
+        return self.waits_for_idle or any(operator.processing_timers for operator in operators)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +114,10 @@ class _Building:
     operators: dict[int, list[Route]] = field(default_factory=dict)
     head: list[Route] = field(default_factory=list)
     channels: dict[tuple[int, int], list[int]] = field(default_factory=dict)
+    #: channel → how long it may be silent
+    idle_after_ms: dict[int, int] = field(default_factory=dict)
+    #: operator → what is known of each stream that feeds it
+    silences: dict[int, list[Silence]] = field(default_factory=dict)
 
 
 def plan_levels(
@@ -117,6 +125,7 @@ def plan_levels(
     edges: list[Edge],
     sinks: frozenset[int],
     timed: Mapping[int, StreamNode] | None = None,
+    read_at_once: frozenset[int] = frozenset(),
 ) -> LevelsPlan:
     """Divide the element operators between sources and sinks into levels.
 
@@ -131,8 +140,10 @@ def plan_levels(
         The sinks among the nodes.
     timed : mapping, optional
         Source → the node of columns that gave its elements their times: AssignTimestamps.
+    read_at_once : frozenset of int
+        The sources that have ended after the first micro-batch.
     """
-    return _Planner(nodes, edges, sinks, timed or {}).plan()
+    return _Planner(nodes, edges, sinks, timed or {}, read_at_once).plan()
 
 
 class _Planner:
@@ -142,10 +153,12 @@ class _Planner:
         edges: list[Edge],
         sinks: frozenset[int],
         timed: Mapping[int, StreamNode],
+        read_at_once: frozenset[int],
     ) -> None:
         self._nodes = nodes
         self._sinks = sinks
         self._timed = timed
+        self._read_at_once = read_at_once
         self._outgoing: dict[int, list[Edge]] = {}
         for edge in edges:
             self._outgoing.setdefault(edge.source, []).append(edge)
@@ -177,6 +190,12 @@ class _Planner:
             ),
             levels,
             tuple(max((o.groups for o in level.operators), default=1) for level in levels),
+            any(
+                len(silences) > 1 and any(silence.idle_ms is not None for silence in silences)
+                for (level, _), built in self._building.items()
+                for silences in built.silences.values()
+                if level
+            ),
         )
 
     # --- where ------------------------------------------------------------------------
@@ -272,6 +291,7 @@ class _Planner:
 
     def _route(self, node_id: int, place: tuple[int, int], routes: list[Route]) -> None:
         name, origin = self._nodes[node_id].name, self._nodes[node_id].origin
+        silence = self._silence(node_id, place)
         for path in self._paths(node_id):
             if path.target in self._sinks:
                 routes.append(self._sink_route(node_id, path))
@@ -280,11 +300,15 @@ class _Planner:
             if exchange is None:
                 converted = None if path.chained else self._type(node_id, path.side)
                 routes.append(ChainedRoute(path.target, path.input_index, path.side, converted, name, origin))
+                self._at(place).silences.setdefault(path.target, []).append(silence)
                 continue
             (target_place,) = [p for p in self._placed[path.target] if p not in self._chained_places(path)]
             channel = next(self._channels)
-            inputs = self._at(target_place).channels
-            inputs.setdefault((path.target, path.input_index), []).append(channel)
+            built = self._at(target_place)
+            built.channels.setdefault((path.target, path.input_index), []).append(channel)
+            built.silences.setdefault(path.target, []).append(silence)
+            if silence.after_ms is not None:
+                built.idle_after_ms[channel] = silence.after_ms
             target = self._nodes[path.target]
             operator = target.operator
             assert isinstance(operator, ElementOperator), "checked above"
@@ -307,6 +331,16 @@ class _Planner:
                     origin,
                 )
             )
+
+    def _silence(self, node_id: int, place: tuple[int, int]) -> Silence:
+        """What is known of a node's output at a place; all that feeds it there was routed before."""
+        operator = self._nodes[node_id].operator
+        if not isinstance(operator, ElementOperator):
+            return Silence(0 if node_id in self._read_at_once else None)
+        feeding = self._at(place).silences.get(node_id, [])
+        if operator.kind is ElementKind.TIMESTAMPS:
+            return silence_behind_strategy(feeding, operator.idle_after_ms)
+        return silence_behind(feeding)
 
     def _sink_route(self, node_id: int, path: _Path) -> SinkRoute:
         node, sink = self._nodes[node_id], self._nodes[path.target]
@@ -350,6 +384,7 @@ class _Planner:
             self._operators_of(built, place[0]),
             {name: tuple(channels) for name, channels in built.channels.items()},
             tuple(built.head),
+            dict(built.idle_after_ms),
         )
 
     def _source_level(self, number: int, source: int) -> LevelPlan:

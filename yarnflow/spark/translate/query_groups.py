@@ -33,6 +33,7 @@ from yarnflow.graph.operators import (
     WindowAggregate,
     WindowProcess,
     is_bounded,
+    is_read_at_once,
 )
 from yarnflow.graph.state_shape import ELEMENT_QUERY, query_name
 from yarnflow.operators.task.planner import Edge, LevelsPlan, plan_levels
@@ -179,7 +180,8 @@ def _element_group(index: GraphIndex, sinks: frozenset[int]) -> QueryGroup:
                     waiting.append(feeder)
     edges.sort(key=lambda edge: (edge.source, edge.target, edge.input_index))
     timed = {node_id: assigned for node_id in region if (assigned := index.event_time(node_id)) is not None}
-    levels = plan_levels(region, edges, sinks, timed)
+    at_once = frozenset(node_id for node_id in region if _is_read_at_once(index, node_id))
+    levels = plan_levels(region, edges, sinks, timed, at_once)
     bases = [source.node_id for source in levels.sources]
     before = [node for base in bases for node in index.upstream(base)]
     for node in before:
@@ -198,6 +200,11 @@ def _element_group(index: GraphIndex, sinks: frozenset[int]) -> QueryGroup:
         windowed=any(level.stateful for level in levels.levels),
         levels=levels,
     )
+
+
+def _is_read_at_once(index: GraphIndex, node_id: int) -> bool:
+    sources = [node.operator for node in index.upstream(node_id) if isinstance(node.operator, SOURCES)]
+    return bool(sources) and all(is_read_at_once(source) for source in sources)
 
 
 def _group(index: GraphIndex, cut: int, paths: list[tuple[int, ...]]) -> QueryGroup:
