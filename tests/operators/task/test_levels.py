@@ -381,6 +381,46 @@ def test_lines_behind_keys_name_the_subtask_of_their_group() -> None:
     assert sorted(job.sinks[SINK]) == sorted(f"n:{key_group(n, 4) // 2 + 1}> ({n}, 1)" for n in range(20))
 
 
+def test_forward_behind_keys_leads_to_the_subtask_of_their_group() -> None:
+    """Wherever Spark has put the group."""
+    source = LevelPlan(0, (), head=(replace(exchange(), groups=4, selector=None),))
+    forward = ExchangeRoute(2, 6, 0, Exchange.FORWARD, 2, 8)
+    keyed = replace(operator(5, Counter(), forward, stateful=True), keyed=True, parallelism=2, groups=4)
+    sink = SinkRoute(SINK, None, PICKLED, printed=True, identifier="n", groups=2)
+    behind = replace(operator(6, Same(), sink), parallelism=2, groups=2)
+    levels = [
+        LevelPlan(1, (keyed,), channels={(5, 0): (7,)}),
+        LevelPlan(2, (behind,), channels={(6, 0): (8,)}),
+    ]
+    job = InMemoryLevels([source], levels)
+    job.run_batch({0: [[Chunk(list(range(20)))]]})
+    assert sorted(job.sinks[SINK]) == sorted(f"n:{key_group(n, 4) // 2 + 1}> ({n}, 1)" for n in range(20))
+
+
+def test_partitions_of_a_source_are_dealt_to_the_subtasks_there_are() -> None:
+    sink = SinkRoute(SINK, None, PICKLED, printed=True, groups=2)
+    forward = ExchangeRoute(1, 5, 0, Exchange.FORWARD, 2, 7)
+    same = replace(operator(1, Same(), forward), parallelism=2, groups=2)
+    behind = replace(operator(5, Same(), sink), parallelism=2, groups=2)
+    source = LevelPlan(0, (same,), head=(ChainedRoute(1, 0),))
+    job = InMemoryLevels([source], [LevelPlan(1, (behind,), channels={(5, 0): (7,)})])
+    job.run_batch({0: [[Chunk([number])] for number in range(6)]})
+    assert sorted(job.sinks[SINK]) == ["1> 0", "1> 2", "1> 4", "2> 1", "2> 3", "2> 5"]
+
+
+@dataclass
+class Same:
+    """Passes on what it gets."""
+
+    def build(self) -> Any:
+        return SameOperator()
+
+
+class SameOperator(OperatorBase):
+    def process(self, input_index: int, chunk: Chunk, output: Output) -> None:
+        output.emit(Chunk(chunk.values, chunk.timestamps))
+
+
 def test_elements_for_other_sinks_stay_as_they_are() -> None:
     for kind, times in ((Exchange.FORWARD, 1), (Exchange.BROADCAST, 2)):
         source = LevelPlan(0, (), head=(SinkRoute(SINK, exchange=kind, groups=2),))
@@ -437,7 +477,13 @@ def test_results_of_a_broadcast_element_come_once_per_subtask_unless_they_are_ab
     elements = LevelPlan(0, (), head=(exchange(),))
     rules = LevelPlan(0, (), head=(replace(exchange(Exchange.BROADCAST), input_index=1, channel=8),))
     keyed = replace(
-        operator(5, KeyedBroadcastProcessDefinition(Rules()), SinkRoute(SINK), stateful=True),
+        operator(
+            5,
+            KeyedBroadcastProcessDefinition(Rules()),
+            SinkRoute(SINK),
+            SinkRoute(OTHER_SINK, None, PICKLED, printed=True, groups=2),
+            stateful=True,
+        ),
         keyed=True,
         parallelism=2,
         groups=4,
@@ -448,8 +494,13 @@ def test_results_of_a_broadcast_element_come_once_per_subtask_unless_they_are_ab
     # its neighbours in the block are no rules for keys
     job.run_batch({1: [[Chunk(["before", "keys", "after"])]]})
     groups = {key_group(key, 4) for key in range(3)}
-    assert groups - {0, 1}, "some keys are in groups that do not speak for a subtask"
+    # the first ones of both subtasks
+    speaking = {0, 2}
+    assert groups - speaking, "some keys are in groups that do not speak for a subtask"
     found = job.sinks[SINK]
     assert sorted(r[1] for r in found if r[0] == "rule") == sorted(["before", "keys", "after"] * 2)
     assert sorted(r for r in found if r[0] in (0, 1, 2)) == [(0, 0), (1, 1), (2, 2)]
-    assert found.count("done") == len(groups | {0, 1})
+    assert found.count("done") == len(groups | speaking)
+    assert sorted(line for line in job.sinks[OTHER_SINK] if "before" in line) == [
+        "1> ('rule', 'before')", "2> ('rule', 'before')"
+    ]  # fmt: skip

@@ -53,6 +53,12 @@ def subtask_of_group(group: int, parallelism: int, groups: int) -> int:
     return group * parallelism // groups
 
 
+def is_first_of_subtask(group: int, parallelism: int, groups: int) -> bool:
+    """Whether no smaller group belongs to the same subtask."""
+    subtask = subtask_of_group(group, parallelism, groups)
+    return group == 0 or subtask_of_group(group - 1, parallelism, groups) < subtask
+
+
 class KeyGroups(dict[Any, int]):
     """Key → group, computed at first use: ``groups[key]`` per element.
 

@@ -24,6 +24,7 @@ from yarnflow.operators.process.operator import AsyncCalls, OperatorDefinition, 
 from yarnflow.operators.state.store import GroupStore
 from yarnflow.operators.task.blocks import ALL_GROUPS, ELEMENTS, END, WATERMARK, Block
 from yarnflow.operators.task.channels import Channels
+from yarnflow.operators.task.key_groups import is_first_of_subtask
 from yarnflow.operators.task.node import Node, joined
 from yarnflow.operators.task.outputs import (
     MAX_WAITING_ELEMENTS,
@@ -162,7 +163,7 @@ class LevelRun:
         elif route.exchange is Exchange.HASH:
             made = KeyedTarget(route, self._selector(route), self._dumps)
         else:
-            made = PlainTarget(route, self._subtask, self._partition(route), self._dumps)
+            made = PlainTarget(route, of_sender, self._partition(route), self._dumps)
         self._targets.append(made)
         return made.take
 
@@ -305,7 +306,9 @@ class LevelRun:
 
     def _receive(self, group: int, node: Node, index: int, chunk: Chunk) -> None:
         # a broadcast element has its effect on the state of every key group, and one result per subtask
-        node.context.muted = index in node.plan.broadcast_inputs and group >= node.plan.parallelism
+        plan = node.plan
+        speaks = is_first_of_subtask(group, plan.parallelism, plan.groups)
+        node.context.muted = index in plan.broadcast_inputs and not speaks
         node.receive(index, chunk)
         node.context.muted = False
 

@@ -112,7 +112,12 @@ class Node:
         self._state.bind(store)
         self._output = OperatorOutput()
         plan = self.plan
-        self._info.subtask_index = subtask_of_group(group, plan.parallelism, max(plan.groups, group + 1))
+        self._info.subtask_index = (
+            subtask_of_group(group, plan.parallelism, plan.groups)
+            if group < plan.groups
+            # behind a source that has more partitions than the operator has subtasks
+            else group % plan.parallelism
+        )
         status, output_status = store.get_progress(("watermark", plan.operator_id), ((), ()))
         self.status, self.output_status = WatermarkStatus(*status), WatermarkStatus(*output_status)
         self.context.current_watermark_ms = self.status.watermark_ms

@@ -227,8 +227,8 @@ class PlainTarget:
     Parameters
     ----------
     route : ExchangeRoute
-    subtask : int
-        Number of the sender, for FORWARD.
+    of_sender : callable
+        Gives the subtask of the sender, for FORWARD.
     partition : callable or None
         CUSTOM: an element's subtask.
     """
@@ -236,12 +236,12 @@ class PlainTarget:
     def __init__(
         self,
         route: ExchangeRoute,
-        subtask: int,
+        of_sender: Callable[[], int],
         partition: Callable[[Any], int] | None,
         dumps: Dumps,
     ) -> None:
         self._route = route
-        self._subtask = subtask
+        self._of_sender = of_sender
         self._partition = partition
         self._dumps = dumps
         self._coerce = converter(route)
@@ -268,7 +268,7 @@ class PlainTarget:
         elif exchange is Exchange.BROADCAST:
             self._put(ALL_GROUPS, chunk.values, chunk.timestamps)
         else:
-            group = self._subtask % groups if exchange is Exchange.FORWARD else 0
+            group = self._of_sender() % groups if exchange is Exchange.FORWARD else 0
             self._put(group, chunk.values, chunk.timestamps)
 
     def _by_partitioner(self, chunk: Chunk) -> None:
