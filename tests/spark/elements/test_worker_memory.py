@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import mmap
+import os
+import shutil
+import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from yarnflow.core.resources.memory import task_manager_memory
 from yarnflow.errors import StateTooLarge
+from yarnflow.spark.elements import worker_memory
 from yarnflow.spark.elements.worker_memory import MemoryUsage, MemoryWatch, memory_usage, too_large
 
 MIB = 1 << 20
@@ -18,7 +23,7 @@ LIMITS = task_manager_memory(process_mib=4096)
 
 
 def usage(own: int, others: tuple[int, ...] = (), container: int = 4000) -> MemoryUsage:
-    return MemoryUsage(own * MIB, [own * MIB, *(other * MIB for other in others)], container * MIB)
+    return MemoryUsage(own * MIB, [own * MIB, *(other * MIB for other in others)], lambda: container * MIB)
 
 
 @pytest.mark.parametrize(
@@ -38,6 +43,35 @@ def usage(own: int, others: tuple[int, ...] = (), container: int = 4000) -> Memo
 )
 def test_state_is_too_large_when_the_container_is_nearly_full_of_it(found: MemoryUsage, full: bool) -> None:
     assert bool(too_large(LIMITS, found)) is full
+
+
+def test_all_processes_are_looked_at_only_when_python_has_used_up_its_share() -> None:
+    def container() -> int:
+        raise AssertionError("looked at all processes")
+
+    for own, others in ((1000, (300,)), (200, (1500, 1500))):
+        assert not too_large(LIMITS, replace(usage(own, others), container=container))
+    with pytest.raises(AssertionError, match="looked at"):
+        too_large(LIMITS, replace(usage(2000), container=container))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads what Linux tells")
+def test_workers_are_the_daemon_s_children_on_every_kernel(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    children = [subprocess.Popen(["sleep", "60"]) for _ in range(2)]
+    try:
+        by_kernel = sorted(worker_memory._children(os.getpid()))
+        assert {child.pid for child in children} <= set(by_kernel)
+        for pid in (os.getpid(), *by_kernel):
+            (tmp_path / str(pid)).mkdir()
+            shutil.copy(f"/proc/{pid}/stat", tmp_path / str(pid) / "stat")
+        monkeypatch.setattr(worker_memory, "_PROC", tmp_path)
+        assert sorted(worker_memory._children(os.getpid())) == by_kernel
+    finally:
+        for child in children:
+            child.kill()
+            child.wait()
 
 
 class Machine:
@@ -92,8 +126,8 @@ def test_sizes_of_this_machine(shared_counts_twice: bool) -> None:
     found = memory_usage(shared_counts_twice)
     assert found.own > 10 * MIB
     # the parent of this process takes the daemon's place
-    assert max(found.workers) >= found.own > 0
-    assert found.container >= found.own
+    assert found.own in found.workers
+    assert found.container() > 10 * MIB
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads what Linux tells")
@@ -101,4 +135,4 @@ def test_address_space_that_is_only_reserved_is_not_used() -> None:
     # as libraries and allocators reserve it
     with mmap.mmap(-1, 1 << 30):
         found = memory_usage(True)
-        assert not too_large(LIMITS, replace(found, container=0, address_limit=1 << 30))
+        assert not too_large(LIMITS, replace(found, workers=(), address_limit=1 << 30))

@@ -138,7 +138,7 @@ def test_another_run_begins_with_nothing(fails_to_close: bool) -> None:
 # --- memory ---------------------------------------------------------------------------------
 
 MEMORY = task_manager_memory(process_mib=4096)
-FULL = MemoryUsage(own=3000 << 20, workers=(3000 << 20,), container=4000 << 20)
+FULL = MemoryUsage(own=3000 << 20, workers=(3000 << 20,), container=lambda: 4000 << 20)
 
 
 def store_of(entries: int) -> GroupStore:

@@ -1,6 +1,7 @@
 """Whether state still fits the memory of the container: asked after each group, answered before it is killed.
 
-Decides by sizes that are passed in; what reads them knows Linux only, and finds nothing elsewhere.
+Decides by sizes that are passed in; what reads them knows Linux only, and finds nothing elsewhere.  A look
+reads the sizes of the workers; all processes of the machine only when these have used up Python's share.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ class MemoryUsage:
     own: int
     #: by each Python worker of the executor, this one included
     workers: Sequence[int] = ()
-    #: by the TaskManager and all below it
-    container: int = 0
+    #: by the TaskManager and all below it; reads of every process of the machine what its parent is
+    container: Callable[[], int] = lambda: 0
     #: limit of this worker's address space; 0 = none
     address_limit: int = 0
 
@@ -50,15 +51,14 @@ def too_large(limits: TaskManagerMemory, usage: MemoryUsage) -> str:
             f"{usage.address_limit // _MIB} MiB (a slot's share of taskmanager.memory.managed.fraction)"
         )
     python = sum(usage.workers)
-    if (
-        usage.container < _FULL * limits.process_mib * _MIB
-        or python < limits.python_mib * _MIB
-        or usage.own * len(usage.workers) < python
-    ):
+    if python < limits.python_mib * _MIB or usage.own * len(usage.workers) < python:
+        return ""
+    container = usage.container()
+    if container < _FULL * limits.process_mib * _MIB:
         return ""
     return (
         f"its Python worker uses {usage.own // _MIB} MiB, all Python workers {python // _MIB} of "
-        f"{limits.python_mib} MiB, the TaskManager {usage.container // _MIB} of {limits.process_mib} MiB "
+        f"{limits.python_mib} MiB, the TaskManager {container // _MIB} of {limits.process_mib} MiB "
         "(taskmanager.memory.process.size)"
     )
 
@@ -130,27 +130,39 @@ class MemoryWatch:
 
 def memory_usage(shared_counts_twice: bool) -> MemoryUsage:
     """What is used now by this worker, its executor's other workers and the TaskManager's processes."""
+    own, daemon = os.getpid(), os.getppid()
+    size = _resident if shared_counts_twice else _proportional
+    workers = {pid: size(pid) for pid in {own, *_children(daemon)}}
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    return MemoryUsage(
+        own=workers[own],
+        workers=list(workers.values()),
+        container=lambda: _container(daemon, size),
+        address_limit=0 if limit == resource.RLIM_INFINITY else limit,
+    )
+
+
+def _container(daemon: int, size: Callable[[int], int]) -> int:
     parents = _parents()
-    own = os.getpid()
-    daemon = parents.get(own, 0)
     executor = parents.get(daemon, 0)
-    task_manager = parents.get(executor, 0)
     children: dict[int, list[int]] = {}
     for pid, parent in parents.items():
         children.setdefault(parent, []).append(pid)
-    size = _resident if shared_counts_twice else _proportional
-    container, waiting = 0, [task_manager or executor]
+    total, waiting = 0, [parents.get(executor, 0) or executor]
     while waiting:
         pid = waiting.pop()
-        container += size(pid)
+        total += size(pid)
         waiting += children.get(pid, ())
-    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
-    return MemoryUsage(
-        own=size(own),
-        workers=[size(pid) for pid in children.get(daemon, ())],
-        container=container,
-        address_limit=0 if limit == resource.RLIM_INFINITY else limit,
-    )
+    return total
+
+
+def _children(pid: int) -> Sequence[int]:
+    """Of a process that starts others in its main thread only, as Spark's daemon does."""
+    try:
+        found = Path(_PROC, str(pid), "task", str(pid), "children").read_text()
+        return [int(child) for child in found.split()]
+    except OSError:  # a kernel without it
+        return [child for child, parent in _parents().items() if parent == pid]
 
 
 def _parents() -> dict[int, int]:
