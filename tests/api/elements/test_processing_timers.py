@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from tests.api.conftest import Jobs
+from tests.api.elements.programs import words
 from yarnflow.api.common import Time, Types
 from yarnflow.api.datastream import (
-    DataStream,
     KeyedBroadcastProcessFunction,
     KeyedCoProcessFunction,
     KeyedProcessFunction,
@@ -56,10 +56,6 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     monkeypatch.syspath_prepend(str(directory))
     yield importlib.import_module("reminders_of_a_package")
     sys.modules.pop("reminders_of_a_package", None)
-
-
-def words(jobs: Jobs) -> DataStream:
-    return jobs.env.from_collection([("a", 1), ("b", 2)], Types.TUPLE([Types.STRING(), Types.INT()]))
 
 
 def keyed(jobs: Jobs) -> Any:
