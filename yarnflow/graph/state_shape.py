@@ -24,13 +24,13 @@ from yarnflow.core.checkpoint.program_shape import (
     SourceShape,
 )
 from yarnflow.core.messages import ProgramKind
+from yarnflow.graph.element_places import ElementPlaces, ElementRegion, element_region
 from yarnflow.graph.expressions import is_stateful_query
-from yarnflow.graph.job_graph import JobGraph, ShipStrategy, StreamNode
+from yarnflow.graph.job_graph import JobGraph, StreamNode
 from yarnflow.graph.operators import (
     SINKS,
     AssignTimestamps,
     CollectionSource,
-    ElementKind,
     ElementOperator,
     FileSource,
     FilterExpression,
@@ -45,7 +45,6 @@ from yarnflow.graph.operators import (
     SideOutput,
     SocketSource,
     SqlOperator,
-    UnionOperator,
     Window,
     WindowAggregate,
     WindowProcess,
@@ -55,8 +54,6 @@ from yarnflow.graph.schema import Field
 _STATELESS: Final = (
     SelectOperator, FilterExpression, PythonOperator, AssignTimestamps, SideOutput, PartitionCustom
 )  # fmt: skip
-#: what elements pass unchanged
-_PASSING: Final = (SideOutput, PartitionCustom, UnionOperator)
 _KEYED: Final = (RunningAggregate, KeyedReduce, WindowAggregate, WindowProcess)
 _KINDS: Final[Mapping[type, str]] = {
     CollectionSource: "collection",
@@ -90,10 +87,10 @@ def shape_of(graph: JobGraph) -> ProgramShape:
     if graph.kind is not ProgramKind.GRAPH:
         return ProgramShape(graph.kind.value)
     nodes = {node.node_id: node for node in graph.nodes}
-    sinks = [node for node in graph.nodes if isinstance(node.operator, SINKS)]
-    of_elements = [n for n in sinks if nodes[n.inputs[0]].output_schema.element_type is not None]
-    cuts = dict.fromkeys(_cut(nodes, n.node_id) for n in sinks if n not in of_elements)
-    elements = (_element_query(nodes, of_elements),) if of_elements else ()
+    region = element_region(nodes)
+    sinks = [node.node_id for node in graph.nodes if isinstance(node.operator, SINKS)]
+    cuts = dict.fromkeys(_cut(nodes, sink) for sink in sinks if sink not in region.sinks)
+    elements = (_element_query(nodes, region),) if region.sinks else ()
     return ProgramShape(
         kind=graph.kind.value,
         graph_hash=_graph_hash(graph),
@@ -145,10 +142,11 @@ def _query(nodes: Mapping[int, StreamNode], cut: int) -> QueryShape:
     )
 
 
-def _element_query(nodes: Mapping[int, StreamNode], sinks: Sequence[StreamNode]) -> QueryShape:
+def _element_query(nodes: Mapping[int, StreamNode], region: ElementRegion) -> QueryShape:
     """The query of all operators on elements; Spark numbers its state by level."""
-    before = sorted({n.node_id for sink in sinks for n in _in_plan_order(nodes, sink.node_id)})
-    levels = element_levels(nodes)
+    before = sorted({n.node_id for sink in region.sinks for n in _in_plan_order(nodes, sink)})
+    places = ElementPlaces(region)
+    levels = {node_id: places.last_level(node_id) for node_id in places.operators}
     stateful = sorted(
         (node_id for node_id in before if _is_stateful(nodes[node_id])),
         key=lambda node_id: (levels.get(node_id, 0), node_id),
@@ -176,100 +174,6 @@ def _placed(kind: str, level: int, node: StreamNode) -> str:
     keyed = isinstance(operator, ElementOperator) and any(i.selector is not None for i in operator.inputs)
     groups = f"{node.max_parallelism} key groups" if keyed else f"parallelism {node.parallelism}"
     return f"{kind}, level {level}, {groups}"
-
-
-def element_levels(nodes: Mapping[int, StreamNode]) -> dict[int, int]:
-    """Operator on elements → the last level it stands in: how many exchanges are before it."""
-    levels: dict[int, int] = {}
-    spread_sources = _spread_sources(nodes)
-    for node_id in sorted(nodes):
-        operator = nodes[node_id].operator
-        if isinstance(operator, ElementOperator):
-            moved = _moved(operator)
-            found = 0
-            for position in range(len(nodes[node_id].inputs)):
-                for feeder, strategy in _feeders(nodes, node_id, position):
-                    spread = strategy in (ShipStrategy.FORWARD, ShipStrategy.HASH)
-                    # Spark spreads what a source reads, where all that read it want the same
-                    spread = spread or feeder in spread_sources
-                    before = levels.get(feeder, 0)
-                    # watermarks are those of subtasks, not of key groups
-                    apart = operator.kind is ElementKind.TIMESTAMPS and before > 0
-                    found = max(found, before + (1 if moved or apart or not spread else 0))
-            levels[node_id] = found
-    return levels
-
-
-def _moved(operator: ElementOperator) -> bool:
-    """Whether it stands behind an exchange whatever feeds it."""
-    return operator.stateful or any(i.selector is not None or i.broadcast for i in operator.inputs)
-
-
-def _spread_sources(nodes: Mapping[int, StreamNode]) -> set[int]:
-    """Sources whose elements are spread when they are read."""
-    wanted: dict[int, set[int]] = {}
-    read_by_operators: set[int] = set()
-    for node_id in _element_region(nodes):
-        operator = nodes[node_id].operator
-        if isinstance(operator, _PASSING):
-            continue
-        for position in range(len(nodes[node_id].inputs)):
-            for feeder, strategy in _feeders(nodes, node_id, position):
-                if isinstance(nodes[feeder].operator, ElementOperator):
-                    continue
-                subtasks = 0
-                if not (isinstance(operator, ElementOperator) and _moved(operator)):
-                    subtasks = _spread_over(strategy, nodes[node_id].parallelism)
-                wanted.setdefault(feeder, set()).add(subtasks)
-                if isinstance(operator, ElementOperator):
-                    read_by_operators.add(feeder)
-    return {feeder for feeder in read_by_operators if len(wanted[feeder]) == 1 and 0 not in wanted[feeder]}
-
-
-def _spread_over(strategy: ShipStrategy, parallelism: int) -> int:
-    if strategy is ShipStrategy.GLOBAL:
-        return 1
-    in_turn = (ShipStrategy.REBALANCE, ShipStrategy.RESCALE, ShipStrategy.SHUFFLE)
-    return parallelism if strategy in in_turn else 0
-
-
-def _element_region(nodes: Mapping[int, StreamNode]) -> list[int]:
-    """Sinks of elements and what elements pass on their way there."""
-    waiting = [
-        node_id
-        for node_id, node in nodes.items()
-        if isinstance(node.operator, SINKS) and nodes[node.inputs[0]].output_schema.element_type is not None
-    ]
-    region = dict.fromkeys(waiting)
-    while waiting:
-        for feeder in nodes[waiting.pop()].inputs:
-            passes_elements = nodes[feeder].output_schema.element_type is not None
-            if (
-                feeder not in region
-                and passes_elements
-                and isinstance(nodes[feeder].operator, (ElementOperator, *_PASSING))
-            ):
-                region[feeder] = None
-                waiting.append(feeder)
-    return list(region)
-
-
-def _feeders(
-    nodes: Mapping[int, StreamNode], node_id: int, position: int
-) -> Iterator[tuple[int, ShipStrategy]]:
-    """What feeds an input, through nodes that only pass on, and how its elements arrive."""
-    node = nodes[node_id]
-    feeder = node.inputs[position]
-    strategy = node.strategies[position] if node.strategies else ShipStrategy.FORWARD
-    passing = nodes[feeder].operator
-    if not isinstance(passing, _PASSING):
-        yield feeder, strategy
-        return
-    if isinstance(passing, PartitionCustom):
-        strategy = ShipStrategy.CUSTOM
-    for inner in range(len(nodes[feeder].inputs)):
-        for before, earlier in _feeders(nodes, feeder, inner):
-            yield before, earlier if strategy is ShipStrategy.FORWARD else strategy
 
 
 def _in_plan_order(nodes: Mapping[int, StreamNode], last: int) -> Iterator[StreamNode]:

@@ -12,22 +12,20 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from yarnflow.errors import UnsupportedGraph
+from yarnflow.graph.element_places import ElementRegion, element_region
 from yarnflow.graph.job_graph import JobGraph, ShipStrategy, StreamNode
 from yarnflow.graph.operators import (
     SINKS,
     AssignTimestamps,
     CollectionSource,
-    ElementOperator,
     FileSource,
     FilterExpression,
     KeyedReduce,
-    PartitionCustom,
     PythonOperator,
     RateSource,
     RunningAggregate,
     SelectOperator,
     SequenceSource,
-    SideOutput,
     SocketSource,
     UnionOperator,
     WindowAggregate,
@@ -36,12 +34,10 @@ from yarnflow.graph.operators import (
     is_read_at_once,
 )
 from yarnflow.graph.state_shape import ELEMENT_QUERY, query_name
-from yarnflow.operators.task.planner import Edge, LevelsPlan, plan_levels
+from yarnflow.operators.task.planner import LevelsPlan, plan_levels
 
 STATELESS = (SelectOperator, FilterExpression, PythonOperator, AssignTimestamps)
 SOURCES = (CollectionSource, SequenceSource, FileSource, SocketSource, RateSource)
-#: what elements pass through
-ELEMENTS = (ElementOperator, SideOutput, PartitionCustom, UnionOperator)
 WINDOWED = (WindowAggregate, WindowProcess)
 UPDATING = (RunningAggregate, KeyedReduce)
 
@@ -145,43 +141,24 @@ def query_groups(graph: JobGraph) -> tuple[QueryGroup, ...]:
     """
     index = GraphIndex(graph)
     by_cut: dict[int, list[tuple[int, ...]]] = {}
-    of_elements = frozenset(
-        node.node_id
-        for node in graph.nodes
-        if isinstance(node.operator, SINKS)
-        and index.nodes[node.inputs[0]].output_schema.element_type is not None
-    )
+    elements = element_region(index.nodes, index.chained)
     for node in graph.nodes:
-        if isinstance(node.operator, SINKS) and node.node_id not in of_elements:
+        if isinstance(node.operator, SINKS) and node.node_id not in elements.sinks:
             path = index.path(node.node_id)
             by_cut.setdefault(path[0], []).append(path)
-    if not by_cut and not of_elements:
+    if not by_cut and not elements.sinks:
         raise UnsupportedGraph(f"job '{graph.name}' has no sink; add print(), sink_to() or foreach_batch()")
     groups = tuple(_group(index, cut, paths) for cut, paths in by_cut.items())
-    return (_element_group(index, of_elements), *groups) if of_elements else groups
+    return (_element_group(index, elements), *groups) if elements.sinks else groups
 
 
-def _element_group(index: GraphIndex, sinks: frozenset[int]) -> QueryGroup:
+def _element_group(index: GraphIndex, region: ElementRegion) -> QueryGroup:
     """All sinks of elements are one query, which reads each source once."""
-    region: dict[int, StreamNode] = {sink: index.nodes[sink] for sink in sinks}
-    edges: list[Edge] = []
-    waiting = list(sinks)
-    while waiting:
-        node = index.nodes[waiting.pop()]
-        for position, feeder in enumerate(node.inputs):
-            # graphs made by hand say nothing of it
-            strategy = node.strategies[position] if node.strategies else ShipStrategy.FORWARD
-            chained = index.chained(feeder, node.node_id)
-            edges.append(Edge(feeder, node.node_id, position, strategy, chained))
-            if feeder not in region:
-                region[feeder] = index.nodes[feeder]
-                passes_elements = region[feeder].output_schema.element_type is not None
-                if passes_elements and isinstance(region[feeder].operator, ELEMENTS):
-                    waiting.append(feeder)
-    edges.sort(key=lambda edge: (edge.source, edge.target, edge.input_index))
-    timed = {node_id: assigned for node_id in region if (assigned := index.event_time(node_id)) is not None}
-    at_once = frozenset(node_id for node_id in region if _is_read_at_once(index, node_id))
-    levels = plan_levels(region, edges, sinks, timed, at_once)
+    timed = {
+        node_id: assigned for node_id in region.nodes if (assigned := index.event_time(node_id)) is not None
+    }
+    at_once = frozenset(node_id for node_id in region.nodes if _is_read_at_once(index, node_id))
+    levels = plan_levels(region, timed, at_once)
     bases = [source.node_id for source in levels.sources]
     before = [node for base in bases for node in index.upstream(base)]
     for node in before:
@@ -194,7 +171,7 @@ def _element_group(index: GraphIndex, sinks: frozenset[int]) -> QueryGroup:
         name=ELEMENT_QUERY,
         cut=bases[0],
         base=bases[0],
-        sinks=tuple(sorted(sinks)),
+        sinks=tuple(sorted(region.sinks)),
         bounded=all(is_bounded(n.operator) for n in before if isinstance(n.operator, SOURCES)),
         output_mode="append",
         windowed=any(level.stateful for level in levels.levels),
