@@ -82,7 +82,7 @@ ROOMS: dict[str, set[str]] = {
     "operators.process": {
         *("operators", "operators.functions", "operators.state", "operators.types", "operators.windows"),
     },
-    "operators.state": set(),
+    "operators.state": {"operators", "operators.types"},
     "operators.state.backends": {"operators.state"},
     "operators.task": {
         *("operators", "operators.functions", "operators.process", "operators.state", "operators.types"),

@@ -94,6 +94,8 @@ class InMemoryLevels:
             snapshot = pickle.loads(stores[group]) if group in stores else None
             store = GroupStore.load(snapshot)
             passed += run.run_group(group, store, found, now_ms, self._batch)
+            # what a commit looks at: values that are not of their state's type end the batch
+            store.changes()
             stores[group] = pickle.dumps(store.snapshot())
         run.close()
         return passed

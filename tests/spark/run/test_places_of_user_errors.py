@@ -15,6 +15,7 @@ from yarnflow.errors import (
     ElementMismatch,
     GraphError,
     InvalidKey,
+    InvalidStateUse,
     UserCodeError,
     YarnflowError,
 )
@@ -211,6 +212,20 @@ def _printed(error: Exception) -> str:
             "InvalidStateUse: operator 'KEYED PROCESS': state 'n' is registered twice, with type Integer "
             "and String; "
             "give one of them another name (in function open, job.py:14)",
+        ),
+        # found when the batch is committed, when no function of the program runs
+        (
+            """
+            class State(KeyedProcessFunction):
+                def open(self, context):
+                    self.state = context.get_state(ValueStateDescriptor("n", Types.LONG()))
+                def process_element(self, value, ctx):
+                    self.state.update(value[1])
+            numbers.key_by(lambda v: v[0]).process(State()).print()
+            """,
+            InvalidStateUse,
+            "job.py:16: operator 'KEYED PROCESS', state 'n': the descriptor says Long, and 'a' was stored under "
+            "1: a whole number of 64 bits is needed and 'a' (str) came; correct the descriptor's type or",
         ),
         (
             """

@@ -6,7 +6,7 @@ the two live in cells of their own, so that no key can look like the other form.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -125,9 +125,15 @@ class TableSnapshot:
 
 
 class TableData:
-    """One state of one key group at rest; tables work on it."""
+    """One state of one key group at rest; tables work on it.
 
-    __slots__ = ("kind", "timed", "plain", "spaced")
+    Attributes
+    ----------
+    check : callable or None
+        Looks at what changed and raises where it is not what the state was registered for.
+    """
+
+    __slots__ = ("kind", "timed", "plain", "spaced", "check")
 
     def __init__(
         self,
@@ -139,15 +145,19 @@ class TableData:
     ) -> None:
         self.kind = kind
         self.timed = timed
+        self.check: Callable[[TableChanges], None] | None = None
         self.plain = Cells(plain, ordered)
         self.spaced = Cells(spaced, ordered)
 
     def changes(self) -> TableChanges | None:
-        """What changed since the last call; None = nothing."""
+        """What changed since the last call; None = nothing.  Raises what the check raises."""
         plain, spaced = self.plain.changes(), self.spaced.changes()
         if plain is None and spaced is None:
             return None
-        return TableChanges(self.kind, self.timed, plain, spaced)
+        found = TableChanges(self.kind, self.timed, plain, spaced)
+        if self.check is not None:
+            self.check(found)
+        return found
 
     def apply(self, changes: TableChanges) -> None:
         """Redo changes of an earlier run."""

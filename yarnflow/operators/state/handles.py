@@ -23,14 +23,12 @@ from yarnflow.operators.state.interfaces import (
     ReducingState,
     ValueState,
 )
-from yarnflow.operators.state.keyed import NO_KEY, KeyedState
+from yarnflow.operators.state.keyed import BROADCAST_PREFIX, NO_KEY, KeyedState
 from yarnflow.operators.state.kinds import StateKind
 from yarnflow.operators.state.tables import StateTable
 
 #: key under which broadcast state is stored: it belongs to the operator, not to a key
 BROADCAST_KEY = None
-#: before the names of broadcast state, so that keyed state of one name is another state
-BROADCAST_PREFIX = "broadcast:"
 
 
 class _Handle:

@@ -13,6 +13,7 @@ from yarnflow.operators.state.tables import ListTable, MapTable, StateTable
 from yarnflow.operators.state.timers import Timers
 from yarnflow.operators.state.ttl import StateTtlConfig, TimeToLive, time_to_live
 from yarnflow.operators.state.type_names import type_text
+from yarnflow.operators.state.value_types import ChangesCheck, changes_check
 
 
 class NoKey:
@@ -24,6 +25,8 @@ class NoKey:
 
 #: the current key where there is none, as in ``open()``; None is a key like any other
 NO_KEY: Final = NoKey()
+#: before the names of broadcast state, so that keyed state of one name is another state
+BROADCAST_PREFIX: Final = "broadcast:"
 
 
 class KeyedState:
@@ -42,15 +45,18 @@ class KeyedState:
         Timers of the operator, bound with the state.
     """
 
-    def __init__(self, operator_id: str, operator_name: str = "") -> None:
+    def __init__(self, operator_id: str, operator_name: str = "", origin: str = "") -> None:
         self.operator_id = operator_id
         self.operator_name = operator_name or operator_id
+        #: ``file:line`` of the operator's call, for errors that no function of the program raises
+        self._origin = origin
         self.current_key: Any = NO_KEY
         self.timers = Timers()
         self._tables: dict[str, StateTable] = {}
         self._types: dict[str, Any] = {}
         #: the types as texts; empty = none
         self._declared: dict[str, str] = {}
+        self._checks: dict[str, ChangesCheck | None] = {}
         self._expiring: list[StateTable] = []
         self._store = GroupStore()
         self._now_ms = 0
@@ -60,7 +66,9 @@ class KeyedState:
         self._store = store
         self.current_key = NO_KEY
         for table in self._tables.values():
-            table.bind(store.table(self.operator_id, table.name, table.kind, table.ttl is not None))
+            data = store.table(self.operator_id, table.name, table.kind, table.ttl is not None)
+            data.check = self._checks[table.name]
+            table.bind(data)
             store.check_type(self.operator_id, table.name, self._declared[table.name])
         self.timers.bind(store.timers(self.operator_id))
         # what belongs to the operator, not to a key, such as broadcast state
@@ -105,7 +113,8 @@ class KeyedState:
         ttl : StateTtlConfig or TimeToLive, optional
             When entries expire; None = never.
         type_info : object, optional
-            Anything that compares equal where the type is the same; only compared.
+            Anything that compares equal where the type is the same.  What is stored must fit it if it is a
+            TypeInformation, else the store's :meth:`~GroupStore.changes` raise InvalidStateUse.
 
         Raises
         ------
@@ -120,7 +129,9 @@ class KeyedState:
             self._check_same(found, kind, lifetime, type_info)
             return found
         table = _make(name, kind, lifetime)
-        table.bind(self._store.table(self.operator_id, name, kind, lifetime is not None))
+        data = self._store.table(self.operator_id, name, kind, lifetime is not None)
+        data.check = self._checks[name] = changes_check(self._where(name), kind, type_info)
+        table.bind(data)
         table.set_now(self._now_ms)
         declared = type_text(type_info)
         self._store.check_type(self.operator_id, name, declared)
@@ -128,6 +139,11 @@ class KeyedState:
         if lifetime is not None:
             self._expiring.append(table)
         return table
+
+    def _where(self, name: str) -> str:
+        line = f"{self._origin}: " if self._origin else ""
+        kind = "broadcast state" if name.startswith(BROADCAST_PREFIX) else "state"
+        return f"{line}operator '{self.operator_name}', {kind} '{name.removeprefix(BROADCAST_PREFIX)}'"
 
     def _check_same(
         self, found: StateTable, kind: StateKind, ttl: TimeToLive | None, type_info: Any

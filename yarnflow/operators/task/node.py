@@ -85,7 +85,7 @@ class Node:
             job_parameters=dict(job.parameters),
         )
         self.metrics = RecordedMetrics()
-        self._state = KeyedState(plan.operator_id, plan.name)
+        self._state = KeyedState(plan.operator_id, plan.name, plan.origin)
         runtime_context = TaskRuntimeContext(self._info, self._state if plan.keyed else None, self.metrics)
         self.runtime_context = runtime_context
         self.context = OperatorContext(runtime_context, self._state, async_calls)

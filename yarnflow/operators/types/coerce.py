@@ -82,7 +82,7 @@ def chunk_coercer(element_type: TypeInfo, operator: str, origin: str = "") -> Co
     if element_type == BasicTypeInfo(BasicType.STRING):
         # the only type of whole elements that may be None
         coerce = _or_none(coerce)
-    unchanged = _unchanged_check(element_type)
+    unchanged = unchanged_check(element_type)
 
     def coerce_chunk(values: list[Any]) -> list[Any]:
         if unchanged is not None and unchanged(values):
@@ -114,16 +114,19 @@ def _mismatch(
             where = f", field {misfit.path.lstrip('.')}," if misfit.path else ""
             line = f"{origin}: " if origin else ""
             return ElementMismatch(
-                f"{line}operator '{operator}' declares {element_type!r} and emitted {_short(value)}{where} "
+                f"{line}operator '{operator}' declares {element_type!r} and emitted {shown(value)}{where} "
                 f"{'where' if where else 'but'} {misfit.wanted} is needed and "
-                f"{_short(misfit.value)} ({type(misfit.value).__name__}) came; "
+                f"{shown(misfit.value)} ({type(misfit.value).__name__}) came; "
                 "correct the function or its output_type"
             )
     raise AssertionError("a value that did not fit fits now")
 
 
-def _unchanged_check(element_type: TypeInfo) -> Callable[[Sequence[Any]], bool] | None:
-    """A quick test whether a whole chunk fits as it is; None where every value has to be looked at."""
+def unchanged_check(element_type: TypeInfo) -> Callable[[Sequence[Any]], bool] | None:
+    """A quick test whether many values fit as they are; None where every one has to be looked at.
+
+    It takes at least one value.
+    """
     match element_type:
         case BasicTypeInfo(basic) if basic in _BITS:
             limit = 1 << (_BITS[basic] - 1)
@@ -137,7 +140,7 @@ def _unchanged_check(element_type: TypeInfo) -> Callable[[Sequence[Any]], bool] 
             exact = {_EXACT[basic]}
             return lambda values: set(map(type, values)) == exact
         case TupleTypeInfo(types):
-            checks = [_unchanged_check(kind) for kind in types]
+            checks = [unchanged_check(kind) for kind in types]
             return None if None in checks else _tuples_check(cast("list[_Check]", checks))
     return None
 
@@ -449,6 +452,7 @@ def _fields(values: Any, coercers: Sequence[Coerce], names: list[str] | None) ->
         raise
 
 
-def _short(value: Any) -> str:
+def shown(value: Any) -> str:
+    """A value's repr, cut where it is long."""
     text = repr(value)
     return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
