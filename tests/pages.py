@@ -39,7 +39,7 @@ class PageProgram:
     @property
     def is_job(self) -> bool:
         """Whether it needs something that runs jobs."""
-        return ".execute(" in self.source
+        return ".execute(" in self.source or ".execute_and_collect(" in self.source
 
     def comparable(self, output: str) -> list[str]:
         """Lines of an output in the form of `wanted_lines`."""
