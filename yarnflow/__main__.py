@@ -1,9 +1,11 @@
 """``python -m yarnflow PROGRAM``: runs a program on a cluster of its own on this machine."""
 
+import os
 import sys
 
 from yarnflow.cli.main import main
 
 if __name__ == "__main__":
     # options of submit may stand before the program
-    raise SystemExit(main(["submit", "--target", "local", *sys.argv[1:]]))
+    of_python = ["--target", "local", f"--default-parallelism={os.cpu_count() or 1}"]
+    raise SystemExit(main(["submit", *of_python, *sys.argv[1:]]))

@@ -26,6 +26,7 @@ from yarnflow.api.executor import GraphCollector
 made = []
 class Found(GraphCollector):
     configuration = {"parallelism.default": "3"}
+    default_parallelism = 5
     closed = 0
     def __init__(self):
         super().__init__()
@@ -66,6 +67,31 @@ def test_the_declared_executor_is_made_once_when_it_is_first_needed(tmp_path: Pa
     assert [current_executor()] == sys.modules["found_by_a_test"].made
     (graph,) = sys.modules["found_by_a_test"].made[0].graphs
     assert graph.name == "mine" and graph.vertices[0].parallelism == 3
+
+
+def test_the_parallelism_where_nothing_says_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _install(tmp_path, "yarnflow", "found_by_a_test:Found")
+    (tmp_path / "found_by_a_test.py").write_text(MODULE.replace('{"parallelism.default": "3"}', "{}"))
+    env = StreamExecutionEnvironment.get_execution_environment()
+    assert env.get_parallelism() == 5
+    assert StreamExecutionEnvironment({"parallelism.default": "4"}).get_parallelism() == 4
+    env.from_source(RateSource(1)).print()
+    with pytest.raises(ProgramAborted):
+        env.execute()
+    # the driver is told of it, too
+    (graph,) = sys.modules["found_by_a_test"].made[0].graphs
+    assert graph.configuration == {"parallelism.default": "5"} and graph.vertices[0].parallelism == 5
+    with use_executor(GraphCollector(), {}, 6):
+        assert StreamExecutionEnvironment.get_execution_environment().get_parallelism() == 6
+    with use_executor(GraphCollector(), {"parallelism.default": "2"}, 6):
+        assert StreamExecutionEnvironment.get_execution_environment().get_parallelism() == 2
+    with use_executor(GraphCollector()):
+        assert StreamExecutionEnvironment.get_execution_environment().get_parallelism() == 1
+    monkeypatch.setattr(StreamExecutionEnvironment, "_default_local_parallelism", 7)
+    with use_executor(GraphCollector(), {"execution.target": "local"}, 6):
+        assert StreamExecutionEnvironment.get_execution_environment().get_parallelism() == 7
 
 
 def test_an_installed_executor_and_its_options_come_first(tmp_path: Path) -> None:

@@ -266,6 +266,23 @@ def test_program_of_another_directory(
     assert capsys.readouterr().out.splitlines()[0] == "beside"
 
 
+def test_what_python_m_yarnflow_says_is_the_default_only(
+    tmp_path: Path, program: Path, dispatcher: FakeDispatcher
+) -> None:
+    script = tmp_path / "script.py"
+    script.write_text("from pyspark.sql import SparkSession\nSparkSession.builder.getOrCreate()\n")
+    program.write_text(
+        "from pyflink.datastream import StreamExecutionEnvironment\n"
+        "env = StreamExecutionEnvironment.get_execution_environment()\n"
+        "env.from_collection([1]).print()\nenv.execute()\n"
+    )
+    for path in (program, script):
+        assert main(["submit", "--default-parallelism=3", str(path)]) == 0
+        assert main(["submit", "--default-parallelism=3", "-p", "2", str(path)]) == 0
+    told = [submission.configuration["parallelism.default"] for submission in dispatcher.submissions]
+    assert told == ["3", "2", "3", "2"]
+
+
 def test_clusters_options_of_the_file_are_no_mistake_of_the_command(
     tmp_path: Path, program: Path, dispatcher: FakeDispatcher
 ) -> None:

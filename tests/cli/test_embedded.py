@@ -192,4 +192,12 @@ def test_python_m_yarnflow_is_submit_with_target_local(monkeypatch: pytest.Monke
     monkeypatch.setattr(sys, "argv", ["/yarnflow/__main__.py", "-p", "2", "job.py", "--day", "1"])
     with pytest.raises(SystemExit):
         runpy.run_module("yarnflow", run_name="__main__")
-    assert calls == [["submit", "--target", "local", "-p", "2", "job.py", "--day", "1"]]
+    processors = f"--default-parallelism={os.cpu_count()}"
+    assert calls == [["submit", "--target", "local", processors, "-p", "2", "job.py", "--day", "1"]]
+
+
+def test_a_job_has_a_subtask_for_each_processor(
+    executor: EmbeddedExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 6)
+    assert executor.default_parallelism == 6

@@ -110,6 +110,10 @@ class ProcessExecutor(PipelineExecutor, Protocol):
     def configuration(self) -> Mapping[str, str]:
         """Options around the program, key → text."""
 
+    @property
+    def default_parallelism(self) -> int:
+        """Parallelism of jobs where neither these options nor the program say one."""
+
     def close(self) -> None:
         """End what was started; the next job starts it again.  Idempotent."""
 
@@ -142,6 +146,7 @@ class _Installed:
     executor: PipelineExecutor | None = None
     #: options of the command and the cluster, key → text
     configuration: Mapping[str, str] = field(default_factory=dict)
+    default_parallelism: int | None = None
     #: the one that was found where none is installed
     found: ProcessExecutor | None = None
 
@@ -150,7 +155,11 @@ _installed = _Installed()
 _find_lock = threading.Lock()
 
 
-def set_executor(executor: PipelineExecutor | None, configuration: Mapping[str, str] | None = None) -> None:
+def set_executor(
+    executor: PipelineExecutor | None,
+    configuration: Mapping[str, str] | None = None,
+    default_parallelism: int | None = None,
+) -> None:
     """Install the executor of this process.
 
     Parameters
@@ -159,22 +168,27 @@ def set_executor(executor: PipelineExecutor | None, configuration: Mapping[str, 
         None: programs find one by themselves.
     configuration : mapping, optional
         Options around the program, key → text; those set in the program win over them.
+    default_parallelism : int, optional
+        Parallelism of jobs where neither these options nor the program say one; None = the option's default.
     """
     _installed.executor = executor
     _installed.configuration = dict(configuration or {})
+    _installed.default_parallelism = default_parallelism
 
 
 @contextmanager
 def use_executor(
-    executor: PipelineExecutor, configuration: Mapping[str, str] | None = None
+    executor: PipelineExecutor,
+    configuration: Mapping[str, str] | None = None,
+    default_parallelism: int | None = None,
 ) -> Iterator[None]:
     """:func:`set_executor` for a while."""
-    before = _installed.executor, _installed.configuration
-    set_executor(executor, configuration)
+    before = _installed.executor, _installed.configuration, _installed.default_parallelism
+    set_executor(executor, configuration, default_parallelism)
     try:
         yield
     finally:
-        _installed.executor, _installed.configuration = before
+        set_executor(*before)
 
 
 def current_executor() -> PipelineExecutor:
@@ -202,6 +216,14 @@ def surrounding_configuration() -> Mapping[str, str]:
         return _installed.configuration
     found = _found()
     return {} if found is None else found.configuration
+
+
+def surrounding_parallelism() -> int | None:
+    """Parallelism of jobs where nothing says one; None = the option's default.  Raises as the above."""
+    if _installed.executor is not None:
+        return _installed.default_parallelism
+    found = _found()
+    return None if found is None else found.default_parallelism
 
 
 def close_cluster() -> None:

@@ -95,6 +95,11 @@ class EmbeddedExecutor:
         """Options of the configuration directory and the environment, key → text."""
         return self._configuration.to_dict()
 
+    @property
+    def default_parallelism(self) -> int:
+        """One subtask for each processor, as in Flink's ``LocalStreamEnvironment``."""
+        return os.cpu_count() or 1
+
     def submit(self, job_graph: JobGraph) -> SubmittedJob:
         """Hand a job graph over, to a new cluster if there is none or the last one has failed.
 

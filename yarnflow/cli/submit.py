@@ -68,6 +68,8 @@ def _yarn_options(function: F) -> F:
 @click.command("submit", context_settings={**CONTEXT, "allow_interspersed_args": False})
 @click.option("-d", "--detached", is_flag=True, help="Return once the cluster has accepted the job.")
 @click.option("-p", "--parallelism", type=click.IntRange(min=1), help="Default parallelism.")
+# what ``python -m yarnflow`` says, as in PyFlink ``python job.py`` has another default than ``flink run``
+@click.option("--default-parallelism", type=click.IntRange(min=1), hidden=True)
 @click.option("--job-key", metavar="KEY", help="At most one live job has it; default: the job's name.")
 @click.option(
     "--on-existing",
@@ -92,6 +94,7 @@ def _yarn_options(function: F) -> F:
 def command(
     detached: bool,
     parallelism: int | None,
+    default_parallelism: int | None,
     job_key: str | None,
     on_existing: str | None,
     name: str | None,
@@ -152,13 +155,25 @@ def command(
     if dry_run:
         click.echo(describe_program(loaded, configuration, files), nl=False)
         return 0
-    return run_program(loaded, configuration, files, verbose=verbose)
+    return run_program(
+        loaded, configuration, files, verbose=verbose, default_parallelism=default_parallelism
+    )
 
 
 def run_program(
-    program: Program, configuration: Configuration, files: tuple[str, ...], *, verbose: bool
+    program: Program,
+    configuration: Configuration,
+    files: tuple[str, ...],
+    *,
+    verbose: bool,
+    default_parallelism: int | None = None,
 ) -> int:
     """Run a checked program on the configured target.
+
+    Parameters
+    ----------
+    default_parallelism : int, optional
+        Parallelism where neither the configuration nor the program say one; None = the option's default.
 
     Returns
     -------
@@ -195,7 +210,7 @@ def run_program(
             ),
         )
         executor = ClusterExecutor.configured(connection, configuration, view, check_graph)
-        _execute(program, configuration, files, connection, executor, view)
+        _execute(program, configuration, files, connection, executor, view, default_parallelism)
     except (ConfigError, GraphError, ProgramError, StateIncompatible):
         # said completely by its message, unless a job ran before
         failed = executor is not None and bool(executor.clients)
@@ -274,17 +289,18 @@ def _execute(
     connection: ClusterConnection,
     executor: ClusterExecutor,
     view: View,
+    default_parallelism: int | None,
 ) -> None:
     attached = configuration.get(client.ATTACHED)
     if connection.programs is not None:
         _run_there(program, configuration, connection.programs, executor, view)
     elif program.kind is ProgramKind.SCRIPT:
-        executor.submit_job(*_script(program, configuration, files))
+        executor.submit_job(*_script(program, configuration, files, default_parallelism))
     else:
         try:
-            _run_main(program, configuration, files, executor)
+            _run_main(program, configuration, files, executor, default_parallelism)
         except ScriptFound:
-            executor.submit_job(*_script(program, configuration, files))
+            executor.submit_job(*_script(program, configuration, files, default_parallelism))
     if attached:
         executor.await_all()
     else:
@@ -292,9 +308,15 @@ def _execute(
 
 
 def _script(
-    program: Program, configuration: Configuration, files: tuple[str, ...]
+    program: Program,
+    configuration: Configuration,
+    files: tuple[str, ...],
+    default_parallelism: int | None = None,
 ) -> tuple[JobSubmission, int]:
     """A PySpark script as a submission, and the slots it wants."""
+    if default_parallelism is not None and not configuration.is_set(job.PARALLELISM_DEFAULT):
+        values = {job.PARALLELISM_DEFAULT.key: str(default_parallelism)}
+        configuration = configuration.with_values(values, source="the number of processors")
     parallelism = configuration.get(job.PARALLELISM_DEFAULT)
     submission = script_submission(
         program,
@@ -327,13 +349,17 @@ def _run_there(
 
 
 def _run_main(
-    program: Program, configuration: Configuration, files: tuple[str, ...], executor: ClusterExecutor
+    program: Program,
+    configuration: Configuration,
+    files: tuple[str, ...],
+    executor: ClusterExecutor,
+    default_parallelism: int | None,
 ) -> None:
     from yarnflow.api.executor import use_executor
 
     executor.ship_python_files(files)
     try:
-        with use_executor(executor, configuration.to_dict()):
+        with use_executor(executor, configuration.to_dict(), default_parallelism):
             run_main(program, files)
     except SystemExit as end:
         # sys.exit(main()) is how many programs end; only another status says that the program failed

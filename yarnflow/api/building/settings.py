@@ -7,10 +7,10 @@ import warnings
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from yarnflow.api.executor import surrounding_configuration
+from yarnflow.api.executor import surrounding_configuration, surrounding_parallelism
 from yarnflow.api.origin import call_origin
 from yarnflow.config.option import ConfigOption
-from yarnflow.config.options import OPTIONS_BY_KEY, PASSED_THROUGH
+from yarnflow.config.options import OPTIONS_BY_KEY, PASSED_THROUGH, job
 from yarnflow.errors import InvalidOption
 
 T = TypeVar("T")
@@ -88,6 +88,17 @@ class JobSettings:
                     except ValueError as exc:
                         raise InvalidOption(f"option {key}: '{values[key]}' is not {exc}") from exc
         return option.default
+
+    def parallelism(self) -> int:
+        """Subtasks of operators that set none: as the option says, else what runs the program."""
+        default = None if self.is_set(job.PARALLELISM_DEFAULT) else surrounding_parallelism()
+        return self.get(job.PARALLELISM_DEFAULT) if default is None else default
+
+    def of_job(self, parallelism: int) -> dict[str, str]:
+        """Options of a job, with the parallelism if it is none that whoever runs the job knows."""
+        if parallelism == self.get(job.PARALLELISM_DEFAULT):
+            return dict(self.values)
+        return {**self.values, job.PARALLELISM_DEFAULT.key: str(parallelism)}
 
     def is_set(self, option: ConfigOption[Any]) -> bool:
         """Whether the program or what runs it sets an option."""

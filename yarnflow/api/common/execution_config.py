@@ -33,7 +33,7 @@ class ExecutionConfig:
 
     def get_parallelism(self) -> int:
         """Subtasks of operators that set none."""
-        return self._settings.get(job.PARALLELISM_DEFAULT)
+        return self._settings.parallelism()
 
     def set_parallelism(self, parallelism: int) -> ExecutionConfig:
         """Set the number of subtasks of operators that set none."""

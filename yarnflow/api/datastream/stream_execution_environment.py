@@ -76,6 +76,9 @@ class StreamExecutionEnvironment:
     ) -> StreamExecutionEnvironment:
         """A new environment with the options of the command that runs the program.
 
+        Where nothing says a parallelism it is 1, and the number of processors in a program that runs by
+        ``python job.py`` or ``python -m yarnflow job.py``, as in Flink.
+
         Parameters
         ----------
         configuration : Configuration or mapping, optional
@@ -124,7 +127,7 @@ class StreamExecutionEnvironment:
 
     def get_parallelism(self) -> int:
         """The number of subtasks of operators that set none."""
-        return self._settings.get(job.PARALLELISM_DEFAULT)
+        return self._settings.parallelism()
 
     def set_max_parallelism(self, max_parallelism: int) -> StreamExecutionEnvironment:
         """Set the most subtasks operators that set none may ever have."""
@@ -423,12 +426,13 @@ class StreamExecutionEnvironment:
 
     def _job_graph(self, job_name: str | None) -> JobGraph:
         config = self.get_config()
+        parallelism = self._settings.parallelism()
         settings = GraphSettings(
             job_name=self._settings.get(job.PIPELINE_NAME) or job_name or _program_name(),
-            parallelism=self._settings.get(job.PARALLELISM_DEFAULT),
+            parallelism=parallelism,
             max_parallelism=self._settings.get(job.MAX_PARALLELISM),
             chaining=self._settings.get(job.OPERATOR_CHAINING),
-            configuration=dict(self._settings.values),
+            configuration=self._settings.of_job(parallelism),
             job_parameters=config.get_global_job_parameters(),
             auto_uids=config.has_auto_generated_uids_enabled(),
             files=dict(self._settings.files),
