@@ -277,7 +277,7 @@ def test_wrong_options(jobs: Jobs) -> None:
         jobs.env.set_config("paralelism.default", 2)
     with pytest.raises(InvalidOption):
         jobs.env.set_config("parallelism.default", "many")
-    for wrong in (0, -1, True, "2"):
+    for wrong in (0, -2, True, "2"):
         with pytest.raises(GraphError, match=r"^test_environment.py:\d+: parallelism"):
             jobs.env.set_parallelism(wrong)  # type: ignore[arg-type]
     with pytest.raises(GraphError, match="32768"):

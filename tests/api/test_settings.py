@@ -92,7 +92,7 @@ def test_configuration() -> None:
     assert other.add_all(Configuration.from_dict({"k": "v"}), "p.").get_string("p.k", "") == "v"
     target: dict[str, str] = {}
     Configuration.from_dict({"a": "x"}).add_all_to_dict(target)
-    assert target == {"a": "x"} and "'a': 'x'" in str(configuration)
+    assert target == {"a": "x"} and "{a=x, " in str(configuration)
     assert configuration.key_set() == {"a", "i", "b", "f", "y"} and configuration.contains_key("a")
 
 
@@ -152,9 +152,11 @@ def test_checkpoint_settings_without_effect_can_be_read_back() -> None:
     config.set_force_unaligned_checkpoints()
     assert config.get_max_concurrent_checkpoints() == 3
     assert config.get_tolerable_checkpoint_failure_number() == 2
-    assert env.is_unaligned_checkpoints_enabled() and env.is_force_unaligned_checkpoints()
+    assert not env.is_unaligned_checkpoints_enabled() and env.is_force_unaligned_checkpoints()
     assert config.get_alignment_timeout() == Duration(1_000)
     assert not config.is_fail_on_checkpointing_errors() and options(env) == {}
+    env.enable_checkpointing(10)
+    assert env.is_unaligned_checkpoints_enabled()
 
 
 def test_execution_config(jobs: Jobs) -> None:

@@ -35,7 +35,7 @@ def test_types_of_pyflink_make_elements(jobs: Jobs) -> None:
         WORDS, Types.INT(), PICKLED, PICKLED, PICKLED
     ]  # fmt: skip
     assert definition(nodes[1]).function(("a", 7)) == 7
-    assert [node.name for node in nodes[1:4]] == ["Map", "Flat Map", "Filter"]
+    assert [node.name for node in nodes[1:4]] == ["Map", "FlatMap", "Filter"]
     assert not any(element(node).stateful for node in nodes[1:4])
 
 

@@ -224,8 +224,8 @@ def _printed(error: Exception) -> str:
             numbers.key_by(lambda v: v[0]).process(State()).print()
             """,
             InvalidStateUse,
-            "job.py:16: operator 'KEYED PROCESS', state 'n': the descriptor says Long, and 'a' was stored under "
-            "1: a whole number of 64 bits is needed and 'a' (str) came; correct the descriptor's type or",
+            "job.py:16: operator 'KEYED PROCESS', state 'n': the descriptor says Long, and 'a' was stored "
+            "under 1: a whole number of 64 bits is needed and 'a' (str) came; correct the descriptor's type",
         ),
         (
             """

@@ -70,6 +70,15 @@ def check_parallelism(parallelism: int) -> int:
     return parallelism
 
 
+def check_buffer_timeout(timeout_ms: int) -> int:
+    """A buffer timeout of 0 ms or more, or -1.  Raises GraphError."""
+    if type(timeout_ms) is not int or timeout_ms < -1:
+        raise GraphError(
+            f"{call_origin()}: buffer timeout {timeout_ms!r} must be a whole number of ms, 0 or more, or -1"
+        )
+    return timeout_ms
+
+
 def check_max_parallelism(max_parallelism: int) -> int:
     """A maximum parallelism within Flink's bounds.  Raises GraphError."""
     if type(max_parallelism) is not int or not 1 <= max_parallelism <= UPPER_BOUND_MAX_PARALLELISM:

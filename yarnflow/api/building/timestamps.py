@@ -33,7 +33,7 @@ def timestamp_definitions(
         The strategy says no time, and the stream's elements have none.
     """
     assigner, late_ms = strategy.timestamp_assigner, strategy.out_of_orderness_ms
-    if late_ms is None and (assigner is None or isinstance(assigner, str)):
+    if late_ms is None and (isinstance(assigner, str) or (assigner is None and schema.element_type is None)):
         return []
     if isinstance(assigner, str) and late_ms is not None:
         return [("Timestamps/Watermarks", definitions.assign_timestamps(assigner, late_ms))]

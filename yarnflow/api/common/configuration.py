@@ -11,10 +11,11 @@ from typing import Any
 
 
 class Configuration:
-    """Key → value; values are kept as text."""
+    """Key → value; read as text or as another type, whatever it was set as."""
 
     def __init__(self, other: Configuration | None = None) -> None:
-        self._values: dict[str, str] = {} if other is None else dict(other._values)
+        #: as they were set
+        self._values: dict[str, Any] = {} if other is None else dict(other._values)
 
     @classmethod
     def from_dict(cls, map: Mapping[str, str]) -> Configuration:
@@ -25,13 +26,16 @@ class Configuration:
 
     # --- values -------------------------------------------------------------------
 
-    def _set(self, key: str, value: str) -> Configuration:
+    def _set(self, key: str, value: object) -> Configuration:
         self._values[key] = value
         return self
 
+    def _text(self, key: str) -> str:
+        return _as_text(self._values[key])
+
     def get_string(self, key: str, default_value: str) -> str:
         """The text of a key."""
-        return self._values.get(key, default_value)
+        return self._text(key) if key in self._values else default_value
 
     def set_string(self, key: str, value: str) -> Configuration:
         """Set text."""
@@ -39,42 +43,42 @@ class Configuration:
 
     def get_integer(self, key: str, default_value: int) -> int:
         """The whole number of a key.  Raises ValueError if it is none."""
-        return int(self._values[key]) if key in self._values else default_value
+        return int(self._text(key)) if key in self._values else default_value
 
     def set_integer(self, key: str, value: int) -> Configuration:
         """Set a whole number."""
-        return self._set(key, str(int(value)))
+        return self._set(key, int(value))
 
     def get_boolean(self, key: str, default_value: bool) -> bool:
         """Whether the text of a key is ``true``.  Raises ValueError if it is neither that nor ``false``."""
         if key not in self._values:
             return default_value
-        text = self._values[key].lower()
+        text = self._text(key).lower()
         if text not in ("true", "false"):
             raise ValueError(f"option {key}: '{text}' is neither true nor false")
         return text == "true"
 
     def set_boolean(self, key: str, value: bool) -> Configuration:
         """Set ``true`` or ``false``."""
-        return self._set(key, "true" if value else "false")
+        return self._set(key, bool(value))
 
     def get_float(self, key: str, default_value: float) -> float:
         """The number of a key.  Raises ValueError if it is none."""
-        return float(self._values[key]) if key in self._values else float(default_value)
+        return float(self._text(key)) if key in self._values else float(default_value)
 
     def set_float(self, key: str, value: float) -> Configuration:
         """Set a number."""
-        return self._set(key, repr(float(value)))
+        return self._set(key, float(value))
 
     def get_bytearray(self, key: str, default_value: bytearray) -> bytearray:
         """The bytes of a key."""
         if key not in self._values:
             return bytearray(default_value)
-        return bytearray(self._values[key].encode("latin-1"))
+        return bytearray(self._text(key).encode("latin-1"))
 
     def set_bytearray(self, key: str, value: bytearray) -> Configuration:
         """Set bytes."""
-        return self._set(key, bytes(value).decode("latin-1"))
+        return self._set(key, bytearray(value))
 
     @staticmethod
     def parse_list_value(value: str) -> list[Any]:
@@ -104,10 +108,10 @@ class Configuration:
 
     def to_dict(self) -> dict[str, str]:
         """Key → text."""
-        return dict(self._values)
+        return {key: self._text(key) for key in self._values}
 
-    def add_all_to_dict(self, target_dict: dict[str, str]) -> None:
-        """Copy all values into a dict."""
+    def add_all_to_dict(self, target_dict: dict[str, Any]) -> None:
+        """Copy all values into a dict, as they were set."""
         target_dict.update(self._values)
 
     def add_all(self, other: Configuration, prefix: str | None = None) -> Configuration:
@@ -119,10 +123,18 @@ class Configuration:
         return Configuration(self)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Configuration) and self._values == other._values
+        return isinstance(other, Configuration) and self.to_dict() == other.to_dict()
 
     def __hash__(self) -> int:
-        return hash(frozenset(self._values.items()))
+        return hash(frozenset(self.to_dict().items()))
 
     def __str__(self) -> str:
-        return str(self._values)
+        return "{" + ", ".join(f"{key}={text}" for key, text in self.to_dict().items()) + "}"
+
+
+def _as_text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, bytearray):
+        return value.decode("latin-1")
+    return str(value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from yarnflow.api.building.pipeline import check_max_parallelism
 from yarnflow.api.building.settings import JobSettings
 from yarnflow.config.options import job
 from yarnflow.errors import UnsupportedGraph
@@ -36,8 +37,10 @@ class ExecutionConfig:
         return self._settings.parallelism()
 
     def set_parallelism(self, parallelism: int) -> ExecutionConfig:
-        """Set the number of subtasks of operators that set none."""
-        if parallelism != self.PARALLELISM_DEFAULT:
+        """Set the number of subtasks of operators that set none; -1 = as if it was not set."""
+        if parallelism == self.PARALLELISM_DEFAULT:
+            self._settings.values.pop(job.PARALLELISM_DEFAULT.key, None)
+        else:
             self._settings.set(job.PARALLELISM_DEFAULT, parallelism)
         return self
 
@@ -47,7 +50,7 @@ class ExecutionConfig:
 
     def set_max_parallelism(self, max_parallelism: int) -> ExecutionConfig:
         """Set the most subtasks operators that set none may ever have."""
-        self._settings.set(job.MAX_PARALLELISM, max_parallelism)
+        self._settings.set(job.MAX_PARALLELISM, check_max_parallelism(max_parallelism))
         return self
 
     def get_task_cancellation_timeout(self) -> int:

@@ -6,6 +6,7 @@ import datetime
 from dataclasses import dataclass
 
 from yarnflow.config.options import job
+from yarnflow.graph.compatibility import same_and
 
 
 def _millis(length: object, what: str) -> int:
@@ -107,6 +108,7 @@ class FailureRateRestart(RestartStrategyConfiguration):
         }
 
 
+@same_and("in PyFlink 2.3 every one raises, as Flink 2 has no such Java class")
 class RestartStrategies:
     """Makes restart strategies; give one to ``env.set_restart_strategy`` or set the options."""
 

@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from yarnflow.api.building.settings import JobSettings
 from yarnflow.api.common.time import Duration
 from yarnflow.api.datastream.checkpointing_mode import CheckpointingMode
 from yarnflow.api.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
 from yarnflow.api.lengths import DurationLike, to_ms
+from yarnflow.api.origin import call_origin
 from yarnflow.config.options import job
+from yarnflow.errors import GraphError
 from yarnflow.graph.compatibility import differs, same_and
 
 _NO_EFFECT = "accepted and without effect"
 _UNALIGNED = "kept; no result depends on it: between two batches nothing is under way"
+
+
+#: what Flink takes
+_SHORTEST_MS: Final = 10
+
+
+def _at_least(least: int, value: object, what: str, unit: str) -> None:
+    if not isinstance(value, int) or value < least:
+        shown, bound = f"{value!r} {unit}".rstrip(), f"{least} {unit}".rstrip()
+        raise GraphError(f"{call_origin()}: a {what} {shown} is not possible; it must be {bound} or more")
 
 
 class CheckpointConfig:
@@ -43,6 +55,7 @@ class CheckpointConfig:
 
     def set_checkpoint_interval(self, checkpoint_interval: int) -> CheckpointConfig:
         """Set the shortest time between two recorded checkpoints, in milliseconds."""
+        _at_least(_SHORTEST_MS, checkpoint_interval, "checkpoint interval of", "ms")
         self._settings.set(job.CHECKPOINT_INTERVAL_MS, checkpoint_interval)
         return self
 
@@ -52,6 +65,7 @@ class CheckpointConfig:
 
     def set_checkpoint_timeout(self, checkpoint_timeout: int) -> CheckpointConfig:
         """Set how long a checkpoint may take, in milliseconds."""
+        _at_least(_SHORTEST_MS, checkpoint_timeout, "checkpoint timeout of", "ms")
         self._settings.set(job.CHECKPOINT_TIMEOUT_MS, checkpoint_timeout)
         return self
 
@@ -86,7 +100,12 @@ class CheckpointConfig:
     # --- without effect ---------------------------------------------------------------------
 
     def get_checkpointing_mode(self) -> CheckpointingMode:
-        """The promise of checkpoints, as it was set; state is exactly-once with both."""
+        """The promise of checkpoints, as it was set; state is exactly-once with both.
+
+        AT_LEAST_ONCE where no interval was set, as in Flink.
+        """
+        if not self.is_checkpointing_enabled():
+            return CheckpointingMode.AT_LEAST_ONCE
         mode: CheckpointingMode = self._accepted("checkpointing-mode", CheckpointingMode.EXACTLY_ONCE)
         return mode
 
@@ -102,6 +121,7 @@ class CheckpointConfig:
     @same_and("kept; no result depends on it: batches are committed one after the other")
     def set_max_concurrent_checkpoints(self, max_concurrent_checkpoints: int) -> CheckpointConfig:
         """How many checkpoints may be under way."""
+        _at_least(1, max_concurrent_checkpoints, "number of concurrent checkpoints of", "")
         return self._accept("max-concurrent-checkpoints", max_concurrent_checkpoints)
 
     def is_fail_on_checkpointing_errors(self) -> bool:
@@ -122,11 +142,12 @@ class CheckpointConfig:
         self, tolerable_checkpoint_failure_number: int
     ) -> CheckpointConfig:
         """How many checkpoints may fail in a row."""
+        _at_least(0, tolerable_checkpoint_failure_number, "number of tolerable failures of", "")
         return self._accept("tolerable-failures", tolerable_checkpoint_failure_number)
 
     def is_unaligned_checkpoints_enabled(self) -> bool:
-        """Whether checkpoints may overtake elements, as it was set."""
-        return bool(self._accepted("unaligned-checkpoints", False))
+        """Whether checkpoints may overtake elements, as it was set; False where no interval was set."""
+        return self.is_checkpointing_enabled() and bool(self._accepted("unaligned-checkpoints", False))
 
     @same_and(_UNALIGNED)
     def enable_unaligned_checkpoints(self, enabled: bool = True) -> CheckpointConfig:

@@ -5,10 +5,11 @@ An environment takes none since Flink 2; the directory is the option ``execution
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from yarnflow.graph.compatibility import NO_JVM, refused_class, same_and
 
+_WRITE_BUFFER_BYTES: Final = 4096
 _AT = "no job takes one; the option is execution.checkpointing.dir"
 
 
@@ -55,7 +56,7 @@ class FileSystemCheckpointStorage(CheckpointStorage):
             raise TypeError("checkpoint_path cannot be None")
         self._checkpoint_path = checkpoint_path
         self._threshold = 20 * 1024 if file_state_size_threshold is None else file_state_size_threshold
-        self._write_buffer_size = write_buffer_size
+        self._write_buffer_size = _WRITE_BUFFER_BYTES if write_buffer_size < 0 else write_buffer_size
 
     def get_checkpoint_path(self) -> str:
         """What was given."""
@@ -70,7 +71,7 @@ class FileSystemCheckpointStorage(CheckpointStorage):
         return self._threshold
 
     def get_write_buffer_size(self) -> int:
-        """What was given, in bytes."""
+        """What was given, in bytes; 4096 if it was not."""
         return self._write_buffer_size
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import Any, Final
 
 from yarnflow.graph.compatibility import NO_JVM, differs, refused
 
 __all__ = ["MemorySize", "SlotSharingGroup"]
+
+
+_UNITS: Final = ((40, "tb"), (30, "gb"), (20, "mb"), (10, "kb"))
 
 
 @functools.total_ordering
@@ -62,6 +65,9 @@ class MemorySize:
         return hash(self._bytes)
 
     def __str__(self) -> str:
+        for shift, unit in _UNITS:
+            if self._bytes and not self._bytes % (1 << shift):
+                return f"{self._bytes >> shift} {unit}"
         return f"{self._bytes} bytes"
 
 
@@ -137,16 +143,20 @@ class SlotSharingGroup:
             return self
 
         def set_cpu_cores(self, cpu_cores: float) -> SlotSharingGroup.Builder:
-            """Cores of each slot."""
+            """Cores of each slot, more than 0."""
+            if not cpu_cores > 0:
+                raise ValueError(f"slot sharing group '{self._name}': {cpu_cores} cores are not above 0")
             return self._set("cpu_cores", cpu_cores)
 
         def set_task_heap_memory(self, task_heap_memory: MemorySize) -> SlotSharingGroup.Builder:
-            """Heap of each slot."""
+            """Heap of each slot, more than 0 bytes."""
+            if not task_heap_memory.get_bytes():
+                raise ValueError(f"slot sharing group '{self._name}': a heap of 0 bytes is none")
             return self._set("task_heap_memory", task_heap_memory)
 
         def set_task_heap_memory_mb(self, task_heap_memory_mb: int) -> SlotSharingGroup.Builder:
             """Heap of each slot, in MiB."""
-            return self._set("task_heap_memory", MemorySize.of_mebi_bytes(task_heap_memory_mb))
+            return self.set_task_heap_memory(MemorySize.of_mebi_bytes(task_heap_memory_mb))
 
         def set_task_off_heap_memory(self, task_off_heap_memory: MemorySize) -> SlotSharingGroup.Builder:
             """Memory outside the heap of each slot."""
@@ -170,5 +180,14 @@ class SlotSharingGroup:
             return self
 
         def build(self) -> SlotSharingGroup:
-            """The group."""
-            return SlotSharingGroup(self._name, external_resources=self._external, **self._settings)
+            """The group.  Raises ValueError if it has resources, but not both cores and heap."""
+            if not self._settings and not self._external:
+                return SlotSharingGroup(self._name)
+            if not {"cpu_cores", "task_heap_memory"} <= self._settings.keys():
+                raise ValueError(
+                    f"slot sharing group '{self._name}': resources need set_cpu_cores() and "
+                    "set_task_heap_memory() both"
+                )
+            none = {"task_off_heap_memory": MemorySize(0), "managed_memory": MemorySize(0)}
+            resources = none | self._settings
+            return SlotSharingGroup(self._name, external_resources=self._external, **resources)

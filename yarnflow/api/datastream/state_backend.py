@@ -84,6 +84,8 @@ class EmbeddedRocksDBStateBackend(StateBackend):
     @same_and(_NO_RESULT)
     def set_number_of_transfer_threads(self, number_of_transfering_threads: int) -> None:
         """Threads that copy state files."""
+        if number_of_transfering_threads < 1:
+            raise ValueError(f"{number_of_transfering_threads} threads copy nothing; take 1 or more")
         self._threads = number_of_transfering_threads
 
 

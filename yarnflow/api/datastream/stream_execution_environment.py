@@ -14,7 +14,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Final, cast
 
 from yarnflow.api.building import definitions
-from yarnflow.api.building.pipeline import Pipeline, check_max_parallelism, check_parallelism
+from yarnflow.api.building.pipeline import (
+    Pipeline,
+    check_buffer_timeout,
+    check_max_parallelism,
+    check_parallelism,
+)
 from yarnflow.api.building.settings import JobSettings
 from yarnflow.api.building.shipped import add_file, archive, check_requirements, python_file
 from yarnflow.api.common.configuration import Configuration
@@ -121,8 +126,11 @@ class StreamExecutionEnvironment:
         return CheckpointConfig(self._settings)
 
     def set_parallelism(self, parallelism: int) -> StreamExecutionEnvironment:
-        """Set the number of subtasks of all operators that set none."""
-        self._settings.set(job.PARALLELISM_DEFAULT, check_parallelism(parallelism))
+        """Set the number of subtasks of all operators that set none; -1 = as if it was not set."""
+        if parallelism == ExecutionConfig.PARALLELISM_DEFAULT:
+            self._settings.values.pop(job.PARALLELISM_DEFAULT.key, None)
+        else:
+            self._settings.set(job.PARALLELISM_DEFAULT, check_parallelism(parallelism))
         return self
 
     def get_parallelism(self) -> int:
@@ -157,7 +165,7 @@ class StreamExecutionEnvironment:
     @same_and("kept; no result depends on it: elements travel in micro-batches")
     def set_buffer_timeout(self, timeout_millis: int) -> StreamExecutionEnvironment:
         """How long an element may wait for others before it is sent."""
-        self._settings.accepted["buffer-timeout"] = timeout_millis
+        self._settings.accepted["buffer-timeout"] = check_buffer_timeout(timeout_millis)
         return self
 
     def get_buffer_timeout(self) -> int:

@@ -13,14 +13,19 @@ from typing import Any, Final, Generic, TypeVar
 
 from yarnflow.api.building import definitions, elements
 from yarnflow.api.building.elements import KeyBy, SideTags
-from yarnflow.api.building.pipeline import Pipeline, check_max_parallelism, check_parallelism
+from yarnflow.api.building.pipeline import (
+    Pipeline,
+    check_buffer_timeout,
+    check_max_parallelism,
+    check_parallelism,
+)
 from yarnflow.api.building.timestamps import timestamp_definitions
 from yarnflow.api.common.execution_config import ExecutionConfig
 from yarnflow.api.common.watermark_strategy import WatermarkStrategy
 from yarnflow.api.datastream.connectors.base import PrintSink, Sink
 from yarnflow.api.datastream.slot_sharing_group import SlotSharingGroup
 from yarnflow.api.origin import call_origin, definition_origin
-from yarnflow.errors import GraphError
+from yarnflow.errors import GraphError, UnsupportedGraph
 from yarnflow.graph.compatibility import differs, same_and
 from yarnflow.graph.element_schema import type_of_schema
 from yarnflow.graph.job_graph import ShipStrategy
@@ -57,52 +62,58 @@ class Settings:
 
     _transformation: Transformation
 
+    @property
+    def _operator(self) -> Transformation:
+        """The operator that is changed."""
+        return self._transformation
+
     def name(self: _Self, name: str) -> _Self:
         """Name the operator for plans, logs and the dashboard."""
-        self._transformation.name = name
+        self._operator.name = name
         return self
 
     def uid(self: _Self, uid: str) -> _Self:
         """Give the operator an identity that stays when the program changes around it."""
-        self._transformation.uid = uid
+        self._operator.uid = uid
         return self
 
     def set_uid_hash(self: _Self, uid_hash: str) -> _Self:
         """Give the operator the identity itself: 32 hexadecimal digits."""
         if len(uid_hash) != 32 or set(uid_hash) - set("0123456789abcdef"):
             raise GraphError(f"{call_origin()}: uid hash {uid_hash!r} must be 32 hexadecimal digits")
-        self._transformation.uid_hash = uid_hash
+        self._operator.uid_hash = uid_hash
         return self
 
     def set_description(self: _Self, description: str) -> _Self:
         """Describe the operator in plans."""
-        self._transformation.description = description
+        self._operator.description = description
         return self
 
     def set_parallelism(self: _Self, parallelism: int) -> _Self:
-        """Set the operator's number of subtasks."""
-        self._transformation.parallelism = check_parallelism(parallelism)
+        """Set the operator's number of subtasks; -1 = as the environment says."""
+        default = parallelism == ExecutionConfig.PARALLELISM_DEFAULT and self._operator.parallel
+        self._operator.parallelism = None if default else check_parallelism(parallelism)
         return self
 
     def set_max_parallelism(self: _Self, max_parallelism: int) -> _Self:
         """Set the most subtasks the operator may ever have, 1 to 32768."""
-        self._transformation.max_parallelism = check_max_parallelism(max_parallelism)
+        self._operator.max_parallelism = check_max_parallelism(max_parallelism)
         return self
 
     def start_new_chain(self: _Self) -> _Self:
         """Do not run the operator in its input's task."""
-        self._transformation.chaining = ChainingStrategy.HEAD
+        self._operator.chaining = ChainingStrategy.HEAD
         return self
 
     def disable_chaining(self: _Self) -> _Self:
         """Run the operator in a task of its own."""
-        self._transformation.chaining = ChainingStrategy.NEVER
+        self._operator.chaining = ChainingStrategy.NEVER
         return self
 
     def slot_sharing_group(self: _Self, slot_sharing_group: str | SlotSharingGroup) -> _Self:
         """Share slots with the operators of this group only."""
         group = slot_sharing_group
-        self._transformation.slot_sharing_group = group if isinstance(group, str) else group.get_name()
+        self._operator.slot_sharing_group = group if isinstance(group, str) else group.get_name()
         return self
 
 
@@ -112,6 +123,9 @@ class DataStreamSink(Settings):
     def __init__(self, transformation: Transformation) -> None:
         self._transformation = transformation
 
+
+#: before the names of sources in plans
+_SOURCE_PREFIX: Final = "Source: "
 
 _Stream = TypeVar("_Stream", bound="StreamBase[Any]")
 
@@ -144,6 +158,15 @@ class StreamBase(Settings, Generic[S]):
     ) -> S:
         """The stream behind a transformation."""
         raise NotImplementedError
+
+    @property
+    def _operator(self) -> Transformation:
+        if self._strategy is not ShipStrategy.FORWARD or self._pinned:
+            raise UnsupportedGraph(
+                f"{call_origin()}: this stream is an exchange, which has no name, uid or parallelism; "
+                "set it on the operator before or after"
+            )
+        return self._transformation
 
     @property
     def _key_by(self) -> KeyBy | None:
@@ -183,7 +206,8 @@ class StreamBase(Settings, Generic[S]):
 
     def get_name(self) -> str:
         """Name of the operator the stream comes from."""
-        return self._transformation.name
+        operator = self._operator
+        return operator.name if operator.inputs else operator.name.removeprefix(_SOURCE_PREFIX)
 
     def get_type(self) -> TypeInfo:
         """What functions on this stream get."""
@@ -203,12 +227,14 @@ class StreamBase(Settings, Generic[S]):
 
     def force_non_parallel(self: _Stream) -> _Stream:
         """The operator always has one subtask."""
-        self._transformation.parallelism, self._transformation.max_parallelism = 1, 1
+        operator = self._operator
+        operator.parallelism, operator.max_parallelism, operator.parallel = 1, 1, False
         return self
 
     @same_and("kept; no result depends on it: elements travel in micro-batches")
     def set_buffer_timeout(self: _Stream, timeout_millis: int) -> _Stream:
-        """How long an element may wait for others before it is sent."""
+        """How long an element may wait for others before it is sent; -1 = until there are enough of them."""
+        check_buffer_timeout(timeout_millis)
         return self
 
     # --- one element at a time ------------------------------------------------------------
@@ -240,7 +266,7 @@ class StreamBase(Settings, Generic[S]):
         self, func: Callable[[Any], Iterable[Any]] | FlatMapFunction, output_type: object | None = None
     ) -> S:
         """Replace every element by any number of elements; types as for :meth:`map`."""
-        return self._one_by_one(PythonKind.FLAT_MAP, "Flat Map", func, output_type)
+        return self._one_by_one(PythonKind.FLAT_MAP, "FlatMap", func, output_type)
 
     @same_and("takes an expression as text, too")
     def filter(self, func: str | Callable[[Any], bool] | FilterFunction) -> S:
@@ -280,6 +306,9 @@ class StreamBase(Settings, Generic[S]):
         stream: Any = self
         for name, define in timestamp_definitions(strategy, call, call_origin(), schema):
             stream = stream._next(name, call, define)
+        if stream is self:
+            # a keyed stream becomes a plain one also where there is no operator
+            return self._made(self._transformation, self._strategy, self._pinned)
         made: S = stream
         return made
 

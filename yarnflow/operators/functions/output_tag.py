@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from types import NoneType
 from typing import Any
 
 from yarnflow.graph.compatibility import NO_JVM, refused
-from yarnflow.graph.type_info import PICKLED
+from yarnflow.graph.type_info import PICKLED, TypeInformation
 
 
 class OutputTag:
@@ -22,6 +23,8 @@ class OutputTag:
     ------
     ValueError
         The id is empty.
+    TypeError
+        The type is no type.
     """
 
     __slots__ = ("tag_id", "type_info")
@@ -29,6 +32,10 @@ class OutputTag:
     def __init__(self, tag_id: str, type_info: Any = None) -> None:
         if not tag_id:
             raise ValueError("the id of an OutputTag cannot be empty; name the side output")
+        if not isinstance(type_info, (NoneType, list, str, type, TypeInformation)):
+            raise TypeError(
+                f"side output '{tag_id}': {type_info!r} is no type; take one of Types, such as Types.STRING()"
+            )
         self.tag_id = tag_id
         self.type_info = PICKLED if type_info is None else type_info
 

@@ -60,6 +60,10 @@ class TimestampsAndWatermarksOperator(FunctionOperator):
         self._assign = None if self.function is None else method_of(self.function, "extract_timestamp")
 
     def process(self, input_index: int, chunk: Chunk, output: Output) -> None:
+        if self._assign is None and self._definition.out_of_orderness_ms is None:
+            # all that is wanted is that the watermarks before end here
+            output.emit(chunk)
+            return
         times = self._times(chunk)
         latest_ms, watermark_ms, _ = self._remembered()
         try:

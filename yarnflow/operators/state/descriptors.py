@@ -68,13 +68,19 @@ class ReducingStateDescriptor(StateDescriptor):
         self._reduce_function = reduce_function
 
     def get_reduce_function(self) -> Any:
-        """The reduce function, as it was given."""
-        return self._reduce_function
+        """The ReduceFunction; of a function of two values an object that has it as ``reduce``."""
+        given = self._reduce_function
+        return given if hasattr(given, "reduce") else _FunctionAsReduce(given)
 
     def reducer(self) -> Callable[[Any, Any], Any]:
         """The reduce function as a plain function."""
         reduce: Callable[[Any, Any], Any] = getattr(self._reduce_function, "reduce", self._reduce_function)
         return reduce
+
+
+class _FunctionAsReduce:
+    def __init__(self, function: Callable[[Any, Any], Any]) -> None:
+        self.reduce = function
 
 
 class AggregatingStateDescriptor(StateDescriptor):
