@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime
+import pickle
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +13,7 @@ import pytest
 from yarnflow.api.common.typeinfo import Types
 from yarnflow.errors import InvalidStateUse
 from yarnflow.operators.row import Row
+from yarnflow.operators.state.backends.turns import HASHMAP, ROCKSDB, Backends
 from yarnflow.operators.state.descriptors import (
     ListStateDescriptor,
     MapStateDescriptor,
@@ -21,6 +24,7 @@ from yarnflow.operators.state.handles import BroadcastHandle, StateHandles, broa
 from yarnflow.operators.state.keyed import KeyedState
 from yarnflow.operators.state.store import GroupStore
 from yarnflow.operators.state.ttl import StateTtlConfig
+from yarnflow.testing.state import StoredGroup
 
 Use = Callable[[StateHandles], Any]
 
@@ -175,6 +179,35 @@ def test_one_value_that_does_not_fit_is_found_among_many() -> None:
 
     with pytest.raises(InvalidStateUse, match=r"\('b', 'x'\) was stored under 'k', field \[1\]"):
         changed(use)
+
+
+@pytest.mark.parametrize("backend", [HASHMAP, ROCKSDB])
+@pytest.mark.parametrize(
+    ("use", "said"),
+    [
+        (value(None, threading.Lock()), r"state 'n': <unlocked _thread.lock .* was stored under 'k'"),
+        (
+            lambda states: states.list(ListStateDescriptor("l")).add_all([1, threading.Lock()]),
+            r"state 'l': \[1, <unlocked _thread.lock",
+        ),
+        (
+            lambda states: states.map(MapStateDescriptor("m")).put("a", threading.Lock()),
+            r"state 'm': \{'a': <unlocked _thread.lock",
+        ),
+    ],
+)
+def test_what_cannot_be_pickled_is_named(backend: str, use: Use, said: str) -> None:
+    turn = Backends(pickle.dumps, pickle.loads, lambda: "token", hash).open(backend, StoredGroup())
+    keyed = KeyedState("op-id", "Sum", "job.py:7")
+    keyed.bind(turn.store)
+    for keyed.current_key in ("k", "other"):
+        if keyed.current_key == "k":
+            use(StateHandles(keyed))
+        else:
+            value(None, "fine")(StateHandles(keyed))
+    with pytest.raises(InvalidStateUse, match=f"^job.py:7: operator 'Sum', {said}") as caught:
+        turn.commit()
+    assert "cannot be kept: cannot pickle '_thread.lock' object; store plain values" in caught.value.message
 
 
 def test_a_map_of_one_pair_of_types() -> None:

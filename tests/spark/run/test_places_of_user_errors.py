@@ -213,6 +213,75 @@ def _printed(error: Exception) -> str:
             "and String; "
             "give one of them another name (in function open, job.py:14)",
         ),
+        (
+            """
+            class State(KeyedProcessFunction):
+                def open(self, context):
+                    context.get_state(MapStateDescriptor("n", Types.INT(), Types.INT()))
+                def process_element(self, value, ctx):
+                    yield value
+            numbers.key_by(lambda v: v[0]).process(State()).print()
+            """,
+            UserCodeError,
+            "operator 'KEYED PROCESS': get_state() needs a ValueStateDescriptor, not "
+            "MapStateDescriptor (in function "
+            "open, job.py:13)",
+        ),
+        (
+            """
+            class Timer(KeyedProcessFunction):
+                def process_element(self, value, ctx):
+                    ctx.timer_service().register_event_time_timer("noon")
+            numbers.key_by(lambda v: v[0]).process(Timer()).print()
+            """,
+            UserCodeError,
+            "InvalidStateUse: the time of a timer is 'noon' (str); it must be a whole number of ms "
+            "since the epoch (in "
+            "function process_element, job.py:13)",
+        ),
+        # what is found when elements leave an operator
+        (
+            "numbers.map(lambda v: (v[0], threading.Lock())).key_by(lambda v: v[0]).reduce(max).print()",
+            ElementMismatch,
+            "job.py:11: operator 'Map' emitted (1, <unlocked _thread.lock object at",
+        ),
+        (
+            "numbers.map(lambda v: (i for i in v)).rebalance().map(lambda v: 1).print()",
+            ElementMismatch,
+            "(generator), which cannot be sent to the next one: cannot pickle 'generator' object; "
+            "emit plain values",
+        ),
+        (
+            """
+            def deep(value):
+                found = []
+                for _ in range(100_000):
+                    found = [found]
+                return found
+            numbers.map(deep).rebalance().map(lambda v: 1).print()
+            """,
+            ElementMismatch,
+            "job.py:16: operator 'Map' emitted <list without repr> (list), which cannot be sent to "
+            "the next one: ",
+        ),
+        (
+            """
+            def deep(value):
+                found = []
+                for _ in range(100_000):
+                    found = [found]
+                return found
+            numbers.map(deep).print()
+            """,
+            UserCodeError,
+            "RecursionError: maximum recursion depth exceeded while getting the repr of an object "
+            "(job.py:16)",
+        ),
+        (
+            "numbers.map(lambda v: next(iter([]))).print()",
+            UserCodeError,
+            "RuntimeError: the function raised StopIteration (in function <lambda>, job.py:11)",
+        ),
         # found when the batch is committed, when no function of the program runs
         (
             """
@@ -294,6 +363,17 @@ def test_the_traceback_has_no_frames_but_the_program_s() -> None:
             "a).print()",
             "function '<lambda>' cannot be sent to the workers: it uses the global variable 'handle' of type "
             "_thread.lock",
+        ),
+        (
+            "pairs = env.from_collection(rows, Types.TUPLE([Types.INT(), Types.STRING()]))\n"
+            "pairs.project(0, 2).print()",
+            "job.py:12: project(): there is no field 2: the stream has tuples of 2 fields, whose "
+            "positions begin",
+        ),
+        (
+            "numbers.print()\nenv.execute_async()",
+            "job.py:13: the program defines no operators that were not executed yet; read a source "
+            "and write it",
         ),
         (
             "env.from_collection([threading.Lock()]).print()",

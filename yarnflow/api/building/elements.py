@@ -305,6 +305,13 @@ def project(positions: Sequence[int], origin: str) -> Definition:
         kind = type_of_schema(schemas[0])
         if not isinstance(kind, TupleTypeInfo):
             raise SchemaError(f"only tuples can be projected, and the stream has {kind!r}; use map(…)")
+        for position in positions:
+            if type(position) is not int or not 0 <= position < len(kind.field_types):
+                raise SchemaError(
+                    f"there is no field {position!r}: the stream has tuples of "
+                    f"{len(kind.field_types)} fields, "
+                    "whose positions begin with 0"
+                )
         return element_schema(TupleTypeInfo(tuple(kind.field_types[position] for position in positions)))
 
     return element_operator(

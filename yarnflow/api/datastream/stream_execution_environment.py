@@ -433,6 +433,12 @@ class StreamExecutionEnvironment:
         """Does nothing: the environment holds nothing; ``close_cluster`` ends a cluster of this process."""
 
     def _job_graph(self, job_name: str | None) -> JobGraph:
+        if not self._pipeline.transformations:
+            raise UnsupportedGraph(
+                f"{call_origin()}: the program defines no operators that were not executed yet; "
+                "read a source "
+                "and write it to a sink first"
+            )
         config = self.get_config()
         parallelism = self._settings.parallelism()
         settings = GraphSettings(

@@ -306,10 +306,9 @@ class StreamBase(Settings, Generic[S]):
         stream: Any = self
         for name, define in timestamp_definitions(strategy, call, call_origin(), schema):
             stream = stream._next(name, call, define)
-        if stream is self:
-            # a keyed stream becomes a plain one also where there is no operator
-            return self._made(self._transformation, self._strategy, self._pinned)
-        made: S = stream
+        # a keyed stream becomes a plain one also where there is no operator
+        plain = stream is self
+        made: S = self._made(self._transformation, self._strategy, self._pinned) if plain else stream
         return made
 
     def get_side_output(self, output_tag: OutputTag) -> S:

@@ -54,9 +54,14 @@ class FunctionOperator(OperatorBase):
         except Exception as error:
             raise noted(error, self.name, "element", values[len(results)])
         if len(results) != len(values):
-            # map() takes it for the end of its input
-            stopped = RuntimeError("the function raised StopIteration")
-            raise noted(stopped, self.name, "element", values[len(results)])
+            # map() takes it for the end of its input, and with it goes where it was raised
+            value = values[len(results)]
+            stopped = noted(RuntimeError("the function raised StopIteration"), self.name, "element", value)
+            try:
+                function(value)
+            except StopIteration as again:
+                raise stopped.with_traceback(again.__traceback__) from None
+            raise stopped
         return results
 
 

@@ -6,7 +6,7 @@ the two live in cells of their own, so that no key can look like the other form.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,6 +28,12 @@ class CellChanges:
     #: MAP: entries of the user's put, and keys of the user's removed, in a map that was there before
     map_put: dict[Slot, dict[Any, Any]] = field(default_factory=dict)
     map_removed: dict[Slot, list[Any]] = field(default_factory=dict)
+
+    def entries(self) -> Iterator[tuple[Slot, Any]]:
+        """What was put or added, whole or in part."""
+        yield from self.put.items()
+        yield from self.appended.items()
+        yield from self.map_put.items()
 
 
 class Cells:
@@ -131,9 +137,11 @@ class TableData:
     ----------
     check : callable or None
         Looks at what changed and raises where it is not what the state was registered for.
+    where : str
+        Operator and state, for errors; empty = nobody has registered it.
     """
 
-    __slots__ = ("kind", "timed", "plain", "spaced", "check")
+    __slots__ = ("kind", "timed", "plain", "spaced", "check", "where")
 
     def __init__(
         self,
@@ -146,6 +154,7 @@ class TableData:
         self.kind = kind
         self.timed = timed
         self.check: Callable[[TableChanges], None] | None = None
+        self.where = ""
         self.plain = Cells(plain, ordered)
         self.spaced = Cells(spaced, ordered)
 

@@ -246,24 +246,36 @@ class StateHandles:
 
     def value(self, descriptor: ValueStateDescriptor) -> ValueState[Any]:
         """ValueState of a descriptor."""
+        self._check("get_state", descriptor, ValueStateDescriptor)
         return self._handle(ValueHandle, descriptor, StateKind.VALUE)
 
     def list(self, descriptor: ListStateDescriptor) -> ListState[Any]:
         """ListState of a descriptor."""
+        self._check("get_list_state", descriptor, ListStateDescriptor)
         return self._handle(ListHandle, descriptor, StateKind.LIST)
 
     def map(self, descriptor: MapStateDescriptor) -> MapState[Any, Any]:
         """MapState of a descriptor."""
+        self._check("get_map_state", descriptor, MapStateDescriptor)
         return self._handle(MapHandle, descriptor, StateKind.MAP)
 
     def reducing(self, descriptor: ReducingStateDescriptor) -> ReducingState[Any]:
         """ReducingState of a descriptor."""
+        self._check("get_reducing_state", descriptor, ReducingStateDescriptor)
         return self._handle(ReducingHandle, descriptor, StateKind.REDUCING, descriptor.reducer())
 
     def aggregating(self, descriptor: AggregatingStateDescriptor) -> AggregatingState[Any, Any]:
         """AggregatingState of a descriptor."""
+        self._check("get_aggregating_state", descriptor, AggregatingStateDescriptor)
         function = descriptor.get_agg_function()
         return self._handle(AggregatingHandle, descriptor, StateKind.AGGREGATING, function)
+
+    def _check(self, call: str, descriptor: object, wanted: type[StateDescriptor]) -> None:
+        if not isinstance(descriptor, wanted):
+            raise InvalidStateUse(
+                f"operator '{self._keyed.operator_name}': {call}() needs a {wanted.__name__}, "
+                f"not {type(descriptor).__name__}"
+            )
 
     def _handle(
         self, make: Callable[..., H], descriptor: StateDescriptor, kind: StateKind, *extra: Any

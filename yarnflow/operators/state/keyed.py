@@ -57,6 +57,8 @@ class KeyedState:
         #: the types as texts; empty = none
         self._declared: dict[str, str] = {}
         self._checks: dict[str, ChangesCheck | None] = {}
+        #: operator and state, for errors
+        self._where: dict[str, str] = {}
         self._expiring: list[StateTable] = []
         self._store = GroupStore()
         self._now_ms = 0
@@ -67,7 +69,7 @@ class KeyedState:
         self.current_key = NO_KEY
         for table in self._tables.values():
             data = store.table(self.operator_id, table.name, table.kind, table.ttl is not None)
-            data.check = self._checks[table.name]
+            data.check, data.where = self._checks[table.name], self._where[table.name]
             table.bind(data)
             store.check_type(self.operator_id, table.name, self._declared[table.name])
         self.timers.bind(store.timers(self.operator_id))
@@ -130,7 +132,8 @@ class KeyedState:
             return found
         table = _make(name, kind, lifetime)
         data = self._store.table(self.operator_id, name, kind, lifetime is not None)
-        data.check = self._checks[name] = changes_check(self._where(name), kind, type_info)
+        data.where = self._where[name] = self._words(name)
+        data.check = self._checks[name] = changes_check(data.where, kind, type_info)
         table.bind(data)
         table.set_now(self._now_ms)
         declared = type_text(type_info)
@@ -140,7 +143,7 @@ class KeyedState:
             self._expiring.append(table)
         return table
 
-    def _where(self, name: str) -> str:
+    def _words(self, name: str) -> str:
         line = f"{self._origin}: " if self._origin else ""
         kind = "broadcast state" if name.startswith(BROADCAST_PREFIX) else "state"
         return f"{line}operator '{self.operator_name}', {kind} '{name.removeprefix(BROADCAST_PREFIX)}'"

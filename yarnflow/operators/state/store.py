@@ -6,15 +6,16 @@ An attempt that failed leaves its store half advanced: it is thrown away and loa
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
-from yarnflow.errors import StateIncompatible
+from yarnflow.errors import InvalidStateUse, StateIncompatible
 from yarnflow.operators.state.cells import TableChanges, TableData, TableSnapshot
 from yarnflow.operators.state.kinds import StateKind
 from yarnflow.operators.state.timers import TimerChanges, TimerData, TimerSnapshot
 from yarnflow.operators.state.type_names import reads
+from yarnflow.operators.types.coerce import shown
 
 #: first part of the names of declared types among progress
 TYPE: Final = "type"
@@ -139,6 +140,21 @@ class GroupStore:
         found.progress = {name: self._progress[name] for name in self._progress_changed}
         self._progress_changed.clear()
         return found
+
+    def not_stored(self, changes: Changes, error: Exception, dumps: Callable[[Any], bytes]) -> Exception:
+        """The error for changes that cannot be pickled, with state, key and value; else the error itself."""
+        for name, table in changes.tables.items():
+            for cells in (table.plain, table.spaced):
+                for slot, entry in () if cells is None else cells.entries():
+                    try:
+                        dumps(entry)
+                    except Exception as reason:
+                        where = self._tables[name].where or f"operator '{name[0]}', state '{name[1]}'"
+                        return InvalidStateUse(
+                            f"{where}: {shown(entry)} was stored under {shown(slot)} and cannot be kept: "
+                            f"{reason}; store plain values, or objects that can be pickled"
+                        )
+        return error
 
     def snapshot(self) -> Snapshot:
         """Everything; what changed since the last :meth:`changes` is still told by the next one."""

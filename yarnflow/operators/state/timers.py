@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
+from operator import index
 from typing import Any
+
+from yarnflow.errors import InvalidStateUse
 
 #: time in ms since the epoch, key, namespace (None = none)
 Timer = tuple[int, Any, Any]
@@ -199,7 +202,15 @@ class Timers:
         self._event, self._processing = data.event, data.processing
 
     def register_event_time(self, timestamp_ms: int, key: Any, namespace: Any = None) -> None:
-        """Fire when the watermark reaches a time; one in the past fires with the next watermark."""
+        """Fire when the watermark reaches a time; one in the past fires with the next watermark.
+
+        Raises
+        ------
+        InvalidStateUse
+            The time is no whole number.
+        """
+        if type(timestamp_ms) is not int:
+            timestamp_ms = _whole_ms(timestamp_ms)
         self._event.add(timestamp_ms, key, namespace)
 
     def delete_event_time(self, timestamp_ms: int, key: Any, namespace: Any = None) -> None:
@@ -207,7 +218,9 @@ class Timers:
         self._event.remove(timestamp_ms, key, namespace)
 
     def register_processing_time(self, timestamp_ms: int, key: Any, namespace: Any = None) -> None:
-        """Fire when the clock reaches a time."""
+        """Fire when the clock reaches a time; raises as :meth:`register_event_time`."""
+        if type(timestamp_ms) is not int:
+            timestamp_ms = _whole_ms(timestamp_ms)
         self._processing.add(timestamp_ms, key, namespace)
 
     def delete_processing_time(self, timestamp_ms: int, key: Any, namespace: Any = None) -> None:
@@ -229,3 +242,15 @@ class Timers:
     def next_processing_time_ms(self) -> int | None:
         """When the earliest processing timer is due."""
         return self._processing.next_ms()
+
+
+def _whole_ms(time: Any) -> int:
+    """A time as int, whatever kind of whole number it is."""
+    if hasattr(time, "__index__"):
+        return index(time)
+    if isinstance(time, float) and time.is_integer():
+        return int(time)
+    raise InvalidStateUse(
+        f"the time of a timer is {time!r} ({type(time).__name__}); it must be a whole number of ms since the "
+        "epoch"
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Final, Protocol
 
-from yarnflow.errors import InvalidKey
+from yarnflow.errors import ElementMismatch, InvalidKey
 from yarnflow.graph.type_info import RowTypeInfo
 from yarnflow.operators.elements import Chunk
 from yarnflow.operators.process.key_selection import SelectKeys
@@ -60,7 +60,14 @@ def _liner(route: SinkRoute, coerce: CoerceChunk) -> CoerceChunk:
         # PyFlink prints rows by Python, before they are converted to their type
         if not (as_they_are and all(isinstance(value, Row) for value in values)):
             values = coerce(values)
-        return [text(value) for value in values]
+        found: list[str] = []
+        try:
+            found.extend(map(text, values))
+        except Exception as error:
+            # of an object's own __str__, or of one that is nested too deep
+            value = values[len(found)]
+            raise placed(noted(error, route.sender, "the text of element", value), route.sender_origin)
+        return found
 
     return lines
 
@@ -114,8 +121,34 @@ def _blocks(
 ) -> Iterator[Block]:
     """One block for each group that elements wait for."""
     for group, found in waiting.items():
-        payload = dumps(found.payload(route.input_index))
+        payload = _pickled(route, found, route.input_index, dumps)
         yield Block(route.level, group, route.node_id, ELEMENTS, sender, next(sequence), payload)
+
+
+def _pickled(
+    route: ExchangeRoute | SinkRoute, waiting: _Waiting, input_index: int, dumps: Dumps
+) -> bytes:
+    try:
+        return dumps(waiting.payload(input_index))
+    except Exception as error:
+        raise _not_sent(route, waiting.values, error, dumps) from None
+
+
+def _not_sent(
+    route: ExchangeRoute | SinkRoute, values: list[Any], error: Exception, dumps: Dumps
+) -> Exception:
+    """The error that names the first element at fault, found again; else the error itself."""
+    line = f"{route.sender_origin}: " if route.sender_origin else ""
+    for value in values:
+        try:
+            dumps(value)
+        except Exception as reason:
+            return ElementMismatch(
+                f"{line}operator '{route.sender}' emitted {shown(value)} ({type(value).__name__}), "
+                "which cannot "
+                f"be sent to the next one: {reason}; emit plain values, or objects that can be pickled"
+            )
+    return error
 
 
 class KeyedTarget:
@@ -348,7 +381,7 @@ class SinkTarget:
     def flush(self, sender: int, sequence: Iterator[int]) -> Iterator[Block]:
         found, self._waiting, self.waiting = self._waiting, _Waiting(), 0
         if found.values:
-            payload = self._dumps(found.payload(0))
+            payload = _pickled(self._route, found, 0, self._dumps)
             # spread over the partitions of the levels it passes; what one sender says stays in order
             group = sender % _SINK_GROUPS
             yield Block(SINK_LEVEL, group, self._route.node_id, ELEMENTS, sender, next(sequence), payload)

@@ -453,6 +453,9 @@ def _fields(values: Any, coercers: Sequence[Coerce], names: list[str] | None) ->
 
 
 def shown(value: Any) -> str:
-    """A value's repr, cut where it is long."""
-    text = repr(value)
+    """A value's repr, cut where it is long; its own repr may fail as well."""
+    try:
+        text = repr(value)
+    except Exception:
+        text = f"<{type(value).__name__} without repr>"
     return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."

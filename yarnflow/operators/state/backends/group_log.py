@@ -91,7 +91,10 @@ class GroupLog:
         token = self._new_token()
         if head is None:
             head = LogHead(_BEFORE_ALL, 0, 0, 0, 0)
-        body = self._dumps(changes)
+        try:
+            body = self._dumps(changes)
+        except Exception as error:
+            raise store.not_stored(changes, error, self._dumps) from None
         tail_bytes = head.tail_bytes + len(body)
         entries = head.next + 1 - head.first
         if tail_bytes > max(_SMALL_TAIL_BYTES, head.snapshot_bytes) or entries > _MAX_TAIL_ENTRIES:

@@ -152,7 +152,10 @@ class PagedGroup:
                 if queue_changes is not None:
                     self._queue(operator_id, kind).write(queue_changes)
         for operator_id, (index, pages) in self._keys.items():
-            pages.commit()
+            try:
+                pages.commit()
+            except Exception as error:
+                raise self.store.not_stored(changes, error, self._pages.dumps) from None
             self._key_indexes[operator_id] = index.packed()
         for place, queue in self._queues.items():
             self._timer_pages[place] = queue.packed()
