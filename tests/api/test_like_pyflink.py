@@ -19,8 +19,11 @@ from yarnflow.api.datastream import (
     ProcessFunction,
     SlotSharingGroup,
     StreamExecutionEnvironment,
+    WindowedStream,
 )
+from yarnflow.api.datastream.connectors.number_seq import NumberSequenceSource
 from yarnflow.api.datastream.state import ReducingStateDescriptor
+from yarnflow.api.datastream.window import EventTimeSessionWindows
 from yarnflow.errors import GraphError, UnsupportedGraph
 
 
@@ -30,6 +33,15 @@ def environment() -> StreamExecutionEnvironment:
 
 def stream() -> DataStream:
     return environment().from_collection([1, 2], Types.INT())
+
+
+def windowed(env: StreamExecutionEnvironment) -> WindowedStream[DataStream]:
+    return env.from_collection([1]).key_by(lambda v: v).window(EventTimeSessionWindows(1))
+
+
+def test_sources_may_be_said_to_give_what_they_give() -> None:
+    source = environment().from_source(NumberSequenceSource(1, 2), type_info=Types.LONG())
+    assert source.get_type() == Types.LONG()
 
 
 def test_a_configuration_gives_values_as_they_were_set() -> None:
@@ -84,6 +96,11 @@ def test_minus_one_is_the_default_parallelism() -> None:
         lambda env: env.set_buffer_timeout(-2),
         lambda env: env.from_collection([1]).map(str).set_buffer_timeout("a"),
         lambda env: env.from_collection([1]).set_parallelism(-1),
+        lambda env: env.from_source(NumberSequenceSource(1, 2), type_info=Types.STRING()),
+        lambda env: windowed(env).trigger(3),
+        lambda env: windowed(env).allowed_lateness("1 s"),
+        lambda env: windowed(env).side_output_late_data("late"),
+        lambda env: env.from_collection([1]).map(str).get_side_output("late"),
     ],
 )
 def test_settings_that_flink_refuses(wrong: Callable[[StreamExecutionEnvironment], object]) -> None:

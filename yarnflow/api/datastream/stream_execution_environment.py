@@ -53,6 +53,7 @@ from yarnflow.graph.generator import generate_job_graph
 from yarnflow.graph.job_graph import JobGraph
 from yarnflow.graph.operators import is_bounded
 from yarnflow.graph.stream_graph import Definition, GraphSettings, Transformation
+from yarnflow.graph.type_info import TypeInformation
 
 #: value of ``execution.target`` where the cluster is this process's own
 _LOCAL: Final = "local"
@@ -326,12 +327,23 @@ class StreamExecutionEnvironment:
         source_name: str = "",
         type_info: object | None = None,
     ) -> DataStream:
-        """Read a source, with event time if the strategy tells it."""
+        """Read a source, with event time if the strategy tells it.
+
+        Parameters
+        ----------
+        type_info : TypeInformation, optional
+            What the elements are; another type than the source's is an error.
+        """
         if not isinstance(source, Source):
             raise GraphError(f"{call_origin()}: from_source(): {source!r} is no source")
         define = definitions.source(source.operator)
         name = f"Source: {source_name or source.name}"
         stream = self._source(name, "from_source", define, source.parallel)
+        if isinstance(type_info, TypeInformation) and type_info != stream.get_type():
+            raise GraphError(
+                f"{call_origin()}: from_source(): the source gives {stream.get_type()!r}, not {type_info!r}; "
+                "drop type_info, or convert the elements by map(…)"
+            )
         if watermark_strategy is None or watermark_strategy.timestamp_assigner is None:
             # no source of Spark knows the time of its records
             return stream

@@ -313,6 +313,7 @@ class StreamBase(Settings, Generic[S]):
 
     def get_side_output(self, output_tag: OutputTag) -> S:
         """What the operator of this stream emits under a tag."""
+        check_kind(output_tag, "get_side_output", OutputTag)
         tags = self._pipeline.side_tags.get(self._transformation)
         with located(call_origin(), "get_side_output"):
             if tags is not None:

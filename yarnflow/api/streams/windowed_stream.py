@@ -73,16 +73,21 @@ class WindowSettings(Generic[S]):
 
     def trigger(self: _Windowed, trigger: Trigger[Any, Any]) -> _Windowed:
         """Say when windows are evaluated."""
+        check_kind(trigger, "trigger", Trigger)
         self._windows.trigger = trigger
         return self
 
     def allowed_lateness(self: _Windowed, time_ms: int) -> _Windowed:
-        """Keep windows of event time for so long after the watermark passed their end."""
+        """Keep windows of event time for so many ms, 0 or more, after the watermark passed their end."""
+        if type(time_ms) is not int:
+            said = f"a lateness of {time_ms!r} must be a whole number of ms"
+            raise GraphError(f"{call_origin()}: allowed_lateness(): {said}")
         self._windows.allowed_lateness_ms = time_ms
         return self
 
     def side_output_late_data(self: _Windowed, output_tag: OutputTag) -> _Windowed:
         """Hand elements that come too late to a side output."""
+        check_kind(output_tag, "side_output_late_data", OutputTag)
         self._windows.late_tag = output_tag
         return self
 
