@@ -146,7 +146,10 @@ class WindowedStream(WindowSettings[S]):
         """Combine a window's elements into one, which ``window_function`` may turn into others."""
         return self._reduce(reduce_function, window_function, output_type)
 
-    @same_and("takes built-in aggregates as text, too; results: key, window_start, window_end, aggregates")
+    @same_and(
+        "takes built-in aggregates as text, too; results: key, window_start, window_end, aggregates; "
+        "accumulators are not compared with their type"
+    )
     def aggregate(
         self,
         aggregate_function: str | AggregateFunction,
