@@ -24,6 +24,7 @@ from yarnflow.operators.process.broadcast import BroadcastProcessDefinition, Key
 from yarnflow.operators.process.operator import AsyncCalls, OperatorContext, OperatorDefinition
 from yarnflow.operators.process.process_elements import KeyedProcessDefinition, ProcessDefinition
 from yarnflow.operators.process.two_inputs import CoProcessDefinition, KeyedCoProcessDefinition
+from yarnflow.operators.state.entries import entries_of
 from yarnflow.operators.state.keyed import KeyedState
 from yarnflow.operators.state.store import GroupStore, Snapshot
 
@@ -161,14 +162,22 @@ class OperatorHarness:
         return self._store.snapshot().timers.values()
 
     def state_of(self, name: str, key: Any) -> Any:
-        """What a state holds for a key: a value, a list, a dict, or None."""
-        for (_, table), snapshot in self._store.snapshot().tables.items():
-            if table == name:
-                return snapshot.plain.get(key)
+        """What a state holds for a key: a value, a list, a dict, or None.
+
+        What has expired is removed first, as at the end of a micro-batch: maps with all of their entries.
+        """
+        self._state.clean_up()
+        for entry in entries_of(self._store.snapshot()):
+            if entry.state == name and entry.key == key and entry.namespace is None:
+                return entry.value
         return None
 
     def state_entries(self) -> int:
-        """Entries in state, of all states and keys; 0 where nothing was left behind."""
+        """Entries in state, of all states and keys; 0 where nothing was left behind.
+
+        What has expired is removed first, as at the end of a micro-batch.
+        """
+        self._state.clean_up()
         return sum(len(table.plain) + len(table.spaced) for table in self._store.snapshot().tables.values())
 
     def metrics(self) -> dict[str, Any]:

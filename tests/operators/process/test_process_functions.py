@@ -261,6 +261,39 @@ def test_time_to_live(on_read: bool, return_expired: bool, expected: list[Any]) 
     assert harness.take_values() == expected
 
 
+class ForgetsAll(KeyedProcessFunction):
+    """``(key, number)`` into states of all forms, which live for a second."""
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        config = StateTtlConfig.new_builder(timedelta(seconds=1)).build()
+        value, items = ValueStateDescriptor("value"), ListStateDescriptor("items")
+        entries = MapStateDescriptor("entries")
+        for descriptor in (value, items, entries):
+            descriptor.enable_time_to_live(config)
+        self.value = runtime_context.get_state(value)
+        self.items = runtime_context.get_list_state(items)
+        self.entries = runtime_context.get_map_state(entries)
+
+    def process_element(self, value: Any, ctx: KeyedContext) -> None:
+        self.value.update(value[1])
+        self.items.add(value[1])
+        self.entries.put(value[1], "x")
+
+
+def test_a_test_sees_state_as_the_function_does_and_no_expired_state() -> None:
+    harness = KeyedProcessHarness(ForgetsAll(), first)
+    harness.set_processing_time(500)
+    harness.process_elements([(("a", 7), None), (("b", 8), None)])
+    assert [harness.state_of(name, "a") for name in ("value", "items", "entries")] == [7, [7], {7: "x"}]
+    assert harness.state_entries() == 6
+    harness.set_processing_time(1000)
+    harness.process_element(("b", 9))
+    harness.set_processing_time(1500)
+    assert [harness.state_of(name, "a") for name in ("value", "items", "entries")] == [None] * 3
+    assert harness.state_of("value", "b") == 9
+    assert harness.state_entries() == 3
+
+
 class Timed(KeyedProcessFunction):
     """``(key, "event" | "clock" | "delete", time)``; tells what fires."""
 
