@@ -103,6 +103,10 @@ def _errors(capsys: pytest.CaptureFixture[str]) -> list[str]:
         (["submit", "-m", "nowhere", "{program}"], 12, "expected host:port"),
         (["submit", "-d", "{program}"], 12, "cannot be detached"),
         (["submit", "-pyfs", "/none.py", "{script}"], 21, "/none.py"),
+        (["submit", "-pym", "job"], 2, "name the program's file"),
+        (["run", "-pyreq", "r.txt", "-py", "{program}"], 2, "yarnflow env pack"),
+        (["run", "-n", "{program}"], 2, "state is never dropped"),
+        (["info", "--pyModule", "job"], 2, "-pym of Flink is not here"),
         (["cancel", "12"], 41, "is not a job id"),
         (["cancel"], 2, "JOB"),
         (["list", "-t", "local"], 12, "lives only as long"),
@@ -300,6 +304,17 @@ def test_info_prints_the_plan(program: Path, capsys: pytest.CaptureFixture[str])
     # what the program prints before its execute() is not in the way of who reads the plan
     assert json.loads(captured.out)["name"] == "flights"
     assert "after" not in captured.err.splitlines()
+
+
+def test_info_finds_modules_that_are_shipped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "of_the_company").mkdir()
+    (tmp_path / "of_the_company" / "__init__.py").write_text("")
+    program = tmp_path / "jobs" / "job.py"
+    program.write_text("import of_the_company\n" + PROGRAM)
+    assert main(["info", str(program)]) == 24
+    assert main(["info", "-pyfs", str(tmp_path), str(program)]) == 0
+    assert json.loads(capsys.readouterr().out)["name"] == "flights"
 
 
 @pytest.mark.parametrize("text", ["print('no')", "print('yes')\nexec('import pyspark')\nprint('no')"])

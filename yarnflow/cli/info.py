@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from yarnflow.cli.common import CONTEXT, cluster_options, existing_cluster, load_configuration, with_target
+from yarnflow.cli.flink_flags import refused_flags
 from yarnflow.client.cluster import job_details
 from yarnflow.config.configuration import Configuration
 from yarnflow.core.ids import JobId, is_job_id
@@ -27,12 +28,15 @@ if TYPE_CHECKING:
 @click.command("info", context_settings={**CONTEXT, "allow_interspersed_args": False})
 @click.option("-p", "--parallelism", type=click.IntRange(min=1), help="Default parallelism.")
 @click.option("-py", "--python", "python_program", metavar="FILE", help="The program, as Flink names it.")
+@click.option("-pyfs", "--pyFiles", "py_files", metavar="FILES", help="Comma list of .py, .zip, .egg files.")
+@refused_flags
 @cluster_options
 @click.argument("program", metavar="PROGRAM|JOB", required=False)
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def command(
     parallelism: int | None,
     python_program: str | None,
+    py_files: str | None,
     target: str | None,
     jobmanager: str | None,
     dynamic: tuple[str, ...],
@@ -58,11 +62,19 @@ def command(
         return
     if parallelism is not None:
         configuration = configuration.with_values({"parallelism.default": str(parallelism)}, source="-p")
-    click.echo(program_plan(program, arguments, configuration))
+    files = tuple(file for file in (py_files or "").split(",") if file)
+    click.echo(program_plan(program, arguments, configuration, files))
 
 
-def program_plan(path: str, arguments: tuple[str, ...], configuration: Configuration) -> str:
+def program_plan(
+    path: str, arguments: tuple[str, ...], configuration: Configuration, files: tuple[str, ...] = ()
+) -> str:
     """Plan of a program up to its first ``execute``, as JSON text.
+
+    Parameters
+    ----------
+    files : tuple of str
+        Modules, directories and archives that it may import from as well (``-pyfs``).
 
     Raises
     ------
@@ -75,8 +87,8 @@ def program_plan(path: str, arguments: tuple[str, ...], configuration: Configura
     from yarnflow.graph.codec import job_graph_from_json
     from yarnflow.graph.plan import plan_json
 
-    program = load_program(path, arguments)
-    graph = first_graph(program, configuration)
+    program = load_program(path, arguments, files)
+    graph = first_graph(program, configuration, files)
     if graph is None:
         submission = script_submission(
             program, configuration={}, parallelism=configuration.get(job.PARALLELISM_DEFAULT)

@@ -24,6 +24,7 @@ from yarnflow.cli.common import (
     terminate_as_interrupt,
     with_target,
 )
+from yarnflow.cli.flink_flags import refused_flags
 from yarnflow.cli.restore_options import restore_options, restore_values, with_state
 from yarnflow.cli.targets import find_target
 from yarnflow.cli.view import OutputPump, View, make_view
@@ -88,6 +89,7 @@ def _yarn_options(function: F) -> F:
     "-pyarch", "--pyArchives", "py_archives", metavar="FILES", help="Comma list of archives (path#directory)."
 )
 @_yarn_options
+@refused_flags
 @cluster_options
 @click.argument("program", required=False)
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
