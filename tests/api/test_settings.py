@@ -238,7 +238,8 @@ def test_files_that_cannot_be_shipped(tmp_path: Path) -> None:
     with pytest.raises(GraphError, match="target directory 'a/b' must be a plain name"):
         env.add_python_archive(str(tmp_path), "a/b")
     requirements = tmp_path / "requirements.txt"
-    requirements.write_text("# tests\n-r other.txt\npytest>=1  # here\nhttps://host/x.whl\n")
+    named = "# tests\n-r other.txt\npytest>=1  # here\nhttps://host/x.whl\n"
+    requirements.write_text(named + "no-such-package-y>=1 ; python_version < '3'\n")
     env.set_python_requirements(str(requirements))
     requirements.write_text("pytest\nno-such-package-x==1\n")
     with pytest.raises(GraphError, match="no-such-package-x, which is not installed here.*yarnflow env pack"):

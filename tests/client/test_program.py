@@ -43,6 +43,15 @@ def test_missing_program(tmp_path: Path) -> None:
         load_program(str(tmp_path))
 
 
+def test_a_module_that_is_not_found_says_where_modules_are_looked_for(tmp_path: Path) -> None:
+    program = load_program(_write(tmp_path, "import yarnflow\nimport no_such_company.models\n"))
+    with pytest.raises(ProgramFailed, match=r"No module named 'no_such_company'; modules are found .* -pyfs"):
+        run_main(program)
+    program = load_program(_write(tmp_path, "import pyflink.datastreem\n"))
+    with pytest.raises(ProgramFailed, match=r"common and datastream modules$"):
+        run_main(program)
+
+
 def test_syntax_error_names_the_line(tmp_path: Path) -> None:
     path = _write(tmp_path, "x = 1\nfor in x:\n")
     with pytest.raises(ProgramSyntaxError, match=r"prog\.py, line 2: invalid syntax: for in x:"):

@@ -147,6 +147,8 @@ def run_main(program: Program, search_path: Sequence[str] = ()) -> None:
         raise
     except Exception as error:
         summary = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
+        if isinstance(error, ModuleNotFoundError) and str(error) == f"No module named {error.name!r}":
+            summary += "; modules are found beside the program, and in what -pyfs names"
         raise ProgramFailed(f"{program.path} failed: {summary}", user_traceback(error)) from None
 
 

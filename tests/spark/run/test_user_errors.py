@@ -52,6 +52,12 @@ def test_worker_error_names_function_and_line() -> None:
     )
 
 
+def test_a_module_that_workers_do_not_find_says_how_it_gets_there() -> None:
+    error = map_texts([WORKER.replace("ValueError: bad row", "ModuleNotFoundError: No module named 'company'")])
+    assert error.message.startswith("ModuleNotFoundError: No module named 'company' (in function parse, job.py:12); ")
+    assert "-pyfs" in error.message and "python.environment" in error.message
+
+
 def test_state_that_is_too_large_is_told_as_it_is() -> None:
     text = WORKER.replace('  File "/u/job.py", line 12, in parse\n    raise ValueError("bad row")\n', "")
     text = text.replace("ValueError: bad row", "yarnflow.errors.StateTooLarge: operator 'count' has too much")

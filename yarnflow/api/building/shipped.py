@@ -17,8 +17,8 @@ from typing import Final
 from yarnflow.errors import GraphError
 from yarnflow.graph.job_graph import ARCHIVES, PYTHON_FILES
 
-#: a line that names a package, not an option or an address
-_REQUIRED: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(?![^#]*://)")
+#: a line that names a package, not an option or an address, and without a condition (``; python_version < "3.8"``)
+_REQUIRED: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(?![^#]*(?:://|;))")
 #: all of it is in the submission, which must fit into one message
 _MAX_BYTES: Final = 48 * 1024 * 1024
 
@@ -88,6 +88,8 @@ def archive(path: str, target_dir: str | None, origin: str) -> tuple[str, bytes]
 
 def check_requirements(path: str, origin: str) -> None:
     """See that the packages a requirements file names are installed here, whatever their versions.
+
+    Packages that are needed only under a condition are not looked for.
 
     Raises
     ------

@@ -63,6 +63,9 @@ _INSTALLED: Final = ("/site-packages/", "/dist-packages/")
 _EXECUTOR_LOSS: Final = ("ExecutorLostFailure", "ExecutorDeadException", "Executor heartbeat timed out")
 _UNSUPPORTED: Final = ("UNSUPPORTED_", "STREAMING_OUTPUT_MODE", "NOT_SUPPORTED", "STATE_STORE_")
 _MISSING: Final = ("PATH_NOT_FOUND", "Path does not exist", "FileNotFoundException")
+_MODULES: Final = (
+    "; modules of yours come to the workers by -pyfs or env.add_python_file(), packages by python.environment"
+)
 _JVM_GONE: Final = ("Py4JNetworkError", "ConnectionRefusedError", "ConnectionResetError")
 
 
@@ -189,7 +192,8 @@ def map_texts(messages: Sequence[str]) -> YarnflowError:
     if user is not None and user.own_error is not None:
         return user.own_error(user.message)
     if user is not None and user.file:
-        return UserCodeError(user.summary, user.text)
+        hint = _MODULES if user.type_name == ModuleNotFoundError.__name__ else ""
+        return UserCodeError(user.summary + hint, user.text)
     if user is not None and user.type_name == StateTooLarge.__name__:
         return StateTooLarge(user.message)
     for message in reversed(messages):
