@@ -12,7 +12,10 @@ from typing import Any
 import pytest
 
 import yarnflow
+from yarnflow.api.building.collection import encode_elements
+from yarnflow.api.common import Types
 from yarnflow.errors import UnserializableFunction, UserCodeError
+from yarnflow.graph import closures
 from yarnflow.graph.closures import function_name, load_closure, make_closure
 from yarnflow.graph.operators import Closure
 from yarnflow.operators.functions.base import open_function
@@ -195,3 +198,25 @@ def test_a_module_that_misses_another_is_named(tmp_path: Path, monkeypatch: pyte
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(UserCodeError, match="not installed where it runs: No module named 'no_such_module'"):
         load_closure(Closure(b"cmisses_another\nparse\n.", "parse", "job.py:7"))
+
+
+def test_many_values_are_pickled_at_the_price_of_one_look_at_the_modules(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = []
+
+    def looked() -> list[Any]:
+        looks.append(1)
+        return []
+
+    monkeypatch.setattr(closures, "_uninstalled_modules", looked)
+    encode_elements([(1, "a"), (2, "b"), Prefix()], Types.PICKLED_BYTE_ARRAY())
+    assert len(looks) == 1
+
+
+class Unspeakable:
+    def __reduce__(self) -> str:
+        raise ValueError
+
+
+def test_an_element_that_cannot_be_pickled_is_named_by_its_row() -> None:
+    with pytest.raises(UnserializableFunction, match=r"^row 1 cannot be sent to the workers \(ValueError\); "):
+        encode_elements([1, Unspeakable()], Types.PICKLED_BYTE_ARRAY())

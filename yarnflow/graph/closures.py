@@ -71,6 +71,18 @@ def copied(function: Any, origin: str) -> Any:
     return load_closure(make_closure(function, origin))
 
 
+@contextmanager
+def pickling() -> Iterator[Callable[[Any], bytes]]:
+    """What pickles values of the program as :func:`make_closure` does: for many values, at the price of one look.
+
+    To find what travels by value takes a look at all loaded modules, which is more than a millisecond.
+    """
+    import cloudpickle
+
+    with _by_value():
+        yield cloudpickle.dumps
+
+
 def dumps_with_classes(value: Any) -> bytes:
     """Pickle a value together with those of its classes that no other process can import."""
     import cloudpickle

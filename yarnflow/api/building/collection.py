@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from yarnflow.errors import SchemaError, UnserializableFunction
-from yarnflow.graph.closures import make_closure
+from yarnflow.graph.closures import pickling
 from yarnflow.graph.rows import Row, record_reader
 from yarnflow.graph.schema import VALUE_FIELD, Field, Schema
 from yarnflow.graph.type_info import TypeInfo
@@ -74,7 +74,9 @@ def encode_elements(rows: Sequence[object], kind: TypeInfo) -> bytes:
 
     coerce = coercer(kind)
     coerced = [_coerced(number, row, coerce, kind) for number, row in enumerate(rows)]
-    column = pa.array([_pickled(number, row) for number, row in enumerate(coerced)], pa.binary())
+    with pickling() as dumps:
+        pickled = [_pickled(number, row, dumps) for number, row in enumerate(coerced)]
+    column = pa.array(pickled, pa.binary())
     table = pa.table([column], names=[VALUE_FIELD])
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
@@ -83,14 +85,15 @@ def encode_elements(rows: Sequence[object], kind: TypeInfo) -> bytes:
     return encoded
 
 
-def _pickled(number: int, row: object) -> bytes:
+def _pickled(number: int, row: object, dumps: Callable[[Any], bytes]) -> bytes:
     try:
-        return make_closure(row, "").payload
-    except UnserializableFunction as error:
+        return dumps(row)
+    except Exception as error:  # whatever an object's __reduce__ raises
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise UnserializableFunction(
-            f"row {number} cannot be sent to the workers ({str(error.__cause__).splitlines()[0]}); "
+            f"row {number} cannot be sent to the workers ({reason}); "
             "make such objects in a function, of plain values"
-        ) from error.__cause__
+        ) from error
 
 
 def _coerced(number: int, row: object, coerce: Coerce, kind: TypeInfo) -> object:
