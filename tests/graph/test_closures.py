@@ -200,7 +200,7 @@ def test_a_module_that_misses_another_is_named(tmp_path: Path, monkeypatch: pyte
         load_closure(Closure(b"cmisses_another\nparse\n.", "parse", "job.py:7"))
 
 
-def test_many_values_are_pickled_at_the_price_of_one_look_at_the_modules(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_modules_are_looked_at_once_for_many_elements(monkeypatch: pytest.MonkeyPatch) -> None:
     looks = []
 
     def looked() -> list[Any]:
@@ -218,5 +218,6 @@ class Unspeakable:
 
 
 def test_an_element_that_cannot_be_pickled_is_named_by_its_row() -> None:
-    with pytest.raises(UnserializableFunction, match=r"^row 1 cannot be sent to the workers \(ValueError\); "):
+    message = r"^row 1 cannot be sent to the workers \(ValueError\); "
+    with pytest.raises(UnserializableFunction, match=message):
         encode_elements([1, Unspeakable()], Types.PICKLED_BYTE_ARRAY())

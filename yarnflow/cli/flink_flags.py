@@ -12,7 +12,7 @@ import click
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_ENVIRONMENT: Final = "`yarnflow env pack` makes an archive of an environment, and -Dpython.environment names it"
+_ENVIRONMENT: Final = "`yarnflow env pack` packs an environment, and -Dpython.environment names the archive"
 #: flags, whether they take a value, and what to do instead
 _REFUSED: Final[tuple[tuple[tuple[str, str], bool, str], ...]] = (
     (("-pym", "--pyModule"), True, "name the program's file, and with -pyfs the directory of its packages"),

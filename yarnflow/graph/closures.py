@@ -73,9 +73,9 @@ def copied(function: Any, origin: str) -> Any:
 
 @contextmanager
 def pickling() -> Iterator[Callable[[Any], bytes]]:
-    """What pickles values of the program as :func:`make_closure` does: for many values, at the price of one look.
+    """What pickles many values of the program, by value what :func:`make_closure` takes by value.
 
-    To find what travels by value takes a look at all loaded modules, which is more than a millisecond.
+    To find that takes a look at all loaded modules: a millisecond, here once.
     """
     import cloudpickle
 

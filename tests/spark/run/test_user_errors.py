@@ -53,8 +53,9 @@ def test_worker_error_names_function_and_line() -> None:
 
 
 def test_a_module_that_workers_do_not_find_says_how_it_gets_there() -> None:
-    error = map_texts([WORKER.replace("ValueError: bad row", "ModuleNotFoundError: No module named 'company'")])
-    assert error.message.startswith("ModuleNotFoundError: No module named 'company' (in function parse, job.py:12); ")
+    raised = "ModuleNotFoundError: No module named 'company'"
+    error = map_texts([WORKER.replace("ValueError: bad row", raised)])
+    assert error.message.startswith(f"{raised} (in function parse, job.py:12); ")
     assert "-pyfs" in error.message and "python.environment" in error.message
 
 

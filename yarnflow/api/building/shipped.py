@@ -17,7 +17,7 @@ from typing import Final
 from yarnflow.errors import GraphError
 from yarnflow.graph.job_graph import ARCHIVES, PYTHON_FILES
 
-#: a line that names a package, not an option or an address, and without a condition (``; python_version < "3.8"``)
+#: a line that names a package, not an option or an address, and without a condition behind ``;``
 _REQUIRED: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(?![^#]*(?:://|;))")
 #: all of it is in the submission, which must fit into one message
 _MAX_BYTES: Final = 48 * 1024 * 1024
