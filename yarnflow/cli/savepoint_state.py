@@ -35,6 +35,7 @@ def state_table(state: SavedState, part: str, limit: int, *, as_json: bool = Fal
         It has no such state; the message lists what it has.
     """
     from yarnflow.spark.launch.java import find_java
+    from yarnflow.spark.launch.spark_home import LOG4J_CONFIG
     from yarnflow.spark.state.reader import describe, read_state, reader_session
 
     # one line instead of what Spark's launcher says about it
@@ -42,17 +43,18 @@ def state_table(state: SavedState, part: str, limit: int, *, as_json: bool = Fal
     operators = element_operators(state.metadata.program, part)
     if operators is not None:
         return _element_state(state, operators, limit, as_json)
-    with reader_session() as spark:
+    with reader_session(LOG4J_CONFIG) as spark:
         store = find_store(state, describe(spark, state.uri), part)
         table = read_state(spark, state.uri, store.query, store.operator, limit, store.store)
     return _json(table) if as_json else format_table(table)
 
 
 def _element_state(state: SavedState, operators: frozenset[str], limit: int, as_json: bool) -> str:
+    from yarnflow.spark.launch.spark_home import LOG4J_CONFIG
     from yarnflow.spark.state.element_state import read_elements
     from yarnflow.spark.state.reader import StateTable, reader_session
 
-    with reader_session() as spark:
+    with reader_session(LOG4J_CONFIG) as spark:
         found = read_elements(spark, state.uri, ELEMENT_QUERY, operators, limit)
     states = StateTable(STATES, tuple(state_rows(state.metadata.program, found)))
     entries = StateTable(ENTRIES, tuple(entry_rows(found)), found.more)

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
@@ -54,9 +55,17 @@ class StateTable:
 
 
 @contextmanager
-def reader_session() -> Iterator[SparkSession]:
-    """A local session for :func:`describe` and :func:`read_state`; Hadoop's configuration applies."""
+def reader_session(log_config: Path) -> Iterator[SparkSession]:
+    """A local session for :func:`describe` and :func:`read_state`; Hadoop's configuration applies.
+
+    Parameters
+    ----------
+    log_config : Path
+        Log4j's configuration; what Spark says while it starts is of no use to who looks at state.
+    """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    # else Spark looks for a name of this machine and warns when it is a loopback one
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     session = (
         SparkSession.builder.master("local[1]")
         .appName("yarnflow savepoint")
@@ -65,6 +74,10 @@ def reader_session() -> Iterator[SparkSession]:
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.memory", _READER_MEMORY)
+        .config(
+            "spark.driver.extraJavaOptions",
+            f'"-Dlog4j2.configurationFile=file:{log_config}" -Dyarnflow.log.level=ERROR',
+        )
         .config("spark.sql.session.timeZone", "UTC")
         .getOrCreate()
     )
