@@ -8,7 +8,14 @@ import zipfile
 
 import pytest
 
-from yarnflow.spark.state.files import StateFilesMissing, needed_files, numbered, zip_references
+from yarnflow.spark.state.files import (
+    StateFilesMissing,
+    names_schemas,
+    needed_files,
+    numbered,
+    with_schemas_below,
+    zip_references,
+)
 
 
 def no_zip(path: str) -> tuple[str, ...]:
@@ -110,3 +117,17 @@ def test_a_rocksdb_snapshot_names_its_files() -> None:
 
 def test_numbered() -> None:
     assert numbered(["10", "9", ".10.crc", "x", "11.compact"]) == [9, 10]
+
+
+def state_metadata(directory: str) -> dict[str, object]:
+    schema = f"{directory}/state/0/_stateSchema/default/0_e68d"
+    return {"operatorInfo": {"operatorId": 0}, "stateStoreInfo": [{"stateSchemaFilePaths": [schema]}]}
+
+
+def test_state_that_was_moved_finds_its_schemas() -> None:
+    content = f"v2\n{json.dumps(state_metadata('file:/state/of/gone/query-elements'))}".encode()
+    version, text = with_schemas_below(content, "hdfs:///jobs/new/query-elements").decode().split("\n")
+    assert version == "v2" and json.loads(text) == state_metadata("hdfs:///jobs/new/query-elements")
+    assert names_schemas("state/12/_metadata/v2/7")
+    assert not names_schemas("state/0/_stateSchema/default/0_e68d")
+    assert not names_schemas("state/0/_metadata/0")

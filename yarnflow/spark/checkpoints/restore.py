@@ -64,7 +64,7 @@ from yarnflow.spark.connectors.sources import SOURCES_DIRECTORY
 from yarnflow.spark.file_owners import FileOwners
 from yarnflow.spark.hadoop_files import HadoopFiles
 from yarnflow.spark.run.query_run import END_OF_INPUT, SINK_IDENTITY_FILE
-from yarnflow.spark.state.files import StateFilesMissing, numbered
+from yarnflow.spark.state.files import StateFilesMissing, names_schemas, numbered, with_schemas_below
 from yarnflow.spark.state.frames import classes_in_state
 
 logger = logging.getLogger(__name__)
@@ -344,8 +344,17 @@ class _Restore:
         if part.name != SOURCES_DIRECTORY:
             self._adapt(part, beside, manifest)
             if partitions:
+                self._place_schemas(beside, beside)
                 rescale(self._spark, beside, partitions)
+            self._place_schemas(beside, target)
         files.rename(beside, target)
+
+    def _place_schemas(self, directory: str, place: str) -> None:
+        """Have the state in a directory look for its schemas in the place where it will be."""
+        files = self._files
+        for path in filter(names_schemas, files.tree(directory)):
+            file = f"{directory}/{path}"
+            files.write(file, with_schemas_below(files.read(file), place))
 
     def _adapt(self, part: _Part, directory: str, manifest: SavepointMetadata) -> None:
         """What names the place it was at, or must be another job's, is changed in the copy."""

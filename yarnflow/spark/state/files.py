@@ -29,12 +29,34 @@ from yarnflow.core.checkpoint.query_files import COMMITS, OFFSETS
 _STATE_FILE: Final = re.compile(r"(\d+)(_[0-9A-Fa-f-]+)?\.(zip|changelog|delta|snapshot)(\.crc)?")
 _SNAPSHOTS: Final = ("zip", "snapshot")
 
+#: what says of a stateful operator where the schemas of its state are
+_METADATA_FILE: Final = re.compile(r"state/\d+/_metadata/v2/\d+")
+
 #: relative path of a RocksDB snapshot → files it refers to, relative to its directory
 ZipFiles = Callable[[str], Iterable[str]]
 
 
 class StateFilesMissing(Exception):
     """A file that the batch needs is not there; the message names it."""
+
+
+def names_schemas(path: str) -> bool:
+    """Whether a file of a query's directory names schemas by their whole paths."""
+    return _METADATA_FILE.fullmatch(path) is not None
+
+
+def with_schemas_below(content: bytes, directory: str) -> bytes:
+    """Such a file of a query's directory that is at another place now.
+
+    Spark looks for the schemas of state where the first batch wrote them, and that may be gone.
+    """
+    version, _, text = content.decode().partition("\n")
+    metadata = json.loads(text)
+    for store in metadata["stateStoreInfo"]:
+        store["stateSchemaFilePaths"] = [
+            f"{directory}/state/{path.rpartition('/state/')[2]}" for path in store["stateSchemaFilePaths"]
+        ]
+    return f"{version}\n{json.dumps(metadata)}".encode()
 
 
 def numbered(names: Iterable[str]) -> list[int]:
