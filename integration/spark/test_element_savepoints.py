@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import stat
 from collections import Counter
 from collections.abc import Iterator
@@ -266,6 +267,8 @@ def test_another_parallelism_and_a_drain_give_the_same_results(spark: SparkSessi
     program.await_results()
     job.savepoint(tmp_path / "savepoint2", STOP)
     job.ended()
+    # as a cluster does when a job was stopped
+    shutil.rmtree(tmp_path / "p2" / "checkpoint")
     assert keys_and_entries(spark, tmp_path / "savepoint2") == program.expected_states()
     for before, parallelism in ((2, 3), (3, 1)):
         program.add_file()

@@ -9,6 +9,7 @@ run anything (:mod:`yarnflow.core.checkpoint.ownership`).  Never stops a query. 
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -39,7 +40,13 @@ from yarnflow.spark.checkpoints.positions import planned_batch
 from yarnflow.spark.connectors.sources import SOURCES_DIRECTORY
 from yarnflow.spark.file_owners import FileOwners
 from yarnflow.spark.hadoop_files import HadoopFiles
-from yarnflow.spark.state.files import StateFilesMissing, needed_files, zip_references
+from yarnflow.spark.state.files import (
+    StateFilesMissing,
+    names_schemas,
+    needed_files,
+    with_schemas_below,
+    zip_references,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +181,18 @@ class SavepointWriter:
         for path in paths.values():
             self._make_parents(path, made)
         copies = copy_files(self._files, paths, check, lambda copy: self._owners.set_mode(copy, FILE_MODE))
+        for directory, name, found in parts:
+            for path in filter(names_schemas, found):
+                copies[f"{directory}/{path}"] = self._place_schemas(f"{target}/{name}", path)
         return {relative[source]: copy for source, copy in copies.items()}
+
+    def _place_schemas(self, directory: str, path: str) -> CopiedFile:
+        """Have a copy name schemas of the savepoint: those of the job may be gone when it is looked at."""
+        copy = f"{directory}/{path}"
+        content = with_schemas_below(self._files.read(copy), directory)
+        self._files.write(copy, content)
+        self._owners.set_mode(copy, FILE_MODE)
+        return CopiedFile(len(content), f"sha256:{hashlib.sha256(content).hexdigest()}")
 
     def _make_parents(self, path: str, made: set[str]) -> None:
         parent = path.rpartition("/")[0]
