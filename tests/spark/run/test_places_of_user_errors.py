@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import pickle
-import textwrap
 import traceback
-from collections.abc import Iterator
 
-import pyarrow as pa
 import pytest
 
-from yarnflow.api.executor import use_executor
+from tests.spark.run.programs_in_memory import graph_of, run
 from yarnflow.errors import (
     ElementMismatch,
     GraphError,
@@ -19,57 +15,7 @@ from yarnflow.errors import (
     UserCodeError,
     YarnflowError,
 )
-from yarnflow.graph.job_graph import JobGraph
-from yarnflow.graph.operators import CollectionSource
-from yarnflow.operators.elements import Chunk
 from yarnflow.spark.run.user_errors import map_texts
-from yarnflow.spark.translate.query_groups import query_groups
-from yarnflow.testing.in_memory_levels import InMemoryLevels
-from yarnflow.testing.kept_graph import KeptGraph
-
-#: ten lines, so that a program begins in line 11, with the name ``numbers`` for a collection
-HEAD = """\
-import json, operator, threading
-from yarnflow.api.common.types import Row
-from yarnflow.api.common.typeinfo import Types
-from yarnflow.api.common.watermark_strategy import TimestampAssigner, WatermarkStrategy
-from yarnflow.api.datastream import *
-from yarnflow.api.datastream.functions import *
-from yarnflow.api.datastream.state import *
-from yarnflow.api.datastream.window import *
-env = StreamExecutionEnvironment.get_execution_environment()
-rows = [(1, 'a'), (2, 'b')]
-"""
-
-
-def graph_of(program: str) -> JobGraph:
-    executor = KeptGraph()
-    with use_executor(executor):
-        scope: dict[str, object] = {"__name__": "__main__"}
-        if "numbers" in program:
-            program = program.replace("numbers", "env.from_collection(rows, Types.PICKLED_BYTE_ARRAY())")
-        source = HEAD + textwrap.dedent(program).lstrip("\n") + "\nenv.execute_async()\n"
-        exec(compile(source, "/u/job.py", "exec"), scope)
-    return executor.graphs[-1]
-
-
-def elements(graph: JobGraph, node_id: int) -> Iterator[Chunk]:
-    operator = {node.node_id: node for node in graph.nodes}[node_id].operator
-    assert isinstance(operator, CollectionSource)
-    with pa.ipc.open_stream(operator.arrow_ipc) as reader:
-        yield Chunk([pickle.loads(row["value"]) for row in reader.read_all().to_pylist()])
-
-
-def run(program: str) -> None:
-    """As a job does it, without Spark."""
-    graph = graph_of(program)
-    (group,) = query_groups(graph)
-    assert group.levels is not None
-    plan = group.levels
-    levels = InMemoryLevels([source.level for source in plan.sources], plan.levels, groups=128)
-    inputs = {i: [elements(graph, source.node_id)] for i, source in enumerate(plan.sources)}
-    levels.run_batch(inputs)
-    levels.run_batch(end=True)
 
 
 def reported(program: str) -> YarnflowError:

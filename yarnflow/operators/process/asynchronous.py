@@ -14,6 +14,7 @@ from yarnflow.operators.elements import Chunk, Output
 from yarnflow.operators.functions.asynchronous import NO_RETRY_STRATEGY, AsyncRetryStrategy
 from yarnflow.operators.process.elementwise import FunctionOperator
 from yarnflow.operators.process.operator import AsyncCalls, Operator, OperatorContext
+from yarnflow.operators.process.snapshots import snapshot
 from yarnflow.operators.process.user_code import noted
 
 
@@ -89,7 +90,7 @@ class AsyncOperator(FunctionOperator):
                 )
         except Exception as error:
             raise noted(error, self.name, "element", value)
-        return list(found)
+        return list(found) if self.fixed_results else list(map(snapshot, found))
 
     async def _attempts(self, value: Any) -> Any:
         strategy, attempt = self._definition.retry_strategy, 1

@@ -21,7 +21,7 @@ from yarnflow.operators.process.contexts import KeyedProcessContext, ProcessCont
 from yarnflow.operators.process.elementwise import FunctionOperator
 from yarnflow.operators.process.operator import Operator, OperatorContext
 from yarnflow.operators.process.process_elements import TimerOperator
-from yarnflow.operators.process.results import call_with_context, emit_results
+from yarnflow.operators.process.results import emit_results
 from yarnflow.operators.state.descriptors import (
     AggregatingStateDescriptor,
     ListStateDescriptor,
@@ -182,7 +182,7 @@ class BroadcastProcessOperator(FunctionOperator):
         context: ProcessContext = self._element_context
         if input_index:
             function, context = self.function.process_broadcast_element, self._broadcast_context
-        results = call_with_context(function, chunk, context, self.keyed, self.name)
+        results = self.results_with(function, chunk, context)
         emit_results(results, self._side_outputs, output)
 
 
@@ -212,8 +212,8 @@ class KeyedBroadcastProcessOperator(TimerOperator):
             function = self.function.process_broadcast_element
             if self._operator_context.muted:
                 function = _about_keys(function)
-            results = call_with_context(function, chunk, self._broadcast_context, self.keyed, self.name)
+            results = self.results_with(function, chunk, self._broadcast_context)
         else:
             function = self.function.process_element
-            results = call_with_context(function, chunk, self.timer_context, self.keyed, self.name)
+            results = self.results_with(function, chunk, self.timer_context)
         emit_results(results, self.side_outputs, output)

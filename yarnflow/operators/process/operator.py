@@ -56,6 +56,7 @@ class OperatorContext:
         runtime_context: RuntimeContext,
         state: KeyedState | None,
         async_calls: AsyncCalls | None = None,
+        fixed_results: bool = False,
     ) -> None:
         self.runtime_context = runtime_context
         self.async_calls = async_calls
@@ -65,6 +66,8 @@ class OperatorContext:
         self.processing_time_ms = 0
         #: another group emits the same of broadcast elements, unless it is about the keys of this group
         self.muted = False
+        #: what the operator emits is of types that cannot change; else functions may change it later
+        self.fixed_results = fixed_results
 
 
 class Operator(Protocol):

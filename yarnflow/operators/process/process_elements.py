@@ -10,7 +10,8 @@ from yarnflow.operators.functions.time import TimeDomain
 from yarnflow.operators.process.contexts import KeyedProcessContext, ProcessContext
 from yarnflow.operators.process.elementwise import FunctionOperator
 from yarnflow.operators.process.operator import Operator, OperatorContext
-from yarnflow.operators.process.results import call_with_context, emit_results
+from yarnflow.operators.process.results import emit_results
+from yarnflow.operators.process.snapshots import extender
 from yarnflow.operators.process.user_code import noted, or_wrong_shape
 from yarnflow.operators.state.keyed import NO_KEY
 
@@ -48,7 +49,7 @@ class ProcessOperator(FunctionOperator):
 
     def process(self, input_index: int, chunk: Chunk, output: Output) -> None:
         function = self.function.process_element
-        results = call_with_context(function, chunk, self._context, self.keyed, self.name)
+        results = self.results_with(function, chunk, self._context)
         emit_results(results, self.side_outputs, output)
 
 
@@ -88,10 +89,11 @@ class TimerOperator(FunctionOperator):
     def _fire(self, timestamp_ms: int, key: Any, domain: TimeDomain, output: Output) -> None:
         context, keyed = self.timer_context, self.keyed
         context.timestamp_ms, context.domain, keyed.current_key = timestamp_ms, domain, key
-        found = None
+        found, results = None, list[Any]()
         try:
             found = self.function.on_timer(timestamp_ms, context)
-            results = [] if found is None else list(found)
+            if found is not None:
+                extender(results, self.fixed_results)(found)
         except Exception as error:
             raise noted(or_wrong_shape(error, found), self.name, f"timer {timestamp_ms} of key", key)
         keyed.current_key = NO_KEY
@@ -104,5 +106,5 @@ class KeyedProcessOperator(TimerOperator):
 
     def process(self, input_index: int, chunk: Chunk, output: Output) -> None:
         function = self.function.process_element
-        results = call_with_context(function, chunk, self.timer_context, self.keyed, self.name)
+        results = self.results_with(function, chunk, self.timer_context)
         emit_results(results, self.side_outputs, output)

@@ -16,6 +16,7 @@ from yarnflow.operators.functions.base import method_of
 from yarnflow.operators.process.contexts import state_of
 from yarnflow.operators.process.elementwise import FunctionOperator
 from yarnflow.operators.process.operator import Operator, OperatorContext
+from yarnflow.operators.process.snapshots import appender
 from yarnflow.operators.process.user_code import noted
 from yarnflow.operators.state.keyed import NO_KEY
 from yarnflow.operators.state.kinds import StateKind
@@ -91,7 +92,7 @@ class ReduceOperator(FunctionOperator):
         assert chunk.keys is not None
         # keys often come again within a chunk: the table is written once for each
         results: list[Any] = []
-        append, latest, value = results.append, dict[Any, Any](), None
+        append, latest, value = appender(results, self.fixed_results), dict[Any, Any](), None
         try:
             for key, value in zip(chunk.keys, chunk.values, strict=True):
                 before = latest.get(key, _NOTHING)

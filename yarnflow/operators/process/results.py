@@ -9,6 +9,7 @@ from typing import Any
 from yarnflow.operators.elements import Chunk, Output
 from yarnflow.operators.functions.output_tag import OutputTag
 from yarnflow.operators.process.contexts import ProcessContext
+from yarnflow.operators.process.snapshots import extender
 from yarnflow.operators.process.user_code import noted, or_wrong_shape
 from yarnflow.operators.state.keyed import NO_KEY, KeyedState
 
@@ -19,6 +20,7 @@ def call_with_context(
     context: ProcessContext,
     keyed: KeyedState,
     operator_name: str,
+    fixed: bool,
 ) -> Chunk:
     """Results of ``function(value, context)`` for each element, with the element's time.
 
@@ -26,12 +28,14 @@ def call_with_context(
     ----------
     keyed : KeyedState
         Where the current key is set; keys are those of the chunk, :data:`NO_KEY` if it has none.
+    fixed : bool
+        Results are of types that cannot change; else they are taken as they are when they are emitted.
     """
     values, timestamps = chunk.values, chunk.timestamps
     keys = repeat(NO_KEY) if chunk.keys is None else chunk.keys
     results: list[Any] = []
     times: list[int | None] = []
-    extend, value, found = results.extend, None, None
+    extend, value, found = extender(results, fixed), None, None
     try:
         if timestamps is None:
             context.timestamp_ms = None
@@ -63,13 +67,14 @@ def call_for_each(
     chunk: Chunk,
     keyed: KeyedState,
     operator_name: str,
+    fixed: bool,
 ) -> Chunk:
     """Results of ``function(value)`` for each element, with the element's time."""
     values, timestamps = chunk.values, chunk.timestamps
     keys = repeat(NO_KEY) if chunk.keys is None else chunk.keys
     results: list[Any] = []
     times: list[int | None] = []
-    extend, value, found, before = results.extend, None, None, 0
+    extend, value, found, before = extender(results, fixed), None, None, 0
     try:
         if timestamps is None:
             for value, keyed.current_key in zip(values, keys, strict=False):

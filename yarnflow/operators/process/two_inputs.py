@@ -10,7 +10,7 @@ from yarnflow.operators.process.contexts import ProcessContext
 from yarnflow.operators.process.elementwise import FunctionOperator
 from yarnflow.operators.process.operator import Operator, OperatorContext
 from yarnflow.operators.process.process_elements import TimerOperator
-from yarnflow.operators.process.results import call_for_each, call_with_context, emit_results
+from yarnflow.operators.process.results import emit_results
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,8 @@ class CoMapOperator(FunctionOperator):
     """One element in from either stream, one out; None is left out, as in PyFlink."""
 
     def process(self, input_index: int, chunk: Chunk, output: Output) -> None:
-        results = self.call_each(self.function.map2 if input_index else self.function.map1, chunk)
+        function = self.function.map2 if input_index else self.function.map1
+        results = self.call_each(function, chunk, self.fixed_results)
         times = chunk.timestamps
         # by identity: elements may compare in ways of their own
         kept = [position for position, result in enumerate(results) if result is not None]
@@ -52,7 +53,7 @@ class CoFlatMapOperator(FunctionOperator):
 
     def process(self, input_index: int, chunk: Chunk, output: Output) -> None:
         function = self.function.flat_map2 if input_index else self.function.flat_map1
-        emit_results(call_for_each(function, chunk, self.keyed, self.name), False, output)
+        emit_results(self.results_of(function, chunk), False, output)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,7 @@ class CoProcessOperator(FunctionOperator):
 
     def process(self, input_index: int, chunk: Chunk, output: Output) -> None:
         function = self.function.process_element2 if input_index else self.function.process_element1
-        results = call_with_context(function, chunk, self._context, self.keyed, self.name)
+        results = self.results_with(function, chunk, self._context)
         emit_results(results, self._side_outputs, output)
 
 
@@ -99,5 +100,5 @@ class KeyedCoProcessOperator(TimerOperator):
 
     def process(self, input_index: int, chunk: Chunk, output: Output) -> None:
         function = self.function.process_element2 if input_index else self.function.process_element1
-        results = call_with_context(function, chunk, self.timer_context, self.keyed, self.name)
+        results = self.results_with(function, chunk, self.timer_context)
         emit_results(results, self.side_outputs, output)

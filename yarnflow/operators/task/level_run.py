@@ -21,11 +21,12 @@ from yarnflow.graph.operators import Closure
 from yarnflow.operators.elements import MAX_WATERMARK_MS, MIN_WATERMARK_MS, Chunk
 from yarnflow.operators.process.key_selection import SelectKeys
 from yarnflow.operators.process.operator import AsyncCalls, OperatorDefinition, WatermarkStatus
+from yarnflow.operators.process.snapshots import snapshot
 from yarnflow.operators.state.store import GroupStore
 from yarnflow.operators.task.blocks import ALL_GROUPS, ELEMENTS, END, WATERMARK, Block
 from yarnflow.operators.task.channels import Channels
 from yarnflow.operators.task.key_groups import is_first_of_subtask
-from yarnflow.operators.task.node import Node, joined
+from yarnflow.operators.task.node import Deliver, Node, joined
 from yarnflow.operators.task.outputs import (
     MAX_WAITING_ELEMENTS,
     Dumps,
@@ -100,6 +101,7 @@ class LevelRun:
         for (node_id, _), channels in plan.channels.items():
             self._nodes[node_id].upstream.append(self._channels_status(channels))
         self._head = [self._deliverer(route, self._own_subtask) for route in plan.head]
+        _set_apart(self._head, plan.fixed_head)
         self._open()
 
     def _open(self) -> None:
@@ -144,6 +146,8 @@ class LevelRun:
                 node.deliver.append(self._deliverer(route, node.subtask))
             else:
                 node.deliver_side.setdefault(route.side, []).append(self._deliverer(route, node.subtask))
+        for delivers in (node.deliver, *node.deliver_side.values()):
+            _set_apart(delivers, node.plan.fixed_results)
 
     def _own_subtask(self) -> int:
         return self._subtask
@@ -361,6 +365,16 @@ def _merged(node: Node) -> WatermarkStatus:
 
 def _themselves(values: list[Any]) -> list[Any]:
     return values
+
+
+def _set_apart(delivers: list[Deliver], fixed: bool) -> None:
+    """Of elements that can change each way but the last gets copies: what is behind it may change them."""
+    if not fixed:
+        delivers[:-1] = map(_of_copies, delivers[:-1])
+
+
+def _of_copies(deliver: Deliver) -> Deliver:
+    return lambda chunk: deliver(Chunk(list(map(snapshot, chunk.values)), chunk.timestamps, chunk.keys))
 
 
 def _order(block: Block) -> tuple[int, int]:

@@ -119,6 +119,8 @@ class OperatorPlan:
     broadcast_inputs: frozenset[int] = frozenset()
     #: may have processing-time timers
     processing_timers: bool = False
+    #: what it emits is of types that cannot change
+    fixed_results: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +136,8 @@ class LevelPlan:
     head: tuple[Route, ...] = ()
     #: channel → how long it tells nothing, by the clock, until nobody waits for it; others are waited for
     idle_after_ms: dict[int, int] = field(default_factory=dict)
+    #: level 0: the elements of the source are of a type that cannot change
+    fixed_head: bool = False
 
     @property
     def keyed(self) -> bool:

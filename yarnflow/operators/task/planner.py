@@ -21,6 +21,7 @@ from yarnflow.graph.operators import (
     PrintSink,
 )
 from yarnflow.graph.type_info import TypeInfo
+from yarnflow.operators.process.snapshots import is_fixed
 from yarnflow.operators.process.watermarks import TimestampsAndWatermarksDefinition
 from yarnflow.operators.task.plan import (
     ChainedRoute,
@@ -219,7 +220,7 @@ class _Planner:
     def _at(self, place: Place) -> _Building:
         return self._building.setdefault(place, _Building())
 
-    def _level(self, place: Place) -> LevelPlan:
+    def _level(self, place: Place, fixed_head: bool = False) -> LevelPlan:
         built = self._at(place)
         return LevelPlan(
             place[0],
@@ -227,11 +228,13 @@ class _Planner:
             {name: tuple(channels) for name, channels in built.channels.items()},
             tuple(built.head),
             dict(built.idle_after_ms),
+            fixed_head,
         )
 
     def _source_level(self, number: int, source: int) -> LevelPlan:
         """Level 0 of a source; behind columns with times it begins with what makes watermarks of them."""
-        level, node = self._level((0, number)), self._timed.get(source)
+        fixed = is_fixed(self._nodes[source].output_schema.element_type)
+        level, node = self._level((0, number), fixed), self._timed.get(source)
         # sinks have no use for watermarks
         if node is None or all(isinstance(route, SinkRoute) for route in level.head):
             return level
@@ -248,6 +251,7 @@ class _Planner:
             parallelism=node.parallelism,
             max_parallelism=node.max_parallelism,
             groups=node.parallelism,
+            fixed_results=fixed,
         )
         return replace(level, operators=(first, *level.operators), head=(ChainedRoute(node.node_id, 0),))
 
@@ -282,6 +286,7 @@ class _Planner:
             max(_groups(node, operator), fed_groups),
             frozenset(i for i, wanted in enumerate(operator.inputs) if wanted.broadcast),
             operator.processing_timers,
+            all(map(is_fixed, (node.output_schema.element_type, *dict(operator.side_outputs).values()))),
         )
 
 

@@ -70,6 +70,7 @@ class WindowOperatorBase(OperatorBase):
         if context.state is None or context.timers is None:
             raise InvariantViolated("windows need keyed state, and this operator was given none")
         self.context, self.state, self.timers = context, context.state, context.timers
+        self.results.fixed = context.fixed_results
         self.contents.operator_name = self.state.operator_name
         self.contents.table = self.state.table(CONTENTS, self.contents.kind)
         self.late_dropped = context.runtime_context.get_metrics_group().counter(LATE_DROPPED)

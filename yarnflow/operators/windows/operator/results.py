@@ -7,6 +7,7 @@ from typing import Any
 
 from yarnflow.operators.elements import MAX_WATERMARK_MS, MIN_WATERMARK_MS, Chunk, Output
 from yarnflow.operators.process.results import emit_results
+from yarnflow.operators.process.snapshots import extender, snapshot
 
 
 class Results:
@@ -20,6 +21,8 @@ class Results:
 
     def __init__(self, side_outputs: bool) -> None:
         self._side_outputs = side_outputs
+        #: results are of types that cannot change
+        self.fixed = False
         self._values: list[Any] = []
         self._timestamps: list[int | None] = []
         self._late_values: list[Any] = []
@@ -40,12 +43,12 @@ class Results:
         if max_timestamp_ms >= MAX_WATERMARK_MS:
             timestamp_ms = None if moment_ms == MIN_WATERMARK_MS else moment_ms
         before = len(self._values)
-        self._values.extend(results)
+        extender(self._values, self.fixed)(results)
         self._timestamps.extend([timestamp_ms] * (len(self._values) - before))
 
     def add(self, value: Any, timestamp_ms: int) -> None:
         """One result."""
-        self._values.append(value)
+        self._values.append(value if self.fixed else snapshot(value))
         self._timestamps.append(timestamp_ms)
 
     def add_late(self, value: Any, timestamp_ms: int) -> None:
