@@ -137,7 +137,8 @@ class Collected(KeyedProcessFunction):
     """The list of all elements of a key so far."""
 
     def open(self, runtime_context: RuntimeContext) -> None:
-        self.seen = runtime_context.get_list_state(ListStateDescriptor("seen", Types.LONG()))
+        # numbers first, pairs behind them
+        self.seen = runtime_context.get_list_state(ListStateDescriptor("seen", Types.PICKLED_BYTE_ARRAY()))
 
     def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> Iterator[Any]:
         self.seen.add(value)
