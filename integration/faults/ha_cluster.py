@@ -170,7 +170,10 @@ class HaCluster:
 
     def submit(self, job: Numbered, *options: str) -> str:
         """Submit the job and let go of it; returns its id."""
-        program = job.write_program(self.directory / "numbered.py")
+        return self.submit_program(job.write_program(self.directory / "numbered.py"), *options)
+
+    def submit_program(self, program: Path, *options: str) -> str:
+        """Submit a program of one job and let go of it; returns the job's id."""
         done = self.yarnflow("submit", "-d", *self.job_options, *options, program)
         assert done.process.returncode == 0, done.stderr
         found = re.search(r"[0-9a-f]{32}", done.stdout + done.stderr)
@@ -179,9 +182,17 @@ class HaCluster:
 
     def status(self, job_id: str) -> str:
         """The job's status as ``yarnflow info`` tells it."""
+        return str(self.details(job_id)["overview"]["status"])
+
+    def details(self, job_id: str) -> dict[str, Any]:
+        """What ``yarnflow info`` tells of the job."""
         done = self.yarnflow("info", job_id)
         assert done.process.returncode == 0, done.stderr
-        return str(json.loads(done.stdout)["overview"]["status"])
+        return dict(json.loads(done.stdout))
+
+    def failure_levels(self, job_id: str) -> list[str]:
+        """How far each failure of the job so far has reached; MASTER = it was adopted by another one."""
+        return [str(failure["level"]) for failure in self.details(job_id)["failures"]]
 
     def files(self, directory: str) -> Iterable[bytes]:
         """Contents of the visible files of a directory on HDFS."""

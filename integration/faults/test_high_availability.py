@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from integration.conftest import Commands
-from integration.faults.ha_cluster import HaCluster, ha_cluster
+from integration.conftest import Commands, wait_until
+from integration.faults.ha_cluster import HaCluster, ha_cluster, kill
 from integration.faults.injections import FAULTS
+from integration.faults.keyed_events import KeyedEvents
 from integration.faults.records import Taken
 from integration.hadoop import HadoopCluster
 
@@ -71,6 +72,27 @@ def test_a_job_that_ends_by_itself(
         FAULTS["leader_killed"](cluster, job_id)
         cluster.await_status(job_id, "FINISHED", 300)
         cluster.assert_results(job, Taken(count, count))
+
+
+@pytest.mark.drill
+def test_a_keyed_job_in_the_middle_of_which_the_leader_is_killed(
+    hadoop: HadoopCluster, yarnflow: Commands, tmp_path: Path
+) -> None:
+    """With state, timers and windows of elements: the next leader adopts it, and no result is another one."""
+    job = KeyedEvents(tmp_path)
+    job.write()
+    with ha_cluster(hadoop, yarnflow, tmp_path) as cluster:
+        job_id = cluster.submit_program(job.program, "-p", "2")
+        wait_until(lambda: job.results()["totals"], "the first results", 180)
+        driver = cluster.driver_process(job_id).pid
+        epoch = cluster.epoch()
+        kill(cluster.leader_process())
+        cluster.await_leader(above_epoch=epoch)
+        wait_until(lambda: cluster.failure_levels(job_id) == ["MASTER"], "the next leader to adopt the job")
+        assert cluster.driver_process(job_id).pid == driver, "a driver that nothing ailed was replaced"
+        assert job.results() != job.expected(), "the job ended before the next leader led"
+        cluster.await_status(job_id, "FINISHED", 300)
+        job.assert_each_result_once()
 
 
 @pytest.mark.drill

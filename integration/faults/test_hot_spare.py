@@ -5,9 +5,7 @@ Which driver it is that goes on is what tells a job with a hot spare from one wi
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -20,17 +18,11 @@ from integration.processes import DRIVER, processes
 HOT = "-Dhigh-availability.standby-mode=hot"
 
 
-def _details(cluster: HaCluster, job_id: str) -> dict[str, Any]:
-    done = cluster.yarnflow("info", job_id)
-    assert done.process.returncode == 0, done.stderr
-    return dict(json.loads(done.stdout))
-
-
 def _await_hot_spare(cluster: HaCluster, job_id: str) -> None:
     cluster.await_running(job_id)
 
     def ready() -> bool:
-        details = _details(cluster, job_id)
+        details = cluster.details(job_id)
         assert details["overview"]["status"] == "RUNNING", details
         # a job that has begun a moment ago waits for nothing either
         return not details["waiting_for"] and _hot_spares(cluster) >= 1
@@ -55,15 +47,14 @@ def test_a_hot_spare_steps_in(hadoop: HadoopCluster, yarnflow: Commands, tmp_pat
         kill(cluster.driver_process(job_id))
         cluster.await_commits(job_id)
         assert cluster.driver_process(job_id).pid in there_already
-        assert _details(cluster, job_id)["restarts"] == 1
+        assert cluster.details(job_id)["restarts"] == 1
 
         wait_until(lambda: _hot_spares(cluster) == 2, "the next hot spare", 180)
         drivers = {process.pid for process in processes(yarnflow.mark, DRIVER)}
         kill(cluster.leader_process())
         cluster.await_commits(job_id)
-        levels = [failure["level"] for failure in _details(cluster, job_id)["failures"]]
-        assert levels == ["MASTER"], "the running driver was not adopted"
-        wait_until(lambda: not _details(cluster, job_id)["waiting_for"], "the new leader to know all", 60)
+        assert cluster.failure_levels(job_id) == ["MASTER"], "the running driver was not adopted"
+        wait_until(lambda: not cluster.details(job_id)["waiting_for"], "the new leader to know all", 60)
         assert {process.pid for process in processes(yarnflow.mark, DRIVER)} == drivers, "it was adopted, too"
 
         cluster.assert_each_record_once(job, job_id)
