@@ -171,6 +171,10 @@ class KeyedEvents:
         """What the program wrote, by sink."""
         return {name: _rows(self.output / name) for name in ("totals", "timers", "sessions")}
 
+    def has_results_of_all_kinds(self) -> bool:
+        """Whether timers and sessions have fired already, as they must before the end of input."""
+        return all(self.results().values())
+
     def assert_each_result_once(self) -> None:
         """Compare record by record; what is missing, doubled or wrong is named."""
         expected, found = self.expected(), self.results()

@@ -83,7 +83,7 @@ def test_a_keyed_job_in_the_middle_of_which_the_leader_is_killed(
     job.write()
     with ha_cluster(hadoop, yarnflow, tmp_path) as cluster:
         job_id = cluster.submit_program(job.program, "-p", "2")
-        wait_until(lambda: job.results()["totals"], "the first results", 180)
+        wait_until(job.has_results_of_all_kinds, "results of all kinds", 180)
         driver = cluster.driver_process(job_id).pid
         epoch = cluster.epoch()
         kill(cluster.leader_process())
@@ -91,7 +91,9 @@ def test_a_keyed_job_in_the_middle_of_which_the_leader_is_killed(
         wait_until(lambda: cluster.failure_levels(job_id) == ["MASTER"], "the next leader to adopt the job")
         assert cluster.driver_process(job_id).pid == driver, "a driver that nothing ailed was replaced"
         assert job.results() != job.expected(), "the job ended before the next leader led"
-        cluster.await_status(job_id, "FINISHED", 300)
+        count = sum(results.total() for results in job.expected().values())
+        wait_until(lambda: sum(r.total() for r in job.results().values()) >= count, "all results", 300)
+        cluster.await_status(job_id, "FINISHED")
         job.assert_each_result_once()
 
 

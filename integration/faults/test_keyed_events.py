@@ -10,7 +10,6 @@ import pytest
 
 from integration.conftest import Commands, Started, marked_processes, wait_until
 from integration.faults.keyed_events import KeyedEvents
-from integration.living_files import files_below
 from integration.processes import DRIVER, EXECUTOR, TASK_MANAGER, driver_with_a_job, processes
 
 _DAEMON = "yarnflow.spark.launch.worker_daemon"
@@ -42,11 +41,11 @@ def _started(yarnflow: Commands, job: KeyedEvents) -> Started:
     options = ("-p", "2", "-Dexecution.micro-batch.interval=500 ms")
     started = yarnflow.start("submit", *options, job.program)
 
-    def committed() -> bool:
+    def in_the_middle() -> bool:
         assert started.process.poll() is None, "the job ended before the fault"
-        return any(files_below(job.output, "part-*.parquet"))
+        return job.has_results_of_all_kinds()
 
-    wait_until(committed, "the first results", 180)
+    wait_until(in_the_middle, "results of all kinds", 180)
     return started
 
 
