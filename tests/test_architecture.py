@@ -160,6 +160,7 @@ LIBRARIES: dict[str, set[str]] = {
         "spark.translate",
     },
     "pandas": {"spark.run.rehearsal"},
+    "numpy": {"operators.task.key_groups", "operators.task.packing", "operators.types.columns"},
     "click": {"cli"},
     "rich": {"cli.view"},
     "yaml": {"config"},

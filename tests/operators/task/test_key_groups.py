@@ -15,13 +15,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import UUID
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from yarnflow.errors import InvalidKey
 from yarnflow.graph.rows import Row
-from yarnflow.operators.task.key_groups import KeyGroups, key_group, subtask_of_group
+from yarnflow.operators.task.key_groups import KeyGroups, key_group, number_key_groups, subtask_of_group
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -161,3 +162,15 @@ def test_remembered_groups_are_forgotten_at_a_limit(monkeypatch: pytest.MonkeyPa
 def test_subtasks_have_ranges_of_groups() -> None:
     assert [subtask_of_group(group, 3, 8) for group in range(8)] == [0, 0, 0, 1, 1, 1, 2, 2]
     assert [subtask_of_group(group, 4, 4) for group in range(4)] == [0, 1, 2, 3]
+
+
+@given(st.lists(st.integers(0, sys.hash_info.modulus - 1), min_size=1), st.integers(1, 2**15))
+def test_many_numbers_at_once_have_the_groups_each_of_them_has(keys: list[int], groups: int) -> None:
+    found = number_key_groups(np.array(keys, np.int64), groups)
+    assert found is not None
+    assert found.tolist() == [key_group(key, groups) for key in keys]
+
+
+@pytest.mark.parametrize("key", [-1, sys.hash_info.modulus, 2**63 - 1, 1.5])
+def test_numbers_whose_hash_is_another_number_are_left_to_python(key: float) -> None:
+    assert number_key_groups(np.array([1, key]), 128) is None

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import pickle
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,7 +16,7 @@ from hypothesis import strategies as st
 
 from yarnflow.errors import InvalidKey
 from yarnflow.graph.operators import Closure
-from yarnflow.graph.type_info import PICKLED
+from yarnflow.graph.type_info import PICKLED, BasicType, BasicTypeInfo, TypeInfo
 from yarnflow.operators.elements import MAX_WATERMARK_MS, Chunk, Output
 from yarnflow.operators.functions.broadcast import KeyedBroadcastProcessFunction
 from yarnflow.operators.functions.runtime_context import RuntimeContext
@@ -39,6 +42,7 @@ from yarnflow.operators.task.plan import (
 from yarnflow.testing.in_memory_levels import InMemoryLevels
 
 SINK, OTHER_SINK = 90, 91
+LONG = BasicTypeInfo(BasicType.LONG)
 
 
 def closure(thing: object) -> Closure:
@@ -126,6 +130,14 @@ def mod3(value: int) -> int:
     return value % 3
 
 
+def in_a_list(value: int) -> object:
+    return [value]
+
+
+def as_not_a_number(value: int) -> object:
+    return math.nan
+
+
 def counting(*head: OperatorPlan, first: int, groups: int = 4) -> InMemoryLevels:
     """``source → head … → key_by(mod 3) → count → sink``; the head's last operator is to have EXCHANGE."""
     source = LevelPlan(0, head, head=(ChainedRoute(first, 0),) if head else (exchange(),))
@@ -157,6 +169,30 @@ def test_elements_of_a_key_and_sender_stay_in_order(batches: list[list[list[int]
     for key in range(3):
         sent = [v for partitions in batches for partition in partitions for v in partition if v % 3 == key]
         assert [v for v in job.sinks.get(OTHER_SINK, []) if v % 3 == key] == sent
+
+
+@pytest.mark.parametrize("element_type", [PICKLED, LONG, BasicTypeInfo(BasicType.DOUBLE)])
+@pytest.mark.parametrize("sizes", [(5000, 3, 4000), (3, 5000, 7), (1500, 1500), (70_000,)])
+def test_large_chunks_arrive_as_small_ones_do(element_type: TypeInfo, sizes: tuple[int, ...]) -> None:
+    route = replace(exchange(), element_type=element_type)
+    level = LevelPlan(1, (operator(5, Counter(), SinkRoute(OTHER_SINK, "seen")),), channels={(5, 0): (7,)})
+    job = InMemoryLevels([LevelPlan(0, (), head=(route,))], [level])
+    numbers = iter(range(-100, 100_000))
+    sent = [list(itertools.islice(numbers, size)) for size in sizes]
+    job.run_batch({0: [[Chunk(list(values), list(values)) for values in sent]]})
+    for key in range(3):
+        kind = float if element_type == BasicTypeInfo(BasicType.DOUBLE) else int
+        expected = [kind(value) for values in sent for value in values if value % 3 == key]
+        found = [value for value in job.sinks[OTHER_SINK] if value % 3 == key]
+        assert repr(found) == repr(expected)
+
+
+@pytest.mark.parametrize("select", [in_a_list, as_not_a_number])
+def test_an_error_names_the_key_also_of_a_large_chunk(select: Callable[[int], object]) -> None:
+    route = replace(exchange(), selector=closure(KeySelection(select)), element_type=LONG)
+    job = InMemoryLevels([LevelPlan(0, (), head=(route,))], [])
+    with pytest.raises(InvalidKey, match=r"key (\[7\]|nan) .* cannot be (hashed|a key)"):
+        job.run_batch({0: [[Chunk([7] * 5000)]]})
 
 
 def test_timers_fire_when_the_least_watermark_of_all_senders_passes() -> None:

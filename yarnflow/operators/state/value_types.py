@@ -34,7 +34,7 @@ from yarnflow.graph.type_info import (
 from yarnflow.operators.row import Row
 from yarnflow.operators.state.cells import CellChanges, Slot, TableChanges
 from yarnflow.operators.state.kinds import StateKind
-from yarnflow.operators.types.coerce import Misfit, coercer, shown, unchanged_check
+from yarnflow.operators.types.coerce import Misfit, coercer, shown
 
 #: raises InvalidStateUse
 ChangesCheck = Callable[[TableChanges], None]
@@ -185,7 +185,11 @@ def _quick(kind: TypeInfo) -> _Quick:
             return _of({_LOCAL[time_type]})
         case PickledBytesTypeInfo():
             return lambda values: True
-    return unchanged_check(kind) or (lambda values: False)
+    # here, in a worker: a program that is being built needs no numpy
+    from yarnflow.operators.types.columns import columns_reader
+
+    columns = columns_reader(kind)
+    return (lambda values: False) if columns is None else (lambda values: columns(values) is not None)
 
 
 _LOCAL: Final[dict[TimeType, type]] = {

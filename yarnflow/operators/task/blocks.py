@@ -38,5 +38,6 @@ class Block:
     sender: int
     #: rises within a sender
     sequence: int
-    #: ELEMENTS: pickled (input, values, timestamps or None, keys or None); WATERMARK: a pickled status
+    #: ELEMENTS: pickled (input, values, timestamps or None, keys or None), which may be packed on the way to
+    #: key groups; WATERMARK: a pickled status
     payload: bytes

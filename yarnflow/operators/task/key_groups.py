@@ -6,6 +6,7 @@ is defined by the language.  Flink counterpart: ``KeyGroupRangeAssignment``.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from datetime import date, datetime, time, timedelta, timezone
@@ -13,6 +14,8 @@ from enum import Enum
 from numbers import Number
 from typing import Any, Final
 from zlib import crc32
+
+import numpy as np
 
 from yarnflow.errors import InvalidKey
 
@@ -46,6 +49,15 @@ def key_group(key: Any, groups: int) -> int:
         The key cannot be a key.
     """
     return ((stable_hash(key) * _SPREAD & _MASK) >> 32) % groups
+
+
+def number_key_groups(keys: np.ndarray[Any, Any], groups: int) -> np.ndarray[Any, Any] | None:
+    """:func:`key_group` of many whole numbers at once; None for others, negative or very large ones."""
+    if keys.dtype != np.int64 or keys.min() < 0 or keys.max() >= sys.hash_info.modulus:
+        return None
+    # Python's hash of these is the number itself
+    spread = keys.astype(np.uint64) * np.uint64(_SPREAD)
+    return ((spread >> np.uint64(32)) % np.uint64(groups)).astype(np.int32)
 
 
 def subtask_of_group(group: int, parallelism: int, groups: int) -> int:

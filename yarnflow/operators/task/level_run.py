@@ -36,6 +36,7 @@ from yarnflow.operators.task.outputs import (
     Target,
     converter,
 )
+from yarnflow.operators.task.packing import Packed, unpacked
 from yarnflow.operators.task.plan import (
     ChainedRoute,
     Exchange,
@@ -300,8 +301,9 @@ class LevelRun:
                 waiting: list[Chunk] = []
                 size = 0
                 for _, values, timestamps, keys in of_input:
-                    waiting.append(Chunk(values, timestamps, keys))
-                    size += len(values)
+                    chunk = Chunk(unpacked(values), _unpacked(timestamps), _unpacked(keys))
+                    waiting.append(chunk)
+                    size += len(chunk.values)
                     if size >= MAX_WAITING_ELEMENTS:
                         yield node, index, joined(waiting)
                         waiting, size = [], 0
@@ -361,6 +363,10 @@ def _merged(node: Node) -> WatermarkStatus:
         last_ms = found[0].watermark_ms if len(found) == 1 else MIN_WATERMARK_MS
         return WatermarkStatus(max(node.status.watermark_ms, last_ms), bool(found))
     return WatermarkStatus(max(node.status.watermark_ms, min(active)))
+
+
+def _unpacked(found: Packed | None) -> list[Any] | None:
+    return None if found is None else unpacked(found)
 
 
 def _themselves(values: list[Any]) -> list[Any]:

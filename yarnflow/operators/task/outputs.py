@@ -12,14 +12,18 @@ from yarnflow.operators.process.key_selection import SelectKeys
 from yarnflow.operators.process.user_code import noted, placed, shown
 from yarnflow.operators.row import Row
 from yarnflow.operators.task.blocks import ALL_GROUPS, ELEMENTS, SINK_LEVEL, Block
-from yarnflow.operators.task.key_groups import KeyGroups, key_group
+from yarnflow.operators.task.key_groups import KeyGroups, key_group, number_key_groups
+from yarnflow.operators.task.packing import GroupColumns
 from yarnflow.operators.task.plan import ChainedRoute, Exchange, ExchangeRoute, SinkRoute
 from yarnflow.operators.types.coerce import CoerceChunk, chunk_coercer
+from yarnflow.operators.types.columns import number_column, numbers_reader
 from yarnflow.operators.types.text import print_prefix, printer
 
 #: elements that wait in one route before they become blocks
 MAX_WAITING_ELEMENTS: Final = 50_000
 
+#: so many elements become columns at once; below it, columns cost more than they save
+_COLUMNS_FROM: Final = 2_000
 #: groups that blocks for sinks travel in
 _SINK_GROUPS: Final = 128
 
@@ -161,23 +165,39 @@ class KeyedTarget:
         self._coerce = converter(route)
         self._groups = KeyGroups(route.groups)
         self._waiting: dict[int, _Waiting] = {}
+        #: what came later than what waits by group
+        self._columns = GroupColumns(route.element_type)
+        self._read_columns = None if route.element_type is None else numbers_reader(route.element_type)
         self.waiting = 0
 
     def begin(self, turn: int) -> None:
         """A key has its group whenever it comes."""
 
     def take(self, chunk: Chunk) -> None:
-        values, timestamps = self._coerce(chunk.values), chunk.timestamps
+        values, timestamps = chunk.values, chunk.timestamps
+        large = len(values) >= _COLUMNS_FROM or not self._columns.empty
+        columns = self._read_columns(values) if large and self._read_columns else None
+        if columns is None:
+            values = self._coerce(values)
         try:
             keys = self._select(values)
         except Exception as error:
             raise self._noted(error, self._without_key(values))
-        group_of = self._groups
-        try:
-            groups = [group_of[key] for key in keys]
-        except (InvalidKey, TypeError) as error:
-            raise self._invalid(keys, error) from None
-        waiting = self._waiting
+        self.waiting += len(values)
+        if not large or self._read_columns is None:
+            self._deal(values, timestamps, keys)
+            return
+        if not values:
+            return
+        numbers = number_column(keys)
+        groups = None if numbers is None else number_key_groups(numbers, self._route.groups)
+        if numbers is None or groups is None:
+            self._columns.add(self._groups_of(keys), values, timestamps, keys, columns)
+        else:
+            self._columns.add(groups, values, timestamps, numbers, columns)
+
+    def _deal(self, values: list[Any], timestamps: list[int | None] | None, keys: list[Any]) -> None:
+        groups, waiting = self._groups_of(keys), self._waiting
         if timestamps is None and all(w.timestamps is None for w in waiting.values()):
             for group, key, value in zip(groups, keys, values, strict=True):
                 try:
@@ -186,19 +206,25 @@ class KeyedTarget:
                     found = waiting[group] = _Waiting()
                 found.values.append(value)
                 found.keys.append(key)
-        else:
-            times = timestamps if timestamps is not None else [None] * len(values)
-            for group, key, value, time in zip(groups, keys, values, times, strict=True):
-                try:
-                    found = waiting[group]
-                except KeyError:
-                    found = waiting[group] = _Waiting()
-                if found.timestamps is None:
-                    found.timestamps = [None] * len(found.values)
-                found.values.append(value)
-                found.keys.append(key)
-                found.timestamps.append(time)
-        self.waiting += len(values)
+            return
+        times = timestamps if timestamps is not None else [None] * len(values)
+        for group, key, value, time in zip(groups, keys, values, times, strict=True):
+            try:
+                found = waiting[group]
+            except KeyError:
+                found = waiting[group] = _Waiting()
+            if found.timestamps is None:
+                found.timestamps = [None] * len(found.values)
+            found.values.append(value)
+            found.keys.append(key)
+            found.timestamps.append(time)
+
+    def _groups_of(self, keys: list[Any]) -> list[int]:
+        group_of = self._groups
+        try:
+            return [group_of[key] for key in keys]
+        except (InvalidKey, TypeError) as error:
+            raise self._invalid(keys, error) from None
 
     def _without_key(self, values: list[Any]) -> Any:
         """The first element whose key cannot be told, found again when all else is over."""
@@ -229,7 +255,13 @@ class KeyedTarget:
 
     def flush(self, sender: int, sequence: Iterator[int]) -> Iterator[Block]:
         waiting, self._waiting, self.waiting = self._waiting, {}, 0
-        return _blocks(self._route, waiting, sender, sequence, self._dumps)
+        yield from _blocks(self._route, waiting, sender, sequence, self._dumps)
+        if self._columns.empty:
+            return
+        route = self._route
+        for group, *packed in self._columns.take():
+            payload = self._dumps((route.input_index, *packed))
+            yield Block(route.level, group, route.node_id, ELEMENTS, sender, next(sequence), payload)
 
 
 def partitioned(

@@ -12,8 +12,7 @@ import datetime
 import decimal
 import struct
 from collections.abc import Callable, Sequence
-from operator import itemgetter
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from yarnflow.errors import ElementMismatch
 from yarnflow.graph.type_info import (
@@ -42,7 +41,6 @@ from yarnflow.operators.row import Row, make_row
 Coerce = Callable[[Any], Any]
 #: a chunk's values in, those that arrive out
 CoerceChunk = Callable[[list[Any]], list[Any]]
-_Check = Callable[[Sequence[Any]], bool]
 
 _BITS: Final = {BasicType.BYTE: 8, BasicType.SHORT: 16, BasicType.INT: 32, BasicType.LONG: 64}
 _SHOWN: Final = 60
@@ -82,10 +80,13 @@ def chunk_coercer(element_type: TypeInfo, operator: str, origin: str = "") -> Co
     if element_type == BasicTypeInfo(BasicType.STRING):
         # the only type of whole elements that may be None
         coerce = _or_none(coerce)
-    unchanged = unchanged_check(element_type)
+    # here, in a worker: a program that is being built needs no numpy
+    from yarnflow.operators.types.columns import columns_reader
+
+    columns = columns_reader(element_type)
 
     def coerce_chunk(values: list[Any]) -> list[Any]:
-        if unchanged is not None and unchanged(values):
+        if columns is not None and columns(values) is not None:
             return values
         try:
             return [coerce(value) for value in values]
@@ -120,61 +121,6 @@ def _mismatch(
                 "correct the function or its output_type"
             )
     raise AssertionError("a value that did not fit fits now")
-
-
-def unchanged_check(element_type: TypeInfo) -> Callable[[Sequence[Any]], bool] | None:
-    """A quick test whether many values fit as they are; None where every one has to be looked at.
-
-    It takes at least one value.
-    """
-    match element_type:
-        case BasicTypeInfo(basic) if basic in _BITS:
-            limit = 1 << (_BITS[basic] - 1)
-            only_ints = {int}
-
-            def ints(values: Sequence[Any]) -> bool:
-                return set(map(type, values)) == only_ints and -limit <= min(values) and max(values) < limit
-
-            return ints
-        case BasicTypeInfo(basic) if basic in _EXACT:
-            exact = {_EXACT[basic]}
-            return lambda values: set(map(type, values)) == exact
-        case TupleTypeInfo(types):
-            checks = [unchanged_check(kind) for kind in types]
-            return None if None in checks else _tuples_check(cast("list[_Check]", checks))
-    return None
-
-
-def _tuples_check(checks: list[_Check]) -> _Check:
-    """The same for tuples, field by field: a tuple whose fields need nothing done needs no copy."""
-    only_tuples, only_length = {tuple}, {len(checks)}
-    # zip(*values) would make an iterator of each value
-    fields = [(itemgetter(position), check) for position, check in enumerate(checks)]
-
-    def tuples(values: Sequence[Any]) -> bool:
-        return (
-            set(map(type, values)) == only_tuples
-            and set(map(len, values)) == only_length
-            and all(_fits(check, list(map(field, values))) for field, check in fields)
-        )
-
-    return tuples
-
-
-def _fits(check: _Check, values: list[Any]) -> bool:
-    """None is a value of every field."""
-    if None in values:
-        values = [value for value in values if value is not None]
-    return not values or check(values)
-
-
-_EXACT: Final = {
-    BasicType.STRING: str,
-    BasicType.BOOLEAN: bool,
-    BasicType.DOUBLE: float,
-    BasicType.BIG_INT: int,
-    BasicType.BIG_DEC: decimal.Decimal,
-}
 
 
 def coercer(element_type: TypeInfo) -> Coerce:

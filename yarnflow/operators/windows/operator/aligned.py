@@ -79,8 +79,14 @@ class AlignedWindowOperator(PerChunkOperator):
         groups: defaultdict[Interval, Group] = defaultdict(_new_group)
         if self.assigner.size_ms == self.assigner.slide_ms:
             by_start: defaultdict[int, Group] = defaultdict(_new_group)
+            # elements mostly follow others of the same window
+            start_ms = end_ms = 0
             for key, value, timestamp_ms in zip(keys, values, timestamps, strict=True):
-                by_start[timestamp_ms - (timestamp_ms - offset_ms) % pane_ms][key].append(value)
+                if not start_ms <= timestamp_ms < end_ms:
+                    start_ms = timestamp_ms - (timestamp_ms - offset_ms) % pane_ms
+                    end_ms = start_ms + pane_ms
+                    group = by_start[start_ms]
+                group[key].append(value)
             for start_ms, group in by_start.items():
                 self._store((start_ms, start_ms + pane_ms), group)
             return

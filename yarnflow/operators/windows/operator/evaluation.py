@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from types import GeneratorType
+from typing import Any, cast
 
 from yarnflow.errors import GraphError, UserCodeError
 from yarnflow.operators.functions.base import close_function, open_function
@@ -69,6 +70,7 @@ class Evaluation:
         self.function = function
         self._single = single
         self._context: EvaluationContext | None = None
+        self._call: Callable[[Any, Any, Any], Any]
         #: whether the function has something to do when a window is gone
         self.clears = isinstance(function, (ProcessWindowFunction, ProcessAllWindowFunction)) and (
             type(function).clear not in (ProcessWindowFunction.clear, ProcessAllWindowFunction.clear)
@@ -79,6 +81,28 @@ class Evaluation:
         if self.function is not None:
             self._context = EvaluationContext(operator, window_state, operator.runtime_context)
             open_function(self.function, operator.runtime_context)
+            self._call = self._caller(self.function, self._context)
+
+    @staticmethod
+    def _caller(function: AnyWindowFunction, context: EvaluationContext) -> Callable[[Any, Any, Any], Any]:
+        """Calls the function with key, window and elements."""
+        if isinstance(function, WindowFunction):
+            return function.apply
+        if isinstance(function, AllWindowFunction):
+            return lambda key, window, elements: function.apply(window, elements)
+        if isinstance(function, ProcessWindowFunction):
+
+            def process(key: Any, window: Any, elements: Any) -> Any:
+                context.current_window = window
+                return function.process(key, context, elements)
+
+            return process
+
+        def process_all(key: Any, window: Any, elements: Any) -> Any:
+            context.current_window = window
+            return function.process(context, elements)
+
+        return process_all
 
     def close(self) -> None:
         """Close the function."""
@@ -93,28 +117,16 @@ class Evaluation:
         UserCodeError
             The function returned something that cannot be iterated over.
         """
-        function = self.function
-        if function is None:
-            return [contents] if self._single else contents
         elements = [contents] if self._single else contents
-        found: Any
-        if isinstance(function, WindowFunction):
-            found = function.apply(key, window, elements)
-        elif isinstance(function, AllWindowFunction):
-            found = function.apply(window, elements)
-        else:
-            context = self._context
-            assert context is not None
-            context.current_window = window
-            if isinstance(function, ProcessWindowFunction):
-                found = function.process(key, context, elements)
-            else:
-                found = function.process(context, elements)
+        if self.function is None:
+            return cast("Iterable[Any]", elements)
+        found = self._call(key, window, elements)
         if found is None:
             return ()
-        if not isinstance(found, Iterable):
+        # asking the abstract class takes longer than most functions do
+        if not isinstance(found, (GeneratorType, list, tuple)) and not isinstance(found, Iterable):
             raise UserCodeError(
-                f"{type(function).__name__} returned {type(found).__name__} for window {window}; "
+                f"{type(self.function).__name__} returned {type(found).__name__} for window {window}; "
                 "yield the results, or return a list of them"
             )
         return found
