@@ -110,6 +110,14 @@ def test_runs_as_python_would(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert capsys.readouterr().out == f"['-p', '--x=1'] {tmp_path} beside {path}\n"
 
 
+def test_lines_it_prints_are_not_held_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "out.txt"
+    with file.open("w") as piped:
+        monkeypatch.setattr(sys, "stdout", piped)
+        text = f"import pathlib\nprint('first')\nassert pathlib.Path({str(file)!r}).read_text() == 'first\\n'"
+        run_main(load_program(_write(tmp_path, text)))
+
+
 @pytest.mark.parametrize("entry", ["elsewhere/shipped_module.py", "elsewhere"])
 def test_shipped_modules_are_found(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], entry: str, monkeypatch: pytest.MonkeyPatch

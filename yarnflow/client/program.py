@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import io
 import re
 import sys
 import traceback
@@ -124,6 +125,10 @@ def run_main(program: Program, search_path: Sequence[str] = ()) -> None:
         Its kind was not known, and it is a PySpark script.
     """
     import_finder.install()
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # Python holds lines back where standard output is a pipe or a file, and what its jobs print does
+        # not pass through here: it would come first
+        sys.stdout.reconfigure(line_buffering=True)
     module = types.ModuleType("__main__")
     file = Path(program.path)
     module.__file__ = str(file.absolute())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -79,3 +80,15 @@ def test_jobs_of_threads_that_main_left_are_canceled_at_its_end(tmp_path: Path) 
     made.start()
     made.await_end()
     assert spark.canceled == 1
+
+
+@pytest.mark.usefixtures("_interrupts_ignored")
+def test_lines_it_prints_are_not_held_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "out.txt"
+    source = f"import pathlib\nprint('first')\nassert pathlib.Path({str(file)!r}).read_text() == 'first\\n'"
+    with file.open("w") as piped:
+        monkeypatch.setattr(sys, "stdout", piped)
+        made = program(FakeSpark(), source, tmp_path)
+        made.prepare()
+        made.start()
+        made.await_end()

@@ -11,6 +11,7 @@ anything.  Flink counterpart: application mode's ``PackagedProgram``.
 from __future__ import annotations
 
 import functools
+import io
 import logging
 import os
 import signal
@@ -239,6 +240,9 @@ class ScriptProgram:
             self._main_ended.set()
             return
         try:
+            if isinstance(sys.stdout, io.TextIOWrapper):
+                # what the JVM prints goes there beside it, and would come first
+                sys.stdout.reconfigure(line_buffering=True)
             with _interruptible():
                 with self._lock:
                     self._main_runs = True
