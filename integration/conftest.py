@@ -39,8 +39,15 @@ T = TypeVar("T")
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def wait_until(condition: Callable[[], T | None], what: str, timeout_s: float = 60.0) -> T:
+def wait_until(
+    condition: Callable[[], T | None], what: str, timeout_s: float = 60.0, pause_s: float = 0.1
+) -> T:
     """The first true value of ``condition``; the only place where a test waits by polling.
+
+    Parameters
+    ----------
+    pause_s : float
+        Between two looks; longer where a look costs what is being waited for its processor time.
 
     Raises
     ------
@@ -50,7 +57,7 @@ def wait_until(condition: Callable[[], T | None], what: str, timeout_s: float = 
     end = time.monotonic() + timeout_s
     while not (value := condition()):
         assert time.monotonic() < end, f"waited {timeout_s:.0f} s for {what}; last seen: {value!r}"
-        time.sleep(0.1)
+        time.sleep(pause_s)
     return value
 
 

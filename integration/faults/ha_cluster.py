@@ -28,6 +28,8 @@ from integration.processes import DRIVER, EXECUTOR, JOB_MANAGER, TASK_MANAGER, p
 
 #: so that frozen processes are noticed soon; killed ones are noticed at once in any case
 SESSION_TIMEOUT_S: Final = 6
+#: from one ``yarnflow info`` to the next
+_STATUS_PAUSE_S: Final = 2.0
 
 
 @dataclass
@@ -228,7 +230,8 @@ class HaCluster:
             assert now == status or now not in ("FAILED", "CANCELED", "FINISHED"), f"the job is {now}"
             return now == status
 
-        wait_until(reached, f"the job to be {status}", timeout_s)
+        # each look is a command, which takes a second of processor time from the job
+        wait_until(reached, f"the job to be {status}", timeout_s, _STATUS_PAUSE_S)
 
     def assert_each_record_once(self, job: Numbered, job_id: str) -> None:
         """Drain the job: no record is missing, none is there twice, the sums are right."""
