@@ -27,6 +27,10 @@ _INSTALLED: Final = frozenset({"site-packages", "dist-packages"})
 _SEARCH_DEPTH: Final = 4
 
 
+class NotInFunctions(TypeError):
+    """What ``__reduce__`` of a part of the program raises; the message says what to do instead."""
+
+
 def make_closure(function: Any, origin: str, name: str = "") -> Closure:
     """Pickle a user function, or what holds one.
 
@@ -54,9 +58,14 @@ def make_closure(function: Any, origin: str, name: str = "") -> Closure:
             culprit = _culprit(function, cloudpickle.dumps, _SEARCH_DEPTH, set())
             found = f": {culprit}" if culprit else ""
             where = f"{origin}: " if origin else ""
+            why = (
+                f"; {exc}"
+                if isinstance(exc, NotInFunctions)
+                else f" ({_one_line(exc)}); create such objects inside the function, or in open() of a "
+                "function class"
+            )
             raise UnserializableFunction(
-                f"{where}function '{name}' cannot be sent to the workers{found} ({_one_line(exc)}); "
-                "create such objects inside the function, or in open() of a function class"
+                f"{where}function '{name}' cannot be sent to the workers{found}{why}"
             ) from exc
 
 
@@ -187,9 +196,11 @@ def _culprit(function: Any, dumps: Callable[[Any], bytes], depth: int, seen: set
     for kind, name, value in _captured(function):
         if id(value) in seen or _pickles(value, dumps):
             continue
-        inner = _culprit(value, dumps, depth - 1, seen) if depth and _has_captures(value) else ""
         # what is around the user's function is not the user's
-        found = "" if _is_definition(function) else f"it uses the {kind} '{name}' of type {_type_name(value)}"
+        around = _is_definition(function)
+        deeper = depth and (around or _has_captures(value))
+        inner = _culprit(value, dumps, depth - 1, seen) if deeper else ""
+        found = "" if around else f"it uses the {kind} '{name}' of type {_type_name(value)}"
         return inner or found
     return ""
 
@@ -252,7 +263,7 @@ def _global_names(code: types.CodeType) -> Iterator[str]:
 
 def _type_name(value: Any) -> str:
     kind = type(value)
-    plain = kind.__module__ in ("builtins", "__main__")
+    plain = kind.__module__ in ("builtins", "__main__") or kind.__module__.startswith("yarnflow.api.")
     return kind.__qualname__ if plain else f"{kind.__module__}.{kind.__qualname__}"
 
 

@@ -19,7 +19,7 @@ from yarnflow.api.datastream import (
     ProcessFunction,
     RuntimeContext,
 )
-from yarnflow.errors import GraphError, SchemaError, UnsupportedGraph
+from yarnflow.errors import GraphError, SchemaError, UnserializableFunction, UnsupportedGraph
 from yarnflow.graph import operators as o
 from yarnflow.graph.operators import ElementKind
 from yarnflow.graph.type_info import PICKLED
@@ -37,6 +37,29 @@ def test_types_of_pyflink_make_elements(jobs: Jobs) -> None:
     assert definition(nodes[1]).function(("a", 7)) == 7
     assert [node.name for node in nodes[1:4]] == ["Map", "FlatMap", "Filter"]
     assert not any(element(node).stateful for node in nodes[1:4])
+
+
+def test_a_stream_inside_a_function_is_refused_where_the_function_is_given(jobs: Jobs) -> None:
+    other, env = words(jobs), jobs.env
+
+    class Joins(MapFunction):
+        def __init__(self) -> None:
+            self.other = other.map(len)
+
+        def map(self, value: Any) -> Any:
+            return value, self.other
+
+    def reads(value: Any) -> Any:
+        return env.from_collection([value])
+
+    for function, found in (
+        (lambda word: (word, other), "variable 'other' of type DataStream; a DataStream"),
+        (Joins(), "attribute 'other' of type DataStream; a DataStream"),
+        (reads, "variable 'env' of type StreamExecutionEnvironment; a StreamExecutionEnvironment"),
+    ):
+        message = rf"test_functions\.py:\d+: function .* it uses the {found} cannot be used inside a function"
+        with pytest.raises(UnserializableFunction, match=message):
+            words(jobs).map(function)
 
 
 def test_columns_with_types_of_pyflink_become_elements(jobs: Jobs) -> None:

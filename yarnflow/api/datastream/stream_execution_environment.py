@@ -11,7 +11,7 @@ import sys
 import uuid
 import warnings
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar, Final, cast
+from typing import Any, ClassVar, Final, NoReturn, cast
 
 from yarnflow.api.building import definitions
 from yarnflow.api.building.pipeline import (
@@ -48,6 +48,7 @@ from yarnflow.api.origin import call_origin
 from yarnflow.config.options import client, job, python
 from yarnflow.core.ids import JobId
 from yarnflow.errors import GraphError, ProgramError, UnsupportedGraph
+from yarnflow.graph.closures import NotInFunctions
 from yarnflow.graph.compatibility import differs, refused, same_and
 from yarnflow.graph.generator import generate_job_graph
 from yarnflow.graph.job_graph import JobGraph
@@ -75,6 +76,11 @@ class StreamExecutionEnvironment:
         else:
             for key, value in (configuration or {}).items():
                 self.set_config(key, value)
+
+    def __reduce__(self) -> NoReturn:
+        raise NotInFunctions(
+            "a StreamExecutionEnvironment cannot be used inside a function: streams are made before the job runs"
+        )
 
     @staticmethod
     def get_execution_environment(

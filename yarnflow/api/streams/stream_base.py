@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, NoReturn, TypeVar
 
 from yarnflow.api.building import definitions, elements
 from yarnflow.api.building.elements import KeyBy, SideTags
@@ -26,6 +26,7 @@ from yarnflow.api.datastream.connectors.base import PrintSink, Sink
 from yarnflow.api.datastream.slot_sharing_group import SlotSharingGroup
 from yarnflow.api.origin import call_origin, definition_origin
 from yarnflow.errors import GraphError, UnsupportedGraph
+from yarnflow.graph.closures import NotInFunctions
 from yarnflow.graph.compatibility import differs, same_and
 from yarnflow.graph.element_schema import type_of_schema
 from yarnflow.graph.job_graph import ShipStrategy
@@ -61,6 +62,12 @@ class Settings:
     """Setters that streams and sinks share; they change the last operator and give ``self``."""
 
     _transformation: Transformation
+
+    def __reduce__(self) -> NoReturn:
+        raise NotInFunctions(
+            f"a {type(self).__name__} cannot be used inside a function, which gets elements and not streams; "
+            "bring two streams together by union(), connect() or a broadcast()"
+        )
 
     @property
     def _operator(self) -> Transformation:
