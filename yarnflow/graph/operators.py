@@ -140,6 +140,9 @@ class AssignTimestamps:
     #: expression of type timestamp; empty when a PythonOperator(TIMESTAMP) before set it
     expression: str
     out_of_orderness_ms: int
+    #: how long the stream is silent until functions on elements that read others, too, wait for it no more;
+    #: windows of columns have one watermark for all that reaches them
+    idle_after_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,6 +57,8 @@ class Program:
     def __init__(self) -> None:
         self.env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
         self.plan: LevelsPlan
+        #: sources say times, as those of columns do
+        self.columns = False
 
     def endless(self) -> Any:
         return self.env.from_source(RateSource(1)).map(itself, Types.LONG())
@@ -80,11 +82,12 @@ class Program:
     def batch(self, now_ms: int, *inputs: list[int]) -> list[str]:
         """What is new in the sink after a micro-batch with elements of some sources."""
         before = len(self._printed())
-        self._job.run_batch(
-            {number: [[Chunk(values)]] for number, values in enumerate(inputs) if values},
-            now_ms,
-            tick=self.plan.needs_ticks,
-        )
+        chunks = {
+            number: [[Chunk(values, [*values] if self.columns else None)]]
+            for number, values in enumerate(inputs)
+            if values
+        }
+        self._job.run_batch(chunks, now_ms, tick=self.plan.needs_ticks)
         return self._printed()[before:]
 
     def _printed(self) -> list[str]:
@@ -127,6 +130,30 @@ def test_a_stream_that_never_had_elements_becomes_idle_as_well() -> None:
     program.run(together(one, program.endless().assign_timestamps_and_watermarks(IDLE)))
     assert program.batch(1_000, [5, 7]) == []
     assert program.batch(1_000 + MINUTE_MS, [8]) == ["5", "7"]
+
+
+@pytest.mark.parametrize(
+    ("minutes", "waited"), [([1], 1), ([None], None), ([1, 2], 2), ([1, None], None)]
+)
+def test_a_stream_of_columns_holds_the_others_back_for_as_long_as_it_says(
+    minutes: list[int | None], waited: int | None
+) -> None:
+    """One alone, or several together."""
+    program = Program()
+    program.columns = True
+    one = program.endless().assign_timestamps_and_watermarks(STRICT)
+    columns = []
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner("timestamp")
+    for idle in minutes:
+        timed = strategy.with_idleness(Duration.of_minutes(idle)) if idle else strategy
+        columns.append(program.env.from_source(RateSource(1)).assign_timestamps_and_watermarks(timed))
+    silent = columns[0].union(*columns[1:]) if columns[1:] else columns[0]
+    program.run(together(one, silent.map(itself, Types.LONG())))
+    assert program.plan.needs_ticks == (waited is not None)
+    assert program.batch(0, [5, 7], [1]) == []
+    assert program.batch((waited or 3) * MINUTE_MS - 1, [9]) == []
+    found = program.batch((waited or 3) * MINUTE_MS, [10, 11])
+    assert found == (["1", "5", "7", "9", "10"] if waited else [])
 
 
 def test_without_idleness_a_silent_stream_holds_the_others_back() -> None:

@@ -189,7 +189,9 @@ def timestamp_function(assigner: Any) -> Callable[..., Any]:
     return function
 
 
-def assign_timestamps(expression: str, out_of_orderness_ms: int) -> Definition:
+def assign_timestamps(
+    expression: str, out_of_orderness_ms: int, idle_after_ms: int | None = None
+) -> Definition:
     """``assign_timestamps_and_watermarks``; no expression = a Python function before it."""
 
     def define(inputs: Inputs) -> Resolved:
@@ -198,7 +200,7 @@ def assign_timestamps(expression: str, out_of_orderness_ms: int) -> Definition:
         schema = columns(inputs[0])
         if expression:
             check_event_time(expression, schema)
-        return AssignTimestamps(expression, out_of_orderness_ms), schema
+        return AssignTimestamps(expression, out_of_orderness_ms, idle_after_ms), schema
 
     return define
 

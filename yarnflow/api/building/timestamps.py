@@ -33,10 +33,11 @@ def timestamp_definitions(
         The strategy says no time, and the stream's elements have none.
     """
     assigner, late_ms = strategy.timestamp_assigner, strategy.out_of_orderness_ms
+    idle_ms = strategy.idle_timeout_ms
     if late_ms is None and (isinstance(assigner, str) or (assigner is None and schema.element_type is None)):
         return []
     if isinstance(assigner, str) and late_ms is not None:
-        return [("Timestamps/Watermarks", definitions.assign_timestamps(assigner, late_ms))]
+        return [("Timestamps/Watermarks", definitions.assign_timestamps(assigner, late_ms, idle_ms))]
     if schema.element_type is not None or late_ms is None:
         return [("Timestamps/Watermarks", _of_elements(strategy, origin))]
     if assigner is None:
@@ -50,7 +51,7 @@ def timestamp_definitions(
             "Timestamps",
             definitions.python(PythonKind.TIMESTAMP, function, definition_origin(assigner, origin)),
         ),
-        ("Timestamps/Watermarks", definitions.assign_timestamps("", late_ms)),
+        ("Timestamps/Watermarks", definitions.assign_timestamps("", late_ms, idle_ms)),
     ]
 
 

@@ -185,7 +185,12 @@ class _Planner:
         """What is known of a node's output at a place; all that feeds it there was routed before."""
         operator = self._nodes[node_id].operator
         if not isinstance(operator, ElementOperator):
-            return Silence(0 if node_id in self._read_at_once else None)
+            timed = self._timed.get(node_id)
+            times = timed.operator if timed is not None else None
+            return Silence(
+                0 if node_id in self._read_at_once else None,
+                times.idle_after_ms if isinstance(times, AssignTimestamps) else None,
+            )
         feeding = self._at(place).silences.get(node_id, [])
         if operator.kind is ElementKind.TIMESTAMPS:
             return silence_behind_strategy(feeding, operator.idle_after_ms)

@@ -8,8 +8,8 @@ Never decides what runs inside.  Flink has one dataflow per job and needs no suc
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from yarnflow.errors import UnsupportedGraph
 from yarnflow.graph.element_places import ElementRegion, element_region
@@ -42,9 +42,14 @@ WINDOWED = (WindowAggregate, WindowProcess)
 UPDATING = (RunningAggregate, KeyedReduce)
 
 
-def _lateness_ms(node: StreamNode) -> int:
-    assert isinstance(node.operator, AssignTimestamps), "only these are asked"
-    return node.operator.out_of_orderness_ms
+def _together(nodes: Sequence[StreamNode]) -> StreamNode:
+    """That which lets elements be late for longest; silent as long as that which may be so for longest."""
+    found = [node.operator for node in nodes]
+    times = [operator for operator in found if isinstance(operator, AssignTimestamps)]
+    silences_ms = [one.idle_after_ms for one in times if one.idle_after_ms is not None]
+    latest = max(times, key=lambda one: one.out_of_orderness_ms)
+    idle_after_ms = max(silences_ms) if len(silences_ms) == len(times) else None
+    return replace(nodes[found.index(latest)], operator=replace(latest, idle_after_ms=idle_after_ms))
 
 
 class GraphIndex:
@@ -87,7 +92,8 @@ class GraphIndex:
     def event_time(self, node_id: int) -> StreamNode | None:
         """What gave the records of a stream of columns their event time; None = they have none.
 
-        Of a union whose inputs all have one, that which lets elements be late for longest.
+        Of a union whose inputs all have one, that which lets elements be late for longest; it is waited
+        for as long as that input which is waited for longest.
         """
         node = self.nodes[node_id]
         if isinstance(node.operator, AssignTimestamps):
@@ -95,7 +101,7 @@ class GraphIndex:
         if isinstance(node.operator, UnionOperator):
             found = [self.event_time(feeder) for feeder in node.inputs]
             assigned = [one for one in found if one is not None]
-            return max(assigned, key=_lateness_ms) if len(assigned) == len(found) else None
+            return _together(assigned) if len(assigned) == len(found) else None
         if isinstance(node.operator, STATELESS):
             return self.event_time(node.inputs[0])
         return None
