@@ -38,8 +38,13 @@ class InMemoryLevels:
         self._groups = groups
         self._stores: list[dict[int, bytes]] = [{} for _ in levels]
         self._batch = 0
+        self._starts = 0
         #: sink node → elements it got
         self.sinks: dict[int, list[Any]] = {}
+
+    def restart(self) -> None:
+        """The job starts again, with the state it has."""
+        self._starts += 1
 
     def run_batch(
         self,
@@ -64,7 +69,7 @@ class InMemoryLevels:
         blocks: list[Block] = []
         for number, partitions in (inputs or {}).items():
             for partition, chunks in enumerate(partitions):
-                run = _opened(self._sources[number], partition)
+                run = self._opened(self._sources[number], partition)
                 blocks += run.run_source(chunks, (number << 20) + partition, lambda: now_ms, self._batch)
                 run.close()
         kinds = [kind for kind, wanted in ((END, end), (TICK, tick)) if wanted]
@@ -88,7 +93,7 @@ class InMemoryLevels:
                 groups = range(self._groups) if block.group == ALL_GROUPS else [block.group]
                 for group in groups:
                     by_group.setdefault(group, []).append(block)
-        run = _opened(plan, 0)
+        run = self._opened(plan, 0)
         for group, found in sorted(by_group.items()):
             # pickled as a whole in between, as a worker that lost everything would find it
             snapshot = pickle.loads(stores[group]) if group in stores else None
@@ -100,9 +105,10 @@ class InMemoryLevels:
         run.close()
         return passed
 
-
-def _opened(plan: LevelPlan, subtask: int) -> LevelRun:
-    return LevelRun(plan, JobInfo(), subtask, _load, dumps_with_classes, pickle.loads)
+    def _opened(self, plan: LevelPlan, subtask: int) -> LevelRun:
+        return LevelRun(
+            plan, JobInfo(), subtask, _load, dumps_with_classes, pickle.loads, run_id=str(self._starts)
+        )
 
 
 def _load(closure: Closure) -> Any:

@@ -19,10 +19,10 @@ from yarnflow.operators.task.plan import JobInfo, OperatorPlan
 from yarnflow.testing.functions import OperatorHarness
 
 
-def level(definition: TimestampsAndWatermarksDefinition) -> Node:
+def level(definition: TimestampsAndWatermarksDefinition, run_id: str = "") -> Node:
     closure = Closure(b"", "it", "job.py:1")
     plan = OperatorPlan(1, "times", "Times", "job.py:1", closure, (), groups=2)
-    node = Node(plan, definition, JobInfo(), 0, None)
+    node = Node(plan, definition, JobInfo(), 0, None, run_id)
     node.open()
     return node
 
@@ -91,6 +91,15 @@ def test_a_group_without_elements_is_idle_after_a_time() -> None:
     assert status(run, store, [10], 1150) == (9, False)
     assert status(run, store, [], 1249) == (9, False)
     assert status(run, store, [], 1250) == (9, True)
+
+
+def test_idleness_counts_from_the_first_batch_of_a_run_of_the_job() -> None:
+    definition, store = TimestampsAndWatermarksDefinition(assign, idle_after_ms=100), GroupStore()
+    assert status(level(definition, "before"), store, [10], 1000) == (9, False)
+    run = level(definition, "restored")
+    assert status(run, store, [], 5000) == (9, False)
+    assert status(run, store, [], 5099) == (9, False)
+    assert status(run, store, [], 5100) == (9, True)
 
 
 def test_a_timestamp_that_is_none_is_named() -> None:

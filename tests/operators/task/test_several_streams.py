@@ -90,6 +90,10 @@ class Program:
         self._job.run_batch(chunks, now_ms, tick=self.plan.needs_ticks)
         return self._printed()[before:]
 
+    def restart(self) -> None:
+        """The job starts again from its state."""
+        self._job.restart()
+
     def _printed(self) -> list[str]:
         return [line for lines in self._job.sinks.values() for line in lines]
 
@@ -130,6 +134,21 @@ def test_a_stream_that_never_had_elements_becomes_idle_as_well() -> None:
     program.run(together(one, program.endless().assign_timestamps_and_watermarks(IDLE)))
     assert program.batch(1_000, [5, 7]) == []
     assert program.batch(1_000 + MINUTE_MS, [8]) == ["5", "7"]
+
+
+@pytest.mark.parametrize("spread", [False, True])
+def test_a_stream_was_not_silent_while_the_job_stood_still(spread: bool) -> None:
+    program = Program()
+    one, silent = program.endless(), program.endless()
+    if spread:
+        silent = silent.rebalance().map(itself, Types.LONG())
+    strict, idle = one.assign_timestamps_and_watermarks(STRICT), silent.assign_timestamps_and_watermarks(IDLE)
+    program.run(together(strict, idle))
+    assert program.batch(0, [5, 7], [1]) == []
+    program.restart()
+    assert program.batch(5 * MINUTE_MS, [9]) == []
+    assert program.batch(6 * MINUTE_MS - 1) == []
+    assert program.batch(6 * MINUTE_MS) == ["1", "5", "7"]
 
 
 @pytest.mark.parametrize(

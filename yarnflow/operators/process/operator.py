@@ -57,6 +57,7 @@ class OperatorContext:
         state: KeyedState | None,
         async_calls: AsyncCalls | None = None,
         fixed_results: bool = False,
+        run_id: str = "",
     ) -> None:
         self.runtime_context = runtime_context
         self.async_calls = async_calls
@@ -68,6 +69,8 @@ class OperatorContext:
         self.muted = False
         #: what the operator emits is of types that cannot change; else functions may change it later
         self.fixed_results = fixed_results
+        #: of the job's present run: state with another one is of a time before the job stood still
+        self.run_id = run_id
 
 
 class Operator(Protocol):

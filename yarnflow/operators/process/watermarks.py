@@ -55,8 +55,10 @@ class TimestampsAndWatermarksOperator(FunctionOperator):
         super().open(context)
         self._context = context
         self._state, _ = state_of(context)
-        # (latest time, the watermark so far, time of the clock of the last elements)
+        # (latest time, the watermark so far, time of the clock of the last elements) and, where that matters,
+        # the run of the job it was in
         self._table = self._state.table(_STATE, StateKind.VALUE)
+        self._run = [] if self._definition.idle_after_ms is None else [context.run_id]
         self._assign = None if self.function is None else method_of(self.function, "extract_timestamp")
 
     def process(self, input_index: int, chunk: Chunk, output: Output) -> None:
@@ -74,7 +76,7 @@ class TimestampsAndWatermarksOperator(FunctionOperator):
                 f"operator '{self.name}': the timestamp of element {shown(chunk.values[wrong])} is "
                 f"{times[wrong]!r}; a timestamp is a whole number of ms since the epoch"
             ) from None
-        self._table.put(None, (latest_ms, watermark_ms, self._context.processing_time_ms))
+        self._remember(latest_ms, watermark_ms, self._context.processing_time_ms)
         output.emit(Chunk(chunk.values, list(times)))
 
     def _times(self, chunk: Chunk) -> list[int]:
@@ -104,20 +106,24 @@ class TimestampsAndWatermarksOperator(FunctionOperator):
     def output_watermark(self, input_watermark_ms: int) -> WatermarkStatus:
         """Latest time seen, less what may come late, less one; or the end of the input."""
         definition, now_ms = self._definition, self._context.processing_time_ms
-        latest_ms, watermark_ms, last_ms = before = self._remembered()
+        latest_ms, watermark_ms, last_ms = self._remembered()
         if input_watermark_ms == MAX_WATERMARK_MS:
             watermark_ms = MAX_WATERMARK_MS
         elif definition.out_of_orderness_ms is not None and latest_ms > MIN_WATERMARK_MS:
             watermark_ms = max(watermark_ms, latest_ms - definition.out_of_orderness_ms - 1, MIN_WATERMARK_MS)
-        after = (latest_ms, watermark_ms, last_ms)
-        if after != before or not self._table.contains(None):
-            self._table.put(None, after)
+        self._remember(latest_ms, watermark_ms, last_ms)
         idle_after_ms = definition.idle_after_ms
         idle = idle_after_ms is not None and now_ms - last_ms >= idle_after_ms
         return WatermarkStatus(watermark_ms, idle and watermark_ms < MAX_WATERMARK_MS)
 
     def _remembered(self) -> tuple[int, int, int]:
-        """Idleness counts from the first batch on where no element has come yet."""
-        start = (MIN_WATERMARK_MS, MIN_WATERMARK_MS, self._context.processing_time_ms)
-        found: tuple[int, int, int] = self._table.get(None, None, start)
-        return found
+        """Idleness counts from the first batch on, of a group and of a run of the job."""
+        now_ms = self._context.processing_time_ms
+        start = (MIN_WATERMARK_MS, MIN_WATERMARK_MS, now_ms, *self._run)
+        latest_ms, watermark_ms, last_ms, *run = self._table.get(None, None, start)
+        return latest_ms, watermark_ms, last_ms if run == self._run else now_ms
+
+    def _remember(self, latest_ms: int, watermark_ms: int, last_ms: int) -> None:
+        value = (latest_ms, watermark_ms, last_ms, *self._run)
+        if value != self._table.get(None, None, None):
+            self._table.put(None, value)

@@ -21,8 +21,10 @@ class _Told(NamedTuple):
 
     watermark_ms: int = MIN_WATERMARK_MS
     idle: bool = False
-    #: by the clock; only kept where silence matters
+    #: by the clock; only kept where silence matters, as what follows
     at_ms: int = _NEVER_MS
+    #: run of the job that it told it to
+    run_id: str = ""
 
 
 class Channels:
@@ -34,11 +36,16 @@ class Channels:
         Channel → name of what is kept of it in a group's store.
     idle_after_ms : mapping
         Channel → how long it tells nothing, by the clock, until nobody waits for it.
+    run_id : str
+        Of the job's present run; what a channel told an earlier one, it told before the job stood still.
     """
 
-    def __init__(self, names: Mapping[int, Hashable], idle_after_ms: Mapping[int, int]) -> None:
+    def __init__(
+        self, names: Mapping[int, Hashable], idle_after_ms: Mapping[int, int], run_id: str = ""
+    ) -> None:
         self._names = names
         self._idle_after_ms = idle_after_ms
+        self._run_id = run_id
         self._store = GroupStore()
         self._now_ms = 0
 
@@ -77,8 +84,12 @@ class Channels:
         return WatermarkStatus(told.watermark_ms, told.idle or silent)
 
     def _told(self, channel: int) -> _Told:
-        return _Told(*self._store.get_progress(self._names[channel], ()))
+        told = _Told(*self._store.get_progress(self._names[channel], ()))
+        if channel in self._idle_after_ms and told.run_id != self._run_id:
+            # it could not tell anything in between: silence begins anew
+            return _Told(told.watermark_ms)
+        return told
 
     def _put(self, channel: int, watermark_ms: int, idle: bool) -> None:
-        at_ms = (self._now_ms,) if channel in self._idle_after_ms else ()
-        self._store.put_progress(self._names[channel], (watermark_ms, idle, *at_ms))
+        when = (self._now_ms, self._run_id) if channel in self._idle_after_ms else ()
+        self._store.put_progress(self._names[channel], (watermark_ms, idle, *when))

@@ -68,6 +68,8 @@ class LevelRun:
         Pickle's, for blocks.
     async_calls : AsyncCalls, optional
         Needed where the level has asynchronous operators.
+    run_id : str
+        Differs between attempts of a job, and between jobs.
     """
 
     def __init__(
@@ -79,21 +81,21 @@ class LevelRun:
         dumps: Dumps,
         loads: Callable[[bytes], Any],
         async_calls: AsyncCalls | None = None,
+        run_id: str = "",
     ) -> None:
         self.plan = plan
         self._load = load
         self._dumps = dumps
         self._loads = loads
         self._subtask = subtask
-        self._channels = Channels(_channel_names(plan), plan.idle_after_ms)
+        self._channels = Channels(_channel_names(plan), plan.idle_after_ms, run_id)
         self._targets: list[Target] = []
         #: routes that leave the level, with the node before them
         self._exchanges: list[tuple[Node, ExchangeRoute]] = []
         self._nodes = {
-            operator.node_id: Node(
-                operator, cast(OperatorDefinition, load(operator.definition)), job, subtask, async_calls
-            )
+            operator.node_id: Node(operator, definition, job, subtask, async_calls, run_id)
             for operator in plan.operators
+            for definition in [cast(OperatorDefinition, load(operator.definition))]
         }
         #: nodes behind which every group has a watermark of its own
         self._own_watermark: set[int] = set()

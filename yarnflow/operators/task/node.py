@@ -70,6 +70,7 @@ class Node:
         job: JobInfo,
         subtask: int,
         async_calls: AsyncCalls | None,
+        run_id: str = "",
     ) -> None:
         self.plan = plan
         self.operator: Operator = definition.build()
@@ -88,7 +89,9 @@ class Node:
         self._state = KeyedState(plan.operator_id, plan.name, plan.origin)
         runtime_context = TaskRuntimeContext(self._info, self._state if plan.keyed else None, self.metrics)
         self.runtime_context = runtime_context
-        self.context = OperatorContext(runtime_context, self._state, async_calls, plan.fixed_results)
+        self.context = OperatorContext(
+            runtime_context, self._state, async_calls, plan.fixed_results, run_id
+        )
         self._output = OperatorOutput()
         self.deliver: list[Deliver] = []
         self.deliver_side: dict[str, list[Deliver]] = {}

@@ -234,7 +234,9 @@ _PROTOCOL: Final = 5
 def _open_level(task: LevelTask, subtask: int) -> LevelRun:
     # elements come by the ten thousand and are no cycles: Python would look for some after every 700
     gc.set_threshold(NEW_OBJECTS_PER_COLLECTION)
-    return LevelRun(task.plan, task.job, subtask, load_closure, dumps, pickle.loads, _async_calls)
+    return LevelRun(
+        task.plan, task.job, subtask, load_closure, dumps, pickle.loads, _async_calls, task.run_id
+    )
 
 
 def _new_watch(limits: TaskManagerMemory) -> MemoryWatch:
