@@ -71,7 +71,7 @@ class InMemoryLevels:
             for partition, chunks in enumerate(partitions):
                 run = self._opened(self._sources[number], partition)
                 blocks += run.run_source(chunks, (number << 20) + partition, lambda: now_ms, self._batch)
-                run.close()
+                _close(run)
         kinds = [kind for kind, wanted in ((END, end), (TICK, tick)) if wanted]
         blocks += [
             Block(plan.level, ALL_GROUPS, 0, kind, 1 << 60, 0, b"") for plan in self._levels for kind in kinds
@@ -102,13 +102,19 @@ class InMemoryLevels:
             # what a commit looks at: values that are not of their state's type end the batch
             store.changes()
             stores[group] = pickle.dumps(store.snapshot())
-        run.close()
+        _close(run)
         return passed
 
     def _opened(self, plan: LevelPlan, subtask: int) -> LevelRun:
         return LevelRun(
             plan, JobInfo(), subtask, _load, dumps_with_classes, pickle.loads, run_id=str(self._starts)
         )
+
+
+def _close(run: LevelRun) -> None:
+    """Operators that cannot be closed fail the test; a cluster says so in a log."""
+    for error in run.close():
+        raise error
 
 
 def _load(closure: Closure) -> Any:

@@ -47,10 +47,16 @@ class Opened:
         self.closed = 0
         self._fails_to_close = fails_to_close
 
-    def close(self) -> None:
+    def close(self) -> list[Exception]:
         self.closed += 1
-        if self._fails_to_close:
-            raise ValueError("close")
+        if not self._fails_to_close:
+            return []
+        try:
+            int("nine")
+        except ValueError as error:
+            error.add_note("operator 'count': close()")
+            return [error]
+        raise AssertionError("unreachable")
 
 
 class Worker:
@@ -133,6 +139,16 @@ def test_another_run_begins_with_nothing(fails_to_close: bool) -> None:
     worker.use(0, 1, run_id="b")
     assert [run.closed for run in before] == [1, 1]
     assert worker.runs.take_group(task(run_id="b"), 1, 1) is None
+
+
+def test_an_error_of_close_is_logged_with_the_users_lines(caplog: pytest.LogCaptureFixture) -> None:
+    worker = Worker(fails_to_close=True)
+    worker.use(0, 1)
+    worker.runs.close()
+    (record,) = caplog.records
+    assert record.levelname == "WARNING"
+    assert "close() failed\nTraceback" in record.message and 'int("nine")' in record.message
+    assert record.message.endswith("operator 'count': close()")
 
 
 # --- memory ---------------------------------------------------------------------------------

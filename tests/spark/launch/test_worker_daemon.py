@@ -17,9 +17,12 @@ from yarnflow.spark.launch.worker_daemon import ExitCallbacks
 
 
 def written_by_child(
-    main: Callable[[Any, Any], None], then: Callable[[int], None] = lambda _: None
+    main: Callable[[Any, Any], None], then: Callable[[int], None] = lambda _: None, errors: bool = False
 ) -> bytes:
-    """What a forked worker writes: ``T`` in its task, ``C`` in an exit callback of its own."""
+    """What a forked worker writes: ``T`` in its task, ``C`` in an exit callback of its own.
+
+    With ``errors`` that is what its callbacks write to standard error, too.
+    """
     reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -31,7 +34,7 @@ def written_by_child(
                 atexit.register(os.write, writing, b"C")
                 main(infile, outfile)
 
-            ExitCallbacks(task)(io.BytesIO(), io.BytesIO())
+            ExitCallbacks(task, writing if errors else None)(io.BytesIO(), io.BytesIO())
         except SystemExit:
             pass
         finally:
@@ -53,6 +56,14 @@ def test_a_worker_that_must_end_runs_its_own_callbacks_but_not_those_of_the_daem
 def test_a_worker_that_waits_for_the_next_task_runs_none() -> None:
     assert written_by_child(lambda infile, outfile: None) == b"T"
     assert written_by_child(lambda infile, outfile: sys.exit(0)) == b"T"
+
+
+def test_callbacks_have_the_standard_error_of_the_executor() -> None:
+    def main(infile: Any, outfile: Any) -> None:
+        atexit.register(os.write, 2, b"E")
+        sys.exit(-1)
+
+    assert written_by_child(main, errors=True) == b"TEC"
 
 
 @pytest.mark.parametrize("hangs", [False, True])

@@ -121,16 +121,21 @@ class LevelRun:
                     node.close()
             raise
 
-    def close(self) -> None:
-        """Close all operators; the first error is raised when all were closed."""
+    def close(self) -> list[Exception]:
+        """Close all operators.
+
+        Returns
+        -------
+        list of Exception
+            What their functions raised; a note on each names operator and line.
+        """
         errors: list[Exception] = []
         for node in self._nodes.values():
             try:
                 node.close()
             except Exception as error:
                 errors.append(error)
-        if errors:
-            raise errors[0]
+        return errors
 
     # --- building -------------------------------------------------------------------
 

@@ -107,7 +107,12 @@ class Node:
 
     def close(self) -> None:
         """Close it."""
-        self.operator.close()
+        with self._placing_errors():
+            try:
+                self.operator.close()
+            except Exception as error:
+                error.add_note(f"operator '{self.plan.name}': close()")
+                raise
 
     def bind(self, group: int, store: GroupStore, now_ms: int) -> None:
         """Turn to a key group."""

@@ -11,16 +11,19 @@ from __future__ import annotations
 
 import atexit
 import gc
+import logging
 import os
 import pickle
 import time
+import traceback
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+import yarnflow
 from yarnflow.core.resources.memory import TaskManagerMemory
 from yarnflow.errors import StateTooLarge
 from yarnflow.graph.closures import dumps_with_classes, load_closure
@@ -38,6 +41,9 @@ KEPT_BATCHES: Final = 8
 #: containers that Python makes before it looks for cycles among them
 NEW_OBJECTS_PER_COLLECTION: Final = 100_000
 _MIB: Final = 1024 * 1024
+_PACKAGE_DIRECTORY: Final = os.path.dirname(yarnflow.__file__) + os.sep
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,9 +212,18 @@ class WorkerRuns:
 
     def _drop_runs(self, places: list[_Place]) -> None:
         for used in [self._runs.pop(place) for place in places if place in self._runs]:
-            # an error that led here is what the user is to see, not one of close()
-            with suppress(Exception):
-                used.run.close()
+            for error in used.run.close():
+                # it ends nothing: an error that led here is what the job fails with, and at the end the
+                # results are there
+                logger.warning("%s", _described(error))
+
+
+def _described(error: Exception) -> str:
+    """The error with its notes, and of its traceback the user's part."""
+    below = error.__traceback__
+    while below is not None and below.tb_frame.f_code.co_filename.startswith(_PACKAGE_DIRECTORY):
+        below = below.tb_next
+    return "close() failed\n" + "".join(traceback.format_exception(type(error), error, below)).rstrip()
 
 
 def what_to_do(task: LevelTask) -> str:

@@ -28,6 +28,7 @@ _PRELOADED: Final = (
     "pyspark.sql.conversion",
 )
 
+_STDERR: Final = 2
 #: for all exit callbacks of a worker together
 _EXIT_TIMEOUT_S: Final = 5
 
@@ -53,10 +54,13 @@ class ExitCallbacks:
     ----------
     main : callable
         From the streams of a task; raises SystemExit when the worker must end.
+    error_fd : int, optional
+        Standard error of the callbacks.
     """
 
-    def __init__(self, main: Callable[[Any, Any], None]) -> None:
+    def __init__(self, main: Callable[[Any, Any], None], error_fd: int | None = None) -> None:
         self._main = main
+        self._error_fd = error_fd
         self._worker = 0
 
     def __call__(self, infile: Any, outfile: Any) -> None:
@@ -84,15 +88,29 @@ class ExitCallbacks:
         # a function that hangs in its close() keeps no process alive
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.alarm(_EXIT_TIMEOUT_S)
+        if self._error_fd is not None:
+            os.dup2(self._error_fd, _STDERR)
         atexit._run_exitfuncs()
         signal.alarm(0)
+
+
+def executors_error_fd() -> int | None:
+    """Standard error of the process that started this one; None if it cannot be had.
+
+    The executor passes on what comes to this process's own, but not at its end, when functions are closed.
+    """
+    try:
+        return os.open(f"/proc/{os.getppid()}/fd/2", os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+    except OSError:
+        return None
 
 
 if __name__ == "__main__":
     from pyspark.daemon import manager
 
+    error_fd = executors_error_fd()
     preload()
     import pyspark.worker
 
-    pyspark.worker.main = ExitCallbacks(pyspark.worker.main)
+    pyspark.worker.main = ExitCallbacks(pyspark.worker.main, error_fd)
     manager()
