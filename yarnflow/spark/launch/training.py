@@ -1,7 +1,8 @@
 """The tiny streaming job from which class-data archives learn.
 
 Touches what most jobs touch: files in and out, windows with a watermark on RocksDB state, a
-shuffle, a Python function by Arrow, ``foreachBatch``, Parquet.  Runs one driver JVM and one
+shuffle, a Python function by Arrow, ``foreachBatch``, Parquet; and what programs on elements run on:
+keyed state in Python, clock ticks, results that are kept while sinks read them.  Runs one driver JVM and one
 executor on this machine and waits for both to end, because that is when they write.
 """
 
@@ -58,6 +59,7 @@ def train(java: JavaRuntime, driver_flags: list[str], flags: Mapping[Role, list[
             executor = _start_executor(session, java, flags[Role.EXECUTOR], directory, wrap)
             listen(session.spark, ProgressCollector())
             _run_queries(session.spark, directory)
+            _run_keyed_state(session.spark, directory)
             session.stop()
             executor.wait(_END_TIMEOUT_S)
         finally:
@@ -132,10 +134,71 @@ def _run_queries(spark: Any, directory: Path) -> None:
         .trigger(availableNow=True)
         .start()
     )
-    if not query.awaitTermination(_QUERY_TIMEOUT_S):
-        query.stop()
-        raise ResourceError(f"the training job did not end within {_QUERY_TIMEOUT_S:.0f} s")
+    _await_end(query)
     spark.read.parquet(str(sink)).createOrReplaceTempView("out")
     spark.sql("SELECT k, sum(n) AS n FROM out GROUP BY k ORDER BY n DESC").toPandas()
     pairs = spark.createDataFrame([(1, "a")], "i int, s string")
     pairs.join(spark.range(10), F.col("i") == F.col("id")).collect()
+
+
+def _run_keyed_state(spark: Any, directory: Path) -> None:
+    """What :mod:`yarnflow.spark.elements` makes of a level with state, in small."""
+    from pyspark.sql import Row
+    from pyspark.sql import functions as F
+    from pyspark.sql.streaming.stateful_processor import StatefulProcessor
+
+    schema = "place int, sequence bigint, payload binary"
+
+    class Kept(StatefulProcessor):
+        def init(self, handle: Any) -> None:
+            self._head = handle.getValueState("head", "first bigint, root binary")
+            self._log = handle.getMapState("log", "number bigint", "body binary")
+
+        def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[Any]:  # noqa: N802, N803
+            for row in rows:
+                if self._head.get() is None or self._log.getValue((row[1],)) is None:
+                    self._head.update((row[1], row[2]))
+                    self._log.updateValue((row[1],), (row[2],))
+                yield Row(place=row[0], sequence=row[1], payload=row[2])
+
+        def close(self) -> None:
+            pass
+
+    def read(batches: Iterator[Any]) -> Iterator[Any]:
+        yield from batches
+
+    def write(frame: Any, batch_id: int) -> None:
+        frame.persist()
+        frame.foreachPartition(lambda rows: None)
+        for place in range(2):
+            frame.where(F.col("place") == place).mapInArrow(read, schema).toArrow()
+        frame.unpersist()
+
+    stored = directory / "numbers"
+    spark.range(100).coalesce(1).write.parquet(str(stored))
+    numbers = spark.readStream.schema("id bigint").parquet(str(stored))
+    ticks = spark.readStream.format("rate").load().select(F.col("value").alias("id"))
+    rows = numbers.unionByName(ticks).select(
+        F.explode(F.array(F.lit(0), F.lit(1))).alias("place"),
+        F.col("id").alias("sequence"),
+        F.col("id").cast("string").cast("binary").alias("payload"),
+    )
+    stateful = (
+        rows.mapInArrow(read, schema)
+        .repartitionById(2, F.col("place"))
+        .groupBy("place")
+        .transformWithState(Kept(), schema, "append", "none")
+    )
+    query = (
+        stateful.writeStream.foreachBatch(write)
+        .option("checkpointLocation", str(directory / "keyed"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    _await_end(query)
+
+
+def _await_end(query: Any) -> None:
+    if not query.awaitTermination(_QUERY_TIMEOUT_S):
+        query.stop()
+        raise ResourceError(f"the training job did not end within {_QUERY_TIMEOUT_S:.0f} s")
