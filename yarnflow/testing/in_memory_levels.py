@@ -36,7 +36,8 @@ class InMemoryLevels:
         self._sources = sources
         self._levels = levels
         self._groups = groups
-        self._stores: list[dict[int, bytes]] = [{} for _ in levels]
+        #: group → its pickled Snapshot, of levels 1, 2, …
+        self.stores: list[dict[int, bytes]] = [{} for _ in levels]
         self._batch = 0
         self._starts = 0
         #: sink node → elements it got
@@ -76,7 +77,7 @@ class InMemoryLevels:
         blocks += [
             Block(plan.level, ALL_GROUPS, 0, kind, 1 << 60, 0, b"") for plan in self._levels for kind in kinds
         ]
-        for plan, stores in zip(self._levels, self._stores, strict=True):
+        for plan, stores in zip(self._levels, self.stores, strict=True):
             blocks = self._run_level(plan, stores, blocks, now_ms)
         for block in blocks:
             assert block.level == SINK_LEVEL, block

@@ -57,6 +57,7 @@ class Program:
     def __init__(self) -> None:
         self.env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
         self.plan: LevelsPlan
+        self.job: InMemoryLevels
         #: sources say times, as those of columns do
         self.columns = False
 
@@ -76,7 +77,7 @@ class Program:
         (group,) = query_groups(kept.graphs[0])
         assert group.levels is not None and not group.bounded
         self.plan = group.levels
-        self._job = InMemoryLevels([source.level for source in self.plan.sources], self.plan.levels, 128)
+        self.job = InMemoryLevels([source.level for source in self.plan.sources], self.plan.levels, 128)
         return self
 
     def batch(self, now_ms: int, *inputs: list[int]) -> list[str]:
@@ -87,15 +88,15 @@ class Program:
             for number, values in enumerate(inputs)
             if values
         }
-        self._job.run_batch(chunks, now_ms, tick=self.plan.needs_ticks)
+        self.job.run_batch(chunks, now_ms, tick=self.plan.needs_ticks)
         return self._printed()[before:]
 
     def restart(self) -> None:
         """The job starts again from its state."""
-        self._job.restart()
+        self.job.restart()
 
     def _printed(self) -> list[str]:
-        return [line for lines in self._job.sinks.values() for line in lines]
+        return [line for lines in self.job.sinks.values() for line in lines]
 
 
 def together(one: Any, other: Any) -> Any:

@@ -32,7 +32,8 @@ class Changes:
     tables: dict[tuple[str, str], TableChanges] = field(default_factory=dict)
     #: operator id → changes of its timers
     timers: dict[str, TimerChanges] = field(default_factory=dict)
-    #: name → new value of what else the runner keeps, such as watermarks
+    #: name → new value of what else the runner keeps, such as watermarks; the second part of a name is the
+    #: id of an operator
     progress: dict[Hashable, Any] = field(default_factory=dict)
 
     @property
@@ -48,6 +49,11 @@ class Snapshot:
     tables: dict[tuple[str, str], TableSnapshot]
     timers: dict[str, TimerSnapshot]
     progress: dict[Hashable, Any]
+
+    @property
+    def empty(self) -> bool:
+        """There is nothing in it."""
+        return not (self.tables or self.timers or self.progress)
 
 
 class EntryReader(Protocol):

@@ -11,6 +11,7 @@ Flink counterparts: ``OperatorChain``, ``InternalTimeServiceManager``.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import suppress
 from itertools import count, groupby
@@ -350,9 +351,19 @@ class LevelRun:
 
 
 def _channel_names(plan: LevelPlan) -> dict[int, Hashable]:
-    """Channel → the name of its watermark in a group's store."""
-    numbers = [channel for channels in plan.channels.values() for channel in channels]
-    return {channel: (_CHANNEL, plan.level, channel) for channel in numbers}
+    """Channel → the name of its watermark in a group's store.
+
+    Channels are numbered anew for each version of a program; who speaks to whom stays.
+    """
+    ids = {operator.node_id: operator.operator_id for operator in plan.operators}
+    names: dict[int, Hashable] = {}
+    for (node_id, index), channels in plan.channels.items():
+        spoken: Counter[str] = Counter()
+        for channel in channels:
+            sender = plan.senders.get(channel, "")
+            names[channel] = (_CHANNEL, ids[node_id], index, sender, spoken[sender])
+            spoken[sender] += 1
+    return names
 
 
 def _status_behind(node: Node) -> Callable[[], WatermarkStatus]:

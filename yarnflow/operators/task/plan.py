@@ -138,6 +138,8 @@ class LevelPlan:
     idle_after_ms: dict[int, int] = field(default_factory=dict)
     #: level 0: the elements of the source are of a type that cannot change
     fixed_head: bool = False
+    #: channel → id of the operator or source that tells it
+    senders: dict[int, str] = field(default_factory=dict)
 
     @property
     def keyed(self) -> bool:

@@ -74,6 +74,8 @@ class _Building:
     channels: dict[tuple[int, int], list[int]] = field(default_factory=dict)
     #: channel → how long it may be silent
     idle_after_ms: dict[int, int] = field(default_factory=dict)
+    #: channel → id of the node that speaks
+    senders: dict[int, str] = field(default_factory=dict)
     #: operator → what is known of each stream that feeds it
     silences: dict[int, list[Silence]] = field(default_factory=dict)
 
@@ -155,6 +157,7 @@ class _Planner:
             channel = next(self._channels)
             built = self._at(target_place)
             built.channels.setdefault((path.target, path.input_index), []).append(channel)
+            built.senders[channel] = self._nodes[node_id].operator_hash
             built.silences.setdefault(path.target, []).append(silence)
             if silence.after_ms is not None:
                 built.idle_after_ms[channel] = silence.after_ms
@@ -234,6 +237,7 @@ class _Planner:
             tuple(built.head),
             dict(built.idle_after_ms),
             fixed_head,
+            dict(built.senders),
         )
 
     def _source_level(self, number: int, source: int) -> LevelPlan:

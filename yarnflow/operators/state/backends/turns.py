@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol
 from yarnflow.operators.state.backends.group_log import GroupLog, KeptGroup
 from yarnflow.operators.state.backends.group_pages import GroupPages, PagedGroup
 from yarnflow.operators.state.backends.group_storage import GroupStorage, LogHead, PagesHead
-from yarnflow.operators.state.store import GroupStore
+from yarnflow.operators.state.store import GroupStore, Snapshot
 
 HASHMAP: Final = "hashmap"
 ROCKSDB: Final = "rocksdb"
@@ -66,6 +66,25 @@ class Backends:
         """
         head = storage.head()
         return self._open_pages(storage, head) if backend == ROCKSDB else self._open_log(storage, head, kept)
+
+    def write(self, backend: str, storage: GroupStorage, snapshot: Snapshot) -> None:
+        """Write a group's state where there is none yet.
+
+        Parameters
+        ----------
+        backend : str
+            ``hashmap`` or ``rocksdb``: in which form.
+        storage : GroupStorage
+            Of the group.
+        snapshot : Snapshot
+            All of it; it is used up.
+        """
+        if backend == ROCKSDB:
+            group = self._pages.open(storage, None)
+            group.fill(snapshot)
+            group.commit()
+        else:
+            self._log.begin(storage, snapshot)
 
     def _open_log(
         self, storage: GroupStorage, head: LogHead | PagesHead | None, kept: KeptGroup | None
