@@ -102,7 +102,8 @@ ROOMS: dict[str, set[str]] = {
     "runtime.taskexecutor": {"runtime"},
     "spark": set(),
     "spark.checkpoints": {
-        *("spark", "spark.connectors", "spark.run", "spark.script", "spark.state", "spark.translate"),
+        *("spark", "spark.connectors", "spark.elements", "spark.run", "spark.script", "spark.state"),
+        "spark.translate",
     },
     "spark.connectors": {"spark", "spark.checkpoints", "spark.run", "spark.translate"},
     "spark.elements": {"spark.translate"},

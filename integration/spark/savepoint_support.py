@@ -39,7 +39,7 @@ from yarnflow.graph.operators import (
 )
 from yarnflow.graph.state_shape import shape_of
 from yarnflow.spark.checkpoints.restore import restore
-from yarnflow.spark.run.graph_program import GraphProgram
+from yarnflow.spark.run.graph_program import GraphProgram, state_layouts
 
 _STATE_STORE: Final = "spark.sql.streaming.stateStore"
 _PROVIDERS: Final = {
@@ -171,14 +171,18 @@ def restored(
     savepoint: Path,
     directory: Path,
     conf: Mapping[str, str] | None = None,
+    allow_non_restored: bool = False,
     **options: Any,
 ) -> Job:
     """A new job that starts from a savepoint."""
+    job_graph = graph.job()
     state = restore(
         spark,
         RestoreSettings(str(savepoint), **options),
         str(directory / "checkpoint"),
-        shape_of(graph.job()),
+        shape_of(job_graph),
+        allow_non_restored=allow_non_restored,
+        layouts=state_layouts(job_graph),
     )
     assert state is not None and state.path == str(savepoint)
     return Job(spark, graph, directory, conf)

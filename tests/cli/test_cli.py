@@ -105,7 +105,6 @@ def _errors(capsys: pytest.CaptureFixture[str]) -> list[str]:
         (["submit", "-pyfs", "/none.py", "{script}"], 21, "/none.py"),
         (["submit", "-pym", "job"], 2, "name the program's file"),
         (["run", "-pyreq", "r.txt", "-py", "{program}"], 2, "yarnflow env pack"),
-        (["run", "-n", "{program}"], 2, "state is never dropped"),
         (["info", "--pyModule", "job"], 2, "-pym of Flink is not here"),
         (["cancel", "12"], 41, "is not a job id"),
         (["cancel"], 2, "JOB"),

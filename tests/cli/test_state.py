@@ -291,6 +291,20 @@ def test_trust_is_asked_for_by_the_job(cluster: Cluster, tmp_path: Path) -> None
         assert cluster.submissions[-1].configuration.get("execution.state-recovery.trusted") == trusted
 
 
+@pytest.mark.parametrize("flag", ["-n", "--allowNonRestoredState", "--allow-non-restored-state"])
+def test_state_of_operators_that_are_gone_may_be_left_behind(
+    flag: str, cluster: Cluster, tmp_path: Path
+) -> None:
+    root = saved.savepoint(tmp_path)
+    program = tmp_path / "prog.py"
+    program.write_text(PROGRAM)
+    # the client compares the two as well
+    assert main(["submit", "-d", "-t", "remote", "-s", str(root), str(program)]) == 97
+    assert main(["submit", "-d", "-t", "remote", "-s", str(root), flag, str(program)]) == 0
+    shipped = cluster.submissions[-1].configuration
+    assert shipped["execution.state-recovery.ignore-unclaimed-state"] == "true"
+
+
 def test_a_directory_of_the_clusters_machines_need_not_be_here(cluster: Cluster, tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text("print(1)")

@@ -14,10 +14,12 @@ from yarnflow.core.json_codec import from_json, to_json
 from yarnflow.core.messages import ProgramKind
 from yarnflow.graph import operators as o
 from yarnflow.graph.chaining import create_job_graph
-from yarnflow.graph.job_graph import JobGraph
+from yarnflow.graph.element_schema import element_schema
+from yarnflow.graph.job_graph import JobGraph, ShipStrategy
 from yarnflow.graph.schema import Field, Schema
 from yarnflow.graph.state_shape import differences, shape_of
 from yarnflow.graph.stream_graph import GraphSettings, StreamGraph, Transformation
+from yarnflow.graph.type_info import PICKLED
 from yarnflow.spark.translate.query_groups import query_groups
 
 FILES = o.FileSource("/in", "csv", g.SCHEMA, bounded=False)
@@ -270,3 +272,85 @@ def test_every_operator_is_known() -> None:
     assert [len(query.operators) for query in queries] == [2, 2, 2, 2, 1, 2]
     # the side output is routed in the query of its operator
     assert queries[-1].operators[-1].kind == "keyed process"
+
+
+# --- operators on elements ------------------------------------------------------------
+
+
+PICKLES = element_schema(PICKLED)
+
+
+def of_elements(
+    program: g.Program, operator: o.ElementOperator, last: Transformation, uid: str = ""
+) -> Transformation:
+    made = program.add(
+        operator, last, strategy=ShipStrategy.HASH, define=lambda schemas: (operator, PICKLES)
+    )
+    return uid_of(made, uid)
+
+
+def elements(
+    *keyed: str, stateless: int = 0, operator: o.ElementOperator = g.KEYED_ELEMENTS, sources: int = 1
+) -> ProgramShape:
+    """Keyed operators of these uids behind each other, behind some without state."""
+    program = g.Program()
+    found = [uid_of(program.add(FILES), f"in{number}") for number in range(sources)]
+    last = found[0] if sources == 1 else program.add(g.UNION, *found)
+    for _ in range(stateless):
+        last = of_elements(program, g.ELEMENTS, last)
+    for uid in keyed:
+        last = of_elements(program, operator, last, uid)
+    program.add(o.DiscardSink(), last)
+    return shape_of(built(program))
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        pytest.param(elements("a", "b", "c"), id="one more behind"),
+        pytest.param(elements("c", "a", "b"), id="one more before"),
+        pytest.param(elements("b", "a"), id="another order"),
+        pytest.param(elements("a", "b", stateless=2), id="one without state"),
+    ],
+)
+def test_elements_are_known_by_their_uids_wherever_they_stand(program: ProgramShape) -> None:
+    assert differences(elements("a", "b"), program) == ()
+
+
+def test_state_of_elements_is_left_behind_only_where_that_is_asked_for() -> None:
+    saved, program = elements("a", "b", "c"), elements("b")
+    first, second = differences(saved, program)
+    for uid, text in (("a", first), ("c", second)):
+        assert f"stateful operator 'ElementOperator' (uid '{uid}', job.py:" in text
+        assert "is not in the program any more: bring it back" in text
+        assert "leave its state behind (--allow-non-restored-state)" in text
+    assert differences(saved, program, allow_non_restored=True) == ()
+
+
+def test_elements_without_a_uid_are_known_by_their_place() -> None:
+    saved = elements("")
+    assert differences(saved, elements("")) == ()
+    assert "not at the same place, by which it is known without a uid" in only(
+        saved, elements("", stateless=1)
+    )
+
+
+def test_what_is_there_must_fit_whatever_is_left_behind() -> None:
+    other = replace(g.KEYED_ELEMENTS, kind=o.ElementKind.REDUCE)
+    saved, program = elements("a", "b"), elements("b", operator=other)
+    (text,) = differences(saved, program, allow_non_restored=True)
+    assert "(uid 'b'" in text and "was a keyed process, 128 key groups and is a reduce" in text
+
+
+def test_a_source_of_elements_is_never_left_behind() -> None:
+    for saved, program in ((1, 2), (2, 1)):
+        (text,) = differences(
+            elements("a", sources=saved), elements("a", sources=program), allow_non_restored=True
+        )
+        assert "source 'FileSource' (uid 'in1'" in text
+
+
+def test_queries_that_are_gone_may_be_left_behind() -> None:
+    assert differences(two_queries("p", "q"), two_queries("p"), allow_non_restored=True) == ()
+    (text,) = differences(two_queries("p", "q"), two_queries("p"))
+    assert "leave its state behind (--allow-non-restored-state)" in text

@@ -23,11 +23,6 @@ _REFUSED: Final[tuple[tuple[tuple[str, str], bool, str], ...]] = (
     (("-c", "--class"), True, "a program is a Python file; there is no JVM of Flink"),
     (("-C", "--classpath"), True, "-Dspark.jars names jars of Spark; there is no JVM of Flink"),
     (("-j", "--jarfile"), True, "-Dspark.jars names jars of Spark; there is no JVM of Flink"),
-    (
-        ("-n", "--allowNonRestoredState"),
-        False,
-        "state is never dropped: the error of a submit lists every difference between state and program",
-    ),
 )
 
 

@@ -25,7 +25,7 @@ CheckGraph = Callable[[JobGraph], None]
 
 
 def restore_options(function: F) -> F:
-    """``-s``, ``--restore``, ``--claim-mode`` and ``--trust-state``."""
+    """``-s``, ``--restore``, ``-n``, ``--claim-mode`` and ``--trust-state``."""
     for option in (
         click.option(
             "--claim-mode",
@@ -39,6 +39,14 @@ def restore_options(function: F) -> F:
             "--trust-state",
             is_flag=True,
             help="Others than this cluster and its user could have written the state, but you know who did.",
+        ),
+        click.option(
+            "--allow-non-restored-state",
+            "--allowNonRestoredState",
+            "-n",
+            "allow_non_restored",
+            is_flag=True,
+            help="State of operators that the program has no more is left behind; else it is an error.",
         ),
         click.option(
             "--restore",
@@ -59,7 +67,11 @@ def restore_options(function: F) -> F:
 
 
 def restore_values(
-    from_savepoint: str | None, restore: str | None, claim_mode: str | None, trusted: bool
+    from_savepoint: str | None,
+    restore: str | None,
+    claim_mode: str | None,
+    trusted: bool,
+    allow_non_restored: bool,
 ) -> dict[str, str]:
     """The options that the flags stand for.
 
@@ -83,6 +95,8 @@ def restore_values(
         values[job.STATE_RECOVERY_PATH.key] = text
     if trusted:
         values[job.STATE_RECOVERY_TRUSTED.key] = "true"
+    if allow_non_restored:
+        values[job.STATE_RECOVERY_ALLOW_NON_RESTORED.key] = "true"
     if claim_mode:
         values[job.STATE_RECOVERY_CLAIM_MODE.key] = claim_mode.upper()
     return values
@@ -128,6 +142,7 @@ def with_state(configuration: Configuration, target: str) -> tuple[Configuration
     def check(graph: JobGraph) -> None:
         from yarnflow.graph.state_shape import shape_of
 
-        check_fits(state, shape_of(graph))
+        allow = resolved.get(job.STATE_RECOVERY_ALLOW_NON_RESTORED)
+        check_fits(state, shape_of(graph), allow_non_restored=allow)
 
     return resolved, check

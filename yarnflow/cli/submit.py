@@ -104,6 +104,7 @@ def command(
     restore: str | None,
     claim_mode: str | None,
     trust_state: bool,
+    allow_non_restored: bool,
     dry_run: bool,
     shutdown_on_exit: bool,
     python_program: str | None,
@@ -129,7 +130,7 @@ def command(
         program = python_program
     if program is None:
         raise click.UsageError("missing PROGRAM; usage: yarnflow submit [OPTIONS] PROGRAM [ARGS...]")
-    values = restore_values(from_savepoint, restore, claim_mode, trust_state)
+    values = restore_values(from_savepoint, restore, claim_mode, trust_state, allow_non_restored)
     if parallelism is not None:
         values[job.PARALLELISM_DEFAULT.key] = str(parallelism)
     if job_key:

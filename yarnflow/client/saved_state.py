@@ -141,9 +141,9 @@ def _not_found(fs: FileSystem, path: str, uri: str) -> str:
     return f"{uri} has no {METADATA_FILE}, so it is no (complete) savepoint or checkpoint; check the path"
 
 
-def check_fits(state: SavedState, program: ProgramShape) -> None:
+def check_fits(state: SavedState, program: ProgramShape, *, allow_non_restored: bool = False) -> None:
     """Raises StateIncompatible, with every difference, when a program cannot start from a state."""
-    found = differences(state.metadata.program, program)
+    found = differences(state.metadata.program, program, allow_non_restored=allow_non_restored)
     if found:
         raise StateIncompatible(f"the program does not fit the state in {state.uri}: {'; '.join(found)}")
 

@@ -2,7 +2,9 @@
 
 Decides by comparing shapes, before anything is read or written: queries are found again by name
 (the uid or position of the operator they are cut at), and within a query sources and stateful
-operators by their order, as Spark numbers them, checked against their uids.  What only Spark knows
+operators by their order, as Spark numbers them, checked against their uids.  Operators on elements are
+found by their uids alone: where their state lies is put right when a job starts from it
+(:mod:`yarnflow.spark.checkpoints.moving`).  What only Spark knows
 (types of Python results, the plan of a SQL query) is left to Spark.  Of a script nothing but that
 it is one is known.
 
@@ -24,7 +26,7 @@ from yarnflow.core.checkpoint.program_shape import (
     SourceShape,
 )
 from yarnflow.core.messages import ProgramKind
-from yarnflow.graph.element_places import ElementPlaces, ElementRegion, element_region
+from yarnflow.graph.element_places import ElementRegion, element_region
 from yarnflow.graph.expressions import is_stateful_query
 from yarnflow.graph.job_graph import JobGraph, StreamNode
 from yarnflow.graph.operators import (
@@ -68,6 +70,7 @@ _KINDS: Final[Mapping[type, str]] = {
     SqlOperator: "SQL",
 }
 _NEW_START: Final = "start without state (--restore none)"
+_LEFT_BEHIND: Final = "leave its state behind (--allow-non-restored-state)"
 
 #: name of the one query of a job that has all its operators on elements
 ELEMENT_QUERY: Final = "elements"
@@ -99,10 +102,18 @@ def shape_of(graph: JobGraph) -> ProgramShape:
     )
 
 
-def differences(saved: ProgramShape, program: ProgramShape) -> tuple[str, ...]:
+def differences(
+    saved: ProgramShape, program: ProgramShape, *, allow_non_restored: bool = False
+) -> tuple[str, ...]:
     """Why a program cannot start from a state, one sentence each with what can be done; empty = it can.
 
-    Queries that are new in the program are no difference: they start without state.
+    Queries and operators on elements that are new in the program are no difference: they start without
+    state.
+
+    Parameters
+    ----------
+    allow_non_restored : bool
+        Nor are queries and operators on elements that are gone: their state is left behind.
     """
     if saved.kind != program.kind:
         kinds = {"GRAPH": "a DataStream program", "SCRIPT": "a PySpark script"}
@@ -114,7 +125,10 @@ def differences(saved: ProgramShape, program: ProgramShape) -> tuple[str, ...]:
     by_name = {query.name: query for query in program.queries}
     for query in saved.queries:
         now = by_name.get(query.name)
-        found.extend([_missing(query)] if now is None else _query_differences(query, now))
+        if now is not None:
+            found.extend(_query_differences(query, now, allow_non_restored))
+        elif not allow_non_restored:
+            found.append(_missing(query))
     return tuple(found)
 
 
@@ -143,14 +157,8 @@ def _query(nodes: Mapping[int, StreamNode], cut: int) -> QueryShape:
 
 
 def _element_query(nodes: Mapping[int, StreamNode], region: ElementRegion) -> QueryShape:
-    """The query of all operators on elements; Spark numbers its state by level."""
+    """The query of all operators on elements; where their state lies is no part of it."""
     before = sorted({n.node_id for sink in region.sinks for n in _in_plan_order(nodes, sink)})
-    places = ElementPlaces(region)
-    levels = {node_id: places.last_level(node_id) for node_id in places.operators}
-    stateful = sorted(
-        (node_id for node_id in before if _is_stateful(nodes[node_id])),
-        key=lambda node_id: (levels.get(node_id, 0), node_id),
-    )
     return QueryShape(
         name=ELEMENT_QUERY,
         operator="operators on elements",
@@ -160,20 +168,20 @@ def _element_query(nodes: Mapping[int, StreamNode], region: ElementRegion) -> Qu
             if not nodes[node_id].inputs and not isinstance(nodes[node_id].operator, SqlOperator)
         ),
         operators=tuple(
-            replace(shape, kind=_placed(shape.kind, levels[node_id], nodes[node_id]))
-            for node_id in stateful
-            if node_id in levels
+            replace(shape, kind=_divided(shape.kind, nodes[node_id]))
+            for node_id in before
+            if isinstance(nodes[node_id].operator, ElementOperator) and _is_stateful(nodes[node_id])
             for shape in [_operator(nodes, nodes[node_id])]
         ),
     )
 
 
-def _placed(kind: str, level: int, node: StreamNode) -> str:
-    """What state on disk is divided by: Spark numbers levels, and keys are found by their group."""
+def _divided(kind: str, node: StreamNode) -> str:
+    """With what state on disk is divided by: keys are found by their group."""
     operator = node.operator
     keyed = isinstance(operator, ElementOperator) and any(i.selector is not None for i in operator.inputs)
     groups = f"{node.max_parallelism} key groups" if keyed else f"parallelism {node.parallelism}"
-    return f"{kind}, level {level}, {groups}"
+    return f"{kind}, {groups}"
 
 
 def _in_plan_order(nodes: Mapping[int, StreamNode], last: int) -> Iterator[StreamNode]:
@@ -297,25 +305,45 @@ def _missing(query: QueryShape) -> str:
     if query.uid:
         return (
             f"no query of the program has the uid '{query.uid}', whose state was saved (then {where}): "
-            f"bring that operator back under its uid, or {_NEW_START}"
+            f"bring that operator back under its uid, {_LEFT_BEHIND}, or {_NEW_START}"
         )
     return (
         f"'{where}', whose state was saved, is not in the program, or not at the same place (it has no uid, "
-        f"so it is known by its place only): submit the program as it was, or give sources and stateful "
-        f"operators uids for the next time and {_NEW_START}"
+        f"so it is known by its place only): submit the program as it was, {_LEFT_BEHIND}, or give sources "
+        f"and stateful operators uids for the next time and {_NEW_START}"
     )
 
 
-def _query_differences(saved: QueryShape, program: QueryShape) -> Iterator[str]:
+def _query_differences(
+    saved: QueryShape, program: QueryShape, allow_non_restored: bool
+) -> Iterator[str]:
     yield from _set_differences("source", saved, saved.sources, program.sources)
-    yield from _set_differences("stateful operator", saved, saved.operators, program.operators)
     if _in_step(saved.sources, program.sources):
         for was, now in zip(saved.sources, program.sources, strict=True):
             yield from _source_differences(was, now)
         yield from _bounded_differences(saved, program)
+    if saved.name == ELEMENT_QUERY:
+        yield from _element_differences(saved, program, allow_non_restored)
+        return
+    yield from _set_differences("stateful operator", saved, saved.operators, program.operators)
     if _in_step(saved.operators, program.operators):
         for before, after in zip(saved.operators, program.operators, strict=True):
             yield from _operator_differences(before, after)
+
+
+def _element_differences(saved: QueryShape, program: QueryShape, allow_non_restored: bool) -> Iterator[str]:
+    """State of operators on elements is found by their ids alone, wherever they stand."""
+    there = {operator.operator_hash: operator for operator in program.operators}
+    for was in saved.operators:
+        now = there.get(was.operator_hash)
+        if now is not None:
+            yield from _operator_differences(was, now)
+        elif not allow_non_restored:
+            place = "" if was.uid else " (or not at the same place, by which it is known without a uid)"
+            yield (
+                f"stateful operator {_shown(was)} is not in the program any more{place}: bring it back, "
+                f"{_LEFT_BEHIND}, or {_NEW_START}"
+            )
 
 
 def _set_differences(

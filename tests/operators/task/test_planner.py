@@ -104,7 +104,7 @@ def test_side_outputs_and_several_sinks() -> None:
     assert sorted(str(route.side) for route in routes if isinstance(route, SinkRoute)) == ["None", "late"]
 
 
-def test_savepoints_know_the_level_of_each_operator() -> None:
+def test_savepoints_know_by_what_the_state_of_each_operator_is_divided() -> None:
     env = environment()
     first = numbers(env).key_by(identity).reduce(lambda a, b: a).uid("first")
     first.key_by(identity).reduce(lambda a, b: a).uid("second").print()
@@ -112,8 +112,8 @@ def test_savepoints_know_the_level_of_each_operator() -> None:
     (query,) = shape_of(graph).queries
     assert query.name == ELEMENT_QUERY
     assert [(o.uid, o.kind) for o in query.operators] == [
-        ("first", "reduce, level 1, 128 key groups"),
-        ("second", "reduce, level 2, 128 key groups"),
+        ("first", "reduce, 128 key groups"),
+        ("second", "reduce, 128 key groups"),
     ]
 
 

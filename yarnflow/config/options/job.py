@@ -139,6 +139,13 @@ STATE_RECOVERY_TRUSTED: Final[ConfigOption[bool]] = declare.boolean(
     "its user could have written it. Making an object runs code that the state names: set it only for state "
     "of which you know who wrote it. Plain values need no trust.",
 )
+STATE_RECOVERY_ALLOW_NON_RESTORED: Final[ConfigOption[bool]] = declare.boolean(
+    "execution.state-recovery.ignore-unclaimed-state",
+    False,
+    _JOB,
+    "Whether a job may start from state of operators that its program has no more; their state is left "
+    "behind, and is lost for the job.",
+)
 PROGRAM_HEARTBEAT_TIMEOUT_MS: Final[ConfigOption[int]] = declare.duration(
     "client.heartbeat.timeout",
     "3 min",

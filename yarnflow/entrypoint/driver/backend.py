@@ -34,7 +34,7 @@ from yarnflow.spark.checkpoints.restore import restore as restore_state
 from yarnflow.spark.launch.driver_secret import spark_secret
 from yarnflow.spark.launch.jvm import GatewayJvm
 from yarnflow.spark.launch.session import DriverSession, SessionSettings, open_session
-from yarnflow.spark.run.graph_program import GraphProgram
+from yarnflow.spark.run.graph_program import GraphProgram, state_layouts
 from yarnflow.spark.run.progress import ProgressCollector, listen
 from yarnflow.spark.run.rehearsal import rehearse
 from yarnflow.spark.run.shipped_files import ship_files
@@ -163,6 +163,8 @@ class SparkBackend:
         session = self._open_session()
         shape = shape_of(context.job.graph)
         try:
+            # workers may have to read objects of the program in the state
+            self._ship_files(context)
             restored = restore_state(
                 session.spark,
                 context.restore,
@@ -170,6 +172,8 @@ class SparkBackend:
                 shape,
                 savepoint_key(self._cluster_secret),
                 trusted=self._configuration.get(job_options.STATE_RECOVERY_TRUSTED),
+                allow_non_restored=self._configuration.get(job_options.STATE_RECOVERY_ALLOW_NON_RESTORED),
+                layouts=state_layouts(context.job.graph),
             )
         except Exception as error:
             raise _mapped(error) from error
@@ -216,7 +220,7 @@ class SparkBackend:
                 self._progress.use_directories(script.query_directory)
                 program = script
             else:
-                ship_files(session.spark.sparkContext, submission.files, Path(work_dir))
+                self._ship_files(context)
                 graph_program = GraphProgram(
                     session.spark,
                     graph,
@@ -235,6 +239,12 @@ class SparkBackend:
         except Exception as error:
             raise _mapped(error) from error
         return _Watched(program, session, self._jvm)
+
+    def _ship_files(self, context: RunContext) -> None:
+        submission = context.job.submission
+        if submission.kind is not ProgramKind.SCRIPT:
+            spark = self._open_session().spark
+            ship_files(spark.sparkContext, submission.files, Path(context.assignment.work_dir))
 
     def progress(self) -> tuple[QueryProgress, ...]:
         """What the queries last said."""

@@ -95,7 +95,7 @@ def plan_final_batch(files: HadoopFiles, directory: str, committed: int) -> int:
     header, metadata, *offsets = files.read(f"{directory}/{OFFSETS}/{committed}").decode().splitlines()
     described = json.loads(metadata)
     described["batchWatermarkMs"] = DRAINED_MS
-    _write_log(files, f"{directory}/{OFFSETS}", committed + 1, (header, json.dumps(described), *offsets))
+    write_log(files, f"{directory}/{OFFSETS}", committed + 1, (header, json.dumps(described), *offsets))
     return committed + 1
 
 
@@ -119,12 +119,12 @@ def plan_end_batch(files: HadoopFiles, directory: str, committed: int, end: str,
     after = list(before)
     if after[-1] == _NO_OFFSET:
         entry = {"path": spark_path(files, end), "timestamp": files.modified_ms(end), "batchId": 0}
-        _write_log(files, f"{directory}/sources/{len(after) - 1}", 0, ("v1", json.dumps(entry)))
+        write_log(files, f"{directory}/sources/{len(after) - 1}", 0, ("v1", json.dumps(entry)))
         after[-1] = json.dumps({"logOffset": 0})
     described = {**json.loads(metadata), "batchWatermarkMs": DRAINED_MS}
     # first what says that nobody goes on from here
-    _write_log(files, f"{directory}/{OFFSETS}", committed + 1, (header, json.dumps(described), *after))
-    _write_log(files, f"{directory}/{OFFSETS}", committed, (header, metadata, *before))
+    write_log(files, f"{directory}/{OFFSETS}", committed + 1, (header, json.dumps(described), *after))
+    write_log(files, f"{directory}/{OFFSETS}", committed, (header, metadata, *before))
     return committed + 1
 
 
@@ -134,7 +134,8 @@ def spark_path(files: HadoopFiles, path: str) -> str:
     return uri.replace("file:/", "file:///", 1) if uri.startswith("file:/") and uri[6:7] != "/" else uri
 
 
-def _write_log(files: HadoopFiles, log: str, number: int, lines: Iterable[str]) -> None:
+def write_log(files: HadoopFiles, log: str, number: int, lines: Iterable[str]) -> None:
+    """Write an entry of one of Spark's logs, in place of the one that has the number."""
     # local file systems: the checksum of what stood there before
     files.delete(f"{log}/.{number}.crc")
     files.write(f"{log}/{number}", "\n".join(lines).encode())

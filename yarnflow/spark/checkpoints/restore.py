@@ -50,7 +50,9 @@ from yarnflow.errors import (
     StateNotTrusted,
 )
 from yarnflow.graph.state_shape import differences
+from yarnflow.operators.task.state_layout import StateLayout, is_changed
 from yarnflow.spark.checkpoints.file_copy import SourceFileGone, copy_files
+from yarnflow.spark.checkpoints.moving import move, read_layout
 from yarnflow.spark.checkpoints.positions import (
     DRAINED_MS,
     committed_batch,
@@ -83,6 +85,8 @@ def restore(
     key: bytes = b"",
     *,
     trusted: bool = False,
+    allow_non_restored: bool = False,
+    layouts: Mapping[str, StateLayout] | None = None,
 ) -> RestoredState | None:
     """Bring a job's state into its directory, unless an earlier driver of the job did so.
 
@@ -99,6 +103,10 @@ def restore(
         With which savepoints of the cluster are signed.
     trusted : bool
         The user vouches for the state: it need not be signed.
+    allow_non_restored : bool
+        State of operators that the program has no more may be left behind.
+    layouts : mapping, optional
+        Query → where the program has the state of its operators on elements.
 
     Returns
     -------
@@ -119,7 +127,8 @@ def restore(
     """
     if not settings.path:
         return None
-    return _Restore(spark, settings, job_dir.rstrip("/"), key, trusted).run(shape)
+    restoring = _Restore(spark, settings, job_dir.rstrip("/"), key, trusted, layouts or {})
+    return restoring.run(shape, allow_non_restored)
 
 
 def read_manifest(files: HadoopFiles, path: str) -> tuple[str, SavepointMetadata]:
@@ -159,7 +168,13 @@ class _Part:
 
 class _Restore:
     def __init__(
-        self, spark: SparkSession, settings: RestoreSettings, job_dir: str, key: bytes, trusted: bool
+        self,
+        spark: SparkSession,
+        settings: RestoreSettings,
+        job_dir: str,
+        key: bytes,
+        trusted: bool,
+        layouts: Mapping[str, StateLayout],
     ) -> None:
         self._spark = spark
         self._files = HadoopFiles(spark)
@@ -167,8 +182,9 @@ class _Restore:
         self._job_dir = job_dir
         self._key = key
         self._trusted = trusted
+        self._layouts = layouts
 
-    def run(self, shape: ProgramShape | None) -> RestoredState:
+    def run(self, shape: ProgramShape | None, allow_non_restored: bool) -> RestoredState:
         files = self._files
         marker = f"{self._job_dir}/{RESTORED_FILE}"
         if files.exists(marker):
@@ -178,21 +194,21 @@ class _Restore:
         root, content = _read_manifest(files, self._settings.path)
         manifest = from_bytes(content, f"{root}/{METADATA_FILE}")
         if shape is not None:
-            _check_fits(root, manifest, shape)
+            _check_fits(root, manifest, shape, allow_non_restored)
         _check_open(root, manifest)
         # all is looked at before anything is copied
         partitions = _new_partitions(manifest, shape)
-        if partitions:
-            self._check_no_batch_begun(root, manifest)
         parts = self._parts(root, manifest)
+        if allow_non_restored and shape is not None and shape.kind == ProgramKind.GRAPH.value:
+            parts = _without_queries_that_are_gone(parts, manifest, shape)
+        if partitions or any(self._changed_layout(part, manifest) for part in parts):
+            self._check_no_batch_begun(root, manifest)
         doubt = self._doubt(root, manifest, content, parts)
         for part in parts:
             if doubt:
                 part = _without_elements(part)
             if not files.exists(f"{self._job_dir}/{part.name}"):
-                self._bring(part, manifest, partitions)
-        if doubt:
-            self._check_plain(root, manifest, doubt)
+                self._bring(root, part, manifest, partitions, doubt)
         state = RestoredState(
             root,
             manifest.kind,
@@ -222,17 +238,16 @@ class _Restore:
         trees |= {self._files.qualified(part.source): part.paths for part in parts}
         return writable_by_others(FileOwners(self._files), trees)
 
-    def _check_plain(self, root: str, manifest: SavepointMetadata, doubt: str) -> None:
-        """Of the copies, which nobody else can change; a driver that comes later does it again."""
-        for position in manifest.positions:
-            found = classes_in_state(self._spark, f"{self._job_dir}/{_directory_name(position)}")
-            if found:
-                more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
-                raise StateNotTrusted(
-                    f"the state in {root} holds objects of {', '.join(found[:_NAMED])}{more}, and others may "
-                    f"have written it to run anything: this cluster has not signed it, and {doubt}; start "
-                    "with --trust-state if you know who did"
-                )
+    def _check_plain(self, root: str, directory: str, doubt: str) -> None:
+        """Of a copy, which nobody else can change, before it is in its place."""
+        found = classes_in_state(self._spark, directory)
+        if found:
+            more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+            raise StateNotTrusted(
+                f"the state in {root} holds objects of {', '.join(found[:_NAMED])}{more}, and others may "
+                f"have written it to run anything: this cluster has not signed it, and {doubt}; start "
+                "with --trust-state if you know who did"
+            )
 
     # --- what there is --------------------------------------------------------------
 
@@ -306,8 +321,8 @@ class _Restore:
             if planned_batch(self._files, directory) > committed_batch(self._files, directory):
                 raise StateIncompatible(
                     f"query {position.query} has begun a batch after its last checkpoint in {_parent(root)}, "
-                    "which must be completed with the parallelism it was begun with: start the job with "
-                    "that, stop it with a savepoint, and start from the savepoint with another parallelism"
+                    "which must be completed with the parallelism and the operators it was begun with: start "
+                    "the job with those, stop it with a savepoint, and start from the savepoint with others"
                 )
 
     def _is_elsewhere(self, position: QueryPosition, job: str, directory: str) -> bool:
@@ -318,7 +333,21 @@ class _Restore:
 
     # --- bringing it ----------------------------------------------------------------
 
-    def _bring(self, part: _Part, manifest: SavepointMetadata, partitions: int) -> None:
+    def _changed_layout(self, part: _Part, manifest: SavepointMetadata) -> bool:
+        """Whether state lies elsewhere than where the program looks for it."""
+        before, after = self._layouts_of(part.source, part, manifest)
+        return before is not None and after is not None and is_changed(before, after)
+
+    def _layouts_of(
+        self, directory: str, part: _Part, manifest: SavepointMetadata
+    ) -> tuple[StateLayout | None, StateLayout | None]:
+        """As it is in a directory, and as the program has it; None = there are no operators on elements."""
+        names = {_directory_name(position): position.query for position in manifest.positions}
+        return read_layout(self._files, directory), self._layouts.get(names.get(part.name, ""))
+
+    def _bring(
+        self, root: str, part: _Part, manifest: SavepointMetadata, partitions: int, doubt: str
+    ) -> None:
         files = self._files
         target = f"{self._job_dir}/{part.name}"
         beside = f"{target}.restoring"
@@ -343,8 +372,13 @@ class _Restore:
                 )
         if part.name != SOURCES_DIRECTORY:
             self._adapt(part, beside, manifest)
+            self._place_schemas(beside, beside)
+            if doubt:
+                self._check_plain(root, beside, doubt)
+            before, after = self._layouts_of(beside, part, manifest)
+            if before is not None and after is not None and is_changed(before, after):
+                move(self._spark, beside, before, after, partitions)
             if partitions:
-                self._place_schemas(beside, beside)
                 rescale(self._spark, beside, partitions)
             self._place_schemas(beside, target)
         files.rename(beside, target)
@@ -425,6 +459,15 @@ def _new_partitions(manifest: SavepointMetadata, shape: ProgramShape | None) -> 
     return now if 0 < before != now > 0 else 0
 
 
+def _without_queries_that_are_gone(
+    parts: list[_Part], manifest: SavepointMetadata, shape: ProgramShape
+) -> list[_Part]:
+    """What the program can go on from; it may leave the rest behind."""
+    there = {query.name for query in shape.queries}
+    gone = {_directory_name(position) for position in manifest.positions if position.query not in there}
+    return [part for part in parts if part.name not in gone]
+
+
 def _without_elements(part: _Part) -> _Part:
     """Without pickled elements, which the program brings itself."""
     if part.name == SOURCES_DIRECTORY:
@@ -437,8 +480,10 @@ def _parent(path: str) -> str:
     return path.rpartition("/")[0]
 
 
-def _check_fits(root: str, manifest: SavepointMetadata, shape: ProgramShape) -> None:
-    found = differences(manifest.program, shape)
+def _check_fits(
+    root: str, manifest: SavepointMetadata, shape: ProgramShape, allow_non_restored: bool
+) -> None:
+    found = differences(manifest.program, shape, allow_non_restored=allow_non_restored)
     if found:
         raise StateIncompatible(f"the program does not fit the state in {root}: {'; '.join(found)}")
 

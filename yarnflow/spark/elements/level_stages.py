@@ -34,7 +34,7 @@ from yarnflow.spark.elements.worker_runs import LevelTask, backends, named_memor
 #: bits of a sender's number that tell the partition; those above tell the source
 _PARTITION_BITS: Final = 20
 #: as ``head_of`` takes them
-_HEAD_DDL: Final = (
+HEAD_DDL: Final = (
     "token string, first bigint, next bigint, snapshot_bytes bigint, tail_bytes bigint, root binary"
 )
 #: Spark sets it for the tasks of a streaming query
@@ -109,11 +109,11 @@ class PlainStage:
                 yield from run.run_group(group, GroupStore(), own.pop(group), now_ms(), batch)
 
 
-class _StateStorage:
+class StateStorage:
     """A group's state in Spark's; the group is the one Spark has called the processor for."""
 
     def __init__(self, handle: StatefulProcessorHandle) -> None:
-        self._head = handle.getValueState("head", _HEAD_DDL)
+        self._head = handle.getValueState("head", HEAD_DDL)
         self._entries = handle.getMapState("log", _NUMBER_DDL, _ENTRY_DDL)
 
     def head(self) -> GroupHead | None:
@@ -142,7 +142,7 @@ class StatefulStage(StatefulProcessor):
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Spark calls this once per task."""
-        self._storage = _StateStorage(handle)
+        self._storage = StateStorage(handle)
         self._batch = batch_number()
 
     def handleInputRows(  # noqa: N802

@@ -16,17 +16,19 @@ from pyspark.sql import SparkSession
 from yarnflow.config.configuration import Configuration
 from yarnflow.config.options.job import MICRO_BATCH_INTERVAL_MS, STATE_BACKEND
 from yarnflow.core.checkpoint.messages import CheckpointOrder, CheckpointOutcome
+from yarnflow.core.messages import ProgramKind
 from yarnflow.core.resources.memory import TaskManagerMemory
 from yarnflow.errors import InternalError, YarnflowError
 from yarnflow.graph.job_graph import JobGraph
 from yarnflow.graph.operators import ElementOperator, FileSource, KeyedReduce
 from yarnflow.graph.state_shape import shape_of
+from yarnflow.operators.task.state_layout import StateLayout
 from yarnflow.spark.checkpoints.graph import GraphCheckpoints
 from yarnflow.spark.checkpoints.job import Fence, JobIdentity, no_fence
 from yarnflow.spark.checkpoints.savepoint_writer import SavepointWriter
 from yarnflow.spark.connectors.sources import infers_schema
 from yarnflow.spark.elements.worker_runs import WorkerSettings
-from yarnflow.spark.run.query_run import QueryRun
+from yarnflow.spark.run.query_run import QueryRun, state_layout
 from yarnflow.spark.run.user_errors import map_spark_error
 from yarnflow.spark.translate.query_groups import GraphIndex, query_groups
 from yarnflow.spark.translate.stateful import use_rocksdb
@@ -35,6 +37,18 @@ logger = logging.getLogger(__name__)
 
 #: how long one look at a query waits for its end
 _POLL_SECONDS: Final = 0.2
+
+
+def state_layouts(graph: JobGraph) -> dict[str, StateLayout]:
+    """Query → where it has the state of its operators on elements; scripts and other queries have none.
+
+    Raises
+    ------
+    UnsupportedGraph
+    """
+    if graph.kind is not ProgramKind.GRAPH:
+        return {}
+    return {group.name: state_layout(group) for group in query_groups(graph) if group.levels is not None}
 
 
 class GraphProgram:

@@ -22,10 +22,12 @@ from pyspark.sql.streaming.query import StreamingQuery
 from yarnflow.core.checkpoint.messages import QueryPosition
 from yarnflow.core.checkpoint.query_files import DONE_FILE, query_directory
 from yarnflow.core.collect import parts
+from yarnflow.core.json_codec import to_json
 from yarnflow.errors import CheckpointFailed, StateDrained
 from yarnflow.graph.job_graph import StreamNode
 from yarnflow.graph.operators import CollectSink, FileSource, PrintSink, RateSource, SqlOperator
 from yarnflow.operators.task.plan import JobInfo
+from yarnflow.operators.task.state_layout import LAYOUT_FILE, StateLayout, layout_of
 from yarnflow.spark.checkpoints.job import Fence
 from yarnflow.spark.checkpoints.positions import (
     committed_batch,
@@ -71,6 +73,12 @@ class _Phase(Enum):
     #: the sentinel is there: firing windows
     FLUSH = "FLUSH"
     ENDED = "ENDED"
+
+
+def state_layout(group: QueryGroup) -> StateLayout:
+    """Where a query of operators on elements has their state."""
+    assert group.levels is not None, "it has levels"
+    return layout_of(group.levels, not group.bounded)
 
 
 class QueryRun:
@@ -135,6 +143,8 @@ class QueryRun:
                 settings,
             )
         )
+        #: where operators on elements have their state; None = there are none
+        self.layout = None if group.levels is None else state_layout(group)
         self._frame = self._plan()
         self._writers: dict[int, BatchSink] = {}
         self._query: StreamingQuery | None = None
@@ -237,6 +247,7 @@ class QueryRun:
             self._batch = BatchThread(self._spark.sparkContext, self.name, self.run_batch)
             self._batch.start()
             return
+        self._note_layout()
         writer = (
             self._frame.writeStream.queryName(self.name)
             .outputMode(self._output_mode())
@@ -251,6 +262,15 @@ class QueryRun:
         else:
             writer = writer.trigger(processingTime=f"{self._interval_ms} milliseconds")
         self._query = writer.start()
+
+    def _note_layout(self) -> None:
+        """For whoever starts another program from the state."""
+        if self.layout is None:
+            return
+        path, content = f"{self.directory}/{LAYOUT_FILE}", to_json(self.layout).encode()
+        if not self._files.exists(path) or self._files.read(path) != content:
+            self._fence()
+            self._files.write(path, content)
 
     def _output_mode(self) -> str:
         queries = [n for n in self._index.upstream(self._group.base) if isinstance(n.operator, SqlOperator)]

@@ -1,0 +1,201 @@
+"""State of operators on elements moved between the levels of a query, for a program with others.
+
+Spark numbers the state of levels, so an operator more or less, or an exchange more, gives state another
+place.  All of it is written anew, in a copy whose query does not run, by a query of one batch that has the
+operators of the one that is to go on; what it writes takes the place of what was there, as of the same
+batch.  Flink counterpart: ``StateAssignmentOperation``.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import logging
+from collections.abc import Sequence
+from typing import Any, Final
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from yarnflow.core.checkpoint.query_files import OFFSETS
+from yarnflow.core.json_codec import from_json, to_json
+from yarnflow.errors import RpcProtocolError, SavepointInvalid, StateIncompatible
+from yarnflow.operators.task.state_layout import (
+    LAYOUT_FILE,
+    LevelMove,
+    StateLayout,
+    is_changed,
+    moves,
+    spark_number,
+)
+from yarnflow.spark.checkpoints.positions import committed_batch, write_log
+from yarnflow.spark.elements.moved_levels import MOVED_DDL, moved_levels
+from yarnflow.spark.hadoop_files import HadoopFiles
+from yarnflow.spark.state.files import numbered
+from yarnflow.spark.state.frames import level_entries, level_heads
+from yarnflow.spark.translate.stateful import use_rocksdb
+
+logger = logging.getLogger(__name__)
+
+_PARTITIONS: Final = "spark.sql.shuffle.partitions"
+#: how the state is written anew: all of it in one batch and in one snapshot, which needs no earlier version,
+#: in files that are called by their version alone
+_WRITING: Final = {
+    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+    "spark.sql.streaming.stateStore.checkpointFormatVersion": "1",
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "false",
+}
+#: what Spark writes for a source without an offset yet
+_NO_OFFSET: Final = "-"
+
+
+def read_layout(files: HadoopFiles, directory: str) -> StateLayout | None:
+    """The layout of the state in a query's directory; None = there are no operators on elements."""
+    path = f"{directory}/{LAYOUT_FILE}"
+    if not files.exists(path):
+        return None
+    try:
+        return from_json(StateLayout, files.read(path).decode())
+    except (RpcProtocolError, UnicodeDecodeError) as error:
+        raise SavepointInvalid(f"{path} cannot be understood: {error}; start from another one") from error
+
+
+def move(
+    spark: SparkSession, directory: str, before: StateLayout, after: StateLayout, partitions: int
+) -> None:
+    """Bring the state in a copy of a query's directory into the layout of another program.
+
+    A batch that was planned and not committed is forgotten: its input is planned anew.
+
+    Parameters
+    ----------
+    directory : str
+        The copy's.
+    before, after : StateLayout
+    partitions : int
+        Into which state is divided; 0 = as it is.
+
+    Raises
+    ------
+    StateIncompatible
+        Spark itself keeps state in the query.
+    """
+    files = HadoopFiles(spark)
+    committed = committed_batch(files, directory)
+    wanted = moves(before, after)
+    conf: dict[str, str] = {}
+    if committed >= 0 and wanted is not None:
+        conf = _write_anew(spark, files, directory, before, wanted, partitions)
+    if is_changed(before, after):
+        _plan_anew(files, directory, committed, conf, (before.ticks, after.ticks))
+    files.write(f"{directory}/{LAYOUT_FILE}", to_json(after).encode())
+
+
+def _write_anew(
+    spark: SparkSession,
+    files: HadoopFiles,
+    directory: str,
+    before: StateLayout,
+    wanted: Sequence[LevelMove],
+    partitions: int,
+) -> dict[str, str]:
+    """The configuration that the state was written with."""
+    found = len(numbered(files.children(f"{directory}/state")))
+    if found != len(before.levels):
+        raise StateIncompatible(
+            f"the operators of query {directory.rpartition('/')[2]} were changed, and a SQL query before "
+            "them has state, which cannot be moved: undo the change, or start without state (--restore none)"
+        )
+    committed = committed_batch(files, directory)
+    conf: dict[str, str] = _described(files, directory, committed)["conf"]
+    # what a driver that died has left there is no complete state
+    work = f"{directory}.moving"
+    files.delete(work)
+    try:
+        if wanted:
+            _saved_rows(spark, directory, before, wanted).write.parquet(f"{work}/rows")
+            _run(spark, work, wanted, partitions or int(conf[_PARTITIONS]))
+            written = committed_batch(files, f"{work}/query")
+            conf = {**conf, **_described(files, f"{work}/query", written)["conf"]}
+            _renumber(files, f"{work}/query/state", written + 1, committed + 1)
+        files.delete(f"{directory}/state")
+        if wanted:
+            files.rename(f"{work}/query/state", f"{directory}/state")
+    finally:
+        files.delete(work)
+    logger.info("Moved the state in %s to the %d levels of the program.", directory, len(wanted))
+    return conf
+
+
+def _run(spark: SparkSession, work: str, wanted: Sequence[LevelMove], partitions: int) -> None:
+    session = spark.newSession()
+    use_rocksdb(session)
+    session.conf.set(_PARTITIONS, str(partitions))
+    for option, value in _WRITING.items():
+        session.conf.set(option, value)
+    query = (
+        moved_levels(session.readStream.schema(MOVED_DDL).parquet(f"{work}/rows"), wanted)
+        .writeStream.format("noop")
+        .option("checkpointLocation", f"{work}/query")
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+
+
+def _saved_rows(
+    spark: SparkSession, directory: str, before: StateLayout, wanted: Sequence[LevelMove]
+) -> DataFrame:
+    """What there is, once for each level that has some of it."""
+    frames = [spark.createDataFrame([], MOVED_DDL)]
+    for source in range(len(before.levels)):
+        levels = [
+            level for level, move in enumerate(wanted) if source in {part.source for part in move.parts}
+        ]
+        if not levels:
+            continue
+        number = spark_number(len(before.levels), source)
+        for frame in (level_heads(spark, directory, number), level_entries(spark, directory, number)):
+            to_levels = frame.withColumn("level", F.explode(F.array(*map(F.lit, levels))))
+            frames.append(to_levels.withColumn("source", F.lit(source)))
+    every = functools.reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), frames)
+    return every.select(*frames[0].columns)
+
+
+def _renumber(files: HadoopFiles, state: str, written: int, version: int) -> None:
+    """Let stores have another version, which their files are called by."""
+    for operator in numbered(files.children(state)):
+        for partition in numbered(files.children(f"{state}/{operator}")):
+            store = f"{state}/{operator}/{partition}"
+            for name in files.children(store):
+                number, dot, rest = name.partition(".")
+                if number == str(written) and dot:
+                    files.rename(f"{store}/{name}", f"{store}/{version}.{rest}")
+
+
+def _plan_anew(
+    files: HadoopFiles, directory: str, committed: int, conf: dict[str, str], ticks: tuple[bool, bool]
+) -> None:
+    """Forget what was planned and not committed, and fit the log of what was to the query."""
+    log = f"{directory}/{OFFSETS}"
+    for batch in numbered(files.children(log)):
+        if batch > committed:
+            files.delete(f"{log}/{batch}")
+            continue
+        header, metadata, *offsets = files.read(f"{log}/{batch}").decode().splitlines()
+        described: dict[str, Any] = json.loads(metadata)
+        described["conf"] = {**described.get("conf", {}), **conf}
+        if ticks == (True, False):
+            # the source of ticks is the last one
+            offsets.pop()
+            files.delete(f"{directory}/sources/{len(offsets)}")
+        elif ticks == (False, True):
+            offsets.append(_NO_OFFSET)
+        write_log(files, log, batch, (header, json.dumps(described), *offsets))
+
+
+def _described(files: HadoopFiles, directory: str, batch: int) -> dict[str, Any]:
+    described: dict[str, Any] = json.loads(
+        files.read(f"{directory}/{OFFSETS}/{batch}").decode().splitlines()[1]
+    )
+    return described
