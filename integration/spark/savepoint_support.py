@@ -37,7 +37,7 @@ from yarnflow.graph.operators import (
     WindowAggregate,
     WindowKind,
 )
-from yarnflow.graph.state_shape import shape_of
+from yarnflow.graph.state.shape import shape_of
 from yarnflow.spark.checkpoints.restore import restore
 from yarnflow.spark.run.graph_program import GraphProgram, state_layouts
 

@@ -36,7 +36,7 @@ from yarnflow.core.checkpoint.manifest import METADATA_FILE
 from yarnflow.core.checkpoint.messages import RestoreSettings
 from yarnflow.core.ids import JobId
 from yarnflow.errors import StateDrained, StateNotTrusted
-from yarnflow.graph.state_shape import shape_of
+from yarnflow.graph.state.shape import shape_of
 from yarnflow.spark.checkpoints.job import JobIdentity
 from yarnflow.spark.checkpoints.restore import restore
 from yarnflow.spark.state.element_state import read_elements

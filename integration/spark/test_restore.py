@@ -24,7 +24,7 @@ from integration.spark.savepoint_support import (
 from yarnflow.core.checkpoint.manifest import METADATA_FILE, SavepointMetadata, to_bytes
 from yarnflow.core.checkpoint.messages import CheckpointKind, ClaimMode, RestoreSettings
 from yarnflow.errors import SavepointInvalid, SavepointNotFound, StateIncompatible
-from yarnflow.graph.state_shape import shape_of
+from yarnflow.graph.state.shape import shape_of
 from yarnflow.spark.checkpoints.restore import restore
 from yarnflow.spark.state.reader import describe, read_state
 

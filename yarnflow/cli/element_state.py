@@ -7,7 +7,7 @@ from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any, Final
 
 from yarnflow.core.checkpoint.program_shape import OperatorShape, ProgramShape
-from yarnflow.graph.state_shape import ELEMENT_QUERY
+from yarnflow.graph.state.shape import ELEMENT_QUERY
 
 if TYPE_CHECKING:
     from yarnflow.operators.state.entries import SavedEntry

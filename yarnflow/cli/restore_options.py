@@ -140,7 +140,7 @@ def with_state(configuration: Configuration, target: str) -> tuple[Configuration
         raise
 
     def check(graph: JobGraph) -> None:
-        from yarnflow.graph.state_shape import shape_of
+        from yarnflow.graph.state.shape import shape_of
 
         allow = resolved.get(job.STATE_RECOVERY_ALLOW_NON_RESTORED)
         check_fits(state, shape_of(graph), allow_non_restored=allow)

@@ -10,7 +10,7 @@ from yarnflow.cli.element_state import ENTRIES, STATES, element_operators, entry
 from yarnflow.client.saved_state import SavedState
 from yarnflow.core.checkpoint.program_shape import ProgramShape
 from yarnflow.errors import SavepointNotFound
-from yarnflow.graph.state_shape import ELEMENT_QUERY
+from yarnflow.graph.state.shape import ELEMENT_QUERY
 
 if TYPE_CHECKING:
     from yarnflow.spark.state.reader import StateStore, StateTable

@@ -2,7 +2,7 @@
 
 Works on any file system of :mod:`yarnflow.fs` without a JVM or a cluster.  Decides what belongs to a
 savepoint, and so what may be deleted with it; whether state can be started from is decided by
-:mod:`yarnflow.graph.state_shape`.  Flink counterparts: ``Checkpoints.loadAndValidateCheckpoint``,
+:mod:`yarnflow.graph.state`.  Flink counterparts: ``Checkpoints.loadAndValidateCheckpoint``,
 ``Checkpoints.disposeSavepoint``.
 """
 
@@ -37,7 +37,7 @@ from yarnflow.errors import (
     SavepointNotFound,
     StateIncompatible,
 )
-from yarnflow.graph.state_shape import differences
+from yarnflow.graph.state.comparison import differences
 
 #: beside the checkpoints of a job, made by its drivers
 _OF_A_JOB: Final = ("sources", "restored.json")

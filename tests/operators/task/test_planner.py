@@ -14,7 +14,7 @@ from yarnflow.api.datastream import OutputTag
 from yarnflow.api.datastream.functions import KeyedProcessFunction
 from yarnflow.api.executor import use_executor
 from yarnflow.graph.job_graph import JobGraph
-from yarnflow.graph.state_shape import ELEMENT_QUERY, shape_of
+from yarnflow.graph.state.shape import ELEMENT_QUERY, shape_of
 from yarnflow.operators.elements import Chunk
 from yarnflow.operators.task.plan import ChainedRoute, Exchange, ExchangeRoute, SinkRoute
 from yarnflow.operators.task.planner import LevelsPlan

@@ -1,6 +1,6 @@
 """What of a program its saved state depends on, as plain values.
 
-Written into every savepoint's and checkpoint's manifest; :mod:`yarnflow.graph.state_shape` makes it
+Written into every savepoint's and checkpoint's manifest; :mod:`yarnflow.graph.state.shape` makes it
 from a job graph and compares two.  Decides nothing.  Flink counterpart: ``OperatorState`` and the
 serializer snapshots in a savepoint's ``_metadata``.
 """

@@ -25,7 +25,7 @@ from yarnflow.core.resources.attachment import ExecutorAttachment
 from yarnflow.core.resources.memory import task_manager_memory_of
 from yarnflow.errors import DriverLost, YarnflowError
 from yarnflow.graph.job_graph import JobGraph
-from yarnflow.graph.state_shape import shape_of
+from yarnflow.graph.state.shape import shape_of
 from yarnflow.process.leftovers import end_grandchildren
 from yarnflow.runtime.driver.run_context import RunContext
 from yarnflow.runtime.driver.services import Milestones, RunningProgram

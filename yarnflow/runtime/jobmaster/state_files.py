@@ -28,7 +28,7 @@ from yarnflow.core.messages import JobDetails, JobSubmission
 from yarnflow.core.states import JobStatus
 from yarnflow.errors import YarnflowError
 from yarnflow.graph.job_graph import JobGraph
-from yarnflow.graph.state_shape import shape_of
+from yarnflow.graph.state.shape import shape_of
 from yarnflow.runtime.jobmaster.services import JobMasterServices, JobMasterSettings
 
 logger = logging.getLogger(__name__)

@@ -49,7 +49,7 @@ from yarnflow.errors import (
     StateIncompatible,
     StateNotTrusted,
 )
-from yarnflow.graph.state_shape import differences
+from yarnflow.graph.state.comparison import differences
 from yarnflow.operators.task.state_layout import StateLayout, is_changed
 from yarnflow.spark.checkpoints.file_copy import SourceFileGone, copy_files
 from yarnflow.spark.checkpoints.moving import move, read_layout

@@ -21,7 +21,7 @@ from yarnflow.core.resources.memory import TaskManagerMemory
 from yarnflow.errors import InternalError, YarnflowError
 from yarnflow.graph.job_graph import JobGraph
 from yarnflow.graph.operators import ElementOperator, FileSource, KeyedReduce
-from yarnflow.graph.state_shape import shape_of
+from yarnflow.graph.state.shape import shape_of
 from yarnflow.operators.task.state_layout import StateLayout
 from yarnflow.spark.checkpoints.graph import GraphCheckpoints
 from yarnflow.spark.checkpoints.job import Fence, JobIdentity, no_fence

@@ -33,7 +33,7 @@ from yarnflow.graph.operators import (
     is_bounded,
     is_read_at_once,
 )
-from yarnflow.graph.state_shape import ELEMENT_QUERY, query_name
+from yarnflow.graph.state.shape import ELEMENT_QUERY, query_name
 from yarnflow.operators.task.planner import LevelsPlan, plan_levels
 
 STATELESS = (SelectOperator, FilterExpression, PythonOperator, AssignTimestamps)

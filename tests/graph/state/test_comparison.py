@@ -17,7 +17,8 @@ from yarnflow.graph.chaining import create_job_graph
 from yarnflow.graph.element_schema import element_schema
 from yarnflow.graph.job_graph import JobGraph, ShipStrategy
 from yarnflow.graph.schema import Field, Schema
-from yarnflow.graph.state_shape import differences, shape_of
+from yarnflow.graph.state.comparison import differences
+from yarnflow.graph.state.shape import shape_of
 from yarnflow.graph.stream_graph import GraphSettings, StreamGraph, Transformation
 from yarnflow.graph.type_info import PICKLED
 from yarnflow.spark.translate.query_groups import query_groups
