@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from integration.conftest import wait_until
-from integration.spark.savepoint_support import DRAIN, STOP, Job, restored
+from integration.spark.savepoint_support import DRAIN, STOP, Job, read_manifest, restored
 from integration.spark.test_element_savepoints import (
     Counts,
     NumberIsTime,
@@ -27,11 +29,13 @@ from integration.spark.test_elements import (
     expected_counts,
     write,
 )
+from integration.spark.test_restore import rewrite_manifest
 from yarnflow.api import FileSink, FileSource
 from yarnflow.api.common import Duration, Row, Types, WatermarkStrategy
 from yarnflow.api.datastream import DataStream
 from yarnflow.api.datastream.functions import KeyedProcessFunction, RuntimeContext
 from yarnflow.api.datastream.state import ValueStateDescriptor
+from yarnflow.core.checkpoint.messages import CheckpointKind
 from yarnflow.errors import StateIncompatible
 
 ROCKSDB = {"state.backend.type": "rocksdb"}
@@ -161,6 +165,14 @@ def test_operators_come_and_go_and_the_others_go_on(spark: SparkSession, tmp_pat
     job = restored(spark, second, tmp_path / "savepoint1", tmp_path / "second")
     with pytest.raises(Exception, match="as it was told to"):
         job.ended()
+    # what was begun is completed as it was begun, not by operators that keep state elsewhere
+    retained = tmp_path / "second/checkpoint/chk-1"
+    retained.mkdir()
+    manifest = read_manifest(tmp_path / "savepoint1")
+    rewrite_manifest(retained, replace(manifest, kind=CheckpointKind.CHECKPOINT, files=()))
+    with pytest.raises(StateIncompatible, match="has begun a batch .* and the operators it was begun with"):
+        restored(spark, program.graph(again="again"), retained, tmp_path / "refused")
+    shutil.rmtree(retained)
     program.failing.unlink()
     job = restored(spark, second, tmp_path / "savepoint1", tmp_path / "second")
     program.await_results("again")
@@ -176,7 +188,7 @@ def test_operators_come_and_go_and_the_others_go_on(spark: SparkSession, tmp_pat
     with pytest.raises(StateIncompatible, match=named) as refused:
         restored(spark, third, tmp_path / "savepoint2", tmp_path / "third", ROCKSDB)
     assert "--allow-non-restored-state" in str(refused.value) and "'seen'" not in str(refused.value)
-    assert not (tmp_path / "third").exists()
+    assert not (tmp_path / "third").exists() and not (tmp_path / "refused").exists()
     program.add_file()
     job = restored(
         spark, third, tmp_path / "savepoint2", tmp_path / "third", ROCKSDB, allow_non_restored=True
