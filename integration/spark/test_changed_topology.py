@@ -102,8 +102,12 @@ class Program:
         return timed
 
     def graph(self, parallelism: int = 2, seen: bool = False, again: str = "") -> Kept:
-        """With an operator with state before the numbering, and one behind it that writes to a directory."""
+        """With an operator with state before the numbering, and one behind it that writes to a directory.
+
+        Sums stand beside the numbering where there is none before it.
+        """
         stream = self.source(parallelism)
+        self.sums(stream)
         if seen:
             stream = stream.key_by(lambda row: row[0]).process(Seen(self.failing), NUMBERED).uid("seen")
         counted = stream.key_by(lambda row: row[0]).process(Counts(Types.INT()), NUMBERED).uid("counts")
@@ -113,6 +117,18 @@ class Program:
             renumbered = by_parity.process(Renumbered(), NUMBERED).uid("again")
             renumbered.sink_to(FileSink(str(self.directory / again), "parquet"))
         return Kept(counted.get_execution_environment())
+
+    def sums(self, stream: DataStream) -> None:
+        sums = stream.key_by(lambda row: row[0]).reduce(lambda a, b: Row(k=a[0], n=a[1] + b[1])).uid("sums")
+        sums.sink_to(FileSink(str(self.directory / "sums"), "parquet"))
+
+    def expected_sums(self) -> list[tuple[int, int]]:
+        found = Counter[int]()
+        sums = []
+        for n in (n for _ in range(self.files) for n in range(SIZE)):
+            found[n % 4] += n
+            sums.append((n % 4, found[n % 4]))
+        return sorted(sums)
 
     def results(self, out: str = "out") -> list[tuple[int, int]]:
         return counts(self.directory / out)
@@ -128,10 +144,12 @@ class Program:
         numbered = (self.files - first) * SIZE if again else 0
 
         def complete() -> bool:
-            return len(self.results()) >= self.files * SIZE and len(self.results(again)) >= numbered
+            found = [len(self.results(out)) for out in ("out", "sums")]
+            return min(found) >= self.files * SIZE and len(self.results(again)) >= numbered
 
         wait_until(complete, f"{self.files} files", timeout_s=240)
         assert self.results() == expected_counts(self.files)
+        assert self.results("sums") == self.expected_sums()
         assert not again or self.results(again) == self.expected_again(first)
 
 
@@ -154,8 +172,8 @@ def test_operators_come_and_go_and_the_others_go_on(spark: SparkSession, tmp_pat
     program.await_results("again")
     job.savepoint(tmp_path / "savepoint1", STOP)
     job.ended()
-    of_counts = {("count", 4, 4), ("event timers", 4, 4)}
-    of_again = {("count", 2, 2)}
+    of_counts = {("count", 4, 4), ("event timers", 4, 4), ("_reduce_state", 4, 4)}
+    of_again, of_seen = {("count", 2, 2)}, {("seen", 4, 4)}
     assert keys_and_entries(spark, tmp_path / "savepoint1") == of_counts | of_again
 
     # one with state before the others, which come a level further; the first batch fails halfway
@@ -180,7 +198,7 @@ def test_operators_come_and_go_and_the_others_go_on(spark: SparkSession, tmp_pat
     assert levels(tmp_path / "second") == 3
     job.savepoint(tmp_path / "savepoint2", STOP)
     job.ended()
-    assert keys_and_entries(spark, tmp_path / "savepoint2") == of_counts | of_again | {("seen", 4, 4)}
+    assert keys_and_entries(spark, tmp_path / "savepoint2") == of_counts | of_again | of_seen
 
     # without the last one; in another form and number of partitions as well
     third = program.graph(parallelism=3, seen=True)
@@ -197,7 +215,7 @@ def test_operators_come_and_go_and_the_others_go_on(spark: SparkSession, tmp_pat
     assert levels(tmp_path / "third") == 2
     job.savepoint(tmp_path / "savepoint3", STOP)
     job.ended()
-    assert keys_and_entries(spark, tmp_path / "savepoint3") == of_counts | {("seen", 4, 4)}
+    assert keys_and_entries(spark, tmp_path / "savepoint3") == of_counts | of_seen
 
     # without the first one, and with the last one again, which knows nothing of what it was told before
     before = program.files
@@ -222,21 +240,14 @@ def test_a_clock_comes_and_goes(spark: SparkSession, tmp_path: Path) -> None:
     program = Program(tmp_path)
 
     def graph(clock: bool) -> Kept:
-        keyed = program.source(1).key_by(lambda row: row[0])
-        sums = keyed.reduce(lambda a, b: Row(k=a[0], n=a[1] + b[1])).uid("sums")
+        stream = program.source(1)
+        program.sums(stream)
         if clock:
-            by_key = sums.key_by(lambda row: row[0])
-            sums = by_key.process(Clocked(program.failing), NUMBERED).uid("clocked")
-        sums.sink_to(FileSink(str(tmp_path / "out"), "parquet"))
-        return Kept(sums.get_execution_environment())
-
-    def expected() -> list[tuple[int, int]]:
-        found = Counter[int]()
-        sums = []
-        for n in (n for _ in range(program.files) for n in range(SIZE)):
-            found[n % 4] += n
-            sums.append((n % 4, found[n % 4]))
-        return sorted(sums)
+            # beside the sums, which stay where they are
+            keyed = stream.key_by(lambda row: row[0])
+            clocked = keyed.process(Clocked(program.failing), NUMBERED).uid("clocked")
+            clocked.sink_to(FileSink(str(tmp_path / "clocked"), "parquet"))
+        return Kept(stream.get_execution_environment())
 
     job: Job | None = None
     for number, clock in enumerate((False, True, False)):
@@ -247,10 +258,10 @@ def test_a_clock_comes_and_goes(spark: SparkSession, tmp_path: Path) -> None:
         else:
             last = tmp_path / f"savepoint{number - 1}"
             job = restored(spark, graph(clock), last, directory, allow_non_restored=True)
-        wait_until(lambda: len(program.results()) >= program.files * SIZE, "the sums", timeout_s=240)
-        assert program.results() == expected()
+        wait_until(lambda: len(program.results("sums")) >= program.files * SIZE, "the sums", timeout_s=240)
+        assert program.results("sums") == program.expected_sums()
         job.savepoint(savepoint, STOP)
         job.ended()
         found = offsets(directory)
-        assert len(found) == 1 + clock and levels(directory) == 1 + clock
+        assert len(found) == 1 + clock and levels(directory) == 1
         assert json.loads(found[0])["logOffset"] == number
