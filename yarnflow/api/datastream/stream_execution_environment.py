@@ -79,7 +79,8 @@ class StreamExecutionEnvironment:
 
     def __reduce__(self) -> NoReturn:
         raise NotInFunctions(
-            "a StreamExecutionEnvironment cannot be used inside a function: streams are made before the job runs"
+            "a StreamExecutionEnvironment cannot be used inside a function: streams are made before the job "
+            "runs"
         )
 
     @staticmethod

@@ -368,8 +368,9 @@ class QueryRun:
                 tails = Translator(self._spark, self._index, None, frames={self._group.base: frame})
                 rows = [self._write_sink(sink, tails.sink_input(sink), batch_id) for sink in sinks]
             else:
-                # computed once, all partitions at a time, whatever the sinks do with it
-                frame.foreachPartition(_nothing)
+                # computed once, all partitions at a time, whatever the sinks do with it; an action of
+                # PySpark's RDDs would want Python workers of its own, in the first batch a daemon for them
+                frame.select(frame.columns[0]).write.format("noop").mode("overwrite").save()
                 inputs = ((sink, elements.sink_input(self._index.nodes[sink], frame)) for sink in sinks)
                 rows = [self._write_sink(sink, records, batch_id) for sink, records in inputs]
             self.output_rows = -1 if -1 in rows else sum(rows)
@@ -543,10 +544,6 @@ class QueryRun:
         self._sentinels.write()
         end = self._sentinels.file(_END_ROWS)
         return plan_end_batch(self._files, self.directory, self.committed(), end, new)
-
-
-def _nothing(rows: Iterator[object]) -> None:
-    """Makes Spark compute a partition."""
 
 
 def _aggregates(frame: DataFrame) -> bool:
