@@ -115,15 +115,35 @@ def load_closure(closure: Closure) -> Callable[..., Any]:
     try:
         loaded: Callable[..., Any] = pickle.loads(closure.payload)
     except (ImportError, AttributeError) as error:
-        if _is_of_user_code(error):
-            raise
         where = f"{closure.origin}: " if closure.origin else ""
-        raise UserCodeError(
-            f"{where}function '{closure.name}' needs what is not installed where it runs: "
-            f"{_one_line(error)}; pack "
-            "the environment by yarnflow env pack, or ship the module by -pyfs or add_python_file()"
-        ) from error
+        missing = not_installed(error, f"{where}function '{closure.name}'")
+        if missing is None:
+            raise
+        raise missing from error
     return loaded
+
+
+def not_installed(error: ImportError | AttributeError, what: str) -> UserCodeError | None:
+    """What to raise where something pickled by the program needs a module or class that is not here.
+
+    Parameters
+    ----------
+    error : ImportError or AttributeError
+        As caught in the function that has called the unpickler.
+    what : str
+        What was pickled, with the program's line.
+
+    Returns
+    -------
+    UserCodeError or None
+        None = code of what was loaded raised it.
+    """
+    if _is_of_user_code(error):
+        return None
+    return UserCodeError(
+        f"{what} needs what is not installed where it runs: {_one_line(error)}; pack "
+        "the environment by yarnflow env pack, or ship the module by -pyfs or add_python_file()"
+    )
 
 
 def _is_of_user_code(error: ImportError | AttributeError) -> bool:

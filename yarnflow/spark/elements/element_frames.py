@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
 from yarnflow.errors import UnsupportedGraph
+from yarnflow.graph.closures import not_installed
 from yarnflow.graph.job_graph import StreamNode
 from yarnflow.graph.operators import CollectSink, DiscardSink, PrintSink
 from yarnflow.graph.schema import EVENT_TIME_FIELD, VALUE_FIELD, Schema
@@ -122,7 +123,7 @@ class ElementFrames:
         schema = self._nodes[source.node_id].output_schema
         read: Callable[[pa.RecordBatch], Chunk]
         if schema.element_type is not None:
-            read = read_pickled
+            read = PickledReader(self._nodes[source.node_id].origin)
         else:
             names = visible_columns(frame)
             fields = StructType([f for f in nullable(frame.schema).fields if f.name in names])
@@ -214,11 +215,29 @@ def _type_names(struct: StructType) -> dict[str, str]:
     return {field.name: field.dataType.simpleString() for field in struct.fields}
 
 
-def read_pickled(batch: pa.RecordBatch) -> Chunk:
-    """Elements of a collection that the program pickled."""
-    loads = pickle.loads
-    # a part of the program, as its functions are
-    return Chunk([loads(value) for value in batch.column(0).to_pylist()])  # noqa: S301
+class PickledReader:
+    """Elements of a collection that the program pickled.
+
+    Parameters
+    ----------
+    origin : str
+        The source's line.
+    """
+
+    def __init__(self, origin: str) -> None:
+        self._origin = origin
+
+    def __call__(self, batch: pa.RecordBatch) -> Chunk:
+        """Raises UserCodeError: an element is of a class that is not here."""
+        try:
+            # a part of the program, as its functions are; without a frame of ours in between
+            return Chunk(list(map(pickle.loads, batch.column(0).to_pylist())))  # noqa: S301
+        except (ImportError, AttributeError) as error:
+            where = f"{self._origin}: " if self._origin else ""
+            missing = not_installed(error, f"{where}an element of the collection")
+            if missing is None:
+                raise
+            raise missing from error
 
 
 class ColumnReader:
