@@ -46,7 +46,8 @@ def make_session(master: str = "local[2]") -> SparkSession:
         .appName("translate")
         .config("spark.ui.enabled", "false")
         .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.memory", "700m")
+        # one JVM runs the hundreds of queries of all tests of a worker
+        .config("spark.driver.memory", "2g")
         # as a driver's: without them the second compiler takes more time than all tests save by its code
         .config("spark.driver.extraJavaOptions", " ".join(DRIVER_JVM_FLAGS))
         .config("spark.sql.shuffle.partitions", "2")
