@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,6 +19,7 @@ from yarnflow.api.datastream import AsyncDataStream
 from yarnflow.api.datastream.functions import AsyncFunction, KeyedProcessFunction
 from yarnflow.api.datastream.window import TumblingProcessingTimeWindows
 from yarnflow.errors import UserCodeError
+from yarnflow.spark.run.query_run import QueryRun
 
 Run = Callable[[StreamExecutionEnvironment], None]
 
@@ -35,6 +37,22 @@ def run(spark: SparkSession, tmp_path: Path) -> Run:
         program.await_end()
 
     return run_to_end
+
+
+def runs() -> list[QueryRun]:
+    """All there are."""
+    gc.collect()
+    return [found for found in gc.get_objects() if isinstance(found, QueryRun)]
+
+
+def test_a_query_is_forgotten_when_it_has_ended(run: Run, capfd: pytest.CaptureFixture[str]) -> None:
+    """Else the JVM of a driver that is kept for other jobs is full after some hundred of them."""
+    before = set(map(id, runs()))
+    env = environment()
+    env.from_collection([1], Types.INT()).key_by(lambda value: value).map(shown, Types.STRING()).print()
+    run(env)
+    assert printed(capfd) == [">>1"]
+    assert [found.name for found in runs() if id(found) not in before] == []
 
 
 def shown(value: Any) -> str:

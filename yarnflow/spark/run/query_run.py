@@ -12,6 +12,7 @@ import logging
 import threading
 import time
 import uuid
+import weakref
 from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import Final, cast
@@ -252,7 +253,7 @@ class QueryRun:
             self._frame.writeStream.queryName(self.name)
             .outputMode(self._output_mode())
             .option("checkpointLocation", self.directory)
-            .foreachBatch(self.on_batch)
+            .foreachBatch(_batches_of(self))
         )
         if self._group.bounded and self._phase is not _Phase.PACED:
             # else one source that cannot tell its end, such as rate, makes Spark run a single batch, and the
@@ -544,6 +545,23 @@ class QueryRun:
         self._sentinels.write()
         end = self._sentinels.file(_END_ROWS)
         return plan_end_batch(self._files, self.directory, self.committed(), end, new)
+
+
+def _batches_of(run: QueryRun) -> Callable[[DataFrame, int], None]:
+    """What Spark calls for each batch of a run.
+
+    It does not keep the run: the JVM's query keeps the function, and the run the query, so a driver that is
+    kept for other jobs would keep both, which takes megabytes of the JVM's heap.
+    """
+    reference = weakref.ref(run)
+
+    def on_batch(frame: DataFrame, batch_id: int) -> None:
+        found = reference()
+        if found is None:
+            raise RuntimeError(f"batch {batch_id} of a query whose program is gone")
+        found.on_batch(frame, batch_id)
+
+    return on_batch
 
 
 def _aggregates(frame: DataFrame) -> bool:
