@@ -62,7 +62,7 @@ def go_on(program: Program, before: Program) -> None:
                     backends.write(HASHMAP, stored, pickle.loads(saved[part.source][group]))
                     assert stored.stored_head is not None
                     parts.append(GroupPart(stored.stored_head, stored.entries, part.operators))
-            stores[group] = pickle.dumps(put_together(parts, pickle.loads))
+            stores[group] = pickle.dumps(put_together(parts))
 
 
 @pytest.mark.parametrize(

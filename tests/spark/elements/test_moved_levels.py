@@ -32,7 +32,7 @@ def rows_of(level: int, source: int, stored: StoredGroup) -> Iterator[Row]:
 
 def moved(level: int, move: LevelMove, rows: list[Row]) -> tuple[StoredGroup, list[Row]]:
     """What is written, and the rows that go on."""
-    processor, stored = MovedLevel(level, move), StoredGroup()
+    processor, stored = MovedLevel(level, move, {}), StoredGroup()
     processor._storage = stored  # type: ignore[assignment]
     return stored, list(processor.handleInputRows((7,), iter(rows), None))
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import json
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
@@ -61,7 +61,12 @@ def read_layout(files: HadoopFiles, directory: str) -> StateLayout | None:
 
 
 def move(
-    spark: SparkSession, directory: str, before: StateLayout, after: StateLayout, partitions: int
+    spark: SparkSession,
+    directory: str,
+    before: StateLayout,
+    after: StateLayout,
+    partitions: int,
+    names: Mapping[str, str],
 ) -> None:
     """Bring the state in a copy of a query's directory into the layout of another program.
 
@@ -74,6 +79,8 @@ def move(
     before, after : StateLayout
     partitions : int
         Into which state is divided; 0 = as it is.
+    names : mapping
+        Operator id → what it is called in errors.
 
     Raises
     ------
@@ -85,7 +92,7 @@ def move(
     wanted = moves(before, after)
     conf: dict[str, str] = {}
     if committed >= 0 and wanted is not None:
-        conf = _write_anew(spark, files, directory, before, wanted, partitions)
+        conf = _write_anew(spark, files, directory, before, wanted, partitions, names)
     if is_changed(before, after):
         _plan_anew(files, directory, committed, conf, (before.ticks, after.ticks))
     files.write(f"{directory}/{LAYOUT_FILE}", to_json(after).encode())
@@ -98,6 +105,7 @@ def _write_anew(
     before: StateLayout,
     wanted: Sequence[LevelMove],
     partitions: int,
+    names: Mapping[str, str],
 ) -> dict[str, str]:
     """The configuration that the state was written with."""
     found = len(numbered(files.children(f"{directory}/state")))
@@ -114,7 +122,7 @@ def _write_anew(
     try:
         if wanted:
             _saved_rows(spark, directory, before, wanted).write.parquet(f"{work}/rows")
-            _run(spark, work, wanted, partitions or int(conf[_PARTITIONS]))
+            _run(spark, work, wanted, partitions or int(conf[_PARTITIONS]), names)
             written = committed_batch(files, f"{work}/query")
             conf = {**conf, **_described(files, f"{work}/query", written)["conf"]}
             _renumber(files, f"{work}/query/state", written + 1, committed + 1)
@@ -127,14 +135,16 @@ def _write_anew(
     return conf
 
 
-def _run(spark: SparkSession, work: str, wanted: Sequence[LevelMove], partitions: int) -> None:
+def _run(
+    spark: SparkSession, work: str, wanted: Sequence[LevelMove], partitions: int, names: Mapping[str, str]
+) -> None:
     session = spark.newSession()
     use_rocksdb(session)
     session.conf.set(_PARTITIONS, str(partitions))
     for option, value in _WRITING.items():
         session.conf.set(option, value)
     query = (
-        moved_levels(session.readStream.schema(MOVED_DDL).parquet(f"{work}/rows"), wanted)
+        moved_levels(session.readStream.schema(MOVED_DDL).parquet(f"{work}/rows"), wanted, names)
         .writeStream.format("noop")
         .option("checkpointLocation", f"{work}/query")
         .trigger(availableNow=True)

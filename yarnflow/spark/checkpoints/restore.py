@@ -377,7 +377,7 @@ class _Restore:
                 self._check_plain(root, beside, doubt)
             before, after = self._layouts_of(beside, part, manifest)
             if before is not None and after is not None and is_changed(before, after):
-                move(self._spark, beside, before, after, partitions)
+                move(self._spark, beside, before, after, partitions, _names(manifest))
             if partitions:
                 rescale(self._spark, beside, partitions)
             self._place_schemas(beside, target)
@@ -474,6 +474,12 @@ def _without_elements(part: _Part) -> _Part:
         return replace(part, paths=(), expected={})
     kept = tuple(path for path in part.paths if not path.startswith(f"{END_OF_INPUT}/"))
     return replace(part, paths=kept, expected={path: part.expected[path] for path in kept if part.expected})
+
+
+def _names(manifest: SavepointMetadata) -> dict[str, str]:
+    """Operator id → what it is called."""
+    operators = (operator for query in manifest.program.queries for operator in query.operators)
+    return {operator.operator_hash: operator.uid or operator.name for operator in operators}
 
 
 def _parent(path: str) -> str:

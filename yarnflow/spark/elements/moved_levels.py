@@ -6,8 +6,7 @@ their state as that query's.
 
 from __future__ import annotations
 
-import pickle
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from pyspark.sql import DataFrame, Row
@@ -39,11 +38,14 @@ class MovedLevel(StatefulProcessor):
         The level, as the rows name it.
     move : LevelMove
         What its state is made of.
+    names : mapping
+        Operator id → what it is called in errors.
     """
 
-    def __init__(self, level: int, move: LevelMove) -> None:
+    def __init__(self, level: int, move: LevelMove, names: Mapping[str, str]) -> None:
         self._level = level
         self._move = move
+        self._names = names
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Spark calls this once per task."""
@@ -82,7 +84,7 @@ class MovedLevel(StatefulProcessor):
             for part in self._move.parts
             if part.source in heads
         ]
-        snapshot = put_together(parts, pickle.loads)
+        snapshot = put_together(parts, self._names)
         if not snapshot.empty:
             paged = any(isinstance(part.head, PagesHead) for part in parts)
             backends.write(ROCKSDB if paged else HASHMAP, self._storage, snapshot)
@@ -91,7 +93,7 @@ class MovedLevel(StatefulProcessor):
         """Nothing is kept."""
 
 
-def moved_levels(rows: DataFrame, moves: Iterable[LevelMove]) -> DataFrame:
+def moved_levels(rows: DataFrame, moves: Iterable[LevelMove], names: Mapping[str, str]) -> DataFrame:
     """Operators that take over the state of all levels; what is left of the rows is none.
 
     Parameters
@@ -100,10 +102,12 @@ def moved_levels(rows: DataFrame, moves: Iterable[LevelMove]) -> DataFrame:
         A stream of :data:`MOVED_DDL`.
     moves : iterable of LevelMove
         One per level with state.
+    names : mapping
+        Operator id → what it is called in errors.
     """
     for level, move in enumerate(moves):
         rows = rows.groupBy(GROUP_COLUMN).transformWithState(
-            statefulProcessor=MovedLevel(level, move),
+            statefulProcessor=MovedLevel(level, move, names),
             outputStructType=MOVED_DDL,
             outputMode="append",
             timeMode="none",

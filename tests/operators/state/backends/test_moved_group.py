@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Collection
+from dataclasses import dataclass
 
 import pytest
 
 from tests.operators.state.backends.test_backends import new_backends
 from tests.operators.state.scripts import contents
+from yarnflow.errors import StateIncompatible
+from yarnflow.operators.state.backends.missing_classes import TolerantReader, missing_class
 from yarnflow.operators.state.backends.moved_group import GroupPart, put_together
 from yarnflow.operators.state.backends.turns import HASHMAP, ROCKSDB
 from yarnflow.operators.state.keyed import KeyedState
@@ -51,7 +54,7 @@ def test_operators_of_two_groups_become_those_of_one(first: str, second: str, to
     # b has left something stale in the first group, and c is not wanted
     parts = [part(group(first, a=1, b=2), {"a"}), part(group(second, b=3, c=4), {"b"})]
     written, backends = StoredGroup(), new_backends()
-    backends.write(to, written, put_together(parts, pickle.loads))
+    backends.write(to, written, put_together(parts))
     expected = GroupStore()
     for operator, number in (("a", 1), ("b", 3)):
         fill(expected, operator, number)
@@ -67,4 +70,57 @@ def test_operators_of_two_groups_become_those_of_one(first: str, second: str, to
 
 
 def test_nothing_is_left_of_operators_that_nobody_wants() -> None:
-    assert put_together([part(group(HASHMAP, a=1), {"b"})], pickle.loads).empty
+    assert put_together([part(group(HASHMAP, a=1), {"b"})]).empty
+
+
+@dataclass(frozen=True)
+class Coin:
+    """Of a module that is gone when its state is moved."""
+
+    cents: int
+
+
+def fill_coins(store: GroupStore, number: int) -> None:
+    """As keys, values and keys of timers."""
+    state = KeyedState("coins")
+    state.bind(store)
+    state.table("coin", StateKind.VALUE, None).put(Coin(number), Coin(number))
+    state.timers.register_event_time(number, Coin(number), None)
+
+
+def group_with_coins(form: str) -> StoredGroup:
+    """In several commits, so that changes are applied to what is not there."""
+    stored, backends, kept = StoredGroup(), new_backends(), None
+    for number in (1, 2, 1):
+        turn = backends.open(form, stored, kept)
+        fill(turn.store, "a", number)
+        fill_coins(turn.store, number)
+        turn.commit()
+    return stored
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_what_is_left_behind_may_be_of_classes_that_are_gone(
+    form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored = group_with_coins(form)
+    whole = put_together([part(stored, {"a"})])
+    monkeypatch.delattr(f"{__name__}.Coin")
+    found = put_together([part(stored, {"a"})])
+    assert found.tables.keys() == {("a", "value")} == whole.tables.keys()
+    assert found.tables == whole.tables and found.timers == whole.timers
+    with pytest.raises(
+        StateIncompatible, match=rf"operator 'purse': state 'coin' holds an object of {__name__}.Coin"
+    ):
+        put_together([part(stored, {"a", "coins"})], {"coins": "purse"})
+
+
+def test_objects_of_missing_classes_are_told_apart() -> None:
+    pickled = [pickle.dumps([{Coin(n): n for n in range(100)}, [Coin(1), Coin]])]
+    found = TolerantReader().loads(pickled[0].replace(b"test_moved_group", b"test_gone_groups"))
+    coins, (coin, kind) = found
+    assert len({hash(key) for key in coins}) == 100 and coins[coin] == 1
+    assert missing_class(coin) == missing_class([kind]) == f"{__name__}.Coin".replace(
+        "test_moved_group", "test_gone_groups"
+    )
+    assert not missing_class([Coin, {"a": (1, 2)}])

@@ -7,7 +7,7 @@ Flink counterpart: ``EmbeddedRocksDBStateBackend``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from typing import Any, Final
 
 from yarnflow.operators.state.backends.group_storage import GroupStorage, LogEntry, PagesHead
@@ -185,9 +185,11 @@ class PagedGroup:
         for name, value in snapshot.progress.items():
             store.put_progress(name, value)
 
-    def read_out(self) -> Snapshot:
-        """Everything."""
+    def read_out(self, operators: Collection[str] | None = None) -> Snapshot:
+        """Everything, or of the pages of some operators alone."""
         for operator_id in self._operators:
+            if operators is not None and operator_id not in operators:
+                continue
             self.store.prefetch_all(operator_id)
             self.store.timers(operator_id)
         snapshot = self.store.snapshot()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -13,8 +13,13 @@ from yarnflow.operators.state.backends.group_storage import GroupHead, LogEntry,
 from yarnflow.operators.state.store import Snapshot
 
 
-def read_saved(head: GroupHead, entries: Mapping[int, LogEntry], loads: Callable[[bytes], Any]) -> Snapshot:
-    """All of a group's state.
+def read_saved(
+    head: GroupHead,
+    entries: Mapping[int, LogEntry],
+    loads: Callable[[bytes], Any],
+    operators: Collection[str] | None = None,
+) -> Snapshot:
+    """A group's state.
 
     Parameters
     ----------
@@ -23,6 +28,9 @@ def read_saved(head: GroupHead, entries: Mapping[int, LogEntry], loads: Callable
         All of the group's, by number.
     loads : callable
         Pickle's, or one that makes less of what it reads.
+    operators : collection of str, optional
+        Whose state is wanted; None = all of it.  Of others there may be some as well, where that cannot be
+        read apart.
 
     Raises
     ------
@@ -32,7 +40,7 @@ def read_saved(head: GroupHead, entries: Mapping[int, LogEntry], loads: Callable
     storage = _SavedGroup(head, entries)
     try:
         if isinstance(head, PagesHead):
-            return GroupPages(_never, loads, _never).open(storage, head).read_out()
+            return GroupPages(_never, loads, _never).open(storage, head).read_out(operators)
         return GroupLog(_never, loads, _never).open(storage, head).snapshot()
     except AssertionError as error:
         raise InvariantViolated("the head of a key group names an entry that there is not") from error
