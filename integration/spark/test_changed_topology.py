@@ -88,9 +88,9 @@ class Program:
         write(self.directory / "in", self.files)
         self.files += 1
 
-    def source(self, parallelism: int) -> DataStream:
+    def source(self, parallelism: int, bounded: bool = False) -> DataStream:
         source = FileSource(
-            self.directory / "in", "csv", schema="k BIGINT, n BIGINT", bounded=False, max_files_per_trigger=1
+            self.directory / "in", "csv", schema="k BIGINT, n BIGINT", bounded=bounded, max_files_per_trigger=1
         )
         strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_hours(1))
         timed: DataStream = (
@@ -118,14 +118,15 @@ class Program:
             renumbered.sink_to(FileSink(str(self.directory / again), "parquet"))
         return Kept(counted.get_execution_environment())
 
-    def sums(self, stream: DataStream) -> None:
+    def sums(self, stream: DataStream, out: str = "sums") -> None:
         sums = stream.key_by(lambda row: row[0]).reduce(lambda a, b: Row(k=a[0], n=a[1] + b[1])).uid("sums")
-        sums.sink_to(FileSink(str(self.directory / "sums"), "parquet"))
+        sums.sink_to(FileSink(str(self.directory / out), "parquet"))
 
-    def expected_sums(self) -> list[tuple[int, int]]:
+    def expected_sums(self, files: int = 0) -> list[tuple[int, int]]:
+        """Of the first files; 0 = of all."""
         found = Counter[int]()
         sums = []
-        for n in (n for _ in range(self.files) for n in range(SIZE)):
+        for n in (n for _ in range(files or self.files) for n in range(SIZE)):
             found[n % 4] += n
             sums.append((n % 4, found[n % 4]))
         return sorted(sums)
@@ -236,12 +237,12 @@ def test_operators_come_and_go_and_the_others_go_on(spark: SparkSession, tmp_pat
     assert program.results("again") == again
 
 
-def test_a_clock_comes_and_goes(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_clock_and_an_end_come_and_go(spark: SparkSession, tmp_path: Path) -> None:
     program = Program(tmp_path)
 
-    def graph(clock: bool) -> Kept:
-        stream = program.source(1)
-        program.sums(stream)
+    def graph(clock: bool, out: str = "sums", bounded: bool = False) -> Kept:
+        stream = program.source(1, bounded)
+        program.sums(stream, out)
         if clock:
             # beside the sums, which stay where they are
             keyed = stream.key_by(lambda row: row[0])
@@ -265,3 +266,11 @@ def test_a_clock_comes_and_goes(spark: SparkSession, tmp_path: Path) -> None:
         found = offsets(directory)
         assert len(found) == 1 + clock and levels(directory) == 1
         assert json.loads(found[0])["logOffset"] == number
+
+    # the clock makes room for the end of input, to which a job comes by itself
+    bounded, last = graph(False, out="to-the-end", bounded=True), tmp_path / "last"
+    restored(spark, bounded, tmp_path / "savepoint1", last, allow_non_restored=True).ended()
+    rest = Counter(program.expected_sums(3)) - Counter(program.expected_sums(2))
+    assert program.results("to-the-end") == sorted(rest.elements())
+    found = offsets(last)
+    assert len(found) == 2 and "-" not in found

@@ -13,6 +13,7 @@ from yarnflow.api.common import Time
 from yarnflow.api.datastream.window import TumblingProcessingTimeWindows
 from yarnflow.core.json_codec import from_json, to_json
 from yarnflow.operators.task.state_layout import (
+    LastSource,
     LevelMove,
     LevelPart,
     StateLayout,
@@ -25,12 +26,11 @@ from yarnflow.operators.task.state_layout import (
 Levels = tuple[tuple[str, ...], ...]
 
 
-def layout(*levels: str, told: dict[int, str] | None = None, ticks: bool = False) -> StateLayout:
+def layout(*levels: str, told: dict[int, str] | None = None) -> StateLayout:
     """Each operator is called by one letter."""
     return StateLayout(
         tuple(tuple(level) for level in levels),
         tuple(tuple((told or {}).get(number, "")) for number in range(len(levels))),
-        ticks,
     )
 
 
@@ -50,7 +50,7 @@ def part(source: int, operators: str) -> LevelPart:
 )
 def test_state_that_is_in_its_place_stays(before: StateLayout, after: StateLayout) -> None:
     assert moves(before, after) is None and not is_changed(before, after)
-    assert is_changed(before, StateLayout(after.levels, after.told, ticks=True))
+    assert is_changed(before, StateLayout(after.levels, after.told, LastSource.TICKS))
 
 
 @pytest.mark.parametrize(
@@ -132,13 +132,26 @@ def test_layouts_of_programs(
     assert [[uids[o] for o in level] for level in made.levels] == levels
     assert [[uids[o] for o in level] for level in made.told] == told
     # nothing is due by the clock
-    assert not made.ticks
+    assert made.last_source is LastSource.OF_PROGRAM
     assert from_json(StateLayout, to_json(made)) == made
+
+
+def windows_by_the_clock(env: StreamExecutionEnvironment) -> None:
+    windows = numbers(env).key_by(identity).window(TumblingProcessingTimeWindows.of(Time.seconds(1)))
+    windows.reduce(lambda a, b: a).print()
 
 
 def test_ticks_come_where_something_may_be_due_while_nothing_is_read() -> None:
     env = environment()
-    windows = numbers(env).key_by(identity).window(TumblingProcessingTimeWindows.of(Time.seconds(1)))
-    windows.reduce(lambda a, b: a).print()
-    _, plan = planned(env)
-    assert layout_of(plan, endless=True).ticks and not layout_of(plan, endless=False).ticks
+    windows_by_the_clock(env)
+    assert layout_of(planned(env)[1], endless=True).last_source is LastSource.TICKS
+
+
+def test_input_that_ends_has_its_end_as_the_last_source() -> None:
+    for program in (one, windows_by_the_clock):
+        env = environment()
+        program(env)
+        _, plan = planned(env)
+        bounded, endless = layout_of(plan, endless=False), layout_of(plan, endless=True)
+        assert bounded.last_source is LastSource.END
+        assert is_changed(bounded, endless) and is_changed(endless, bounded)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from enum import Enum
 from typing import Final
 
 from yarnflow.operators.task.plan import LevelPlan, OperatorPlan
@@ -16,6 +17,16 @@ from yarnflow.operators.task.planner import LevelsPlan
 
 #: in a query's directory: the layout of the state that is there
 LAYOUT_FILE: Final = "state-layout"
+
+
+class LastSource(Enum):
+    """What the last source of a query is; Spark knows sources by their order."""
+
+    OF_PROGRAM = "OF_PROGRAM"
+    #: tells the time, behind all others
+    TICKS = "TICKS"
+    #: tells the end of input, behind all others
+    END = "END"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +37,7 @@ class StateLayout:
     levels: tuple[tuple[str, ...], ...] = ()
     #: ids of the others in each of them that stand behind an exchange: what they were told last is kept
     told: tuple[tuple[str, ...], ...] = ()
-    #: behind all other sources there is one of ticks
-    ticks: bool = False
+    last_source: LastSource = LastSource.OF_PROGRAM
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +72,14 @@ def layout_of(plan: LevelsPlan, endless: bool) -> StateLayout:
     return StateLayout(
         tuple(_ids(operator for operator in level.operators if operator.stateful) for level in kept),
         tuple(_ids(_only_told(level)) for level in kept),
-        endless and plan.needs_ticks,
+        _last_source(plan, endless),
     )
+
+
+def _last_source(plan: LevelsPlan, endless: bool) -> LastSource:
+    if not endless:
+        return LastSource.END
+    return LastSource.TICKS if plan.needs_ticks else LastSource.OF_PROGRAM
 
 
 def _ids(operators: Iterable[OperatorPlan]) -> tuple[str, ...]:
@@ -77,7 +93,7 @@ def _only_told(level: LevelPlan) -> Iterator[OperatorPlan]:
 
 def is_changed(before: StateLayout, after: StateLayout) -> bool:
     """Whether a query of one layout cannot go on as it is from what one of the other left."""
-    return before.ticks != after.ticks or moves(before, after) is not None
+    return before.last_source is not after.last_source or moves(before, after) is not None
 
 
 def moves(before: StateLayout, after: StateLayout) -> tuple[LevelMove, ...] | None:

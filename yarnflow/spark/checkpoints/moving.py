@@ -22,15 +22,18 @@ from yarnflow.core.json_codec import from_json, to_json
 from yarnflow.errors import RpcProtocolError, SavepointInvalid, StateIncompatible
 from yarnflow.operators.task.state_layout import (
     LAYOUT_FILE,
+    LastSource,
     LevelMove,
     StateLayout,
     is_changed,
     moves,
     spark_number,
 )
+from yarnflow.spark.checkpoints.log_entries import end_is_read, with_last_source
 from yarnflow.spark.checkpoints.positions import committed_batch, write_log
 from yarnflow.spark.elements.moved_levels import MOVED_DDL, moved_levels
 from yarnflow.spark.hadoop_files import HadoopFiles
+from yarnflow.spark.run.query_run import END_OF_INPUT
 from yarnflow.spark.state.files import numbered
 from yarnflow.spark.state.frames import level_entries, level_heads
 from yarnflow.spark.translate.stateful import use_rocksdb
@@ -45,8 +48,6 @@ _WRITING: Final = {
     "spark.sql.streaming.stateStore.checkpointFormatVersion": "1",
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "false",
 }
-#: what Spark writes for a source without an offset yet
-_NO_OFFSET: Final = "-"
 
 
 def read_layout(files: HadoopFiles, directory: str) -> StateLayout | None:
@@ -85,16 +86,18 @@ def move(
     Raises
     ------
     StateIncompatible
-        Spark itself keeps state in the query.
+        Spark itself keeps state in the query; or the input was read to its end, and has none now.
     """
     files = HadoopFiles(spark)
     committed = committed_batch(files, directory)
     wanted = moves(before, after)
+    if committed >= 0:
+        _check_last_source(files, directory, committed, before, after)
     conf: dict[str, str] = {}
     if committed >= 0 and wanted is not None:
         conf = _write_anew(spark, files, directory, before, wanted, partitions, names)
     if is_changed(before, after):
-        _plan_anew(files, directory, committed, conf, (before.ticks, after.ticks))
+        _plan_anew(files, directory, committed, conf, before, after)
     files.write(f"{directory}/{LAYOUT_FILE}", to_json(after).encode())
 
 
@@ -183,8 +186,36 @@ def _renumber(files: HadoopFiles, state: str, written: int, version: int) -> Non
                     files.rename(f"{store}/{name}", f"{store}/{version}.{rest}")
 
 
+def _check_last_source(
+    files: HadoopFiles, directory: str, committed: int, before: StateLayout, after: StateLayout
+) -> None:
+    """Whether the query can go on with input that ends, or does not, where it was the other way round."""
+    was_end, is_end = (layout.last_source is LastSource.END for layout in (before, after))
+    if was_end is is_end:
+        return
+    name = directory.rpartition("/")[2]
+    if was_end and end_is_read(files.read(f"{directory}/{OFFSETS}/{committed}").decode()):
+        raise StateIncompatible(
+            f"query {name} has read its input to the end and fired what was to be fired then, so it cannot "
+            "go on with input that never ends: make its sources bounded again, or start without state "
+            "(--restore none)"
+        )
+    if len(numbered(files.children(f"{directory}/state"))) != len(before.levels):
+        # windows of a SQL query have sources of their own that tell the end, in front of others
+        ways = {True: "to an end", False: "for ever"}
+        raise StateIncompatible(
+            f"query {name} was read {ways[was_end]} and is read {ways[is_end]}, and a SQL query in it has "
+            f"state: read its sources {ways[was_end]} again, or start without state (--restore none)"
+        )
+
+
 def _plan_anew(
-    files: HadoopFiles, directory: str, committed: int, conf: dict[str, str], ticks: tuple[bool, bool]
+    files: HadoopFiles,
+    directory: str,
+    committed: int,
+    conf: dict[str, str],
+    before: StateLayout,
+    after: StateLayout,
 ) -> None:
     """Forget what was planned and not committed, and fit the log of what was to the query."""
     log = f"{directory}/{OFFSETS}"
@@ -192,16 +223,14 @@ def _plan_anew(
         if batch > committed:
             files.delete(f"{log}/{batch}")
             continue
-        header, metadata, *offsets = files.read(f"{log}/{batch}").decode().splitlines()
-        described: dict[str, Any] = json.loads(metadata)
-        described["conf"] = {**described.get("conf", {}), **conf}
-        if ticks == (True, False):
-            # the source of ticks is the last one
-            offsets.pop()
-            files.delete(f"{directory}/sources/{len(offsets)}")
-        elif ticks == (False, True):
-            offsets.append(_NO_OFFSET)
-        write_log(files, log, batch, (header, json.dumps(described), *offsets))
+        found = files.read(f"{log}/{batch}").decode()
+        fitting, gone = with_last_source(found, conf, before.last_source, after.last_source)
+        if gone >= 0:
+            files.delete(f"{directory}/sources/{gone}")
+        if batch == committed and before.last_source is LastSource.END and not end_is_read(found):
+            # it would tell the former levels of the end
+            files.delete(f"{directory}/{END_OF_INPUT}")
+        write_log(files, log, batch, fitting.splitlines())
 
 
 def _described(files: HadoopFiles, directory: str, batch: int) -> dict[str, Any]:

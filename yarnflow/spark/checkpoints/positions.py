@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from yarnflow.core.checkpoint.messages import QueryPosition, SourceProgress
 from yarnflow.core.checkpoint.query_files import COMMITS, OFFSETS
+from yarnflow.spark.checkpoints.log_entries import NO_OFFSET
 from yarnflow.spark.hadoop_files import HadoopFiles
 from yarnflow.spark.run.progress import parse_operators, parse_sources
 from yarnflow.spark.state.files import numbered
@@ -21,8 +22,6 @@ from yarnflow.spark.translate.windows import END_OF_TIME_MS
 #: the watermark of a drained query.  A bounded one that has read all its input comes as far as the
 #: sentinel, which is before it, so a drain cannot be mistaken for an end
 DRAINED_MS: Final = END_OF_TIME_MS + 1
-#: what Spark writes for a source without an offset yet
-_NO_OFFSET: Final = "-"
 
 
 def committed_batch(files: HadoopFiles, directory: str) -> int:
@@ -57,7 +56,7 @@ def read_position(
         # of an earlier batch, or of none
         known = [source.description for source in sources] or [""] * len(offsets)
         sources = tuple(
-            SourceProgress(description, end_offset="" if offset == _NO_OFFSET else offset)
+            SourceProgress(description, end_offset="" if offset == NO_OFFSET else offset)
             for description, offset in zip(known, offsets, strict=False)
         )
     return replace(
@@ -115,9 +114,9 @@ def plan_end_batch(files: HadoopFiles, directory: str, committed: int, end: str,
         The batch's number.
     """
     header, metadata, *offsets = files.read(f"{directory}/{OFFSETS}/{committed}").decode().splitlines()
-    before = [*offsets, _NO_OFFSET] if new else offsets
+    before = [*offsets, NO_OFFSET] if new else offsets
     after = list(before)
-    if after[-1] == _NO_OFFSET:
+    if after[-1] == NO_OFFSET:
         entry = {"path": spark_path(files, end), "timestamp": files.modified_ms(end), "batchId": 0}
         write_log(files, f"{directory}/sources/{len(after) - 1}", 0, ("v1", json.dumps(entry)))
         after[-1] = json.dumps({"logOffset": 0})

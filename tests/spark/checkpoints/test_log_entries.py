@@ -1,0 +1,45 @@
+"""Logs of offsets for queries with other sources."""
+
+from __future__ import annotations
+
+import json
+from typing import Final
+
+import pytest
+
+from yarnflow.operators.task.state_layout import LastSource
+from yarnflow.spark.checkpoints.log_entries import end_is_read, with_last_source
+
+OF_PROGRAM, TICKS, END = LastSource.OF_PROGRAM, LastSource.TICKS, LastSource.END
+FILES: Final = '{"logOffset":3}'
+
+
+def entry(*offsets: str) -> str:
+    return "\n".join(("v1", json.dumps({"batchWatermarkMs": 7, "conf": {"a": "1", "b": "2"}}), *offsets))
+
+
+@pytest.mark.parametrize(
+    ("before", "found", "after", "fitting", "gone"),
+    [
+        (OF_PROGRAM, [FILES], OF_PROGRAM, [FILES], -1),
+        (OF_PROGRAM, [FILES], TICKS, [FILES, "-"], -1),
+        (OF_PROGRAM, [FILES], END, [FILES, "-"], -1),
+        (TICKS, [FILES, "8"], OF_PROGRAM, [FILES], 1),
+        (TICKS, [FILES, "8"], TICKS, [FILES, "8"], -1),
+        (TICKS, [FILES, "8"], END, [FILES, "-"], 1),
+        (END, [FILES, FILES, "-"], OF_PROGRAM, [FILES, FILES], 2),
+        (END, [FILES, "-"], TICKS, [FILES, "-"], 1),
+        (END, [FILES, FILES], END, [FILES, FILES], -1),
+    ],
+)
+def test_the_last_source_is_replaced(
+    before: LastSource, found: list[str], after: LastSource, fitting: list[str], gone: int
+) -> None:
+    content, number = with_last_source(entry(*found), {"b": "3"}, before, after)
+    header, metadata, *offsets = content.splitlines()
+    assert (header, offsets, number) == ("v1", fitting, gone)
+    assert json.loads(metadata) == {"batchWatermarkMs": 7, "conf": {"a": "1", "b": "3"}}
+
+
+def test_an_end_that_was_read_has_an_offset() -> None:
+    assert end_is_read(entry(FILES, FILES)) and not end_is_read(entry(FILES, "-"))
