@@ -39,6 +39,7 @@ from yarnflow.core.checkpoint.messages import CheckpointKind
 from yarnflow.errors import StateIncompatible
 
 ROCKSDB = {"state.backend.type": "rocksdb"}
+STATE_FORMAT = "spark.sql.streaming.stateStore.checkpointFormatVersion"
 #: elements of a file
 SIZE = 100
 
@@ -165,6 +166,15 @@ def offsets(directory: Path) -> list[str]:
     return newest.read_text().splitlines()[2:]
 
 
+@pytest.fixture
+def state_with_ids(spark: SparkSession) -> Iterator[None]:
+    """Files of new state are called by ids, which stand in the log of commits."""
+    spark.conf.set(STATE_FORMAT, "2")
+    yield
+    spark.conf.unset(STATE_FORMAT)
+
+
+@pytest.mark.usefixtures("state_with_ids")
 def test_operators_come_and_go_and_the_others_go_on(spark: SparkSession, tmp_path: Path) -> None:
     program = Program(tmp_path)
     program.add_file()

@@ -8,7 +8,11 @@ from typing import Final
 import pytest
 
 from yarnflow.operators.task.state_layout import LastSource
-from yarnflow.spark.checkpoints.log_entries import end_is_read, with_last_source
+from yarnflow.spark.checkpoints.log_entries import (
+    end_is_read,
+    with_last_source,
+    without_state_ids,
+)
 
 OF_PROGRAM, TICKS, END = LastSource.OF_PROGRAM, LastSource.TICKS, LastSource.END
 FILES: Final = '{"logOffset":3}'
@@ -43,3 +47,21 @@ def test_the_last_source_is_replaced(
 
 def test_an_end_that_was_read_has_an_offset() -> None:
     assert end_is_read(entry(FILES, FILES)) and not end_is_read(entry(FILES, "-"))
+
+
+@pytest.mark.parametrize(
+    ("header", "found", "after", "left"),
+    [
+        ("v1", {"nextBatchWatermarkMs": 5}, "v1", {"nextBatchWatermarkMs": 5}),
+        # in this version ids must be there
+        ("v2", {"nextBatchWatermarkMs": 5, "stateUniqueIds": {"0": [["a"]]}}, "v1", {"nextBatchWatermarkMs": 5}),
+        ("v3", {"stateUniqueIds": {"0": [["a"]]}, "sinkMetadataMap": {}}, "v3", {"sinkMetadataMap": {}}),
+    ],
+)
+def test_ids_of_state_that_is_there_no_more_are_forgotten(
+    header: str, found: dict[str, object], after: str, left: dict[str, object]
+) -> None:
+    content = without_state_ids(f"{header}\n{json.dumps(found)}")
+    version, _, text = content.partition("\n")
+    assert (version, json.loads(text)) == (after, left)
+    assert without_state_ids("v1").partition("\n")[2] == "{}"

@@ -17,7 +17,7 @@ from typing import Any, Final
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from yarnflow.core.checkpoint.query_files import OFFSETS
+from yarnflow.core.checkpoint.query_files import COMMITS, OFFSETS
 from yarnflow.core.json_codec import from_json, to_json
 from yarnflow.errors import RpcProtocolError, SavepointInvalid, StateIncompatible
 from yarnflow.operators.task.state_layout import (
@@ -29,7 +29,7 @@ from yarnflow.operators.task.state_layout import (
     moves,
     spark_number,
 )
-from yarnflow.spark.checkpoints.log_entries import end_is_read, with_last_source
+from yarnflow.spark.checkpoints.log_entries import end_is_read, with_last_source, without_state_ids
 from yarnflow.spark.checkpoints.positions import committed_batch, write_log
 from yarnflow.spark.elements.moved_levels import MOVED_DDL, moved_levels
 from yarnflow.spark.hadoop_files import HadoopFiles
@@ -129,6 +129,7 @@ def _write_anew(
             written = committed_batch(files, f"{work}/query")
             conf = {**conf, **_described(files, f"{work}/query", written)["conf"]}
             _renumber(files, f"{work}/query/state", written + 1, committed + 1)
+        _forget_state_ids(files, directory)
         files.delete(f"{directory}/state")
         if wanted:
             files.rename(f"{work}/query/state", f"{directory}/state")
@@ -184,6 +185,14 @@ def _renumber(files: HadoopFiles, state: str, written: int, version: int) -> Non
                 number, dot, rest = name.partition(".")
                 if number == str(written) and dot:
                     files.rename(f"{store}/{name}", f"{store}/{version}.{rest}")
+
+
+def _forget_state_ids(files: HadoopFiles, directory: str) -> None:
+    """With ``checkpointFormatVersion`` 2 the log of commits has the names of the files that were there."""
+    log = f"{directory}/{COMMITS}"
+    for batch in numbered(files.children(log)):
+        found = files.read(f"{log}/{batch}").decode()
+        write_log(files, log, batch, without_state_ids(found).splitlines())
 
 
 def _check_last_source(
