@@ -131,7 +131,7 @@ def test_a_crash_in_between_is_made_good(
 ) -> None:
     settings = RestoreSettings(f"{taken[1]}/{METADATA_FILE}", ClaimMode.CLAIM)
     job_dir = tmp_path / "job2/checkpoint"
-    half = job_dir / "query-counts.restoring/offsets"
+    half = job_dir / "query-counts.restoring-0123/offsets"
     half.mkdir(parents=True)
     (half / "99").write_text("left by a driver that died")
     first = restore(spark, settings, str(job_dir), None)

@@ -148,8 +148,9 @@ class FakeBackend:
     def executor_ids(self) -> tuple[str, ...]:
         return self.executors
 
-    def restore(self, context: RunContext) -> bool:
+    def restore(self, context: RunContext, fence: Callable[[], None]) -> bool:
         assert threading.current_thread().name == MAIN
+        fence()
         assert context.restore is not None
         self.story.append(f"restore {context.restore.path} with {len(self._lease.acquired)} leases")
         if self.restore_error is not None:

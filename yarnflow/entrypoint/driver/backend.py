@@ -156,7 +156,7 @@ class SparkBackend:
             logger.info("Executors could not be asked for: %s", type(error).__name__)
             return ()
 
-    def restore(self, context: RunContext) -> bool:
+    def restore(self, context: RunContext, fence: Callable[[], None]) -> bool:
         """Put the state of a savepoint or checkpoint where the job has none of its own yet."""
         if context.restore is None:
             return False
@@ -174,6 +174,7 @@ class SparkBackend:
                 trusted=self._configuration.get(job_options.STATE_RECOVERY_TRUSTED),
                 allow_non_restored=self._configuration.get(job_options.STATE_RECOVERY_ALLOW_NON_RESTORED),
                 layouts=state_layouts(context.job.graph),
+                fence=fence,
             )
         except Exception as error:
             raise _mapped(error) from error

@@ -346,7 +346,7 @@ class Driver:
 
     def _restore(self, context: RunContext) -> None:
         self._lease.check()
-        if self._backend.restore(context):
+        if self._backend.restore(context, self._lease.check):
             self._milestones.reached("STATE_RESTORED")
 
     def _await_executors(self, context: RunContext) -> None:

@@ -56,10 +56,11 @@ class DriverBackend(Protocol):
     def executor_ids(self) -> tuple[str, ...]:
         """Executors registered now.  Any thread."""
 
-    def restore(self, context: RunContext) -> bool:
+    def restore(self, context: RunContext, fence: Callable[[], None]) -> bool:
         """Put the state of ``context.restore`` where the job has none of its own yet.
 
-        Main thread; idempotent; whether the job starts from some state.
+        Main thread; idempotent; whether the job starts from some state.  ``fence`` raises LeaseLost when
+        this driver may not write the job's state any more.
 
         Raises
         ------

@@ -29,7 +29,9 @@ from yarnflow.operators.task.state_layout import (
     moves,
     spark_number,
 )
+from yarnflow.spark.checkpoints.job import Fence
 from yarnflow.spark.checkpoints.log_entries import end_is_read, with_last_source, without_state_ids
+from yarnflow.spark.checkpoints.placing import put_in_place
 from yarnflow.spark.checkpoints.positions import committed_batch, write_log
 from yarnflow.spark.elements.moved_levels import MOVED_DDL, moved_levels
 from yarnflow.spark.hadoop_files import HadoopFiles
@@ -68,6 +70,7 @@ def move(
     after: StateLayout,
     partitions: int,
     names: Mapping[str, str],
+    fence: Fence,
 ) -> None:
     """Bring the state in a copy of a query's directory into the layout of another program.
 
@@ -82,6 +85,8 @@ def move(
         Into which state is divided; 0 = as it is.
     names : mapping
         Operator id → what it is called in errors.
+    fence : callable
+        Raises when this driver may not write.
 
     Raises
     ------
@@ -95,7 +100,7 @@ def move(
         _check_last_source(files, directory, committed, before, after)
     conf: dict[str, str] = {}
     if committed >= 0 and wanted is not None:
-        conf = _write_anew(spark, files, directory, before, wanted, partitions, names)
+        conf = _write_anew(spark, files, directory, before, wanted, partitions, names, fence)
     if is_changed(before, after):
         _plan_anew(files, directory, committed, conf, before, after)
     files.write(f"{directory}/{LAYOUT_FILE}", to_json(after).encode())
@@ -109,6 +114,7 @@ def _write_anew(
     wanted: Sequence[LevelMove],
     partitions: int,
     names: Mapping[str, str],
+    fence: Fence,
 ) -> dict[str, str]:
     """The configuration that the state was written with."""
     found = len(numbered(files.children(f"{directory}/state")))
@@ -119,9 +125,7 @@ def _write_anew(
         )
     committed = committed_batch(files, directory)
     conf: dict[str, str] = _described(files, directory, committed)["conf"]
-    # what a driver that died has left there is no complete state
     work = f"{directory}.moving"
-    files.delete(work)
     try:
         if wanted:
             _saved_rows(spark, directory, before, wanted).write.parquet(f"{work}/rows")
@@ -132,7 +136,7 @@ def _write_anew(
         _forget_state_ids(files, directory)
         files.delete(f"{directory}/state")
         if wanted:
-            files.rename(f"{work}/query/state", f"{directory}/state")
+            put_in_place(files, f"{work}/query/state", f"{directory}/state", fence)
     finally:
         files.delete(work)
     logger.info("Moved the state in %s to the %d levels of the program.", directory, len(wanted))

@@ -4,7 +4,8 @@ Decides whether the program fits the state, which files are brought, and that th
 lengths and checksums of a savepoint, and of a retained checkpoint that no file of its last
 committed batch is missing.  State that others than this cluster or its user could have written holds plain
 values only, unless the user vouches for it: workers unpickle it.  Every query is copied to a directory
-beside its place, which is then renamed; a driver that died meanwhile is made good by the next one.  Claimed
+beside its place, which is then renamed (:mod:`yarnflow.spark.checkpoints.placing`); a driver that died
+meanwhile is made good by the next one.  Claimed
 state is copied as well and its source removed afterwards, so that it can be checked on the way.  Flink
 counterparts:
 ``Checkpoints.loadAndValidateCheckpoint``, ``RecoveryClaimMode``.
@@ -52,7 +53,9 @@ from yarnflow.errors import (
 from yarnflow.graph.state.comparison import differences
 from yarnflow.operators.task.state_layout import StateLayout, is_changed
 from yarnflow.spark.checkpoints.file_copy import SourceFileGone, copy_files
+from yarnflow.spark.checkpoints.job import Fence, no_fence
 from yarnflow.spark.checkpoints.moving import move, read_layout
+from yarnflow.spark.checkpoints.placing import put_in_place, remove_left_work, work_directory
 from yarnflow.spark.checkpoints.positions import (
     DRAINED_MS,
     committed_batch,
@@ -87,6 +90,7 @@ def restore(
     trusted: bool = False,
     allow_non_restored: bool = False,
     layouts: Mapping[str, StateLayout] | None = None,
+    fence: Fence = no_fence,
 ) -> RestoredState | None:
     """Bring a job's state into its directory, unless an earlier driver of the job did so.
 
@@ -107,6 +111,8 @@ def restore(
         State of operators that the program has no more may be left behind.
     layouts : mapping, optional
         Query → where the program has the state of its operators on elements.
+    fence : callable
+        Raises when this driver may not write.
 
     Returns
     -------
@@ -127,7 +133,7 @@ def restore(
     """
     if not settings.path:
         return None
-    restoring = _Restore(spark, settings, job_dir.rstrip("/"), key, trusted, layouts or {})
+    restoring = _Restore(spark, settings, job_dir.rstrip("/"), key, trusted, layouts or {}, fence)
     return restoring.run(shape, allow_non_restored)
 
 
@@ -175,6 +181,7 @@ class _Restore:
         key: bytes,
         trusted: bool,
         layouts: Mapping[str, StateLayout],
+        fence: Fence,
     ) -> None:
         self._spark = spark
         self._files = HadoopFiles(spark)
@@ -183,6 +190,7 @@ class _Restore:
         self._key = key
         self._trusted = trusted
         self._layouts = layouts
+        self._fence = fence
 
     def run(self, shape: ProgramShape | None, allow_non_restored: bool) -> RestoredState:
         files = self._files
@@ -216,6 +224,7 @@ class _Restore:
             int(time.time() * 1000),
             self._settings.claim_mode.value,
         )
+        self._fence()
         files.write(marker, to_json(state).encode())
         self._give_up_source(state)
         logger.info("Restored %s from %s.", self._job_dir, root)
@@ -350,9 +359,8 @@ class _Restore:
     ) -> None:
         files = self._files
         target = f"{self._job_dir}/{part.name}"
-        beside = f"{target}.restoring"
-        # of a driver that died
-        files.delete(beside)
+        remove_left_work(files, target, self._fence)
+        beside = work_directory(target)
         files.make_directory(beside)
         paths = {f"{part.source}/{path}": f"{beside}/{path}" for path in part.paths}
         try:
@@ -377,11 +385,11 @@ class _Restore:
                 self._check_plain(root, beside, doubt)
             before, after = self._layouts_of(beside, part, manifest)
             if before is not None and after is not None and is_changed(before, after):
-                move(self._spark, beside, before, after, partitions, _names(manifest))
+                move(self._spark, beside, before, after, partitions, _names(manifest), self._fence)
             if partitions:
                 rescale(self._spark, beside, partitions)
             self._place_schemas(beside, target)
-        files.rename(beside, target)
+        put_in_place(files, beside, target, self._fence)
 
     def _place_schemas(self, directory: str, place: str) -> None:
         """Have the state in a directory look for its schemas in the place where it will be."""
@@ -434,6 +442,7 @@ class _Restore:
         """Remove claimed state, once it is in the job's directory."""
         if state.claim_mode != ClaimMode.CLAIM.value:
             return
+        self._fence()
         if state.kind is CheckpointKind.SAVEPOINT:
             # first what makes it one
             self._files.delete(f"{state.path}/{METADATA_FILE}")
