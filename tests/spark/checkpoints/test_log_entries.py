@@ -7,9 +7,11 @@ from typing import Final
 
 import pytest
 
+from yarnflow.errors import StateIncompatible
 from yarnflow.operators.task.state_layout import LastSource
 from yarnflow.spark.checkpoints.log_entries import (
     end_is_read,
+    state_settings,
     with_last_source,
     without_state_ids,
 )
@@ -65,3 +67,21 @@ def test_ids_of_state_that_is_there_no_more_are_forgotten(
     version, _, text = content.partition("\n")
     assert (version, json.loads(text)) == (after, left)
     assert without_state_ids("v1").partition("\n")[2] == "{}"
+
+
+def test_settings_of_the_query_stay_as_they_were_recorded() -> None:
+    of_state = {
+        "spark.sql.streaming.stateStore.providerClass": "RocksDB",
+        "spark.sql.shuffle.partitions": "3",
+    }
+    of_query = {"spark.sql.streaming.multipleWatermarkPolicy": "max"}
+    assert state_settings({**of_query, **of_state}) == of_state
+
+
+def test_offsets_by_name_are_not_taken_for_offsets_in_order() -> None:
+    named = entry(f"0:{FILES}", "1:-").replace("v1", "v2", 1)
+    message = "is of version v2, and only that of version v1 can be fitted"
+    with pytest.raises(StateIncompatible, match=message):
+        with_last_source(named, {}, OF_PROGRAM, TICKS)
+    with pytest.raises(StateIncompatible, match=message):
+        end_is_read(named)

@@ -11,10 +11,20 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
+from yarnflow.errors import StateIncompatible
 from yarnflow.operators.task.state_layout import LastSource
 
 #: what Spark writes for a source without an offset yet
 NO_OFFSET: Final = "-"
+#: the version of offsets in the order of the sources; with ``offsetLog.formatVersion`` 2 sources have names
+_IN_ORDER: Final = "v1"
+_STATE_STORE: Final = "spark.sql.streaming.stateStore."
+_PARTITIONS: Final = "spark.sql.shuffle.partitions"
+
+
+def state_settings(conf: Mapping[str, str]) -> dict[str, str]:
+    """Of recorded settings those that say how state was written; others are the query's own."""
+    return {k: value for k, value in conf.items() if k.startswith(_STATE_STORE) or k == _PARTITIONS}
 
 
 def with_last_source(
@@ -34,8 +44,13 @@ def with_last_source(
     str
     int
         Number of the source that the query has no more, or has now another one in place of; -1 = none.
+
+    Raises
+    ------
+    StateIncompatible
+        The entry is of another version.
     """
-    header, metadata, *offsets = content.splitlines()
+    header, metadata, *offsets = _in_order(content)
     described: dict[str, Any] = json.loads(metadata)
     described["conf"] = {**described.get("conf", {}), **conf}
     gone = -1
@@ -49,8 +64,25 @@ def with_last_source(
 
 
 def end_is_read(content: str) -> bool:
-    """Whether an entry says that the query has read the end of its input, where that is its last source."""
-    return content.splitlines()[-1] != NO_OFFSET
+    """Whether an entry says that the query has read the end of its input, where that is its last source.
+
+    Raises
+    ------
+    StateIncompatible
+        The entry is of another version.
+    """
+    return _in_order(content)[-1] != NO_OFFSET
+
+
+def _in_order(content: str) -> list[str]:
+    lines = content.splitlines()
+    if lines[0] != _IN_ORDER:
+        raise StateIncompatible(
+            f"the log of offsets is of version {lines[0]}, and only that of version {_IN_ORDER} can be fitted "
+            "to other operators: undo the change of the program's operators, or start without state "
+            "(--restore none)"
+        )
+    return lines
 
 
 def without_state_ids(content: str) -> str:

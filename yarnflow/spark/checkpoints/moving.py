@@ -30,7 +30,12 @@ from yarnflow.operators.task.state_layout import (
     spark_number,
 )
 from yarnflow.spark.checkpoints.job import Fence
-from yarnflow.spark.checkpoints.log_entries import end_is_read, with_last_source, without_state_ids
+from yarnflow.spark.checkpoints.log_entries import (
+    end_is_read,
+    state_settings,
+    with_last_source,
+    without_state_ids,
+)
 from yarnflow.spark.checkpoints.placing import put_in_place
 from yarnflow.spark.checkpoints.positions import committed_batch, write_log
 from yarnflow.spark.elements.moved_levels import MOVED_DDL, moved_levels
@@ -116,7 +121,7 @@ def _write_anew(
     names: Mapping[str, str],
     fence: Fence,
 ) -> dict[str, str]:
-    """The configuration that the state was written with."""
+    """The settings that the state was written with, as Spark records them."""
     found = len(numbered(files.children(f"{directory}/state")))
     if found != len(before.levels):
         raise StateIncompatible(
@@ -126,12 +131,13 @@ def _write_anew(
     committed = committed_batch(files, directory)
     conf: dict[str, str] = _described(files, directory, committed)["conf"]
     work = f"{directory}.moving"
+    new: dict[str, str] = {}
     try:
         if wanted:
             _saved_rows(spark, directory, before, wanted).write.parquet(f"{work}/rows")
             _run(spark, work, wanted, partitions or int(conf[_PARTITIONS]), names)
             written = committed_batch(files, f"{work}/query")
-            conf = {**conf, **_described(files, f"{work}/query", written)["conf"]}
+            new = state_settings(_described(files, f"{work}/query", written)["conf"])
             _renumber(files, f"{work}/query/state", written + 1, committed + 1)
         _forget_state_ids(files, directory)
         files.delete(f"{directory}/state")
@@ -140,7 +146,7 @@ def _write_anew(
     finally:
         files.delete(work)
     logger.info("Moved the state in %s to the %d levels of the program.", directory, len(wanted))
-    return conf
+    return new
 
 
 def _run(
