@@ -45,6 +45,8 @@ def part(source: int, operators: str) -> LevelPart:
         pytest.param(layout("a", "b"), layout("ac", "b"), id="one more in a level that was there"),
         pytest.param(layout(""), layout("a"), id="a level that had only been told something"),
         pytest.param(layout("a", told={0: "x"}), layout("a"), id="one less that was only told something"),
+        pytest.param(layout("a", "b", told={0: "x"}), layout("a", "b", told={0: "xy"}), id="told more"),
+        pytest.param(layout("a", told={0: "x"}), layout("ax"), id="state where it was only told something"),
         pytest.param(layout(), layout(), id="none"),
     ],
 )
@@ -83,6 +85,19 @@ def test_state_that_is_in_its_place_stays(before: StateLayout, after: StateLayou
             (LevelMove((part(0, "x"), part(1, "b"))),),
             id="told",
         ),
+        pytest.param(
+            # in their places are those with state only
+            layout("a", "b", told={0: "x"}),
+            layout("a", "b", told={1: "x"}),
+            (LevelMove((part(0, "a"),), True), LevelMove((part(0, "x"), part(1, "b")))),
+            id="told elsewhere",
+        ),
+        pytest.param(
+            layout("", "b", told={0: "x"}),
+            layout("c", "b", told={1: "x"}),
+            (LevelMove(()), LevelMove((part(0, "x"), part(1, "b")))),
+            id="a level that had only been told something is another's",
+        ),
     ],
 )
 def test_where_the_state_of_each_level_comes_from(
@@ -113,12 +128,18 @@ def only_told(env: StreamExecutionEnvironment) -> None:
     reduced(both, "b").print()
 
 
+def one_without_state_behind(env: StreamExecutionEnvironment) -> None:
+    # in the level of the other, where its watermark is kept
+    reduced(numbers(env), "b").map(identity).uid("x").print()
+
+
 @pytest.mark.parametrize(
     ("program", "levels", "told"),
     [
         pytest.param(one, [["b"]], [[]], id="one"),
         pytest.param(one_before, [["a"], ["b"]], [[], []], id="one before"),
         pytest.param(only_told, [[], ["b"]], [["x"], []], id="told"),
+        pytest.param(one_without_state_behind, [["b"]], [["x"]], id="one without state behind"),
     ],
 )
 def test_layouts_of_programs(

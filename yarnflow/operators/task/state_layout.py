@@ -7,12 +7,13 @@ deals the state of operators out to the tasks of another graph.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
+from itertools import chain
 from typing import Final
 
-from yarnflow.operators.task.plan import LevelPlan, OperatorPlan
+from yarnflow.operators.task.plan import OperatorPlan
 from yarnflow.operators.task.planner import LevelsPlan
 
 #: in a query's directory: the layout of the state that is there
@@ -35,7 +36,7 @@ class StateLayout:
 
     #: ids of the operators with state in each level that keeps something, in the order of the levels
     levels: tuple[tuple[str, ...], ...] = ()
-    #: ids of the others in each of them that stand behind an exchange: what they were told last is kept
+    #: ids of the others in each of them: what they were told last of the time is kept
     told: tuple[tuple[str, ...], ...] = ()
     last_source: LastSource = LastSource.OF_PROGRAM
 
@@ -71,7 +72,7 @@ def layout_of(plan: LevelsPlan, endless: bool) -> StateLayout:
     kept = [level for level in plan.levels if level.stateful]
     return StateLayout(
         tuple(_ids(operator for operator in level.operators if operator.stateful) for level in kept),
-        tuple(_ids(_only_told(level)) for level in kept),
+        tuple(_ids(operator for operator in level.operators if not operator.stateful) for level in kept),
         _last_source(plan, endless),
     )
 
@@ -86,11 +87,6 @@ def _ids(operators: Iterable[OperatorPlan]) -> tuple[str, ...]:
     return tuple(sorted(operator.operator_id for operator in operators))
 
 
-def _only_told(level: LevelPlan) -> Iterator[OperatorPlan]:
-    told = {node_id for node_id, _ in level.channels}
-    return (operator for operator in level.operators if operator.node_id in told and not operator.stateful)
-
-
 def is_changed(before: StateLayout, after: StateLayout) -> bool:
     """Whether a query of one layout cannot go on as it is from what one of the other left."""
     return before.last_source is not after.last_source or moves(before, after) is not None
@@ -101,13 +97,15 @@ def moves(before: StateLayout, after: StateLayout) -> tuple[LevelMove, ...] | No
 
     Operators that were not there have none.  The state of those that are not there any more is left out.
     """
-    in_place = len(before.levels) == len(after.levels) and all(
-        set(was) <= set(now) for was, now in zip(before.levels, after.levels, strict=True)
-    )
-    if in_place:
-        return None
     there = [*zip(before.levels, before.told, strict=True)]
-    return tuple(_move(there, {*now, *told}) for now, told in zip(after.levels, after.told, strict=True))
+    wanted = [*zip(after.levels, after.told, strict=True)]
+    if len(there) == len(wanted) and all(
+        set(was) <= set(now) for (was, _), (now, _) in zip(there, wanted, strict=True)
+    ):
+        places = {operator: level for level, parts in enumerate(there) for operator in chain(*parts)}
+        if all(places.get(o, level) == level for level, parts in enumerate(wanted) for o in chain(*parts)):
+            return None
+    return tuple(_move(there, {*now, *told}) for now, told in wanted)
 
 
 def _move(there: list[tuple[tuple[str, ...], tuple[str, ...]]], operators: set[str]) -> LevelMove:
