@@ -31,6 +31,23 @@ def test_files_are_written_and_given_to_spark(tmp_path: Path) -> None:
     assert (tmp_path / "python" / "m.py").read_bytes() == b"N = 1"
 
 
+def test_a_file_that_spark_serves_is_never_cut_short(tmp_path: Path) -> None:
+    context, path = FakeContext(), tmp_path / "python/m.py"
+
+    def ship(content: bytes) -> None:
+        ship_files(cast(Any, context), {"python/m.py": content}, tmp_path)
+
+    ship(b"N = 1")
+    with path.open("rb") as served:
+        before = path.stat()
+        ship(b"N = 1")
+        assert (path.stat().st_ino, path.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+        ship(b"M")
+        # whoever has begun to read it reads what it was
+        assert served.read() == b"N = 1"
+    assert path.read_bytes() == b"M" and [p.name for p in path.parent.iterdir()] == ["m.py"]
+
+
 def test_names_stay_in_the_directory(tmp_path: Path) -> None:
     with pytest.raises(InvalidOption, match="leads out of the job's directory"):
         ship_files(cast(Any, FakeContext()), {"python/../../x.py": b""}, tmp_path)

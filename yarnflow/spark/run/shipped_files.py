@@ -19,7 +19,8 @@ def ship_files(context: SparkContext, files: Mapping[str, bytes], directory: Pat
     files : mapping of str to bytes
         As in :attr:`yarnflow.graph.job_graph.JobGraph.files`.
     directory : Path
-        Where they are written for Spark to take them from.
+        Where they are written for Spark to take them from; what is there already as it is to be stays,
+        since Spark may be sending it.
 
     Raises
     ------
@@ -32,9 +33,18 @@ def ship_files(context: SparkContext, files: Mapping[str, bytes], directory: Pat
         if not target.is_relative_to(root):
             raise InvalidOption(f"file name {name!r} of the submission leads out of the job's directory")
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(content)
+        _write_whole(target, content)
         if name.startswith(PYTHON_FILES):
             context.addPyFile(str(target))
         elif name.startswith(ARCHIVES):
             # in the working directory of an executor, which is that of its workers
             context.addArchive(f"{target}#{target.parent.name}")
+
+
+def _write_whole(target: Path, content: bytes) -> None:
+    """Whoever reads the file meanwhile reads all of what was or all of what is."""
+    if target.is_file() and target.read_bytes() == content:
+        return
+    aside = target.with_name(f".{target.name}.tmp")
+    aside.write_bytes(content)
+    aside.replace(target)
