@@ -355,3 +355,16 @@ def test_queries_that_are_gone_may_be_left_behind() -> None:
     assert differences(two_queries("p", "q"), two_queries("p"), allow_non_restored=True) == ()
     (text,) = differences(two_queries("p", "q"), two_queries("p"))
     assert "leave its state behind (--allow-non-restored-state)" in text
+
+
+def test_state_that_was_numbered_by_level_is_said_to_be_too_old() -> None:
+    program = elements("a", "b")
+    (query,) = program.queries
+    former = [
+        replace(operator, kind=operator.kind.replace(", ", ", level 1, ")) for operator in query.operators
+    ]
+    saved = replace(program, queries=(replace(query, operators=tuple(former)),))
+    assert only(saved, program) == (
+        "the state of query 'elements' was written by an earlier development version and cannot be read: "
+        "start without state (--restore none)"
+    )

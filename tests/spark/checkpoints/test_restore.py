@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +20,22 @@ from yarnflow.core.checkpoint.messages import (
 )
 from yarnflow.core.checkpoint.program_shape import ProgramShape
 from yarnflow.core.ids import JobId
-from yarnflow.errors import LeaseLost, StorageError
+from yarnflow.core.json_codec import to_json
+from yarnflow.errors import LeaseLost, StateIncompatible, StorageError
+from yarnflow.operators.task.state_layout import LAYOUT_FILE, StateLayout
 from yarnflow.spark.checkpoints import restore as restoring
 from yarnflow.spark.checkpoints.file_copy import CopiedFile
 from yarnflow.spark.checkpoints.placing import work_directory
 from yarnflow.testing.hadoop_files import LocalFiles
 
+SHAPE = ProgramShape("GRAPH", "of-operators-and-edges")
+LAYOUT = StateLayout((("a",),), ((),))
+#: of a query that was planned and committed once
+QUERY_FILES = {
+    "query-elements/offsets/0": 'v1\n{"conf":{}}\n-',
+    "query-elements/commits/0": "v1\n{}",
+    "query-elements/metadata": '{"id":"a"}',
+}
 #: Spark is not asked
 NO_SPARK: Any = None
 
@@ -63,7 +73,7 @@ class Savepoint:
             (self.directory / path).parent.mkdir(parents=True, exist_ok=True)
             (self.directory / path).write_text(content)
         manifest = SavepointMetadata(
-            1, CheckpointKind.SAVEPOINT, JobId("0" * 32), "", "", 0, "", ProgramShape("GRAPH"),
+            1, CheckpointKind.SAVEPOINT, JobId("0" * 32), "", "", 0, "", SHAPE,
             (QueryPosition("elements", 0, "/before/query-elements"),),
             tuple(SavepointFile(path, len(content)) for path, content in files.items()),
         )  # fmt: skip
@@ -84,13 +94,7 @@ def savepoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(restoring, "HadoopFiles", lambda spark: LocalFiles())
     monkeypatch.setattr(restoring, "copy_files", copied)
     directory = tmp_path / "savepoint"
-    Savepoint(directory).write(
-        {
-            "query-elements/offsets/0": 'v1\n{"conf":{}}\n-',
-            "query-elements/commits/0": "v1\n{}",
-            "query-elements/metadata": '{"id":"a"}',
-        }
-    )
+    Savepoint(directory).write(QUERY_FILES)
     return directory
 
 
@@ -144,3 +148,23 @@ def test_what_is_in_the_place_meanwhile_is_not_touched(savepoint: Path, tmp_path
         # a lease that is lost is noticed after a while only
         restore(savepoint, tmp_path / "job", another_comes)
     assert list(place.iterdir()) == []
+
+
+def test_state_without_a_layout_is_for_the_same_program_alone(savepoint: Path, tmp_path: Path) -> None:
+    changed = replace(SHAPE, graph_hash="of-others")
+    of_state = {"query-elements/state/0/0/1.delta": "state"}
+    layout = {f"query-elements/{LAYOUT_FILE}": to_json(LAYOUT)}
+
+    def start(number: int, shape: ProgramShape, files: Mapping[str, str]) -> None:
+        Savepoint(savepoint).write({**QUERY_FILES, **files})
+        settings, job = RestoreSettings(str(savepoint)), str(tmp_path / f"job{number}")
+        layouts = {"elements": LAYOUT}
+        restoring.restore(NO_SPARK, settings, job, shape, trusted=True, layouts=layouts)
+
+    start(1, SHAPE, of_state)
+    # without state there is nothing that could lie elsewhere
+    start(2, changed, {})
+    with pytest.raises(StateIncompatible, match="no state-layout .* by an earlier development version"):
+        start(3, changed, of_state)
+    assert not (tmp_path / "job3").exists()
+    start(3, changed, {**of_state, **layout})

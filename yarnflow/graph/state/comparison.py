@@ -10,6 +10,7 @@ validate).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Final, TypeVar
 
@@ -24,6 +25,9 @@ from yarnflow.graph.state.shape import ELEMENT_QUERY
 
 _NEW_START: Final = "start without state (--restore none)"
 _LEFT_BEHIND: Final = "leave its state behind (--allow-non-restored-state)"
+
+#: in kinds of operators, before their state was found by their ids alone
+_WITH_LEVEL: Final = re.compile(r", level \d+, ")
 
 _Part = TypeVar("_Part", SourceShape, OperatorShape)
 
@@ -91,6 +95,12 @@ def _query_differences(
 
 def _element_differences(saved: QueryShape, program: QueryShape, allow_non_restored: bool) -> Iterator[str]:
     """State of operators on elements is found by their ids alone, wherever they stand."""
+    if any(_WITH_LEVEL.search(was.kind) for was in saved.operators):
+        yield (
+            f"the state of query '{saved.name}' was written by an earlier development version and cannot be "
+            f"read: {_NEW_START}"
+        )
+        return
     there = {operator.operator_hash: operator for operator in program.operators}
     for was in saved.operators:
         now = there.get(was.operator_hash)

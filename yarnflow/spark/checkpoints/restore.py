@@ -51,7 +51,7 @@ from yarnflow.errors import (
     StateNotTrusted,
 )
 from yarnflow.graph.state.comparison import differences
-from yarnflow.operators.task.state_layout import StateLayout, is_changed
+from yarnflow.operators.task.state_layout import LAYOUT_FILE, StateLayout, is_changed
 from yarnflow.spark.checkpoints.file_copy import SourceFileGone, copy_files
 from yarnflow.spark.checkpoints.job import Fence, no_fence
 from yarnflow.spark.checkpoints.moving import move, read_layout
@@ -209,6 +209,8 @@ class _Restore:
         parts = self._parts(root, manifest)
         if allow_non_restored and shape is not None and shape.kind == ProgramKind.GRAPH.value:
             parts = _without_queries_that_are_gone(parts, manifest, shape)
+        for part in parts:
+            self._check_layout(part, manifest, shape)
         if partitions or any(self._changed_layout(part, manifest) for part in parts):
             self._check_no_batch_begun(root, manifest)
         doubt = self._doubt(root, manifest, content, parts)
@@ -341,6 +343,18 @@ class _Restore:
         return not below and not files.exists(directory) and files.exists(position.directory)
 
     # --- bringing it ----------------------------------------------------------------
+
+    def _check_layout(self, part: _Part, manifest: SavepointMetadata, shape: ProgramShape | None) -> None:
+        """State of operators on elements that may lie anywhere is for the program alone that wrote it."""
+        before, after = self._layouts_of(part.source, part, manifest)
+        if before is not None or after is None or not any(path.startswith("state/") for path in part.paths):
+            return
+        if shape is None or shape.graph_hash != manifest.program.graph_hash:
+            raise StateIncompatible(
+                f"{part.source} has state of operators on elements, and no {LAYOUT_FILE} that says where: it was "
+                "written by an earlier development version, and only the very same program can go on from it; "
+                "submit that, or start without state (--restore none)"
+            )
 
     def _changed_layout(self, part: _Part, manifest: SavepointMetadata) -> bool:
         """Whether state lies elsewhere than where the program looks for it."""
