@@ -109,6 +109,9 @@ class FakeBackend:
         #: what happened, in order
         self.story: list[str] = []
         self.restore_error: YarnflowError | None = None
+        #: while cleared a restore takes its time
+        self.restoring, self.may_restore = threading.Event(), threading.Event()
+        self.may_restore.set()
         self.executors: tuple[str, ...] = ("0", "1")
         self.programs: list[FakeProgram] = []
         #: what programs were made from
@@ -153,6 +156,9 @@ class FakeBackend:
         fence()
         assert context.restore is not None
         self.story.append(f"restore {context.restore.path} with {len(self._lease.acquired)} leases")
+        self.restoring.set()
+        while not self.may_restore.wait(0.001):
+            fence()
         if self.restore_error is not None:
             raise self.restore_error
         return True

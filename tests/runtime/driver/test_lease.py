@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.runtime.driver.driver_harness import Harness
+from tests.runtime.driver.driver_harness import LIMIT_S, Harness
 from yarnflow.core.checkpoint.messages import RestoreSettings
 from yarnflow.core.messages import DriverPhase
 from yarnflow.errors import (
@@ -104,6 +104,19 @@ def test_state_is_restored_with_the_lease_and_before_the_program(harness: Harnes
     ]
     report = harness.job_master.await_phase(1, DriverPhase.RUNNING)
     assert "STATE_RESTORED" in report.milestones_ms
+
+
+def test_a_cancel_does_not_wait_until_state_is_restored(harness: Harness) -> None:
+    harness.backend.may_restore.clear()
+    harness.start()
+    harness.deploy(1, restore=RESTORE)
+    assert harness.backend.restoring.wait(LIMIT_S)
+    harness.driver.cancel()
+    try:
+        report = harness.job_master.await_phase(1, DriverPhase.CANCELED)
+    finally:
+        harness.backend.may_restore.set()
+    assert "STATE_RESTORED" not in report.milestones_ms and not harness.backend.programs
 
 
 def test_without_the_lease_no_state_is_restored(harness: Harness) -> None:

@@ -80,7 +80,10 @@ class Savepoint:
         (self.directory / METADATA_FILE).write_bytes(to_bytes(manifest))
 
 
-def copied(files: object, paths: Mapping[str, str]) -> dict[str, CopiedFile]:
+def copied(
+    files: object, paths: Mapping[str, str], check: Callable[[], None]
+) -> dict[str, CopiedFile]:
+    check()
     found = {}
     for source, target in paths.items():
         Path(target).parent.mkdir(parents=True, exist_ok=True)
@@ -106,12 +109,13 @@ def restore(savepoint: Path, job: Path, fence: Callable[[], None], claim: bool =
 def test_a_driver_that_lost_the_job_puts_nothing_in_its_place(savepoint: Path, tmp_path: Path) -> None:
     job = tmp_path / "job"
     looks = 0
-    # before the query comes into its place, the job is said to be restored, the savepoint is removed
-    for there in (False, True, True):
+    # before files are copied, they come into their place, the job is said to be restored, the savepoint is
+    # removed
+    for there in (False, False, True, True):
         with pytest.raises(LeaseLost):
             restore(savepoint, job, Lease(looks).check, claim=True)
         assert (job / "query-elements").exists() is there and savepoint.exists()
-        assert (job / "restored.json").exists() is (looks == 2)
+        assert (job / "restored.json").exists() is (looks == 3)
         shutil.rmtree(job)
         looks += 1
     assert restore(savepoint, job, Lease(looks).check, claim=True) is not None
@@ -129,7 +133,7 @@ def test_two_drivers_have_work_of_their_own(savepoint: Path, tmp_path: Path) -> 
     assert work_directory(str(job)) != work_directory(str(job))
     with pytest.raises(LeaseLost):
         # it removes what was left, and is then slower than the next driver
-        restore(savepoint, job, Lease(1, next_driver).check)
+        restore(savepoint, job, Lease(2, next_driver).check)
     assert {p.name for p in job.iterdir()} == {
         "query-elements", "query-elements2.restoring-x", "restored.json"
     }  # fmt: skip
@@ -145,7 +149,7 @@ def test_what_is_in_the_place_meanwhile_is_not_touched(savepoint: Path, tmp_path
         place.mkdir(exist_ok=True)
 
     with pytest.raises(StorageError, match="query-elements is there already: another driver"):
-        # a lease that is lost is noticed after a while only
+        # that the lease is lost is noticed after a while only
         restore(savepoint, tmp_path / "job", another_comes)
     assert list(place.iterdir()) == []
 

@@ -35,7 +35,7 @@ from yarnflow.core.messages import (
 )
 from yarnflow.core.ports import Clock, JobMasterGateway
 from yarnflow.core.resources.attachment import ExecutorAttachment
-from yarnflow.errors import DriverLost, ExecutorLost, InternalError, YarnflowError
+from yarnflow.errors import DriverLost, ExecutorLost, InternalError, JobCanceled, YarnflowError
 from yarnflow.runtime.driver.checkpoints import DriverCheckpoints
 from yarnflow.runtime.driver.lease import LeaseKeeper
 from yarnflow.runtime.driver.reports import Reporter
@@ -345,8 +345,13 @@ class Driver:
             self._set_phase(DriverPhase.FINISHED)
 
     def _restore(self, context: RunContext) -> None:
-        self._lease.check()
-        if self._backend.restore(context, self._lease.check):
+        def fence() -> None:
+            self._lease.check()
+            if self._interrupted():
+                raise JobCanceled("the deployment ended while state was brought to its place")
+
+        fence()
+        if self._backend.restore(context, fence):
             self._milestones.reached("STATE_RESTORED")
 
     def _await_executors(self, context: RunContext) -> None:

@@ -60,7 +60,8 @@ class DriverBackend(Protocol):
         """Put the state of ``context.restore`` where the job has none of its own yet.
 
         Main thread; idempotent; whether the job starts from some state.  ``fence`` raises LeaseLost when
-        this driver may not write the job's state any more.
+        this driver may not write the job's state any more, and JobCanceled when the deployment is over; it
+        is asked while this takes its time.
 
         Raises
         ------

@@ -11,11 +11,12 @@ from __future__ import annotations
 import functools
 import json
 import logging
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, cast
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
 
 from yarnflow.core.checkpoint.query_files import COMMITS, OFFSETS
 from yarnflow.core.json_codec import from_json, to_json
@@ -40,6 +41,7 @@ from yarnflow.spark.checkpoints.placing import put_in_place
 from yarnflow.spark.checkpoints.positions import committed_batch, write_log
 from yarnflow.spark.elements.moved_levels import MOVED_DDL, moved_levels
 from yarnflow.spark.hadoop_files import HadoopFiles
+from yarnflow.spark.run.batch_thread import BatchThread
 from yarnflow.spark.run.query_run import END_OF_INPUT
 from yarnflow.spark.state.files import numbered
 from yarnflow.spark.state.frames import level_entries, level_heads
@@ -47,6 +49,8 @@ from yarnflow.spark.translate.stateful import use_rocksdb
 
 logger = logging.getLogger(__name__)
 
+#: how long nobody looks whether the work is still wanted
+_LOOK_S: Final = 0.5
 _PARTITIONS: Final = "spark.sql.shuffle.partitions"
 #: how the state is written anew: all of it in one batch and in one snapshot, which needs no earlier version,
 #: in files that are called by their version alone
@@ -91,7 +95,7 @@ def move(
     names : mapping
         Operator id → what it is called in errors.
     fence : callable
-        Raises when this driver may not write.
+        Raises when this driver may not write, or not go on; asked while it waits.
 
     Raises
     ------
@@ -134,8 +138,14 @@ def _write_anew(
     new: dict[str, str] = {}
     try:
         if wanted:
-            _saved_rows(spark, directory, before, wanted).write.parquet(f"{work}/rows")
-            _run(spark, work, wanted, partitions or int(conf[_PARTITIONS]), names)
+            rows = _saved_rows(spark, directory, before, wanted)
+            reading = BatchThread(
+                spark.sparkContext, "moved-state", lambda: rows.write.parquet(f"{work}/rows")
+            )
+            reading.start()
+            await_end(reading.ended, reading.cancel, fence)
+            query = _start(spark, work, wanted, partitions or int(conf[_PARTITIONS]), names)
+            await_end(lambda s: bool(query.awaitTermination(cast(int, s))), query.stop, fence)
             written = committed_batch(files, f"{work}/query")
             new = state_settings(_described(files, f"{work}/query", written)["conf"])
             _renumber(files, f"{work}/query/state", written + 1, committed + 1)
@@ -149,22 +159,41 @@ def _write_anew(
     return new
 
 
-def _run(
+def await_end(ended: Callable[[float], bool], stop: Callable[[], None], fence: Fence) -> None:
+    """Wait for work of Spark's, as long as it is wanted.
+
+    Parameters
+    ----------
+    ended : callable
+        Waits some seconds at most; whether the work is over.
+    stop : callable
+        Ends the work, and waits for that.
+    fence : callable
+        What it raises ends the work.
+    """
+    try:
+        while not ended(_LOOK_S):
+            fence()
+    except BaseException:
+        stop()
+        raise
+
+
+def _start(
     spark: SparkSession, work: str, wanted: Sequence[LevelMove], partitions: int, names: Mapping[str, str]
-) -> None:
+) -> StreamingQuery:
     session = spark.newSession()
     use_rocksdb(session)
     session.conf.set(_PARTITIONS, str(partitions))
     for option, value in _WRITING.items():
         session.conf.set(option, value)
-    query = (
+    return (
         moved_levels(session.readStream.schema(MOVED_DDL).parquet(f"{work}/rows"), wanted, names)
         .writeStream.format("noop")
         .option("checkpointLocation", f"{work}/query")
         .trigger(availableNow=True)
         .start()
     )
-    query.awaitTermination()
 
 
 def _saved_rows(

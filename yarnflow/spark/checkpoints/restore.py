@@ -112,7 +112,7 @@ def restore(
     layouts : mapping, optional
         Query → where the program has the state of its operators on elements.
     fence : callable
-        Raises when this driver may not write.
+        Raises when this driver may not write, or not go on; asked while it waits.
 
     Returns
     -------
@@ -378,7 +378,7 @@ class _Restore:
         files.make_directory(beside)
         paths = {f"{part.source}/{path}": f"{beside}/{path}" for path in part.paths}
         try:
-            copied = copy_files(files, paths)
+            copied = copy_files(files, paths, self._fence)
         except SourceFileGone as error:
             raise SavepointInvalid(
                 f"{error} is missing: the state to start from is not whole; start from another one"
