@@ -172,7 +172,9 @@ class Counts(KeyedProcessFunction):
     def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> Iterator[Any]:
         count = (self.count.value() or 0) + 1
         self.count.update(count)
-        ctx.timer_service().register_event_time_timer(1000)
+        if count == 1:
+            # once: a timer that is lost with state must not come again
+            ctx.timer_service().register_event_time_timer(1000)
         yield value[0], count
 
     def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> Iterator[Any]:
