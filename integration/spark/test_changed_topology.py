@@ -90,9 +90,8 @@ class Program:
         self.files += 1
 
     def source(self, parallelism: int, bounded: bool = False) -> DataStream:
-        source = FileSource(
-            self.directory / "in", "csv", schema="k BIGINT, n BIGINT", bounded=bounded, max_files_per_trigger=1
-        )
+        directory, schema = self.directory / "in", "k BIGINT, n BIGINT"
+        source = FileSource(directory, "csv", schema=schema, bounded=bounded, max_files_per_trigger=1)
         strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_hours(1))
         timed: DataStream = (
             environment(parallelism)

@@ -18,6 +18,7 @@ from yarnflow.spark.checkpoints.log_entries import (
 
 OF_PROGRAM, TICKS, END = LastSource.OF_PROGRAM, LastSource.TICKS, LastSource.END
 FILES: Final = '{"logOffset":3}'
+IDS: Final = {"stateUniqueIds": {"0": [["a"]]}}
 
 
 def entry(*offsets: str) -> str:
@@ -56,8 +57,8 @@ def test_an_end_that_was_read_has_an_offset() -> None:
     [
         ("v1", {"nextBatchWatermarkMs": 5}, "v1", {"nextBatchWatermarkMs": 5}),
         # in this version ids must be there
-        ("v2", {"nextBatchWatermarkMs": 5, "stateUniqueIds": {"0": [["a"]]}}, "v1", {"nextBatchWatermarkMs": 5}),
-        ("v3", {"stateUniqueIds": {"0": [["a"]]}, "sinkMetadataMap": {}}, "v3", {"sinkMetadataMap": {}}),
+        ("v2", {"nextBatchWatermarkMs": 5, **IDS}, "v1", {"nextBatchWatermarkMs": 5}),
+        ("v3", {**IDS, "sinkMetadataMap": {}}, "v3", {"sinkMetadataMap": {}}),
     ],
 )
 def test_ids_of_state_that_is_there_no_more_are_forgotten(

@@ -101,7 +101,9 @@ def savepoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return directory
 
 
-def restore(savepoint: Path, job: Path, fence: Callable[[], None], claim: bool = False) -> RestoredState | None:
+def restore(
+    savepoint: Path, job: Path, fence: Callable[[], None], claim: bool = False
+) -> RestoredState | None:
     settings = RestoreSettings(str(savepoint), ClaimMode.CLAIM if claim else ClaimMode.NO_CLAIM)
     return restoring.restore(NO_SPARK, settings, str(job), None, trusted=True, fence=fence)
 

@@ -78,8 +78,8 @@ def _in_order(content: str) -> list[str]:
     lines = content.splitlines()
     if lines[0] != _IN_ORDER:
         raise StateIncompatible(
-            f"the log of offsets is of version {lines[0]}, and only that of version {_IN_ORDER} can be fitted "
-            "to other operators: undo the change of the program's operators, or start without state "
+            f"the log of offsets is of version {lines[0]}, and only that of version {_IN_ORDER} can be "
+            "fitted to other operators: undo the change of the program's operators, or start without state "
             "(--restore none)"
         )
     return lines

@@ -351,9 +351,9 @@ class _Restore:
             return
         if shape is None or shape.graph_hash != manifest.program.graph_hash:
             raise StateIncompatible(
-                f"{part.source} has state of operators on elements, and no {LAYOUT_FILE} that says where: it was "
-                "written by an earlier development version, and only the very same program can go on from it; "
-                "submit that, or start without state (--restore none)"
+                f"{part.source} has state of operators on elements, and no {LAYOUT_FILE} that says where: it "
+                "was written by an earlier development version, and only the very same program can go on "
+                "from it; submit that, or start without state (--restore none)"
             )
 
     def _changed_layout(self, part: _Part, manifest: SavepointMetadata) -> bool:

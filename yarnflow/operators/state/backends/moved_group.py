@@ -61,8 +61,8 @@ def _check_complete(found: Snapshot, names: Mapping[str, str]) -> None:
     for operator, where, value in everything:
         if missing := missing_class(value):
             raise StateIncompatible(
-                f"operator '{names.get(operator, operator)}': {where} holds an object of {missing}, which the "
-                "workers cannot import: ship its module as before (-pyfs), or leave the operator out"
+                f"operator '{names.get(operator, operator)}': {where} holds an object of {missing}, which "
+                "the workers cannot import: ship its module as before (-pyfs), or leave the operator out"
             )
 
 
