@@ -31,6 +31,7 @@ def layout(*levels: str, told: dict[int, str] | None = None) -> StateLayout:
     return StateLayout(
         tuple(tuple(level) for level in levels),
         tuple(tuple((told or {}).get(number, "")) for number in range(len(levels))),
+        LastSource.OF_PROGRAM,
     )
 
 

@@ -22,14 +22,14 @@ from yarnflow.core.checkpoint.program_shape import ProgramShape
 from yarnflow.core.ids import JobId
 from yarnflow.core.json_codec import to_json
 from yarnflow.errors import LeaseLost, StateIncompatible, StorageError
-from yarnflow.operators.task.state_layout import LAYOUT_FILE, StateLayout
+from yarnflow.operators.task.state_layout import LAYOUT_FILE, LastSource, StateLayout
 from yarnflow.spark.checkpoints import restore as restoring
 from yarnflow.spark.checkpoints.file_copy import CopiedFile
 from yarnflow.spark.checkpoints.placing import work_directory
 from yarnflow.testing.hadoop_files import LocalFiles
 
 SHAPE = ProgramShape("GRAPH", "of-operators-and-edges")
-LAYOUT = StateLayout((("a",),), ((),))
+LAYOUT = StateLayout((("a",),), ((),), LastSource.OF_PROGRAM)
 #: of a query that was planned and committed once
 QUERY_FILES = {
     "query-elements/offsets/0": 'v1\n{"conf":{}}\n-',

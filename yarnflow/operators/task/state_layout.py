@@ -35,10 +35,10 @@ class StateLayout:
     """What is on disk of one query."""
 
     #: ids of the operators with state in each level that keeps something, in the order of the levels
-    levels: tuple[tuple[str, ...], ...] = ()
+    levels: tuple[tuple[str, ...], ...]
     #: ids of the others in each of them: what they were told last of the time is kept
-    told: tuple[tuple[str, ...], ...] = ()
-    last_source: LastSource = LastSource.OF_PROGRAM
+    told: tuple[tuple[str, ...], ...]
+    last_source: LastSource
 
 
 @dataclass(frozen=True, slots=True)

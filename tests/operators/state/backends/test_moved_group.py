@@ -123,4 +123,6 @@ def test_objects_of_missing_classes_are_told_apart() -> None:
     assert missing_class(coin) == missing_class([kind]) == f"{__name__}.Coin".replace(
         "test_moved_group", "test_gone_groups"
     )
-    assert not missing_class([Coin, {"a": (1, 2)}])
+    assert not missing_class([Coin, Coin(1), pickle, fill, {"a": (1, 2)}])
+    with pytest.raises(pickle.PicklingError, match="Coin, which cannot be imported"):
+        pickle.dumps(coin)

@@ -11,7 +11,7 @@ import functools
 import io
 import pickle
 from collections.abc import Callable, Mapping
-from types import FunctionType
+from types import FunctionType, ModuleType
 from typing import Any, Final
 
 #: how deep objects are looked into for their hash
@@ -39,6 +39,9 @@ class MissingObject:
 
     def __call__(self, *args: Any, **named: Any) -> MissingObject:
         return type(self)(self, args, named)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise pickle.PicklingError(f"an object of {self.class_name}, which cannot be imported")
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, MissingObject):
@@ -135,7 +138,7 @@ class _Finder(pickle.Pickler):
         if isinstance(obj, type):
             if issubclass(obj, MissingObject):
                 raise _FoundMissing(obj.class_name)
-        elif not isinstance(obj, FunctionType):
+        elif not isinstance(obj, (FunctionType, ModuleType)):
             return NotImplemented
         # it is there, wherever it came from
         return len, ("",)
