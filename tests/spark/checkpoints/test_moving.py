@@ -88,8 +88,8 @@ class Query:
 
     def move(self, before: LastSource, after: LastSource) -> None:
         """State stays where it is."""
-        layouts = (StateLayout((("a",),), ((),), last) for last in (before, after))
-        moving.move(NO_SPARK, str(self.directory), *layouts, 0, {}, lambda: None)
+        was, now = (StateLayout((("a",),), ((),), last) for last in (before, after))
+        moving.move(NO_SPARK, str(self.directory), was, now, 0, {}, lambda: None)
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,7 @@ import io
 import pickle
 from collections.abc import Callable, Mapping
 from types import FunctionType, ModuleType
-from typing import Any, Final
+from typing import Any, Final, cast
 
 #: how deep objects are looked into for their hash
 _HASHED_DEPTH: Final = 4
@@ -22,6 +22,8 @@ class MissingObject:
     """Stands for an object of a class that is not there; equal where all that made it is equal."""
 
     class_name = ""
+    #: arguments, and what was done to it afterwards
+    made_of: list[Any]
 
     def __new__(cls, *args: Any, **named: Any) -> MissingObject:  # noqa: PYI034
         made = super().__new__(cls)
@@ -29,7 +31,7 @@ class MissingObject:
         return made
 
     def __init__(self, *args: Any, **named: Any) -> None:
-        self.made_of: list[Any]
+        """Whatever the class takes."""
 
     def _note(self, *parts: Any) -> None:
         self.made_of.append(parts)
@@ -110,7 +112,8 @@ class _Unpickler(pickle.Unpickler):
 
     def _missing(self, name: str) -> type[MissingObject]:
         self.found_missing = True
-        return type(name.rpartition(".")[2] or "object", (MissingObject,), {"class_name": name})
+        made = type(name.rpartition(".")[2] or "object", (MissingObject,), {"class_name": name})
+        return cast("type[MissingObject]", made)
 
 
 def missing_class(value: Any) -> str:
