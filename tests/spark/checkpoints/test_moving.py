@@ -8,12 +8,12 @@ from typing import Any, Final
 
 import pytest
 
+from tests.spark.checkpoints.local_files import LocalFiles
 from yarnflow.core.json_codec import from_json
 from yarnflow.errors import LeaseLost, StateIncompatible
 from yarnflow.operators.task.state_layout import LAYOUT_FILE, LastSource, StateLayout
 from yarnflow.spark.checkpoints import moving
 from yarnflow.spark.checkpoints.moving import await_end
-from yarnflow.testing.hadoop_files import LocalFiles
 
 #: Spark is not asked
 NO_SPARK: Any = None

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.spark.checkpoints.local_files import LocalFiles
 from yarnflow.core.checkpoint.manifest import METADATA_FILE, SavepointFile, SavepointMetadata, to_bytes
 from yarnflow.core.checkpoint.messages import (
     CheckpointKind,
@@ -26,7 +27,6 @@ from yarnflow.operators.task.state_layout import LAYOUT_FILE, LastSource, StateL
 from yarnflow.spark.checkpoints import restore as restoring
 from yarnflow.spark.checkpoints.file_copy import CopiedFile
 from yarnflow.spark.checkpoints.placing import work_directory
-from yarnflow.testing.hadoop_files import LocalFiles
 
 SHAPE = ProgramShape("GRAPH", "of-operators-and-edges")
 LAYOUT = StateLayout((("a",),), ((),), LastSource.OF_PROGRAM)
