@@ -109,7 +109,9 @@ def move(
         _check_last_source(files, directory, committed, before, after)
     conf: dict[str, str] = {}
     if committed >= 0 and wanted is not None:
-        conf = _write_anew(spark, files, directory, before, wanted, partitions, names, fence)
+        conf = _write_anew(
+            spark, files, directory, committed, before, wanted, partitions, names, fence
+        )
     if is_changed(before, after):
         _plan_anew(files, directory, committed, conf, before, after)
     files.write(f"{directory}/{LAYOUT_FILE}", to_json(after).encode())
@@ -119,6 +121,7 @@ def _write_anew(
     spark: SparkSession,
     files: HadoopFiles,
     directory: str,
+    committed: int,
     before: StateLayout,
     wanted: Sequence[LevelMove],
     partitions: int,
@@ -132,7 +135,6 @@ def _write_anew(
             f"the operators of query {directory.rpartition('/')[2]} were changed, and a SQL query before "
             "them has state, which cannot be moved: undo the change, or start without state (--restore none)"
         )
-    committed = committed_batch(files, directory)
     conf: dict[str, str] = _described(files, directory, committed)["conf"]
     work = f"{directory}.moving"
     new: dict[str, str] = {}
