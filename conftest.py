@@ -20,7 +20,13 @@ _SHARED: Final = {
         "integration/ha/",
         "integration/faults/test_high_availability.py",
         "integration/faults/test_hot_spare.py",
+        "integration/faults/test_hdfs.py",
         "integration/faults/test_drill.py",
+        "integration/faults/test_partitions.py",
+        "integration/faults/test_shortages.py",
+        "integration/faults/test_nemesis.py",
+        "integration/faults/test_clocks.py",
+        "integration/faults/test_soak.py",
     ),
     "spark": ("integration/spark/",),
 }

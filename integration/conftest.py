@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import psutil
 import pytest
@@ -24,8 +24,13 @@ import pytest
 from integration.hadoop import HadoopCluster
 from yarnflow.api import close_cluster
 
+if TYPE_CHECKING:
+    from integration.kafka import KafkaBroker
+
 ROOT: Final = Path(__file__).resolve().parents[1]
 MARK: Final = "YARNFLOW_INTEGRATION_TEST"
+#: for tests of jars
+POSTGRES: Final = "org.postgresql:postgresql:42.7.4"
 #: of the shared Hadoop
 _HADOOP_SETTINGS: Final = {
     # containers' ends are told with a NodeManager's heartbeats
@@ -159,6 +164,21 @@ def hadoop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HadoopCluster]:
     assert not left and not cluster.folder.exists(), f"left behind by the cluster: {left or cluster.folder}"
 
 
+@pytest.fixture(scope="session")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
+    """One Kafka for all tests, each of which has topics of its own."""
+    # its client is needed by these tests alone
+    from integration.kafka import KafkaBroker
+
+    running = os.environ.get("YARNFLOW_TEST_KAFKA")
+    if running:  # the folder of one that scripts/kafka started there, to try a test again and again
+        yield KafkaBroker.running(Path(running))
+        return
+    broker = KafkaBroker.start(tmp_path_factory.mktemp("kafka") / "broker")
+    yield broker
+    broker.stop()
+
+
 @pytest.fixture
 def yarnflow(tmp_path: Path) -> Iterator[Commands]:
     """Commands of this test; afterwards none of its processes is left, and a failure shows their output."""
@@ -174,6 +194,26 @@ def own_cluster(yarnflow: Commands, monkeypatch: pytest.MonkeyPatch, tmp_path: P
     yield yarnflow.mark
     close_cluster()
     wait_until(lambda: not marked_processes(yarnflow.mark), "the cluster to end", 15)
+
+
+@pytest.fixture
+def as_it_was() -> Iterator[None]:
+    """What running a program changes in this process."""
+    path, arguments, main, directory = list(sys.path), list(sys.argv), sys.modules["__main__"], os.getcwd()
+    yield
+    sys.path[:], sys.argv[:] = path, arguments
+    sys.modules["__main__"] = main
+    os.chdir(directory)
+
+
+@pytest.fixture(scope="session")
+def postgres() -> str:
+    """Address of the driver of PostgreSQL, a file; the first time it comes over the network."""
+    from yarnflow.client.jars.bring import JarBringer
+    from yarnflow.core.jars.request import jars_of
+
+    jars = jars_of(JarBringer(print).bring({"spark.jars.packages": POSTGRES}))
+    return next(jar for jar in jars if "postgresql" in jar)
 
 
 @contextmanager

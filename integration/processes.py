@@ -10,6 +10,8 @@ from integration.conftest import marked_processes, wait_until
 
 EXECUTOR = "CoarseGrainedExecutorBackend"
 DRIVER = "yarnflow.entrypoint.driver.main"
+#: the JVM of a driver, while the driver lives
+DRIVER_JVM = "org.apache.spark.api.python.PythonGatewayServer"
 TASK_MANAGER = "yarnflow.entrypoint.taskmanager.main"
 JOB_MANAGER = "yarnflow.entrypoint.master.main"
 
@@ -52,3 +54,18 @@ def driver_with_a_job(mark: str) -> psutil.Process | None:
                 except psutil.Error:
                     continue
     return None
+
+
+def kill_driver(mark: str) -> psutil.Process:
+    """``kill -9`` the driver of the running job and wait until it is gone."""
+    driver = driver_with_a_job(mark)
+    assert driver is not None, "no executor has dialled a driver"
+    driver.send_signal(signal.SIGKILL)
+    wait_until(lambda: not driver.is_running() or driver.status() == psutil.STATUS_ZOMBIE, f"{driver} to die")
+    return driver
+
+
+def replace_executor(mark: str) -> None:
+    """``kill -9`` an executor and wait for another one."""
+    pid = kill_one(mark, EXECUTOR)
+    wait_until(lambda: [p for p in processes(mark, EXECUTOR) if p.pid != pid], "another executor")

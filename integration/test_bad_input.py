@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from integration.conftest import Commands, Started, wait_until
+from integration.database_servers import PostgreSql
 from integration.living_files import files_below
+from integration.servers import running
 from yarnflow import errors
 
 HEADER = """
@@ -106,6 +108,33 @@ def test_source_path_that_is_not_there(yarnflow: Commands, tmp_path: Path) -> No
         HEADER.rsplit("numbers", 1)[0],
     )
     _expect(yarnflow.run("submit", program), errors.SourceNotFound, "/no/such/place")
+
+
+def test_wrong_password_of_a_database(yarnflow: Commands, tmp_path: Path) -> None:
+    program = _program(
+        tmp_path,
+        "import sys\n"
+        "from yarnflow.api.common.typeinfo import Types\n"
+        "from yarnflow.api.datastream.connectors.jdbc import JdbcConnectionOptions, JdbcSink\n"
+        "made = JdbcConnectionOptions.JdbcConnectionOptionsBuilder().with_url(sys.argv[1])\n"
+        "connection = made.with_user_name('yarnflow').with_password('hunter2').build()\n"
+        "kind = Types.ROW_NAMED(['number', 'word'], [Types.INT(), Types.STRING()])\n"
+        "insert = 'INSERT INTO numbers VALUES (?, ?)'\n"
+        "numbers.add_sink(JdbcSink.sink(insert, kind, connection))\nenv.execute()\n",
+    )
+    with running(PostgreSql) as server:
+        done = yarnflow.run("submit", program, server.url)
+        _expect(done, errors.DatabaseError, server.url, "password authentication failed", "(program.py:12)")
+        assert "hunter2" not in done.stderr + done.stdout
+
+
+def test_package_for_another_scala(yarnflow: Commands, tmp_path: Path) -> None:
+    package = "org.apache.spark:spark-sql-kafka-0-10_2.12:3.5.1"
+    program = _program(tmp_path, "numbers.print()\nenv.execute()\n")
+    for options in (("--packages", package), (f"-Dspark.jars.packages={package}",)):
+        done = yarnflow.run("submit", *options, program)
+        _expect(done, errors.JarError, package, "Scala 2.12", "take spark-sql-kafka-0-10_2.13 instead")
+        assert "Resolving" not in done.stderr
 
 
 def test_script_that_raises(yarnflow: Commands, tmp_path: Path) -> None:

@@ -32,6 +32,8 @@ start() {
         echo "error: $name runs already (pid $(cat "$pids/$name.pid")); stop it with stop-cluster.sh" >&2
         return 1
     fi
+    # not what an earlier process has said
+    : >"$out"
     setsid nohup "$python" -m yarnflow.cli "$verb" "$@" >"$out" 2>&1 </dev/null &
     pid=$!
     echo "$pid" >"$pids/$name.pid"

@@ -21,6 +21,7 @@ enum TJobStatus {
   RESTARTING = 9,
   SUSPENDED = 10,
   RECONCILING = 11,
+  RECOVERY_FAILED = 12,
 }
 
 /** State of one attempt of one subtask. */
@@ -215,6 +216,8 @@ struct TCheckpointInfo {
   14: optional bool discarded,
   15: optional string failure,
   16: optional string requestId,
+  /** checkpoints and savepoints of the job completed with this one */
+  17: optional i64 completed,
 }
 
 /** What a job started from. */
@@ -554,6 +557,8 @@ struct TExecutorDescriptor {
   /** JVM options and environment the driver asks for (never secrets) */
   8: optional list<string> javaOptions,
   9: optional map<string, string> environment,
+  /** all slots that the job wants at once, with those of a hot spare; 0 = the executor may outlive the job */
+  10: optional i64 jobSlots,
 }
 
 /** A TaskManager reports the end of an executor it started. */
@@ -602,6 +607,8 @@ struct TDriverRegistration {
   9: optional map<string, i64> milestonesMs,
   /** deployment it runs already, under an earlier leader */
   10: optional i64 attempt,
+  /** the job, for a leader that says that it cannot read it */
+  11: optional TJobSubmission submission,
 }
 
 /** Heartbeat, progress and terminal report of a driver in one. */

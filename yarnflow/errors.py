@@ -8,29 +8,32 @@ so a message says what is wrong, where, and what to do next.
 ::
 
     YarnflowError
-     ├ ConfigError (ValueError)        UnknownOption, InvalidOption
+     ├ ConfigError (ValueError)        UnknownOption, InvalidOption, JarError, JarNotFound
      ├ ProgramError                    ProgramNotFound, ProgramSyntaxError, NoExecuteCall,
      │                                 ProgramFailed, UnsupportedCall
      ├ GraphError (ValueError)         UnknownField, InvalidExpression, UnserializableFunction,
      │                                 ParallelismTooHigh, UnsupportedGraph, SchemaError,
      │                                 TimestampsMissing
-     ├ JobError                        JobNotFound, DuplicateJob, JobFailed, JobCanceled,
-     │                                 UserCodeError, SourceNotFound, DrillFailed,
+     ├ JobError                        JobNotFound, JobUnreadable, DuplicateJob, JobFailed,
+     │                                 JobCanceled, UserCodeError, SourceNotFound, DrillFailed,
      │                                 InvalidStateUse, InvalidKey, StateTooLarge,
-     │                                 ElementMismatch
+     │                                 ElementMismatch, MalformedMessage, DatabaseError,
+     │                                 DatabaseUnavailable, SinkTaken, BrokerUnavailable,
+     │                                 ServerError, ServerUnavailable
      ├ ResourceError                   SlotUnavailable, TaskManagerNotFound, TaskManagerLost,
      │                                 ExecutorLost, DriverLost, PortUnavailable, JavaUnavailable,
      │                                 InvalidMemory, TaskManagerDismissed
      ├ HaError                         LeadershipLost, StaleEpoch, ZooKeeperUnavailable, LeaseLost
      ├ CheckpointError                 CheckpointFailed, SavepointNotFound, SavepointInvalid,
-     │                                 StateIncompatible, StateDrained, StateNotTrusted
+     │                                 StateIncompatible, StateDrained, StateNotTrusted,
+     │                                 StateInUse, StateUndecided, StateDamaged, StateWentBack
      ├ StorageError (OSError)          FileMissing, StorageUnavailable, StorageDenied,
      │                                 FileChanged
      ├ YarnError                       YarnUnavailable, ApplicationNotFound, ApplicationFailed,
      │                                 QueueUnavailable, RequestTooLarge, EnvironmentUnusable
      ├ RpcError                        RpcTimeout (TimeoutError), RpcUnavailable (ConnectionError),
-     │                                 RpcProtocolError, SubmissionMissing, AuthenticationFailed,
-     │                                 RemoteError
+     │                                 CallSuspended, RpcProtocolError, SubmissionMissing,
+     │                                 AuthenticationFailed, RemoteError
      └ InternalError                   InvalidTransition, InvariantViolated
 """
 
@@ -85,6 +88,20 @@ class InvalidOption(ConfigError):
 
     code = "INVALID_OPTION"
     exit_code = 12
+
+
+class JarError(ConfigError):
+    """A jar or package that a job asks for cannot be used.  Operator action: as the message says."""
+
+    code = "JAR"
+    exit_code = 13
+
+
+class JarNotFound(JarError):
+    """No repository that was asked has a package.  Operator action: correct it, or name its repository."""
+
+    code = "JAR_NOT_FOUND"
+    exit_code = 14
 
 
 class ProgramError(YarnflowError):
@@ -217,6 +234,13 @@ class JobNotFound(JobError):
     http_status = 404
 
 
+class JobUnreadable(JobError):
+    """What a job is to run cannot be read.  Operator action: ``yarnflow recover``, or cancel the job."""
+
+    code = "JOB_UNREADABLE"
+    exit_code = 89
+
+
 class DuplicateJob(JobError):
     """A live job has this job key already.  Operator action: cancel it or use another key."""
 
@@ -275,7 +299,7 @@ class UserTraceback(Exception):
 
 
 class SourceNotFound(JobError):
-    """A source's path does not exist.  Operator action: check the path on the cluster."""
+    """What a source reads is not there: a path, a topic.  Operator action: check its name on the cluster."""
 
     code = "SOURCE_NOT_FOUND"
     exit_code = 46
@@ -314,6 +338,62 @@ class ElementMismatch(JobError):
 
     code = "ELEMENT_MISMATCH"
     exit_code = 39
+
+
+class MalformedMessage(JobError):
+    """A message of a source cannot be read as its format.  Operator action: as the message says."""
+
+    code = "MALFORMED_MESSAGE"
+    exit_code = 77
+
+
+class DatabaseError(JobError):
+    """A database did not take what a sink writes.  Operator action: as its message says."""
+
+    code = "DATABASE"
+    exit_code = 28
+
+
+class DatabaseUnavailable(DatabaseError):
+    """A database does not answer, or has broken off.  Operator action: see whether it runs."""
+
+    code = "DATABASE_UNAVAILABLE"
+    exit_code = 29
+    retryable = True
+    http_status = 503
+
+
+class SinkTaken(DatabaseError):
+    """Another attempt or job writes a sink's rows.  Operator action: end it, or as the message says."""
+
+    code = "SINK_TAKEN"
+    exit_code = 27
+    retryable = True
+
+
+class BrokerUnavailable(JobError):
+    """Kafka does not answer, or has broken off.  Operator action: see whether it runs."""
+
+    code = "BROKER_UNAVAILABLE"
+    exit_code = 26
+    retryable = True
+    http_status = 503
+
+
+class ServerError(JobError):
+    """A broker, store or index refuses what a job asks of it.  Operator action: as its message says."""
+
+    code = "SERVER"
+    exit_code = 78
+
+
+class ServerUnavailable(ServerError):
+    """Such a server does not answer, or has broken off.  Operator action: see whether it runs."""
+
+    code = "SERVER_UNAVAILABLE"
+    exit_code = 79
+    retryable = True
+    http_status = 503
 
 
 class ResourceError(YarnflowError):
@@ -484,6 +564,35 @@ class StateNotTrusted(CheckpointError):
     exit_code = 99
 
 
+class StateInUse(CheckpointError):
+    """State cannot be claimed, or gone on from, as it is another job's.  Operator action: see the message."""
+
+    code = "STATE_IN_USE"
+    exit_code = 101
+
+
+class StateUndecided(CheckpointError):
+    """Which state a job goes on from cannot be told.  Operator action: name it, or start empty on purpose."""
+
+    code = "STATE_UNDECIDED"
+    exit_code = 100
+
+
+class StateDamaged(CheckpointError):
+    """Files of the job's state are damaged, and none before is sound.  Operator action: see the message."""
+
+    code = "STATE_DAMAGED"
+    exit_code = 87
+
+
+class StateWentBack(CheckpointError):
+    """Files of the job's state were damaged; it goes on from the newest sound batch at its next start."""
+
+    code = "STATE_WENT_BACK"
+    exit_code = 88
+    retryable = True
+
+
 class StorageError(YarnflowError, OSError):
     """A request to a file system failed."""
 
@@ -601,6 +710,13 @@ class RpcUnavailable(RpcError, ConnectionError):
     code = "RPC_UNAVAILABLE"
     exit_code = 72
     retryable = True
+
+
+class CallSuspended(RpcUnavailable):
+    """A process failed to answer several times in a row and is not called for some seconds."""
+
+    code = "CALL_SUSPENDED"
+    exit_code = 102
 
 
 class RpcProtocolError(RpcError):

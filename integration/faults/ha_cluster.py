@@ -9,16 +9,16 @@ from __future__ import annotations
 import json
 import re
 import signal
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import psutil
 from hdfs.util import HdfsError
 from kazoo.client import KazooClient
-from kazoo.exceptions import NoNodeError
+from kazoo.exceptions import NoNodeError, NotEmptyError
 
 from integration.commits import Commit, await_more, commits_below
 from integration.conftest import Commands, Started, wait_until
@@ -90,10 +90,14 @@ class HaCluster:
         """So that HDFS is known."""
         return self.hadoop.env()
 
+    def master_environment(self) -> dict[str, str]:
+        """What the next master is started with."""
+        return self.environment()
+
     def start_master(self) -> Started:
         """One more candidate."""
         started = self.commands.start(
-            "jobmanager", *self.options, "-Djobmanager.rpc.port=0", environment=self.environment()
+            "jobmanager", *self.options, "-Djobmanager.rpc.port=0", environment=self.master_environment()
         )
         self.masters.append(started)
         return started
@@ -168,6 +172,15 @@ class HaCluster:
                 return parent
         raise AssertionError(f"{process} belongs to no master")
 
+    def empty_zookeeper(self) -> None:
+        """Delete all that the cluster has there, while its masters make some of it anew."""
+        while True:
+            try:
+                self.zookeeper.delete(f"/yarnflow/{self.cluster_id}", recursive=True)
+                return
+            except NotEmptyError:
+                continue
+
     # --- job and results ---
 
     def submit(self, job: Numbered, *options: str) -> str:
@@ -205,6 +218,11 @@ class HaCluster:
         for name in names:
             if name.startswith("part-"):
                 yield self.hadoop.hdfs.read(f"{directory}/{name}")
+
+    def stored_graphs(self, job_id: str) -> list[str]:
+        """Paths on HDFS of what a new leader would read of a job."""
+        directory = f"/tests/{self.cluster_id}/ha/{self.cluster_id}/jobgraphs"
+        return [f"{directory}/{name}" for name in self.hadoop.hdfs.list(directory) if job_id in name]
 
     def commits(self, job_id: str) -> list[Commit]:
         """Those that are still there, by time."""
@@ -258,6 +276,7 @@ class HaCluster:
 
 
 _FS: dict[Path, str] = {}
+C = TypeVar("C", bound=HaCluster)
 
 
 @contextmanager
@@ -270,9 +289,24 @@ def ha_cluster(
     options: Iterable[str] = (),
 ) -> Iterator[HaCluster]:
     """A started cluster with a leader; ended at the end of the block."""
+    with started_cluster(HaCluster, hadoop, commands, directory, masters, task_managers, options) as cluster:
+        yield cluster
+
+
+@contextmanager
+def started_cluster(
+    kind: Callable[..., C],
+    hadoop: HadoopCluster,
+    commands: Commands,
+    directory: Path,
+    masters: int,
+    task_managers: int,
+    options: Iterable[str],
+) -> Iterator[C]:
+    """The same of a cluster of any kind, whose constructor takes what that of `HaCluster` takes."""
     zookeeper = KazooClient(hosts=hadoop.zookeeper, timeout=10)
     zookeeper.start()
-    cluster = HaCluster(hadoop, commands, directory, f"test-{commands.mark[:12]}", zookeeper, tuple(options))
+    cluster = kind(hadoop, commands, directory, f"test-{commands.mark[:12]}", zookeeper, tuple(options))
     try:
         for _ in range(masters):
             cluster.start_master()

@@ -1,7 +1,8 @@
 """A keyed, timed and windowed PyFlink program whose every result is known beforehand.
 
 Its results do not depend on where micro-batches end: a timer counts what came until its time, and the
-watermark lets nobody be late.
+watermark lets nobody be late.  Nor do they depend on the order of two files: a driver that dies once it has
+chosen a file leaves it to the next one, whose batch has another file more.
 """
 
 from __future__ import annotations
@@ -141,15 +142,15 @@ class KeyedEvents:
             os.utime(path, (start_s + number, start_s + number))
 
     def events(self) -> list[Event]:
-        """All events, in the order in which they are read."""
+        """All events, by file; each has a number of its own, above 0."""
         chosen = random.Random(1)
         return [
-            (chosen.randrange(KEYS), number * _STEP_MS + chosen.randrange(DISORDER_MS), number)
+            (chosen.randrange(KEYS), number * _STEP_MS + chosen.randrange(DISORDER_MS), number + 1)
             for number in range(self.files * self.events_per_file)
         ]
 
     def expected(self) -> dict[str, Counter[Result]]:
-        """Results by sink."""
+        """Results by sink; of a total what it has more than the one before."""
         totals: Counter[Result] = Counter()
         timers: Counter[Result] = Counter()
         sessions: Counter[Result] = Counter()
@@ -157,10 +158,7 @@ class KeyedEvents:
         for event in self.events():
             by_key[event[0]].append(event)
         for key, events in by_key.items():
-            total = 0
-            for _, at, n in events:
-                total += n
-                totals[key, at, total] += 1
+            totals.update(events)
             for due in {at + TIMER_MS for _, at, _ in events}:
                 timers[key, due, sum(at <= due for _, at, _ in events)] += 1
             for session in _sessions(events):
@@ -168,8 +166,9 @@ class KeyedEvents:
         return {"totals": totals, "timers": timers, "sessions": sessions}
 
     def results(self) -> dict[str, Counter[Result]]:
-        """What the program wrote, by sink."""
-        return {name: _rows(self.output / name) for name in ("totals", "timers", "sessions")}
+        """What the program wrote, by sink, in the form of :meth:`expected`."""
+        found = {name: _rows(self.output / name) for name in ("totals", "timers", "sessions")}
+        return {**found, "totals": _steps(found["totals"])}
 
     def has_results_of_all_kinds(self) -> bool:
         """Whether timers and sessions have fired already, as they must before the end of input."""
@@ -183,6 +182,16 @@ class KeyedEvents:
                 f"{name}: missing {sorted((wanted - found[name]).elements())[:5]}, "
                 f"too many {sorted((found[name] - wanted).elements())[:5]}"
             )
+
+
+def _steps(totals: Counter[Result]) -> Counter[Result]:
+    """Key, time, and by how much the total of the key grew."""
+    found: Counter[Result] = Counter()
+    before: dict[int, int] = defaultdict(int)
+    for key, at, total in sorted(totals.elements(), key=lambda row: row[2]):
+        found[key, at, total - before[key]] += 1
+        before[key] = total
+    return found
 
 
 def _sessions(events: list[Event]) -> list[list[Event]]:

@@ -42,6 +42,51 @@ def test_a_killed_leader_and_a_killed_driver(
     _test(["leader_killed", "driver_killed"], hadoop, yarnflow, tmp_path)
 
 
+def test_a_job_whose_stored_graph_is_damaged_when_the_leader_is_killed(
+    hadoop: HadoopCluster, yarnflow: Commands, tmp_path: Path
+) -> None:
+    """Its driver has it, goes on, and gives it to the next leader, which stores it again."""
+    with ha_cluster(hadoop, yarnflow, tmp_path) as cluster:
+        job = cluster.numbered("damaged")
+        job_id = cluster.submit(job)
+        cluster.await_running(job_id)
+        driver = cluster.driver_process(job_id).pid
+        damaged = cluster.stored_graphs(job_id)
+        assert damaged
+        for path in damaged:
+            hadoop.hdfs.client.write(path, b"", overwrite=True)
+        FAULTS["leader_killed"](cluster, job_id)
+        cluster.await_status(job_id, "RUNNING")
+        assert cluster.failure_levels(job_id) == ["MASTER"], "the job was not adopted, or restarted"
+        assert cluster.driver_process(job_id).pid == driver, "a driver that nothing ailed was replaced"
+        (stored,) = cluster.stored_graphs(job_id)
+        assert stored not in damaged and hadoop.hdfs.read(stored)
+        cluster.await_commits(job_id)
+        cluster.assert_each_record_once(job, job_id)
+
+
+@pytest.mark.drill
+def test_a_zookeeper_that_is_emptied(hadoop: HadoopCluster, yarnflow: Commands, tmp_path: Path) -> None:
+    """Masters, TaskManagers and clients follow the next incarnation; the job is recovered from HDFS."""
+    with ha_cluster(hadoop, yarnflow, tmp_path) as cluster:
+        job = cluster.numbered("emptied")
+        job_id = cluster.submit(job)
+        cluster.await_running(job_id)
+        driver = cluster.driver_process(job_id)
+        cluster.empty_zookeeper()
+        wait_until(lambda: cluster.epoch() > 1_000_000, "the next incarnation", 90)
+        wait_until(lambda: not driver.is_running() or driver.status() == "zombie", "the driver to end", 90)
+        assert job_id not in cluster.yarnflow("list", "--all").stdout
+        storage = f"-Dhigh-availability.storageDir={cluster.hadoop_fs}/tests/{cluster.cluster_id}/ha"
+        recovered = cluster.yarnflow("recover", storage)
+        assert recovered.process.returncode == 0 and f"{job_id} " in recovered.stdout, recovered.stderr
+        cluster.await_status(job_id, "RUNNING")
+        cluster.await_commits(job_id)
+        again = cluster.yarnflow("recover", storage)
+        assert "is known to the cluster: RUNNING" in again.stdout
+        cluster.assert_each_record_once(job, job_id)
+
+
 @pytest.mark.drill
 @pytest.mark.parametrize("fault", sorted(FAULTS))
 def test_fault(fault: str, hadoop: HadoopCluster, yarnflow: Commands, tmp_path: Path) -> None:

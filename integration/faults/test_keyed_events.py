@@ -45,7 +45,7 @@ def _started(yarnflow: Commands, job: KeyedEvents) -> Started:
         assert started.process.poll() is None, "the job ended before the fault"
         return job.has_results_of_all_kinds()
 
-    wait_until(in_the_middle, "results of all kinds", 180)
+    wait_until(in_the_middle, "results of all kinds", 180, pause_s=0.3)
     return started
 
 
@@ -59,7 +59,8 @@ def _started(yarnflow: Commands, job: KeyedEvents) -> Started:
     ],
 )
 def test_results_are_those_of_an_uninterrupted_run(yarnflow: Commands, tmp_path: Path, what: str) -> None:
-    job = KeyedEvents(tmp_path)
+    # results of all kinds come with the first two
+    job = KeyedEvents(tmp_path, files=12)
     job.write()
     started = _started(yarnflow, job)
     _victim(yarnflow, what).send_signal(signal.SIGKILL)

@@ -20,10 +20,11 @@ from integration.processes import (
     EXECUTOR,
     JOB_MANAGER,
     TASK_MANAGER,
-    driver_with_a_job,
+    kill_driver,
     kill_one,
     none_is_left,
     processes,
+    replace_executor,
 )
 
 FLIGHTS = ROOT / "examples" / "flight_delays.py"
@@ -69,19 +70,18 @@ def _finish(started: Started, output: Path) -> None:
 def test_executor_killed(yarnflow: Commands, tmp_path: Path) -> None:
     output = tmp_path / "windows"
     started = _start(yarnflow, output, "-p", "2")
-    pid = kill_one(yarnflow.mark, EXECUTOR)
-    wait_until(lambda: [p for p in processes(yarnflow.mark, EXECUTOR) if p.pid != pid], "another executor")
+    replace_executor(yarnflow.mark)
     _finish(started, output)
     assert "executor 0" in started.stderr, "the user was not told of the lost executor"
 
 
+# every run has jobs on elements whose driver is killed, and such a job on a cluster of several masters
+@pytest.mark.drill
 def test_driver_killed(yarnflow: Commands, tmp_path: Path) -> None:
     output = tmp_path / "windows"
     started = _start(yarnflow, output, "-p", "2")
-    driver = driver_with_a_job(yarnflow.mark)
-    assert driver is not None
     task_managers = {p.pid for p in processes(yarnflow.mark, TASK_MANAGER)}
-    driver.send_signal(signal.SIGKILL)
+    kill_driver(yarnflow.mark)
     _finish(started, output)
     assert "to RESTARTING" in started.stderr
     assert task_managers, "no TaskManager was seen"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ import pytest
 from integration.ha.conftest import Cluster
 from integration.ha.masters import Master
 from integration.ha.test_leases import JOB, stores_of
+from yarnflow.core.checkpoint.coordinator import CheckpointCoordinator, CheckpointSettings
+from yarnflow.core.checkpoint.effects import Discard
 from yarnflow.core.checkpoint.messages import (
     CheckpointInfo,
     CheckpointKind,
@@ -35,6 +38,34 @@ def ended(job_id: JobId, status: JobStatus = JobStatus.FINISHED) -> JobDetails:
 
 def checkpoint(number: int, kind: CheckpointKind = CheckpointKind.CHECKPOINT) -> CheckpointInfo:
     return CheckpointInfo(number, kind, CheckpointStatus.COMPLETED, CheckpointTrigger.INTERVAL, 1)
+
+
+def test_records_of_savepoints_level_off_over_masters(cluster: Cluster, tmp_path: Path) -> None:
+    """Whatever an earlier version recorded, the next leader reads once, and keeps the newest of."""
+    first = Master(cluster.session(), "first").lead()
+    old = stores_of(first, tmp_path / "ha").checkpoints(JOB, str(tmp_path / "job"))
+    for number in range(1, 101):
+        directory = tmp_path / f"savepoint-{number}"
+        directory.mkdir()
+        savepoint = checkpoint(number, CheckpointKind.SAVEPOINT)
+        old.add(replace(savepoint, external_path=str(directory)), b"")
+    kept = old.add(checkpoint(101), b"metadata")
+    first.election.close()
+
+    second = Master(cluster.session(), "second").lead()
+    store = stores_of(second, tmp_path / "ha").checkpoints(JOB, str(tmp_path / "job"))
+    coordinator = CheckpointCoordinator.create(CheckpointSettings(10_000, 0, 60_000, 1))
+    coordinator, effects = coordinator.recovered(store.all(), 1)
+    for effect in effects:
+        assert isinstance(effect, Discard)
+        store.remove(effect.checkpoint_id)
+    assert coordinator.completed == 101
+    numbers = [info.checkpoint_id for info in store.all()]
+    assert numbers == list(range(81, 102)) and store.all()[-1] == kept
+    node = second.zookeeper.path("jobs", JOB, "checkpoints")
+    assert len(second.zookeeper.children(node)) == 21
+    assert len(list((tmp_path / "ha").rglob("*.json"))) == 21
+    assert len(list(tmp_path.glob("savepoint-*"))) == 100
 
 
 def test_next_leader_finds_everything_and_a_deposed_one_changes_nothing(
@@ -66,7 +97,7 @@ def test_next_leader_finds_everything_and_a_deposed_one_changes_nothing(
         lambda: checkpoints.add(checkpoint(9), b"late"),
         lambda: checkpoints.remove(2),
         lambda: checkpoints.remove(7),
-        checkpoints.close_job,
+        lambda: checkpoints.close_job(JobStatus.FAILED),
         checkpoints.discard_all,
         lambda: old.job_graphs.remove(JOB),
         lambda: old.job_graphs.put(submission(THIRD)),
@@ -103,8 +134,8 @@ def test_cancelled_job_leaves_what_it_retains(cluster: Cluster, tmp_path: Path) 
     checkpoints.add(checkpoint(checkpoints.next_id()), b"metadata")
     stores.job_graphs.mark_canceled(JOB)
     stores.results.put(ended(JOB, JobStatus.CANCELED))
-    checkpoints.close_job()
-    checkpoints.close_job()
+    checkpoints.close_job(JobStatus.CANCELED)
+    checkpoints.close_job(JobStatus.CANCELED)
     stores.job_graphs.remove(JOB)
     stores.job_graphs.remove(JOB)
     stores.job_graphs.mark_canceled(JOB)
@@ -141,7 +172,18 @@ def test_oldest_results_are_dropped(cluster: Cluster, tmp_path: Path) -> None:
     assert list(stores.results.all()) == [ended(OTHER), ended(JOB)]
 
 
-def test_lost_body_is_passed_over(cluster: Cluster, tmp_path: Path) -> None:
+def test_a_job_that_has_lost_its_body_is_still_there(cluster: Cluster, tmp_path: Path) -> None:
+    stores = stores_of(Master(cluster.session(), "leader").lead(), tmp_path / "ha")
+    stores.job_graphs.put(submission(JOB))
+    for path in (tmp_path / "ha").rglob("*.json"):
+        path.write_bytes(b"")
+    assert list(stores.job_graphs.job_ids()) == [JOB] and stores.job_graphs.get(JOB) is None
+    stores.job_graphs.replace(submission(JOB))
+    assert stores.job_graphs.get(JOB) == submission(JOB)
+    assert len(list((tmp_path / "ha").rglob("*.json"))) == 1
+
+
+def test_a_checkpoint_that_has_lost_its_body_is_passed_over(cluster: Cluster, tmp_path: Path) -> None:
     stores = stores_of(Master(cluster.session(), "leader").lead(), tmp_path / "ha")
     checkpoints = stores.checkpoints(JOB, str(tmp_path / "job"))
     for _ in range(2):

@@ -34,6 +34,8 @@ EXPECTED: Final = HERE / "expected"
 #: what the suite was recorded with
 PYFLINK_VERSION: Final = "2.3.0"
 
+#: what it prints is about the job's states, which need a cluster
+ABOUT_THE_JOB: Final = "basic_execution_result"
 #: programs that the wheel of Apache PyFlink brings, in its folder ``pyflink/examples/datastream``, as
 #: far as they need no service and print the same each time; their output is in ``expected/examples``
 EXAMPLES: Final = (

@@ -8,25 +8,19 @@ from __future__ import annotations
 
 import contextlib
 import io
-import os
-import subprocess
-import sys
-import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
-from integration.pyflink.programs import EXAMPLES, PYFLINK_VERSION, Program, example, programs
+from integration.pyflink.programs import ABOUT_THE_JOB, EXAMPLES, Program, example, programs
 from integration.pyflink.query_jobs import Queries
 from integration.spark.translate_support import make_session
 from tests.pages import PageProgram, all_programs
 from yarnflow.api.executor import use_executor
 from yarnflow.client.program import load_program, run_main
 
-#: what it prints is about the job's states, which need a cluster
-ABOUT_THE_JOB = "basic_execution_result"
 ALL = [program for program in programs() if program.name != ABOUT_THE_JOB]
 
 
@@ -50,16 +44,6 @@ def session() -> Iterator[SparkSession]:
     spark.stop()
 
 
-@pytest.fixture
-def as_it_was() -> Iterator[None]:
-    """What running a program changes in this process."""
-    path, arguments, main, directory = list(sys.path), list(sys.argv), sys.modules["__main__"], os.getcwd()
-    yield
-    sys.path[:], sys.argv[:] = path, arguments
-    sys.modules["__main__"] = main
-    os.chdir(directory)
-
-
 @pytest.mark.usefixtures("as_it_was")
 @pytest.mark.parametrize("program", ALL, ids=lambda program: program.name)
 def test_program_prints_what_it_prints_on_pyflink(
@@ -78,18 +62,6 @@ def test_program_of_a_page_prints_what_the_page_says(
     path = tmp_path / "program.py"
     path.write_text(program.source, encoding="utf-8")
     assert program.comparable(output_of(path, session, tmp_path)) == program.wanted_lines()
-
-
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder ``pyflink`` of Apache PyFlink's wheel, with its examples; nothing of it is installed."""
-    directory = tmp_path_factory.mktemp("wheel")
-    download = ["pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:", "--dest", str(directory)]
-    subprocess.run([sys.executable, "-m", *download, f"apache-flink=={PYFLINK_VERSION}"], check=True)
-    (archive,) = directory.glob("*.whl")
-    with zipfile.ZipFile(archive) as file:
-        file.extractall(directory, [name for name in file.namelist() if name.startswith("pyflink/examples/")])
-    return directory / "pyflink"
 
 
 @pytest.mark.usefixtures("as_it_was")

@@ -19,18 +19,20 @@ from pyspark.sql import SparkSession
 from integration.conftest import wait_until as patiently
 from integration.spark.translate_support import Graph, key, schema
 from yarnflow.config.configuration import Configuration
-from yarnflow.core.checkpoint.manifest import METADATA_FILE, SavepointMetadata, from_bytes
+from yarnflow.core.checkpoint.manifest import METADATA_FILE, SavepointMetadata, from_bytes, to_bytes
 from yarnflow.core.checkpoint.messages import (
     AfterSavepoint,
     CheckpointKind,
     CheckpointOrder,
     CheckpointOutcome,
+    QueryPosition,
     RestoreSettings,
 )
+from yarnflow.core.checkpoint.query_files import query_directory
+from yarnflow.graph.connectors.sources import FileSource
 from yarnflow.graph.job_graph import JobGraph
 from yarnflow.graph.operators import (
     AssignTimestamps,
-    FileSource,
     PythonKind,
     RunningAggregate,
     Window,
@@ -38,8 +40,8 @@ from yarnflow.graph.operators import (
     WindowKind,
 )
 from yarnflow.graph.state.shape import shape_of
-from yarnflow.spark.checkpoints.restore import restore
-from yarnflow.spark.run.graph_program import GraphProgram, state_layouts
+from yarnflow.spark.checkpoints.restoring.restore import restore
+from yarnflow.spark.run.graph_program import GraphProgram, query_sinks, state_layouts
 
 _STATE_STORE: Final = "spark.sql.streaming.stateStore"
 _PROVIDERS: Final = {
@@ -130,6 +132,16 @@ class Job:
         except Exception as error:
             self.failure = error
 
+    def wait_until(self, condition: Callable[[], Any], what: str) -> None:
+        """Wait while the job runs; raises what it failed by."""
+
+        def reached() -> Any:
+            if self.failure is not None:
+                raise self.failure
+            return condition()
+
+        wait_until(reached, what)
+
     def hold(self, query: str) -> int:
         """Let no further batch of a query in; returns the last one that was."""
         gate = next(run.gate for run in self.program._runs if run.name == query)
@@ -165,6 +177,21 @@ def read_manifest(directory: Path) -> SavepointMetadata:
     return from_bytes((directory / METADATA_FILE).read_bytes(), str(directory))
 
 
+def retained_checkpoint(graph: JobGraph, directory: Path, batch_id: int) -> Path:
+    """The first retained checkpoint of a job's directory, as of a batch of its queries."""
+    program = shape_of(graph)
+    manifest = SavepointMetadata(
+        1, CheckpointKind.CHECKPOINT, graph.job_id, graph.name, "", 0, "", program,
+        tuple(
+            QueryPosition(query.name, batch_id, str(directory / query_directory(query.name)))
+            for query in program.queries
+        ), (),
+    )  # fmt: skip
+    (directory / "chk-1").mkdir()
+    (directory / "chk-1" / METADATA_FILE).write_bytes(to_bytes(manifest))
+    return directory / "chk-1"
+
+
 def restored(
     spark: SparkSession,
     graph: HasJob,
@@ -183,6 +210,7 @@ def restored(
         shape_of(job_graph),
         allow_non_restored=allow_non_restored,
         layouts=state_layouts(job_graph),
+        sinks=query_sinks(job_graph),
     )
     assert state is not None and state.path == str(savepoint)
     return Job(spark, graph, directory, conf)

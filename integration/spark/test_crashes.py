@@ -24,9 +24,9 @@ from integration.spark.translate_support import (
     schema,
 )
 from yarnflow.errors import YarnflowError
+from yarnflow.graph.connectors.sources import FileSource
 from yarnflow.graph.operators import (
     AssignTimestamps,
-    FileSource,
     PythonKind,
     SelectOperator,
     SqlOperator,
@@ -143,7 +143,7 @@ def test_bounded_query_stopped_in_the_middle_is_resumed(spark: SparkSession, tmp
     def slowly(row: Any) -> Any:
         import time
 
-        time.sleep(0.4)
+        time.sleep(0.2)
         return row
 
     g = Graph()

@@ -38,7 +38,7 @@ from yarnflow.core.ids import JobId
 from yarnflow.errors import StateDrained, StateNotTrusted
 from yarnflow.graph.state.shape import shape_of
 from yarnflow.spark.checkpoints.job import JobIdentity
-from yarnflow.spark.checkpoints.restore import restore
+from yarnflow.spark.checkpoints.restoring.restore import restore
 from yarnflow.spark.state.element_state import read_elements
 
 OWN_KEY, OTHER_KEY = b"own", b"other"
@@ -251,7 +251,10 @@ class Program:
         return {("count", 4, 4), ("count", 2, 2), ("event timers", 4, 4), ("window-contents", 4, 4)}
 
     def await_results(self) -> None:
-        wait_until(lambda: len(self.results()) >= self.files * 100, f"{self.files} files", timeout_s=240)
+        # each look reads all results in this process, where batches are begun as well
+        wait_until(
+            lambda: len(self.results()) >= self.files * 100, f"{self.files} files", timeout_s=240, pause_s=0.3
+        )
         assert self.results() == self.expected()
         assert self.windows() == []
 
@@ -263,7 +266,6 @@ def keys_and_entries(spark: SparkSession, savepoint: Path) -> set[tuple[str, int
 
 def test_another_parallelism_and_a_drain_give_the_same_results(spark: SparkSession, tmp_path: Path) -> None:
     program = Program(tmp_path)
-    program.add_file()
     program.add_file()
     job = Job(spark, program.graph(2), tmp_path / "p2")
     program.await_results()

@@ -9,7 +9,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from yarnflow.errors import LeaseLost, StorageError
-from yarnflow.graph.operators import FileSink
+from yarnflow.graph.connectors.sinks import FileSink
+from yarnflow.operators.databases.tokens import RunToken
 from yarnflow.spark.connectors.file_sink import STAGING, FileWriter
 from yarnflow.spark.hadoop_files import HadoopFiles
 
@@ -113,6 +114,41 @@ def test_a_driver_without_its_lease_takes_nothing_over(spark: SparkSession, tmp_
     with pytest.raises(Asleep):
         writer(spark, out, fence=Sleeper(1)).write(spark.range(2), 0)
     assert [*(out / STAGING).iterdir()] == [before]
+
+
+def test_an_earlier_attempt_takes_nothing_from_a_later_one(spark: SparkSession, tmp_path: Path) -> None:
+    """Its lease says nothing: the clock of its machine has stood still as long as it has."""
+    out = tmp_path / "out"
+    first, second = (writer(spark, out, run=RunToken("j", 1, number)) for number in (1, 2))
+    assert second.write(spark.range(2), 0) == 2
+    staging = sorted(path.name for path in (out / STAGING).iterdir())
+    with pytest.raises(LeaseLost, match=r"attempt 1 \(epoch 1\) .* any more: attempt 2 \(epoch 1\) does"):
+        first.write(spark.range(2), 0)
+    assert sorted(path.name for path in (out / STAGING).iterdir()) == staging
+    assert second.write(spark.range(2, 5), 1) == 3
+    # the next leader's attempts count from one, and those of another job have no order
+    assert writer(spark, out, run=RunToken("j", 2, 1)).write(spark.range(5, 6), 2) == 1
+    assert writer(spark, out, run=RunToken("other", 0, 1)).write(spark.range(6, 7), 3) == 1
+    assert len(output(out)) == 7
+
+
+def test_of_two_that_take_over_at_once_the_earlier_one_sees_the_other(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """It has looked, and found nobody, before the other was there."""
+    out = tmp_path / "out"
+    seen: list[int] = []
+
+    def fence() -> None:
+        seen.append(1)
+        if len(seen) == 1:
+            writer(spark, out, run=RunToken("j", 1, 2)).write(spark.range(4), 0)
+
+    with pytest.raises(LeaseLost):
+        writer(spark, out, fence=fence, run=RunToken("j", 1, 1)).write(spark.range(4), 0)
+    assert len(output(out)) == 4
+    assert writer(spark, out, run=RunToken("j", 1, 3)).write(spark.range(4), 0) == 4
+    assert len(output(out)) == 4
 
 
 def test_several_directories_with_owners_are_merged(spark: SparkSession, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -17,16 +18,24 @@ from integration.spark.savepoint_support import (
     counting,
     expected_totals,
     read_manifest,
+    restored,
     totals,
     use_backend,
     wait_until,
 )
 from yarnflow.core.checkpoint.manifest import METADATA_FILE, SavepointMetadata, to_bytes
 from yarnflow.core.checkpoint.messages import CheckpointKind, ClaimMode, RestoreSettings
+from yarnflow.core.ids import JobId
 from yarnflow.errors import SavepointInvalid, SavepointNotFound, StateIncompatible
+from yarnflow.fs.file_systems import file_systems
 from yarnflow.graph.state.shape import shape_of
-from yarnflow.spark.checkpoints.restore import restore
+from yarnflow.ha.stores.latest_states import FileLatestStates
+from yarnflow.ha.stores.state_owner import FileStateOwner
+from yarnflow.spark.checkpoints.restoring.restore import restore
 from yarnflow.spark.state.reader import describe, read_state
+
+#: records of the savepoint
+SAVED = 30
 
 
 @pytest.fixture(scope="module")
@@ -47,15 +56,29 @@ def rewrite_manifest(directory: Path, manifest: SavepointMetadata) -> None:
     (directory / METADATA_FILE).write_bytes(to_bytes(manifest))
 
 
-@pytest.fixture
-def taken(spark: SparkSession, tmp_path: Path) -> tuple[Input, Path]:
+def take(spark: SparkSession, directory: Path) -> tuple[Input, Path]:
     """A savepoint of three batches of a running aggregate."""
-    source = Input(tmp_path / "in")
+    source = Input(directory / "in")
     source.add(2)
-    job = Job(spark, counting(source, tmp_path / "out"), tmp_path)
-    wait_until(lambda: (tmp_path / "checkpoint/query-counts/commits/2").exists(), "three batches")
-    job.savepoint(tmp_path / "savepoint", STOP)
+    job = Job(spark, counting(source, directory / "out"), directory)
+    wait_until(lambda: (directory / "checkpoint/query-counts/commits/2").exists(), "three batches")
+    job.savepoint(directory / "savepoint", STOP)
     job.ended()
+    assert source.written == SAVED
+    return source, directory / "savepoint"
+
+
+@pytest.fixture(scope="module")
+def first_taken(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Input, Path]:
+    """One that stays as it is."""
+    return take(spark, tmp_path_factory.mktemp("taken"))
+
+
+@pytest.fixture
+def taken(first_taken: tuple[Input, Path], tmp_path: Path) -> tuple[Input, Path]:
+    """A copy of the savepoint, to be damaged; the input, which has more the later the test, is the same."""
+    source, savepoint = first_taken
+    shutil.copytree(savepoint, tmp_path / "savepoint")
     return source, tmp_path / "savepoint"
 
 
@@ -144,11 +167,10 @@ def test_a_crash_in_between_is_made_good(
     assert sorted((job_dir / "query-counts/commits").iterdir()) == commits
 
 
-def test_a_retained_checkpoint_goes_on_at_the_last_commit(
-    spark: SparkSession, tmp_path: Path, taken: tuple[Input, Path]
-) -> None:
+def test_a_retained_checkpoint_goes_on_at_the_last_commit(spark: SparkSession, tmp_path: Path) -> None:
     """``chk-<n>`` says where the job stood then; its directory has gone on since."""
-    manifest = read_manifest(taken[1])
+    source, savepoint = take(spark, tmp_path)
+    manifest = read_manifest(savepoint)
     retained = tmp_path / "checkpoint/chk-3"
     retained.mkdir()
     earlier = replace(manifest.positions[0], batch_id=1)
@@ -159,7 +181,7 @@ def test_a_retained_checkpoint_goes_on_at_the_last_commit(
     assert state is not None and state.kind is CheckpointKind.CHECKPOINT
     assert (tmp_path / "job2/checkpoint/query-counts/commits/2").exists()
     assert not (tmp_path / "job2/checkpoint/query-counts/sink-identity").exists(), "the same job goes on"
-    goes_on(spark, taken[0], tmp_path / "job2")
+    goes_on(spark, source, tmp_path / "job2")
     lost = replace(manifest.positions[0], batch_id=50)
     rewrite_manifest(
         retained, replace(manifest, kind=CheckpointKind.CHECKPOINT, files=(), positions=(lost,))
@@ -173,7 +195,7 @@ def test_the_state_is_read_as_a_table(spark: SparkSession, taken: tuple[Input, P
     assert (found.query, found.operator, found.operator_name) == ("counts", 0, "stateStoreSave")
     table = read_state(spark, str(taken[1]), "counts")
     assert table.columns[0] == "key.k" and not table.more
-    expected = {(str(k), str(c), str(s)) for k, (c, s) in expected_totals(taken[0].written).items()}
+    expected = {(str(k), str(c), str(s)) for k, (c, s) in expected_totals(SAVED).items()}
     assert set(table.rows) == expected
     assert len(read_state(spark, str(taken[1]), "counts", limit=1).rows) == 1
     with pytest.raises(SavepointNotFound, match="it has counts"):
@@ -188,3 +210,41 @@ def test_two_jobs_from_one_savepoint_do_not_name_their_files_alike(
         restore(spark, RestoreSettings(str(taken[1])), str(tmp_path / name), None)
         identities.add((tmp_path / name / "query-counts/sink-identity").read_text())
     assert len(identities) == 2
+
+
+def test_a_job_that_was_lost_before_its_first_checkpoint_is_gone_on_from(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    lost_id, root = JobId("a" * 32), tmp_path / "state"
+    (root / lost_id).mkdir(parents=True)
+    (tmp_path / "lost").mkdir()
+    (tmp_path / "lost/checkpoint").symlink_to(root / lost_id)
+    source = Input(tmp_path / "in")
+    graph = counting(source, tmp_path / "out")
+    latest = FileLatestStates(file_systems(), f"file://{root}")
+    latest.begin("daily", lost_id)
+    owner = FileStateOwner(file_systems(), f"file://{root}/{lost_id}", lost_id, lambda job_id: None)
+    owner.hold()
+    owner.describe(
+        to_bytes(
+            SavepointMetadata(
+                1, CheckpointKind.CHECKPOINT, lost_id, "job", "daily", 1, "0", shape_of(graph.job())
+            )
+        )
+    )
+    source.add(2)
+    job = Job(spark, graph, tmp_path / "lost")
+    wait_until(lambda: (root / lost_id / "query-counts/commits/2").exists(), "three batches")
+    job.cancel()
+
+    latest.begin("daily", JobId("b" * 32))
+    found = latest.lost("daily", JobId("b" * 32))
+    assert found is not None and found.batches == (("counts", 2),)
+    source.add(1)
+    path, out = Path(found.path.removeprefix("file://")), tmp_path / "next"
+    changed = counting(source, tmp_path / "refused", ("count(*) AS c", "max(n) AS m"))
+    with pytest.raises(StateIncompatible, match="counts"):
+        restored(spark, changed, path, tmp_path / "refused")
+    again = restored(spark, counting(source, out), path, tmp_path / "job2")
+    wait_until(lambda: totals(out) == expected_totals(source.written), "the job to go on")
+    again.cancel()

@@ -37,6 +37,8 @@ from yarnflow.errors import StateDrained, StorageError, UserCodeError
 from yarnflow.graph.operators import SqlOperator, UnionOperator
 from yarnflow.spark.run.batch_gate import BatchGate
 
+SNAPSHOT_AFTER = "spark.sql.streaming.stateStore.minDeltasForSnapshot"
+
 
 @pytest.fixture(scope="module")
 def spark(spark: SparkSession) -> SparkSession:
@@ -55,7 +57,10 @@ def _nothing_left_running(spark: SparkSession) -> Iterator[None]:
 @pytest.fixture(params=BACKENDS)
 def backend(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[str]:
     use_backend(spark, request.param)
+    # by default there is a snapshot after ten batches
+    spark.conf.set(SNAPSHOT_AFTER, "2")
     yield request.param
+    spark.conf.unset(SNAPSHOT_AFTER)
     use_backend(spark)
 
 
@@ -65,13 +70,13 @@ def test_a_savepoint_while_running_is_one_batch_of_the_past(
     source = Input(tmp_path / "in")
     graph = counting(source, tmp_path / "out")
     job = Job(spark, graph, tmp_path)
-    source.add(14)
+    source.add(8)
     # two snapshots' worth of batches, and more to come while it is copied
-    wait_until(lambda: (tmp_path / "checkpoint/query-counts/commits/12").exists(), "twelve batches")
+    wait_until(lambda: (tmp_path / "checkpoint/query-counts/commits/4").exists(), "five batches")
     manifest = job.savepoint(tmp_path / "savepoint")
     last = manifest.positions[0].batch_id
-    assert last >= 12 and not (tmp_path / f"savepoint/query-counts/offsets/{last + 1}").exists()
-    source.add(3)
+    assert last >= 4 and not (tmp_path / f"savepoint/query-counts/offsets/{last + 1}").exists()
+    source.add(2)
     wait_until(lambda: totals(tmp_path / "out") == expected_totals(source.written), "the job to go on")
     job.cancel()
     # relocatable: moved as a whole, and the job it is of is gone
@@ -111,13 +116,13 @@ def test_records_before_and_after_a_running_savepoint_are_there_once(
 
 
 def test_stop_writes_nothing_after_the_savepoint_and_loses_nothing(
-    spark: SparkSession, tmp_path: Path, backend: str
+    spark: SparkSession, tmp_path: Path
 ) -> None:
     source = Input(tmp_path / "in")
     g = counting(source, tmp_path / "totals")
     copied = g.add(source.source(), RECORD, uid="numbers")
     g.files(tmp_path / "out", copied)
-    source.add(20)
+    source.add(9)
     job = Job(spark, g, tmp_path)
     wait_until(lambda: (tmp_path / "checkpoint/query-counts/commits/1").exists(), "two batches")
     # a batch that was planned and waits at the gate is the hard case: it is refused, and done by the next job
@@ -127,7 +132,7 @@ def test_stop_writes_nothing_after_the_savepoint_and_loses_nothing(
     job.ended()
     positions = {position.query: position.batch_id for position in manifest.positions}
     assert numbers(tmp_path / "out") == Counter(range(10 * (positions["numbers"] + 1)))
-    assert positions["counts"] == last < 20, "stopped in the middle"
+    assert positions["counts"] == last < 9, "stopped in the middle"
     files = {file.path for file in manifest.files}
     assert f"query-counts/offsets/{last + 1}" in files, "the planned batch travels with the savepoint"
     second = restored(spark, g, tmp_path / "savepoint", tmp_path / "job2")
@@ -139,9 +144,7 @@ def test_stop_writes_nothing_after_the_savepoint_and_loses_nothing(
     assert len({(k, c) for k, c, _ in rows(tmp_path / "totals")}) == len(rows(tmp_path / "totals"))
 
 
-def test_drain_fires_every_window_and_reads_nothing(
-    spark: SparkSession, tmp_path: Path, backend: str
-) -> None:
+def test_drain_fires_every_window_and_reads_nothing(spark: SparkSession, tmp_path: Path) -> None:
     source = Input(tmp_path / "in")
     source.add(20)
     job = Job(spark, windowed(source, tmp_path / "out"), tmp_path)

@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from integration.spark.savepoint_support import Input, read_manifest, wait_until
-from yarnflow.core.checkpoint.manifest import METADATA_FILE, SavepointMetadata, to_bytes
+from yarnflow.core.checkpoint.manifest import FREE, HELD, METADATA_FILE, SavepointMetadata, to_bytes
 from yarnflow.core.checkpoint.messages import (
     AfterSavepoint,
     CheckpointKind,
@@ -22,8 +22,8 @@ from yarnflow.core.checkpoint.messages import (
 )
 from yarnflow.core.checkpoint.program_shape import ProgramShape
 from yarnflow.core.ids import JobId
-from yarnflow.errors import LeaseLost, StorageError, YarnflowError
-from yarnflow.spark.checkpoints.restore import restore
+from yarnflow.errors import LeaseLost, StateIncompatible, StateInUse, StorageError, YarnflowError
+from yarnflow.spark.checkpoints.restoring.restore import restore
 from yarnflow.spark.run.progress import ProgressCollector
 from yarnflow.spark.script.program import ScriptProgram
 
@@ -58,13 +58,14 @@ class ScriptJob:
         out: Path,
         text: str = SCRIPT,
         progress: ProgressCollector | None = None,
+        arguments: tuple[str, ...] = (),
     ) -> None:
         spark.conf.unset("spark.sql.streaming.checkpointLocation")
         text = text.replace("OPTIONS", options)
         self.program = ScriptProgram(
             spark,
             {"job.py": text.encode()},
-            ["job.py", str(source.directory), str(out)],
+            ["job.py", str(source.directory), str(out), *arguments],
             directory,
             str(directory / "checkpoint"),
             progress or ProgressCollector(),
@@ -72,13 +73,22 @@ class ScriptJob:
         self.outcomes: list[CheckpointOutcome] = []
 
     def run(self, *orders: CheckpointOrder, after: Callable[[], bool]) -> None:
-        """Run to the end; once it is time, the orders are given, and then the job is canceled."""
+        """Run to the end; once it is time, the orders are given, and then the job is canceled.
+
+        Nothing of it goes on when this returns or raises: a look at the output, and the stop after it, would
+        come while another job runs in the session.
+        """
+        ended = threading.Event()
+        failures: list[Exception] = []
 
         def give() -> None:
             try:
-                wait_until(after, "the time for the orders")
+                wait_until(lambda: ended.is_set() or after(), "the time for the orders")
+                assert not ended.is_set(), "the script ended before it was time for the orders"
                 for order in orders:
                     self.outcomes.append(self.program.take_checkpoint(order))
+            except Exception as error:
+                failures.append(error)
             finally:
                 self.program.stop()
 
@@ -86,8 +96,15 @@ class ScriptJob:
         self.program.prepare()
         self.program.start()
         beside.start()
-        self.program.await_end()
-        beside.join(240)
+        try:
+            self.program.await_end()
+        finally:
+            # its end cancels what else is asked of Spark, such as the look at the output
+            ended.set()
+            beside.join(240)
+            assert not beside.is_alive(), "the orders do not end"
+        if failures:
+            raise failures[0]
 
 
 def savepoint(target: Path, after: AfterSavepoint) -> CheckpointOrder:
@@ -132,18 +149,89 @@ def test_stopped_with_a_savepoint_and_gone_on(spark: SparkSession, tmp_path: Pat
 
 def test_what_a_script_cannot_do_is_said(spark: SparkSession, tmp_path: Path) -> None:
     source = Input(tmp_path / "in")
-    own = tmp_path / "own"
-    options = f'format("parquet").queryName("copy").option("checkpointLocation", {str(own)!r})'
-    job = ScriptJob(spark, tmp_path / "job", options, source, tmp_path / "out")
-    job.run(
-        savepoint(tmp_path / "s", AfterSavepoint.DRAIN),
-        savepoint(tmp_path / "s", AfterSavepoint.CONTINUE),
-        after=(own / "commits/0").exists,
-    )
-    drained, placed = (outcome.failure for outcome in job.outcomes)
-    assert "stop without --drain" in drained
-    assert re.search("copy keeps its checkpoint in .*own.* leave out the option checkpointLocation", placed)
+    job = ScriptJob(spark, tmp_path / "job", NAMED, source, tmp_path / "out")
+    after = (tmp_path / "job/checkpoint/copy/commits/0").exists
+    job.run(savepoint(tmp_path / "s", AfterSavepoint.DRAIN), after=after)
+    assert "stop without --drain" in job.outcomes[0].failure
     assert not (tmp_path / "s").exists()
+
+
+#: as scripts are: no names, locations in the code, and one query that says nothing at all
+USUAL = """
+import sys
+from pathlib import Path
+from pyspark.sql import SparkSession
+spark = SparkSession.builder.getOrCreate()
+_, files, out, location = sys.argv
+numbers = (spark.readStream.schema("n bigint, k bigint, at timestamp").option("maxFilesPerTrigger", 1)
+           .parquet(files))
+for name, rows in {"all": numbers, "even": numbers.where("n % 2 = 0")}.items():
+    (rows.writeStream.format("parquet").option("checkpointLocation", f"{location}/{name}")
+         .option("path", f"{out}/{name}").start())
+def note(frame, batch_id):
+    found = {row["k"]: row["count"] for row in frame.collect()}
+    with Path(out, "counts").open("a") as file:
+        print(batch_id, sum(found.values()), file=file)
+numbers.groupBy("k").count().writeStream.outputMode("complete").foreachBatch(note).start()
+spark.streams.awaitAnyTermination()
+"""
+
+
+def test_a_script_as_it_is_goes_on_where_it_was_and_elsewhere(spark: SparkSession, tmp_path: Path) -> None:
+    source, out = Input(tmp_path / "in"), tmp_path / "out"
+    out.mkdir()
+    counts = out / "counts"
+
+    def counted() -> list[tuple[int, int]]:
+        """Batch, and how many numbers there were by then."""
+        lines = counts.read_text().splitlines() if counts.exists() else []
+        return [(int(batch), int(total)) for batch, total in map(str.split, lines)]
+
+    def copied(name: str) -> list[int]:
+        there = (out / name / "_spark_metadata").exists()
+        return sorted(row.n for row in spark.read.parquet(str(out / name)).collect()) if there else []
+
+    def script(name: str, location: str, start_from: Path | None) -> ScriptJob:
+        if start_from is not None:
+            settings = RestoreSettings(str(start_from))
+            restore(spark, settings, str(tmp_path / name / "checkpoint"), ProgramShape("SCRIPT"))
+        return ScriptJob(
+            spark, tmp_path / name, "", source, out, USUAL, arguments=(str(tmp_path / location),)
+        )
+
+    def run(name: str, location: str, start_from: Path | None = None) -> Path:
+        """Until all input there is was read; then it is stopped."""
+        job = script(name, location, start_from)
+
+        def all_read() -> bool:
+            everything = list(range(source.written))
+            done = counted()[-1:] and counted()[-1][1] == source.written
+            return bool(done) and copied("all") == everything and copied("even") == everything[::2]
+
+        order = savepoint(tmp_path / f"savepoint-{name}", AfterSavepoint.STOP)
+        job.run(CheckpointOrder(1, CheckpointKind.CHECKPOINT), order, after=all_read)
+        for outcome in job.outcomes:
+            assert outcome.failure == ""
+            places = Counter(re.sub("-[0-9a-f]{6}$", "", position.query) for position in outcome.positions)
+            assert places == {"start-1": 2, "start-2": 1}
+        return tmp_path / f"savepoint-{name}"
+
+    source.add(1)
+    first = run("job1", "here")
+    source.add(1)
+    second = run("job2", "here", first)
+    source.add(1)
+    run("job3", "there", second)
+    # nothing was begun anew: batches count on, and the counts with them
+    batches = [batch for batch, _ in counted()]
+    assert batches == sorted(set(batches))
+    assert [total for _, total in counted()] == sorted(total for _, total in counted())
+    # what is newer than the savepoint stays
+    newer = sorted((tmp_path / "here/all/commits").iterdir())
+    with pytest.raises(StateIncompatible, match="has other state than"):
+        # all is read already: whoever stopped it when that is so might be faster than its failure
+        script("job4", "here", first).run(after=lambda: False)
+    assert sorted((tmp_path / "here/all/commits").iterdir()) == newer
 
 
 def test_queries_of_another_session_are_the_jobs_as_well(spark: SparkSession, tmp_path: Path) -> None:
@@ -213,7 +301,33 @@ def test_a_query_with_a_place_of_its_own_goes_on_there(spark: SparkSession, tmp_
     target = tmp_path / "job2/checkpoint"
     state = restore(spark, RestoreSettings(str(chk)), str(target), ProgramShape("SCRIPT"))
     assert state is not None
-    assert [path.name for path in target.iterdir() if not path.name.startswith(".")] == ["restored.json"]
+    brought = {path.name for path in target.iterdir() if not path.name.startswith(".")}
+    assert brought == {"restored.json", "saved-queries.json"}
+
+
+def test_a_location_is_used_by_one_job_at_a_time(spark: SparkSession, tmp_path: Path) -> None:
+    """And what says so is nothing to Spark, which goes on from there without us."""
+    source, out, own = Input(tmp_path / "in"), tmp_path / "out", tmp_path / "own"
+    options = f'{NAMED}.option("checkpointLocation", {str(own)!r})'
+    held = tmp_path / "job1/checkpoint" / HELD
+    held.parent.mkdir(parents=True)
+    held.touch()
+    job = ScriptJob(spark, tmp_path / "job1", options, source, out)
+    job.run(CheckpointOrder(1, CheckpointKind.CHECKPOINT), after=(own / "commits/0").exists)
+    # its driver is gone, and it is not over
+    with pytest.raises(StateInUse, match="job1/checkpoint may still run"):
+        ScriptJob(spark, tmp_path / "job2", options, source, out).run(after=lambda: False)
+    source.add(1)
+    numbers = spark.readStream.schema("n bigint, k bigint, at timestamp").parquet(str(source.directory))
+    writer = numbers.writeStream.format("parquet").option("checkpointLocation", str(own))
+    query = writer.option("path", str(out)).trigger(availableNow=True).start()
+    assert query.awaitTermination(240)
+    assert not (own / "commits/2").exists(), "it has gone on"
+    source.add(1)
+    held.rename(held.with_name(FREE))
+    ScriptJob(spark, tmp_path / "job2", options, source, out).run(after=(own / "commits/2").exists)
+    found = Counter(row.n for row in spark.read.parquet(str(out)).select("n").collect())
+    assert found == Counter(range(source.written))
 
 
 def test_a_stop_that_cannot_be_saved_fails_the_job(
@@ -235,8 +349,12 @@ def test_a_stop_that_cannot_be_saved_fails_the_job(
             wait_until((tmp_path / "job/checkpoint/copy/commits/0").exists, "a batch")
             job.outcomes.append(job.program.take_checkpoint(run))
 
-        threading.Thread(target=save, daemon=True).start()
-        job.program.await_end()
+        saving = threading.Thread(target=save, daemon=True)
+        saving.start()
+        try:
+            job.program.await_end()
+        finally:
+            saving.join(240)
     assert job.outcomes[0].failure
     assert (tmp_path / "job/checkpoint/copy/commits/0").exists()
 

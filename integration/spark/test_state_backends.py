@@ -25,7 +25,8 @@ from yarnflow.core.resources.memory import TaskManagerMemory
 from yarnflow.errors import StateTooLarge
 from yarnflow.spark.run.graph_program import GraphProgram
 
-FILES = 3
+#: of each attempt
+FILES = 2
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +55,7 @@ class Killed(KeyedProcessFunction):
         self.count.update(count)
         self.seen.add(value[1])
         ctx.timer_service().register_event_time_timer(10**12 + count)
-        if value[0] == 2 and count % 70 == 40 and not Path(self.killed).exists():
+        if value[0] == 2 and count % 50 == 40 and not Path(self.killed).exists():
             Path(self.killed).touch()
             os.kill(os.getpid(), signal.SIGKILL)
         assert len(list(self.seen.get())) == count

@@ -15,16 +15,14 @@ from pyspark.sql import DataFrame, SparkSession
 
 from integration.spark.translate_support import Graph, key, program, rows, run, schema
 from yarnflow.errors import InvalidExpression, SchemaError, SourceNotFound, UserCodeError, YarnflowError
+from yarnflow.graph.connectors.sources import FileSource, RateSource, SocketSource
 from yarnflow.graph.operators import (
     AssignTimestamps,
-    FileSource,
     FilterExpression,
     Key,
     PythonKind,
-    RateSource,
     RunningAggregate,
     SelectOperator,
-    SocketSource,
     SqlOperator,
     UnionOperator,
     Window,
@@ -243,7 +241,9 @@ def test_sql_over_streams_and_without(spark: SparkSession, tmp_path: Path) -> No
     g = Graph()
     a = g.collection([("x", 1), ("y", 2)], schema("k string, n bigint"))
     joined = g.add(
-        SqlOperator("select k, sum(n) AS n from a group by k", ("a",)), schema("k string, n bigint"), a
+        SqlOperator("select k, sum(n) AS n from a group by k", ("a",), True, True),
+        schema("k string, n bigint"),
+        a,
     )
     g.files(tmp_path / "stream", joined)
     g.files(tmp_path / "batch", g.add(SqlOperator("select id from range(3)"), schema("id bigint")))

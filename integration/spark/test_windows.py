@@ -27,9 +27,9 @@ from integration.spark.translate_support import (
 )
 from yarnflow.errors import UnsupportedGraph, YarnflowError
 from yarnflow.graph.closures import make_closure
+from yarnflow.graph.connectors.sources import FileSource
 from yarnflow.graph.operators import (
     AssignTimestamps,
-    FileSource,
     Key,
     KeyedReduce,
     PythonKind,

@@ -18,18 +18,10 @@ from yarnflow.config.configuration import Configuration
 from yarnflow.core.ids import JobId
 from yarnflow.core.messages import ProgramKind
 from yarnflow.graph.closures import make_closure
+from yarnflow.graph.connectors.sinks import FileSink, ForeachBatchSink, PrintSink
+from yarnflow.graph.connectors.sources import CollectionSource
 from yarnflow.graph.job_graph import JobEdge, JobGraph, JobVertex, ShipStrategy, StreamNode
-from yarnflow.graph.operators import (
-    AssignTimestamps,
-    CollectionSource,
-    FileSink,
-    ForeachBatchSink,
-    Key,
-    Operator,
-    PrintSink,
-    PythonKind,
-    PythonOperator,
-)
+from yarnflow.graph.operators import AssignTimestamps, Key, Operator, PythonKind, PythonOperator
 from yarnflow.graph.schema import Field, Schema
 from yarnflow.spark.launch.jvm import DRIVER_JVM_FLAGS
 from yarnflow.spark.run.graph_program import GraphProgram
@@ -38,11 +30,12 @@ HOUR_MS = 3_600_000
 EPOCH = dt.datetime(2013, 1, 1)
 
 
-def make_session(master: str = "local[2]") -> SparkSession:
-    """A local session, of two task threads unless said otherwise."""
+def make_session(master: str = "local[2]", jars: str = "") -> SparkSession:
+    """A local session, of two task threads unless said otherwise; ``jars``: a list with commas."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     session = (
         SparkSession.builder.master(master)
+        .config("spark.jars", jars)
         .appName("translate")
         .config("spark.ui.enabled", "false")
         .config("spark.driver.host", "127.0.0.1")
@@ -50,8 +43,12 @@ def make_session(master: str = "local[2]") -> SparkSession:
         .config("spark.driver.memory", "2g")
         # as a driver's: without them the second compiler takes more time than all tests save by its code
         .config("spark.driver.extraJavaOptions", " ".join(DRIVER_JVM_FLAGS))
+        # as on TaskManagers: with Spark's own, each Python worker takes most of a second for its imports
+        .config("spark.python.daemon.module", "yarnflow.spark.launch.worker_daemon")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.session.timeZone", "UTC")
+        # by default an idle query lists its files a hundred times a second
+        .config("spark.sql.streaming.pollingDelay", "50ms")
         .config("spark.sql.streaming.metricsEnabled", "false")
         .getOrCreate()
     )
@@ -78,6 +75,8 @@ class Graph:
     nodes: list[StreamNode] = field(default_factory=list)
     vertex: dict[int, int] = field(default_factory=dict)
     edges: list[JobEdge] = field(default_factory=list)
+    #: it runs as a batch
+    batch: bool = False
 
     def add(
         self,
@@ -159,7 +158,9 @@ class Graph:
             JobVertex(_vertex_id(v), f"v{v}", tuple(c), 2, 128, "default") for v, c in chains.items()
         )
         nodes, edges = tuple(self.nodes), tuple(self.edges)
-        return JobGraph(JobId("0" * 32), "test", ProgramKind.GRAPH, nodes, vertices, edges)
+        return JobGraph(
+            JobId("0" * 32), "test", ProgramKind.GRAPH, nodes, vertices, edges, batch=self.batch
+        )
 
 
 def _vertex_id(number: int) -> Any:

@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from kazoo.client import KazooClient
 
-from integration.conftest import Commands
+from integration.conftest import Commands, wait_until
 from integration.hadoop import HadoopCluster
 from integration.yarn.jobs import Yarn, put_flights
+from integration.yarn.masters import Masters
 
 
 @pytest.fixture
@@ -22,8 +24,28 @@ def yarn(hadoop: HadoopCluster, yarnflow: Commands) -> Iterator[Yarn]:
     finally:
         for application_id in cluster.live():
             hadoop.kill_application(application_id)
+        cluster.drop_leftovers()
         # jobs that did not finish keep it
         cluster.drop_retained_state()
+
+
+@pytest.fixture
+def masters(yarn: Yarn) -> Iterator[Masters]:
+    """For one test, which must leave nothing in ZooKeeper either."""
+    zookeeper = KazooClient(hosts=yarn.hadoop.zookeeper)
+    zookeeper.start()
+    found = Masters(yarn, zookeeper)
+    try:
+        yield found
+        yarn.assert_nothing_left()
+        assert not yarn.below(f"{yarn.home}/.yarnflow/ha")
+        # by the key of a job that was stopped its savepoint is found
+        left = yarn.retained_state()
+        assert not left, "state of a job that is FINISHED"
+        wait_until(lambda: not found.clusters(), "ZooKeeper to be empty", 60)
+    finally:
+        zookeeper.stop()
+        zookeeper.close()
 
 
 @pytest.fixture(scope="session")

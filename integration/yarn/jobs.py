@@ -98,7 +98,8 @@ class Yarn:
     def retained_state(self) -> list[str]:
         """What jobs have left below the default checkpoint directory.
 
-        Not counted are half-written files of processes that were killed; a sweep takes them.
+        Not counted are half-written files of processes that were killed, which a sweep takes, and what is
+        known of job keys, which stays.
         """
         try:
             walked = list(self.hdfs.walk(f"{self.home}/.yarnflow/checkpoints"))
@@ -108,7 +109,7 @@ class Yarn:
             f"{folder}/{name}"
             for folder, _folders, names in walked
             for name in names
-            if not (name.startswith(".") and name.endswith(".tmp"))
+            if not (name.startswith(".") and name.endswith(".tmp")) and "/checkpoints/job-keys" not in folder
         ]
 
     def drop_retained_state(self) -> None:
@@ -183,7 +184,12 @@ class Yarn:
         wait_until(lambda: not self.live(), "every application to end", 60)
         wait_until(lambda: not self.processes(), "every process of a container to end", 60)
         for directory in (f"{self.home}/.yarnflow/applications", f"{self.home}/.skein"):
-            wait_until(partial(self._is_empty, directory), f"{directory} to be empty", 30)
+            wait_until(partial(self._is_empty, directory), f"{directory} to be empty", 60)
+
+    def drop_leftovers(self) -> None:
+        """So that what one test has left does not fail the next ones."""
+        for directory in (f"{self.home}/.yarnflow/applications", f"{self.home}/.skein"):
+            self.hdfs.delete(directory, recursive=True)
 
 
 def application_id(submit: Started) -> str:

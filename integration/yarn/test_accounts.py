@@ -17,8 +17,9 @@ def _submit(yarn: Yarn, accounts: Accounts, *options: str) -> tuple[str, str]:
 
 
 def _await_transfers(accounts: Accounts, files: int) -> None:
+    # each look reads all results from HDFS
     wait_until(
-        lambda: accounts.transfers_done() >= files * accounts.transfers_per_file, f"{files} files", 180
+        lambda: accounts.transfers_done() >= files * accounts.transfers_per_file, f"{files} files", 180, 0.5
     )
 
 

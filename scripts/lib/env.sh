@@ -66,6 +66,28 @@ need_command() {
   fi
 }
 
+# need_databases: what tests of connectors start servers of; Debian keeps PostgreSQL's out of PATH
+need_databases() {
+  local found=(/usr/lib/postgresql/*/bin/postgres)
+  [ -x "${found[0]}" ] || need_command postgres postgresql
+  PATH=$PATH:/usr/sbin need_command pgbouncer pgbouncer
+  PATH=$PATH:/usr/sbin need_command mariadbd mariadb-server-core
+  # a program of mariadb-install-db that the package of the server does not bring
+  need_command my_print_defaults mariadb-client-core
+  PATH=$PATH:/usr/sbin need_command rabbitmq-server rabbitmq-server
+  need_command redis-server redis-server
+}
+
+# need_faults: what drills make networks with and break them
+need_faults() {
+  PATH=$PATH:/usr/sbin need_command ip iproute2
+  PATH=$PATH:/usr/sbin need_command iptables iptables
+  need_command nsenter util-linux
+  need_command sysctl procps
+  need_command faketime faketime
+  need_command cc build-essential
+}
+
 # use_java: check for a Java that Spark can run on, as yarnflow itself will look for it; call after use_venv
 use_java() {
   if [ "${YARNFLOW_JRE:-}" = 1 ] && ! check_java >/dev/null; then

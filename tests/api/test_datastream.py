@@ -25,6 +25,7 @@ from yarnflow.api.building.windows import native_window
 from yarnflow.errors import GraphError, InvalidExpression, SchemaError, UnknownField, UnsupportedGraph
 from yarnflow.graph import operators as o
 from yarnflow.graph.closures import load_closure
+from yarnflow.graph.connectors import sinks
 from yarnflow.graph.job_graph import ShipStrategy
 from yarnflow.operators.process.adapters import window_context
 
@@ -298,6 +299,6 @@ def test_sinks(jobs: Jobs) -> None:
     stream.print("out")
     stream.sink_to(FileSink.for_path("/o").format("csv").option("header", True).partition_by("a").build())
     stream.foreach_batch(lambda frame, batch_id: None)
-    sinks: list[Any] = [n.operator for n in jobs.graph().nodes[1:]]
-    assert sinks[:2] == [o.PrintSink("out"), o.FileSink("/o", "csv", {"header": "true"}, ("a",))]
-    assert load_closure(sinks[2].closure)(None, 1) is None
+    found: list[Any] = [n.operator for n in jobs.graph().nodes[1:]]
+    assert found[:2] == [sinks.PrintSink("out"), sinks.FileSink("/o", "csv", {"header": "true"}, ("a",))]
+    assert load_closure(found[2].closure)(None, 1) is None

@@ -7,12 +7,12 @@ from pathlib import Path
 import yarnflow.api
 
 NAMES = """
-DataGeneratorSource DataStream DataStreamSink Duration EventTimeSessionWindows FileSink FileSource
+BatchToken DataGeneratorSource DataStream DataStreamSink Duration EventTimeSessionWindows FileSink FileSource
 FilterFunction FlatMapFunction Function JobClient JobExecutionResult JobStatus KeySelector
 KeyedStream MapFunction PrintSink ProcessWindowFunction RateSource ReduceFunction Row Sink
 SlidingEventTimeWindows SocketSource Source StreamExecutionEnvironment Time TimeWindow
 TimestampAssigner TumblingEventTimeWindows WatermarkStrategy WindowAssigner WindowedStream
-close_cluster
+batch_token close_cluster commit_once
 """.split()
 
 

@@ -39,7 +39,7 @@ def test_every_public_class_that_can_be_used_is_on_a_page() -> None:
 
 def test_what_is_refused_is_not_shown() -> None:
     assert "SourceFunction" not in SHOWN
-    assert "create_input" not in TEXT["environment.md"]
+    assert "to_j_row_kind" not in TEXT["types.md"]
 
 
 def test_what_a_base_has_stands_there() -> None:

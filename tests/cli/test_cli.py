@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.client.fakes import FakeConnection
+from tests.client.jars.test_files import jar
 from yarnflow.cli.common import load_configuration
 from yarnflow.cli.main import main
 from yarnflow.client import targets
@@ -106,9 +107,15 @@ def _errors(capsys: pytest.CaptureFixture[str]) -> list[str]:
         (["submit", "-pym", "job"], 2, "name the program's file"),
         (["run", "-pyreq", "r.txt", "-py", "{program}"], 2, "yarnflow env pack"),
         (["info", "--pyModule", "job"], 2, "-pym of Flink is not here"),
+        (["submit", "--jars", "/none.jar", "{script}"], 13, "jar /none.jar does not exist; check the path"),
+        (["submit", "-Dpipeline.jars=/none.jar", "{program}"], 13, "jar /none.jar does not exist"),
+        (["submit", "--packages", "g:a", "{script}"], 13, "'g:a' is not of the form group:artifact:version"),
+        (["submit", "--packages", "g:a:1,g:a:2", "{script}"], 13, "g:a:1 and g:a:2; keep one of them"),
+        (["submit", "--packages", "g:a_2.12:1", "{script}"], 13, "made for Scala 2.12"),
         (["cancel", "12"], 41, "is not a job id"),
         (["cancel"], 2, "JOB"),
-        (["list", "-t", "local"], 12, "lives only as long"),
+        (["list", "-t", "local"], 72, "no local cluster of this user runs"),
+        (["cancel", "-t", "local", "ab" * 16], 41, "no local cluster of this user runs"),
         (["info", "/none/x.py"], 21, "does not exist"),
         (["info", "{empty}"], 23, "without calling execute()"),
         (["submit", "{empty}"], 23, "no job was submitted"),
@@ -209,6 +216,27 @@ def test_script_is_shipped_not_run(tmp_path: Path, dispatcher: FakeDispatcher) -
     assert main(["submit", "-p", "3", "--name", "count", str(script), "arg"]) == 0
     submission = dispatcher.submissions[0]
     assert submission.script_argv == ("script.py", "arg") and submission.name == "count"
+
+
+def test_jars_and_packages_of_spark_submit(tmp_path: Path, dispatcher: FakeDispatcher) -> None:
+    own = jar(tmp_path / "own.jar")
+    script = tmp_path / "script.py"
+    script.write_text("import pyspark")
+    flags = ["--jars", f"{own},hdfs://n/x.jar", "--repositories", "https://r", "--exclude-packages", "g:z"]
+    assert main(["submit", *flags, str(script)]) == 0
+    options = dispatcher.submissions[0].configuration
+    assert options["spark.jars"] == f"file://{own},hdfs://n/x.jar"
+    assert (options["spark.jars.repositories"], options["spark.jars.excludes"]) == ("https://r", "g:z")
+
+
+def test_jars_of_flinks_command_line(tmp_path: Path, dispatcher: FakeDispatcher) -> None:
+    own = jar(tmp_path / "own.jar")
+    script = tmp_path / "script.py"
+    script.write_text("import pyspark")
+    flags = ["-j", str(own), "-C", "file:///x.jar", "-C", "file:///y.jar"]
+    assert main(["run", *flags, "-py", str(script)]) == 0
+    options = dispatcher.submissions[0].configuration
+    assert options["spark.jars"] == f"file://{own},local:/x.jar,local:/y.jar"
 
 
 def test_interrupt_in_the_program(tmp_path: Path, dispatcher: FakeDispatcher) -> None:

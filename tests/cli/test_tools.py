@@ -134,7 +134,7 @@ def test_logs_of_a_job_are_those_of_all_masters(
     ("arguments", "error", "text"),
     [
         (["logs", "flights"], InvalidOption, "neither the id of an application"),
-        (["logs", APPLICATION, "--container", "x"], InvalidOption, "expected master, taskmanager"),
+        (["logs", APPLICATION, "--container", "x"], InvalidOption, "expected master, driver, taskmanager"),
         (["logs", APPLICATION], YarnUnavailable, "yarn, which reads logs on HDFS, is not on the path"),
     ],
 )

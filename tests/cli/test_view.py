@@ -74,6 +74,24 @@ def test_failures_and_waiting_are_said_once() -> None:
     ]
 
 
+def test_what_happened_before_is_one_line() -> None:
+    out = io.StringIO()
+    view = PlainView(out)
+    old = FailureInfo(1, ErrorInfo("EXECUTOR_LOST", "executor 1 ended"), "tm-1")
+    times = {"CREATED": 1, "RUNNING": 2, "RESTARTING": 3}
+    before = replace(details(JOB, 5, S.RESTARTING), timestamps_ms=times, failures=(old,), waiting_for="slots")
+    view.begin(before)
+    view.changed(before, None)
+    new = replace(old, error=ErrorInfo("EXECUTOR_LOST", "executor 2 ended"))
+    after = replace(details(JOB, 6, S.FINISHED), timestamps_ms={**times, "FINISHED": 9}, failures=(old, new))
+    view.changed(after, None)
+    assert out.getvalue().splitlines() == [
+        f"{TITLE} is RESTARTING and waits for slots.",
+        f"{TITLE}: failure on tm-1 (QUERY): executor 2 ended",
+        f"{TITLE} switched from state RESTARTING to FINISHED.",
+    ]
+
+
 def test_start_up_times() -> None:
     out = io.StringIO()
     view = PlainView(out, verbose=True)

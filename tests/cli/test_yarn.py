@@ -11,17 +11,20 @@ from pathlib import Path
 
 import pytest
 
+from tests.client.jars.test_files import jar
 from tests.client.yarn.submits import applications, submit_world
 from tests.client.yarn.yarn_fakes import World, job_id
 from yarnflow.cli.main import main
 from yarnflow.client.yarn import services as yarn_services
 from yarnflow.core.ids import JobId
+from yarnflow.core.jars.request import JarRequest
 from yarnflow.core.json_codec import from_json
 from yarnflow.core.messages import JobOverview, JobSubmission, ProgramKind
 from yarnflow.core.states import JobStatus
 from yarnflow.core.yarn import ApplicationState, ClusterLimits, DeploymentMode, FinalStatus
 from yarnflow.errors import LeadershipLost, RpcUnavailable, YarnUnavailable
 from yarnflow.process.signals import ENDING
+from yarnflow.spark.jars.store import PackageStore
 from yarnflow.staging.deployment import Deployment
 from yarnflow.testing.gateways.dispatcher import FakeDispatcher, details
 
@@ -85,6 +88,18 @@ def test_submit(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     assert f"Job flights has been submitted with JobID {'ab' * 16}." in lines
     assert lines[-1].endswith("switched from state RUNNING to FINISHED.")
     assert deployed(world).job_key == "flights"
+
+
+@pytest.mark.parametrize("target", ["yarn-per-job", "yarn-session"])
+def test_jars_go_to_where_the_cluster_reads_them(target: str, world: World) -> None:
+    own, dispatchers = jar(Path("own.jar")), list[FakeDispatcher]()
+    world.master = lambda *application: dispatchers.append(world.serve(*application))
+    if target == "yarn-session":
+        world.add("application_1_5000", "5" * 16, mode=M.SESSION)
+        dispatchers.append(world.serve("application_1_5000", "5" * 16))
+    assert main(["submit", "-d", "-t", target, "--jars", str(own), "script.py"]) == 0
+    staged = dispatchers[0].submissions[0].configuration["spark.jars"]
+    assert world.fs.read(staged.removeprefix(world.fs.uri)) == own.read_bytes()
 
 
 def test_detached_submit_says_job_and_application(world: World, capsys: pytest.CaptureFixture[str]) -> None:
@@ -180,10 +195,39 @@ def test_application_mode_runs_the_program_there(world: World, capsys: pytest.Ca
         )
 
     world.master = serve
-    assert main(["submit", "-t", "yarn-application", "--name", "n", "prog.py", "--x"]) == 0
+    own = jar(Path("own.jar"))
+    flags = ["--name", "n", "--jars", str(own)]
+    assert main(["submit", "-t", "yarn-application", *flags, "prog.py", "--x"]) == 0
     out, err = capsys.readouterr()
     assert out == "" and "FINISHED" in err
+    staged = deployed(world).configuration["spark.jars"]
+    assert world.fs.read(staged.removeprefix(world.fs.uri)) == own.read_bytes()
     assert deployed(world).program_argv == ("prog.py", "--x") and deployed(world).job_key == "n"
+
+
+def test_jars_that_a_program_names_are_staged_before_it_runs_there(world: World, tmp_path: Path) -> None:
+    def serve(application_id: str, deployment_id: str) -> None:
+        dispatcher = world.serve(application_id, deployment_id)
+        dispatcher.submissions.append(JobSubmission(job_id(5), "flights", ProgramKind.GRAPH, "{}", {}))
+
+    world.master = serve
+    own = jar(tmp_path / "own.jar")
+    (tmp_path / "prog.py").write_text(f"{PROGRAM}\nenv.add_jars('file://{own}', 'file:///elsewhere/x.jar')\n")
+    assert main(["submit", "-d", "-t", "yarn-application", "prog.py"]) == 0
+    options = deployed(world).configuration
+    staged = options["spark.jars"]
+    assert world.fs.read(staged.removeprefix(world.fs.uri)) == own.read_bytes()
+    # there it asks for them again
+    asked = JarRequest.of({**options, "pipeline.jars": f"file://{own};file:///elsewhere/x.jar"})
+    assert asked.files == ("file:///elsewhere/x.jar",)
+
+
+def test_jars_of_a_session(world: World) -> None:
+    own = jar(Path("own.jar"))
+    assert main(["session", "start", "-d", f"-Dspark.jars={own}"]) == 0
+    staged = deployed(world).configuration["spark.jars"]
+    assert world.fs.read(staged.removeprefix(world.fs.uri)) == own.read_bytes()
+    assert JarRequest.of(deployed(world).configuration).empty
 
 
 def test_interrupt_before_the_job_manager_serves_leaves_nothing(world: World) -> None:
@@ -257,6 +301,18 @@ def test_dry_run(
     assert said in out and err == "" and "after" not in out
     assert world.submitter.calls == [] or world.submitter.calls == ["close"]
     assert world.fs.list(f"{world.fs.home()}/.yarnflow/applications") == []
+
+
+@pytest.mark.parametrize("target", ["yarn-per-job", "yarn-application"])
+def test_dry_run_resolves_no_packages(
+    target: str, world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(PackageStore, "get", lambda *_: pytest.fail("starts a JVM"))
+    flags = ["--dry-run", "-t", target, "--packages"]
+    assert main(["submit", *flags, "g:a:1", "script.py"]) == 0
+    assert main(["submit", *flags, "g:a:1,g:a:2", "script.py"]) == 13
+    assert main(["submit", *flags, "g:a:1", "--jars", "none.jar", "script.py"]) == 13
+    assert "none.jar does not exist" in capsys.readouterr().err
 
 
 def test_dry_run_of_what_is_no_application(world: World, capsys: pytest.CaptureFixture[str]) -> None:

@@ -88,6 +88,8 @@ def retained(root: Path, *numbers: int) -> Path:
     job = root / JOB
     (job / "query-counts" / "commits").mkdir(parents=True)
     (job / "query-counts" / "commits" / "12").write_bytes(b"v1\n{}")
+    (job / "sinks" / "counts").mkdir(parents=True)
+    (job / "sinks" / "counts" / "layout.json").write_bytes(b"{}")
     (job / "restored.json").write_bytes(b"{}")
     for number in numbers:
         directory = job / f"chk-{number}"

@@ -10,11 +10,16 @@ from pathlib import Path
 import pytest
 
 from tests.client.fakes import FakeConnection, Listener
+from tests.client.jars.test_files import jar
+from tests.client.yarn.submits import submit_world
+from tests.graph import graphs as g
 from yarnflow.api.building import shipped
 from yarnflow.client import job_client
 from yarnflow.client.executor import ClusterExecutor, script_submission, shipped_options
+from yarnflow.client.jars.bring import JarBringer
 from yarnflow.client.job_client import ClusterJobClient
 from yarnflow.client.program import Program
+from yarnflow.client.yarn import shipping as yarn_shipping
 from yarnflow.config.configuration import Configuration
 from yarnflow.core.ids import JobId, VertexId, is_job_id
 from yarnflow.core.messages import ErrorInfo, JobSubmission, JobSubmitted, ProgramKind
@@ -23,6 +28,7 @@ from yarnflow.errors import (
     AuthenticationFailed,
     DuplicateJob,
     GraphError,
+    JarError,
     JobCanceled,
     JobError,
     JobFailed,
@@ -36,6 +42,7 @@ from yarnflow.errors import (
     YarnflowError,
 )
 from yarnflow.graph.codec import job_graph_from_json
+from yarnflow.graph.generation.chaining import create_job_graph
 from yarnflow.graph.job_graph import JobGraph, JobVertex
 from yarnflow.testing.gateways.dispatcher import FakeDispatcher, details
 
@@ -305,6 +312,73 @@ def test_files_of_the_command_need_names_of_their_own_and_room(
     monkeypatch.setattr(shipped, "_MAX_BYTES", 8)
     with pytest.raises(GraphError, match="^job 'flights': all files of the job together: 10 bytes"):
         executor.submit(JobGraph(JOB, "flights", ProgramKind.GRAPH, files={"python/n.py": b"N = 2"}))
+
+
+def test_state_that_only_grows_is_warned_of_once_when_the_job_is_submitted() -> None:
+    dispatcher, listener = FakeDispatcher(), Listener()
+    made = g.straight([g.SOURCE, g.RUNNING, g.NATIVE, g.PRINT])
+    ClusterExecutor(FakeConnection(dispatcher), {}, listener).submit(create_job_graph(made, JOB))
+    (warning,) = [note for note in listener.notes if note.startswith("WARNING")]
+    assert warning.startswith("WARNING: job.py:2: 'RunningAggregate': keeps every key (a) for ever")
+    assert len(dispatcher.submissions) == 1
+
+
+def test_jars_of_the_program_and_of_its_text_are_found_before_it_is_handed_over(tmp_path: Path) -> None:
+    own = jar(tmp_path / "own.jar")
+    dispatcher, listener = FakeDispatcher(), Listener()
+    executor = ClusterExecutor(FakeConnection(dispatcher), {"spark.x": "1"}, listener)
+    asked = {"pipeline.jars": f"{own};{jar(tmp_path / 'flink.jar', 'org/apache/flink/X.class')}"}
+    executor.submit(JobGraph(JOB, "flights", ProgramKind.GRAPH, configuration=asked))
+    source = f'SparkSession.builder.config("spark.jars", "{own}")'.encode()
+    argv = ("job.py",)
+    script = JobSubmission(
+        JobId("2" * 32), "s", ProgramKind.SCRIPT, "{}", {}, files={"job.py": source}, script_argv=argv
+    )
+    executor.submit_script(script, 1)
+    for submission in dispatcher.submissions:
+        assert submission.configuration["spark.jars"] == f"file://{own}"
+    assert dispatcher.submissions[0].configuration["spark.x"] == "1"
+    assert len([note for note in listener.notes if "flink.jar is a jar of Flink" in note]) == 1
+    asked = {"pipeline.jars": str(tmp_path / "gone.jar")}
+    with pytest.raises(JarError, match="gone.jar does not exist"):
+        executor.submit(JobGraph(JOB, "flights", ProgramKind.GRAPH, configuration=asked))
+    assert len(dispatcher.submissions) == 2
+
+
+def test_jars_of_the_command_stay_when_the_program_sets_its_own(tmp_path: Path) -> None:
+    ours, own = jar(tmp_path / "ours.jar"), jar(tmp_path / "own.jar")
+    dispatcher, listener = FakeDispatcher(), Listener()
+    options = JarBringer(listener.note).bring({"spark.jars": str(ours)})
+    executor = ClusterExecutor(FakeConnection(dispatcher), options, listener)
+    executor.submit(JobGraph(JOB, "flights", ProgramKind.GRAPH, configuration={"spark.jars": str(own)}))
+    assert dispatcher.submissions[0].configuration["spark.jars"] == f"file://{ours},file://{own}"
+
+
+def test_a_driver_that_was_kept_has_the_same_content_of_its_jars(tmp_path: Path) -> None:
+    own = jar(tmp_path / "own.jar")
+    dispatcher = FakeDispatcher()
+    executor = ClusterExecutor(FakeConnection(dispatcher), {"spark.jars": str(own)}, Listener())
+    for _ in range(2):
+        executor.submit(JobGraph(JOB, "flights", ProgramKind.GRAPH))
+    jar(own, "other/Y.class")
+    executor.submit(JobGraph(JOB, "flights", ProgramKind.GRAPH))
+    first, same, changed = (submission.configuration for submission in dispatcher.submissions)
+    assert first == same and first["spark.jars"] == changed["spark.jars"] and first != changed
+
+
+def test_a_program_in_a_container_stages_its_own_jars(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = submit_world(tmp_path, monkeypatch)
+    monkeypatch.setattr(yarn_shipping, "yarn_services", world.yarn_services)
+    monkeypatch.setenv("CONTAINER_ID", "container_1")
+    monkeypatch.chdir(tmp_path)
+    own = jar(tmp_path / "own.jar")
+    dispatcher = FakeDispatcher()
+    executor = ClusterExecutor.configured(FakeConnection(dispatcher), Configuration.empty(), Listener())
+    executor.submit(JobGraph(JOB, "flights", ProgramKind.GRAPH, configuration={"spark.jars": str(own)}))
+    staged = dispatcher.submissions[0].configuration["spark.jars"]
+    assert world.fs.read(staged.removeprefix(world.fs.uri)) == own.read_bytes()
 
 
 def test_each_submission_tells_its_slots() -> None:

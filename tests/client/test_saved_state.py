@@ -146,7 +146,17 @@ def test_the_state_goes_with_the_last_checkpoint_of_the_job(tmp_path: Path) -> N
     dispose(local, read_state(local, f"file://{job}/chk-4"))
     assert tree(job) == {"notes.txt"}
     # or the next job of the key would look for it
-    assert latest.read("flights") is None
+    state = latest.read("flights")
+    assert state is not None and state.path == ""
+
+
+def test_a_job_goes_on_from_what_is_left_when_its_newest_checkpoint_is_disposed_of(tmp_path: Path) -> None:
+    job = saved.retained(tmp_path, 3, 4)
+    latest = FileLatestStates(local, f"file://{tmp_path}")
+    latest.write(LatestState("flights", saved.JOB, "flights", "FAILED", f"file://{job}/chk-4", 4, 1))
+    dispose(local, read_state(local, f"file://{job}/chk-4"))
+    state = latest.read("flights")
+    assert state is not None and (state.path, state.status) == (f"file://{job}/chk-3", "FAILED")
 
 
 def test_nothing_is_left_of_a_job(tmp_path: Path) -> None:

@@ -107,6 +107,9 @@ def test_nobody_waits_for_a_cluster_that_is_gone() -> None:
 
 KEPT = JobCheckpoints(JOB, 3, 0, (replace(checkpoint(4), discarded=True), checkpoint(3), checkpoint(2)))
 GONE = replace(KEPT, history=(replace(checkpoint(3), discarded=True),))
+LOCAL = replace(
+    KEPT, history=(checkpoint(3, path="file:///tmp/yarnflow-1000/local-0a1b2c3d/checkpoints/ab/chk-3"),)
+)
 
 
 @pytest.mark.parametrize(
@@ -115,8 +118,10 @@ GONE = replace(KEPT, history=(replace(checkpoint(3), discarded=True),))
         (JobStatus.CANCELED, KEPT, False, "chk-3"),
         (JobStatus.FAILED, KEPT, False, "chk-3"),
         (JobStatus.FAILED, KEPT, True, "chk-3"),
-        # the cluster takes its files with it
-        (JobStatus.CANCELED, KEPT, True, ""),
+        (JobStatus.CANCELED, KEPT, True, "chk-3"),
+        # the cluster takes its files with it, whoever waits
+        (JobStatus.CANCELED, LOCAL, True, ""),
+        (JobStatus.CANCELED, LOCAL, False, ""),
         (JobStatus.FINISHED, KEPT, False, ""),
         (JobStatus.CANCELED, GONE, False, ""),
         (JobStatus.CANCELED, replace(KEPT, retention="DELETE_ON_CANCELLATION"), False, ""),

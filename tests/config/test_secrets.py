@@ -7,7 +7,7 @@ import json
 import pytest
 
 from yarnflow.config.configuration import Configuration
-from yarnflow.config.secrets import is_secret, masked, masked_text
+from yarnflow.config.secrets import is_secret, masked, masked_text, masked_urls
 
 
 @pytest.mark.parametrize(
@@ -46,6 +46,7 @@ def test_other_names(name: str) -> None:
         ("Authorization: Bearer xyz", "Authorization: ******"),
         ("run --db-password abc --fast", "run --db-password ****** --fast"),
         ("jdbc:x://ann:pw@host/db", "jdbc:x://ann:******@host/db"),
+        ("https://ghp_x@a.net/b, abfss://c@d/e", "https://******@a.net/b, abfss://c@d/e"),
         ("https://a.net/b?sv=1&sig=ab%3D&se=2", "https://a.net/b?sv=1&sig=******&se=2"),
         (
             "-----BEGIN PRIVATE KEY-----\nMII\n-----END PRIVATE KEY-----\nx",
@@ -76,3 +77,9 @@ def test_documents() -> None:
 def test_secrets_within_values_of_options() -> None:
     options = {"spark.driver.extraJavaOptions": "-Djavax.net.ssl.keyStorePassword=abc"}
     assert "abc" not in str(Configuration.from_dict(options, "test").masked())
+
+
+def test_only_addresses_are_masked_in_messages_of_ours() -> None:
+    text = "package g:x-token-provider:1 is not in https://u:p@r/m?access_token=t&b=1; correct it"
+    shown = "package g:x-token-provider:1 is not in https://u:******@r/m?access_token=******&b=1; correct it"
+    assert masked_urls(text) == shown

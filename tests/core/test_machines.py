@@ -139,7 +139,8 @@ def test_refusal_tells_machine_id_state_event_and_story() -> None:
 
 #: Flink's moves between job states (flink-runtime, release 1.20) and the ones explained in core/job/job.py
 JOB_MOVES = {
-    "INITIALIZING": "CREATED CANCELLING RECONCILING",
+    "INITIALIZING": "CREATED CANCELLING RECONCILING RECOVERY_FAILED",
+    "RECOVERY_FAILED": "INITIALIZING CANCELLING",
     "CREATED": "RUNNING RESTARTING FAILING CANCELLING",
     "RUNNING": "RESTARTING FAILING CANCELLING FINISHED",
     "RESTARTING": "RESTARTING RUNNING FAILING CANCELLING",

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from tests.ha.test_single_master import ME, Contender
 from yarnflow.config.configuration import Configuration
 from yarnflow.config.options.ha import HA_TYPE
 from yarnflow.core.ha.ports import DriverLeaseInfo
@@ -26,6 +29,25 @@ def test_without_high_availability_zookeeper_is_nowhere(tmp_path: Path) -> None:
     services.lease(JOB).acquire(DriverLeaseInfo(JOB, DriverId("d"), "", "h", 1, 1), 0)
     session_closer(Configuration.empty(), tmp_path)(4711)
     services.close()
+
+
+@pytest.mark.parametrize(
+    ("container_id", "epoch"),
+    [
+        ("", 1),
+        ("container_1410901177871_0001_01_000001", 1),
+        ("container_e17_1410901177871_0001_12_000001", 12),
+    ],
+)
+def test_the_next_attempt_of_an_application_comes_after_the_one_before(
+    tmp_path: Path, container_id: str, epoch: int
+) -> None:
+    """It runs the same job from its first attempt on, and sinks know how far the job was."""
+    services = services_of(Configuration.empty(), b"s" * 32, tmp_path, container_id=container_id)
+    contender = Contender()
+    services.election.start(contender, ME)
+    (granted,) = contender.told
+    assert isinstance(granted, Fence) and granted.epoch == epoch
 
 
 def test_masters_of_one_machine_share_state_and_not_ports() -> None:

@@ -88,7 +88,7 @@ class FileSystemContract:
         assert (file.path, file.is_directory, file.length_bytes) == (f"{root}/file", False, 5)
         assert (file.permission, directory.permission) == (0o640, 0o711)
         assert directory.is_directory
-        assert file.owner == directory.owner != ""
+        assert file.owner == directory.owner == fs.user != ""
         assert file.modified_ms > 0
         assert fs.list(root) == [directory, file]
         assert fs.status(f"{root}/missing") is None

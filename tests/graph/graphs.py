@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 
 from yarnflow.graph import operators as o
-from yarnflow.graph.generator import generate_stream_graph
+from yarnflow.graph.closures import Closure
+from yarnflow.graph.connectors import lookups, sinks, sources
+from yarnflow.graph.generation.generator import generate_stream_graph
 from yarnflow.graph.job_graph import ShipStrategy
 from yarnflow.graph.schema import Field, Schema
 from yarnflow.graph.stream_graph import Definition, GraphSettings, Input, StreamGraph, Transformation
@@ -11,9 +13,9 @@ from yarnflow.graph.stream_graph import Definition, GraphSettings, Input, Stream
 SCHEMA = Schema((Field("a", "int"),))
 KEY = o.Key(("a",), ("a",))
 WINDOW = o.Window(o.WindowKind.TUMBLING, size_ms=1000)
-CLOSURE = o.Closure(b"", "f", "job.py:1")
-SOURCE = o.RateSource(1)
-PRINT = o.PrintSink()
+CLOSURE = Closure(b"", "f", "job.py:1")
+SOURCE = sources.RateSource(1)
+PRINT = sinks.PrintSink()
 ELEMENTS = o.ElementOperator(o.ElementKind.MAP, CLOSURE)
 KEYED_ELEMENTS = o.ElementOperator(
     o.ElementKind.KEYED_PROCESS, CLOSURE, (o.ElementInput(CLOSURE),), True, (("late", None),)
@@ -23,13 +25,21 @@ PARTITION = o.PartitionCustom(CLOSURE)
 NATIVE = o.SelectOperator(("a",))
 TIMES = o.AssignTimestamps("a", 0)
 PYTHON = o.PythonOperator(o.PythonKind.MAP, CLOSURE)
+LOOKUP = o.LookupJoin(
+    lookups.JdbcLookup(
+        Schema((Field("name", "string"), Field("city", "string"))), "shop.people",
+        "jdbc:mysql://ann:pw@db/shop?password=pw", "ann", "pw",
+    ),
+    (("id", "id"), ("town", "city_id")),
+    True,
+)  # fmt: skip
 RUNNING = o.RunningAggregate(KEY, ("sum(a) AS b",))
 REDUCE = o.KeyedReduce(KEY, CLOSURE)
 WINDOWED = o.WindowAggregate(KEY, WINDOW, ("sum(a) AS b",))
 WINDOW_FUNCTION = o.WindowProcess(KEY, WINDOW, o.WindowFunctionKind.PROCESS, CLOSURE)
 UNION = o.UnionOperator()
 SQL = o.SqlOperator("SELECT a FROM t", ("t",))
-SQL_AGGREGATE = o.SqlOperator("SELECT a, count(*) AS n FROM t GROUP BY a", ("t",))
+SQL_AGGREGATE = o.SqlOperator("SELECT a, count(*) AS n FROM t GROUP BY a", ("t",), True, True)
 
 
 class Program:

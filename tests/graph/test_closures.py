@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import threading
+import types
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,7 @@ from yarnflow.api.building.collection import encode_elements
 from yarnflow.api.common import Types
 from yarnflow.errors import UnserializableFunction, UserCodeError
 from yarnflow.graph import closures
-from yarnflow.graph.closures import function_name, load_closure, make_closure
-from yarnflow.graph.operators import Closure
+from yarnflow.graph.closures import Closure, function_name, load_closure, make_closure
 from yarnflow.operators.functions.base import open_function
 from yarnflow.operators.functions.elements import MapFunction
 from yarnflow.operators.functions.windows import ProcessWindowFunction
@@ -43,6 +43,24 @@ class Prefix(MapFunction):
 
     def map(self, value: str) -> str:
         return self.prefix + value
+
+
+def test_functions_keep_the_name_of_their_file() -> None:
+    """Errors tell the line of the program; cloudpickle 3.1.3 and later has a placeholder for its file."""
+
+    class Doubling:
+        def double(self, value: int) -> int:
+            return value * 2
+
+    doubling, add = Doubling(), lambda values: [value + 1 for value in values]
+    for function in (add, lambda values: [doubling.double(value) for value in values]):
+        code = load_closure(make_closure(function, "")).__code__
+        inner = [one for one in code.co_consts if isinstance(one, types.CodeType)]
+        assert {one.co_filename for one in (code, *inner)} == {__file__}
+    # a class of its own travels by value
+    Doubling.__module__ = "__main__"
+    loaded: Any = load_closure(make_closure(Doubling(), ""))
+    assert loaded.double.__code__.co_filename == __file__
 
 
 def test_function_classes_are_opened_where_they_are_loaded() -> None:

@@ -6,8 +6,9 @@ from tests.graph import graphs as g
 from yarnflow.core.ids import JobId
 from yarnflow.errors import UnsupportedGraph
 from yarnflow.graph import operators as o
-from yarnflow.graph.chaining import create_job_graph
+from yarnflow.graph.connectors import sources
 from yarnflow.graph.element_schema import element_schema
+from yarnflow.graph.generation.chaining import create_job_graph
 from yarnflow.graph.job_graph import ShipStrategy
 from yarnflow.graph.operators import ElementKind
 from yarnflow.graph.plan import plan
@@ -87,10 +88,18 @@ def test_forward_that_was_asked_for() -> None:
         program.build()
 
 
+def test_expressions_cannot_follow_a_side_output() -> None:
+    program = g.Program()
+    aside = program.add(g.LATE, program.add(g.ELEMENTS, program.add(g.SOURCE)))
+    program.add(g.PRINT, program.add(g.NATIVE, aside))
+    with pytest.raises(UnsupportedGraph, match=r"cannot follow 'SideOutput' \(job.py:3\); .* map\(…\)"):
+        program.build()
+
+
 def test_side_outputs_are_of_operators_on_elements() -> None:
     program = g.Program()
     program.add(g.PRINT, program.add(g.LATE, program.add(g.PYTHON, program.add(g.SOURCE))))
-    with pytest.raises(UnsupportedGraph, match=r"^job.py:3: .*\(job.py:2\) has no side outputs"):
+    with pytest.raises(UnsupportedGraph, match=r"^job.py:3: .*\(job.py:2\) has no side output 'late'"):
         program.build()
 
 
@@ -115,17 +124,33 @@ def test_hashes_that_were_given() -> None:
     [
         (g.SOURCE, g.KEYED_ELEMENTS, g.KEYED_ELEMENTS, g.PRINT),
         (g.SOURCE, TIMESTAMPS, g.KEYED_ELEMENTS, TIMESTAMPS, g.PRINT),
-        (g.SOURCE, g.TIMES, g.WINDOWED, g.KEYED_ELEMENTS, g.WINDOWED, g.PRINT),
-        (g.SOURCE, g.RUNNING, g.ELEMENTS, g.PRINT),
+        (g.SOURCE, g.TIMES, g.NATIVE, g.PYTHON, g.LOOKUP, g.KEYED_ELEMENTS, g.PRINT),
     ],
 )
 def test_combinations_that_are_possible(operators: tuple[o.Operator, ...]) -> None:
     assert g.straight(operators).nodes
 
 
-def test_state_behind_running_results() -> None:
-    with pytest.raises(UnsupportedGraph, match="after running results is not possible"):
-        g.straight((g.SOURCE, g.RUNNING, g.KEYED_ELEMENTS, g.PRINT))
+@pytest.mark.parametrize("function", [g.ELEMENTS, g.KEYED_ELEMENTS, TIMESTAMPS])
+@pytest.mark.parametrize(
+    "before",
+    [(g.RUNNING,), (g.REDUCE,), (g.SQL_AGGREGATE,), (g.TIMES, g.WINDOWED), (o.DropDuplicates(("a",)),)],
+)
+def test_functions_on_elements_behind_state_of_columns(
+    before: tuple[o.Operator, ...], function: o.Operator
+) -> None:
+    """Both calls are named when the job is submitted; one batch has no state."""
+    operators = (sources.SequenceSource(1, 9), *before, g.NATIVE, function, g.PRINT)
+    line, last = len(operators) - 1, len(before) + 1
+    with pytest.raises(UnsupportedGraph) as caught:
+        g.straight(operators)
+    text = str(caught.value)
+    assert text.startswith(f"job.py:{line}: ") and f" cannot follow job.py:{last}: " in text
+    assert ("give it an output_type as DDL text" in text) is (function is g.ELEMENTS)
+    program = g.Program()
+    program.chain(*operators)
+    for mode in ("BATCH", "AUTOMATIC"):
+        assert program.build(GraphSettings(configuration={"execution.runtime-mode": mode})).nodes
 
 
 def test_plans_say_what_functions_get() -> None:

@@ -1,6 +1,7 @@
 """Plans for people."""
 
 import json
+from typing import get_args
 
 import pytest
 
@@ -8,14 +9,16 @@ from tests.graph import graphs as g
 from tests.graph.test_codec import OPERATORS
 from yarnflow.core.ids import JobId
 from yarnflow.graph import operators as o
-from yarnflow.graph.chaining import create_job_graph
+from yarnflow.graph.connectors import elasticsearch, kafka, lookups, messages, python, rabbitmq, redis, sinks
+from yarnflow.graph.generation.chaining import create_job_graph
 from yarnflow.graph.plan import compiles_to, describe, duration, guarantee, plan, plan_json
 from yarnflow.graph.stream_graph import GraphSettings
+from yarnflow.graph.type_info import Types
 
 
 def test_plan() -> None:
     program = g.Program()
-    *_, sink = program.chain(g.SOURCE, g.PYTHON, g.RUNNING, o.FileSink("/out", "parquet"))
+    *_, sink = program.chain(g.SOURCE, g.PYTHON, g.RUNNING, sinks.FileSink("/out", "parquet"))
     graph = create_job_graph(program.build(GraphSettings(job_name="j", parallelism=2)), JobId("a" * 32))
     shown = plan(graph)
     assert (shown["jid"], shown["name"], shown["required_slots"]) == ("a" * 32, "j", 2)
@@ -46,6 +49,7 @@ PYTHON_TIMES = o.AssignTimestamps("", 0)
         ([g.PYTHON, PYTHON_TIMES, KEYED], "one Arrow round trip (2 functions)"),
         ([g.PYTHON, g.NATIVE, g.PYTHON], "2 Arrow round trips (2 functions)"),
         ([g.REDUCE, g.PRINT], "one Arrow round trip (1 function)"),
+        ([g.PYTHON, g.LOOKUP, g.PYTHON], "3 Arrow round trips (3 functions)"),
     ],
 )
 def test_compiles_to(operators: list[o.Operator], text: str) -> None:
@@ -59,11 +63,50 @@ def test_every_operator_is_described_in_one_line(operator: o.Operator) -> None:
 
 
 def test_every_sink_says_what_it_promises() -> None:
-    assert guarantee(o.PrintSink()) == "at-least-once"
-    assert "idempotent" in guarantee(o.ForeachBatchSink(g.CLOSURE))
-    assert guarantee(o.CollectSink()) == "at-least-once"
-    assert guarantee(o.DiscardSink()) == "at-least-once"
-    assert len(o.SINKS) == 5
+    assert guarantee(sinks.PrintSink()) == "at-least-once"
+    assert "commit_once" in guarantee(sinks.ForeachBatchSink(g.CLOSURE))
+    assert guarantee(sinks.JdbcSink("", "")) == guarantee(sinks.FileSink("", "csv")) == "exactly-once"
+    assert guarantee(sinks.CollectSink()) == "at-least-once"
+    assert guarantee(sinks.DiscardSink()) == "at-least-once"
+    text = messages.MessageFormat(messages.MessageFormatKind.STRING, Types.STRING())
+    topics = [kafka.KafkaSink({}, text, topic="t", delivery=delivery) for delivery in kafka.KafkaDelivery]
+    assert [guarantee(sink) for sink in topics] == ["exactly-once", "at-least-once", "none"]
+    assert "batch id" in guarantee(python.PythonSink(g.CLOSURE))
+    assert guarantee(python.PythonSink(g.CLOSURE, of_streams=False)) == "at-least-once"
+    server = rabbitmq.RabbitMqServer("h")
+    assert guarantee(rabbitmq.RabbitMqSink(server, "q", text)) == "at-least-once"
+    counts = redis.RedisSink(redis.RedisServer("h"), redis.RedisCommand.INCRBY, g.CLOSURE)
+    assert guarantee(counts) == "exactly-once"
+    documents = elasticsearch.ElasticsearchSink(elasticsearch.ElasticsearchServer(("http://h:9200",)), "i")
+    assert guarantee(documents) == "at-least-once"
+    assert guarantee(sinks.SocketSink("h", 1, text)) == "none"
+    assert len(get_args(o.Sink)) == 12
+
+
+def test_secrets_of_servers_are_not_described() -> None:
+    text = messages.MessageFormat(messages.MessageFormatKind.STRING, Types.STRING())
+    queue = rabbitmq.RabbitMqServer(uri="amqps://ann:pw@broker/shop")
+    assert describe(rabbitmq.RabbitMqSource(queue, "q", text)) == (
+        "string of queue q of RabbitMQ at broker:5671/shop"
+    )
+    store = redis.RedisServer("store", password="pw")
+    counts = redis.RedisSink(store, redis.RedisCommand.HINCRBY, g.CLOSURE, "counts")
+    by = f"{g.CLOSURE.name} ({g.CLOSURE.origin})"
+    assert describe(counts) == f"HINCRBY counts by {by} to Redis at store:6379"
+    assert "pw" not in f"{queue!r}{counts!r}"
+
+
+def test_lookups() -> None:
+    assert describe(g.LOOKUP) == (
+        "left join with name, city of shop.people in jdbc:mysql://ann:******@db/shop by id, town = city_id"
+    )
+    found = o.LookupJoin(lookups.FunctionLookup(g.LOOKUP.lookup.columns, g.CLOSURE), (("id", "id"),))
+    assert describe(found) == "inner join with name, city of Python f (job.py:1) by id"
+
+
+def test_secrets_of_a_database_are_not_described() -> None:
+    sink = sinks.JdbcSink("INSERT  INTO t\nVALUES (?)", "jdbc:mysql://ann:pw@db/shop?password=p", "ann", "pw")
+    assert describe(sink) == "jdbc:mysql://ann:******@db/shop: INSERT INTO t VALUES (?)"
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,13 @@ import pytest
 from tests.graph import graphs as g
 from yarnflow.errors import ParallelismTooHigh, SchemaError, UnknownField, UnsupportedGraph
 from yarnflow.graph import operators as o
+from yarnflow.graph.connectors import kafka, messages, python, rabbitmq, sinks, sources
 from yarnflow.graph.job_graph import ShipStrategy
 from yarnflow.graph.schema import Schema
 from yarnflow.graph.stream_graph import GraphSettings, default_max_parallelism
+from yarnflow.graph.type_info import Types
+
+FIRST = o.DropDuplicates(("a",), 0)
 
 
 @pytest.mark.parametrize(
@@ -94,7 +98,7 @@ def test_nothing_and_nowhere() -> None:
 def test_what_functions_give_to_nobody_is_dropped() -> None:
     graph = g.straight([g.SOURCE, g.PYTHON])
     dropped = graph.nodes[3]
-    assert isinstance(dropped.operator, o.DiscardSink) and dropped.inputs == ((2, ShipStrategy.FORWARD),)
+    assert isinstance(dropped.operator, sinks.DiscardSink) and dropped.inputs == ((2, ShipStrategy.FORWARD),)
     assert [type(node.operator) for node in g.straight([g.SOURCE, g.PYTHON, g.PRINT]).nodes.values()] == [
         type(g.SOURCE), type(g.PYTHON), type(g.PRINT)
     ]  # fmt: skip
@@ -118,6 +122,10 @@ def test_a_uid_is_taken_once() -> None:
         [g.TIMES, g.WINDOWED, g.NATIVE, g.WINDOWED],
         [g.SQL, g.TIMES, g.WINDOW_FUNCTION],
         [g.SQL_AGGREGATE],
+        [g.TIMES, FIRST, g.WINDOWED],
+        [FIRST, g.NATIVE],
+        # a query that does not hand event time on
+        [g.TIMES, g.SQL, g.TIMES, g.WINDOWED],
     ],
 )
 def test_what_spark_can_run(middle: Sequence[o.Operator]) -> None:
@@ -135,9 +143,11 @@ def test_what_spark_can_run(middle: Sequence[o.Operator]) -> None:
         ([g.TIMES, g.WINDOW_FUNCTION, g.WINDOWED], 4, "hides the event time"),
         ([g.TIMES, g.TIMES], 3, "assigned already (job.py:2"),
         ([g.TIMES, g.SQL, g.WINDOWED], 4, "which job.py:3: sqloperator() drops"),
-        ([g.TIMES, g.SQL, g.TIMES], 4, "assigned already"),
         ([g.RUNNING, g.TIMES], 3, "must be assigned before job.py:2"),
         ([g.SQL_AGGREGATE, g.RUNNING], 3, "after running results"),
+        ([g.RUNNING, FIRST], 3, "after running results"),
+        ([g.TIMES, FIRST, g.RUNNING], 4, "running results after a window"),
+        ([g.TIMES, g.WINDOW_FUNCTION, FIRST], 4, "hides the event time"),
         ([g.RUNNING, g.SQL_AGGREGATE], 3, "after running results"),
     ],
 )
@@ -186,14 +196,23 @@ def test_schema_errors_of_definitions_are_located() -> None:
 
 
 def test_every_source_says_whether_it_ends() -> None:
-    ends = {
-        o.CollectionSource(g.SCHEMA, b""): True,
-        o.SequenceSource(1, 2): True,
-        o.SocketSource("h", 1): False,
-        o.RateSource(1): False,
-        o.RateSource(1, 5): True,
+    ends: dict[o.Source, bool] = {
+        sources.CollectionSource(g.SCHEMA, b""): True,
+        sources.SequenceSource(1, 2): True,
+        sources.SocketSource("h", 1): False,
+        sources.RateSource(1): False,
+        sources.RateSource(1, 5): True,
     }
-    files = [o.FileSource("/x", "csv", g.SCHEMA, bounded=bounded) for bounded in (True, False)]
-    assert {type(source) for source in (*ends, *files)} == set(get_args(o.Source))
-    assert {source: o.is_bounded(source) for source in ends} == ends
-    assert [o.is_bounded(source) for source in files] == [True, False]
+    own = [python.PythonSource(g.CLOSURE, g.SCHEMA, {}, bounded) for bounded in (True, False)]
+    files = [sources.FileSource("/x", "csv", g.SCHEMA, bounded=bounded) for bounded in (True, False)]
+    earliest, latest = (
+        kafka.KafkaOffsets(kind) for kind in (kafka.KafkaOffsetsKind.EARLIEST, kafka.KafkaOffsetsKind.LATEST)
+    )
+    topics = [kafka.KafkaSource({}, earliest, stopping, topics=("t",)) for stopping in (latest, None)]
+    text = messages.MessageFormat(messages.MessageFormatKind.STRING, Types.STRING())
+    queue = rabbitmq.RabbitMqSource(rabbitmq.RabbitMqServer("h"), "q", text)
+    assert {type(source) for source in (*ends, *files, *topics, *own, queue)} == set(get_args(o.Source))
+    assert not queue.bounded
+    assert [source.bounded for source in topics] == [True, False]
+    assert {source: source.bounded for source in ends} == ends
+    assert [source.bounded for source in files] == [source.bounded for source in own] == [True, False]

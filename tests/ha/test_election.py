@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass, field
 from itertools import count
 
@@ -12,9 +13,11 @@ from tests.ha.conftest import OpenSession, kazoo_of
 from tests.ha.fake_kazoo import Ensemble
 from yarnflow.core.ha.ports import MasterInfo
 from yarnflow.core.messages import Fence, LeaderInfo
-from yarnflow.errors import LeadershipLost, ZooKeeperUnavailable
+from yarnflow.errors import LeadershipLost, StorageUnavailable, ZooKeeperUnavailable
 from yarnflow.ha.client import ZooKeeper
 from yarnflow.ha.election import ZooKeeperElection
+from yarnflow.ha.stores.incarnations import GrantedEpochs
+from yarnflow.testing.file_system import MemoryFileSystem
 
 LATCH = "/yarnflow/cluster/leader/latch"
 
@@ -27,9 +30,12 @@ class Candidate:
     name: str
     told: list[str] = field(default_factory=list)
     fence: Fence = Fence("", 0)
+    fs: MemoryFileSystem | None = None
 
     def __post_init__(self) -> None:
-        self.election = ZooKeeperElection(self.zookeeper)
+        fs = self.fs
+        granted = None if fs is None else GrantedEpochs(lambda uri: (fs, uri), "/ha/cluster")
+        self.election = ZooKeeperElection(self.zookeeper, granted)
 
     def standing_by(self) -> None:
         """Like all others."""
@@ -86,26 +92,31 @@ def test_standby_is_told_nothing_until_it_leads(session: OpenSession) -> None:
     assert first.told == ["granted 1"]
 
 
+def stood_though_an_answer_was_lost(candidate: Candidate, number: int, fate: str) -> bool:
+    """Stand, with the answer to one of the calls lost; False = there were not so many calls."""
+    kazoo, calls = kazoo_of(candidate.zookeeper), 0
+
+    def before() -> str:
+        nonlocal calls
+        calls += 1
+        if calls != number + 1:
+            return ""
+        kazoo.suspend()
+        kazoo.resume()
+        return fate
+
+    kazoo.before = before
+    candidate.stand()
+    candidate.zookeeper.settle()
+    return calls > number
+
+
 @pytest.mark.parametrize("fate", ["done", "undone"])
 def test_answers_lost_on_the_way_to_the_lead_change_nothing(fate: str, session: OpenSession) -> None:
     for number in count():
         ensemble = Ensemble()
         candidate = Candidate(session(ensemble), "one")
-        kazoo = kazoo_of(candidate.zookeeper)
-        seen = []
-
-        def before() -> str:
-            seen.append("")  # noqa: B023 - called within this round
-            if len(seen) != number + 1:  # noqa: B023
-                return ""
-            kazoo.suspend()  # noqa: B023
-            kazoo.resume()  # noqa: B023
-            return fate
-
-        kazoo.before = before
-        candidate.stand()
-        candidate.zookeeper.settle()
-        if len(seen) <= number:
+        if not stood_though_an_answer_was_lost(candidate, number, fate):
             break
         assert [told.split()[0] for told in candidate.told if told.startswith("granted")] == ["granted"]
         assert candidate.told[-1] in (f"granted {candidate.fence.epoch}", "resumed")
@@ -150,3 +161,71 @@ def test_only_the_leader_has_its_lead_confirmed(session: OpenSession) -> None:
     ensemble.delete(f"{LATCH}/{min(ensemble.children(LATCH), key=lambda n: n[-10:])}")
     with pytest.raises(LeadershipLost):
         first.election.confirm(first.fence)
+
+
+def test_a_zookeeper_that_was_emptied_is_recognised(session: OpenSession) -> None:
+    """TaskManagers and drivers follow the leaders before and after, and never the one that has gone."""
+    fs = MemoryFileSystem()
+    ensemble = Ensemble()
+    first = Candidate(session(ensemble), "one", fs=fs).stand()
+    second = Candidate(session(ensemble), "two", fs=fs).stand()
+    assert second.after(first.election.close) == ["granted 2"]
+    # while the old leader has not heard of it
+    empty = Ensemble()
+    third = Candidate(session(empty), "three", fs=fs).stand()
+    assert third.told == ["granted 1000001"]
+    fourth = Candidate(session(empty), "four", fs=fs).stand()
+    assert fourth.after(third.election.close) == ["granted 1000002"]
+    again = Candidate(session(Ensemble()), "five", fs=fs).stand()
+    assert again.told == ["granted 2000001"]
+    assert len(fs.paths("/ha/cluster/epochs")) == 1
+
+
+def test_a_zookeeper_that_was_restored_from_a_backup_is_recognised(session: OpenSession) -> None:
+    fs, ensemble = MemoryFileSystem(), Ensemble()
+    first = Candidate(session(ensemble), "one", fs=fs).stand()
+    backup = deepcopy({path: node for path, node in ensemble.nodes.items() if not node[1].ephemeralOwner})
+    for name in ("two", "three"):
+        after = Candidate(session(ensemble), name, fs=fs).stand()
+        after.after(first.election.close)
+        first = after
+    assert first.told == ["granted 3"]
+    restored = Ensemble()
+    restored.nodes = backup
+    second = Candidate(session(restored), "four", fs=fs).stand()
+    assert second.told == ["granted 1000001"]
+    assert [name for name in restored.children("/yarnflow/cluster") if "epoch" in name] == ["epoch-1"]
+    # an old leader that comes to see the restored servers must not write there, whatever they count
+    zookeeper = session(restored)
+    with pytest.raises(LeadershipLost):
+        zookeeper.assert_leads(1)
+    second.zookeeper.assert_leads(1_000_001)
+
+
+@pytest.mark.parametrize("fate", ["done", "undone"])
+def test_answers_lost_while_an_incarnation_begins_change_nothing(fate: str, session: OpenSession) -> None:
+    for number in count():
+        fs = MemoryFileSystem()
+        # an epoch that is raised twice, as an answer got lost, is below it all the same
+        assert GrantedEpochs(lambda uri: (fs, uri), "/ha/cluster").note(7)  # noqa: B023
+        candidate = Candidate(session(Ensemble()), "two", fs=fs)
+        if not stood_though_an_answer_was_lost(candidate, number, fate):
+            break
+        assert [told.split()[0] for told in candidate.told if told.startswith("granted")] == ["granted"]
+        assert candidate.fence.epoch > 1_000_000
+        candidate.zookeeper.assert_leads(candidate.fence.epoch)
+    assert number > 8
+
+
+def test_nobody_leads_before_it_is_known_who_has_led(session: OpenSession) -> None:
+    fs = MemoryFileSystem()
+
+    def fail(operation: str, path: str) -> None:
+        raise StorageUnavailable("safe mode")
+
+    fs.before = fail
+    candidate = Candidate(session(Ensemble()), "one", fs=fs).stand()
+    assert candidate.told == []
+    fs.before = lambda operation, path: None
+    # no look that was in vain has raised the epoch
+    assert candidate.after(candidate.zookeeper.refresher(candidate.election._refresh)) == ["granted 1"]

@@ -97,6 +97,67 @@ class Ends:
         self.directory.remove(keep_evidence=False)
 
 
+class ElsewhereDrivers:
+    """Drivers that are no processes of the supervisor."""
+
+    def __init__(self) -> None:
+        self.ids: list[DriverId] = []
+        self.launched = threading.Event()
+
+    def launch(self, assignment: DriverAssignment, memory_mib: int) -> None:
+        self.ids.append(assignment.driver_id)
+        self.launched.set()
+
+    def kill(self, driver_id: DriverId, grace_ms: int = 0) -> None:
+        self.ids.remove(driver_id)
+
+    def running(self) -> list[DriverId]:
+        return self.ids
+
+    def kill_all(self) -> None:
+        self.ids.clear()
+
+
+def test_drivers_that_are_started_elsewhere(world: World, tmp_path: Path) -> None:
+    """They run on when the JobManager is started again, which hears of them, and end with the cluster."""
+    directory, drivers = open_cluster_directory(tmp_path / "c"), ElsewhereDrivers()
+    commands = ProcessCommands(directory.path, directory.conf_file, directory.secret_file, "python")
+    cluster = ClusterSupervisor(
+        directory,
+        commands,
+        workers=OthersWorkers(FakeResourceProvider()),
+        others_drivers=drivers,
+        highly_available=True,
+        supervisor=world.supervisor,
+        schedule=lambda delay, action: world.scheduled.append((delay, action)),
+        clock=world,
+    )
+    cluster.start_job_manager()
+    directory.jobmanager_file.write_text("{}")
+    first = JobManagerEnd(world.children[0].fds.pop())
+    first.driver_launcher.launch(
+        DriverAssignment(JOB, DriverId("driver-7"), "jm:1", Fence("l", 1), "file:/c", "/w"), 1600
+    )
+    assert drivers.launched.wait(20)
+    first.close()
+    world.children[0].end(1)
+    world.run_scheduled()
+    second, heard = JobManagerEnd(world.children[1].fds.pop()), SimpleQueue[Any]()
+    second.on_running_drivers(lambda driver_ids: heard.put(list(driver_ids)))
+    second.driver_launcher.on_exit(lambda driver_id, status, _tail: heard.put((driver_id, status)))
+    second.start()
+    assert heard.get(timeout=20) == ["driver-7"]
+    cluster.driver_exited(DriverId("driver-7"), 3, "tail")
+    assert heard.get(timeout=20) == ("driver-7", 3)
+    assert [child.spec.name for child in world.children] == ["jobmanager", "jobmanager"]
+    cluster.result_file.write_text(to_json(ClusterResult(JobStatus.FINISHED)))
+    world.children[1].end(0)
+    assert not drivers.ids
+    second.close()
+    cluster.stop(0.0)
+    directory.remove(keep_evidence=False)
+
+
 def test_further_arguments_of_the_job_manager(world: World, tmp_path: Path) -> None:
     ends = Ends(world, tmp_path)
     assert ends.job_manager.spec.command[-4:] == ("--mode", "yarn-per-job", "--drivers", "1")

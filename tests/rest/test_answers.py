@@ -15,6 +15,7 @@ from yarnflow.core.checkpoint.messages import (
     JobCheckpoints,
     QueryPosition,
     RestoredState,
+    SourceProgress,
     StateOperatorProgress,
 )
 from yarnflow.core.ids import JobId, TaskManagerId, VertexId
@@ -62,12 +63,17 @@ ENDED = JobDetails(
     (vertex(S.FAILED, S.CANCELED),),
     failures=FAILURES,
 )
+KAFKA = SourceProgress(
+    "KafkaV2[Subscribe[t]]",
+    end_offset='{"t":{"0":5,"1":7}}',
+    latest_offset='{"t":{"0":20,"1":7}}',
+)
 LIVE = JobDetails(
     JobOverview(NEW, "flights", JobStatus.RUNNING, 960_000, -1, slots_allocated=1, slots_required=2),
     3,
     {"CREATED": 960_000, "RUNNING": 970_000},
     (vertex(S.RUNNING, S.SCHEDULED), vertex(S.RUNNING, S.RUNNING)),
-    queries=(QueryProgress("q", batch_id=4, total_input_rows=10),),
+    queries=(QueryProgress("q", batch_id=4, total_input_rows=10, sources=(KAFKA,)),),
     waiting_for="slots: 1 of 2",
 )
 POSITION = QueryPosition(
@@ -170,7 +176,7 @@ def test_jobs_overview_has_the_newest_job_first() -> None:
 def test_job() -> None:
     made = get(f"/jobs/{NEW}")
     assert (made["state"], made["now"], made["duration"]) == ("RUNNING", NOW_MS, 40_000)
-    assert set(made["timestamps"]) == {status.name for status in JobStatus}
+    assert set(made["timestamps"]) == {status.name for status in JobStatus} - {"RECOVERY_FAILED"}
     assert (made["timestamps"]["RUNNING"], made["timestamps"]["FAILED"]) == (970_000, 0)
     first, second = made["vertices"]
     assert (first["status"], first["parallelism"], first["maxParallelism"]) == ("RUNNING", 2, 128)
@@ -178,6 +184,16 @@ def test_job() -> None:
     assert (first["start-time"], first["end-time"], first["duration"]) == (910_000, -1, 90_000)
     assert made["status-counts"]["RUNNING"] == 2
     assert made["queries"][0]["batch-id"] == 4
+    assert made["queries"][0]["sources"] == [
+        {"description": "KafkaV2[Subscribe[t]]", "behind": {"t-0": 15, "t-1": 0}}
+    ]
+
+
+def test_other_sources_are_behind_nothing() -> None:
+    for offset in ('{"logOffset":5}', "17", "", "none", "null", "[]"):
+        assert SourceProgress("x", end_offset=offset, latest_offset=offset).behind == {}
+    new = SourceProgress("x", end_offset='{"t":{"0":5}}', latest_offset='{"t":{"0":4,"1":9}}')
+    assert new.behind == {"t-0": 0}, "of a partition that was just made nothing is known"
 
 
 def test_a_vertex_ends_with_its_last_subtask() -> None:
@@ -320,3 +336,14 @@ def test_the_page_of_an_empty_cluster() -> None:
             return []
 
     assert b"none" in Routes(Empty(), ManualClock(NOW_MS)).answer("GET", "").body
+
+
+def test_a_state_that_flink_does_not_have_is_shown_as_the_nearest_one_of_its() -> None:
+    overview = JobOverview(NEW, "job", JobStatus.RECOVERY_FAILED, 900_000, -1)
+    failure = FailureInfo(900_000, ErrorInfo("JOB_UNREADABLE", "its graph is damaged"))
+    details = JobDetails(overview, 1, failures=(failure,), waiting_for="its graph is damaged")
+    (listed,) = answers.jobs_overview([details], NOW_MS)["jobs"]
+    for shown in (listed, answers.job(details, NOW_MS)):
+        assert (shown["state"], shown["waiting-for"]) == ("RECONCILING", "its graph is damaged")
+    assert answers.jobs([details])["jobs"] == [{"id": NEW, "status": "RECONCILING"}]
+    assert answers.exceptions(details)["exceptionHistory"]["entries"]

@@ -38,7 +38,7 @@ class DriverProcess:
         self.gateway = cluster.factory().driver(cluster.address)
 
     def _deploy(self, deployment: DriverDeployment) -> None:
-        self.contexts.append(self.held.context(deployment))
+        self.contexts.append(self.held.context(deployment, 1))
 
     @property
     def attempts(self) -> list[int]:

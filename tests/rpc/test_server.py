@@ -109,7 +109,7 @@ def test_wrong_secret_is_refused_and_named(cluster: Cluster, caplog: pytest.LogC
     assert "\n" not in str(caught.value)
     assert cluster.recorders["Driver"].calls == []
     assert still_serves(cluster)
-    assert [r.levelno for r in caplog.records if "does not know the cluster secret" in r.message] == [
+    assert [r.levelno for r in caplog.records if "does not know the cluster secret" in r.getMessage()] == [
         logging.WARNING
     ]
 
@@ -135,7 +135,7 @@ def test_garbage_is_refused_in_one_line(
     answer = read_all(connection)
     assert answer.startswith(b"yarnflow refused: RPC_PROTOCOL: ")
     assert answer.count(b"\n") == 1
-    assert len([r for r in caplog.records if "not the yarnflow protocol" in r.message]) == 1
+    assert len([r for r in caplog.records if "not the yarnflow protocol" in r.getMessage()]) == 1
     assert still_serves(cluster)
 
 
@@ -201,7 +201,7 @@ def test_malformed_message_costs_only_its_connection(
     connection = authenticated(cluster, "tm-7")
     connection.sendall(data)
     assert read_all(connection) == b""
-    warnings = [r.message for r in caplog.records if r.levelno == logging.WARNING]
+    warnings = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]
     assert len(warnings) == 1
     assert complaint in warnings[0] and "'tm-7'" in warnings[0] and "\n" not in warnings[0]
     other.call(PING, ())
@@ -212,7 +212,7 @@ def test_half_a_message_then_close(cluster: Cluster, caplog: pytest.LogCaptureFi
     connection.sendall(b"\x00\x00\x01\x00half")
     connection.close()
     assert cluster.someone_gone.wait(PATIENCE_S)
-    assert any("in the middle of a message" in r.message for r in caplog.records)
+    assert any("in the middle of a message" in r.getMessage() for r in caplog.records)
     assert still_serves(cluster)
 
 
@@ -410,6 +410,23 @@ def test_end_of_a_peers_last_connection_is_reported(cluster: Cluster) -> None:
     second.close()
     assert cluster.someone_gone.wait(PATIENCE_S)
     assert cluster.gone == ["tm-2", "tm-1"]
+
+
+def test_calls_beside_each_other_leave_one_connection(cluster: Cluster) -> None:
+    """More of them would be there for ever, of each TaskManager and to each."""
+    client = cluster.client(identity="tm-1")
+    together = threading.Barrier(4)
+    cluster.recorders["Driver"].answers["cancel"] = lambda: together.wait(PATIENCE_S) and None
+    calls = [threading.Thread(target=lambda: client.call(CANCEL, ())) for _ in range(4)]
+    for call in calls:
+        call.start()
+    for call in calls:
+        call.join(PATIENCE_S)
+    assert len(client._open) == 1 and client._open == set(client._idle)
+    client.call(PING, ())
+    assert not cluster.gone, "the peer still lives"
+    client.close()
+    assert cluster.someone_gone.wait(PATIENCE_S) and cluster.gone == ["tm-1"]
 
 
 def test_end_of_a_peer_is_seen_while_its_call_runs(cluster: Cluster) -> None:

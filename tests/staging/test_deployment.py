@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from yarnflow.core.ids import JobId
@@ -106,3 +108,17 @@ def test_a_file_that_is_something_else(directory: ApplicationDirectory, fs: Memo
 def test_what_a_deployment_leads_to() -> None:
     assert DEPLOYMENT.layout == LAYOUT
     assert DEPLOYMENT.tag == "yarnflow-0123456789abcdef"
+
+
+@pytest.mark.parametrize(
+    ("mode", "drivers", "one_job"),
+    [
+        (DeploymentMode.PER_JOB, 1, True),
+        (DeploymentMode.PER_JOB, 3, True),
+        (DeploymentMode.APPLICATION, 1, True),
+        (DeploymentMode.APPLICATION, 2, False),
+        (DeploymentMode.SESSION, 2, False),
+    ],
+)
+def test_where_jobs_never_run_at_the_same_time(mode: DeploymentMode, drivers: int, one_job: bool) -> None:
+    assert replace(DEPLOYMENT, mode=mode, drivers=drivers).one_job == one_job

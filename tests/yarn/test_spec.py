@@ -87,3 +87,12 @@ def test_the_description_has_everything_but_secrets() -> None:
     assert "PLAIN: x" in said
     assert "queue: small" in said
     assert "instances: 3" in said
+
+
+def test_drivers_are_a_service_that_begins_empty() -> None:
+    assert "driver" not in skein_spec(SPEC).services
+    spec = replace(SPEC, driver=ContainerSpec(1728, 2, "exec python -m driver\n", environment={"TOKEN": "t"}))
+    service = skein_spec(spec).services["driver"]
+    assert (service.instances, service.max_restarts, service.allow_failures) == (0, 0, True)
+    assert (service.resources.memory, service.resources.vcores) == (1728, 2)
+    assert "TOKEN: t" not in describe(spec)

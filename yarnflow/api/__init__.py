@@ -36,11 +36,13 @@ from yarnflow.api.datastream.window import (
     TumblingEventTimeWindows,
     WindowAssigner,
 )
+from yarnflow.api.exactly_once import BatchToken, batch_token, commit_once
 from yarnflow.api.executor import JobExecutionResult, close_cluster
 from yarnflow.core.states import JobStatus
 from yarnflow.graph.rows import Row
 
 __all__ = [
+    "BatchToken",
     "DataGeneratorSource",
     "DataStream",
     "DataStreamSink",
@@ -74,5 +76,7 @@ __all__ = [
     "WatermarkStrategy",
     "WindowAssigner",
     "WindowedStream",
+    "batch_token",
     "close_cluster",
+    "commit_once",
 ]

@@ -18,7 +18,7 @@ from yarnflow.graph.compatibility import DIFFERS, REFUSED, SAME_AND
 
 #: name → how it differs, for names defined in other packages
 ELSEWHERE: Final[dict[str, str]] = {
-    "common.job_status.JobStatus": "has INITIALIZING, too; values are texts",
+    "common.job_status.JobStatus": "has INITIALIZING and RECOVERY_FAILED, too; values are texts",
 }
 
 #: name → what is to be known of a name defined in other packages that is the same

@@ -36,12 +36,14 @@ def command(
         details = job_details(cluster, job_id)
         if details.overview.status.globally_terminal:
             raise JobError(f"job {job_id} cannot be canceled: it is {details.overview.status.value} already")
+        view = make_view(live=False)
+        view.begin(details)
         click.echo(f"Cancelling job {job_id}.")
         waiting = ClusterJobClient(
             cluster,
             job_id,
             details.overview.name,
-            make_view(live=False),
+            view,
             timeout_ms=configuration.get(client_options.CLIENT_TIMEOUT_MS),
             goes_on="It is being canceled; see how far that is with: yarnflow list --all",
         )

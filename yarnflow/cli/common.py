@@ -141,19 +141,45 @@ def existing_cluster(configuration: Configuration, job_id: str = "") -> Iterator
     Parameters
     ----------
     job_id : str
-        The job the verb is about; on YARN its cluster is found by it.
+        The job the verb is about; on YARN, and among those of this machine, its cluster is found by it.
     """
-    from yarnflow.cli.targets import find_target
-    from yarnflow.config.options import client, yarn
+    from yarnflow.client.local import cluster_with
 
-    name = "yarn-session" if configuration.is_set(yarn.APPLICATION_ID) else "remote"
-    if configuration.is_set(client.TARGET):
-        name = configuration.get(client.TARGET)
-    connection = find_target(name).reach(configuration, job_id)
+    connection = cluster_with(_running_clusters(configuration, job_id), job_id)
     try:
         yield connection
     finally:
         connection.stop(forced=False, failed=False)
+
+
+@contextmanager
+def existing_clusters(configuration: Configuration) -> Iterator[Sequence[ClusterConnection]]:
+    """All clusters that the options mean, for verbs about whatever jobs there are; at least one."""
+    connections = _running_clusters(configuration, "")
+    try:
+        yield connections
+    finally:
+        for connection in connections:
+            connection.stop(forced=False, failed=False)
+
+
+def _running_clusters(configuration: Configuration, job_id: str) -> list[ClusterConnection]:
+    from yarnflow.cli.targets import LOCAL, find_target
+    from yarnflow.client.local import clusters_here, local_clusters
+    from yarnflow.client.targets import REMOTE, names_standalone
+    from yarnflow.config.options import client, yarn
+
+    if configuration.is_set(client.TARGET):
+        target = find_target(configuration.get(client.TARGET))
+        if target is LOCAL:
+            return local_clusters(configuration, job_id)
+    elif configuration.is_set(yarn.APPLICATION_ID):
+        target = find_target("yarn-session")
+    elif names_standalone(configuration):
+        target = REMOTE
+    else:
+        return clusters_here(configuration, lambda: REMOTE.reach(configuration))
+    return [target.reach(configuration, job_id)]
 
 
 def terminate_as_interrupt() -> None:

@@ -21,8 +21,6 @@ _REFUSED: Final[tuple[tuple[tuple[str, str], bool, str], ...]] = (
     (("-pyclientexec", "--pyClientExecutable"), True, "main() runs in the Python that runs yarnflow"),
     (("-pypath", "--pyPythonPath"), True, "-pyfs names directories of modules"),
     (("-c", "--class"), True, "a program is a Python file; there is no JVM of Flink"),
-    (("-C", "--classpath"), True, "-Dspark.jars names jars of Spark; there is no JVM of Flink"),
-    (("-j", "--jarfile"), True, "-Dspark.jars names jars of Spark; there is no JVM of Flink"),
 )
 
 

@@ -9,7 +9,7 @@ from typing import Final
 
 import click
 
-from yarnflow.cli.common import CONTEXT, cluster_options, existing_cluster, load_configuration, with_target
+from yarnflow.cli.common import CONTEXT, cluster_options, existing_clusters, load_configuration, with_target
 from yarnflow.core.messages import JobOverview
 from yarnflow.core.states import JobStatus
 
@@ -31,10 +31,10 @@ def command(
     conf_dir: Path | None,
     verbose: bool,
 ) -> None:
-    """List the jobs of a cluster."""
+    """List the jobs of a cluster; where no option names one, of all of this user's on this machine."""
     configuration = with_target(load_configuration(conf_dir, dynamic), target, jobmanager)
-    with existing_cluster(configuration) as connection:
-        jobs = connection.gateway().list_jobs()
+    with existing_clusters(configuration) as connections:
+        jobs = [job for connection in connections for job in connection.gateway().list_jobs()]
     both = running == scheduled
     click.echo(format_jobs(jobs, running=running or both, scheduled=scheduled or both, ended=show_all))
 
@@ -65,4 +65,7 @@ def _line(job: JobOverview) -> str:
     started = datetime.fromtimestamp(job.start_time_ms / 1000).strftime("%d.%m.%Y %H:%M:%S")
     slots = f", {job.slots_allocated}/{job.slots_required} slots" if not job.status.terminal else ""
     key = f", key {job.job_key}" if job.job_key else ""
-    return f"{started} : {job.job_id} : {job.name} ({job.status.value}{slots}{key})"
+    line = f"{started} : {job.job_id} : {job.name} ({job.status.value}{slots}{key})"
+    if job.status is JobStatus.RECOVERY_FAILED:
+        line += "\n  what it is to run cannot be read; see yarnflow info, recover, cancel"
+    return line

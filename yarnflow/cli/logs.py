@@ -17,7 +17,7 @@ from yarnflow.cli.common import CONTEXT, common_options, load_configuration
     "--container",
     default="",
     metavar="WHICH",
-    help="master, taskmanager (all of them), or a container's id or last number; default: all.",
+    help="master, driver, taskmanager (all of that kind), or a container's id or last number; default: all.",
 )
 @click.option("-f", "--follow", is_flag=True, help="Go on until the application has ended.")
 @click.option("-n", "--lines", type=click.IntRange(min=0), help="Only the last lines of each file.")

@@ -29,6 +29,7 @@ VERBS: Final[dict[str, tuple[str, str]]] = {
     "savepoint": ("savepoint", "Take a savepoint of a running job; inspect or dispose of one."),
     "checkpoint": ("checkpoint", "Take a checkpoint of a running job now."),
     "checkpoints": ("checkpoints", "List the checkpoints of a job."),
+    "recover": ("recover", "Bring back jobs that ZooKeeper has forgotten."),
     "drill": ("drill", "Break something a running job needs, and show how it recovers."),
     "session": ("session", "Start, stop, list or follow sessions on YARN."),
     "jobmanager": ("jobmanager", "Run the JobManager of a standalone cluster."),

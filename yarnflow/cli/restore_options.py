@@ -14,6 +14,7 @@ from yarnflow.config.configuration import Configuration
 from yarnflow.config.options import job
 from yarnflow.core.checkpoint.messages import ClaimMode
 from yarnflow.errors import InvalidOption, SavepointNotFound
+from yarnflow.graph.growing_state import reads_for_ever
 from yarnflow.graph.job_graph import JobGraph
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -146,3 +147,37 @@ def with_state(configuration: Configuration, target: str) -> tuple[Configuration
         check_fits(state, shape_of(graph), allow_non_restored=allow)
 
     return resolved, check
+
+
+def noting_lost_state(
+    check: CheckGraph | None, configuration: Configuration, note: Callable[[str], None]
+) -> CheckGraph:
+    """Check a graph for a cluster that ends with the command, and say once whose state will be lost.
+
+    Parameters
+    ----------
+    check : callable, optional
+        Done first.
+    configuration : Configuration
+        The command's; what the program sets is in its graph.
+    note : callable
+        Told of the first job that does not end by itself and keeps its state in the cluster's directory.
+    """
+    said = False
+
+    def check_and_note(graph: JobGraph) -> None:
+        nonlocal said
+        if check is not None:
+            check(graph)
+        key = job.CHECKPOINT_DIR.key
+        if said or configuration.get(job.CHECKPOINT_DIR) or graph.configuration.get(key):
+            return
+        # a program that reads the elements itself ends the job when it has enough
+        if reads_for_ever(graph) and not graph.collects:
+            said = True
+            note(
+                f"Job {graph.name} does not end by itself, and its state goes with this command; to keep it "
+                f"set -D{key}=DIR, or end the job with `yarnflow stop JOB -p DIR`."
+            )
+
+    return check_and_note

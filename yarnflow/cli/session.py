@@ -59,6 +59,7 @@ def start(
 
     Its TaskManagers are asked for when jobs need them.
     """
+    from yarnflow.client.jars.bring import configuration_with_jars
     from yarnflow.client.yarn.deployer import YarnDeployer
     from yarnflow.config.options import cluster
 
@@ -75,6 +76,7 @@ def start(
     deployer: YarnDeployer | None = None
     forced = False
     try:
+        configuration = configuration_with_jars(configuration, view.note)
         deployer = YarnDeployer.begin(configuration, DeploymentMode.SESSION, view.note)
         session = deployer.start_session()
         click.echo(session.application_id)

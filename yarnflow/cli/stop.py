@@ -21,7 +21,7 @@ from yarnflow.cli.common import (
 )
 from yarnflow.cli.savepoint import savepoint_directory
 from yarnflow.cli.state_options import interruptible, note, now_ms, open_file_systems
-from yarnflow.cli.view import make_view
+from yarnflow.cli.view import View, make_view
 from yarnflow.client.cluster import JobCluster, job_details
 from yarnflow.client.job_client import ClusterJobClient
 from yarnflow.client.saved_state import find_savepoint
@@ -29,6 +29,7 @@ from yarnflow.client.savepoints import new_request, take, trigger
 from yarnflow.config.options import client as client_options
 from yarnflow.core.checkpoint.messages import AfterSavepoint, CheckpointKind, CheckpointRequest
 from yarnflow.core.ids import JobId
+from yarnflow.core.messages import JobOverview
 from yarnflow.core.states import JobStatus
 from yarnflow.errors import CheckpointError, HaError, JobError, RpcError, YarnflowError
 
@@ -77,10 +78,12 @@ def command(
             trigger(cluster, job_id, request)
             note(f"Stopping job {job_id}; see how far it is with: yarnflow checkpoints {job_id}")
             return
+        view = make_view(live=False)
+        view.begin(details)
         note(f"Stopping job {job_id} with a savepoint{' after draining it' if drain else ''}.")
         with interruptible(job_id):
             path = _stop(cluster, job_id, request, timeout_ms)
-        _await_end(cluster, job_id, details.overview.name, path, timeout_ms)
+        _await_end(cluster, details.overview, view, path, timeout_ms)
 
 
 def _stop(cluster: JobCluster, job_id: JobId, request: CheckpointRequest, timeout_ms: int) -> str:
@@ -100,11 +103,12 @@ def _stop(cluster: JobCluster, job_id: JobId, request: CheckpointRequest, timeou
     return info.external_path
 
 
-def _await_end(cluster: JobCluster, job_id: JobId, name: str, path: str, timeout_ms: int) -> None:
+def _await_end(cluster: JobCluster, job: JobOverview, view: View, path: str, timeout_ms: int) -> None:
     """Wait for the job's end, and print the savepoint's path whatever comes of that."""
+    job_id = job.job_id
     unseen = f"The savepoint is complete; see whether job {job_id} has ended with: yarnflow list --all"
     waiting = ClusterJobClient(
-        cluster, job_id, name, make_view(live=False), timeout_ms=timeout_ms, goes_on=unseen
+        cluster, job_id, job.name, view, timeout_ms=timeout_ms, goes_on=unseen
     )
     try:
         waiting.await_result()
@@ -122,8 +126,11 @@ def _left_behind(cluster: JobCluster, job_id: JobId, request: CheckpointRequest,
         # first what was left behind: another master may not remember the job
         details = cluster.final_details(job_id) or job_details(cluster, job_id)
     except (RpcError, HaError, JobError):
-        return ""
-    if details.overview.status is not JobStatus.FINISHED:
-        return ""
+        # of a cluster that is gone the savepoint alone tells
+        if cluster.failure() is None:
+            return ""
+    else:
+        if details.overview.status is not JobStatus.FINISHED:
+            return ""
     found = find_savepoint(open_file_systems(), request.target_dir, job_id, since_ms)
     return "" if found is None else found.uri

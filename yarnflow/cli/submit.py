@@ -25,17 +25,26 @@ from yarnflow.cli.common import (
     with_target,
 )
 from yarnflow.cli.flink_flags import refused_flags
-from yarnflow.cli.restore_options import restore_options, restore_values, with_state
+from yarnflow.cli.restore_options import (
+    noting_lost_state,
+    restore_options,
+    restore_values,
+    with_state,
+)
 from yarnflow.cli.targets import find_target
 from yarnflow.cli.view import OutputPump, View, make_view
 from yarnflow.client.cluster import ClusterConnection, ProgramCluster
 from yarnflow.client.executor import ClusterExecutor, script_submission, shipped_options
+from yarnflow.client.jars.bring import JarBringer, configuration_with_jars
+from yarnflow.client.jars.files import present_jars
+from yarnflow.client.jars.script_options import jar_options
 from yarnflow.client.program import Program, load_program, run_main
 from yarnflow.client.program_kind import ScriptFound
 from yarnflow.client.targets import SubmitSurroundings, refuse_unread_options
 from yarnflow.config.configuration import Configuration
 from yarnflow.config.option import AnyOption
 from yarnflow.config.options import client, cluster, job, memory, yarn
+from yarnflow.core.jars.request import EXCLUDES, PACKAGES, REPOSITORIES, SPARK_JARS
 from yarnflow.core.messages import JobSubmission, ProgramKind
 from yarnflow.errors import (
     ConfigError,
@@ -57,6 +66,22 @@ _YARN_FLAGS: Final[dict[tuple[str, str], AnyOption]] = {
     ("-ytm", "--yarntaskManagerMemory"): memory.TASKMANAGER_PROCESS_SIZE_MIB,
     ("-ys", "--yarnslots"): cluster.TASKMANAGER_SLOTS,
 }
+#: flag of ``spark-submit`` → the option it stands for, what it is
+_JAR_FLAGS: Final[dict[str, tuple[str, str]]] = {
+    "--jars": (SPARK_JARS, "Comma list of jars for driver and executors: paths or URIs."),
+    "--packages": (PACKAGES, "Comma list of Maven packages for them: group:artifact:version."),
+    "--repositories": (REPOSITORIES, "Comma list of repositories, beside Maven Central."),
+    "--exclude-packages": (EXCLUDES, "Comma list of group:artifact that packages are not to bring."),
+}
+
+
+def _jar_options(function: F) -> F:
+    # Flink's words; left out of the help
+    function = click.option("-j", "--jarfile", "jarfile", hidden=True)(function)
+    function = click.option("-C", "--classpath", "class_paths", multiple=True, hidden=True)(function)
+    for flag, (_, text) in reversed(_JAR_FLAGS.items()):
+        function = click.option(flag, flag.lstrip("-").replace("-", "_"), metavar="LIST", help=text)(function)
+    return function
 
 
 def _yarn_options(function: F) -> F:
@@ -88,6 +113,7 @@ def _yarn_options(function: F) -> F:
 @click.option(
     "-pyarch", "--pyArchives", "py_archives", metavar="FILES", help="Comma list of archives (path#directory)."
 )
+@_jar_options
 @_yarn_options
 @refused_flags
 @cluster_options
@@ -110,6 +136,7 @@ def command(
     python_program: str | None,
     py_files: str | None,
     py_archives: str | None,
+    class_paths: tuple[str, ...],
     yarn_dynamic: tuple[str, ...],
     target: str | None,
     jobmanager: str | None,
@@ -149,6 +176,14 @@ def command(
         text = flags[names[0].lstrip("-")]
         if text is not None:
             values[option.key] = text
+    for flag, (key, _) in _JAR_FLAGS.items():
+        text = flags[flag.lstrip("-").replace("-", "_")]
+        if text is not None:
+            values[key] = text
+    if flags["jarfile"]:
+        values[job.PIPELINE_JARS.key] = flags["jarfile"]
+    if class_paths:
+        values[job.PIPELINE_CLASSPATHS.key] = ";".join(class_paths)
     if flags["yid"] and target is None:
         target = "yarn-session"
     configuration = with_target(load_configuration(conf_dir, (*dynamic, *yarn_dynamic)), target, jobmanager)
@@ -156,11 +191,34 @@ def command(
     files = tuple(file for file in (py_files or "").split(",") if file)
     loaded = load_program(program, arguments, files)
     if dry_run:
+        check_jars(loaded, configuration)
         click.echo(describe_program(loaded, configuration, files), nl=False)
         return 0
+    configuration = configuration_with_jars(configuration, _say, _own_jars(loaded, configuration))
     return run_program(
         loaded, configuration, files, verbose=verbose, default_parallelism=default_parallelism
     )
+
+
+def check_jars(program: Program, configuration: Configuration) -> None:
+    """Refuse jars and packages that can be seen to be wrong: no JVM is started, nothing is downloaded.
+
+    Raises
+    ------
+    JarError
+        See :meth:`yarnflow.client.jars.bring.JarBringer.bring`.
+    """
+    JarBringer(_say).check(configuration.to_dict(), _own_jars(program, configuration))
+
+
+def _own_jars(program: Program, configuration: Configuration) -> dict[str, str]:
+    """What the program's text asks for and the program itself cannot say here."""
+    if program.kind is ProgramKind.SCRIPT:
+        return jar_options(program.content)
+    if not find_target(configuration.get(client.TARGET)).runs_programs:
+        return {}
+    # it runs in a container, where this machine's files are not; others may be there
+    return present_jars(jar_options(program.content))
 
 
 def run_program(
@@ -199,6 +257,8 @@ def run_program(
     configuration, check_graph = with_state(configuration, target.name)
     terminate_as_interrupt()
     view = make_view(refresh_ms=configuration.get(client.VIEW_REFRESH_MS), verbose=verbose)
+    if target.owned:
+        check_graph = noting_lost_state(check_graph, configuration, view.note)
     pump = OutputPump() if view.live and target.owned else None
     connection: ClusterConnection | None = None
     executor: ClusterExecutor | None = None
@@ -298,12 +358,12 @@ def _execute(
     if connection.programs is not None:
         _run_there(program, configuration, connection.programs, executor, view)
     elif program.kind is ProgramKind.SCRIPT:
-        executor.submit_job(*_script(program, configuration, files, default_parallelism))
+        executor.submit_script(*_script(program, configuration, files, default_parallelism))
     else:
         try:
             _run_main(program, configuration, files, executor, default_parallelism)
         except ScriptFound:
-            executor.submit_job(*_script(program, configuration, files, default_parallelism))
+            executor.submit_script(*_script(program, configuration, files, default_parallelism))
     if attached:
         executor.await_all()
     else:

@@ -58,6 +58,9 @@ class View(Protocol):
 
     def submitted(self, job_id: JobId, name: str, attached_to_existing: bool) -> None: ...
 
+    def begin(self, details: JobDetails) -> None:
+        """A job that others have submitted, as it is now; what has happened to it is not shown."""
+
     def changed(self, details: JobDetails, overview: ClusterOverview | None) -> None: ...
 
     def note(self, text: str) -> None: ...
@@ -92,6 +95,16 @@ class StateLines:
         self._seen: dict[JobId, set[JobStatus]] = {}
         self._failures: dict[JobId, int] = {}
         self._waiting: dict[JobId, str] = {}
+
+    def begin(self, details: JobDetails) -> str:
+        """How a job is now, in a line; what has happened to it is not shown later on."""
+        job_id, status = details.overview.job_id, details.overview.status
+        self._failures[job_id] = len(details.failures)
+        self._seen[job_id] = set(_states_since(details, set()))
+        self._status[job_id] = status
+        self._waiting[job_id] = details.waiting_for
+        waits = f" and waits for {details.waiting_for}" if details.waiting_for else ""
+        return f"{_title(details)} is {status.value}{waits}."
 
     def lines(self, details: JobDetails) -> Iterator[str]:
         """What is new: failures, then states."""
@@ -161,6 +174,10 @@ class PlainView:
     def submitted(self, job_id: JobId, name: str, attached_to_existing: bool) -> None:
         self.note(submitted_line(job_id, name, attached_to_existing))
 
+    def begin(self, details: JobDetails) -> None:
+        """A line."""
+        self.note(self._states.begin(details))
+
     def changed(self, details: JobDetails, overview: ClusterOverview | None) -> None:
         """A line for each new state and failure."""
         self._last[details.overview.job_id] = details
@@ -213,6 +230,10 @@ class LiveView:
         if not self._started and not self._closed:
             self._started = True
             self._live.start()
+
+    def begin(self, details: JobDetails) -> None:
+        """A line; there is nothing to draw yet."""
+        self.note(self._states.begin(details))
 
     def changed(self, details: JobDetails, overview: ClusterOverview | None) -> None:
         """New content; states and failures scroll by as lines, too."""

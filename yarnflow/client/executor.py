@@ -7,6 +7,7 @@ Flink counterpart: ``PipelineExecutor`` (attached and detached) and the context 
 from __future__ import annotations
 
 import hashlib
+import os
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -15,6 +16,8 @@ from pathlib import Path
 from typing import Final
 
 from yarnflow.client.cluster import ClusterConnection, JobListener
+from yarnflow.client.jars.bring import JarBringer
+from yarnflow.client.jars.script_options import jar_options
 from yarnflow.client.job_client import ClusterJobClient, job_command
 from yarnflow.client.program import Program
 from yarnflow.config.configuration import Configuration
@@ -23,9 +26,11 @@ from yarnflow.config.options import OPTIONS_BY_KEY, PASSED_THROUGH
 from yarnflow.config.options import client as client_options
 from yarnflow.config.options import job
 from yarnflow.core.ids import JobId, VertexId
+from yarnflow.core.jars.request import layered
 from yarnflow.core.messages import JobSubmission, JobSubmitted, ProgramKind
 from yarnflow.errors import DuplicateJob, HaError, JobError, ProgramNotFound, RpcError, YarnflowError
 from yarnflow.graph.codec import job_graph_to_json
+from yarnflow.graph.growing_state import growing_state
 from yarnflow.graph.job_graph import JobGraph, JobVertex
 
 SCRIPT_VERTEX_NAME: Final = "PySpark script"
@@ -103,13 +108,16 @@ def graph_submission(
     job_key: str = "",
     files: Mapping[str, bytes] | None = None,
 ) -> JobSubmission:
-    """A submission of a job graph; options and files set in the program win over those of the command."""
+    """A submission of a job graph; options and files set in the program win over those of the command.
+
+    Jars and packages are those of both.
+    """
     return JobSubmission(
         job_id=graph.job_id,
         name=graph.name,
         kind=ProgramKind.GRAPH,
         job_graph_json=job_graph_to_json(graph),
-        configuration={**configuration, **graph.configuration},
+        configuration=layered(configuration, graph.configuration),
         job_key=job_key,
         files={**(files or {}), **graph.files},
     )
@@ -126,6 +134,19 @@ def shipped_options(configuration: Configuration) -> dict[str, str]:
         for key, value in configuration.to_dict().items()
         if key.startswith(PASSED_THROUGH) or (OPTIONS_BY_KEY[key].scope is Scope.JOB)
     }
+
+
+def _stage(configuration: Configuration) -> Callable[[Mapping[str, str]], dict[str, str]]:
+    if not os.environ.get("CONTAINER_ID"):
+        # the target does it, where there is need
+        return dict
+
+    def stage(options: Mapping[str, str]) -> dict[str, str]:
+        from yarnflow.client.yarn.shipping import stage_from_container
+
+        return stage_from_container(options, configuration)
+
+    return stage
 
 
 class ClusterExecutor:
@@ -155,6 +176,8 @@ class ClusterExecutor:
         Raises an error for a job graph that is not to be handed over.
     on_hadoop : bool
         Directories for savepoints that are named without a scheme are on the cluster's default file system.
+    stage : callable, optional
+        Makes the jars of this process's machine, which are among a job's options, readable for the cluster.
     """
 
     def __init__(
@@ -171,8 +194,10 @@ class ClusterExecutor:
         timeout_ms: int = 60_000,
         check_graph: Callable[[JobGraph], None] | None = None,
         on_hadoop: bool = False,
+        stage: Callable[[Mapping[str, str]], dict[str, str]] = dict,
     ) -> None:
         self._on_hadoop = on_hadoop
+        self._stage = stage
         self._connection = connection
         self._check_graph = check_graph
         self._configuration = dict(configuration)
@@ -186,6 +211,7 @@ class ClusterExecutor:
         self._replaced: set[JobId] = set()
         self._keys_used: dict[str, int] = {}
         self._python_files: dict[str, bytes] = {}
+        self._jars = JarBringer(listener.note)
         self.clients: list[ClusterJobClient] = []
 
     @classmethod
@@ -209,19 +235,37 @@ class ClusterExecutor:
             timeout_ms=configuration.get(client_options.CLIENT_TIMEOUT_MS),
             check_graph=check_graph,
             on_hadoop=configuration.get(client_options.TARGET).startswith("yarn-"),
+            stage=_stage(configuration),
         )
 
     def submit(self, job_graph: JobGraph) -> ClusterJobClient:
-        """Hand a job graph over; returns when the cluster has accepted it."""
+        """Hand a job graph over; returns when the cluster has accepted it.
+
+        Raises
+        ------
+        DuplicateJob
+            A live job has its key, and it was to fail then.
+        JarError
+            A jar or package that it needs cannot be had.
+        """
         from yarnflow.api.building.shipped import check_size
 
         if self._check_graph is not None:
             self._check_graph(job_graph)
+        for growing in growing_state(job_graph):
+            self._listener.note(f"WARNING: {growing}")
         submission = graph_submission(
             job_graph, configuration=self._configuration, files=self._python_files
         )
         check_size(submission.files, f"job '{job_graph.name}'")
-        return self.submit_job(submission, job_graph.required_slots())
+        configuration = self._jars.bring(submission.configuration, job_graph.connectors)
+        return self._submit(replace(submission, configuration=configuration), job_graph.required_slots())
+
+    def submit_script(self, submission: JobSubmission, required_slots: int) -> ClusterJobClient:
+        """Hand a script over, with the jars it asks for in its text as well; raises as :meth:`submit`."""
+        own_options = jar_options(submission.files[submission.script_argv[0]])
+        configuration = self._jars.bring(submission.configuration, own_options=own_options)
+        return self._submit(replace(submission, configuration=configuration), required_slots)
 
     def ship_python_files(self, paths: Sequence[str]) -> None:
         """Have the functions of all jobs find modules (``-pyfs``), which the program itself may not import.
@@ -238,15 +282,12 @@ class ClusterExecutor:
         for path in paths:
             add_file(self._python_files, python_file(path, "-pyfs"), "-pyfs")
 
-    def submit_job(self, submission: JobSubmission, required_slots: int) -> ClusterJobClient:
-        """Hand any job over; returns when the cluster has accepted it.
-
-        Raises
-        ------
-        DuplicateJob
-            A live job has its key, and it was to fail then.
-        """
-        submission = replace(submission, job_key=self.key_for(submission.name))
+    def _submit(self, submission: JobSubmission, required_slots: int) -> ClusterJobClient:
+        submission = replace(
+            submission,
+            job_key=self.key_for(submission.name),
+            configuration=self._stage(submission.configuration),
+        )
         answer = self.settled(
             lambda: self._connection.submit(submission, required_slots), submission.job_key, submission.name
         )

@@ -18,7 +18,6 @@ from yarnflow.client.savepoints import retained_state
 from yarnflow.core.checkpoint.messages import CheckpointInfo
 from yarnflow.core.ids import JobId
 from yarnflow.core.messages import ClusterOverview, Fence, JobDetails
-from yarnflow.core.states import JobStatus
 from yarnflow.errors import HaError, RpcError, RpcTimeout, RpcUnavailable, YarnflowError
 from yarnflow.process.signals import ENDING
 
@@ -93,8 +92,8 @@ class JobWatch:
                     overview = gateway.cluster_overview()
                 except (RpcError, HaError):
                     pass  # it only decorates the view
-            elif not self._connection.owned or details.overview.status is JobStatus.FAILED:
-                # at once: a cluster may end with its job; one of this command takes its files with it
+            else:
+                # at once: a cluster may end with its job
                 self.retained = retained_state(self._connection, details)
             put((details, overview))
             if details.overview.status.terminal:

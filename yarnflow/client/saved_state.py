@@ -40,7 +40,9 @@ from yarnflow.errors import (
 from yarnflow.graph.state.comparison import differences
 
 #: beside the checkpoints of a job, made by its drivers
-_OF_A_JOB: Final = ("sources", "restored.json")
+_OF_A_JOB: Final = ("sources", "sinks", "restored.json", "saved-queries.json")
+#: begins the names of markers there
+_OWNER: Final = "owner."
 _OVER: Final = frozenset(status.value for status in GLOBALLY_TERMINAL)
 _SHOWN: Final = 3
 
@@ -217,10 +219,7 @@ def _forget_latest(file_systems: FileSystems, state: SavedState) -> None:
     if metadata.job_key:
         from yarnflow.ha.stores.latest_states import FileLatestStates
 
-        latest = FileLatestStates(file_systems, _root_of(state))
-        known = latest.read(metadata.job_key)
-        if known is not None and known.path.rstrip("/") == state.uri:
-            latest.remove(metadata.job_key, metadata.job_id)
+        FileLatestStates(file_systems, _root_of(state)).disposed(metadata.job_key, state.uri)
 
 
 def _root_of(state: SavedState) -> str:
@@ -260,7 +259,11 @@ def _checkpoint_parts(file_systems: FileSystems, state: SavedState) -> list[str]
         return [state.uri]
     queries = {p.directory.rstrip("/").rpartition("/")[2] for p in state.metadata.positions}
     queries |= {query_directory(p.query) for p in state.metadata.positions}
-    return [f"{job}/{entry}" for entry in entries if entry == name or entry in queries or entry in _OF_A_JOB]
+    return [
+        f"{job}/{entry}"
+        for entry in entries
+        if entry == name or entry in queries or entry in _OF_A_JOB or entry.startswith(_OWNER)
+    ]
 
 
 def _files(fs: FileSystem, root: str, below: str = "") -> Iterator[str]:

@@ -26,6 +26,7 @@ from yarnflow.core.ids import JobId
 from yarnflow.core.messages import JobDetails
 from yarnflow.core.states import JobStatus
 from yarnflow.errors import CheckpointError, CheckpointFailed, HaError, RpcError, YarnflowError
+from yarnflow.process.dirs import is_of_local_cluster
 
 #: a long poll returns after this time at the latest
 POLL_MS: Final = 5_000
@@ -118,7 +119,10 @@ def newest_retained(checkpoints: JobCheckpoints) -> CheckpointInfo | None:
 
 
 def retained_state(cluster: JobCluster, details: JobDetails) -> CheckpointInfo | None:
-    """What of an ended job's state can be started from; None = nothing, or it cannot be told."""
+    """What of an ended job's state can be started from; None = nothing, or it cannot be told.
+
+    Not what is in the directory of a local cluster, which stays only if a job of it FAILED.
+    """
     if details.overview.status not in (JobStatus.CANCELED, JobStatus.FAILED):
         return None
     try:
@@ -133,7 +137,10 @@ def retained_state(cluster: JobCluster, details: JobDetails) -> CheckpointInfo |
         return None
     if checkpoints.retention == "DELETE_ON_CANCELLATION" and details.overview.status is JobStatus.CANCELED:
         return None
-    return newest_retained(checkpoints)
+    newest = newest_retained(checkpoints)
+    if newest is None or details.overview.status is JobStatus.FAILED:
+        return newest
+    return None if is_of_local_cluster(newest.external_path) else newest
 
 
 def retained_text(details: JobDetails, info: CheckpointInfo) -> str:

@@ -15,7 +15,7 @@ from typing import Final
 from yarnflow.client.cluster import ClusterConnection
 from yarnflow.config.configuration import Configuration
 from yarnflow.config.option import AnyOption, Scope
-from yarnflow.config.options import ALL_OPTIONS, client, cluster, ha, security, yarn
+from yarnflow.config.options import ALL_OPTIONS, client, cluster, ha, security
 from yarnflow.core.yarn import DeploymentMode
 from yarnflow.errors import InvalidOption
 
@@ -70,23 +70,14 @@ class Target:
         return self.factory(configuration, surroundings)
 
     def reach(self, configuration: Configuration, job_id: str = "") -> ClusterConnection:
-        """Reach a cluster that runs already, for verbs about its jobs.
+        """Reach a cluster that runs already and is not owned, for verbs about its jobs.
 
         Parameters
         ----------
         job_id : str
             The job the verb is about, where it is one job.
-
-        Raises
-        ------
-        InvalidOption
-            Such clusters end with their command.
         """
-        if self.owned:
-            raise InvalidOption(
-                f"a {self.name} cluster lives only as long as its submit command; name a running one with "
-                f"-m host:port or -D{yarn.APPLICATION_ID.key}=…"
-            )
+        assert not self.owned, "it would start one"
         if self.mode is None:
             return self.connect(configuration)
         from yarnflow.client.yarn.session_client import connect_running
@@ -159,6 +150,21 @@ def find_target(name: str, targets: Sequence[Target]) -> Target:
         known = ", ".join(f"{target.name} ({target.description})" for target in targets)
         raise InvalidOption(f"unknown target {name!r} ({client.TARGET.key}); {hint}Known: {known}")
     return target
+
+
+#: options that tell where a standalone cluster is, and by which secret
+_WHERE_STANDALONE: Final[tuple[AnyOption, ...]] = (
+    cluster.JOBMANAGER_RPC_ADDRESS,
+    cluster.JOBMANAGER_RPC_PORT,
+    cluster.CLUSTER_ID,
+    security.CLUSTER_SECRET_FILE,
+    ha.HA_TYPE,
+)
+
+
+def names_standalone(configuration: Configuration) -> bool:
+    """Whether any option, typed or configured, tells where a standalone cluster is."""
+    return any(map(configuration.is_set, _WHERE_STANDALONE))
 
 
 #: options of a cluster that its clients read as well

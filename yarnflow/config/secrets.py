@@ -27,6 +27,10 @@ _ASSIGNED: Final = re.compile(
 )
 _FLAG: Final = re.compile(rf"(--?[\w.\-]*{_WORD}[\w.\-]*\s+)(?!-)\S+", re.IGNORECASE)
 _IN_URL: Final = re.compile(r"(://[^\s/:@\"']*:)[^\s/@\"']+(?=@)|([?&]sig=)[^\s&\"']+", re.IGNORECASE)
+#: what stands alone before the host is a token, or a name that nobody misses
+_TOKEN_IN_URL: Final = re.compile(
+    rf"(https?://)[^\s/:@\"']+(?=@)|([?&][\w.\-]*{_WORD}[\w.\-]*=)[^\s&\"']+", re.IGNORECASE
+)
 _PRIVATE_KEY: Final = re.compile(
     r"(-----BEGIN [A-Z ]*PRIVATE KEY-----).*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL
 )
@@ -43,9 +47,16 @@ def masked_text(text: str, secrets: Collection[str] = ()) -> str:
     for secret in secrets:
         text = text.replace(secret, HIDDEN)
     text = _PRIVATE_KEY.sub(rf"\1{HIDDEN}", text)
-    text = _IN_URL.sub(lambda found: (found[1] or found[2]) + HIDDEN, text)
+    text = masked_urls(text)
     text = _ASSIGNED.sub(lambda found: f"{found[1]}{found[2] or ''}{HIDDEN}{found[3] or ''}", text)
     return _FLAG.sub(rf"\1{HIDDEN}", text)
+
+
+def masked_urls(text: str) -> str:
+    """A text of ours without what lets others into the addresses that it names."""
+    for secret in (_IN_URL, _TOKEN_IN_URL):
+        text = secret.sub(lambda found: (found[1] or found[2]) + HIDDEN, text)
+    return text
 
 
 def masked(node: Any, secrets: Collection[str] = ()) -> Any:

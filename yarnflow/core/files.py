@@ -39,6 +39,10 @@ class FileSystem(Protocol):
     def uri(self) -> str:
         """Scheme and authority, ``hdfs://host:port``; ``uri + path`` is what YARN and Spark read."""
 
+    @property
+    def user(self) -> str:
+        """Who asks, as :attr:`FileStatus.owner` names users."""
+
     def home(self) -> str:
         """Home directory of the user."""
 

@@ -346,6 +346,13 @@ class ExecutorDescriptor:
     #: JVM options and environment the driver asks for (never secrets)
     java_options: tuple[str, ...] = ()
     environment: dict[str, str] = field(default_factory=dict)
+    #: all slots that the job wants at once, with those of a hot spare; 0 = the executor may outlive the job
+    job_slots: int = 0
+
+    @property
+    def has_whole_job(self) -> bool:
+        """As long as it lives, the job has no other one."""
+        return self.cores == self.job_slots
 
 
 @dataclass(frozen=True, slots=True)
@@ -402,6 +409,8 @@ class DriverRegistration:
     milestones_ms: dict[str, int] = field(default_factory=dict)
     #: deployment it runs already, under an earlier leader; 0 = none
     attempt: int = 0
+    #: the job it runs, for a leader that has said that it cannot read it
+    submission: JobSubmission | None = None
 
 
 class DriverPhase(Enum):

@@ -153,7 +153,13 @@ class JobMasterGateway(Protocol):
         """An executor process ended.  Idempotent."""
 
     def register_driver(self, registration: DriverRegistration) -> None:
-        """A driver can take executors now.  Idempotent by driver id."""
+        """A driver can take executors now.  Idempotent by driver id.
+
+        Raises
+        ------
+        SubmissionMissing
+            The master cannot read what the job is to run: the driver, which can, is to say so.
+        """
 
     def report(self, report: DriverReport) -> None:
         """Heartbeat, progress and terminal report.  Idempotent."""

@@ -1,4 +1,4 @@
-"""The states of jobs and executions, exactly Flink's.
+"""The states of jobs and executions: Flink's, and one of a job's own.
 
 Flink counterparts: ``JobStatus`` (11 states), ``ExecutionState`` (10 states).  The spelling
 differs on purpose, as in Flink: a job is CANCELLING, a task is CANCELING.
@@ -24,6 +24,13 @@ class JobStatus(Enum):
     RESTARTING = "RESTARTING"
     SUSPENDED = "SUSPENDED"
     RECONCILING = "RECONCILING"
+    #: its graph cannot be read; Flink's master fails as a whole then
+    RECOVERY_FAILED = "RECOVERY_FAILED"
+
+    @property
+    def in_flink(self) -> JobStatus:
+        """The nearest one of Flink's states."""
+        return JobStatus.RECONCILING if self is JobStatus.RECOVERY_FAILED else self
 
     @property
     def globally_terminal(self) -> bool:

@@ -16,16 +16,18 @@ _HEAD: Final = """\
 <!-- Written by scripts/gen-docs from the machines in yarnflow/core; do not edit. -->
 # States
 
-The states of jobs and executions are Flink's. In Flink, leadership is a flag; here it has states. The hot
-spare has states, too; Flink has no hot spare. An event that the table of a machine does not contain is
-illegal: it is refused and nothing changes. Each row is one line of a table in the code, with its reason.
+The states of jobs and executions are Flink's, but for one of a job. In Flink, leadership is a flag; here
+it has states. The hot spare has states, too; Flink has no hot spare. An event that the table of a machine
+does not contain is illegal: it is refused and nothing changes. Each row is one line of a table in the code,
+with its reason.
 """
 _JOB: Final = """
 ## Job
 
 `yarnflow/core/job/job.py`. A job is RUNNING only while all its executions run; without slots it is CREATED or
 RESTARTING. Flink's SUSPENDED does not occur: a master that is not the leader any more ends, and the next
-leader continues the job.
+leader continues the job. RECOVERY_FAILED is not one of Flink's: a new leader cannot read what the job is to
+run. The REST interface shows such a job as RECONCILING, with the reason.
 """
 _EXECUTION: Final = """
 ## Execution

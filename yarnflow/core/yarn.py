@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Protocol
+from typing import Final, Protocol
 
 
 class ApplicationState(Enum):
@@ -61,6 +61,12 @@ class DeploymentMode(Enum):
         raise ValueError(f"{target} is no target on YARN")
 
 
+#: in the environment of a driver's container: where in skein's key-value store its assignment is
+DRIVER_KEY_ENVIRONMENT: Final = "YARNFLOW_DRIVER_KEY"
+#: and what memory the driver gets, in MiB
+DRIVER_MEMORY_ENVIRONMENT: Final = "YARNFLOW_DRIVER_MEMORY_MIB"
+
+
 class Visibility(Enum):
     """Who shares a localised file on a node.  YARN: ``LocalResourceVisibility``."""
 
@@ -106,6 +112,8 @@ class ApplicationSpec:
     tags: tuple[str, ...]
     master: ContainerSpec
     task_manager: ContainerSpec
+    #: of each driver; None = drivers run in the master's container
+    driver: ContainerSpec | None = None
     #: TaskManagers YARN is asked for as soon as the master is there, before Python runs in it
     initial_task_managers: int = 0
     #: masters of the whole group there will be at the same time, each an application as this one

@@ -10,6 +10,7 @@ Flink counterpart: ``HighAvailabilityServicesUtils``.
 
 from __future__ import annotations
 
+import re
 import secrets
 import threading
 from collections.abc import Callable
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 
 #: below the directory of a process's supervisor: one file for each ZooKeeper session
 SESSIONS_DIRECTORY: Final = "zookeeper-sessions"
+#: YARN's id of a container has the number of the application's attempt
+_ATTEMPT: Final = re.compile(r"container_(?:e\d+_)?\d+_\d+_(\d+)_\d+")
 #: a supervisor imports the client when its processes have started, and before one of them is lost
 _IMPORT_AFTER_S: Final = 10.0
 
@@ -67,12 +70,16 @@ class SingleMasterServices:
     ----------
     retrieval : LeaderRetrieval, optional
         Where this process learns the master's address; default: it is the master.
+    epoch : int
+        Of this process, if it is the master.
     """
 
-    def __init__(self, fs_of: FileSystems, retrieval: LeaderRetrieval | None = None) -> None:
+    def __init__(
+        self, fs_of: FileSystems, retrieval: LeaderRetrieval | None = None, epoch: int = 1
+    ) -> None:
         own = SingleMasterRetrieval()
         self._fs_of = fs_of
-        self.election: LeaderElection = SingleMasterElection(secrets.token_hex(16), own)
+        self.election: LeaderElection = SingleMasterElection(secrets.token_hex(16), own, epoch)
         self.retrieval: LeaderRetrieval = retrieval or own
         self.cluster_end: ClusterEnd = SingleMasterEnd()
 
@@ -96,13 +103,20 @@ class ZooKeeperServices:
     """:class:`HaServices` over one ZooKeeper session."""
 
     def __init__(self, configuration: Configuration, fs_of: FileSystems, zookeeper: ZooKeeper) -> None:
-        from yarnflow.ha.services import ZooKeeperClusterEnd, ZooKeeperElection, ZooKeeperRetrieval
+        from yarnflow.ha.services import (
+            GrantedEpochs,
+            ZooKeeperClusterEnd,
+            ZooKeeperElection,
+            ZooKeeperRetrieval,
+            cluster_directory,
+        )
 
         self._storage_dir = configuration.get(ha_options.STORAGE_DIR)
         self._fs_of = fs_of
         self._zookeeper = zookeeper
         self.retrieval: LeaderRetrieval = ZooKeeperRetrieval(zookeeper)
-        self.election: LeaderElection = ZooKeeperElection(zookeeper)
+        granted = GrantedEpochs(fs_of, cluster_directory(self._storage_dir, zookeeper.settings))
+        self.election: LeaderElection = ZooKeeperElection(zookeeper, granted)
         self.cluster_end: ClusterEnd = ZooKeeperClusterEnd(zookeeper)
 
     def stores(self, fence: Callable[[], Fence]) -> JobStores:
@@ -129,6 +143,7 @@ def services_of(
     secret: bytes,
     cluster_dir: Path | None,
     single_master: LeaderRetrieval | None = None,
+    container_id: str = "",
 ) -> HaServices:
     """Connect this process, as ``high-availability.type`` says.
 
@@ -141,6 +156,9 @@ def services_of(
         nothing that anybody waits for.
     single_master : LeaderRetrieval, optional
         Where this process learns the address of a single master; default: it is the master.
+    container_id : str
+        YARN's, of a master: the application's next attempt runs the same jobs, and sinks have to know that it
+        comes later.
 
     Raises
     ------
@@ -151,7 +169,8 @@ def services_of(
     """
     fs_of = file_systems()
     if not is_highly_available(configuration):
-        return SingleMasterServices(fs_of, single_master)
+        attempt = _ATTEMPT.fullmatch(container_id)
+        return SingleMasterServices(fs_of, single_master, int(attempt[1]) if attempt else 1)
     if not configuration.get(ha_options.STORAGE_DIR):
         raise ConfigError(
             "high-availability.storageDir is not set; with high-availability.type zookeeper it names a "

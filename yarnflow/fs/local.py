@@ -38,6 +38,10 @@ class LocalFileSystem:
     def uri(self) -> str:
         return "file://"
 
+    @property
+    def user(self) -> str:
+        return _name_of(os.geteuid())
+
     def home(self) -> str:
         return self._home
 
@@ -174,10 +178,6 @@ def _errors(doing: str, path: str) -> Iterator[None]:
 
 def _status(path: str) -> FileStatus:
     found = os.stat(path)
-    try:
-        owner = pwd.getpwuid(found.st_uid).pw_name
-    except KeyError:
-        owner = str(found.st_uid)
     directory = os.path.isdir(path)
     return FileStatus(
         path=path,
@@ -185,5 +185,12 @@ def _status(path: str) -> FileStatus:
         length_bytes=0 if directory else found.st_size,
         modified_ms=found.st_mtime_ns // 1_000_000,
         permission=found.st_mode & 0o7777,
-        owner=owner,
+        owner=_name_of(found.st_uid),
     )
+
+
+def _name_of(user: int) -> str:
+    try:
+        return pwd.getpwuid(user).pw_name
+    except KeyError:
+        return str(user)

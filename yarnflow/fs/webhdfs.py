@@ -175,6 +175,10 @@ class WebHdfsFileSystem:
     def uri(self) -> str:
         return self._place.uri
 
+    @property
+    def user(self) -> str:
+        return self._place.user
+
     def home(self) -> str:
         """Home directory of the user; it need not exist."""
         if not self._home:

@@ -10,21 +10,40 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import io
 import sys
 import traceback
 import types
+from collections import ChainMap
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from yarnflow.errors import UnserializableFunction, UserCodeError
 from yarnflow.graph import import_finder
-from yarnflow.graph.operators import Closure
+
+if TYPE_CHECKING:
+    from cloudpickle import Pickler
 
 _INSTALLED: Final = frozenset({"site-packages", "dist-packages"})
 #: how deep to look for what cannot travel: function → helper → its helper …
 _SEARCH_DEPTH: Final = 4
+#: of the arguments of :class:`types.CodeType`
+_FILE_NAME: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Closure:
+    """A user function on its way to the workers."""
+
+    #: cloudpickle bytes of a callable or of an instance of a function class
+    payload: bytes = field(repr=False)
+    #: qualified name, for plans and messages
+    name: str
+    #: ``file:line`` of its definition or use
+    origin: str
 
 
 class NotInFunctions(TypeError):
@@ -48,14 +67,12 @@ def make_closure(function: Any, origin: str, name: str = "") -> Closure:
     UnserializableFunction
         Naming the variable and its type where they can be found.
     """
-    import cloudpickle
-
     name = name or function_name(function)
     with _by_value():
         try:
-            return Closure(cloudpickle.dumps(function), name, origin)
+            return Closure(dumps_with_classes(function), name, origin)
         except Exception as exc:  # whatever a user object's __reduce__ raises
-            culprit = _culprit(function, cloudpickle.dumps, _SEARCH_DEPTH, set())
+            culprit = _culprit(function, _SEARCH_DEPTH, set())
             found = f": {culprit}" if culprit else ""
             where = f"{origin}: " if origin else ""
             why = (
@@ -86,17 +103,15 @@ def pickling() -> Iterator[Callable[[Any], bytes]]:
 
     To find that takes a look at all loaded modules: a millisecond, here once.
     """
-    import cloudpickle
-
     with _by_value():
-        yield cloudpickle.dumps
+        yield dumps_with_classes
 
 
 def dumps_with_classes(value: Any) -> bytes:
     """Pickle a value together with those of its classes that no other process can import."""
-    import cloudpickle
-
-    return bytes(cloudpickle.dumps(value))
+    with io.BytesIO() as file:
+        _pickler()(file).dump(value)
+        return file.getvalue()
 
 
 def load_closure(closure: Closure) -> Callable[..., Any]:
@@ -169,6 +184,29 @@ def function_name(function: Any) -> str:
     return str(name).rsplit("<locals>.", 1)[-1]
 
 
+# --- cloudpickle ------------------------------------------------------------------------
+
+
+@functools.cache
+def _pickler() -> type[Pickler]:
+    """cloudpickle's, whose functions keep the names of their files: errors tell the lines of the program.
+
+    From 3.1.3 on cloudpickle puts a placeholder in their place.
+    """
+    import cloudpickle
+
+    reduce = cloudpickle.Pickler.dispatch_table[types.CodeType]
+
+    def reduce_code(code: types.CodeType) -> tuple[Any, ...]:
+        make, arguments = reduce(code)
+        return make, (*arguments[:_FILE_NAME], code.co_filename, *arguments[_FILE_NAME + 1 :])
+
+    class NamingPickler(cloudpickle.Pickler):  # type: ignore[misc]  # a library without types
+        dispatch_table = ChainMap({types.CodeType: reduce_code}, cloudpickle.Pickler.dispatch_table)
+
+    return NamingPickler
+
+
 # --- by value or by name --------------------------------------------------------------
 
 
@@ -210,16 +248,16 @@ def is_installed(path: str) -> bool:
 # --- what cannot travel ------------------------------------------------------------------
 
 
-def _culprit(function: Any, dumps: Callable[[Any], bytes], depth: int, seen: set[int]) -> str:
+def _culprit(function: Any, depth: int, seen: set[int]) -> str:
     """``variable 'conn' of type sqlite3.Connection``, or empty if nothing single is at fault."""
     seen.add(id(function))
     for kind, name, value in _captured(function):
-        if id(value) in seen or _pickles(value, dumps):
+        if id(value) in seen or _pickles(value):
             continue
         # what is around the user's function is not the user's
         around = _is_definition(function)
         deeper = depth and (around or _has_captures(value))
-        inner = _culprit(value, dumps, depth - 1, seen) if deeper else ""
+        inner = _culprit(value, depth - 1, seen) if deeper else ""
         found = "" if around else f"it uses the {kind} '{name}' of type {_type_name(value)}"
         return inner or found
     return ""
@@ -230,9 +268,9 @@ def _is_definition(value: Any) -> bool:
     return dataclasses.is_dataclass(value) and type(value).__module__.startswith("yarnflow.")
 
 
-def _pickles(value: Any, dumps: Callable[[Any], bytes]) -> bool:
+def _pickles(value: Any) -> bool:
     try:
-        dumps(value)
+        dumps_with_classes(value)
     except Exception:
         return False
     return True
@@ -265,8 +303,8 @@ def _captured(function: Any) -> Iterator[tuple[str, str, Any]]:
                 yield "global variable", name, function.__globals__[name]
         yield from (("default value", str(i), value) for i, value in enumerate(function.__defaults__ or ()))
     elif _is_definition(function):
-        for field in dataclasses.fields(function):
-            yield "field", field.name, getattr(function, field.name)
+        for one in dataclasses.fields(function):
+            yield "field", one.name, getattr(function, one.name)
     else:
         yield from (("attribute", name, value) for name, value in getattr(function, "__dict__", {}).items())
         for method in vars(type(function)).values():

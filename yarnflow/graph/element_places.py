@@ -14,11 +14,11 @@ from typing import Final
 
 from yarnflow.graph.job_graph import ShipStrategy, StreamNode
 from yarnflow.graph.operators import (
-    SINKS,
     ElementKind,
     ElementOperator,
     PartitionCustom,
     SideOutput,
+    Sink,
     UnionOperator,
 )
 
@@ -91,7 +91,7 @@ def element_region(
     sinks = frozenset(
         node_id
         for node_id, node in nodes.items()
-        if isinstance(node.operator, SINKS) and nodes[node.inputs[0]].output_schema.element_type is not None
+        if isinstance(node.operator, Sink) and nodes[node.inputs[0]].output_schema.element_type is not None
     )
     region = {sink: nodes[sink] for sink in sinks}
     edges: list[Edge] = []
@@ -158,8 +158,12 @@ class ElementPlaces:
     def paths(self, node_id: int) -> Iterator[Path]:
         """From an operator or source to whatever gets its elements."""
         outgoing = self._outgoing.get(node_id, [])
+        readers = [self._nodes[edge.target].operator for edge in outgoing]
+        if node_id in self.sources:
+            # what went to its side output never was among its elements
+            readers = [reader for reader in readers if not isinstance(reader, SideOutput)]
         # what has several readers is the end of a chain
-        alone = len(outgoing) == 1
+        alone = len(readers) == 1
         waiting: list[tuple[Edge, ShipStrategy | None, str | None, PartitionCustom | None, bool]] = [
             (edge, None, None, None, alone) for edge in outgoing
         ]
@@ -227,7 +231,8 @@ class ElementPlaces:
 
         One that gets them forward or by key would not see them in their order any more.
         """
-        paths = list(self.paths(source))
+        # a side output has its few elements wherever they are
+        paths = [path for path in self.paths(source) if path.side is None]
         wanted = {self._wanted_spread(path) for path in paths}
         # a sink only numbers what it gets
         chained = any(path.target not in self._sinks for path in paths)

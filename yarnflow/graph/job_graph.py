@@ -1,7 +1,7 @@
 """The job graph: operators chained into vertices, ready to run.
 
 Flink counterparts: ``StreamNode``, ``JobVertex``, ``JobEdge``, ``JobGraph``.  Pure values; JSON
-by :mod:`yarnflow.graph.codec`, made from a ``StreamGraph`` by :mod:`yarnflow.graph.chaining`.
+by :mod:`yarnflow.graph.codec`, made from a ``StreamGraph`` by :mod:`yarnflow.graph.generation.chaining`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from typing import Final
 
 from yarnflow.core.ids import JobId, VertexId
 from yarnflow.core.messages import ProgramKind
-from yarnflow.graph.operators import CollectSink, ForeachBatchSink, Operator
+from yarnflow.graph.connectors.sinks import CollectSink, ForeachBatchSink
+from yarnflow.graph.operators import Operator
 from yarnflow.graph.schema import Schema
 
 
@@ -104,6 +105,8 @@ class JobGraph:
     job_parameters: dict[str, str] = field(default_factory=dict)
     #: name → content of what the workers need beside the functions; travels beside the graph, not in it
     files: dict[str, bytes] = field(default_factory=dict, repr=False)
+    #: it runs as a batch: all of its input at once, and results are last results
+    batch: bool = False
 
     @property
     def collects(self) -> bool:
@@ -115,6 +118,15 @@ class JobGraph:
         """Whether code of the user's runs in the driver's process, which would remember what it did."""
         is_script = self.kind is ProgramKind.SCRIPT
         return is_script or any(isinstance(node.operator, ForeachBatchSink) for node in self.nodes)
+
+    @property
+    def connectors(self) -> tuple[str, ...]:
+        """What operators of the graph name in a class attribute ``connector``: it may need packages.
+
+        See :func:`yarnflow.core.jars.connectors.connector_packages`.
+        """
+        names = (getattr(node.operator, "connector", "") for node in self.nodes)
+        return tuple(sorted(set(filter(None, names))))
 
     def required_slots(self) -> int:
         """Slots the job wants: the largest parallelism of each sharing group, summed."""

@@ -7,78 +7,33 @@ driver or a Python worker ever loads.  Durations are milliseconds.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
-from typing import Final, get_args
 
-from yarnflow.graph.schema import Schema
+from yarnflow.graph.closures import Closure
+from yarnflow.graph.connectors.elasticsearch import ElasticsearchSink
+from yarnflow.graph.connectors.kafka import KafkaSink, KafkaSource
+from yarnflow.graph.connectors.lookups import Lookup, LookupOptions
+from yarnflow.graph.connectors.python import PythonSink, PythonSource
+from yarnflow.graph.connectors.rabbitmq import RabbitMqSink, RabbitMqSource
+from yarnflow.graph.connectors.redis import RedisSink
+from yarnflow.graph.connectors.sinks import (
+    CollectSink,
+    DiscardSink,
+    FileSink,
+    ForeachBatchSink,
+    JdbcSink,
+    PrintSink,
+    SocketSink,
+)
+from yarnflow.graph.connectors.sources import (
+    CollectionSource,
+    FileSource,
+    RateSource,
+    SequenceSource,
+    SocketSource,
+)
 from yarnflow.graph.type_info import TypeInfo
-
-
-@dataclass(frozen=True, slots=True)
-class Closure:
-    """A user function on its way to the workers."""
-
-    #: cloudpickle bytes of a callable or of an instance of a function class
-    payload: bytes = field(repr=False)
-    #: qualified name, for plans and messages
-    name: str
-    #: ``file:line`` of its definition or use
-    origin: str
-
-
-# --- sources ----------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class CollectionSource:
-    """Rows known on the client; bounded.  Flink: ``from_collection``."""
-
-    schema: Schema
-    #: Arrow IPC stream of all rows: columns in schema order; of elements (``schema.element_type``) the one
-    #: binary column ``value``, each element pickled
-    arrow_ipc: bytes = field(repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class SequenceSource:
-    """Whole numbers from ``first`` to ``last``, both included; bounded.  Flink: ``NumberSequenceSource``."""
-
-    first: int
-    last: int
-
-
-@dataclass(frozen=True, slots=True)
-class FileSource:
-    """Files of a directory, bounded or watched for new ones.  Flink: ``FileSource``."""
-
-    path: str
-    #: ``text``, ``csv``, ``json`` or ``parquet``
-    format: str
-    schema: Schema
-    #: reader options as Spark names them
-    options: dict[str, str] = field(default_factory=dict)
-    #: read what is there at the start and end; else watch the directory for ever
-    bounded: bool = True
-    #: files taken into one micro-batch; 0 = no limit
-    max_files_per_trigger: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class SocketSource:
-    """Lines of a TCP connection (host and port of a server).  Flink: ``socketTextStream``."""
-
-    host: str
-    port: int
-
-
-@dataclass(frozen=True, slots=True)
-class RateSource:
-    """``timestamp, value`` rows at a steady rate.  Flink: ``DataGeneratorSource``; Spark: ``rate``."""
-
-    rows_per_second: int
-    #: stop after this many rows; None = for ever
-    count: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +43,12 @@ class SqlOperator:
     query: str
     #: view name of input i
     views: tuple[str, ...] = ()
+    #: Spark keeps state for it
+    stateful: bool = False
+    #: its results are new values of earlier ones: each batch gives those of the groups it touched
+    changes: bool = False
+    #: parts of it whose state is never dropped, for people
+    keeps: tuple[str, ...] = ()
 
 
 # --- one record at a time -----------------------------------------------------
@@ -128,6 +89,8 @@ class PythonOperator:
 
     kind: PythonKind
     closure: Closure
+    #: which fields of a record it reads; None = maybe all
+    fields: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +111,31 @@ class AssignTimestamps:
 @dataclass(frozen=True, slots=True)
 class UnionOperator:
     """All records of all inputs, which have the same schema."""
+
+
+@dataclass(frozen=True, slots=True)
+class DropDuplicates:
+    """The first record of each combination of fields.  Spark: ``dropDuplicatesWithinWatermark``."""
+
+    fields: tuple[str, ...]
+    #: of event time, in which records with the same fields are found for sure; 0 = the stream's lateness.
+    #: None = the stream has no event time: for ever
+    within_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LookupJoin:
+    """Each record with the rows of an outside table that have its key, as they are when it comes.
+
+    Output: the record's fields, then the table's.  Flink: ``StreamPhysicalLookupJoin``.
+    """
+
+    lookup: Lookup
+    #: field of the record, column of the table
+    keys: tuple[tuple[str, str], ...]
+    #: records without a row stay, with NULLs
+    left: bool = False
+    options: LookupOptions = LookupOptions()
 
 
 # --- keyed --------------------------------------------------------------------
@@ -250,6 +238,7 @@ class ElementKind(Enum):
     KEYED_CO_PROCESS = "KEYED_CO_PROCESS"
     BROADCAST_PROCESS = "BROADCAST_PROCESS"
     KEYED_BROADCAST_PROCESS = "KEYED_BROADCAST_PROCESS"
+    INTERVAL_JOIN = "INTERVAL_JOIN"
     ASYNC = "ASYNC"
     #: event time and watermarks by Python
     TIMESTAMPS = "TIMESTAMPS"
@@ -285,6 +274,8 @@ class ElementOperator:
     processing_timers: bool = False
     #: TIMESTAMPS: without elements for so long, nobody waits for this stream; None = for ever
     idle_after_ms: int | None = None
+    #: what its state holds for ever, for people; empty = as far as can be told nothing
+    keeps: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,49 +301,30 @@ class PartitionCustom:
     selector: Closure | None = None
 
 
-# --- sinks --------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class PrintSink:
-    """Records on the driver's standard output, as Flink prints them.  At-least-once."""
-
-    identifier: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class FileSink:
-    """Files named by batch; a batch done again replaces its own files.  Exactly-once."""
-
-    path: str
-    #: ``csv``, ``json`` or ``parquet``; ``text`` = the text of each element on a line
-    format: str
-    options: dict[str, str] = field(default_factory=dict)
-    partition_by: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class ForeachBatchSink:
-    """``f(dataframe, batch_id)`` in the driver; exactly-once if ``f`` is idempotent by batch id."""
-
-    closure: Closure
-
-
-@dataclass(frozen=True, slots=True)
-class CollectSink:
-    """Elements that the program itself reads.  Flink: ``executeAndCollect``."""
-
-    #: end after so many elements; None = all
-    limit: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class DiscardSink:
-    """Drops what functions nobody reads give; they run all the same.  Flink: ``DiscardingSink``."""
-
-
-Source = CollectionSource | SequenceSource | FileSource | SocketSource | RateSource
-Sink = PrintSink | FileSink | ForeachBatchSink | CollectSink | DiscardSink
+Source = (
+    CollectionSource
+    | SequenceSource
+    | FileSource
+    | SocketSource
+    | RateSource
+    | KafkaSource
+    | RabbitMqSource
+    | PythonSource
+)
+Sink = (
+    PrintSink
+    | FileSink
+    | KafkaSink
+    | RabbitMqSink
+    | RedisSink
+    | ElasticsearchSink
+    | SocketSink
+    | JdbcSink
+    | PythonSink
+    | ForeachBatchSink
+    | CollectSink
+    | DiscardSink
+)
 Operator = (
     Source
     | SqlOperator
@@ -361,6 +333,8 @@ Operator = (
     | PythonOperator
     | AssignTimestamps
     | UnionOperator
+    | DropDuplicates
+    | LookupJoin
     | RunningAggregate
     | KeyedReduce
     | WindowAggregate
@@ -370,23 +344,3 @@ Operator = (
     | PartitionCustom
     | Sink
 )
-
-
-#: classes of operators where records end
-SINKS: Final[tuple[type, ...]] = get_args(Sink)
-
-
-def is_bounded(source: object) -> bool:
-    """Whether a source ends by itself."""
-    if isinstance(source, FileSource):
-        return source.bounded
-    if isinstance(source, RateSource):
-        return source.count is not None
-    return isinstance(source, (CollectionSource, SequenceSource))
-
-
-def is_read_at_once(source: object) -> bool:
-    """Whether a bounded source is read wholly in the first micro-batch."""
-    if isinstance(source, FileSource):
-        return source.bounded and not source.max_files_per_trigger
-    return isinstance(source, (CollectionSource, SequenceSource))

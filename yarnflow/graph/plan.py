@@ -10,29 +10,45 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from yarnflow.config.secrets import masked_text
+from yarnflow.graph.connectors.elasticsearch import ElasticsearchSink
+from yarnflow.graph.connectors.kafka import KafkaDelivery, KafkaSink, KafkaSource
+from yarnflow.graph.connectors.lookups import JdbcLookup, Lookup
+from yarnflow.graph.connectors.python import PythonSink, PythonSource
+from yarnflow.graph.connectors.rabbitmq import RabbitMqSink, RabbitMqSource
+from yarnflow.graph.connectors.redis import RedisSink
+from yarnflow.graph.connectors.sinks import (
+    CollectSink,
+    DiscardSink,
+    FileSink,
+    ForeachBatchSink,
+    JdbcSink,
+    PrintSink,
+    SocketSink,
+)
+from yarnflow.graph.connectors.sources import (
+    CollectionSource,
+    FileSource,
+    RateSource,
+    SequenceSource,
+    SocketSource,
+)
+from yarnflow.graph.growing_state import growing_state
 from yarnflow.graph.job_graph import JobGraph, JobVertex, ShipStrategy, StreamNode
 from yarnflow.graph.operators import (
     AssignTimestamps,
-    CollectionSource,
-    CollectSink,
-    DiscardSink,
+    DropDuplicates,
     ElementOperator,
-    FileSink,
-    FileSource,
     FilterExpression,
-    ForeachBatchSink,
     Key,
     KeyedReduce,
+    LookupJoin,
     Operator,
     PartitionCustom,
-    PrintSink,
     PythonOperator,
-    RateSource,
     RunningAggregate,
     SelectOperator,
-    SequenceSource,
     SideOutput,
-    SocketSource,
     SqlOperator,
     UnionOperator,
     Window,
@@ -54,8 +70,8 @@ def plan(graph: JobGraph) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``jid``, ``name``, ``type``, ``required_slots``, ``slot_sharing_groups`` (group →
-        slots), ``nodes`` (operators), ``vertices`` (tasks) and ``sinks``.
+        ``jid``, ``name``, ``type`` (STREAMING or BATCH), ``required_slots``, ``slot_sharing_groups`` (group →
+        slots), ``nodes`` (operators), ``vertices`` (tasks), ``sinks`` and ``growing_state``.
     """
     vertex_of = {node_id: vertex for vertex in graph.vertices for node_id in vertex.chain}
     groups: dict[str, int] = {}
@@ -64,7 +80,7 @@ def plan(graph: JobGraph) -> dict[str, Any]:
     return {
         "jid": graph.job_id,
         "name": graph.name,
-        "type": "STREAMING",
+        "type": "BATCH" if graph.batch else "STREAMING",
         "required_slots": graph.required_slots(),
         "slot_sharing_groups": groups,
         "nodes": [_node_plan(graph, node, vertex_of) for node in graph.nodes],
@@ -78,6 +94,11 @@ def plan(graph: JobGraph) -> dict[str, Any]:
             }
             for n in graph.nodes
             if is_sink(n.operator)
+        ],
+        # before it is too large
+        "growing_state": [
+            {"id": one.node_id, "operator": one.name, "origin": one.origin, "why": one.why}
+            for one in growing_state(graph)
         ],
     }
 
@@ -107,8 +128,17 @@ def _node_plan(graph: JobGraph, node: StreamNode, vertex_of: dict[int, JobVertex
         "output": [{"name": f.name, "type": f.type} for f in node.output_schema.without(KEY_FIELD).fields],
         # what Python functions get: None = rows of the columns above
         "element_type": None if elements is None else repr(elements),
+        # the column of its views in queries
+        "event_time": node.output_schema.event_time,
+        **_query_plan(node.operator),
         "inputs": inputs,
     }
+
+
+def _query_plan(operator: Operator) -> dict[str, str]:
+    if not isinstance(operator, SqlOperator):
+        return {}
+    return {"results": "new values of earlier ones" if operator.changes else "appended"}
 
 
 def _vertex_plan(graph: JobGraph, vertex: JobVertex) -> dict[str, Any]:
@@ -138,6 +168,8 @@ def compiles_to(operators: Sequence[Operator]) -> str:
     for operator in operators:
         if isinstance(operator, (KeyedReduce, WindowProcess)) or _is_keyed(operator):
             trips, functions, in_trip = trips + 1, functions + 1, False
+        elif isinstance(operator, LookupJoin):
+            trips, functions, in_trip = trips + 1, functions + 1, False
         elif isinstance(operator, (PythonOperator, ElementOperator)):
             trips, functions, in_trip = trips + (not in_trip), functions + 1, True
         elif isinstance(operator, (SideOutput, PartitionCustom)):
@@ -158,10 +190,16 @@ def _is_keyed(operator: Operator) -> bool:
 def guarantee(operator: Operator) -> str:
     """What a sink promises after a failure."""
     match operator:
-        case FileSink():
+        case FileSink() | JdbcSink() | RedisSink():
             return "exactly-once"
+        case KafkaSink(delivery=delivery):
+            return "none" if delivery is KafkaDelivery.NONE else delivery.value.lower().replace("_", "-")
+        case PythonSink(of_streams=True):
+            return "exactly-once if it commits no batch id twice, else at-least-once"
+        case SocketSink():
+            return "none"
         case ForeachBatchSink():
-            return "exactly-once if the function is idempotent by batch id, else at-least-once"
+            return "exactly-once if the function uses commit_once or the batch id, else at-least-once"
         case _:
             return "at-least-once"
 
@@ -176,6 +214,14 @@ def describe(operator: Operator) -> str:
         case FileSource() as source:
             way = "bounded" if source.bounded else "watched for new files"
             return f"{source.format} files of {source.path}, {way}"
+        case KafkaSource() as kafka:
+            form = "columns" if kafka.format is None else kafka.format.kind.value.lower()
+            aside = f", malformed ones to side output '{kafka.malformed}'" if kafka.malformed else ""
+            return f"{form} of Kafka {kafka.where}" + (", bounded" if kafka.bounded else "") + aside
+        case PythonSource(data_source=closure, bounded=bounded):
+            return f"Python {closure.name} ({closure.origin})" + (", bounded" if bounded else "")
+        case RabbitMqSource() as queue:
+            return f"{queue.format.kind.value.lower()} of {queue.where}"
         case SocketSource(host=host, port=port):
             return f"lines from {host}:{port}"
         case RateSource(rows_per_second=rate, count=count):
@@ -192,6 +238,12 @@ def describe(operator: Operator) -> str:
             return f"event time {expression or 'by Python'}, {duration(late)} out of order at most"
         case UnionOperator():
             return "union"
+        case DropDuplicates(fields=fields, within_ms=within_ms):
+            ever = "for ever" if within_ms is None else f"within {duration(within_ms)}" if within_ms else ""
+            return f"first of each {', '.join(fields)} {ever}".strip()
+        case LookupJoin(lookup=lookup, keys=pairs, left=left):
+            by = ", ".join(mine if mine == theirs else f"{mine} = {theirs}" for mine, theirs in pairs)
+            return f"{'left' if left else 'inner'} join with {_lookup(lookup)} by {by}"
         case RunningAggregate(key=key, aggregates=aggregates):
             return f"{', '.join(aggregates)} by {_key(key)}, running"
         case KeyedReduce(key=key, closure=closure):
@@ -217,8 +269,33 @@ def describe(operator: Operator) -> str:
             return "standard output of the driver"
         case FileSink(path=path, format=file_format):
             return f"{file_format} files in {path}"
+        case KafkaSink(topic=topic, topic_selector=selector, value=value):
+            where = f"topic {topic}" if selector is None else f"topics by {selector.name} ({selector.origin})"
+            return f"{value.kind.value.lower()} to Kafka {where}"
+        case RabbitMqSink() as queue:
+            return f"{queue.value.kind.value.lower()} to {queue.where}"
+        case RedisSink(command=command, mapper=mapper, additional_key=key):
+            name = f"{command.value} {key}".rstrip()
+            return f"{name} by {mapper.name} ({mapper.origin}) to {operator.where}"
+        case ElasticsearchSink() as documents:
+            return f"documents in {documents.where}"
+        case SocketSink(value=value):
+            return f"lines of {value.kind.value.lower()} to {operator.where}"
+        case JdbcSink(statement=statement, url=url):
+            # what is behind the question mark may be a password
+            return f"{masked_text(url.partition('?')[0])}: {' '.join(statement.split())}"
+        case PythonSink(data_source=closure):
+            return f"Python {closure.name} ({closure.origin})"
         case ForeachBatchSink(closure=closure):
             return f"Python {closure.name} ({closure.origin}) per batch"
+
+
+def _lookup(lookup: Lookup) -> str:
+    if isinstance(lookup, JdbcLookup):
+        # what is behind the question mark may be a password
+        where = masked_text(lookup.url.partition("?")[0])
+        return f"{', '.join(lookup.columns.names)} of {' '.join(lookup.table.split())} in {where}"
+    return f"{', '.join(lookup.columns.names)} of Python {lookup.what}"
 
 
 def describe_window(window: Window) -> str:

@@ -7,7 +7,7 @@ without regard to case.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from yarnflow.graph.type_info import PickledBytesTypeInfo, TypeInfo
@@ -37,10 +37,12 @@ class Schema:
     scalar: bool = False
     #: None = the stream holds columns
     element_type: TypeInfo | None = None
+    #: column of its views with the records' event time: a field, or one more; None = they have none
+    event_time: str | None = field(default=None, compare=False)
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(field.name for field in self.fields)
+        return tuple(one.name for one in self.fields)
 
     @property
     def known(self) -> bool:
@@ -55,20 +57,38 @@ class Schema:
     @property
     def columns(self) -> Schema:
         """This schema as native operators see it."""
-        return Schema(self.fields, self.scalar)
+        return Schema(self.fields, self.scalar, None, self.event_time)
+
+    @property
+    def free_time_name(self) -> str:
+        """The name of event time in views, where no field stands for it."""
+        name = EVENT_TIME_NAME
+        while self.find(name) is not None:
+            name += "_"
+        return name
+
+    @property
+    def as_view(self) -> Schema:
+        """The fields that the stream has as a view of a query: event time is one of them."""
+        time = self.event_time
+        if time is None or not self.known or self.find(time) is not None:
+            return self
+        return replace(self, fields=(*self.fields, Field(time, "timestamp")))
 
     def find(self, name: str) -> Field | None:
         """The field of this name in any case, or None."""
         wanted = name.lower()
-        return next((field for field in self.fields if field.name.lower() == wanted), None)
+        return next((one for one in self.fields if one.name.lower() == wanted), None)
 
     def without(self, name: str) -> Schema:
         """This schema less one field."""
         wanted = name.lower()
-        kept = tuple(field for field in self.fields if field.name.lower() != wanted)
-        return Schema(kept, self.scalar, self.element_type)
+        kept = tuple(one for one in self.fields if one.name.lower() != wanted)
+        return Schema(kept, self.scalar, self.element_type, self.event_time)
 
 
+#: of the column of views with event time, where no field stands for it
+EVENT_TIME_NAME: Final = "event_time"
 #: what a PythonOperator(KEY) adds to its input
 KEY_FIELD: Final = "__key"
 #: what AssignTimestamps adds at run time; never part of a Schema

@@ -2,30 +2,39 @@
 
 Decides, when a job is executed, what every call of the program means: its operator, its
 output fields, its parallelism and slot sharing group.  Errors name the line of the call.
-Never looks at the whole (:mod:`yarnflow.graph.validation`) nor chains
-(:mod:`yarnflow.graph.chaining`).  Flink counterparts: ``Transformation``,
+Never looks at the whole (:mod:`yarnflow.graph.generation.validation`) nor chains
+(:mod:`yarnflow.graph.generation.chaining`).  Flink counterparts: ``Transformation``,
 ``StreamGraphGenerator``, ``StreamGraph``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Final
 
 from yarnflow.errors import GraphError, ParallelismTooHigh, UnsupportedGraph
+from yarnflow.graph.connectors.sinks import DiscardSink
 from yarnflow.graph.job_graph import ShipStrategy
 from yarnflow.graph.operators import (
-    SINKS,
-    DiscardSink,
+    AssignTimestamps,
+    DropDuplicates,
     ElementOperator,
+    FilterExpression,
     KeyedReduce,
+    LookupJoin,
     Operator,
     PartitionCustom,
+    PythonKind,
     PythonOperator,
+    SelectOperator,
     SideOutput,
+    Sink,
+    SqlOperator,
+    UnionOperator,
+    WindowAggregate,
     WindowProcess,
 )
 from yarnflow.graph.schema import Schema
@@ -88,6 +97,11 @@ class Transformation:
     #: 32 hex digits that identify the operator in a state; empty = from uid or place
     uid_hash: str = ""
 
+    def resolved(self, inputs: tuple[Schema, ...]) -> tuple[Operator, Schema]:
+        """The operator and what comes out of it, given the fields of its inputs; raises as ``define``."""
+        operator, schema = self.define(inputs)
+        return operator, replace(schema, event_time=event_time_behind(operator, schema, inputs))
+
 
 @dataclass(frozen=True, slots=True)
 class GraphSettings:
@@ -147,7 +161,7 @@ class StreamGraph:
         """
         with located(transformation.origin, transformation.call):
             inputs = tuple(self.nodes[self._ids[i.source]] for i in transformation.inputs)
-            operator, schema = transformation.define(tuple(node.schema for node in inputs))
+            operator, schema = transformation.resolved(tuple(node.schema for node in inputs))
             # what only passes elements on runs where they are
             passes_on = isinstance(operator, (SideOutput, PartitionCustom))
             parallelism = inputs[0].parallelism if passes_on else self._parallelism(transformation)
@@ -225,6 +239,41 @@ def located(origin: str, call: str) -> Iterator[None]:
         raise type(exc)(f"{origin}: {call}(): {exc.message}") from exc.__cause__
 
 
+def event_time_behind(operator: Operator, output: Schema, inputs: Sequence[Schema]) -> str | None:
+    """The column of views with the event time of an operator's results; None = they have none.
+
+    Event time travels as a hidden column.  Queries see it under the name of the field that it was assigned
+    from, as long as the stream has that field, else as ``event_time``.  Flink counterpart: rowtime
+    attributes.
+    """
+    before = inputs[0].event_time if inputs else None
+    match operator:
+        case AssignTimestamps(expression=expression):
+            field = output.find(expression)
+            # of a type that only Spark knows: the driver looks at it
+            stands = field is not None and field.type in (None, "timestamp")
+            return field.name if field is not None and stands else output.free_time_name
+        case SqlOperator():
+            return output.event_time
+        case WindowAggregate() | WindowProcess():
+            return output.free_time_name
+        case UnionOperator():
+            times = {schema.event_time for schema in inputs}
+            if None in times:
+                return None
+            return before if len(times) == 1 else output.free_time_name
+        case FilterExpression() | DropDuplicates() | PythonOperator(kind=PythonKind.FILTER | PythonKind.KEY):
+            return before
+        case LookupJoin() if before is not None:
+            # the fields of records stay; a column of the table may have the name that was free
+            return before if inputs[0].find(before) is not None else output.free_time_name
+        case PythonOperator() if before is not None:
+            return output.free_time_name
+        case SelectOperator() if before is not None:
+            return output.event_time or output.free_time_name
+    return None
+
+
 def _discard(inputs: tuple[Schema, ...]) -> tuple[Operator, Schema]:
     return DiscardSink(), inputs[0]
 
@@ -238,7 +287,7 @@ def default_max_parallelism(parallelism: int) -> int:
 
 def is_sink(operator: Operator) -> bool:
     """Whether records end here."""
-    return isinstance(operator, SINKS)
+    return isinstance(operator, Sink)
 
 
 def _ship(asked: Input, upstream: GraphNode, parallelism: int) -> ShipStrategy:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import logging
 import secrets
+import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -39,15 +40,23 @@ from yarnflow.core.ha.leadership import (
 from yarnflow.core.ha.ports import LeaderContender, MasterInfo
 from yarnflow.core.json_codec import from_json, to_json
 from yarnflow.core.messages import Fence, LeaderInfo
-from yarnflow.errors import HaError, LeadershipLost, RpcProtocolError
+from yarnflow.errors import HaError, LeadershipLost, RpcProtocolError, StorageError
 from yarnflow.ha.client import ZooKeeper
 from yarnflow.ha.connection import Connection
+from yarnflow.ha.stores.incarnations import (
+    GrantedEpochs,
+    epoch_of,
+    incarnation_after,
+    newest_incarnation,
+    node_of,
+)
 
 logger = logging.getLogger(__name__)
 
 _LATCH: Final = "leader/latch"
 _INFO: Final = "leader/connection_info"
-_EPOCH: Final = "epoch"
+#: before the shared file system is asked again who has led
+_STORAGE_RETRY_S: Final = 1.0
 _PREFIX: Final = "_c_"
 _SUFFIX: Final = "-latch-"
 
@@ -59,10 +68,13 @@ class ZooKeeperElection:
     ----------
     zookeeper : ZooKeeper
         The session; the candidacy ends with it.
+    granted : GrantedEpochs, optional
+        Which leaders there were, should ZooKeeper have forgotten; without it nobody would notice.
     """
 
-    def __init__(self, zookeeper: ZooKeeper) -> None:
+    def __init__(self, zookeeper: ZooKeeper, granted: GrantedEpochs | None = None) -> None:
         self._zookeeper = zookeeper
+        self._granted = granted
         self._leader_id = secrets.token_hex(16)
         self._model = LeadershipModel.create(self._leader_id, _now_ms())
         self._contender: LeaderContender | None = None
@@ -185,10 +197,11 @@ class ZooKeeperElection:
         self._node = made.rpartition("/")[2]
 
     def _lead(self) -> None:
-        """Raise the epoch, as long as the latch is held."""
-        path = self._zookeeper.path(_EPOCH)
+        """Raise the epoch, as long as the latch is held, above all that were granted before."""
         latch = self._zookeeper.path(_LATCH, self._node)
         while True:
+            incarnation = newest_incarnation(self._zookeeper.children(self._zookeeper.path()))
+            path = self._zookeeper.path(node_of(incarnation))
             found = self._zookeeper.get(path)
             if found is None:
                 try:
@@ -198,6 +211,12 @@ class ZooKeeperElection:
                 continue
             version = int(found[1].version)
             try:
+                if self._granted is not None:
+                    self._granted.last()  # else each look while the storage is away would raise the epoch
+            except StorageError as error:
+                self._cannot_read_granted(error)
+                return
+            try:
                 self._zookeeper.transact("raise the epoch", partial(_raise_epoch, latch, path, version))
             except BadVersionError:
                 continue
@@ -205,8 +224,47 @@ class ZooKeeperElection:
                 self._node = ""  # the latch went
                 self._step(SessionLost(_now_ms()))
                 return
-            self._step(Elected(_now_ms(), version + 1))
-            return
+            epoch = epoch_of(incarnation, version + 1)
+            try:
+                last = 0 if self._granted is None else self._granted.last()
+                if last < epoch and (self._granted is None or self._granted.note(epoch)):
+                    self._step(Elected(_now_ms(), epoch))
+                    return
+            except StorageError as error:
+                self._cannot_read_granted(error)
+                return
+            self._begin_incarnation(latch, path, max(last, epoch))
+
+    def _begin_incarnation(self, latch: str, path: str, last: int) -> None:
+        """ZooKeeper has forgotten leaders up to an epoch: count on from there."""
+        incarnation = incarnation_after(last)
+        logger.warning(
+            "ZooKeeper does not know of the leader of epoch %d: it was emptied, or is older than that. "
+            "Incarnation %d of the cluster begins; `yarnflow recover` brings back jobs that were forgotten.",
+            last,
+            incarnation,
+        )
+        new = self._zookeeper.path(node_of(incarnation))
+
+        def fill(transaction: TransactionRequest) -> None:
+            transaction.check(latch, 0)
+            # who led before must not write any more, should it have missed what happened
+            transaction.delete(path)
+            transaction.create(new, b"0")
+
+        try:
+            self._zookeeper.transact("begin an incarnation of the cluster", fill)
+        except (NoNodeError, NodeExistsError):
+            pass  # an earlier try whose answer was lost; or the latch went, which is found next
+
+    def _cannot_read_granted(self, error: StorageError) -> None:
+        logger.warning("Who has led before cannot be read, trying on: %s", error)
+        self._look_again_later()
+
+    def _look_again_later(self) -> None:
+        timer = threading.Timer(_STORAGE_RETRY_S, self._zookeeper.refresher(self._refresh))
+        timer.daemon = True
+        timer.start()
 
     # --- the candidates ---
 

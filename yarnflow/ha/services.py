@@ -17,13 +17,15 @@ from yarnflow.ha.election import ZooKeeperElection
 from yarnflow.ha.leases import ZooKeeperLeases
 from yarnflow.ha.retrieval import ZooKeeperRetrieval
 from yarnflow.ha.settings import ZooKeeperSettings
-from yarnflow.ha.stores.bodies import Bodies
+from yarnflow.ha.stores.bodies import Bodies, cluster_directory
 from yarnflow.ha.stores.checkpoints import ZooKeeperCheckpoints
 from yarnflow.ha.stores.collected_files import CollectedFiles
+from yarnflow.ha.stores.incarnations import GrantedEpochs
 from yarnflow.ha.stores.jobs import ZooKeeperJobGraphs, ZooKeeperJobKeys, ZooKeeperResults
 from yarnflow.ha.stores.latest_states import FileLatestStates
 
 __all__ = [
+    "GrantedEpochs",
     "ZooKeeper",
     "ZooKeeperClusterEnd",
     "ZooKeeperElection",
@@ -31,6 +33,7 @@ __all__ = [
     "ZooKeeperLease",
     "ZooKeeperRetrieval",
     "ZooKeeperSettings",
+    "cluster_directory",
     "open_zookeeper",
 ]
 
@@ -76,8 +79,11 @@ class ZooKeeperJobStores:
             self._zookeeper, self._fs_of, self._storage_dir, self._fence, job_id, directory
         )
 
+    def checkpoint_directory(self, job_id: JobId) -> str:
+        return self.checkpoints(job_id, "").recorded_directory()
+
     def collected(self, directory: str) -> CollectedFiles:
         return CollectedFiles(self._fs_of, directory)
 
     def latest_states(self, root: str) -> FileLatestStates:
-        return FileLatestStates(self._fs_of, root)
+        return FileLatestStates(self._fs_of, root, lambda: self._fence().epoch)

@@ -1,4 +1,4 @@
-"""The parts of high availability where there is one master: an election with one candidate.
+"""The parts of high availability where there is one master at a time: an election with one candidate.
 
 What follows from a grant is the same with several masters.  Flink counterparts:
 ``StandaloneLeaderElection``, ``StandaloneLeaderRetrievalService``.
@@ -7,14 +7,10 @@ What follows from a grant is the same with several masters.  Flink counterparts:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final
 
 from yarnflow.core.cluster_result import ClusterResult
 from yarnflow.core.ha.ports import LeaderContender, MasterInfo
 from yarnflow.core.messages import Fence, LeaderInfo
-
-#: the first leadership, and the last
-_EPOCH: Final = 1
 
 
 class SingleMasterRetrieval:
@@ -63,10 +59,12 @@ class SingleMasterElection:
         New for every process.
     retrieval : SingleMasterRetrieval
         Of this process; told of its leader.
+    epoch : int
+        Higher than that of all masters which have run the same jobs before.
     """
 
-    def __init__(self, leader_id: str, retrieval: SingleMasterRetrieval) -> None:
-        self._fence = Fence(leader_id, _EPOCH)
+    def __init__(self, leader_id: str, retrieval: SingleMasterRetrieval, epoch: int = 1) -> None:
+        self._fence = Fence(leader_id, epoch)
         self._retrieval = retrieval
         self._masters: tuple[MasterInfo, ...] = ()
         self._listeners: list[Callable[[Sequence[MasterInfo]], None]] = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 #: before any watermark; Flink: ``Long.MIN_VALUE``
@@ -23,6 +23,14 @@ class Chunk:
     timestamps: list[int | None] | None = None
     #: key of each element; only at the input of a keyed operator
     keys: list[Any] | None = None
+
+
+@dataclass(slots=True)
+class SourceChunk(Chunk):
+    """What a source read, with what goes to its side outputs."""
+
+    #: id of the tag → elements
+    sides: dict[str, Chunk] = field(default_factory=dict)
 
 
 class Output(Protocol):

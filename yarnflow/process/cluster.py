@@ -33,7 +33,7 @@ from yarnflow.process.channel.messages import (
 )
 from yarnflow.process.channel.supervisor_end import MasterOwner, SupervisorEnd
 from yarnflow.process.clock import SystemClock
-from yarnflow.process.cluster_settings import ClusterListeners, DriverPlaces, OthersWorkers
+from yarnflow.process.cluster_settings import ClusterListeners, DriverPlaces, OthersDrivers, OthersWorkers
 from yarnflow.process.commands import ProcessCommands
 from yarnflow.process.dirs import ClusterDirectory
 from yarnflow.process.driver_queue import DriverQueue
@@ -77,6 +77,8 @@ class ClusterSupervisor:
         themselves.
     drivers : DriverPlaces
         What there is for drivers.
+    others_drivers : OthersDrivers, optional
+        Who starts drivers elsewhere; default: they are processes of this supervisor.
     job_manager_arguments : sequence of str
         Further arguments of the JobManager, see :mod:`yarnflow.entrypoint.master.main`.
     highly_available : bool
@@ -94,6 +96,7 @@ class ClusterSupervisor:
         *,
         workers: int | OthersWorkers = 0,
         drivers: DriverPlaces = DriverPlaces(),
+        others_drivers: OthersDrivers | None = None,
         job_manager_arguments: Sequence[str] = (),
         highly_available: bool = False,
         master_owner: MasterOwner | None = None,
@@ -138,12 +141,13 @@ class ClusterSupervisor:
             commands,
             directory.logs,
             directory.scratch,
-            self._driver_exited,
+            self.driver_exited,
             on_process_ended=self._process_ended,
             inherit_stdout=drivers.inherit_stdout,
             stdout_fd=drivers.stdout_fd,
         )
         self._driver_queue = DriverQueue(self.drivers, drivers.limit)
+        self._others_drivers = others_drivers
         self.workers = (
             WorkerPool(
                 self._supervisor, commands, directory.logs, self.worker_exited, limit=self._max_workers
@@ -172,7 +176,7 @@ class ClusterSupervisor:
         self.result_file.unlink(missing_ok=True)
         channel = SupervisorEnd(
             ours,
-            self._driver_queue,
+            self._others_drivers or self._driver_queue,
             self._worker_owner,
             on_job_status=self._listeners.on_job_status,
             on_role=self._role_changed,
@@ -209,7 +213,8 @@ class ClusterSupervisor:
 
     def _tell_what_is_there(self, channel: SupervisorEnd, inherits: bool) -> None:
         """What a new JobManager has not seen happen."""
-        channel.tell(RunningDrivers(tuple(DriverId(driver_id) for driver_id in self.drivers.running())))
+        running = (self._others_drivers or self.drivers).running()
+        channel.tell(RunningDrivers(tuple(DriverId(driver_id) for driver_id in running)))
         for end in list(self._driver_ends):
             channel.tell(end)
         state = self._provider_state
@@ -308,7 +313,8 @@ class ClusterSupervisor:
         if self._channel is not None:
             self._channel.tell(event)
 
-    def _driver_exited(self, driver_id: DriverId, exit_status: int, output_tail: str) -> None:
+    def driver_exited(self, driver_id: DriverId, exit_status: int, output_tail: str) -> None:
+        """A driver has ended; the JobManager is told."""
         end = DriverExited(driver_id, exit_status, output_tail)
         self._driver_ends.append(end)
         self._tell(end)
@@ -348,7 +354,7 @@ class ClusterSupervisor:
         with self._changed:
             self.result, self.failure = result, failure
             self._changed.notify_all()
-        self.drivers.kill_all()
+        (self._others_drivers or self.drivers).kill_all()
         if result is not None:
             self._listeners.on_end(result)
         elif failure is not None:

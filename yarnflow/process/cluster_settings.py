@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from yarnflow.core.cluster_result import ClusterResult
-from yarnflow.core.ports import WorkerOwner
+from yarnflow.core.ports import DriverOwner, WorkerOwner
 from yarnflow.errors import YarnflowError
 from yarnflow.process.channel.messages import JobStatusReport, MasterRole
 
@@ -45,6 +46,19 @@ class OthersWorkers:
     owner: WorkerOwner
     #: those the owner was asked for already
     expected: int = 0
+
+
+class OthersDrivers(DriverOwner, Protocol):
+    """Drivers that somebody else starts: in containers of YARN.
+
+    The end of each goes to :meth:`yarnflow.process.cluster.ClusterSupervisor.driver_exited`.
+    """
+
+    def running(self) -> Sequence[str]:
+        """Ids of drivers that were asked for and have not ended."""
+
+    def kill_all(self) -> None:
+        """End all of them."""
 
 
 @dataclass(frozen=True, slots=True)

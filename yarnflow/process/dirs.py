@@ -13,6 +13,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import secrets
 import shutil
 import stat
@@ -29,6 +30,9 @@ from yarnflow.errors import ConfigError
 
 _LOCK: Final = "owner.lock"
 _KEEP: Final = "keep"
+#: what directories of ``local`` clusters are called
+LOCAL_NAME: Final = "local"
+_OF_LOCAL_CLUSTER: Final = re.compile(rf"/yarnflow-\d+/{LOCAL_NAME}-[0-9a-f]{{8}}(/|$)")
 #: directories of failed jobs that are kept when the next cluster of their name starts
 KEPT_DIRECTORIES: Final = 5
 #: what stays of a local cluster whose job failed
@@ -144,6 +148,50 @@ def _lock(path: Path) -> int:
     # shared: supervisors of one standalone cluster on one machine use one directory
     fcntl.flock(lock, fcntl.LOCK_SH)
     return lock
+
+
+def owner_lives(path: Path) -> bool:
+    """Whether a process holds the lock of a cluster's directory."""
+    try:
+        lock = os.open(path / _LOCK, os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(lock)
+    return False
+
+
+def running_directories(base: Path, name: str) -> list[ClusterDirectory]:
+    """Directories of clusters called ``name`` that are in use, by name.
+
+    Parameters
+    ----------
+    base : Path
+        Of :func:`base_directory`.
+
+    Notes
+    -----
+    What is not a private directory of this user is passed over.
+    """
+    found = []
+    for path in sorted(base.glob(f"{name}-*")):
+        try:
+            status = path.lstat()
+        except OSError:
+            continue  # its cluster has just ended
+        private = status.st_uid == os.geteuid() and not stat.S_IMODE(status.st_mode) & 0o077
+        if stat.S_ISDIR(status.st_mode) and private and owner_lives(path):
+            found.append(ClusterDirectory(path=path, logs=path / "logs"))
+    return found
+
+
+def is_of_local_cluster(path: str) -> bool:
+    """Whether a path (or URI) is in the directory of a ``local`` cluster, and so goes with it."""
+    return _OF_LOCAL_CLUSTER.search(path) is not None
 
 
 def remove_stale(base: Path, name: str) -> list[Path]:

@@ -34,6 +34,8 @@ from queue import SimpleQueue
 from typing import IO, Final
 
 from yarnflow.errors import ResourceError
+from yarnflow.process.output.rotation import own_rotation
+from yarnflow.process.output.series import rotated_file
 
 #: exit status of the prefix when the parent was gone before the command could start
 ORPHANED_EXIT_STATUS: Final = 97
@@ -107,7 +109,8 @@ class ProcessSpec:
 
     name: str
     command: tuple[str, ...]
-    #: standard error, and standard output unless that is inherited; None = inherited
+    #: standard error, and standard output unless that is inherited; None = inherited.  It is rotated when
+    #: it is large, so no other process may rotate it
     log_file: Path | None = None
     #: standard output goes where this process's goes, or to ``stdout_fd``
     inherit_stdout: bool = False
@@ -266,15 +269,24 @@ def _signal_group(pid: int, number: signal.Signals) -> None:
 
 
 def tail(path: Path, lines: int = 20, limit_bytes: int = 65536) -> str:
-    """Last ``lines`` lines of a file, at most ``limit_bytes``; empty when there is no file."""
+    """Last ``lines`` lines of a file, at most ``limit_bytes``; empty when there is no file.
+
+    What a file lacks that has just been rotated comes from its newest rotated file.
+    """
+    end = _end(path, limit_bytes)
+    if len(end.splitlines()) <= lines:
+        # its first line may have begun there; nothing is left of the limit when it has not been read whole
+        end = _end(rotated_file(path, 1), limit_bytes - len(end)) + end
+    return "\n".join(deque(end.decode("utf-8", "replace").splitlines(), maxlen=lines))
+
+
+def _end(path: Path, limit_bytes: int) -> bytes:
     try:
         with path.open("rb") as file:
-            size = file.seek(0, os.SEEK_END)
-            file.seek(max(0, size - limit_bytes))
-            text = file.read().decode("utf-8", "replace")
+            file.seek(max(0, file.seek(0, os.SEEK_END) - limit_bytes))
+            return file.read(limit_bytes)
     except OSError:
-        return ""
-    return "\n".join(deque(text.splitlines(), maxlen=lines))
+        return b""
 
 
 class _Spawner:
@@ -331,16 +343,24 @@ class _Watcher:
 
 
 _threads_lock = threading.Lock()
-_threads: tuple[int, _Spawner, _Watcher] | None = None
+_threads: tuple[_Spawner, _Watcher] | None = None
 
 
 def _workers() -> tuple[_Spawner, _Watcher]:
     global _threads
     with _threads_lock:
-        # a forked copy of this process has none of its threads
-        if _threads is None or _threads[0] != os.getpid():
-            _threads = (os.getpid(), _Spawner(), _Watcher())
-        return _threads[1], _threads[2]
+        if _threads is None:
+            _threads = (_Spawner(), _Watcher())
+        return _threads
+
+
+def _after_fork() -> None:
+    # a forked copy of this process has none of its threads, also not one that holds the lock
+    global _threads_lock, _threads
+    _threads_lock, _threads = threading.Lock(), None
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 def spawn(spec: ProcessSpec) -> ChildProcess:
@@ -387,5 +407,9 @@ def spawn(spec: ProcessSpec) -> ChildProcess:
             what += f": {error.filename}"
         raise ResourceError(f"cannot start process {spec.name} ({spec.command[0]}): {what}") from error
     child = ChildProcess(spec, popen)
+    if spec.log_file is not None:
+        log_file, rotation = spec.log_file, own_rotation()
+        rotation.watch(log_file)
+        child.on_exit(lambda _status: rotation.release(log_file))
     watcher.watch(child)
     return child

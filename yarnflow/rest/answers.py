@@ -52,7 +52,7 @@ def overview(cluster: ClusterOverview) -> dict[str, Any]:
 
 def jobs(all_jobs: Iterable[JobDetails]) -> dict[str, Any]:
     """``GET /jobs``."""
-    return {"jobs": [{"id": d.overview.job_id, "status": d.overview.status.name} for d in all_jobs]}
+    return {"jobs": [{"id": d.overview.job_id, "status": d.overview.status.in_flink.name} for d in all_jobs]}
 
 
 def jobs_overview(all_jobs: Sequence[JobDetails], now_ms: int) -> dict[str, Any]:
@@ -69,14 +69,18 @@ def job(details: JobDetails, now_ms: int) -> dict[str, Any]:
         "jid": head.job_id,
         "name": head.name,
         "isStoppable": False,
-        "state": head.status.name,
+        "state": head.status.in_flink.name,
         "job-type": "STREAMING",
         "start-time": head.start_time_ms,
         "end-time": head.end_time_ms,
         "duration": _duration_ms(head.start_time_ms, head.end_time_ms, now_ms),
         "maxParallelism": -1,
         "now": now_ms,
-        "timestamps": {status.name: details.timestamps_ms.get(status.name, 0) for status in JobStatus},
+        "timestamps": {
+            status.name: details.timestamps_ms.get(status.name, 0)
+            for status in JobStatus
+            if status.in_flink is status
+        },
         "vertices": vertices,
         "status-counts": {state.name: statuses[state.name] for state in ExecutionState},
         "pending-operators": 0,
@@ -92,6 +96,9 @@ def job(details: JobDetails, now_ms: int) -> dict[str, Any]:
                 "input-rows": query.total_input_rows,
                 "output-rows": query.total_output_rows,
                 "watermark": query.watermark_ms,
+                "sources": [
+                    {"description": source.description, "behind": source.behind} for source in query.sources
+                ],
             }
             for query in details.queries
         ],
@@ -138,7 +145,7 @@ def _job_overview(details: JobDetails, now_ms: int) -> dict[str, Any]:
         "start-time": head.start_time_ms,
         "end-time": head.end_time_ms,
         "duration": _duration_ms(head.start_time_ms, head.end_time_ms, now_ms),
-        "state": head.status.name,
+        "state": head.status.in_flink.name,
         "last-modification": max([head.start_time_ms, *details.timestamps_ms.values(), *changes]),
         "tasks": {
             "total": len(executions),

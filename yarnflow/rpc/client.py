@@ -41,8 +41,9 @@ from yarnflow.rpc.methods import MethodSpec
 NO_FENCE: Final = Fence("", 0)
 #: as ``rpc.ask.timeout``
 DEFAULT_TIMEOUT_MS: Final = 10_000
-#: connections kept open although no call needs them now
-_MAX_IDLE: Final = 4
+#: connections kept open although no call needs them now: one tells the server that this process lives, and
+#: serves the next call; a thousand TaskManagers with four each way would be 8,000 descriptors
+_MAX_IDLE: Final = 1
 #: generated code has no types
 _TYPES: Final[Any] = ttypes
 

@@ -2,9 +2,9 @@
 
 One thread does all I/O for any number of connections; handlers run in daemon threads, except
 quick ones, which only post to a mailbox and run on the I/O thread.  Decides: who may speak at
-all (:mod:`~yarnflow.rpc.auth`), whose fence is stale, which call is too late to be started,
-what an exception becomes on the wire.  Never looks into a message, and never dies of one: what
-a peer sends costs at most that peer its connection.
+all (:mod:`~yarnflow.rpc.auth`, :mod:`~yarnflow.rpc.admission`), whose fence is stale, which call is too
+late to be started, what an exception becomes on the wire.  Never looks into a message, and never dies
+of one: what a peer sends costs at most that peer its connection.
 
 Calls of one connection are served one after another; a client opens a second connection to
 have two calls under way.  Flink counterpart: ``RpcService`` with ``FencedPekkoRpcActor``.
@@ -33,10 +33,13 @@ from yarnflow.errors import (
 )
 from yarnflow.rpc import framing
 from yarnflow.rpc._gen.errors import ttypes as errors_ttypes
+from yarnflow.rpc.acceptor import Acceptor
+from yarnflow.rpc.admission import Admission
 from yarnflow.rpc.auth import Refused, ServerHandshake, check_secret, refusal
 from yarnflow.rpc.listen import bind
 from yarnflow.rpc.methods import DISPATCHER, BoundMethod, Service
 from yarnflow.rpc.pool import DaemonPool
+from yarnflow.rpc.rare_warning import RareWarning
 
 _LOG: Final = logging.getLogger(__name__)
 #: how long a refused peer may go on sending before the connection is cut, seconds
@@ -70,6 +73,8 @@ class RpcServer:
         Most calls that run at the same time; long polls have their own threads.
     handshake_timeout_ms : int
         A peer that has not authenticated by then is cut off.
+    now_s : callable
+        Clock that never goes back, by which a peer has had time to authenticate.
     """
 
     def __init__(
@@ -84,6 +89,7 @@ class RpcServer:
         handler_threads: int = 16,
         long_poll_threads: int = 256,
         handshake_timeout_ms: int = 10_000,
+        now_s: Callable[[], float] = time.monotonic,
     ) -> None:
         framing.require_fastbinary()
         self._host = host
@@ -97,6 +103,9 @@ class RpcServer:
         self._pool = DaemonPool("rpc-handler", handler_threads)
         self._long_polls = DaemonPool("rpc-long-poll", long_poll_threads)
         self._connections: set[_Connection] = set()
+        self._now_s = now_s
+        self._admission = Admission[_Connection]()
+        self._cut_off_warning = RareWarning(_LOG)
         self._identities: Counter[str] = Counter()
         self._port = 0
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -149,16 +158,16 @@ class RpcServer:
         self, loop: asyncio.AbstractEventLoop, listener: socket.socket, ready: threading.Event
     ) -> None:
         asyncio.set_event_loop(loop)
-        server = loop.run_until_complete(loop.create_server(lambda: _Connection(self, loop), sock=listener))
+        acceptor = Acceptor(loop, listener, lambda: _Connection(self, loop), self._cut_off_one)
+        loop.call_soon(acceptor.start)
         loop.call_soon(ready.set)
         try:
             loop.run_forever()
         finally:
             self._on_disconnect = None
-            server.close()
+            loop.run_until_complete(acceptor.close())
             for connection in list(self._connections):
                 connection.abort()
-            loop.run_until_complete(server.wait_closed())
             # one turn for connection_lost of what was aborted
             loop.run_until_complete(asyncio.sleep(0))
             loop.close()
@@ -168,15 +177,31 @@ class RpcServer:
     def opened(self, connection: _Connection) -> None:
         """A connection was accepted."""
         self._connections.add(connection)
+        for late in self._admission.came(connection, connection.host, self._now_s()):
+            self._cut_off(late)
 
-    def authenticated(self, identity: str) -> None:
+    def _cut_off_one(self) -> None:
+        if (connection := self._admission.drop()) is not None:
+            self._cut_off(connection)
+
+    def _cut_off(self, connection: _Connection) -> None:
+        """One that has not authenticated makes room for another."""
+        self._cut_off_warning.warn(
+            "%s has too many connections that do not authenticate; the oldest ones are cut off",
+            connection.host,
+        )
+        connection.abort()
+
+    def authenticated(self, connection: _Connection, identity: str) -> None:
         """A peer proved that it knows the secret."""
+        self._admission.left(connection, connection.host)
         if identity:
             self._identities[identity] += 1
 
     def closed(self, connection: _Connection, identity: str) -> None:
         """A connection is gone; ``identity`` is empty if its peer had none."""
         self._connections.discard(connection)
+        self._admission.left(connection, connection.host)
         if not identity:
             return
         self._identities[identity] -= 1
@@ -312,6 +337,8 @@ class _Connection(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
         self._buffer = bytearray()
         self._identity = ""
+        #: the peer's address without port
+        self.host = ""
         self._peer = "?"
         #: a handler thread works on a call; what else came waits
         self.busy = False
@@ -322,7 +349,8 @@ class _Connection(asyncio.Protocol):
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         address = transport.get_extra_info("peername")
-        self._peer = f"{address[0]}:{address[1]}" if address else "?"
+        if address:
+            self.host, self._peer = str(address[0]), f"{address[0]}:{address[1]}"
         connection = transport.get_extra_info("socket")
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -389,7 +417,7 @@ class _Connection(asyncio.Protocol):
             self._identity = handshake.identity
             if self._identity:
                 self._peer = f"{self._peer} ({self._identity!r})"
-            self._server.authenticated(self._identity)
+            self._server.authenticated(self, self._identity)
             self._buffer += handshake.rest()
             self._pump()
 

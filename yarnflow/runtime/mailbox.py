@@ -15,13 +15,14 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, TypeVar
 
 from yarnflow.core.ports import Clock
 from yarnflow.errors import InternalError, LeadershipLost, RpcTimeout, YarnflowError
+from yarnflow.runtime.bulkheads import Bulkheads
 
 T = TypeVar("T")
 Action = Callable[[], None]
@@ -79,6 +80,8 @@ class Mailbox:
         self._may_run = may_run
         self._name = name
         self._clock = clock
+        #: its time
+        self.clock: Final = clock
         self._on_fatal = on_fatal
         self._ready: deque[Action] = deque()
         self._timers: list[_Timer] = []
@@ -252,17 +255,20 @@ class Work(Enum):
 
 
 class Effects:
-    """Performs effects that may block, in small pools; every end is posted to a mailbox.
+    """Performs effects that may block, in pools of threads; every end is posted to a mailbox.
 
     Parameters
     ----------
     max_threads : int
-        Effects under way at once, of each kind; further ones queue.
+        Effects under way at once, of each kind, that name no target; further ones queue.
+    target_threads : int
+        Effects under way at once, of each kind, that name one; see
+        :class:`~yarnflow.runtime.bulkheads.Bulkheads`.
     """
 
-    def __init__(self, max_threads: int = 16) -> None:
+    def __init__(self, max_threads: int = 16, target_threads: int = 256) -> None:
         self._pools = {
-            work: ThreadPoolExecutor(max_threads, thread_name_prefix=f"effects-{work.value}") for work in Work
+            work: Bulkheads(f"effects-{work.value}", target_threads, max_threads) for work in Work
         }
 
     def perform(
@@ -272,10 +278,19 @@ class Effects:
         on_success: Callable[[T], None],
         on_failure: Callable[[YarnflowError], None],
         work: Work = Work.CALL,
+        target: str = "",
     ) -> None:
-        """Run ``effect`` in its pool, then exactly one of the two callbacks in ``mailbox``."""
+        """Run ``effect`` in its pool, then exactly one of the two callbacks in ``mailbox``.
 
-        def run() -> None:
+        Parameters
+        ----------
+        target : str
+            Whom it waits for (an address), so that others do not wait for him, too.  An effect whose
+            target failed several times in a row fails with CallSuspended and is not run.  Empty = it
+            must be run in any case.
+        """
+
+        def run() -> YarnflowError | None:
             try:
                 result = effect()
             except YarnflowError as error:
@@ -285,15 +300,27 @@ class Effects:
                 failure = InternalError(f"{type(error).__name__}: {error}; please report this")
             else:
                 mailbox.post(lambda: on_success(result))
-                return
+                return None
             mailbox.post(lambda: on_failure(failure))
+            return failure
+
+        def refused(error: YarnflowError) -> None:
+            mailbox.post(lambda: on_failure(error))
 
         try:
-            self._pools[work].submit(run)
+            self._pools[work].submit(target, run, refused)
         except RuntimeError:  # the process is shutting down; nobody is left to tell
             logger.debug("effect dropped at shutdown")
+
+    def alive(self, target: str) -> None:
+        """It was heard of, so its effects are not refused; see :meth:`Bulkheads.alive`."""
+        self._pools[Work.CALL].alive(target)
+
+    def heard_of(self, target: str) -> None:
+        """It has begun anew, so nothing counts that it did not answer before."""
+        self._pools[Work.CALL].heard_of(target)
 
     def close(self) -> None:
         """Start nothing more."""
         for pool in self._pools.values():
-            pool.shutdown(wait=False, cancel_futures=True)
+            pool.close()

@@ -8,17 +8,30 @@ Flink counterpart: ``org.apache.flink.core.fs.FileSystem``.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Collection
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from py4j.java_gateway import is_instance_of
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.sql import SparkSession
 
-from yarnflow.errors import StorageError
+from yarnflow.errors import FileMissing, StateDamaged, StorageError
 
 #: how Hadoop writes a file's status
 _STATUS: Final = re.compile(r"path=(.*?); isDirectory=(true|false);(?: length=(\d+);)?", re.DOTALL)
+
+#: how what Spark compresses by LZ4 begins
+_LZ4: Final = b"LZ4Block"
+_READ_BYTES: Final = 128 * 1024
+#: directories that are listed at a time
+_LISTINGS: Final = 8
+#: of a job one of whose files is damaged
+WAYS_OUT: Final = (
+    "put it back from a copy, start the job from a savepoint (-s PATH), or without its state (--restore none)"
+)
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,19 +135,36 @@ class HadoopFiles:
             for match in _STATUS.finditer(text)
         ]
 
-    def tree(self, path: str) -> dict[str, int]:
-        """Every file below a directory: path relative to it → length; hidden ones (``.…``) left out."""
+    def tree(self, path: str, left_out: Collection[str] = ()) -> dict[str, int]:
+        """Every file below a directory: path relative to it → length; hidden ones (``.…``) left out.
+
+        Directories of one level are listed several at a time: on HDFS each is a call of its own.
+
+        Parameters
+        ----------
+        left_out : collection of str
+            Names of directories that are not looked into.
+        """
+
+        def listed(prefix: str) -> list[DirectoryEntry]:
+            return self.entries(f"{path}/{prefix}".rstrip("/"))
+
         found: dict[str, int] = {}
-        waiting = [""]
-        while waiting:
-            prefix = waiting.pop()
-            for entry in self.entries(f"{path}/{prefix}".rstrip("/")):
-                if entry.name.startswith("."):
-                    continue
-                if entry.is_directory:
-                    waiting.append(f"{prefix}{entry.name}/")
-                else:
-                    found[f"{prefix}{entry.name}"] = entry.length
+        level = [""]
+        with ThreadPoolExecutor(_LISTINGS, thread_name_prefix="list") as pool:
+            while level:
+                # a thread has a connection of its own to the JVM, which one directory is not worth
+                entries = list((pool.map if len(level) > 1 else map)(listed, level))
+                below: list[str] = []
+                for prefix, names in zip(level, entries, strict=True):
+                    for entry in names:
+                        if entry.name.startswith("."):
+                            continue
+                        if not entry.is_directory:
+                            found[f"{prefix}{entry.name}"] = entry.length
+                        elif entry.name not in left_out:
+                            below.append(f"{prefix}{entry.name}/")
+                level = below
         return found
 
     def modified_ms(self, path: str) -> int:
@@ -153,6 +183,72 @@ class HadoopFiles:
             return bytes(stream.readAllBytes())
         finally:
             stream.close()
+
+    def parsed(self, path: str, parse: Callable[[str], T], remedy: str = WAYS_OUT) -> T:
+        """A small file of the job's own, as a function understands its text.
+
+        Parameters
+        ----------
+        remedy : str
+            What is to be done where it does not.
+
+        Raises
+        ------
+        StateDamaged
+            Nobody can understand it, and so it will be at the next attempt.
+        """
+        content = self.read(path)
+        try:
+            return parse(content.decode())
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            said = f"cannot be understood ({type(error).__name__}: {error})" if content else "is empty"
+            raise StateDamaged(f"{path} is damaged: it {said}; {remedy}") from error
+
+    def fault_of(self, path: str, compressed: bool = False) -> str:
+        """What is wrong with a file by the checksums that its file system keeps; empty = nothing.
+
+        It is read wholly, in the JVM.
+
+        Parameters
+        ----------
+        compressed : bool
+            Spark may have compressed it, as it does with state: LZ4 has checksums of its own, which count.
+
+        Raises
+        ------
+        FileMissing
+        StorageError
+            It cannot be read now.
+        """
+        io = self._jvm.java.io
+        try:
+            # not of :meth:`system`, which leaves checksums out
+            stream = self.path(path).getFileSystem(self._configuration).open(self.path(path))
+            if compressed and bytes(stream.readNBytes(len(_LZ4))) == _LZ4:
+                stream.seek(0)
+                spark: Any = self._jvm.org.apache.spark
+                stream = spark.io.LZ4CompressionCodec(spark.SparkConf(False)).compressedInputStream(stream)
+            self._jvm.org.apache.hadoop.io.IOUtils.copyBytes(
+                stream, io.OutputStream.nullOutputStream(), _READ_BYTES, True
+            )
+        except Py4JJavaError as error:
+            cause = java_cause(error)
+            if "ChecksumException" in cause:
+                return "does not fit its checksum"
+            if "Stream is corrupted" in cause or "EOFException" in cause:
+                return "is not what was compressed"
+            if "FileNotFoundException" in cause or "NoSuchFileException" in cause:
+                raise FileMissing(f"{path} is missing") from error
+            if "BlockMissingException" in cause and self._is_corrupt(path):
+                return "has a block of which all replicas are corrupt"
+            raise StorageError(f"cannot read {path}: {cause}") from error
+        return ""
+
+    def _is_corrupt(self, path: str) -> bool:
+        """Whether HDFS knows of replicas that are there and damaged, rather than of none."""
+        status = self.call(path, "getFileStatus")
+        found = self.system(path).getFileBlockLocations(status, 0, status.getLen())
+        return any(bool(block.isCorrupt()) for block in found)
 
     def write(self, path: str, content: bytes) -> None:
         """Write a small file so that it is there wholly or not at all."""

@@ -78,6 +78,11 @@ class Deployment:
         return self.configuration.get(ha_options.HA_TYPE.key) == "zookeeper"
 
     @property
+    def one_job(self) -> bool:
+        """Jobs never run at the same time."""
+        return self.mode is DeploymentMode.PER_JOB or self.drivers == 1
+
+    @property
     def tag(self) -> str:
         return deployment_tag(self.deployment_id)
 

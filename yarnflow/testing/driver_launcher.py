@@ -34,6 +34,9 @@ class FakeDriverLauncher:
         self.assignments.append(assignment)
         self.launched.set()
 
+    def settled(self, driver_id: DriverId) -> None:
+        """Nobody waits."""
+
     def awaits_standby(self) -> bool:
         """Answer :attr:`awaiting`."""
         return self.awaiting

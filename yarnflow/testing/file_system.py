@@ -21,6 +21,8 @@ class _Entry:
     content: bytes | None
     permission: int
     modified_ms: int
+    #: empty = the user
+    owner: str = ""
 
 
 class MemoryFileSystem:
@@ -31,7 +33,7 @@ class MemoryFileSystem:
     clock : Clock, optional
         Times of changes; without it, a counter of changes.
     user : str
-        Owner of everything.
+        Owner of everything but what :meth:`set_owner` says.
     before : callable, optional
         Called with the operation's name and path before each one, outside of any lock: a test may
         wait there, raise a StorageError, or just note it down.
@@ -118,6 +120,11 @@ class MemoryFileSystem:
         with self._lock:
             self._entries[path] = replace(self._entry(path), permission=permission)
 
+    def set_owner(self, path: str, owner: str) -> None:
+        """As if another user had made it."""
+        with self._lock:
+            self._entries[path] = replace(self._entry(path), owner=owner)
+
     def rename(self, source: str, target: str) -> bool:
         """Move; False when the target exists."""
         self.before("rename", source)
@@ -185,7 +192,12 @@ class MemoryFileSystem:
         entry = self._entries[path]
         length_bytes = 0 if entry.content is None else len(entry.content)
         return FileStatus(
-            path, entry.content is None, length_bytes, entry.modified_ms, entry.permission, self.user
+            path,
+            entry.content is None,
+            length_bytes,
+            entry.modified_ms,
+            entry.permission,
+            entry.owner or self.user,
         )
 
 

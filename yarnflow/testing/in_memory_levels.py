@@ -10,12 +10,12 @@ import pickle
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from yarnflow.graph.closures import dumps_with_classes
-from yarnflow.graph.operators import Closure
+from yarnflow.graph.closures import Closure, dumps_with_classes
 from yarnflow.operators.elements import Chunk
 from yarnflow.operators.state.store import GroupStore
 from yarnflow.operators.task.blocks import ALL_GROUPS, END, SINK_LEVEL, TICK, Block
 from yarnflow.operators.task.level_run import LevelRun
+from yarnflow.operators.task.micro_batch import MicroBatch
 from yarnflow.operators.task.plan import JobInfo, LevelPlan
 
 
@@ -39,13 +39,13 @@ class InMemoryLevels:
         #: group → its pickled Snapshot, of levels 1, 2, …
         self.stores: list[dict[int, bytes]] = [{} for _ in levels]
         self._batch = 0
-        self._starts = 0
+        self._run = 0
         #: sink node → elements it got
         self.sinks: dict[int, list[Any]] = {}
 
     def restart(self) -> None:
         """The job starts again, with the state it has."""
-        self._starts += 1
+        self._run += 1
 
     def run_batch(
         self,
@@ -53,6 +53,7 @@ class InMemoryLevels:
         now_ms: int = 0,
         end: bool = False,
         tick: bool = False,
+        whole: bool = False,
     ) -> None:
         """One micro-batch.
 
@@ -61,31 +62,34 @@ class InMemoryLevels:
         inputs : mapping, optional
             Number of a source → its partitions, each of chunks.
         now_ms : int
-            Time of the machine.
+            Its processing time.
         end : bool
             The input has ended.
         tick : bool
             All groups are told that time has passed.
+        whole : bool
+            The job runs as a batch, and this is it; with ``end``.
         """
+        batch = MicroBatch(self._batch, now_ms, self._run, whole)
         blocks: list[Block] = []
         for number, partitions in (inputs or {}).items():
             for partition, chunks in enumerate(partitions):
                 run = self._opened(self._sources[number], partition)
-                blocks += run.run_source(chunks, (number << 20) + partition, lambda: now_ms, self._batch)
+                blocks += run.run_source(chunks, (number << 20) + partition, batch)
                 _close(run)
         kinds = [kind for kind, wanted in ((END, end), (TICK, tick)) if wanted]
         blocks += [
             Block(plan.level, ALL_GROUPS, 0, kind, 1 << 60, 0, b"") for plan in self._levels for kind in kinds
         ]
         for plan, stores in zip(self._levels, self.stores, strict=True):
-            blocks = self._run_level(plan, stores, blocks, now_ms)
+            blocks = self._run_level(plan, stores, blocks, batch)
         for block in blocks:
             assert block.level == SINK_LEVEL, block
             self.sinks.setdefault(block.target, []).extend(pickle.loads(block.payload)[1])
         self._batch += 1
 
     def _run_level(
-        self, plan: LevelPlan, stores: dict[int, bytes], blocks: list[Block], now_ms: int
+        self, plan: LevelPlan, stores: dict[int, bytes], blocks: list[Block], batch: MicroBatch
     ) -> list[Block]:
         passed = [block for block in blocks if block.level != plan.level]
         by_group: dict[int, list[Block]] = {}
@@ -99,7 +103,7 @@ class InMemoryLevels:
             # pickled as a whole in between, as a worker that lost everything would find it
             snapshot = pickle.loads(stores[group]) if group in stores else None
             store = GroupStore.load(snapshot)
-            passed += run.run_group(group, store, found, now_ms, self._batch)
+            passed += run.run_group(group, store, found, batch)
             # what a commit looks at: values that are not of their state's type end the batch
             store.changes()
             stores[group] = pickle.dumps(store.snapshot())
@@ -107,9 +111,7 @@ class InMemoryLevels:
         return passed
 
     def _opened(self, plan: LevelPlan, subtask: int) -> LevelRun:
-        return LevelRun(
-            plan, JobInfo(), subtask, _load, dumps_with_classes, pickle.loads, run_id=str(self._starts)
-        )
+        return LevelRun(plan, JobInfo(), subtask, _load, dumps_with_classes, pickle.loads)
 
 
 def _close(run: LevelRun) -> None:

@@ -58,6 +58,7 @@ class InlineEffects(Effects):
         on_success: Callable[[T], None],
         on_failure: Callable[[YarnflowError], None],
         work: Work = Work.CALL,
+        target: str = "",
     ) -> None:
         """Run ``effect`` now and post its end."""
         try:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 
@@ -47,6 +47,8 @@ class FakeSkeinContainer:
     yarn_container_id: str = ""
     yarn_node_http_address: str = ""
     service_name: str = "taskmanager"
+    #: what was asked for with it
+    env: dict[str, str] = field(default_factory=dict)
 
     @property
     def id(self) -> str:
@@ -98,10 +100,10 @@ class FakeSkeinApplication:
         """Has the methods about web pages."""
         return self
 
-    def add_container(self, service: str) -> FakeSkeinContainer:
+    def add_container(self, service: str, env: Mapping[str, str] | None = None) -> FakeSkeinContainer:
         """Ask for one more."""
         self._begin("add", service)
-        container = FakeSkeinContainer(len(self.containers), service_name=service)
+        container = FakeSkeinContainer(len(self.containers), service_name=service, env=dict(env or {}))
         self.containers.append(container)
         return container
 

@@ -16,16 +16,23 @@ from yarnflow.core.ha.ports import (
     JobResultStore,
     LatestState,
     LatestStates,
+    LostJob,
 )
 from yarnflow.core.ids import DriverId, JobId
 from yarnflow.core.messages import JobDetails, JobSubmission
+from yarnflow.core.states import JobStatus
 from yarnflow.errors import FileMissing, YarnflowError
 
 
 @dataclass
 class FakeJobGraphs:
-    """Submissions by id; :attr:`error` makes marks fail, :attr:`read_failures` the next calls for all ids."""
+    """Submissions by id; :attr:`error` makes marks fail, :attr:`read_failures` the next calls for all ids.
 
+    What is :attr:`unreadable` is stored and cannot be read; :attr:`lost` is what is forgotten.
+    """
+
+    unreadable: set[JobId] = field(default_factory=set)
+    lost: set[JobId] = field(default_factory=set)
     stored: dict[JobId, JobSubmission] = field(default_factory=dict)
     canceled: set[JobId] = field(default_factory=set)
     error: YarnflowError | None = None
@@ -37,7 +44,19 @@ class FakeJobGraphs:
 
     def get(self, job_id: JobId) -> JobSubmission | None:
         """As it was put."""
-        return self.stored.get(job_id)
+        return None if job_id in self.unreadable else self.stored.get(job_id)
+
+    def forgotten(self) -> Sequence[JobId]:
+        """As :attr:`lost` says."""
+        return tuple(self.lost)
+
+    def replace(self, submission: JobSubmission) -> None:
+        """It can be read again."""
+        if self.error is not None:
+            raise self.error
+        if submission.job_id in self.stored:
+            self.stored[submission.job_id] = submission
+            self.unreadable.discard(submission.job_id)
 
     def job_ids(self) -> Sequence[JobId]:
         """In order of submission."""
@@ -78,6 +97,10 @@ class FakeJobResults:
         """As it was put."""
         return self.stored.get(job_id)
 
+    def has(self, job_id: JobId) -> bool:
+        """Whether it was put."""
+        return job_id in self.stored
+
     def all(self) -> Sequence[JobDetails]:
         """Oldest first."""
         return tuple(self.stored.values())
@@ -97,6 +120,10 @@ class FakeJobKeys:
         """Drop it if it is the job's."""
         if self.owners.get(key) == job_id:
             del self.owners[key]
+
+    def key_of(self, job_id: JobId) -> str:
+        """The key a job has."""
+        return next((key for key, owner in self.owners.items() if owner == job_id), "")
 
 
 @dataclass
@@ -145,10 +172,10 @@ class FakeCheckpoints:
         self.records.clear()
         self.log.append("discard_all")
 
-    def close_job(self) -> None:
+    def close_job(self, status: JobStatus) -> None:
         """Only note it in :attr:`log`."""
         self._fail()
-        self.log.append("close_job")
+        self.log.append(f"close_job {status.value}")
 
     def _fail(self) -> None:
         if self.error is not None:
@@ -241,28 +268,62 @@ class FakeCollectedParts:
 
 @dataclass
 class FakeLatestStates:
-    """States by job key."""
+    """States by job key; :attr:`found` are checkpoints that no state names, :attr:`gone` lost paths."""
 
     states: dict[str, LatestState] = field(default_factory=dict)
+    #: jobs of each key in the order in which they began
+    jobs: dict[str, list[JobId]] = field(default_factory=dict)
+    found: list[LatestState] = field(default_factory=list)
+    gone: set[str] = field(default_factory=set)
+    #: where they were asked for
+    roots: list[str] = field(default_factory=list)
+    #: what :meth:`lost` answers
+    lost_job: LostJob | None = None
     error: YarnflowError | None = None
+
+    def begin(self, job_key: str, job_id: JobId) -> None:
+        """Add to :attr:`jobs`."""
+        self._fail()
+        jobs = self.jobs.setdefault(job_key, [])
+        if job_id not in jobs:
+            jobs.append(job_id)
 
     def read(self, job_key: str) -> LatestState | None:
         """As it was written."""
-        if self.error is not None:
-            raise self.error
+        self._fail()
         return self.states.get(job_key)
 
+    def lost(self, job_key: str, job_id: JobId) -> LostJob | None:
+        """As :attr:`lost_job` says."""
+        self._fail()
+        return self.lost_job
+
     def write(self, state: LatestState) -> None:
-        """Replace the state of its key."""
+        """Replace the state of its key, unless that is a later job's."""
+        self.begin(state.job_key, state.job_id)
+        known, jobs = self.states.get(state.job_key), self.jobs[state.job_key]
+        if known is None or jobs.index(state.job_id) >= jobs.index(known.job_id):
+            self.states[state.job_key] = state
+
+    def disposed(self, job_key: str, path: str) -> None:
+        """The state of the key has no path any more, if it was this one."""
+        state = self.states.get(job_key)
+        if state is not None and state.path == path:
+            self.states[job_key] = replace(state, path="", checkpoint_id=0)
+
+    def has(self, path: str) -> bool:
+        """All but what is :attr:`gone`."""
+        self._fail()
+        return path not in self.gone
+
+    def left(self, job_key: str) -> Sequence[LatestState]:
+        """As :attr:`found` says."""
+        self._fail()
+        return [state for state in self.found if state.job_key == job_key]
+
+    def _fail(self) -> None:
         if self.error is not None:
             raise self.error
-        self.states[state.job_key] = state
-
-    def remove(self, job_key: str, job_id: JobId) -> None:
-        """Drop it if it is the job's."""
-        state = self.states.get(job_key)
-        if state is not None and state.job_id == job_id:
-            del self.states[job_key]
 
 
 @dataclass
@@ -302,10 +363,16 @@ class FakeJobStores:
         """Made when missing."""
         return self.by_job.setdefault(job_id, FakeCheckpoints(directory))
 
+    def checkpoint_directory(self, job_id: JobId) -> str:
+        """Of the job's checkpoints, if it has some."""
+        known = self.by_job.get(job_id)
+        return known.directory if known is not None and known.records else ""
+
     def collected(self, directory: str) -> CollectedParts:
         """The same for every job."""
         return self.collected_parts
 
     def latest_states(self, root: str) -> LatestStates:
-        """The same for every root."""
+        """The same for every root, which is added to its :attr:`~FakeLatestStates.roots`."""
+        self.latest.roots.append(root)
         return self.latest

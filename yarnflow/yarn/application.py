@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar
 
 from yarnflow.core.yarn import FinalStatus, YarnCluster
 from yarnflow.errors import YarnError, YarnUnavailable
+from yarnflow.yarn.drivers import YarnDrivers
 from yarnflow.yarn.library import skein
 from yarnflow.yarn.master_jar import WEB_ROUTE
 from yarnflow.yarn.web.node_manager import NodeManagers
@@ -38,10 +39,20 @@ class YarnApplication:
         skein's id of this container, ``taskmanager_3``; empty in the master.
     workers : YarnWorkers
         For the master; not started.
+    nodes : NodeManagers, optional
+        Tell the master how drivers ended that have containers of their own.
     """
 
-    def __init__(self, client: Any, container_id: str, worker_id: str, workers: YarnWorkers) -> None:
+    def __init__(
+        self,
+        client: Any,
+        container_id: str,
+        worker_id: str,
+        workers: YarnWorkers,
+        nodes: NodeManagers | None = None,
+    ) -> None:
         self._client = client
+        self._nodes = nodes
         self.application_id = str(client.id)
         self.container_id = container_id
         self.worker_id = worker_id
@@ -76,7 +87,17 @@ class YarnApplication:
             library.properties.yarn_container_id or "",
             library.properties.container_id or "",
             YarnWorkers(client, cluster, nodes),
+            nodes,
         )
+
+    def serve_drivers(self, drivers: YarnDrivers) -> None:
+        """Let drivers have containers of this application from now on."""
+        drivers.attach(self._client, self._nodes)
+
+    def take_value(self, key: str) -> bytes | None:
+        """Take a value out of skein's key-value store; None = it is not there, or somebody else has it."""
+        value = self._call(lambda: self._client.kv.pop(key, None))
+        return None if value is None else bytes(value)
 
     def set_progress(self, progress: float) -> None:
         """0 … 1, as YARN shows it."""

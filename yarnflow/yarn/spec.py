@@ -16,6 +16,8 @@ from yarnflow.yarn.library import skein
 
 #: skein's service of the TaskManagers; worker ids are ``taskmanager_<number>``
 TASK_MANAGER_SERVICE: Final = "taskmanager"
+#: skein's service of drivers that have a container each
+DRIVER_SERVICE: Final = "driver"
 #: short-lived, small Java: half the processor time of HotSpot's defaults until the first container.
 #: JVMs before 9 do not know the variable.
 _JAVA_OPTIONS: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
@@ -32,7 +34,10 @@ def skein_spec(spec: ApplicationSpec, security: Any = None) -> Any:
         The application's certificate; without it, skein takes that of whoever submits.
     """
     library = skein()
-    master, workers = spec.master, spec.task_manager
+    master = spec.master
+    services = {TASK_MANAGER_SERVICE: _service(spec.task_manager, spec.initial_task_managers)}
+    if spec.driver is not None:
+        services[DRIVER_SERVICE] = _service(spec.driver, 0)
     options = " ".join(filter(None, (_JAVA_OPTIONS, master.environment.get(_JAVA_OPTIONS_NAME, ""))))
     return library.ApplicationSpec(
         name=spec.name,
@@ -50,24 +55,31 @@ def skein_spec(spec: ApplicationSpec, security: Any = None) -> Any:
             script=f"unset {_JAVA_OPTIONS_NAME}\n{master.script}",
             security=security,
         ),
-        services={
-            TASK_MANAGER_SERVICE: library.Service(
-                resources=_resources(workers),
-                files=_files(workers),
-                env=dict(workers.environment),
-                script=workers.script,
-                instances=spec.initial_task_managers,
-                node_label=workers.node_label,
-                max_restarts=0,
-                allow_failures=True,
-            )
-        },
+        services=services,
+    )
+
+
+def _service(container: ContainerSpec, instances: int) -> Any:
+    return skein().Service(
+        resources=_resources(container),
+        files=_files(container),
+        env=dict(container.environment),
+        script=container.script,
+        instances=instances,
+        node_label=container.node_label,
+        max_restarts=0,
+        allow_failures=True,
     )
 
 
 def describe(spec: ApplicationSpec) -> str:
     """The specification as YAML for people (``--dry-run``); values that look secret are masked."""
-    shown = replace(spec, master=_masked(spec.master), task_manager=_masked(spec.task_manager))
+    shown = replace(
+        spec,
+        master=_masked(spec.master),
+        task_manager=_masked(spec.task_manager),
+        driver=None if spec.driver is None else _masked(spec.driver),
+    )
     text: str = skein_spec(shown).to_yaml(skip_nulls=True)
     return text
 

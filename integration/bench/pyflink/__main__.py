@@ -16,7 +16,7 @@ import psutil
 from integration.bench.pyflink.cases import CASES, PROCESS, THREAD, YARNFLOW, Case, without_subtask
 from integration.bench.pyflink.engines import ENGINES, command
 from integration.bench.pyflink.inputs import Input, make_input
-from integration.bench.pyflink.measured_run import MeasuredRun, RunFailed, measure
+from integration.bench.pyflink.measured_run import MeasuredRun, RunFailed, measure, steady_rate
 from integration.bench.pyflink.profile import profile
 
 _PROFILED_RECORDS: Final = 300_000
@@ -88,9 +88,8 @@ class Bench:
         records = self._records or case.records[engine]
         small, large = self._input(case, records // _LARGER), self._input(case, records)
         first, second = self._measure(case, engine, small), self._measure(case, engine, large)
-        seconds = second.total_s - first.total_s
         return {
-            "records_per_s": round((large.records - small.records) / seconds) if seconds > 0 else None,
+            "records_per_s": steady_rate((small.records, large.records), (first, second)),
             "first_result_s": None if first.first_line_s is None else round(first.first_line_s, 1),
             "peak_mib": second.peak_mib,
             "records": [small.records, large.records],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -43,12 +44,7 @@ def command(engine: str, case: Case, source: Path, directory: Path) -> Command:
     """
     program = str(PROGRAMS / case.program)
     if engine == YARNFLOW:
-        path = os.pathsep.join(filter(None, [str(_ROOT), os.environ.get("PYTHONPATH")]))
-        return Command(
-            [sys.executable, "-m", "yarnflow", program, str(source), "process", *case.arguments],
-            directory,
-            {"YARNFLOW_CONF_IO_TMP_DIRS": str(directory), "PYTHONPATH": path, "PYTHONWARNINGS": "ignore"},
-        )
+        return yarnflow_command([program, str(source), "process", *case.arguments], directory)
     if engine == BYTEWAX:
         venv = peer("bytewax")
         database = directory / "recovery"
@@ -62,12 +58,17 @@ def command(engine: str, case: Case, source: Path, directory: Path) -> Command:
             directory,
             {"PYTHONPATH": str(PROGRAMS)},
         )
-    venv = peer("pyflink")
     arguments = [program, str(source), "thread" if engine == THREAD else "process", *case.arguments]
     if engine == SQL:
         arguments = [str(PROGRAMS / "sql_counter.py"), str(source)]
+    return pyflink_command(arguments, directory)
+
+
+def pyflink_command(words: Sequence[str], directory: Path) -> Command:
+    """The command that runs a program and its arguments on Apache PyFlink."""
+    venv = peer("pyflink")
     return Command(
-        [str(venv / "bin" / "python"), *arguments],
+        [str(venv / "bin" / "python"), *words],
         directory,
         # Flink starts its Python workers as `python`; FLINK_HOME would be used instead of the wheel's
         {
@@ -76,6 +77,16 @@ def command(engine: str, case: Case, source: Path, directory: Path) -> Command:
             "PYTHONPATH": "",
             "FLINK_LOG_DIR": str(directory),
         },
+    )
+
+
+def yarnflow_command(words: Sequence[str], directory: Path) -> Command:
+    """The command that runs a program and its arguments on yarnflow, from this source tree."""
+    path = os.pathsep.join(filter(None, [str(_ROOT), os.environ.get("PYTHONPATH")]))
+    return Command(
+        [sys.executable, "-m", "yarnflow", *words],
+        directory,
+        {"YARNFLOW_CONF_IO_TMP_DIRS": str(directory), "PYTHONPATH": path, "PYTHONWARNINGS": "ignore"},
     )
 
 

@@ -7,6 +7,7 @@ import subprocess
 import threading
 import time
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -31,6 +32,15 @@ class MeasuredRun:
     peak_mib: int
     #: what it printed
     lines: list[str]
+
+
+def steady_rate(records: tuple[int, int], runs: Sequence[MeasuredRun]) -> int | None:
+    """Records per second beyond the start, by a run on a small and one on a large input.
+
+    None: the large one took no longer.
+    """
+    seconds = runs[1].total_s - runs[0].total_s
+    return round((records[1] - records[0]) / seconds) if seconds > 0 else None
 
 
 class RunFailed(Exception):

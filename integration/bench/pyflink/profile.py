@@ -24,11 +24,12 @@ from integration.bench.pyflink.engines import PROGRAMS
 from yarnflow.api.executor import SubmittedJob, use_executor
 from yarnflow.graph import import_finder
 from yarnflow.graph.closures import load_closure
+from yarnflow.graph.connectors.sources import FileSource
 from yarnflow.graph.job_graph import JobGraph
-from yarnflow.graph.operators import FileSource
 from yarnflow.operators.state.backends.turns import HASHMAP
 from yarnflow.operators.task.blocks import ALL_GROUPS, END, Block
 from yarnflow.operators.task.level_run import LevelRun
+from yarnflow.operators.task.micro_batch import MicroBatch
 from yarnflow.operators.task.plan import JobInfo, LevelPlan
 from yarnflow.spark.elements.block_rows import from_batch, to_batches
 from yarnflow.spark.elements.element_frames import ColumnReader
@@ -41,7 +42,7 @@ T = TypeVar("T")
 #: rows of an Arrow batch, as Spark's
 _BATCH_ROWS: Final = 10_000
 _LAST_SENDER: Final = 2**62
-_NOW_MS: Final = 1_700_000_000_000
+_BATCH: Final = MicroBatch(0, 1_700_000_000_000)
 
 
 class Profile:
@@ -89,7 +90,7 @@ def profile(case: Case, source: Path, records: int, top: int) -> dict[str, float
         for part, path in enumerate(sorted(Path(node.operator.path.removeprefix("file:")).glob("part-*"))):
             run = _opened(from_source.level, part)
             chunks = map(read, list(_lines(path)))
-            blocks = run.run_source(chunks, (number << 20) + part, lambda: _NOW_MS)
+            blocks = run.run_source(chunks, (number << 20) + part, _BATCH)
             rows += found.run("level 0", lambda blocks=blocks: list(to_batches(blocks)))  # type: ignore[misc]
     made = [block for batch in rows for block in from_batch(batch)]
     for level, groups in zip(plan.levels, plan.groups, strict=True):
@@ -109,7 +110,7 @@ def _level(level: LevelPlan, groups: int, blocks: list[Block], found: Profile) -
     run = _opened(level, 0)
     for group, own in of_group.items():
         turn = backends.open(HASHMAP, StoredGroup(), None)
-        results = run.run_group(group, turn.store, own, _NOW_MS)
+        results = run.run_group(group, turn.store, own, _BATCH)
         made += found.run(f"level {level.level}", lambda results=results: list(results))  # type: ignore[misc]
         found.run(f"state of level {level.level}", turn.commit)
     return made

@@ -9,34 +9,16 @@ import shlex
 import signal
 import sys
 from pathlib import Path
-from types import FrameType
 
 from hadoop import archive, cluster, jars, processes, settings
+from hadoop.command_line import run_command
 from hadoop.errors import FAILED, USAGE, ClusterError
 from hadoop.layout import Layout, State
-from hadoop.output import say
 
 
 def main() -> int:
     """Run one command; returns the exit status."""
-    arguments = _parser().parse_args()
-    # so that an interrupted start cleans up after itself
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _interrupt)
-    try:
-        return int(arguments.run(Layout(arguments.dir), arguments))
-    except ClusterError as error:
-        say(str(error))
-        return error.status
-    except KeyboardInterrupt:
-        say("interrupted")
-        return 130
-    except BrokenPipeError:
-        return FAILED
-
-
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
+    return run_command(_parser().parse_args(), Layout)
 
 
 def _parser() -> argparse.ArgumentParser:

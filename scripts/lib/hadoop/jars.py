@@ -57,18 +57,29 @@ def cache_dir() -> Path:
 
 
 def fetch() -> Path:
-    """The folder with ``lib/*.jar`` and ``webapps/``, made by Maven if it is not there yet.
+    """The folder with ``lib/*.jar`` and ``webapps/``, made by Maven if it is not there yet."""
+    what = f"Hadoop {version_of('hadoop')} and ZooKeeper {version_of('zookeeper')} (about 100 MB)"
+    goals = ["dependency:copy-dependencies", "dependency:unpack"]
+    return fetch_by_maven(POM, cache_dir(), what, goals, {"target/dependency": "lib", "webapps": "webapps"})
 
-    It carries the pom's hash, so a changed pom never meets the jars of another one.
+
+def fetch_by_maven(pom: Path, cache: Path, what: str, goals: list[str], kept: dict[str, str]) -> Path:
+    """A folder below ``cache`` with what Maven's ``goals`` leave, made if it is not there yet.
+
+    It carries the pom's hash, so a changed pom never meets the jars of another one.  ``kept`` tells which
+    folders stay, and by what name.
     """
-    cache = cache_dir()
-    wanted = cache / f"jars-{hashlib.sha256(POM.read_bytes()).hexdigest()[:12]}"
+    wanted = cache / f"jars-{hashlib.sha256(pom.read_bytes()).hexdigest()[:12]}"
     if wanted.is_dir():
         return wanted
+    maven = shutil.which("mvn")
+    if maven is None:
+        raise ClusterError("mvn is not installed; install it (Debian: apt-get install maven)", NOT_INSTALLED)
     cache.mkdir(parents=True, exist_ok=True)
     with locked(cache, "fetching the jars"):
         if not wanted.is_dir():
-            _fetch(cache, wanted)
+            say(f"once only: fetching {what} to {cache}; this takes a minute or two")
+            _fetch(maven, pom, cache, wanted, goals, kept)
     return wanted
 
 
@@ -84,23 +95,17 @@ def locked(cache: Path, what: str) -> Iterator[None]:
         yield
 
 
-def _fetch(cache: Path, wanted: Path) -> None:
-    maven = shutil.which("mvn")
-    if maven is None:
-        raise ClusterError("mvn is not installed; install it (Debian: apt-get install maven)", NOT_INSTALLED)
+def _fetch(
+    maven: str, pom: Path, cache: Path, wanted: Path, goals: list[str], kept: dict[str, str]
+) -> None:
     for left in cache.glob(".new-*"):
         # of a run that was killed; the lock is ours
         shutil.rmtree(left, ignore_errors=True)
-    say(
-        f"once only: fetching Hadoop {version_of('hadoop')} and ZooKeeper {version_of('zookeeper')} "
-        f"(about 100 MB) to {cache}; this takes a minute or two"
-    )
     work = Path(tempfile.mkdtemp(prefix=".new-", dir=cache))
     try:
-        shutil.copy(POM, work / "pom.xml")
-        command = [maven, "-q", "-B", "dependency:copy-dependencies", "dependency:unpack"]
+        shutil.copy(pom, work / "pom.xml")
         done = subprocess.run(
-            command,
+            [maven, "-q", "-B", *goals],
             cwd=work,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -113,8 +118,8 @@ def _fetch(cache: Path, wanted: Path) -> None:
             raise ClusterError(f"Maven could not fetch the jars; its last words:\n{tail}")
         result = work / "result"
         result.mkdir()
-        (work / "target/dependency").rename(result / "lib")
-        (work / "webapps").rename(result / "webapps")
+        for folder, name in kept.items():
+            (work / folder).rename(result / name)
         result.rename(wanted)
     finally:
         shutil.rmtree(work, ignore_errors=True)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 
 def say(message: str) -> None:
     """One line of progress or of what is wrong."""
-    print(f"hadoop: {message}", file=sys.stderr, flush=True)
+    print(f"{Path(sys.argv[0]).name}: {message}", file=sys.stderr, flush=True)

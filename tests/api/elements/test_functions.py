@@ -151,7 +151,7 @@ def test_a_side_output_has_one_type(jobs: Jobs) -> None:
 
 def test_side_outputs_of_what_has_none(jobs: Jobs) -> None:
     jobs.rows("a INT").get_side_output(OutputTag("late")).print()
-    with pytest.raises(UnsupportedGraph, match=r"get_side_output\(\): .*has no side outputs"):
+    with pytest.raises(UnsupportedGraph, match=r"get_side_output\(\): .*has no side output 'late'"):
         jobs.env.execute()
 
 

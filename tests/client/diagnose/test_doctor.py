@@ -95,7 +95,7 @@ def test_what_is_checked_for_which_target() -> None:
         checks, _ = checks_for(find_target(target), Configuration.empty(), {}, **arguments)
         return [check.name for check in checks]
 
-    assert names("local") == ["Python", "Java", "memory", "temporary directory"]
+    assert names("local") == ["Python", "Java", "memory", "temporary directory", "open files"]
     assert names("remote")[-1] == "JobManager"
     on_yarn = names("yarn-session")
     assert set(names("local")) < set(on_yarn) and on_yarn[-1] == "container"
@@ -138,6 +138,13 @@ def test_full_disk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(doctor, "MIN_FREE_MIB", 1 << 40)
     with pytest.raises(ConfigError, match="MiB are free in .*io.tmp.dirs"):
         doctor.temporary_space(configuration)
+
+
+def test_too_few_open_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert doctor.open_files().endswith("for each process")
+    monkeypatch.setattr("yarnflow.rpc.descriptors.highest_limit", lambda: 256)
+    with pytest.raises(ConfigError, match="only 256 files.*ulimit -Hn"):
+        doctor.open_files()
 
 
 # --- YARN and HDFS ------------------------------------------------------------------

@@ -111,8 +111,18 @@ def test_master_is_known_by_its_files_not_by_its_number() -> None:
     assert Reader(live, selection="taskmanager").read() == [(MASTER, "w.log", "w\n")]
 
 
+def test_a_driver_with_a_container_of_its_own() -> None:
+    files = {"driver-1.log", "driver.log"}
+    assert selected("driver", WORKER, files) and not selected("taskmanager", WORKER, files)
+    in_master = {"application.driver.log", "driver-1.log"}
+    assert not selected("driver", MASTER, in_master) and selected("master", MASTER, in_master)
+    texts = {(WORKER, LAUNCH): "secret\n", (WORKER, "driver-1.log"): "d\n"}
+    reader = Reader(application=ended(application()), collected=texts, selection="driver")
+    assert reader.read() == [(WORKER, "driver-1.log", "d\n")]
+
+
 def test_what_names_no_container() -> None:
-    with pytest.raises(InvalidOption, match="expected master, taskmanager"):
+    with pytest.raises(InvalidOption, match="expected master, driver, taskmanager"):
         check_selection("mastr")
 
 
@@ -228,7 +238,104 @@ def test_follow_without_aggregation_says_that_lines_may_be_missing() -> None:
     assert "log aggregation is off" in reader.notes[-1]
 
 
+def test_rotated_files_come_first_and_oldest_first() -> None:
+    names = ("a.log", "a.log.1", "a.log.10", "a.log.2", "b.out", "c.1")
+    live = FakeLiveLogs({MASTER: [File(name, name.encode()) for name in names]})
+    shown = [file for _, file, _ in Reader(live).read()]
+    assert shown == ["a.log.10", "a.log.2", "a.log.1", "a.log", "b.out", "c.1"]
+
+
+def test_follow_goes_on_over_a_rotation() -> None:
+    file = File("m.log", b"1\n2\n")
+    live = FakeLiveLogs({MASTER: [file, File("m.log.1", b"0\n")]})
+    reader = Reader(live, time_s=10.0)
+    reader.services.properties = {}
+    running = application()
+
+    def rotate() -> None:
+        older = File("m.log.1", b"1\n2\n3\n"), File("m.log.2", b"0\n")
+        live.by_container[MASTER] = [File("m.log", b"4\n"), *older]
+
+    reader.during_sleep = [rotate]
+    reader.cluster.upcoming = [running, running, ended(running)]
+    text = "".join(text for _, _, text in reader.follow())
+    assert text == "0\n1\n2\n3\n4\n"
+
+
+def test_follow_waits_for_a_rotation_under_way() -> None:
+    live = FakeLiveLogs({MASTER: [File("m.log", b"1\n2\n")]})
+    reader = Reader(live, time_s=10.0)
+    reader.services.properties = {}
+    running = application()
+
+    def being_rotated() -> None:
+        live.by_container[MASTER] = [File(".m.log.rotating", b"1\n2\n3\n"), File("m.log", b"1\n2\n3\n")]
+
+    def rotated() -> None:
+        live.by_container[MASTER] = [File("m.log", b"4\n"), File("m.log.1", b"1\n2\n3\n")]
+
+    reader.during_sleep = [being_rotated, rotated]
+    reader.cluster.upcoming = [running, running, running, ended(running)]
+    assert reader.follow() == [
+        (MASTER, "m.log", "1\n2\n"), (MASTER, "m.log.1", "3\n"), (MASTER, "m.log", "4\n"),
+    ]  # fmt: skip
+
+
 # --- ended ----------------------------------------------------------------------
+
+
+#: as YARN sorts them
+ROTATED = {
+    (MASTER, ".a.log.copying"): "5\n",
+    (MASTER, ".a.log.rotating"): "4\n",
+    (MASTER, "a.log"): "5\n6\n",
+    (MASTER, "a.log.1"): "3\n",
+    (MASTER, "a.log.10"): "0\n",
+    (MASTER, "a.log.2"): "2\n",
+    (MASTER, "a.log.3"): "1\n",
+    # it was rotated just before the end, and nothing has been written since
+    (MASTER, "b.out.1"): "8\n",
+    (MASTER, "b.out.2"): "7\n",
+    (WORKER, "a.log.1"): "9\n",
+}
+
+
+def test_rotated_files_on_hdfs_come_first_and_oldest_first() -> None:
+    reader = Reader(application=ended(application()), collected=ROTATED)
+    assert "".join(text for _, _, text in reader.read()) == "".join(f"{number}\n" for number in range(10))
+    last = Reader(application=ended(application()), collected=ROTATED, lines=1)
+    assert [text for _, _, text in last.read()] == [f"{number}\n" for number in (0, 1, 2, 3, 4, 6, 7, 8, 9)]
+
+
+def test_follow_goes_on_in_rotated_files_on_hdfs() -> None:
+    live = [
+        *(File("m.log", b"2\n3\n"), File("m.log.1", b"1\n"), File("n.out", b"7\n")),
+        *(File("o.out", b"8\r\n"), File("o.out.1", b"6\n")),
+    ]
+    reader = Reader(
+        FakeLiveLogs({MASTER: live}),
+        collected={
+            (MASTER, "m.log"): "5\n",
+            (MASTER, "m.log.1"): "2\n3\n4\n",
+            (MASTER, "m.log.2"): "1\n",
+            # emptied, and its copy not yet in its place
+            (MASTER, ".n.out.rotating"): "7\n8\n",
+            # with other line ends
+            (MASTER, "o.out"): "8\n",
+            (MASTER, "o.out.1"): "6\n",
+        },
+        time_s=11.0,
+    )
+    directory = f"/tmp/logs/ann/bucket-logs-tfile/0007/{APPLICATION}"
+    reader.services.fs.make_directory(directory)
+    reader.services.fs.write(f"{directory}/node1_1", b"")
+    running = application()
+    reader.cluster.upcoming = [ended(running)]
+    assert [(file, text) for _, file, text in reader.follow()] == [
+        ("m.log.1", "1\n"), ("m.log", "2\n3\n"), ("n.out", "7\n"),
+        ("o.out.1", "6\n"), ("o.out", "8\r\n"),
+        ("m.log.1", "4\n"), ("m.log", "5\n"), (".n.out.rotating", "8\n"),
+    ]  # fmt: skip
 
 
 def test_logs_on_hdfs_that_break_off_are_shown_before_it_is_said() -> None:

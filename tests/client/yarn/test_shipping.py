@@ -8,10 +8,11 @@ import pytest
 
 from tests.client.yarn.yarn_fakes import World
 from yarnflow.client.yarn import shipping
-from yarnflow.client.yarn.shipping import ShippedFile, offload_files, plan_files, start_uploads
+from yarnflow.client.yarn.shipping import ShippedFile, offload_files, plan_files, stage_jars, start_uploads
 from yarnflow.client.yarn.specification import PythonEnvironment
 from yarnflow.config.configuration import Configuration
 from yarnflow.core.ids import JobId
+from yarnflow.core.jars.request import JarRequest, jars_of
 from yarnflow.core.messages import JobSubmission, ProgramKind
 from yarnflow.core.yarn import Visibility
 from yarnflow.errors import ConfigError, FileMissing, InvalidOption, ProgramNotFound
@@ -162,3 +163,22 @@ def test_small_files_of_a_script_stay_in_its_submission() -> None:
             JobId("ab" * 16), "prog", ProgramKind.SCRIPT, "{}", {}, files=files, script_argv=argv
         )
         assert offload_files(submission, no_cache) is submission
+
+
+def test_jars_of_this_machine_are_copied(world: World, tmp_path: Path) -> None:
+    services = world.services()
+    cache = ContentCache(services.fs, services.layout, tmp_path / "hashes.json")
+    jar = tmp_path / "own.jar"
+    jar.write_bytes(b"jar")
+    options = {"spark.jars": f"file://{jar},hdfs:///there.jar,local:/opt/x.jar", "spark.x": "1"}
+    staged = stage_jars(options, lambda: cache)
+    copy, *others = jars_of(staged)
+    assert services.fs.read(copy.removeprefix(services.fs.uri)) == b"jar" and copy.endswith("/own.jar")
+    assert others == ["hdfs:///there.jar", "local:/opt/x.jar"] and staged["spark.x"] == "1"
+    # a container has nothing to bring
+    assert copy not in JarRequest.of(staged).files
+
+    def no_cache() -> ContentCache:
+        raise AssertionError("nothing is to be uploaded")
+
+    assert stage_jars(staged, no_cache) == staged

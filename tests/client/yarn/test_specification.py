@@ -262,3 +262,39 @@ class TestPythonEnvironment:
     def test_remote_archive(self) -> None:
         found = python_environment(conf(python_environment="hdfs:///envs/e.tar.gz"))
         assert found.archive_uri == "hdfs:///envs/e.tar.gz" and found.interpreter == "environment/bin/python"
+
+
+CONTAINERS = {"driver.placement": "container", "high-availability.type": "zookeeper"}
+
+
+def test_drivers_with_containers_of_their_own() -> None:
+    options = of({**CONTAINERS, "driver.memory.process.size": "2000m", "yarn.driver.vcores": "3"})
+    sizes = container_sizes(options, M.SESSION)
+    assert (sizes.master_mib, sizes.driver_mib, sizes.driver_vcores) == (640, 2128, 3)
+    assert sizes.drivers == 0, "as many as YARN gives"
+    limited = of({**CONTAINERS, "yarn.appmaster.drivers": "7", "yarn.driver.memory-overhead": "0"})
+    assert container_sizes(limited, M.SESSION).drivers == 7
+    assert container_sizes(limited, M.SESSION).driver_mib == 1600
+    files = {"secret": LocalResource("hdfs://n/secret")}
+    driver = application_spec(options, deployment(M.SESSION), sizes, files, {"job": files["secret"]}).driver
+    assert driver is not None and (driver.memory_mib, driver.vcores) == (2128, 3)
+    assert driver.resources == files and "yarnflow.entrypoint.yarn.driver_main" in driver.script
+    assert container_sizes(of({}), M.SESSION).driver_mib == 0
+    assert application_spec(of({}), deployment(), container_sizes(of({}), M.PER_JOB), {}, {}).driver is None
+    yarn = FakeYarnCluster()
+    yarn.cluster_limits = ClusterLimits(2000, 8, 8000, 8000, 8, 8, 2)
+    with pytest.raises(RequestTooLarge, match="2128 MiB for the driver.*2000.*yarn.driver.memory-overhead"):
+        check_admission(yarn, options, sizes)
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "said"),
+    [
+        ("high-availability.type", "none", "needs high-availability.type: zookeeper"),
+        ("high-availability.standby-mode", "warm", "set it to cold"),
+        ("high-availability.standby-mode", "hot", "set it to cold"),
+    ],
+)
+def test_what_does_not_go_with_drivers_in_containers(option: str, value: str, said: str) -> None:
+    with pytest.raises(InvalidOption, match=f"driver.placement.*{said}"):
+        container_sizes(of({**CONTAINERS, option: value}), M.SESSION)

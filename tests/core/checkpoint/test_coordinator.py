@@ -392,6 +392,24 @@ def test_the_history_is_bounded_but_for_what_has_files() -> None:
     assert job.coordinator.completed == 41
 
 
+def test_only_the_newest_savepoints_have_a_record() -> None:
+    """A savepoint an hour makes 8,760 of them in a year; the count goes on."""
+    job = Job(savepoint_records=3)
+    removed: list[int] = []
+    for number in range(10):
+        job.asks(replace(SAVEPOINT, request_id=f"hour-{number}"), number)
+        given = job.gives_id(number)
+        job.taken(OrderDriver)
+        job.do(job.coordinator.outcome, CheckpointOutcome(given), number)
+        job.persists(number)
+        removed += [effect.checkpoint_id for effect in job.effects if isinstance(effect, Discard)]
+        job.effects.clear()
+    assert [info.checkpoint_id for info in job.coordinator.history] == [10, 9, 8]
+    assert removed == list(range(1, 8)), "of the others no record may stay"
+    assert job.coordinator.completed == 10
+    assert not any(info.discarded for info in job.coordinator.history)
+
+
 # --- another master -----------------------------------------------------------
 
 
@@ -405,6 +423,22 @@ def completed(number: int, batch_id: int, end_ms: int) -> CheckpointInfo:
         end_ms=end_ms,
         positions=(QueryPosition("q", batch_id),),
     )
+
+
+def test_the_next_master_forgets_savepoints_and_counts_on() -> None:
+    """The records may be those of a master that kept all of them."""
+    old = [
+        replace(completed(number, 0, number), kind=CheckpointKind.SAVEPOINT) for number in range(1, 41)
+    ]
+    job = Job(savepoint_records=5)
+    job.do(job.coordinator.recovered, [*old, completed(41, 60, 900)], 1_000)
+    assert [effect for effect in job.effects] == [Discard(number) for number in range(1, 36)]
+    assert [info.checkpoint_id for info in job.coordinator.history] == [41, 40, 39, 38, 37, 36]
+    assert job.coordinator.completed == 41, "nobody counted when they were recorded"
+    after = Job(savepoint_records=5)
+    counted = [replace(info, completed=info.checkpoint_id * 100) for info in job.coordinator.history]
+    after.do(after.coordinator.recovered, counted, 1_000)
+    assert after.idle() and after.coordinator.completed == 4_100
 
 
 def test_the_next_master_goes_on() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from yarnflow.core.checkpoint.ownership import Access, writable_by_others
+from yarnflow.core.checkpoint.ownership import Access, owned_by_another, writable_by_others
 from yarnflow.testing.state import OwnersInMemory
 
 ROOT = "hdfs://nn:8020/user/alice/savepoint"
@@ -84,3 +84,15 @@ def test_local_directories_above_are_looked_at(root: str) -> None:
     assert writable_by_others(found, {root: ("_metadata",)}) == ""
     found.found[root.rpartition("/")[0]] = Access("root", 0o777)
     assert "/tmp, above it, is writable" in writable_by_others(found, {root: ("_metadata",)})
+
+
+def test_where_only_the_clusters_jobs_write_the_owner_alone_counts() -> None:
+    wide = owners(root=Access("alice", 0o775), _metadata=Access("alice", 0o664))
+    assert owned_by_another(wide, TREES) == ""
+    assert owned_by_another(OwnersInMemory(name=""), TREES) == ""
+
+
+@pytest.mark.parametrize("place", ["root", "_metadata", "state"])
+def test_where_only_the_clusters_jobs_write_what_belongs_to_another_is_named(place: str) -> None:
+    found = owned_by_another(owners(**{place: Access("bob", 0o700)}), TREES)
+    assert found.startswith(ROOT) and found.endswith("belongs to bob, not to alice")

@@ -34,7 +34,7 @@ from yarnflow.core.messages import (
 )
 from yarnflow.core.resources.scheduling import SchedulerKind, SchedulerSettings
 from yarnflow.core.states import JobStatus
-from yarnflow.errors import RpcTimeout, YarnflowError
+from yarnflow.errors import CallSuspended, RpcTimeout, YarnflowError
 
 JOB = JobId("a" * 32)
 SLOTS = 2
@@ -72,6 +72,8 @@ class Process:
     registered: bool = False
     #: 0 = it was not told to run anything
     attempt: int = 0
+    #: the one before
+    attempt_before: int = 0
     alive: bool = True
     #: the decider wants its end, or knows of it
     given_up: bool = False
@@ -219,7 +221,14 @@ class World:
         self.last_attempt = effect.attempt
         process = self.drivers[effect.driver_id]
         assert process.registered or self.run.active.registration is not None
-        process.attempt = effect.attempt
+        process.attempt_before, process.attempt = process.attempt, effect.attempt
+
+    def not_deployed(self, call: do.Deploy) -> None:
+        """The driver was not called, so it goes on as before, and may be told the same again."""
+        process = self.drivers[call.driver_id]
+        if process.attempt == call.attempt:
+            process.attempt = process.attempt_before
+            self.last_attempt = min(self.last_attempt, call.attempt - 1)
 
     def start(self, effect: do.StartExecutor) -> None:
         what = effect.descriptor
@@ -292,6 +301,8 @@ class World:
             yield ev.AllRecorded(self.at)
         elif isinstance(call, do.Deploy):
             if not well:
+                if isinstance(error, CallSuspended):
+                    self.not_deployed(call)
                 yield ev.DeployFailed(self.at, call.driver_id, call.attempt, error)
         elif isinstance(call, do.CancelDriver):
             if well:

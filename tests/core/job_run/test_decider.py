@@ -23,7 +23,13 @@ from yarnflow.core.job_run import effects as do
 from yarnflow.core.job_run import events as ev
 from yarnflow.core.job_run.decider import handle
 from yarnflow.core.job_run.spare_life import SpareState
-from yarnflow.core.messages import DriverPhase, ExecutorExited, ExecutorStatus
+from yarnflow.core.messages import (
+    DriverPhase,
+    DriverReport,
+    ErrorInfo,
+    ExecutorExited,
+    ExecutorStatus,
+)
 from yarnflow.core.states import JobStatus, RestartLevel
 from yarnflow.errors import LeadershipLost, StorageDenied
 
@@ -43,6 +49,28 @@ def taken_over(hot_spare: bool = False) -> World:
     world.apply(ev.Started(world.at))
     world.answer(world.calls[0], True)
     return world
+
+
+@pytest.mark.parametrize(
+    ("hot_spare", "keeps_driver", "places", "is_whole"),
+    [
+        (False, False, [TM1], True),
+        (False, False, [TM1, TM2], False),
+        (True, False, [TM1], False),
+        (False, True, [TM1], False),
+    ],
+)
+def test_an_executor_is_told_whether_its_job_has_another_one(
+    hot_spare: bool, keeps_driver: bool, places: list[TaskManagerId], is_whole: bool
+) -> None:
+    world = World(ev.Fresh(), settings(hot_spare, keeps_driver=keeps_driver))
+    world.apply(ev.Started(world.at))
+    for where in places:
+        world.offer(where, SLOTS // len(places))
+    (driver_id,) = world.drivers
+    world.register(driver_id)
+    started = [call.descriptor for call in world.calls if isinstance(call, do.StartExecutor)]
+    assert [descriptor.has_whole_job for descriptor in started] == [is_whole] * len(places)
 
 
 @pytest.mark.parametrize("adaptive", [False, True])
@@ -70,6 +98,19 @@ def test_the_two_groups_change_places() -> None:
     assert after.spare.driver is None and after.spare_life.state is SpareState.SLOTS
     world.go_well(12)
     assert is_settled(world.run) and len(world.drivers) == 3
+
+
+def test_a_job_that_restarts_is_seen_to_wait_for_the_delay_from_the_first() -> None:
+    world = fresh()
+    world.go_well(12)
+    (process,) = world.drivers.values()
+    error = ErrorInfo("EXECUTOR_LOST", "it broke")
+    report = DriverReport(JOB, process.driver_id, process.attempt, DriverPhase.FAILED, error=error)
+    _, effects = handle(world.run, ev.DriverReported(world.at, report))
+    shown = [effect.details for effect in effects if isinstance(effect, do.Show)]
+    assert [(each.overview.status, each.waiting_for) for each in shown] == [
+        (JobStatus.RESTARTING, "restart delay")
+    ]
 
 
 def test_an_adoption_is_an_event_of_its_own() -> None:
@@ -280,3 +321,40 @@ def test_a_driver_for_a_job_that_was_canceled_before_it_began_ends() -> None:
     world = keeping()
     _, effects = handle(world.run, ev.Started(world.at, KEPT))
     assert effects == (do.KillDriver(KEPT.driver_id),)
+
+
+def test_a_driver_that_waits_for_its_turn_is_not_late() -> None:
+    world = fresh()
+    (process,) = world.drivers.values()
+    world.apply(ev.DriverWaits(world.at, process.driver_id, True))
+    world.offer(TM1, SLOTS)
+    world.wait(100_000)
+    assert world.run.active.driver_id == process.driver_id
+    world.apply(ev.DriverWaits(world.at, process.driver_id, False))
+    world.wait(10_000)
+    assert world.run.active.driver_id == process.driver_id
+    world.wait(1)
+    assert not process.alive, "it had its time"
+    (failure,) = world.run.record.failures
+    assert "did not register for 10 s" in failure.error.message
+    world.apply(ev.DriverWaits(world.at, process.driver_id, True))
+    world.go_well(12)
+    assert is_settled(world.run) and len(world.drivers) == 2
+
+
+@pytest.mark.parametrize("ran", [False, True])
+def test_a_driver_whose_end_another_master_reports_is_lost(ran: bool) -> None:
+    world = fresh()
+    if ran:
+        world.go_well(12)
+    (process,) = world.drivers.values()
+    error = ErrorInfo("DRIVER_LOST", "its container was lost")
+    report = DriverReport(
+        JOB, process.driver_id, 0, DriverPhase.FAILED, error=error, driver_unusable=True
+    )
+    world.apply(ev.DriverReported(world.at, report))
+    assert world.status() is JobStatus.RESTARTING and process.given_up
+    world.executors.clear()
+    world.go_well(20)
+    assert is_settled(world.run) and len(world.drivers) == 2
+    assert world.run.record.failures[0].error == error

@@ -21,11 +21,25 @@ from yarnflow.core.ids import AllocationId, DriverId, ExecutorId, TaskManagerId
 from yarnflow.core.job_run import effects as do
 from yarnflow.core.job_run import events as ev
 from yarnflow.core.messages import DriverPhase, ExecutorExited, ExecutorStatus
-from yarnflow.errors import ConfigError, RpcTimeout, SlotUnavailable, StorageDenied, YarnflowError
+from yarnflow.errors import (
+    CallSuspended,
+    ConfigError,
+    RpcTimeout,
+    SlotUnavailable,
+    StorageDenied,
+    YarnflowError,
+)
 
 SOME = st.integers(0, 7)
 WHERE = st.sampled_from([TaskManagerId(f"tm-{number}") for number in range(3)])
-ERRORS = st.sampled_from([RpcTimeout("no answer"), SlotUnavailable("still there"), ConfigError("no java")])
+ERRORS = st.sampled_from(
+    [
+        RpcTimeout("no answer"),
+        SlotUnavailable("still there"),
+        CallSuspended("not asked"),
+        ConfigError("no java"),
+    ]
+)
 
 
 class Job(RuleBasedStateMachine):
@@ -200,6 +214,11 @@ class Job(RuleBasedStateMachine):
     @rule(which=SOME)
     def driver_exits(self, which: int) -> None:
         self.world.exit(self.one(which))
+
+    @precondition(lambda self: self.alive())
+    @rule(which=SOME, waits=st.booleans())
+    def driver_waits_for_its_turn(self, which: int, waits: bool) -> None:
+        self.world.apply(ev.DriverWaits(self.world.at, self.one(which).driver_id, waits))
 
     @rule(which=SOME)
     def end_of_a_driver_is_told_late(self, which: int) -> None:

@@ -14,6 +14,8 @@ from yarnflow.core.resources.memory import (
     TaskManagerMemory,
     driver_memory,
     driver_memory_of,
+    executor_memory_of,
+    shared_too_small,
     task_manager_memory,
     task_manager_memory_of,
 )
@@ -96,3 +98,56 @@ def test_sizes_of_the_options() -> None:
     }
     expected = task_manager_memory(4096, 200, 100, 0.3, 0.2, 10, 800, 300)
     assert task_manager_memory_of(Configuration.from_dict(values, "test")) == expected
+
+
+def task_manager_of(process_mib: int, slots: int, offheap_mib: int = 0) -> Configuration:
+    values = {
+        "taskmanager.memory.process.size": f"{process_mib}m",
+        "taskmanager.memory.task.off-heap.size": f"{offheap_mib}m",
+        "taskmanager.numberOfTaskSlots": str(slots),
+    }
+    return Configuration.from_dict(values, "test")
+
+
+@pytest.mark.parametrize("slots", [1, 3])
+def test_a_job_with_all_slots_has_all_memory(slots: int) -> None:
+    configuration = task_manager_of(4096, slots, 100)
+    whole, executor = task_manager_memory_of(configuration), executor_memory_of(configuration, slots)
+    assert (executor.heap_mib, executor.offheap_mib) == (whole.executor_heap_mib, 100)
+    assert (executor.python_mib, executor.metaspace_mib) == (whole.python_mib, whole.metaspace_mib)
+    assert executor.total_mib == whole.process_mib - whole.framework_mib
+
+
+def test_the_only_executor_has_all_memory_whatever_its_slots() -> None:
+    configuration = task_manager_of(4096, 4, 100)
+    assert executor_memory_of(configuration, 1, is_only_one=True) == executor_memory_of(configuration, 4)
+
+
+@given(
+    slots=st.lists(st.integers(1, 5), min_size=2, max_size=4),
+    per_slot_mib=st.integers(1100, 20_000),
+    offheap=st.integers(0, 400),
+)
+def test_executors_of_several_jobs_are_within_the_task_manager(
+    slots: list[int], per_slot_mib: int, offheap: int
+) -> None:
+    configuration = task_manager_of(128 + sum(slots) * per_slot_mib, sum(slots), offheap)
+    whole = task_manager_memory_of(configuration)
+    executors = [executor_memory_of(configuration, given) for given in slots]
+    assert shared_too_small(configuration) == ""
+    assert sum(e.total_mib for e in executors) + whole.framework_mib <= whole.process_mib
+    assert sum(e.offheap_mib for e in executors) <= offheap
+    assert min(e.heap_mib for e in executors) >= 468 and min(e.python_mib for e in executors) > 0
+
+
+def test_a_share_that_is_too_small_is_said() -> None:
+    """Spark needs what it needs: the executors start, and the TaskManager says what may come of it."""
+    configuration = task_manager_of(1728, 2)
+    # 800 MiB, of which overhead and metaspace take 448; Python has as much as it had in two jobs before
+    assert executor_memory_of(configuration, 1).heap_mib == 468
+    assert executor_memory_of(configuration, 1).python_mib == 256
+    said = shared_too_small(configuration)
+    assert "needs 1172 MiB there and has a share of 800 MiB, so 2 such jobs" in said
+    assert "set it to 2472m, or lower taskmanager.numberOfTaskSlots" in said
+    assert shared_too_small(task_manager_of(2472, 2)) == ""
+    assert shared_too_small(task_manager_of(1728, 1)) == ""

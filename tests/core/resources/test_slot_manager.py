@@ -15,8 +15,10 @@ from yarnflow.core.resources.slot_manager import (
     AllocationLost,
     FreeSlot,
     RequestSlot,
+    Slot,
     SlotManager,
     SlotState,
+    TaskManagerSlots,
     check_invariants,
 )
 from yarnflow.core.resources.workers import Demand
@@ -320,3 +322,22 @@ class AgainstTaskManagers(RuleBasedStateMachine):
 
 TestAgainstTaskManagers = AgainstTaskManagers.TestCase
 TestAgainstTaskManagers.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
+
+
+def test_what_jobs_lack_is_found_in_one_pass_over_the_slots() -> None:
+    """500 jobs and 1,000 TaskManagers that come one by one: a pass for each job took minutes in all."""
+    passes = [0]
+
+    class Counted(tuple[Slot, ...]):
+        def __iter__(self) -> Iterator[Slot]:
+            passes[0] += 1
+            return super().__iter__()
+
+    jobs = [JobId(f"{number:032x}") for number in range(50)]
+    slots = Counted(
+        Slot(index, SlotState.ALLOCATED, AllocationId(f"a-{index}"), jobs[index]) for index in range(40)
+    )
+    tm = TaskManagerId("tm")
+    manager = SlotManager({tm: TaskManagerSlots(tm, "tm:1", slots)}, {job_id: 1 for job_id in jobs})
+    assert manager.missing() == {job_id: 1 for job_id in jobs[40:]}
+    assert passes == [1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import os
 import select
@@ -13,9 +14,12 @@ from typing import Final
 import pytest
 
 from yarnflow.config.configuration import Configuration
-from yarnflow.entrypoint.driver.main import driver_jvm_flags, driver_settings
+from yarnflow.entrypoint.driver import main
+from yarnflow.entrypoint.driver.main import driver_jvm_flags, driver_settings, with_options_of
 from yarnflow.errors import InvalidOption, LeaseLost, error_from_exit
+from yarnflow.process.output.rotation import LogRotation
 from yarnflow.spark.launch.java import JavaRuntime
+from yarnflow.spark.launch.jvm import GatewayJvm
 
 #: far above what any of these steps takes
 LIMIT_S: Final = 20.0
@@ -65,6 +69,13 @@ def test_the_process_ends_at_once_and_its_jvm_with_it(lost: bool, status: int) -
         assert isinstance(found, LeaseLost) and "driver d1" in found.message
 
 
+def test_a_job_has_its_own_jars_and_those_of_its_cluster() -> None:
+    session = Configuration.from_dict({"spark.jars": "hdfs://n/a.jar", "spark.x": "1"}, "session")
+    options = with_options_of(session, {"spark.jars": "hdfs://n/b.jar", "spark.x": "2"})
+    assert options.to_dict() == {"spark.jars": "hdfs://n/a.jar,hdfs://n/b.jar", "spark.x": "2"}
+    assert with_options_of(session, {}) == session
+
+
 def test_an_earlier_driver_is_waited_for_until_zookeeper_has_given_it_up() -> None:
     session = {"high-availability.zookeeper.client.session-timeout": "40 s"}
     assert driver_settings(Configuration.from_dict(session, "test")).lease_timeout_ms == 120_000
@@ -92,3 +103,21 @@ def test_jvm_options_are_read_as_a_shell_does() -> None:
     broken = Configuration.from_dict({"spark.driver.extraJavaOptions": "-Da='b"}, "test")
     with pytest.raises(InvalidOption, match="spark.driver.extraJavaOptions.*No closing quotation"):
         driver_jvm_flags(java, broken, Path("/scratch"))
+
+
+def test_the_jvm_writes_to_no_file_that_python_renames(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would go on in the renamed one, and in the end in one that is deleted."""
+    launched: dict[str, object] = {}
+    monkeypatch.setattr(GatewayJvm, "launch", lambda command, **options: launched.update(options))
+    rotation = LogRotation()
+    monkeypatch.setattr(main, "own_rotation", lambda: rotation)
+    parsed = argparse.Namespace(
+        memory_mib=1600, log_file=tmp_path / "driver-1.log", scratch_dir=tmp_path / "scratch"
+    )
+    java = JavaRuntime(Path("/jre/bin/java"), "17.0.1", "PATH")
+    options = Configuration.from_dict({"driver.class-data-sharing": "off"}, "test")
+    main._launch(java, options, parsed, "127.0.0.1")
+    assert launched["log_file"] == tmp_path / "driver-1.jvm.log"
+    assert list(rotation._files) == [tmp_path / "driver-1.jvm.log"]

@@ -34,6 +34,7 @@ from yarnflow.entrypoint.master import main as jobmanager
 from yarnflow.entrypoint.master.job_manager import JobManager
 from yarnflow.errors import (
     ConfigError,
+    DriverLost,
     JobError,
     LeadershipLost,
     ResourceError,
@@ -234,6 +235,25 @@ def test_without_a_mode_nothing_is_left_behind(start: Callable[..., Cluster], tm
     assert not (tmp_path / "result.json").exists()
 
 
+def test_who_follows_a_job_sees_its_end_before_a_local_cluster_ends(
+    start: Callable[..., Cluster], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lifetime, "LAST_LOOK_MS", 30_000)
+    cluster = start(None)
+    gateway = cluster.gateway(str(cluster.start()["address"]))
+    gateway.submit_job(submission())
+    seen = gateway.await_job_change(JOB, -1, 0)
+    gateway.cancel_job(JOB)
+    until(lambda: gateway.list_jobs()[0].status is JobStatus.CANCELED or None)
+    cluster.job_manager.ended.set()
+    assert cluster.thread is not None
+    cluster.thread.join(0.2)
+    last = gateway.await_job_change(JOB, seen.version, 0)
+    assert last.overview.status is JobStatus.CANCELED
+    cluster.thread.join(30)
+    assert not cluster.thread.is_alive()
+
+
 def test_a_single_master_tells_its_supervisor_that_it_leads_and_never_stands_by(
     start: Callable[..., Cluster],
 ) -> None:
@@ -314,6 +334,36 @@ def test_a_standby_keeps_a_driver_for_the_leader(start: Callable[..., Cluster]) 
     second.factory.fence = lambda: Fence("deposed", 7)
     with pytest.raises(StaleEpoch):
         second.factory.master(address).host_driver(assignment, 1000)
+
+
+def test_drivers_with_containers_of_their_own(start: Callable[..., Cluster]) -> None:
+    """1. the standby has the job's driver 2. its end is told to the job 3. the next leader hears it itself"""
+    shared, options = FakeHaCluster(), {"driver.placement": "container"}
+    first, second = (start(DeploymentMode.SESSION, FakeHaServices(shared), **options) for _ in range(2))
+    gateway = first.gateway(first.start()["address"])
+    address = second.start()["address"]
+    first.grant(1)
+    assert first.ha.candidacy is not None
+    first.ha.candidacy.tell_masters()
+    gateway.submit_job(submission())
+    lost = until(lambda: second.launcher.assignments or None)[0]
+    second.launcher.end(lost.driver_id, -100, "on a lost node")
+    until(lambda: len(second.launcher.assignments) == 2 or None)
+    (failure,) = gateway.job_details(JOB).failures
+    assert failure.error.code == DriverLost.code and "on a lost node" in failure.error.message
+    assert not first.launcher.assignments
+    unheard = second.launcher.assignments[1].driver_id
+    shared.election.retrieval.set_leader(None)
+    second.launcher.end(unheard, -9)
+    first.close()
+    second.grant(2)
+    until(lambda: len(second.launcher.assignments) == 3 or None)
+    second.launcher.end(second.launcher.assignments[2].driver_id, -9)
+    details = second.gateway(address).await_job_change(JOB, -1, 10_000)
+    while len(details.failures) < 1:
+        details = second.gateway(address).await_job_change(JOB, details.version, 10_000)
+    own = second.launcher.assignments[2].driver_id
+    assert own in details.failures[0].error.message, "told by its own supervisor"
 
 
 def test_jobs_survive_their_master(start: Callable[..., Cluster]) -> None:

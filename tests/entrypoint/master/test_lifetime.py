@@ -18,7 +18,13 @@ from yarnflow.core.messages import (
 from yarnflow.core.states import JobStatus
 from yarnflow.core.yarn import DeploymentMode
 from yarnflow.entrypoint.master import lifetime
-from yarnflow.entrypoint.master.lifetime import ARRIVAL_MS, LINGER_MS, Lifetime
+from yarnflow.entrypoint.master.lifetime import (
+    ARRIVAL_MS,
+    LAST_LOOK_MS,
+    LINGER_MS,
+    Lifetime,
+    UntilToldToEnd,
+)
 from yarnflow.errors import GraphError, LeadershipLost, YarnflowError
 from yarnflow.testing.runtime import ManualClock
 
@@ -42,6 +48,9 @@ class Cluster:
         self.submitted: list[JobSubmission] = []
         self.closed: list[str] = []
         self.waits: list[tuple[int, int]] = []
+        self.of_ended: list[bool] = []
+        #: until all have seen the ends of jobs
+        self.seen_after_ms = 0
 
     def submit_job(self, submission: JobSubmission) -> JobSubmitted:
         if self.failures:
@@ -57,9 +66,10 @@ class Cluster:
     def all(self) -> Sequence[JobDetails]:
         return self.jobs
 
-    def await_followers(self, timeout_ms: int, newcomers_ms: int = 0) -> bool:
+    def await_followers(self, timeout_ms: int, newcomers_ms: int = 0, *, of_ended: bool = False) -> bool:
         self.waits.append((timeout_ms, newcomers_ms))
-        return True
+        self.of_ended.append(of_ended)
+        return timeout_ms >= self.seen_after_ms
 
     def lifetime(self, mode: DeploymentMode) -> Lifetime:
         return Lifetime(mode, self.clock, self, self)
@@ -142,3 +152,15 @@ def test_a_job_is_not_refused_because_zookeeper_is_away(monkeypatch: pytest.Monk
     cluster.failures = [LeadershipLost("suspended"), LeadershipLost("suspended")]
     cluster.lifetime(DeploymentMode.PER_JOB).begin(SUBMISSION)
     assert cluster.submitted == [SUBMISSION] and len(cluster.closed) == 1
+
+
+@pytest.mark.parametrize(
+    ("seen_after_ms", "waits"), [(0, [(0, 0)]), (LAST_LOOK_MS, [(0, 0), (LAST_LOOK_MS, 0)])]
+)
+def test_who_follows_a_job_of_a_local_cluster_sees_its_end(
+    seen_after_ms: int, waits: list[tuple[int, int]]
+) -> None:
+    cluster = Cluster([ended(JobStatus.FINISHED)])
+    cluster.seen_after_ms = seen_after_ms
+    assert UntilToldToEnd(cluster).end().status is JobStatus.FINISHED
+    assert cluster.waits == waits and all(cluster.of_ended)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,7 +13,7 @@ import pytest
 from yarnflow.config.configuration import Configuration
 from yarnflow.core.ids import DriverId, ExecutorId, JobId
 from yarnflow.core.messages import ExecutorDescriptor
-from yarnflow.core.resources.memory import task_manager_memory
+from yarnflow.core.resources.attachment import PYTHON_MEMORY_VARIABLE
 from yarnflow.entrypoint.taskmanager import executors
 from yarnflow.errors import ResourceError
 from yarnflow.process.spawn import ProcessSpec
@@ -23,6 +23,7 @@ from yarnflow.spark.launch.java import JavaRuntime
 DESCRIPTOR = ExecutorDescriptor(
     JobId("1" * 32), DriverId("d"), ExecutorId("0"), "spark://CoarseGrainedScheduler@h:1", "app-1", 1
 )
+NOTHING: Mapping[str, str] = {}
 
 
 class Started:
@@ -40,16 +41,19 @@ class Started:
         )
 
 
-def processes(directory: Path, started: Started) -> executors.SparkExecutorProcesses:
-    configuration = Configuration.from_dict({"driver.class-data-sharing": "off"}, "test")
+def processes(
+    directory: Path, started: Started, options: Mapping[str, str] = NOTHING, one_job: bool = False
+) -> executors.SparkExecutorProcesses:
+    values = {"driver.class-data-sharing": "off", **options}
+    configuration = Configuration.from_dict(values, "test")
     disks = (directory / "executors" / "tm-1", directory / "disk2")
     places = executors.ExecutorPlaces(directory / "logs", "tm-1-", disks, {"data": directory})
     return executors.SparkExecutorProcesses(
         configuration,
         places,
         "localhost",
-        task_manager_memory(),
         b"cluster",
+        one_job,
         start_process=started,
         java=lambda: JavaRuntime(Path("/jre/bin/java"), "17.0.1", "PATH"),
     )
@@ -117,3 +121,47 @@ def test_files_of_a_job_are_not_there_for_the_next(tmp_path: Path) -> None:
     own.clear(DESCRIPTOR.executor_id, DESCRIPTOR.job_id)
     assert sorted(path.name for path in first.iterdir()) == ["blockmgr-1", "data", "spark-2", "tmp"]
     assert tmp_path.is_dir()
+
+
+def test_memory_and_processors_are_those_of_the_slots(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: 8)
+    started = Started()
+    options = {
+        "taskmanager.numberOfTaskSlots": "4",
+        "taskmanager.memory.process.size": "8g",
+        "taskmanager.memory.task.off-heap.size": "400m",
+    }
+    own = processes(tmp_path, started, options)
+    for slots in (1, 3, 4):
+        own.start(replace(DESCRIPTOR, executor_id=ExecutorId(str(slots)), cores=slots))
+
+    def found(start: str) -> list[str]:
+        options = [next((o for o in spec.command if o.startswith(start)), "") for spec in started.specs]
+        return [option.removeprefix(start) for option in options]
+
+    heaps = [int(size.removesuffix("m")) for size in found("-Xmx")]
+    assert heaps[0] + heaps[1] <= heaps[2] == 8192 - 128 - 819 - 256 - 2846 - 400
+    assert found("-Dspark.memory.offHeap.size=") == ["100m", "300m", "400m"]
+    assert found("-XX:ActiveProcessorCount=") == ["2", "6", ""], "of a machine of eight"
+    python = [spec.environment.get(PYTHON_MEMORY_VARIABLE) for spec in started.specs]
+    assert python == ["623", "2075", None]
+
+
+@pytest.mark.parametrize(
+    ("one_job", "job_slots", "has_all"),
+    [(True, 2, True), (True, 4, False), (True, 0, False), (False, 2, False)],
+)
+def test_the_only_executor_of_a_cluster_has_all_memory(
+    tmp_path: Path, one_job: bool, job_slots: int, has_all: bool
+) -> None:
+    """The other slots can be nobody's: a job in a cluster of its own wants fewer than a TaskManager has."""
+    started = Started()
+    options = {"taskmanager.numberOfTaskSlots": "4", "taskmanager.memory.process.size": "8g"}
+    own = processes(tmp_path, started, options, one_job)
+    own.start(replace(DESCRIPTOR, cores=2, job_slots=job_slots))
+    (spec,) = started.specs
+    assert (f"-Xmx{8192 - 128 - 819 - 256 - 2846}m" in spec.command) == has_all
+    assert (PYTHON_MEMORY_VARIABLE in spec.environment) != has_all
+    assert any(o.startswith("-XX:ActiveProcessorCount=") for o in spec.command) != has_all

@@ -14,6 +14,7 @@ import pytest
 from tests.entrypoint.yarn.test_container import deployment, entered
 from yarnflow.config.hadoop_conf import HadoopConf
 from yarnflow.core.cluster_result import ClusterResult
+from yarnflow.core.ids import DriverId
 from yarnflow.core.states import JobStatus
 from yarnflow.core.yarn import FinalStatus
 from yarnflow.entrypoint.yarn import master_main
@@ -26,6 +27,7 @@ from yarnflow.staging.deployment import ApplicationDirectory
 from yarnflow.staging.layout import prepare
 from yarnflow.testing.file_system import MemoryFileSystem
 from yarnflow.testing.yarn_cluster import FakeYarnCluster
+from yarnflow.yarn.drivers import YarnDrivers
 
 LEADS: Final = MasterRole(True, "node7:4711", "http://node7:80", "l", 1)
 DIRECTORY: Final = "/user/ann/.yarnflow/applications/0123456789abcdef"
@@ -49,6 +51,7 @@ class FakeCluster:
     def __init__(self, arguments: dict[str, Any], begin: Callable[[FakeCluster], None]) -> None:
         self.arguments = arguments
         self.steps: list[str] = []
+        self.driver_ends: list[tuple[DriverId, int]] = []
         self.running: list[str] = []
         self.start_error: Exception | None = None
         self.address_error: Exception | None = None
@@ -90,6 +93,9 @@ class FakeCluster:
 
     def worker_exited(self, exit: Any) -> None: ...
 
+    def driver_exited(self, driver_id: DriverId, exit_status: int, output_tail: str) -> None:
+        self.driver_ends.append((driver_id, exit_status))
+
     def provider_state(self, state: Any) -> None: ...
 
     def requests_canceled(self, asked: int, withdrawn: int) -> None: ...
@@ -102,6 +108,7 @@ class FakeApplication:
 
     def __init__(self, fs: MemoryFileSystem, on_published: Callable[[], None]) -> None:
         self.said: list[Any] = []
+        self.drivers: YarnDrivers | None = None
         self.files_at_finish: list[str] = []
         self._fs = fs
         self._on_published = on_published
@@ -119,6 +126,10 @@ class FakeApplication:
 
     def publish(self, key: str, value: bytes) -> None:
         self.said.append((key, value.decode()))
+
+    def serve_drivers(self, drivers: YarnDrivers) -> None:
+        self.said.append("drivers")
+        self.drivers = drivers
 
     def add_web_page(self, url: str) -> None:
         self.said.append(url)

@@ -135,7 +135,9 @@ def test_output_and_log_lines_do_not_overwrite_each_other(tmp_path: Path) -> Non
     program = (
         f"from {append_output.__module__} import append_output; import os; append_output();"
         f"file = open({str(output)!r}, 'a'); file.write('a line of a log\\n'); file.close();"
-        "os.write(1, b'x\\n'); os.write(2, b'y\\n')"
+        "os.write(1, b'x\\n'); os.write(2, b'y\\n');"
+        # a master forks afterwards
+        "import threading; assert threading.active_count() == 1"
     )
     with output.open("wb") as file:
         subprocess.run([sys.executable, "-c", program], stdout=file, stderr=file, check=True, env=os.environ)

@@ -10,8 +10,9 @@ from typing import Any, Final
 import pytest
 
 from tests.entrypoint.yarn.master_world import DIRECTORY, LEADS, FakeCluster, World
+from tests.runtime.driver.driver_harness import ASSIGNMENT
 from yarnflow.core.cluster_result import ClusterResult
-from yarnflow.core.ids import JobId
+from yarnflow.core.ids import DriverId, JobId
 from yarnflow.core.states import JobStatus
 from yarnflow.core.yarn import DeploymentMode, FinalStatus
 from yarnflow.entrypoint.yarn.container import JOB_MANAGER_KEY
@@ -231,6 +232,21 @@ def test_a_session_keeps_a_spare_driver_while_there_is_memory(
 ) -> None:
     world.deployment = replace(world.deployment, mode=mode, drivers=2)
     assert keeps_spare(world, running) == expected
+
+
+def test_drivers_with_containers_of_their_own(world: World) -> None:
+    """No driver is started in the master's container; those of YARN end with the cluster."""
+    configuration = {**world.deployment.configuration, "driver.placement": "container"}
+    world.deployment = replace(
+        world.deployment, mode=DeploymentMode.SESSION, drivers=2, configuration=configuration
+    )
+    assert not keeps_spare(world, 0)
+    cluster = world.clusters[-1]
+    assert "spare" not in cluster.steps
+    drivers = world.application.drivers
+    assert drivers is not None and cluster.arguments["others_drivers"] is drivers
+    drivers.launch(replace(ASSIGNMENT, driver_id=DriverId("driver-1")), 100_000)
+    assert [driver_id for driver_id, _status in cluster.driver_ends] == ["driver-1"], "too large"
 
 
 @pytest.mark.parametrize("sign", ["terminate", "abandon"])

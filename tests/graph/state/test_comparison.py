@@ -13,17 +13,18 @@ from yarnflow.core.ids import JobId
 from yarnflow.core.json_codec import from_json, to_json
 from yarnflow.core.messages import ProgramKind
 from yarnflow.graph import operators as o
-from yarnflow.graph.chaining import create_job_graph
+from yarnflow.graph.connectors import elasticsearch, kafka, messages, python, rabbitmq, redis, sinks, sources
 from yarnflow.graph.element_schema import element_schema
+from yarnflow.graph.generation.chaining import create_job_graph
 from yarnflow.graph.job_graph import JobGraph, ShipStrategy
 from yarnflow.graph.schema import Field, Schema
 from yarnflow.graph.state.comparison import differences
 from yarnflow.graph.state.shape import shape_of
 from yarnflow.graph.stream_graph import GraphSettings, StreamGraph, Transformation
-from yarnflow.graph.type_info import PICKLED
+from yarnflow.graph.type_info import PICKLED, Types
 from yarnflow.spark.translate.query_groups import query_groups
 
-FILES = o.FileSource("/in", "csv", g.SCHEMA, bounded=False)
+FILES = sources.FileSource("/in", "csv", g.SCHEMA, bounded=False)
 OTHER_KEY = o.Key(("a + 1",), ("a",))
 OTHER_AGGREGATE = o.RunningAggregate(g.KEY, ("max(a) AS b",))
 
@@ -88,7 +89,7 @@ def test_the_same_program_fits_whatever_its_job_is_called() -> None:
     [
         pytest.param(shape(FILES, g.NATIVE, g.RUNNING, g.PRINT, uids={0: "in", 2: "sum"}), id="operator"),
         pytest.param(shape(FILES, g.RUNNING, g.PYTHON, g.PRINT, uids=UIDS), id="function"),
-        pytest.param(shape(FILES, g.RUNNING, o.FileSink("/out", "csv"), uids=UIDS), id="sink"),
+        pytest.param(shape(FILES, g.RUNNING, sinks.FileSink("/out", "csv"), uids=UIDS), id="sink"),
         pytest.param(
             shape(replace(FILES, path="/elsewhere", bounded=True), g.RUNNING, g.PRINT, uids=UIDS), id="path"
         ),
@@ -253,24 +254,41 @@ def test_queries_are_called_as_their_directories_are(uid: str) -> None:
 
 def test_every_operator_is_known() -> None:
     program = g.Program()
-    collection = o.CollectionSource(g.SCHEMA, b"")
-    own = (collection, FILES, g.SOURCE, o.SocketSource("h", 1), o.SequenceSource(1, 5))
-    sources = [program.add(each) for each in own]
-    both = program.add(g.UNION, *sources)
-    for made in (g.NATIVE, o.FilterExpression("a > 1"), g.PYTHON, g.TIMES, g.SQL_AGGREGATE):
+    collection = sources.CollectionSource(g.SCHEMA, b"")
+    text = messages.MessageFormat(messages.MessageFormatKind.STRING, Types.STRING())
+    topic = kafka.KafkaSource({}, kafka.KafkaOffsets(kafka.KafkaOffsetsKind.EARLIEST), topics=("t",))
+    server = rabbitmq.RabbitMqServer("h")
+    queue = rabbitmq.RabbitMqSource(server, "q", text)
+    own = (
+        *(collection, FILES, g.SOURCE, sources.SocketSource("h", 1), sources.SequenceSource(1, 5)),
+        *(topic, queue, python.PythonSource(g.CLOSURE, g.SCHEMA)),
+    )
+    both = program.add(g.UNION, *(program.add(each) for each in own))
+    for made in (g.NATIVE, o.FilterExpression("a > 1"), g.PYTHON, g.LOOKUP, g.TIMES, g.SQL_AGGREGATE):
         both = program.add(made, both)
-    for keyed in (g.RUNNING, g.REDUCE, g.WINDOWED, g.WINDOW_FUNCTION):
+    first = o.DropDuplicates(("a",))
+    for keyed in (g.RUNNING, g.REDUCE, g.WINDOWED, g.WINDOW_FUNCTION, first):
         program.add(g.PRINT, program.add(keyed, both))
-    for sink in (o.FileSink("/o", "csv"), o.ForeachBatchSink(g.CLOSURE)):
+    for sink in (
+        sinks.FileSink("/o", "csv"),
+        sinks.ForeachBatchSink(g.CLOSURE),
+        kafka.KafkaSink({}, text, topic="t"),
+        rabbitmq.RabbitMqSink(server, "q", text),
+        redis.RedisSink(redis.RedisServer("h"), redis.RedisCommand.SET, g.CLOSURE),
+        elasticsearch.ElasticsearchSink(elasticsearch.ElasticsearchServer(("http://h:9200",)), "i"),
+        sinks.SocketSink("h", 1, text),
+        sinks.JdbcSink("", ""),
+        python.PythonSink(g.CLOSURE),
+    ):
         program.add(sink, both)
     elements = program.add(g.KEYED_ELEMENTS, program.add(g.PARTITION, program.add(g.ELEMENTS, both)))
-    program.add(o.CollectSink(), program.add(g.LATE, elements))
-    program.add(o.DiscardSink(), elements)
+    program.add(sinks.CollectSink(), program.add(g.LATE, elements))
+    program.add(sinks.DiscardSink(), elements)
     used = {type(t.define((g.SCHEMA,))[0]) for t in program.transformations}
     assert used == set(typing.get_args(o.Operator)), "a new operator: does it keep state?"
     queries = shape_of(built(program)).queries
-    assert [len(query.sources) for query in queries] == [5] * 6
-    assert [len(query.operators) for query in queries] == [2, 2, 2, 2, 1, 2]
+    assert [len(query.sources) for query in queries] == [8] * 7
+    assert [len(query.operators) for query in queries] == [2, 2, 2, 2, 2, 1, 2]
     # the side output is routed in the query of its operator
     assert queries[-1].operators[-1].kind == "keyed process"
 
@@ -301,7 +319,7 @@ def elements(
         last = of_elements(program, g.ELEMENTS, last)
     for uid in keyed:
         last = of_elements(program, operator, last, uid)
-    program.add(o.DiscardSink(), last)
+    program.add(sinks.DiscardSink(), last)
     return shape_of(built(program))
 
 

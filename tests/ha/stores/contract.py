@@ -59,9 +59,21 @@ class JobStoresContract:
         graphs.put(submission(OTHER))
         assert list(graphs.job_ids()) == [OTHER, JOB]
         assert graphs.get(JOB) == submission(JOB)
+        assert list(graphs.forgotten()) == []
         graphs.remove(OTHER)
         graphs.remove(OTHER)
         assert list(graphs.job_ids()) == [JOB] and graphs.get(OTHER) is None
+
+    def test_a_job_is_stored_anew(self, stores: JobStores) -> None:
+        graphs = stores.job_graphs
+        graphs.put(submission(JOB))
+        again = replace(submission(JOB), name="again")
+        graphs.replace(again)
+        graphs.replace(again)
+        graphs.replace(submission(OTHER))
+        assert list(graphs.job_ids()) == [JOB] and graphs.get(JOB) == again
+        graphs.remove(JOB)
+        assert list(graphs.job_ids()) == []
 
     def test_a_mark_goes_with_its_job(self, stores: JobStores) -> None:
         graphs = stores.job_graphs
@@ -76,8 +88,10 @@ class JobStoresContract:
 
     def test_results_are_kept(self, stores: JobStores) -> None:
         assert stores.results.get(JOB) is None
+        assert not stores.results.has(JOB)
         stores.results.put(ended(JOB))
         stores.results.put(ended(OTHER))
+        assert stores.results.has(JOB)
         assert stores.results.get(JOB) == ended(JOB)
         assert list(stores.results.all()) == [ended(JOB), ended(OTHER)]
 
@@ -85,6 +99,9 @@ class JobStoresContract:
         keys = stores.job_keys
         assert keys.claim("key", JOB) == JOB
         assert keys.claim("key", OTHER) == JOB
+        assert (keys.key_of(JOB), keys.key_of(OTHER)) == ("key", "")
+        assert keys.claim("a/b ü.", OTHER) == OTHER and keys.key_of(OTHER) == "a/b ü."
+        keys.release("a/b ü.", OTHER)
         keys.release("key", OTHER)
         assert keys.claim("key", OTHER) == JOB
         keys.release("key", JOB)
@@ -104,6 +121,16 @@ class JobStoresContract:
         store.remove(numbers[1])
         assert list(store.all()) == [added[0], added[2]]
         assert store.next_id() > numbers[-1]
+
+    def test_the_record_of_a_savepoint_goes_and_the_savepoint_stays(self, stores: JobStores) -> None:
+        store = checkpoints_of(stores)
+        kept, savepoint = (checkpoint(store.next_id()) for _ in range(2))
+        store.add(kept, b"metadata")
+        savepoint = replace(savepoint, kind=CheckpointKind.SAVEPOINT, external_path=f"{ROOT}/savepoint-1")
+        store.add(savepoint, b"")
+        store.remove(savepoint.checkpoint_id)
+        store.remove(savepoint.checkpoint_id)
+        assert [info.checkpoint_id for info in store.all()] == [kept.checkpoint_id]
 
     def test_nothing_is_left_of_a_job_that_retains_nothing(self, stores: JobStores) -> None:
         store = checkpoints_of(stores)
@@ -127,14 +154,19 @@ class JobStoresContract:
         stores.leases.unwatch(JOB)
         stores.leases.unwatch(JOB)
 
-    def test_the_latest_state_is_its_last_writers(self, stores: JobStores) -> None:
+    def test_the_latest_state_is_that_of_the_job_that_began_last(self, stores: JobStores) -> None:
         latest = stores.latest_states(ROOT)
-        assert latest.read("key") is None
-        for job_id in (JOB, OTHER):
-            latest.write(LatestState("key", job_id, "job", "RUNNING", "hdfs://h/x/chk-1", 1, 2))
-        latest.remove("key", JOB)
+        assert latest.read("key") is None and list(latest.left("key")) == []
+        latest.begin("key", JOB)
+        latest.begin("key", OTHER)
+        latest.begin("key", JOB)
+        for job_id in (JOB, OTHER, JOB):
+            latest.write(LatestState("key", job_id, "job", "RUNNING", f"{ROOT}/{job_id}/chk-1", 1, 2))
         found = stores.latest_states(ROOT).read("key")
         assert found is not None and found.job_id == OTHER
-        latest.remove("key", OTHER)
-        latest.remove("key", OTHER)
-        assert latest.read("key") is None
+        latest.disposed("key", f"{ROOT}/{JOB}/chk-1")
+        assert latest.read("key") == found
+        latest.disposed("key", found.path)
+        latest.disposed("key", found.path)
+        found = latest.read("key")
+        assert found is not None and (found.job_id, found.path) == (OTHER, "")

@@ -11,11 +11,10 @@ from yarnflow.core.checkpoint.messages import (
     CheckpointTrigger,
 )
 from yarnflow.core.files import FileSystem
-from yarnflow.core.ha.ports import CheckpointStore, JobStores, LatestState
+from yarnflow.core.ha.ports import CheckpointStore, JobStores
 from yarnflow.core.ids import JobId
 from yarnflow.core.messages import JobDetails, JobOverview
 from yarnflow.core.states import JobStatus
-from yarnflow.ha.stores.latest_states import FileLatestStates
 from yarnflow.ha.stores.without_zookeeper import MemoryJobStores
 from yarnflow.testing.file_system import MemoryFileSystem
 
@@ -72,7 +71,7 @@ def test_unreadable_checkpoints_are_passed_over(fs: MemoryFileSystem) -> None:
 def test_end_of_a_job(fs: MemoryFileSystem) -> None:
     store = checkpoints_of(fs)
     store.add(checkpoint(store.next_id()), b"metadata")
-    store.close_job()
+    store.close_job(JobStatus.CANCELED)
     assert fs.paths("/state/job")
     store.discard_all()
     store.discard_all()
@@ -92,35 +91,3 @@ def test_jobs_keys_and_results(fs: MemoryFileSystem) -> None:
     stores.results.put(finished)
     assert stores.results.get(JOB) == finished and stores.results.get(OTHER) is None
     assert stores.leases.holder(JOB) is None
-
-
-def state(job_key: str, job_id: JobId = JOB) -> LatestState:
-    return LatestState(job_key, job_id, "job", "RUNNING", "hdfs://h/x/chk-1", 1, 2)
-
-
-def latest_on(fs: MemoryFileSystem) -> FileLatestStates:
-    return stores_on(fs).latest_states("hdfs://memory:8020/state/")
-
-
-def test_newest_state_of_each_key(fs: MemoryFileSystem) -> None:
-    latest = latest_on(fs)
-    assert latest.read("a/b") is None
-    # alike in what people see of them
-    for key in ("a/b", "a_b", "Ä" * 300):
-        latest.write(state(key))
-    latest.write(state("a/b", OTHER))
-    assert latest_on(fs).read("a/b") == state("a/b", OTHER)
-    assert latest.read("a_b") == state("a_b")
-    latest.remove("a/b", JOB)
-    assert latest.read("a/b") is not None
-    latest.remove("a/b", OTHER)
-    latest.remove("a/b", OTHER)
-    assert latest.read("a/b") is None
-    assert all(len(path.rpartition("/")[2].encode()) < 255 for path in fs.paths("/state"))
-
-
-def test_damaged_state_of_a_key_is_none(fs: MemoryFileSystem) -> None:
-    latest = latest_on(fs)
-    latest.write(state("key"))
-    fs.write(fs.paths("/state/job-keys")[0], b"\xff")
-    assert latest.read("key") is None

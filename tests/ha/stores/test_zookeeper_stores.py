@@ -11,7 +11,7 @@ from itertools import count
 import pytest
 
 from tests.ha.conftest import OpenSession, kazoo_of, raise_epoch
-from tests.ha.fake_kazoo import Ensemble
+from tests.ha.fake_kazoo import Ensemble, Result, Watch
 from yarnflow.core.checkpoint.messages import (
     CheckpointInfo,
     CheckpointKind,
@@ -20,6 +20,7 @@ from yarnflow.core.checkpoint.messages import (
 )
 from yarnflow.core.files import FileSystem
 from yarnflow.core.ids import DriverId, JobId
+from yarnflow.core.json_codec import to_json
 from yarnflow.core.messages import Fence, JobDetails, JobOverview, JobSubmission, ProgramKind
 from yarnflow.core.states import JobStatus
 from yarnflow.errors import LeadershipLost
@@ -117,6 +118,7 @@ def successor(master: Master, session: OpenSession) -> Master:
 #: each change a leader makes
 CHANGES: dict[str, Callable[[Master], object]] = {
     "put a graph": lambda m: m.stores.job_graphs.put(submission(OTHER)),
+    "replace a graph": lambda m: m.stores.job_graphs.replace(submission(JOB)),
     "remove a graph": lambda m: m.stores.job_graphs.remove(JOB),
     "mark a job canceled": lambda m: m.stores.job_graphs.mark_canceled(JOB),
     "put a result": lambda m: m.stores.results.put(ended(JOB)),
@@ -125,7 +127,7 @@ CHANGES: dict[str, Callable[[Master], object]] = {
     "count": lambda m: m.checkpoints.next_id(),
     "add a checkpoint": lambda m: m.checkpoints.add(checkpoint(3), b"metadata"),
     "remove a checkpoint": lambda m: m.checkpoints.remove(1),
-    "close a job": lambda m: m.checkpoints.close_job(),
+    "close a job": lambda m: m.checkpoints.close_job(JobStatus.FAILED),
     "discard a job": lambda m: m.checkpoints.discard_all(),
     "revoke a driver": lambda m: m.stores.leases.revoke(JOB, DriverId("driver")),
 }
@@ -133,6 +135,32 @@ CHANGES: dict[str, Callable[[Master], object]] = {
 
 #: those that consist of several changes, each of which is sound
 MANY_CHANGES = ("remove a graph", "count", "close a job", "discard a job")
+
+
+def body_of(master: Master) -> str:
+    """The file of the job's graph."""
+    pointer = master.zookeeper.get(master.zookeeper.path("jobgraphs", JOB))
+    assert pointer is not None
+    return pointer[0].decode().removeprefix("hdfs://memory:8020")
+
+
+def test_a_graph_that_others_have_changed_is_not_run(session: OpenSession) -> None:
+    master = prepared(session)
+    content = master.fs.read(body_of(master))
+    # what else is of the right form, as the one who wrote it would take care of
+    master.fs.write(body_of(master), to_json(submission(OTHER)).encode())
+    assert master.stores.job_graphs.get(JOB) is None
+    master.fs.write(body_of(master), content)
+    assert master.stores.job_graphs.get(JOB) == submission(JOB)
+
+
+def test_a_graph_of_an_earlier_version_has_no_digest(session: OpenSession) -> None:
+    master = prepared(session)
+    content = master.fs.read(body_of(master))
+    node, old = master.zookeeper.path("jobgraphs", JOB), f"{body_of(master).rpartition('/')[0]}/{JOB}-1.json"
+    master.fs.write(old, content)
+    master.zookeeper.commit("point elsewhere", master.fence.epoch, lambda t: t.set_data(node, old.encode()))
+    assert master.stores.job_graphs.get(JOB) == submission(JOB)
 
 
 def state(master: Master) -> tuple[dict[str, bytes], dict[str, bytes]]:
@@ -227,9 +255,52 @@ def test_numbers_rise_over_masters_and_lost_answers(session: OpenSession) -> Non
     assert numbers == sorted(set(numbers))
 
 
+def test_pointers_are_read_together(session: OpenSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A takeover of jobs with many records must not wait for ZooKeeper once for each."""
+    master = prepared(session)
+    for _ in range(20):
+        master.checkpoints.add(checkpoint(master.checkpoints.next_id()), b"metadata")
+    happened: list[str] = []
+    client = kazoo_of(master.zookeeper)
+    ask = client.get_async
+
+    class Noted(Result):
+        def wait(self, timeout: float) -> bool:
+            happened.append("wait")
+            return super().wait(timeout)
+
+    def get_async(path: str, watch: Watch | None = None) -> Result:
+        happened.append("ask")
+        answer = ask(path, watch)
+        return Noted(answer.get())
+
+    monkeypatch.setattr(client, "get_async", get_async)
+    assert len(master.checkpoints.all()) == 22
+    assert happened.index("wait") == 22, "it waited for an answer before all were asked for"
+
+
+@pytest.mark.parametrize("fate", ["done", "undone"])
+def test_a_pointer_whose_answer_is_lost_is_read_again(fate: str, session: OpenSession) -> None:
+    for number in count():
+        master = prepared(session)
+        seen = master.at(number, lambda: fate)
+        assert [info.checkpoint_id for info in master.checkpoints.all()] == [1, 2]
+        if seen[0] <= number:
+            break
+    assert number > 2
+
+
+def test_records_tell_where_a_job_has_its_checkpoints(session: OpenSession) -> None:
+    """Its options, which say so, may be lost."""
+    master = prepared(session)
+    directory = master.checkpoints.all()[0].external_path.rpartition("/")[0]
+    assert master.stores.checkpoint_directory(JOB) == directory
+    assert master.stores.checkpoint_directory(OTHER) == ""
+
+
 def test_numbers_are_above_those_of_the_directory(session: OpenSession) -> None:
     master = prepared(session)
-    master.checkpoints.close_job()
+    master.checkpoints.close_job(JobStatus.FAILED)
     assert master.checkpoints.next_id() == 3
 
 
@@ -272,3 +343,20 @@ def assert_sound(master: Master) -> None:
             master.fs.read(pointer[0].decode().removeprefix("hdfs://memory:8020"))
             if "checkpoints" in kind:
                 assert master.fs.read(f"/checkpoints/{JOB}/chk-{int(name)}/_metadata") == b"metadata"
+
+
+def test_what_zookeeper_has_forgotten_is_seen_by_its_document(session: OpenSession) -> None:
+    master = prepared(session)
+    zookeeper = session(Ensemble())
+    heir = Master(zookeeper, master.fs, Fence("next", raise_epoch(zookeeper)))
+    assert list(heir.stores.job_graphs.job_ids()) == []
+    assert list(heir.stores.job_graphs.forgotten()) == [JOB]
+    heir.stores.job_graphs.put(submission(JOB))
+    assert list(heir.stores.job_graphs.forgotten()) == []
+
+
+def test_numbers_are_above_those_of_the_directory_of_a_restored_zookeeper(session: OpenSession) -> None:
+    master = prepared(session)
+    for number in (7, 9):
+        master.fs.make_directory(f"/checkpoints/{JOB}/chk-{number}")
+    assert successor(master, session).stores.checkpoints(JOB, DIRECTORY).next_id() == 10

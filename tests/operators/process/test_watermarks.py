@@ -8,30 +8,31 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from yarnflow.graph.operators import Closure
+from yarnflow.graph.closures import Closure
 from yarnflow.operators.elements import MAX_WATERMARK_MS, MIN_WATERMARK_MS, Chunk
 from yarnflow.operators.functions.elements import TimestampAssigner
 from yarnflow.operators.process.operator import WatermarkStatus
 from yarnflow.operators.process.watermarks import TimestampsAndWatermarksDefinition
 from yarnflow.operators.state.store import GroupStore
+from yarnflow.operators.task.micro_batch import MicroBatch
 from yarnflow.operators.task.node import Node
 from yarnflow.operators.task.plan import JobInfo, OperatorPlan
 from yarnflow.testing.functions import OperatorHarness
 
 
-def level(definition: TimestampsAndWatermarksDefinition, run_id: str = "") -> Node:
+def level(definition: TimestampsAndWatermarksDefinition) -> Node:
     closure = Closure(b"", "it", "job.py:1")
     plan = OperatorPlan(1, "times", "Times", "job.py:1", closure, (), groups=2)
-    node = Node(plan, definition, JobInfo(), 0, None, run_id)
+    node = Node(plan, definition, JobInfo(), 0, None)
     node.open()
     return node
 
 
 def status(
     node: Node, store: GroupStore, values: list[Any], now_ms: int = 0, source_ms: int = MIN_WATERMARK_MS,
-    group: int = 0,
+    group: int = 0, run_ms: int = 0,
 ) -> WatermarkStatus:  # fmt: skip
-    node.bind(group, store, now_ms)
+    node.bind(group, store, MicroBatch(0, now_ms, run_ms))
     if values:
         node.receive(0, Chunk(values))
     node.advance(WatermarkStatus(source_ms))
@@ -95,11 +96,11 @@ def test_a_group_without_elements_is_idle_after_a_time() -> None:
 
 def test_idleness_counts_from_the_first_batch_of_a_run_of_the_job() -> None:
     definition, store = TimestampsAndWatermarksDefinition(assign, idle_after_ms=100), GroupStore()
-    assert status(level(definition, "before"), store, [10], 1000) == (9, False)
-    run = level(definition, "restored")
-    assert status(run, store, [], 5000) == (9, False)
-    assert status(run, store, [], 5099) == (9, False)
-    assert status(run, store, [], 5100) == (9, True)
+    run = level(definition)
+    assert status(run, store, [10], 1000, run_ms=900) == (9, False)
+    assert status(run, store, [], 5000, run_ms=4900) == (9, False)
+    assert status(run, store, [], 5099, run_ms=4900) == (9, False)
+    assert status(run, store, [], 5100, run_ms=4900) == (9, True)
 
 
 def test_a_timestamp_that_is_none_is_named() -> None:

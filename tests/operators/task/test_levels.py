@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from yarnflow.errors import InvalidKey
-from yarnflow.graph.operators import Closure
+from yarnflow.graph.closures import Closure
 from yarnflow.graph.type_info import PICKLED, BasicType, BasicTypeInfo, TypeInfo
-from yarnflow.operators.elements import MAX_WATERMARK_MS, Chunk, Output
+from yarnflow.operators.elements import MAX_WATERMARK_MS, Chunk, Output, SourceChunk
 from yarnflow.operators.functions.broadcast import KeyedBroadcastProcessFunction
 from yarnflow.operators.functions.runtime_context import RuntimeContext
 from yarnflow.operators.process.broadcast import KeyedBroadcastProcessDefinition
@@ -29,6 +29,7 @@ from yarnflow.operators.state.store import GroupStore
 from yarnflow.operators.task.blocks import ELEMENTS, Block
 from yarnflow.operators.task.key_groups import key_group
 from yarnflow.operators.task.level_run import LevelRun
+from yarnflow.operators.task.micro_batch import MicroBatch
 from yarnflow.operators.task.plan import (
     ChainedRoute,
     Exchange,
@@ -237,6 +238,17 @@ def test_levels_behind_each_other_see_results_of_timers_before_the_watermark() -
     assert ((2, "timer", 20, MAX_WATERMARK_MS), "timer", 20, MAX_WATERMARK_MS) in job.sinks[SINK]
 
 
+def test_side_outputs_of_a_source_have_ways_of_their_own() -> None:
+    keyed = ExchangeRoute(1, 5, 0, Exchange.HASH, 4, 7, side="bad")
+    head = (SinkRoute(SINK), SinkRoute(OTHER_SINK, "bad"), keyed)
+    level = LevelPlan(1, (operator(5, Mapped(), SinkRoute(SINK)),), channels={(5, 0): (7,)})
+    job = InMemoryLevels([LevelPlan(0, (), head=head)], [level])
+    chunks = [SourceChunk([1, 2], sides={"bad": Chunk([30]), "unread": Chunk([0])}), Chunk([4])]
+    job.run_batch({0: [chunks]})
+    assert sorted(job.sinks[SINK]) == [1, 2, 4, 300]
+    assert job.sinks[OTHER_SINK] == [30]
+
+
 @pytest.mark.parametrize("kind", [Exchange.REBALANCE, Exchange.FORWARD, Exchange.GLOBAL, Exchange.BROADCAST])
 def test_plain_exchanges_deliver_every_element(kind: Exchange) -> None:
     route = ExchangeRoute(1, 5, 0, kind, 3, 7)
@@ -254,7 +266,7 @@ def load(shipped: Closure) -> Any:
 
 def dealt(run: LevelRun, batch: int, *values: int) -> list[tuple[int, list[Any]]]:
     """Group, or lines of a sink, of each block that a micro-batch makes."""
-    blocks = run.run_source([Chunk(list(values))], 0, lambda: 0, batch)
+    blocks = run.run_source([Chunk(list(values))], 0, MicroBatch(batch))
     return [(block.group, pickle.loads(block.payload)[1]) for block in blocks if block.kind == ELEMENTS]
 
 
@@ -286,7 +298,7 @@ def test_what_groups_deal_depends_on_no_group_before() -> None:
 
     def groups(run: LevelRun, group: int) -> list[int]:
         block = Block(1, group, 5, ELEMENTS, 0, 0, pickle.dumps((0, [1], None, None)))
-        return [made.group for made in run.run_group(group, GroupStore(), [block], 0, 4)]
+        return [made.group for made in run.run_group(group, GroupStore(), [block], MicroBatch(4))]
 
     kept = opened()
     assert [groups(kept, group) for group in (0, 2, 1)] == [[1], [0], [2]]

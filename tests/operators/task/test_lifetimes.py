@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from yarnflow.graph.operators import Closure
+from yarnflow.graph.closures import Closure
 from yarnflow.operators.process.operator import OperatorBase, OperatorContext
 from yarnflow.operators.task.level_run import LevelRun
 from yarnflow.operators.task.plan import ChainedRoute, JobInfo, LevelPlan, OperatorPlan, SinkRoute

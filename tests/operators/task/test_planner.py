@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 
 from yarnflow.api import FileSource, StreamExecutionEnvironment
-from yarnflow.api.common import Duration, Row, Types, WatermarkStrategy
+from yarnflow.api.common import Duration, Row, SimpleStringSchema, Types, WatermarkStrategy
 from yarnflow.api.common.watermark_strategy import TimestampAssigner
 from yarnflow.api.datastream import OutputTag
+from yarnflow.api.datastream.connectors.kafka import KafkaSource
 from yarnflow.api.datastream.functions import KeyedProcessFunction
 from yarnflow.api.executor import use_executor
+from yarnflow.graph.connectors.messages import MALFORMED_MESSAGE
 from yarnflow.graph.job_graph import JobGraph
 from yarnflow.graph.state.shape import ELEMENT_QUERY, shape_of
 from yarnflow.operators.elements import Chunk
@@ -75,6 +77,23 @@ def test_a_function_behind_a_union_runs_in_each_level_it_is_fed_from() -> None:
     stream.map(identity, Types.LONG()).name("plain").union(reduced).map(identity).name("both").print()
     graph, plan = planned(env)
     assert places(plan, graph) == {"plain": [0], "both": [0, 1], "reduce": [1]}
+
+
+def test_a_source_with_a_side_output_is_spread_as_without() -> None:
+    """What stands where, and so a state, does not change by it."""
+    builder = KafkaSource.builder().set_bootstrap_servers("h").set_topics("a")
+    builder.set_value_only_deserializer(SimpleStringSchema()).set_malformed_output(OutputTag("bad"))
+    env = environment()
+    stream = env.from_source(builder.build(), WatermarkStrategy.no_watermarks(), "kafka")
+    stream.rebalance().map(identity).name("map").print()
+    stream.get_side_output(OutputTag("bad")).print()
+    graph, plan = planned(env)
+    assert places(plan, graph) == {"map": [0]}
+    (source,) = plan.sources
+    assert source.spread == 2
+    chained, aside = source.level.head
+    assert isinstance(chained, ChainedRoute) and chained.side is None
+    assert isinstance(aside, SinkRoute) and (aside.side, aside.element_type) == ("bad", MALFORMED_MESSAGE)
 
 
 def test_every_channel_of_an_input_has_its_own_watermark() -> None:

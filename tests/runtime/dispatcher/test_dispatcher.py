@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 
@@ -138,6 +138,10 @@ class FakeJob:
         self.heard.append("resumed")
 
 
+def _checkpoint_root(options: Mapping[str, str]) -> str:
+    return options.get("execution.checkpointing.dir", "hdfs://nn/cp")
+
+
 class Bench:
     """A Dispatcher with fake jobs."""
 
@@ -164,7 +168,7 @@ class Bench:
             self,
             self.ended.set,
             1_000,
-            JobArchive(self.stores),
+            JobArchive(self.stores, _checkpoint_root),
             InlineEffects(),
             max_jobs,
         )
@@ -553,6 +557,8 @@ def test_a_job_that_cannot_be_taken_over_stays_stored() -> None:
     bench.refusal = ConfigError("unknown option")
     bench.dispatcher.recover()
     assert not bench.jobs and list(bench.stores.graphs.stored) == [JOB]
+    details = bench.dispatcher.job_details(JOB)
+    assert details.overview.status is JobStatus.RECOVERY_FAILED and "unknown option" in details.waiting_for
 
 
 def test_an_end_is_seen_once_it_is_written_down() -> None:

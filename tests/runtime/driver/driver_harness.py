@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
+from yarnflow.core.checkpoint.manifest import from_bytes
 from yarnflow.core.checkpoint.messages import CheckpointOrder, CheckpointOutcome, RestoreSettings
 from yarnflow.core.ids import DriverId, ExecutorId, JobId
 from yarnflow.core.messages import (
@@ -201,12 +202,41 @@ class FakeBackend:
         return self.programs[count - 1]
 
 
+class FakeStateOwner:
+    """Notes what becomes this job's, and refuses when told to."""
+
+    def __init__(self, story: list[str]) -> None:
+        self._story = story
+        self.error: YarnflowError | None = None
+        self.describe_error: YarnflowError | None = None
+
+    def hold(self) -> None:
+        """The job's own directory; not worth a line."""
+        if self.error is not None:
+            raise self.error
+
+    def describe(self, manifest: bytes) -> None:
+        metadata = from_bytes(manifest, "the marker")
+        if self.describe_error is not None:
+            raise self.describe_error
+        self._story.append(f"describe {metadata.job_key}")
+
+    def claim(self, path: str) -> None:
+        self._story.append(f"claim {path}")
+        if self.error is not None:
+            raise self.error
+
+    def give_back(self, path: str) -> None:
+        self._story.append(f"give back {path}")
+
+
 class Harness:
     """One driver.  ``masters`` makes it highly available."""
 
     def __init__(self, masters: FakeLeaderRetrieval | None = None) -> None:
         self.lease = FakeDriverLease()
         self.backend = FakeBackend(self.lease)
+        self.owner = FakeStateOwner(self.backend.story)
         self.job_masters: dict[str, FakeJobMaster] = {}
         self.fences: dict[str, Fence] = {}
         self.job_master = self.job_master_at(ASSIGNMENT.job_master_address)
@@ -244,6 +274,7 @@ class Harness:
                 halt=self._halt,
                 lease=self.lease,
                 settings=self.settings,
+                owner=self.owner,
             )
         return self._driver
 

@@ -70,9 +70,9 @@ def test_the_graph_is_parsed_once_in_a_driver(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(run_context, "job_graph_from_json", parse)
     held = HeldJob(ASSIGNMENT)
-    first = held.context(DriverDeployment(1, SUBMISSION, submission_digest=DIGEST))
+    first = held.context(DriverDeployment(1, SUBMISSION, submission_digest=DIGEST), 7)
     assert not parsed, "in the thread of the call"
-    second = held.context(DriverDeployment(2, submission_digest=DIGEST))
+    second = held.context(DriverDeployment(2, submission_digest=DIGEST), 7)
     assert first.job.graph is second.job.graph and first.job.graph is first.job.graph
     assert len(parsed) == 1
 
@@ -80,7 +80,7 @@ def test_the_graph_is_parsed_once_in_a_driver(monkeypatch: pytest.MonkeyPatch) -
 def test_a_graph_that_cannot_be_read_is_an_error_of_the_attempt_only() -> None:
     held = HeldJob(ASSIGNMENT)
     unreadable = replace(SUBMISSION, job_graph_json="no")
-    context = held.context(DriverDeployment(1, unreadable, submission_digest="x"))
+    context = held.context(DriverDeployment(1, unreadable, submission_digest="x"), 7)
     with pytest.raises(GraphError):
         context.job.graph
 
@@ -88,5 +88,5 @@ def test_a_graph_that_cannot_be_read_is_an_error_of_the_attempt_only() -> None:
 def test_a_master_that_names_no_digest_sends_the_job_each_time() -> None:
     held = HeldJob(ASSIGNMENT)
     other = replace(SUBMISSION, name="other")
-    assert held.context(DriverDeployment(1, SUBMISSION)).job.submission is SUBMISSION
-    assert held.context(DriverDeployment(2, other)).job.submission is other
+    assert held.context(DriverDeployment(1, SUBMISSION), 7).job.submission is SUBMISSION
+    assert held.context(DriverDeployment(2, other), 7).job.submission is other

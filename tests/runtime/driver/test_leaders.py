@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.runtime.driver.driver_harness import ASSIGNMENT, LIMIT_S, Harness
+from tests.runtime.driver.driver_harness import ASSIGNMENT, LIMIT_S, SUBMISSION, Harness
 from yarnflow.core.messages import DriverPhase, DriverRegistration, Fence
 from yarnflow.errors import (
     AuthenticationFailed,
@@ -17,6 +17,7 @@ from yarnflow.errors import (
     LeadershipLost,
     RpcUnavailable,
     StaleEpoch,
+    SubmissionMissing,
     YarnflowError,
     ZooKeeperUnavailable,
 )
@@ -65,6 +66,19 @@ def test_a_new_leader_is_told_what_runs_and_nothing_stops(
     program.end()
     second.await_phase(1, DriverPhase.FINISHED)
     assert len(second.registrations) == 1
+
+
+def test_an_attempt_has_the_epoch_of_the_leader_that_deployed_it(
+    harness: Harness, masters: FakeLeaderRetrieval
+) -> None:
+    """Not that of the driver's launch: of two attempts, the later one has the larger (epoch, attempt)."""
+    harness.run_program()
+    masters.set_leader(SECOND)
+    await_registration(harness.job_master_at(SECOND.address))
+    harness.deploy(2)
+    harness.backend.await_program(2)
+    epochs = [(context.epoch, context.attempt) for context in harness.backend.contexts]
+    assert epochs == [(ASSIGNMENT.fence.epoch, 1), (SECOND.fence.epoch, 2)]
 
 
 def test_a_driver_whose_launcher_was_deposed_before_it_was_up_finds_the_leader(
@@ -177,6 +191,21 @@ def test_a_leader_that_does_not_know_the_job_yet_is_asked_again(
     masters.set_leader(SECOND)
     assert await_registration(second).attempt == 1
     assert not program.stopped.is_set()
+
+
+def test_a_leader_that_cannot_read_the_job_is_given_it(
+    harness: Harness, masters: FakeLeaderRetrieval
+) -> None:
+    program = harness.run_program()
+    second = harness.job_master_at(SECOND.address)
+    second.register_errors = [SubmissionMissing("send it along"), RpcUnavailable("?")]
+    masters.set_leader(SECOND)
+    registration = await_registration(second)
+    assert (registration.attempt, registration.submission) == (1, SUBMISSION)
+    second.await_phase(1, DriverPhase.RUNNING)
+    assert not program.stopped.is_set()
+    masters.set_leader(THIRD)
+    assert await_registration(harness.job_master_at(THIRD.address)).submission is None, "it was not asked"
 
 
 def test_a_leader_that_never_knows_the_job_ends_its_driver(masters: FakeLeaderRetrieval) -> None:

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
-from tests.runtime.driver.driver_harness import LIMIT_S, Harness
-from yarnflow.core.checkpoint.messages import RestoreSettings
+from tests.runtime.driver.driver_harness import LIMIT_S, SUBMISSION, Harness
+from yarnflow.core.checkpoint.messages import ClaimMode, RestoreSettings
 from yarnflow.core.messages import DriverPhase
+from yarnflow.core.submissions import submission_digest
 from yarnflow.errors import (
     LeaseLost,
     SavepointInvalid,
     SavepointNotFound,
     StateDrained,
     StateIncompatible,
+    StateInUse,
+    StorageError,
+    StorageUnavailable,
     YarnflowError,
     ZooKeeperUnavailable,
 )
@@ -143,3 +148,78 @@ def test_a_deployment_that_restores_nothing_does_not_ask(harness: Harness) -> No
     harness.run_program()
     assert harness.backend.story == ["program with 1 leases"]
     assert not harness.halted.is_set()
+
+
+def test_state_is_claimed_before_it_is_moved(harness: Harness) -> None:
+    harness.start()
+    harness.deploy(1, restore=replace(RESTORE, claim_mode=ClaimMode.CLAIM))
+    harness.backend.await_program(1)
+    assert harness.backend.story[:2] == [
+        "claim hdfs://nn/savepoint-1",
+        "restore hdfs://nn/savepoint-1 with 1 leases",
+    ]
+
+
+@pytest.mark.parametrize(("error", "given_back"), [(StateIncompatible, True), (StorageError, False)])
+def test_what_was_claimed_is_given_back_when_it_is_refused(
+    harness: Harness, error: type[YarnflowError], given_back: bool
+) -> None:
+    """An error that may pass leaves it claimed: the next attempt goes on with it."""
+    harness.backend.restore_error = error("operator 'sum' is gone")
+    harness.start()
+    harness.deploy(1, restore=replace(RESTORE, claim_mode=ClaimMode.CLAIM))
+    harness.job_master.await_phase(1, DriverPhase.FAILED)
+    assert ("give back hdfs://nn/savepoint-1" in harness.backend.story) is given_back
+
+
+def test_what_was_claimed_is_given_back_when_the_job_is_canceled(harness: Harness) -> None:
+    harness.backend.may_restore.clear()
+    harness.start()
+    harness.deploy(1, restore=replace(RESTORE, claim_mode=ClaimMode.CLAIM))
+    assert harness.backend.restoring.wait(LIMIT_S)
+    harness.driver.cancel()
+    harness.job_master.await_phase(1, DriverPhase.CANCELED)
+    assert "give back hdfs://nn/savepoint-1" in harness.backend.story
+
+
+def test_what_was_claimed_stays_for_the_next_attempt(harness: Harness) -> None:
+    harness.backend.may_restore.clear()
+    harness.start()
+    harness.deploy(1, restore=replace(RESTORE, claim_mode=ClaimMode.CLAIM))
+    assert harness.backend.restoring.wait(LIMIT_S)
+    harness.deploy(2)
+    harness.backend.await_program(1)
+    assert "give back hdfs://nn/savepoint-1" not in harness.backend.story
+
+
+def test_nothing_is_read_or_written_of_what_is_another_jobs(harness: Harness) -> None:
+    harness.owner.error = StateInUse("job b has claimed it")
+    harness.start()
+    harness.deploy(1, restore=RESTORE)
+    report = harness.job_master.await_phase(1, DriverPhase.FAILED)
+    assert report.error is not None and report.error.code == StateInUse.code
+    assert not harness.backend.story and not harness.backend.programs
+
+
+KEYED = replace(SUBMISSION, job_key="flights")
+
+
+def test_what_a_job_is_is_put_down_before_its_program_starts(harness: Harness) -> None:
+    """Whoever finds it lost can go on from its state then, and cannot mistake it for one that did nothing."""
+    harness.backend.may_restore.clear()
+    harness.start()
+    harness.deploy(1, restore=RESTORE, submission=KEYED, digest=submission_digest(KEYED))
+    assert harness.backend.restoring.wait(LIMIT_S)
+    assert "describe flights" not in harness.backend.story, "its state is not in its place yet"
+    harness.backend.may_restore.set()
+    harness.backend.await_program(1)
+    assert harness.backend.story[-1] == "describe flights"
+
+
+def test_a_program_whose_job_cannot_be_put_down_does_not_start(harness: Harness) -> None:
+    harness.owner.describe_error = StorageUnavailable("safe mode")
+    harness.start()
+    harness.deploy(1, submission=KEYED, digest=submission_digest(KEYED))
+    report = harness.job_master.await_phase(1, DriverPhase.FAILED)
+    assert report.error is not None and report.error.code == StorageUnavailable.code
+    assert not harness.backend.programs[0].started.is_set()

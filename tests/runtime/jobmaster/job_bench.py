@@ -26,8 +26,10 @@ from yarnflow.core.messages import (
 )
 from yarnflow.core.resources.scheduling import SchedulerKind, SchedulerSettings
 from yarnflow.core.states import ExecutionState, JobStatus
+from yarnflow.graph.connectors.sinks import CollectSink
+from yarnflow.graph.connectors.sources import RateSource
 from yarnflow.graph.job_graph import JobGraph, JobVertex, StreamNode
-from yarnflow.graph.operators import CollectSink, Operator, RateSource
+from yarnflow.graph.operators import Operator
 from yarnflow.graph.schema import Schema
 from yarnflow.runtime.dispatcher.job_board import JobBoard
 from yarnflow.runtime.jobmaster.driver_keeper import DriverKeeper

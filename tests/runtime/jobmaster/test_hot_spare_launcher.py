@@ -9,11 +9,11 @@ from tests.runtime.driver.driver_harness import ASSIGNMENT, LIMIT_S
 from yarnflow.core.ids import DriverId
 from yarnflow.errors import LeadershipLost, RpcTimeout
 from yarnflow.runtime.jobmaster.hot_spare_launcher import (
-    NOT_ASKED_MS,
     STANDBY_PATIENCE_MS,
     STANDBY_SETTLES_MS,
     HotSpareLauncher,
 )
+from yarnflow.runtime.placement.standby_hosts import NOT_ASKED_MS, StandbyHosts
 from yarnflow.testing.driver_launcher import FakeDriverLauncher
 from yarnflow.testing.gateways.factory import FakeGateways
 from yarnflow.testing.gateways.master import FakeMaster
@@ -24,9 +24,8 @@ class Place:
     def __init__(self, expected: bool = True, **masters: FakeMaster) -> None:
         self.own, self.clock = FakeDriverLauncher(), ManualClock()
         self.standbys = tuple(masters)
-        self.launcher = HotSpareLauncher(
-            self.own, FakeGateways(masters=dict(masters)), lambda: self.standbys, expected, self.clock
-        )
+        hosts = StandbyHosts(FakeGateways(masters=dict(masters)), self.clock)
+        self.launcher = HotSpareLauncher(self.own, hosts, lambda: self.standbys, expected, self.clock)
 
     def run_the_jobs_driver(self) -> None:
         """It is this master's, as it was launched here."""

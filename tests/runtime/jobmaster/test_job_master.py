@@ -10,7 +10,7 @@ from tests.runtime.jobmaster.job_bench import ADAPTIVE, ADDRESS, JOB, TM1, TM2, 
 from yarnflow.core.ids import AllocationId, ExecutorId, TaskManagerId
 from yarnflow.core.messages import DriverPhase, DriverReport, ExecutorExited, ProgramKind
 from yarnflow.core.states import ExecutionState, JobStatus, RestartLevel
-from yarnflow.errors import DriverLost, JavaUnavailable, SlotUnavailable
+from yarnflow.errors import CallSuspended, DriverLost, JavaUnavailable, SlotUnavailable
 from yarnflow.testing.gateways.task_executor import FakeTaskExecutor
 
 
@@ -551,3 +551,18 @@ def test_the_diagnosis_joins_the_failure_it_explains() -> None:
         "TaskManager tm-1 is lost: no longer reachable; YARN: killed for exceeding memory limits",
         "TaskManager tm-2 is lost: no longer reachable",
     ]
+
+
+def test_a_task_manager_that_is_not_called_for_a_while_costs_no_restart() -> None:
+    """Nothing was sent, so nothing failed; the executor is asked for again."""
+    bench = Bench().start()
+    bench.offer(TM1, 2)
+    task_executor = bench.gateways.task_executors.setdefault(ADDRESS[TM1], FakeTaskExecutor())
+    task_executor.error = CallSuspended("it was not reached 3 times in a row")
+    bench.register()
+    for _ in range(10):
+        bench.run(1_000).report(DriverPhase.IDLE)
+    assert bench.details.restarts == 0 and not task_executor.started
+    task_executor.error = None
+    bench.run(1_000)
+    assert len(task_executor.started) == 1

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
+from typing import TypeVar
 
 import pytest
 
@@ -14,8 +16,15 @@ from yarnflow.core.messages import (
     TaskManagerHeartbeat,
     TaskManagerRegistration,
 )
-from yarnflow.errors import RpcUnavailable, TaskManagerDismissed, TaskManagerNotFound
+from yarnflow.errors import (
+    CallSuspended,
+    RpcUnavailable,
+    TaskManagerDismissed,
+    TaskManagerNotFound,
+    YarnflowError,
+)
 from yarnflow.runtime.leader_clock import LeaderClock
+from yarnflow.runtime.mailbox import Mailbox, Work
 from yarnflow.runtime.resourcemanager.resource_manager import ResourceManager, ResourceManagerSettings
 from yarnflow.testing.gateways.factory import FakeGateways
 from yarnflow.testing.gateways.task_executor import FakeTaskExecutor
@@ -483,3 +492,67 @@ def test_a_worker_that_never_registered_is_no_task_manager_that_was_given_up() -
     bench.manager.release_slots(JOB)
     bench.run(60_000)
     assert not bench.needs_slot_of("w-1") and not bench.needs_slot_of("")
+
+
+T = TypeVar("T")
+
+
+class NotedEffects(InlineEffects):
+    """Notes whom effects wait for, and of whom a sign of life was noted."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.targets: list[str] = []
+        self.heard: list[str] = []
+        self.living: list[str] = []
+
+    def perform(
+        self,
+        mailbox: Mailbox,
+        effect: Callable[[], T],
+        on_success: Callable[[T], None],
+        on_failure: Callable[[YarnflowError], None],
+        work: Work = Work.CALL,
+        target: str = "",
+    ) -> None:
+        self.targets.append(target)
+        super().perform(mailbox, effect, on_success, on_failure, work, target)
+
+    def heard_of(self, target: str) -> None:
+        self.heard.append(target)
+
+    def alive(self, target: str) -> None:
+        self.living.append(target)
+
+
+def test_each_task_manager_is_a_target_and_a_ping_waits_for_no_other_call() -> None:
+    bench = Bench()
+    effects = NotedEffects()
+    bench.manager._effects = effects
+    bench.register("tm-1")
+    bench.manager.declare_requirements(JOB, 1)
+    bench.run()
+    bench.manager.connection_closed("tm-1")
+    bench.run()
+    request, ping = effects.targets
+    assert request == "tm-1:1" and ping != request
+    assert set(effects.heard) == {request, ping}, "what its predecessor at the address failed to do counts"
+    assert not effects.living
+    bench.manager.heartbeat(TaskManagerHeartbeat(TaskManagerId("tm-1"), ()))
+    bench.run()
+    assert set(effects.living) == {request, ping}, "who sends heartbeats is called"
+
+
+def test_a_ping_that_is_not_sent_is_no_failure_of_the_task_manager() -> None:
+    bench = Bench()
+    bench.register("tm-1")
+    task_executor = bench.gateways.task_executors.setdefault("tm-1:1", FakeTaskExecutor())
+    task_executor.error = CallSuspended("it was not reached 3 times in a row")
+    bench.manager.connection_closed("tm-1")
+    for _ in range(8):
+        bench.run(1_000)
+    assert task_executor.pings > 5 and not bench.lost
+    task_executor.error = RpcUnavailable("gone")
+    for _ in range(5):
+        bench.run(1_000)
+    assert bench.lost

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from yarnflow.errors import StorageError
+from yarnflow.errors import FileMissing, StorageError
 from yarnflow.spark.hadoop_files import DirectoryEntry, HadoopFiles
 
 
@@ -13,7 +13,9 @@ class LocalFiles(HadoopFiles):
     """Absolute paths; directories are moved as HDFS does it."""
 
     def __init__(self) -> None:
-        """Nothing is needed."""
+        self.faults: set[str] = set()
+        #: files that cannot be read now
+        self.unanswered: set[str] = set()
 
     def qualified(self, path: str) -> str:
         return path
@@ -44,6 +46,14 @@ class LocalFiles(HadoopFiles):
 
     def read(self, path: str) -> bytes:
         return Path(path).read_bytes()
+
+    def fault_of(self, path: str, compressed: bool = False) -> str:
+        """Files in :attr:`faults` do not fit their checksums."""
+        if path in self.unanswered:
+            raise StorageError(f"cannot read {path}: no answer")
+        if not Path(path).exists():
+            raise FileMissing(f"{path} is missing")
+        return "does not fit its checksum" if path in self.faults else ""
 
     def write(self, path: str, content: bytes) -> None:
         Path(path).parent.mkdir(parents=True, exist_ok=True)

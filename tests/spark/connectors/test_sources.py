@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from yarnflow.graph.operators import FileSource, SequenceSource
+from yarnflow.graph.connectors.sources import FileSource, SequenceSource
 from yarnflow.graph.schema import Schema
 from yarnflow.spark.connectors.sources import _strict, sequence_ranges
 

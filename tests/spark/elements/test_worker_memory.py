@@ -16,6 +16,7 @@ from yarnflow.core.resources.memory import task_manager_memory
 from yarnflow.errors import StateTooLarge
 from yarnflow.spark.elements import worker_memory
 from yarnflow.spark.elements.worker_memory import MemoryUsage, MemoryWatch, memory_usage, too_large
+from yarnflow.spark.elements.worker_runs import new_watch
 
 MIB = 1 << 20
 #: python 1372 of 4096 MiB
@@ -136,3 +137,13 @@ def test_address_space_that_is_only_reserved_is_not_used() -> None:
     with mmap.mmap(-1, 1 << 30):
         found = memory_usage(True)
         assert not too_large(LIMITS, replace(found, workers=(), address_limit=1 << 30))
+
+
+@pytest.mark.parametrize("share", [None, "100"])
+def test_python_has_the_share_of_its_executor(share: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("YARNFLOW_PYTHON_MEMORY_MIB", raising=False)
+    if share is not None:
+        monkeypatch.setenv("YARNFLOW_PYTHON_MEMORY_MIB", share)
+    limits = new_watch(LIMITS)._limits
+    assert limits.python_mib == int(share or LIMITS.python_mib)
+    assert limits.process_mib == LIMITS.process_mib, "of the container, with all there is in it"

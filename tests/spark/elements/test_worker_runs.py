@@ -16,7 +16,7 @@ from pyspark.sql import Row
 
 from yarnflow.core.resources.memory import TaskManagerMemory, task_manager_memory
 from yarnflow.errors import StateTooLarge
-from yarnflow.graph.operators import Closure
+from yarnflow.graph.closures import Closure
 from yarnflow.operators.state.backends.group_log import KeptGroup
 from yarnflow.operators.state.backends.turns import HASHMAP, ROCKSDB, Backends
 from yarnflow.operators.state.keyed import KeyedState
@@ -147,8 +147,8 @@ def test_an_error_of_close_is_logged_with_the_users_lines(caplog: pytest.LogCapt
     worker.runs.close()
     (record,) = caplog.records
     assert record.levelname == "WARNING"
-    assert "close() failed\nTraceback" in record.message and 'int("nine")' in record.message
-    assert record.message.endswith("operator 'count': close()")
+    assert "close() failed\nTraceback" in record.getMessage() and 'int("nine")' in record.getMessage()
+    assert record.getMessage().endswith("operator 'count': close()")
 
 
 # --- memory ---------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from yarnflow.core.messages import ExecutorDescriptor
 from yarnflow.spark.launch.executor_command import ExecutorSettings, executor_command
 from yarnflow.spark.launch.java import JavaRuntime
 from yarnflow.spark.launch.jvm import gateway_command, gateway_environment
+from yarnflow.spark.launch.session import SessionSettings, spark_options
 from yarnflow.spark.launch.spark_home import module_options, options_in_class
 
 JAVA = JavaRuntime(Path("/jre/bin/java"), "17.0.1", "PATH")
@@ -52,6 +53,17 @@ def test_the_executor_dials_the_driver_with_its_cores() -> None:
     assert command[0] == "/jre/bin/java"
     assert "-Xmx700m" in command
     assert "-Dspark.driver.port=1" in command
+
+
+def test_slots_may_have_several_task_threads() -> None:
+    session = spark_options(SessionSettings("a", "h", "s", task_threads_per_slot=3))
+    environment = {
+        key.removeprefix("spark.executorEnv."): value
+        for key, value in session.items()
+        if key.startswith("spark.executorEnv.")
+    }
+    command = executor_command(descriptor(environment=environment), settings(), SECRET, {}).command
+    assert command[command.index("--cores") + 1] == "6"
 
 
 def test_the_secret_is_in_the_environment_only() -> None:

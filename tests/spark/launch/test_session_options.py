@@ -49,6 +49,12 @@ def test_protected_options_are_refused_with_what_to_set_instead(key: str) -> Non
         spark_options(settings(user_options={key: "x"}))
 
 
+def test_records_wait_no_longer_than_they_may() -> None:
+    key = "spark.shuffle.streaming.networkBufferMaxWaitTimeMs"
+    assert spark_options(SessionSettings("a", "h", "s", buffer_timeout_ms=7))[key] == "7"
+    assert key not in spark_options(SessionSettings("a", "h", "s"))
+
+
 def test_no_limit_for_python_workers_unless_asked_for() -> None:
     assert "spark.executor.pyspark.memory" not in spark_options(settings())
     assert spark_options(settings(python_memory_mib=2048))["spark.executor.pyspark.memory"] == "2048m"

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from yarnflow.spark.launch.worker_daemon import ExitCallbacks
+from yarnflow.spark.launch.worker_daemon import ExitCallbacks, limit_memory
 
 
 def written_by_child(
@@ -84,3 +84,23 @@ def _hang_up_when_waiting(pid: int) -> None:
             if stat.read().rpartition(")")[2].split()[0] == "S":
                 break
     os.kill(pid, signal.SIGHUP)
+
+
+@pytest.mark.parametrize(
+    ("limit", "share", "expected"),
+    [
+        ("4000", "1500", "1500"),
+        ("4000", "300", "1024"),  # with less no worker could start
+        ("1200", "1500", "1200"),
+        ("4000", "", "4000"),
+    ],
+)
+def test_workers_of_an_executor_with_some_of_the_slots_have_its_share(
+    limit: str, share: str, expected: str
+) -> None:
+    environment = {"PYSPARK_EXECUTOR_MEMORY_MB": limit, "YARNFLOW_PYTHON_MEMORY_MIB": share}
+    limit_memory(environment)
+    assert environment["PYSPARK_EXECUTOR_MEMORY_MB"] == expected
+    unlimited = {"YARNFLOW_PYTHON_MEMORY_MIB": "1500"}
+    limit_memory(unlimited)
+    assert "PYSPARK_EXECUTOR_MEMORY_MB" not in unlimited

@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 
 from yarnflow.api.executor import use_executor
+from yarnflow.graph.connectors.sources import CollectionSource
 from yarnflow.graph.job_graph import JobGraph
-from yarnflow.graph.operators import CollectionSource
 from yarnflow.operators.elements import Chunk
 from yarnflow.spark.translate.query_groups import query_groups
 from yarnflow.testing.in_memory_levels import InMemoryLevels

@@ -11,9 +11,12 @@ from yarnflow.errors import (
     ExecutorLost,
     InvalidExpression,
     JobFailed,
+    MalformedMessage,
     SchemaError,
     SourceNotFound,
     StateTooLarge,
+    StorageError,
+    StorageUnavailable,
     UnsupportedGraph,
     UserCodeError,
 )
@@ -57,6 +60,61 @@ def test_a_module_that_workers_do_not_find_says_how_it_gets_there() -> None:
     error = map_texts([WORKER.replace("ValueError: bad row", raised)])
     assert error.message.startswith(f"{raised} (in function parse, job.py:12); ")
     assert "-pyfs" in error.message and "python.environment" in error.message
+
+
+def test_a_class_whose_module_workers_do_not_find_says_so_too() -> None:
+    text = WORKER.replace('  File "/u/job.py", line 12, in parse\n    raise ValueError("bad row")\n', "")
+    error = map_texts([text.replace("ValueError: bad row", "ModuleNotFoundError: No module named 'feeds'")])
+    assert error.message.startswith("ModuleNotFoundError: No module named 'feeds'; ")
+    assert "-pyfs" in error.message
+
+
+def test_damaged_files_are_named() -> None:
+    said = "[FAILED_READ_FILE.NO_HINT] Encountered error while reading file file:///in/a.parquet. SQLSTATE: 1"
+    why = "java.lang.RuntimeException: /in/a.parquet is not a Parquet file"
+    error = map_texts(["Job aborted due to stage failure", f"org.apache.spark.SparkException: {said}", why])
+    assert error.message.startswith("file /in/a.parquet cannot be read: /in/a.parquet is not a Parquet")
+    assert "ignoreCorruptFiles" in error.message
+    footer = "[CANNOT_READ_FILE_FOOTER] Could not read footer for file: hdfs://n:9/in/b.orc. SQLSTATE: KD001"
+    error = map_texts([footer])
+    assert error.message.startswith("file hdfs://n:9/in/b.orc cannot be read: its content is damaged; ")
+
+
+def test_files_of_other_types_are_named() -> None:
+    said = (
+        "[FAILED_READ_FILE.PARQUET_COLUMN_DATA_TYPE_MISMATCH] Encountered error while reading file "
+        "file:///in/a.parquet. Data type mismatches when reading Parquet column `[n]`. Expected Spark type "
+        "int, actual Parquet type BINARY. SQLSTATE: KD001"
+    )
+    error = map_texts([said])
+    assert isinstance(error, SchemaError)
+    assert error.message.startswith("file /in/a.parquet does not fit the source's schema: Data type mis")
+    assert "Expected Spark type int, actual Parquet type BINARY; correct" in error.message
+
+
+def test_a_full_disk_may_have_room_again() -> None:
+    error = map_texts(["Job aborted", "java.io.IOException: No space left on device"])
+    assert isinstance(error, StorageError) and error.retryable
+
+
+def test_a_topic_that_is_gone_is_named() -> None:
+    kind = "org.apache.kafka.common.errors.UnknownTopicOrPartitionException"
+    reason = f"{kind}: This server does not host this topic-partition."
+    query = "Query q failed\nCurrent Committed Offsets: {KafkaV2[Subscribe[orders, more]]: {}}"
+    error = map_texts([query, reason])
+    assert isinstance(error, SourceNotFound)
+    assert "is gone (of orders, more); create it anew" in error.message
+    assert "is gone; create it anew" in map_texts([reason]).message
+
+
+def test_safe_mode_is_left_again() -> None:
+    said = (
+        "org.apache.hadoop.hdfs.server.namenode.SafeModeException: Cannot create file/out/part-0. "
+        "Name node is in safe mode.\nIt was turned on manually."
+    )
+    error = map_texts(["Job aborted", said])
+    assert isinstance(error, StorageUnavailable) and error.retryable
+    assert "hdfs dfsadmin -safemode get" in error.message and "\n" not in error.message
 
 
 def test_state_that_is_too_large_is_told_as_it_is() -> None:
@@ -197,7 +255,32 @@ def test_a_suppressed_error_is_not_reported(how: str, line: int) -> None:
             SchemaError,
             "a record of /data/in/a.csv does not fit the source's schema: [bob,null]; correct",
         ),
+        (
+            [
+                "org.apache.spark.sql.kafka010.KafkaIllegalStateException: Some data may have been lost "
+                "because they are not available in Kafka any more;\neither …\n"
+                "Reason: Could not read records in offset [0, 2) for topic partition t-0\n"
+                "with consumer group spark-kafka-source-1.",
+                "org.apache.kafka.X: Fetch position {offset=0} is out of range for partition t-0",
+            ],
+            SourceNotFound,
+            "is to read: Could not read records in offset [0, 2) for topic partition t-0; start the job",
+        ),
+        (
+            [
+                "org.apache.spark.SparkRuntimeException: [USER_RAISED_EXCEPTION] "
+                "yarnflow.errors.MalformedMessage: topic t, partition 0, offset 7: no SQLSTATE: P0001"
+            ],
+            MalformedMessage,
+            "topic t, partition 0, offset 7: no",
+        ),
+        (
+            ["[USER_RAISED_EXCEPTION] a check of the program's own. SQLSTATE: P0001"],
+            JobFailed,
+            "a check of the program's own",
+        ),
         (["Job aborted: ExecutorLostFailure (executor 1 exited)"], ExecutorLost, "executors were lost"),
+        (["Timed out while waiting for the Python worker to connect back"], ExecutorLost, "did not start"),
         (["org.apache.spark.X: outer", "java.io.IOException: disk full\n\tat x"], JobFailed, "disk full"),
         ([], JobFailed, "without a message"),
     ],

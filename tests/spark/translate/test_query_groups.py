@@ -9,13 +9,12 @@ import pytest
 from yarnflow.core.ids import JobId, VertexId
 from yarnflow.core.messages import ProgramKind
 from yarnflow.errors import UnsupportedGraph
+from yarnflow.graph.connectors.sinks import PrintSink
+from yarnflow.graph.connectors.sources import FileSource, RateSource
 from yarnflow.graph.job_graph import JobEdge, JobGraph, JobVertex, ShipStrategy, StreamNode
 from yarnflow.graph.operators import (
-    FileSource,
     FilterExpression,
     Key,
-    PrintSink,
-    RateSource,
     RunningAggregate,
     SelectOperator,
     UnionOperator,

@@ -9,19 +9,19 @@ all raised from one place, with the line of the call before them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from yarnflow.api.building.output_types import element_columns, key_type, record_columns
 from yarnflow.api.origin import definition_origin
 from yarnflow.errors import SchemaError, UnsupportedGraph
-from yarnflow.graph.closures import function_name, make_closure
+from yarnflow.graph.closures import Closure, function_name, make_closure
+from yarnflow.graph.connectors.sinks import CollectSink
+from yarnflow.graph.connectors.sources import CollectionSource
 from yarnflow.graph.element_schema import element_schema, to_ddl, type_of_schema
 from yarnflow.graph.operators import (
     AssignTimestamps,
-    Closure,
-    CollectionSource,
-    CollectSink,
+    DropDuplicates,
     FilterExpression,
     Key,
     KeyedReduce,
@@ -40,9 +40,10 @@ from yarnflow.graph.operators import (
 from yarnflow.graph.schema import KEY_FIELD, Field, Schema
 from yarnflow.graph.stream_graph import Definition
 from yarnflow.graph.type_info import PICKLED, TypeInfo, TypeInformation, checked_type
-from yarnflow.graph.types import checked_schema, to_schema
+from yarnflow.graph.types import checked_schema, quote, to_schema
 from yarnflow.operators.functions.base import positional_arity
 from yarnflow.operators.functions.elements import TimestampAssigner
+from yarnflow.operators.functions.fields_read import fields_read
 from yarnflow.operators.process.adapters import ApplyAdapter, TimestampAdapter
 
 Inputs = tuple[Schema, ...]
@@ -73,7 +74,14 @@ def columns(schema: Schema) -> Schema:
     return schema.columns
 
 
-def _known(schema: Schema) -> Schema:
+def known_columns(schema: Schema) -> Schema:
+    """A stream as :func:`columns`, whose fields are known here.
+
+    Raises
+    ------
+    SchemaError
+        They are not, or it holds objects.
+    """
     schema = columns(schema)
     if not schema.known:
         raise SchemaError(
@@ -127,10 +135,47 @@ def sql(query: str, views: Sequence[str], schema: object | None) -> Definition:
     """``sql``."""
 
     def define(inputs: Inputs) -> Resolved:
-        from yarnflow.graph.expressions import query_schema
+        from yarnflow.graph.sql.queries import looked_at
 
-        found = query_schema(query, dict(zip(views, map(columns, inputs), strict=True)))
-        return SqlOperator(query, tuple(views)), found if schema is None else to_schema(schema)
+        found = looked_at(query, dict(zip(views, map(columns, inputs), strict=True)))
+        facts = found.facts
+        operator = SqlOperator(found.text, tuple(views), facts.stateful, facts.changes, facts.keeps)
+        if schema is None:
+            return operator, found.schema
+        return operator, replace(to_schema(schema), event_time=found.schema.event_time)
+
+    return define
+
+
+def interval_join(
+    expressions: Sequence[str], keys: tuple[Sequence[str], Sequence[str]], lower_ms: int, upper_ms: int
+) -> Definition:
+    """``select`` of an interval join: a query over the views ``left`` and ``right``."""
+
+    def define(inputs: Inputs) -> Resolved:
+        sides = tuple(zip(("left", "right"), map(known_columns, inputs), strict=True))
+        times = []
+        for name, schema in sides:
+            if schema.event_time is None:
+                raise UnsupportedGraph(
+                    f"the {name} stream has no event time; call assign_timestamps_and_watermarks(…) on "
+                    "both before"
+                )
+            times.append(f"{name}.{quote(schema.event_time)}")
+        for (name, schema), texts in zip(sides, keys, strict=True):
+            for text in texts:
+                if schema.find(text) is None:
+                    raise UnsupportedGraph(
+                        f"key '{text}' of the {name} stream is no field of it; select(…) it before"
+                    )
+        left, right = times
+        conditions = [
+            *(f"left.{quote(mine)} = right.{quote(theirs)}" for mine, theirs in zip(*keys, strict=True)),
+            f"{right} >= {left} + INTERVAL '{lower_ms}' MILLISECOND",
+            f"{right} <= {left} + INTERVAL '{upper_ms}' MILLISECOND",
+        ]
+        query = f"SELECT {', '.join(expressions)} FROM `left` JOIN `right` ON {' AND '.join(conditions)}"
+        return sql(query, ("left", "right"), None)(inputs)
 
     return define
 
@@ -142,7 +187,7 @@ def select(expressions: Sequence[str]) -> Definition:
     """``select``."""
 
     def define(inputs: Inputs) -> Resolved:
-        from yarnflow.graph.expressions import select_schema
+        from yarnflow.graph.sql.expressions import select_schema
 
         return SelectOperator(tuple(expressions)), select_schema(expressions, columns(inputs[0]))
 
@@ -153,7 +198,7 @@ def filter_expression(expression: str) -> Definition:
     """``filter`` of text."""
 
     def define(inputs: Inputs) -> Resolved:
-        from yarnflow.graph.expressions import check_filter
+        from yarnflow.graph.sql.expressions import check_filter
 
         schema = columns(inputs[0])
         check_filter(expression, schema)
@@ -165,9 +210,10 @@ def filter_expression(expression: str) -> Definition:
 def python(kind: PythonKind, function: Any, origin: str, output_type: object | None = None) -> Definition:
     """``map``, ``flat_map``, ``filter``, ``key_by`` and timestamps by a Python function."""
     closure = _closure(function, origin)
+    fields = fields_read(function)
 
     def define(inputs: Inputs) -> Resolved:
-        schema = _known(inputs[0])
+        schema = known_columns(inputs[0])
         match kind:
             case PythonKind.MAP:
                 schema = record_columns(function, "map", output_type)
@@ -176,7 +222,7 @@ def python(kind: PythonKind, function: Any, origin: str, output_type: object | N
             case PythonKind.KEY:
                 field = Field(KEY_FIELD, key_type(function, output_type))
                 schema = Schema((*schema.fields, field), schema.scalar)
-        return PythonOperator(kind, closure), schema
+        return PythonOperator(kind, closure, fields), schema
 
     return define
 
@@ -195,12 +241,34 @@ def assign_timestamps(
     """``assign_timestamps_and_watermarks``; no expression = a Python function before it."""
 
     def define(inputs: Inputs) -> Resolved:
-        from yarnflow.graph.expressions import check_event_time
+        from yarnflow.graph.sql.expressions import check_event_time
 
         schema = columns(inputs[0])
         if expression:
             check_event_time(expression, schema)
         return AssignTimestamps(expression, out_of_orderness_ms, idle_after_ms), schema
+
+    return define
+
+
+def drop_duplicates(fields: Sequence[str], within_ms: int | None) -> Definition:
+    """``drop_duplicates``."""
+
+    def define(inputs: Inputs) -> Resolved:
+        from yarnflow.graph.sql.expressions import unknown_field
+
+        schema = known_columns(inputs[0])
+        names = []
+        for name in fields or schema.names:
+            field = schema.find(name)
+            if field is None:
+                raise unknown_field(name, schema)
+            names.append(field.name)
+        if schema.event_time is None and within_ms is not None:
+            raise UnsupportedGraph(
+                "within=… is a time, and the stream has none; call assign_timestamps_and_watermarks(…) before"
+            )
+        return DropDuplicates(tuple(names), None if schema.event_time is None else within_ms or 0), schema
 
     return define
 
@@ -266,7 +334,7 @@ class KeyDefinition:
 
     def resolve(self, schema: Schema) -> tuple[Key, tuple[Field, ...], Schema]:
         """The key, its fields in results, and the record's fields without the hidden key."""
-        from yarnflow.graph.expressions import key_fields, without_alias
+        from yarnflow.graph.sql.expressions import key_fields, without_alias
 
         if not self.columns:
             hidden = schema.find(KEY_FIELD)
@@ -299,7 +367,7 @@ Aggregates = Sequence[str] | FieldAggregate
 
 
 def _aggregate_texts(aggregates: Aggregates, schema: Schema) -> tuple[str, ...]:
-    from yarnflow.graph.expressions import field_aggregate
+    from yarnflow.graph.sql.expressions import field_aggregate
 
     if isinstance(aggregates, FieldAggregate):
         return (field_aggregate(aggregates.function, aggregates.name_in(schema), schema),)
@@ -310,7 +378,7 @@ def running_aggregate(key: KeyDefinition, aggregates: Aggregates) -> Definition:
     """Aggregates of a keyed stream without a window."""
 
     def define(inputs: Inputs) -> Resolved:
-        from yarnflow.graph.expressions import aggregate_fields
+        from yarnflow.graph.sql.expressions import aggregate_fields
 
         resolved, fields, schema = key.resolve(columns(inputs[0]))
         texts = _aggregate_texts(aggregates, schema)
@@ -325,7 +393,7 @@ def keyed_reduce(key: KeyDefinition, function: Any, origin: str) -> Definition:
     closure = _closure(function, origin)
 
     def define(inputs: Inputs) -> Resolved:
-        resolved, _, schema = key.resolve(_known(inputs[0]))
+        resolved, _, schema = key.resolve(known_columns(inputs[0]))
         return KeyedReduce(resolved, closure), schema
 
     return define
@@ -335,7 +403,7 @@ def window_aggregate(key: KeyDefinition, window: Window, aggregates: Aggregates)
     """Aggregates of a window."""
 
     def define(inputs: Inputs) -> Resolved:
-        from yarnflow.graph.expressions import aggregate_fields
+        from yarnflow.graph.sql.expressions import aggregate_fields
 
         resolved, fields, schema = key.resolve(columns(inputs[0]))
         texts = _aggregate_texts(aggregates, schema)
@@ -351,7 +419,7 @@ def window_reduce(key: KeyDefinition, window: Window, function: Any, origin: str
     closure = _closure(function, origin)
 
     def define(inputs: Inputs) -> Resolved:
-        resolved, _, schema = key.resolve(_known(inputs[0]))
+        resolved, _, schema = key.resolve(known_columns(inputs[0]))
         return WindowProcess(resolved, window, WindowFunctionKind.REDUCE, closure), schema
 
     return define
@@ -368,7 +436,7 @@ def window_process(
     )
 
     def define(inputs: Inputs) -> Resolved:
-        resolved, _, _ = key.resolve(_known(inputs[0]))
+        resolved, _, _ = key.resolve(known_columns(inputs[0]))
         schema = element_columns(function, "process", output_type)
         return WindowProcess(resolved, window, WindowFunctionKind.PROCESS, closure), schema
 

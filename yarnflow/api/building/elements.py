@@ -13,13 +13,13 @@ from typing import Any
 
 from yarnflow.api.building import definitions
 from yarnflow.api.building.definitions import Inputs, Resolved
+from yarnflow.api.building.kept_state import kept_by_function
 from yarnflow.api.building.output_types import element_columns, record_columns
 from yarnflow.api.origin import definition_origin
 from yarnflow.errors import SchemaError, UnsupportedGraph
-from yarnflow.graph.closures import copied, function_name, load_closure, make_closure
+from yarnflow.graph.closures import Closure, copied, function_name, load_closure, make_closure
 from yarnflow.graph.element_schema import element_schema, type_of_schema
 from yarnflow.graph.operators import (
-    Closure,
     ElementInput,
     ElementKind,
     ElementOperator,
@@ -126,6 +126,7 @@ def element_operator(
     name: str = "",
     processing_timers: bool = False,
     idle_after_ms: int | None = None,
+    keeps: str = "",
 ) -> Definition:
     """Any operator on elements.
 
@@ -166,7 +167,9 @@ def element_operator(
             definition_then: Any = load_closure(pickled)
             closure = make_closure(replace(definition_then, **fields), where, shown)
         sides = tuple(tags.tags.items())
-        operator = ElementOperator(kind, closure, ways, stateful, sides, processing_timers, idle_after_ms)
+        operator = ElementOperator(
+            kind, closure, ways, stateful, sides, processing_timers, idle_after_ms, keeps
+        )
         return operator, output(schemas)
 
     return define
@@ -241,6 +244,7 @@ def one_by_one(
         output,
         inputs=(InputOf(key),),
         stateful=key is not None,
+        keeps="" if key is None else kept_by_function(function),
     )
 
     if key is not None or takes_context(function):
@@ -276,11 +280,16 @@ def _has_columns(function: Any, method: str, output_type: object | None, kind: P
 # --- ways -----------------------------------------------------------------------------------------
 
 
-def side_output(tag: OutputTag) -> Definition:
-    """``get_side_output``."""
+def side_output(tag: OutputTag, kind: TypeInfo | None = None) -> Definition:
+    """``get_side_output``; of a source, which knows the type."""
 
     def define(_: Inputs) -> Resolved:
-        return SideOutput(tag.tag_id), element_schema(tag_type(tag))
+        if kind is not None and tag.type_info != PICKLED and tag_type(tag) != kind:
+            raise SchemaError(
+                f"side output '{tag.tag_id}' of the source has elements of the type {kind!r}; leave out the "
+                "type of the tag"
+            )
+        return SideOutput(tag.tag_id), element_schema(kind or tag_type(tag))
 
     return define
 

@@ -10,6 +10,7 @@ from yarnflow.api.origin import call_origin
 from yarnflow.errors import GraphError
 from yarnflow.graph.schema import Schema
 from yarnflow.graph.stream_graph import UPPER_BOUND_MAX_PARALLELISM, Transformation, located
+from yarnflow.graph.type_info import TypeInfo
 
 
 class Pipeline:
@@ -27,6 +28,8 @@ class Pipeline:
         self.transformations: list[Transformation] = []
         #: what a stream's operator puts beside its output
         self.side_tags: dict[Transformation, SideTags] = {}
+        #: last operator of ``from_source`` → the source, and id and type of its own side outputs
+        self.source_sides: dict[Transformation, tuple[Transformation, dict[str, TypeInfo]]] = {}
 
     def add(self, transformation: Transformation, tags: SideTags | None = None) -> Transformation:
         """Record a transformation, and the side outputs it may have."""
@@ -59,7 +62,7 @@ class Pipeline:
         """
         inputs = tuple(self.schema(i.source) for i in transformation.inputs)
         with located(transformation.origin, transformation.call):
-            _, schema = transformation.define(inputs)
+            _, schema = transformation.resolved(inputs)
         return schema
 
 

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any, Final
 
+from yarnflow.operators.state.descriptors import StateDescriptor
 from yarnflow.operators.windows.count_windows import CountedWindows, GlobalWindows
 from yarnflow.operators.windows.operator.definition import WindowDefinition
 
@@ -25,6 +26,8 @@ _MOST_ITEMS: Final = 100
 _FUNCTIONS: Final = "yarnflow.operators.functions."
 #: the code of our own that registers timers for programs
 _TRIGGERS: Final = "yarnflow.operators.windows."
+#: what a state's descriptor is told
+TIME_TO_LIVE: Final = "enable_time_to_live"
 _PLAIN: Final = (str, bytes, int, float, complex, bool, type(None))
 
 
@@ -37,7 +40,7 @@ def function_may_register(function: Any) -> bool:
     """
     if str(getattr(function.on_timer, "__module__", "")).startswith(_FUNCTIONS):
         return False
-    names = _names_in(function)
+    names = names_in(function)
     # neither name: whoever registers the timers was not found
     return names is None or _PROCESSING in names or _EVENT not in names
 
@@ -47,11 +50,11 @@ def windows_may_register(definition: WindowDefinition) -> bool:
     assigner = definition.assigner
     if not (assigner.is_event_time() or isinstance(assigner, (CountedWindows, GlobalWindows))):
         return True
-    names = _names_in(definition.used_trigger)
+    names = names_in(definition.used_trigger)
     return names is None or _PROCESSING in names
 
 
-def _names_in(thing: object) -> set[str] | None:
+def names_in(thing: object) -> set[str] | None:
     """Names and texts in the code of an object and of what it refers to; None = too much to look at."""
     names: set[str] = set()
     # objects are kept, so that no other gets the id of one that was looked at
@@ -60,6 +63,8 @@ def _names_in(thing: object) -> set[str] | None:
     while waiting:
         found = waiting.pop()
         try:
+            if isinstance(found, StateDescriptor) and found._ttl_config is not None:
+                names.add(TIME_TO_LIVE)
             if isinstance(found, _PLAIN) or id(found) in seen or _foreign(found):
                 continue
             if len(seen) == _MOST_OBJECTS:

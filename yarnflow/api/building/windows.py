@@ -13,6 +13,7 @@ from typing import Any
 from yarnflow.api.building import definitions, elements
 from yarnflow.api.building.definitions import Aggregates, FieldAggregate, Inputs, KeyDefinition
 from yarnflow.api.building.elements import InputOf, KeyBy, Output, SideTags, declared_output
+from yarnflow.api.building.kept_state import kept_by_windows
 from yarnflow.api.building.processing_timers import windows_may_register
 from yarnflow.errors import SchemaError, UnsupportedGraph
 from yarnflow.graph.closures import function_name
@@ -174,6 +175,7 @@ class Windowing:
             settled=lambda: {"side_outputs": bool(tags.tags.keys() - set(late))},
             name=definition.description("AllWindow" if self.of_all else "Window"),
             processing_timers=windows_may_register(definition),
+            keeps=kept_by_windows(definition),
         )
 
     def _wanted(self) -> tuple[type[Function], type[Function]]:

@@ -1,5 +1,8 @@
 """Input formats of Flink's batch API.  PyFlink: ``pyflink.common.io``."""
 
-from yarnflow.graph.compatibility import refused_class
+from yarnflow.graph.compatibility import differs
 
-InputFormat = refused_class("InputFormat", "Spark reads by sources", "from_source(FileSource…)")
+
+@differs("a base of yarnflow's own; Java's cannot be named")
+class InputFormat:
+    """What ``create_input`` reads."""

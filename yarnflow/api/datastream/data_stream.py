@@ -12,9 +12,11 @@ from typing import Any, Final, overload
 from yarnflow.api.building import definitions, elements
 from yarnflow.api.building.definitions import Aggregates, FieldAggregate, KeyDefinition
 from yarnflow.api.building.elements import InputOf, KeyBy, SideTags
+from yarnflow.api.building.kept_state import EVERY_KEY, kept_by_function
 from yarnflow.api.building.processing_timers import function_may_register
 from yarnflow.api.origin import call_origin
 from yarnflow.api.streams.connected_streams import BroadcastConnectedStream, BroadcastStream, ConnectedStreams
+from yarnflow.api.streams.joined_streams import CoGroupedStreams, IntervalJoin, JoinedStreams
 from yarnflow.api.streams.stream_base import (
     CloseableIterator,
     DataStreamSink,
@@ -85,6 +87,16 @@ class DataStream(StreamBase["DataStream"]):
             return BroadcastConnectedStream(self, ds, ds.broadcast_state_descriptors)
         return ConnectedStreams(self, ds)
 
+    def join(self, other_stream: DataStream) -> JoinedStreams[DataStream]:
+        """Pairs of elements of one key and window: ``.where(…).equal_to(…).window(…).apply(…)``."""
+        check_kind(other_stream, "join", DataStream)
+        return JoinedStreams(_unkeyed(self), _unkeyed(other_stream))
+
+    def co_group(self, other_stream: DataStream) -> CoGroupedStreams[DataStream]:
+        """All elements of one key and window of both: ``.where(…).equal_to(…).window(…).apply(…)``."""
+        check_kind(other_stream, "co_group", DataStream)
+        return CoGroupedStreams(_unkeyed(self), _unkeyed(other_stream))
+
     @overload
     def broadcast(self) -> DataStream: ...
 
@@ -135,6 +147,10 @@ class DataStream(StreamBase["DataStream"]):
     def cache(self) -> CachedDataStream:
         """Let later jobs of the program use the stream again."""
         return CachedDataStream(self._pipeline, self._transformation, self._strategy)
+
+
+def _unkeyed(stream: DataStream) -> DataStream:
+    return stream._origin_stream if isinstance(stream, KeyedStream) else stream
 
 
 def _keyed_stream(
@@ -256,6 +272,7 @@ class KeyedStream(DataStream):
             stateful=True,
             settled=lambda: {"at_end": settings.batch},
             name=shown,
+            keeps=EVERY_KEY,
         )
         return self._elements("Reduce", call, define)
 
@@ -308,6 +325,7 @@ class KeyedStream(DataStream):
             stateful=True,
             tags=tags,
             processing_timers=function_may_register(func),
+            keeps=kept_by_function(func),
         )
         return self._elements("KEYED PROCESS", "process", define, tags)
 
@@ -334,6 +352,11 @@ class KeyedStream(DataStream):
                 CountSlidingWindowAssigner(size, slide) if slide else CountTumblingWindowAssigner(size)
             )
         return WindowedStream(self, assigner)
+
+    def interval_join(self, other_stream: KeyedStream) -> IntervalJoin[DataStream]:
+        """Pairs of elements of one key that are near in event time: ``.between(…, …).process(…)``."""
+        check_kind(other_stream, "interval_join", KeyedStream)
+        return IntervalJoin(self, other_stream)
 
     @same_and("takes fields and expressions as text, too")
     def key_by(

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from yarnflow.graph.compatibility import NO_JVM, differs, refused_class
+from yarnflow.graph.compatibility import NO_JVM, refused_class
 from yarnflow.operators.functions.asynchronous import AsyncFunction, AsyncRetryPredicate, AsyncRetryStrategy
 from yarnflow.operators.functions.base import Function
 from yarnflow.operators.functions.broadcast import (
@@ -25,6 +25,13 @@ from yarnflow.operators.functions.elements import (
     ReduceFunction,
     TimestampAssigner,
 )
+from yarnflow.operators.functions.joins import (
+    CoGroupFunction,
+    FlatJoinFunction,
+    JoinFunction,
+    ProcessJoinFunction,
+)
+from yarnflow.operators.functions.lookup import AsyncLookupFunction, LookupFunction
 from yarnflow.operators.functions.process import (
     CoProcessFunction,
     KeyedCoProcessFunction,
@@ -42,7 +49,12 @@ from yarnflow.operators.functions.windows import (
     WindowFunction,
 )
 
-SourceFunction: Any = refused_class("SourceFunction", NO_JVM, "from_source(…)")
+SourceFunction: Any = refused_class(
+    "SourceFunction", NO_JVM, "from_source(PythonSource(…)) with a DataSource of pyspark"
+)
+SinkFunction: Any = refused_class(
+    "SinkFunction", NO_JVM, "sink_to(PythonSink(…)) with a DataSource of pyspark, or foreach_batch(…)"
+)
 
 
 @dataclass
@@ -62,31 +74,31 @@ class AsyncFunctionDescriptor:
     output_mode: OutputMode
 
 
-@differs("Java's cannot be named")
-class SinkFunction:
-    """PyFlink's older form of a sink."""
-
-
 __all__ = [
     "AggregateFunction",
     "AllWindowFunction",
     "AsyncFunction",
     "AsyncFunctionDescriptor",
+    "AsyncLookupFunction",
     "AsyncRetryPredicate",
     "AsyncRetryStrategy",
     "BaseBroadcastProcessFunction",
     "BroadcastProcessFunction",
     "CoFlatMapFunction",
+    "CoGroupFunction",
     "CoMapFunction",
     "CoProcessFunction",
     "FilterFunction",
+    "FlatJoinFunction",
     "FlatMapFunction",
     "Function",
+    "JoinFunction",
     "KeySelector",
     "KeyedBroadcastProcessFunction",
     "KeyedCoProcessFunction",
     "KeyedProcessFunction",
     "KeyedStateStore",
+    "LookupFunction",
     "MapFunction",
     "NullByteKeySelector",
     "Partitioner",
@@ -94,6 +106,7 @@ __all__ = [
     "PassThroughWindowFunction",
     "ProcessAllWindowFunction",
     "ProcessFunction",
+    "ProcessJoinFunction",
     "ProcessWindowFunction",
     "ReduceFunction",
     "RuntimeContext",

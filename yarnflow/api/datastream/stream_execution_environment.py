@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 import sys
 import uuid
-import warnings
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar, Final, NoReturn, cast
+from dataclasses import replace
+from typing import ClassVar, Final, NoReturn, cast
 
 from yarnflow.api.building import definitions
 from yarnflow.api.building.pipeline import (
@@ -24,6 +24,7 @@ from yarnflow.api.building.settings import JobSettings
 from yarnflow.api.building.shipped import add_file, archive, check_requirements, python_file
 from yarnflow.api.common.configuration import Configuration
 from yarnflow.api.common.execution_config import ExecutionConfig
+from yarnflow.api.common.io import InputFormat
 from yarnflow.api.common.job_client import JobClient
 from yarnflow.api.common.restart_strategy import RestartStrategyConfiguration
 from yarnflow.api.common.watermark_strategy import WatermarkStrategy
@@ -34,6 +35,7 @@ from yarnflow.api.datastream.connectors.file_system import FileSource
 from yarnflow.api.datastream.connectors.simple import SocketSource
 from yarnflow.api.datastream.data_stream import DataStream
 from yarnflow.api.datastream.execution_mode import RuntimeExecutionMode
+from yarnflow.api.datastream.formats.avro import AvroInputFormat
 from yarnflow.api.datastream.slot_sharing_group import SlotSharingGroup
 from yarnflow.api.datastream.state_backend import StateBackend
 from yarnflow.api.executor import (
@@ -45,14 +47,16 @@ from yarnflow.api.executor import (
     surrounding_configuration,
 )
 from yarnflow.api.origin import call_origin
+from yarnflow.config.option import ConfigOption
 from yarnflow.config.options import client, job, python
 from yarnflow.core.ids import JobId
 from yarnflow.errors import GraphError, ProgramError, UnsupportedGraph
 from yarnflow.graph.closures import NotInFunctions
-from yarnflow.graph.compatibility import differs, refused, same_and
-from yarnflow.graph.generator import generate_job_graph
+from yarnflow.graph.compatibility import differs, same_and, unsupported
+from yarnflow.graph.generation.generator import generate_job_graph
 from yarnflow.graph.job_graph import JobGraph
-from yarnflow.graph.operators import is_bounded
+from yarnflow.graph.modes.real_time import MICRO_BATCH, chosen_mode, stages
+from yarnflow.graph.modes.runtime import runs_as_batch
 from yarnflow.graph.stream_graph import Definition, GraphSettings, Transformation
 from yarnflow.graph.type_info import TypeInformation
 
@@ -163,17 +167,19 @@ class StreamExecutionEnvironment:
         StreamExecutionEnvironment._default_local_parallelism = check_parallelism(parallelism)
 
     def set_runtime_mode(self, execution_mode: RuntimeExecutionMode) -> StreamExecutionEnvironment:
-        """Run as a stream or as a batch, in which keyed reductions emit their last results only.
+        """Run as a stream, or as a batch: all of the input at once, and of each running result the last one.
 
         AUTOMATIC is BATCH if all sources are bounded.
         """
         self._settings.set(job.RUNTIME_MODE, execution_mode.name)
         return self
 
-    @same_and("kept; no result depends on it: elements travel in micro-batches")
+    @same_and("elements travel in micro-batches, so it matters in real-time mode only")
     def set_buffer_timeout(self, timeout_millis: int) -> StreamExecutionEnvironment:
         """How long an element may wait for others before it is sent."""
         self._settings.accepted["buffer-timeout"] = check_buffer_timeout(timeout_millis)
+        if timeout_millis >= 0:
+            self._settings.set(job.BUFFER_TIMEOUT_MS, timeout_millis)
         return self
 
     def get_buffer_timeout(self) -> int:
@@ -290,15 +296,19 @@ class StreamExecutionEnvironment:
         """Set the interpreter of the workers."""
         self._settings.set(python.PYTHON_EXECUTABLE, python_exec)
 
-    @differs("warns: Java connectors are not used; spark.jars is the option for jars of Spark")
+    @same_and("jars are for Spark: those of Flink are left out, with a note when the job is submitted")
     def add_jars(self, *jars_path: str) -> None:
-        """Add jars to the job."""
-        _warn_of_jars("add_jars", jars_path)
+        """Add jars to the class path of the job's driver and executors; they are shipped."""
+        self._add_to_list(job.PIPELINE_JARS, jars_path)
 
-    @differs("warns: Java connectors are not used; spark.jars is the option for jars of Spark")
+    @same_and("jars are for Spark: those of Flink are left out, with a note when the job is submitted")
     def add_classpaths(self, *classpaths: str) -> None:
-        """Add jars to the class path."""
-        _warn_of_jars("add_classpaths", classpaths)
+        """Add jars that are on all machines to the class path of the job's driver and executors."""
+        self._add_to_list(job.PIPELINE_CLASSPATHS, classpaths)
+
+    def _add_to_list(self, option: ConfigOption[str], items: tuple[str, ...]) -> None:
+        known = self._settings.get(option).split(";")
+        self._settings.set(option, ";".join(dict.fromkeys(filter(None, (*known, *items)))))
 
     @same_and("kept: no Python function of Flink can read it; add_python_file() is for that")
     def register_cached_file(self, file_path: str, name: str, executable: bool = False) -> None:
@@ -342,7 +352,10 @@ class StreamExecutionEnvironment:
             What the elements are; another type than the source's is an error.
         """
         if not isinstance(source, Source):
-            raise GraphError(f"{call_origin()}: from_source(): {source!r} is no source")
+            raise GraphError(
+                f"{call_origin()}: from_source(): {source!r} is no source; wrap a DataSource of pyspark in "
+                "PythonSource(…)"
+            )
         define = definitions.source(source.operator)
         name = f"Source: {source_name or source.name}"
         stream = self._source(name, "from_source", define, source.parallel)
@@ -351,8 +364,21 @@ class StreamExecutionEnvironment:
                 f"{call_origin()}: from_source(): the source gives {stream.get_type()!r}, not {type_info!r}; "
                 "drop type_info, or convert the elements by map(…)"
             )
-        if watermark_strategy is None or watermark_strategy.timestamp_assigner is None:
-            # no source of Spark knows the time of its records
+        timed = self._timed(stream, source, watermark_strategy)
+        sides = (stream._transformation, dict(source.side_outputs))
+        self._pipeline.source_sides[timed._transformation] = sides
+        return timed
+
+    @staticmethod
+    def _timed(
+        stream: DataStream, source: Source, watermark_strategy: WatermarkStrategy | None
+    ) -> DataStream:
+        """A source's stream with event time if the strategy tells it."""
+        if watermark_strategy is None:
+            return stream
+        timeless = watermark_strategy.out_of_orderness_ms is None or not source.timestamped
+        if watermark_strategy.timestamp_assigner is None and timeless:
+            # most sources of Spark do not know the time of their records; those that do tell it by themselves
             return stream
         return stream._assign(watermark_strategy, "from_source")
 
@@ -363,9 +389,12 @@ class StreamExecutionEnvironment:
         """PyFlink's older name of :meth:`from_source`."""
         return self.from_source(source_func, None, source_name, type_info)
 
-    @refused("Spark reads by sources", "from_source(…)")
-    def create_input(self, input_format: Any, type_info: object | None = None) -> Any:
-        """Read an input format of Flink's batch API."""
+    @differs("takes AvroInputFormat; all else is read by from_source()")
+    def create_input(self, input_format: InputFormat, type_info: object | None = None) -> DataStream:
+        """Read the files of an input format."""
+        if not isinstance(input_format, AvroInputFormat):
+            raise unsupported(f"create_input({input_format!r})", "Spark reads by sources", "from_source(…)")
+        return self.from_source(input_format.source(), None, "Custom File Source")
 
     def read_text_file(self, file_path: str | os.PathLike[str]) -> DataStream:
         """The lines of a file, or of all files of a directory; a bounded scalar stream."""
@@ -381,7 +410,8 @@ class StreamExecutionEnvironment:
     def sql(self, query: str, *, schema: object | None = None, **streams: DataStream) -> DataStream:
         """A Spark SQL query over streams, each a view of the name it is passed by.
 
-        Event time does not pass a query: assign it to the result.
+        Views show the event time of their streams as the field it was assigned from, else as ``event_time``.
+        The result's event time is the one column of it that is event time, or a window of it.
 
         Parameters
         ----------
@@ -473,24 +503,18 @@ class StreamExecutionEnvironment:
         mode = self._settings.get(job.RUNTIME_MODE)
         self._settings.batch = mode == "BATCH"
         graph = generate_job_graph(self._pipeline.program(), settings, JobId(uuid.uuid4().hex))
-        endless = [node for node in graph.nodes if not node.inputs and not is_bounded(node.operator)]
-        if mode == "BATCH" and endless:
-            raise UnsupportedGraph(
-                f"{endless[0].origin}: '{endless[0].name}' does not end, and execution.runtime-mode is "
-                "BATCH; use a bounded source or RuntimeExecutionMode.STREAMING"
-            )
-        if mode == "AUTOMATIC" and not endless:
-            self._settings.batch = True
+        batch = runs_as_batch(graph, mode)
+        if batch != self._settings.batch:
+            self._settings.batch = batch
             graph = generate_job_graph(self._pipeline.program(), settings, graph.job_id)
-        return graph
+        return self._in_its_mode(replace(graph, batch=batch))
 
-
-def _warn_of_jars(call: str, jars: tuple[str, ...]) -> None:
-    warnings.warn(
-        f"{call_origin()}: {call}(): {', '.join(jars)} is ignored: Java connectors are not used; "
-        "jars of Spark go into the option spark.jars",
-        stacklevel=3,
-    )
+    def _in_its_mode(self, graph: JobGraph) -> JobGraph:
+        mode = chosen_mode(graph, self._settings.get(job.EXECUTION_MODE))
+        if mode == MICRO_BATCH or self._settings.get(job.TASK_THREADS_PER_SLOT):
+            return graph
+        threads = {job.TASK_THREADS_PER_SLOT.key: str(stages(graph))}
+        return replace(graph, configuration={**graph.configuration, **threads})
 
 
 def _program_name() -> str:

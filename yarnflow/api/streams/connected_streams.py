@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar
 
 from yarnflow.api.building import elements
 from yarnflow.api.building.elements import InputOf, SideTags
+from yarnflow.api.building.kept_state import kept_by_function
 from yarnflow.api.building.processing_timers import function_may_register
 from yarnflow.api.origin import call_origin
 from yarnflow.api.streams.stream_base import StreamBase, check_kind
@@ -108,6 +109,7 @@ class ConnectedStreams(Generic[S]):
             tags=tags,
             name=type(func).__qualname__,
             processing_timers=kind is ElementKind.KEYED_CO_PROCESS and function_may_register(func),
+            keeps=kept_by_function(func) if keyed else "",
         )
         inputs = [stream._input(ShipStrategy.HASH if keyed else None) for stream in streams]
         return self.stream1._next(name, call, define, inputs, tags)

@@ -6,13 +6,14 @@ classes are made of this one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any, Final, Generic, NoReturn, TypeVar
 
 from yarnflow.api.building import definitions, elements
 from yarnflow.api.building.elements import KeyBy, SideTags
+from yarnflow.api.building.lookups import INNER, On, lookup_join
 from yarnflow.api.building.pipeline import (
     Pipeline,
     check_buffer_timeout,
@@ -21,16 +22,21 @@ from yarnflow.api.building.pipeline import (
 )
 from yarnflow.api.building.timestamps import timestamp_definitions
 from yarnflow.api.common.execution_config import ExecutionConfig
+from yarnflow.api.common.serialization import SerializationSchema
 from yarnflow.api.common.watermark_strategy import WatermarkStrategy
 from yarnflow.api.datastream.connectors.base import PrintSink, Sink
+from yarnflow.api.datastream.connectors.jdbc import JdbcLookup
+from yarnflow.api.datastream.connectors.simple import SocketSink
 from yarnflow.api.datastream.slot_sharing_group import SlotSharingGroup
+from yarnflow.api.lengths import DurationLike, to_ms
 from yarnflow.api.origin import call_origin, definition_origin
 from yarnflow.errors import GraphError, UnsupportedGraph
 from yarnflow.graph.closures import NotInFunctions
 from yarnflow.graph.compatibility import differs, same_and
+from yarnflow.graph.connectors.sinks import ForeachBatchSink
 from yarnflow.graph.element_schema import type_of_schema
 from yarnflow.graph.job_graph import ShipStrategy
-from yarnflow.graph.operators import ElementKind, ForeachBatchSink, PythonKind
+from yarnflow.graph.operators import ElementKind, PythonKind
 from yarnflow.graph.stream_graph import ChainingStrategy, Definition, Input, Transformation, located
 from yarnflow.graph.type_info import RowTypeInfo, TypeInfo
 from yarnflow.operators.functions.broadcast import KeyedBroadcastProcessFunction
@@ -41,6 +47,7 @@ from yarnflow.operators.functions.elements import (
     MapFunction,
     Partitioner,
 )
+from yarnflow.operators.functions.lookup import AsyncLookupFunction, LookupFunction
 from yarnflow.operators.functions.output_tag import OutputTag
 from yarnflow.operators.functions.process import (
     KeyedCoProcessFunction,
@@ -300,6 +307,60 @@ class StreamBase(Settings, Generic[S]):
         """Project to Spark SQL expressions; anything but a plain field needs ``AS name``."""
         return self._next("Select", "select", definitions.select(expressions))
 
+    def drop_duplicates(self, *fields: str, within: DurationLike | None = None) -> S:
+        """Keep the first record of each combination of fields, of all fields without any (native).
+
+        With event time a combination is forgotten when the watermark has passed its first record by the
+        stream's out-of-orderness, or by ``within``, which also is how late a record may then be.  Without
+        event time combinations are kept for ever.
+        """
+        within_ms = None if within is None else to_ms(within, "within", at_least_ms=1)
+        define = definitions.drop_duplicates(fields, within_ms)
+        return self._next("Drop Duplicates", "drop_duplicates", define)
+
+    def lookup_join(
+        self,
+        lookup: JdbcLookup | LookupFunction | AsyncLookupFunction,
+        on: On,
+        how: str = INNER,
+        output_type: object | None = None,
+        options: Mapping[str, object] | None = None,
+    ) -> S:
+        """Add to each record the columns of the rows that an outside table has for its key at that time.
+
+        Flink SQL: ``JOIN table FOR SYSTEM_TIME AS OF o.proc_time``.  All different keys of an Arrow batch are
+        asked for at once.  NULL is equal to nothing.  Each record keeps its event time.
+
+        Parameters
+        ----------
+        lookup : JdbcLookup, LookupFunction or AsyncLookupFunction
+            What is asked.
+        on : str, list or mapping
+            The key: fields that the table's columns are called like, or ``{"field": "column"}``.
+        how : str
+            ``inner``, or ``left``: records without a row stay, with NULLs.
+        output_type : str or type, optional
+            Of a function: the columns it finds, as ``"name STRING, city STRING"``; else its annotation says
+            it, as ``Iterable[Customer]``.
+        options : mapping, optional
+            Flink's: ``lookup.cache`` (``NONE`` or ``PARTIAL``), ``lookup.partial-cache.max-rows`` (100000 in
+            each worker), ``lookup.partial-cache.expire-after-write``,
+            ``lookup.partial-cache.expire-after-access``, ``lookup.partial-cache.cache-missing-key`` (true),
+            ``lookup.max-retries`` (3); of an AsyncLookupFunction, too,
+            ``table.exec.async-lookup.buffer-capacity`` (100) and ``table.exec.async-lookup.timeout`` (3 min,
+            for each key).
+
+        Raises
+        ------
+        GraphError
+            What the call is given is wrong, or a column would be there twice.
+        """
+        origin = call_origin()
+        described = lookup._described if isinstance(lookup, JdbcLookup) else lookup
+        with located(origin, "lookup_join"):
+            define = lookup_join(described, on, how, output_type, options, origin)
+        return self._next("Lookup Join", "lookup_join", define)
+
     def project(self, *field_indexes: int) -> S:
         """Keep some fields of tuples, by their positions from 0."""
         return self._next("Projection", "project", elements.project(field_indexes, call_origin()))
@@ -321,13 +382,16 @@ class StreamBase(Settings, Generic[S]):
     def get_side_output(self, output_tag: OutputTag) -> S:
         """What the operator of this stream emits under a tag."""
         check_kind(output_tag, "get_side_output", OutputTag)
-        tags = self._pipeline.side_tags.get(self._transformation)
+        name, operator, kind = f"Side Output {output_tag.tag_id}", self._transformation, None
+        source, of_source = self._pipeline.source_sides.get(operator, (operator, {}))
+        if output_tag.tag_id in of_source:
+            operator, kind = source, of_source[output_tag.tag_id]
+        tags = self._pipeline.side_tags.get(operator)
         with located(call_origin(), "get_side_output"):
             if tags is not None:
                 tags.add(output_tag)
-        name = f"Side Output {output_tag.tag_id}"
-        define = elements.side_output(output_tag)
-        return self._next(name, "get_side_output", define, (Input(self._transformation),))
+        define = elements.side_output(output_tag, kind)
+        return self._next(name, "get_side_output", define, (Input(operator),))
 
     # --- many streams and partitions --------------------------------------------------------
 
@@ -383,6 +447,20 @@ class StreamBase(Settings, Generic[S]):
         """
         return self._end(PrintSink(sink_identifier or ""), "print")
 
+    def write_to_socket(
+        self, host: str, port: int, serialization_schema: SerializationSchema
+    ) -> DataStreamSink:
+        """Write the elements as lines to a TCP server; for trying out.  Java's Flink has it, PyFlink has not.
+
+        Parameters
+        ----------
+        host : str
+        port : int
+        serialization_schema : SerializationSchema
+            How elements become lines, which are ended by a line feed.
+        """
+        return self._end(SocketSink(host, port, serialization_schema), "write_to_socket")
+
     def foreach_batch(self, func: Callable[[Any, int], None]) -> DataStreamSink:
         """Call ``func(dataframe, batch_id)`` in the driver for every micro-batch."""
         origin = definition_origin(func, call_origin())
@@ -398,7 +476,10 @@ class StreamBase(Settings, Generic[S]):
 
     def _end(self, sink: Sink, call: str) -> DataStreamSink:
         if not isinstance(sink, Sink):
-            raise GraphError(f"{call_origin()}: {call}(): {sink!r} is no sink")
+            raise GraphError(
+                f"{call_origin()}: {call}(): {sink!r} is no sink; wrap a DataSource of pyspark in "
+                "PythonSink(…), or call foreach_batch(f)"
+            )
         return DataStreamSink(self._then(f"Sink: {sink.name}", call, definitions.sink(sink.operator)))
 
     def execute_and_collect(

@@ -25,6 +25,8 @@ from yarnflow.errors import ConfigError
 
 #: executors spill and keep shuffle files there
 MIN_FREE_MIB: Final = 1024
+#: a JobManager with a hundred TaskManagers and drivers, their connections both ways and files of its own
+MIN_OPEN_FILES: Final = 1024
 _MIB: Final = 1024 * 1024
 
 
@@ -51,6 +53,7 @@ def checks_for(
         Check("Java", lambda: java(environ)),
         Check("memory", lambda: memory_sizes(configuration)),
         Check("temporary directory", lambda: temporary_space(configuration)),
+        Check("open files", open_files),
     ]
     if target.mode is not None:
         on_yarn = YarnChecks(configuration, environ, target.mode)
@@ -91,6 +94,20 @@ def memory_sizes(configuration: Configuration) -> str:
         f"TaskManager {task_manager.process_mib} MiB (executor's heap {task_manager.executor_heap_mib}, "
         f"Python {task_manager.python_mib}), driver {driver.process_mib} MiB (heap {driver.heap_mib})"
     )
+
+
+def open_files() -> str:
+    """Whether processes here may have as many connections and files as they need."""
+    from yarnflow.rpc.descriptors import highest_limit
+
+    allowed = highest_limit()
+    if allowed < MIN_OPEN_FILES:
+        raise ConfigError(
+            f"a process may have only {allowed} files and connections open here, and a JobManager has some "
+            "for each TaskManager, driver and client; raise the hard limit (ulimit -Hn) to "
+            f"{MIN_OPEN_FILES} or more"
+        )
+    return f"{allowed} for each process"
 
 
 def temporary_space(configuration: Configuration) -> str:

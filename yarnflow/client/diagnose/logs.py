@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Final, Protocol
 
+from yarnflow.client.diagnose.log_files import CollectedFiles, Place, being_rotated, shown_files
 from yarnflow.client.yarn.aggregated_logs import CollectedLine, collected_lines
 from yarnflow.client.yarn.applications import connect_application, end_text, mode_tag
 from yarnflow.client.yarn.services import YarnServices, libraries
@@ -33,8 +34,6 @@ from yarnflow.errors import (
 from yarnflow.staging.layout import STANDBY_TAG, job_tag
 from yarnflow.staging.masters import LIVE_STATES
 
-#: YARN's own helpers in a container's log directory; the first has the container's environment
-HIDDEN_FILES: Final = frozenset({"launch_container.sh", "directory.info", "prelaunch.out"})
 #: after an application's end, its logs are being collected for about this long
 AGGREGATION_S: Final = 30.0
 POLL_S: Final = 1.0
@@ -42,6 +41,8 @@ POLL_S: Final = 1.0
 _LINE_BYTES: Final = 200
 
 _APPLICATION_ID: Final = re.compile(r"application_\d+_\d+")
+#: what containers are named after
+_KINDS: Final = ("master", "driver", "taskmanager")
 #: which only the container of skein's ApplicationMaster has; its number need not be 1
 _MASTER_FILES: Final = frozenset({"application.master.log", "application.driver.log"})
 
@@ -86,11 +87,11 @@ def container_number(container_id: str) -> int:
 
 def check_selection(selection: str) -> None:
     """Raises InvalidOption for what cannot name a container."""
-    words = ("", "master", "taskmanager")
+    words = ("", *_KINDS)
     if selection not in words and not selection.isdigit() and not selection.startswith("container_"):
         raise InvalidOption(
-            f"--container {selection}: expected master, taskmanager (all of them), a container's id or its "
-            "last number"
+            f"--container {selection}: expected master, driver, taskmanager (all of that kind), a "
+            "container's id or its last number"
         )
 
 
@@ -98,9 +99,21 @@ def selected(selection: str, container_id: str, files: Collection[str]) -> bool:
     """Whether a container with these files is meant by ``--container``."""
     if selection in ("", container_id):
         return True
-    if selection in ("master", "taskmanager"):
-        return (not _MASTER_FILES.isdisjoint(files)) == (selection == "master")
+    if selection in _KINDS:
+        return _kind(files) == selection
     return selection.isdigit() and container_number(container_id) == int(selection)
+
+
+def _kind(files: Collection[str]) -> str:
+    """What runs in the container that has these files."""
+    if not _MASTER_FILES.isdisjoint(files):
+        return "master"
+    return "driver" if any(name.startswith("driver") for name in files) else "taskmanager"
+
+
+def may_be_meant(selection: str, container_id: str) -> bool:
+    """Whether a container is selected by ``--container`` whatever files it has, or its files will tell."""
+    return selection in _KINDS or selected(selection, container_id, ())
 
 
 def last_lines(text: str, count: int | None) -> str:
@@ -189,7 +202,7 @@ class ApplicationLogs:
     sleep: Callable[[float], None] = time.sleep
     now: Callable[[], float] = time.time
     #: (container, file) → bytes that were shown
-    _shown: dict[tuple[str, str], int] = field(default_factory=dict)
+    _shown: dict[tuple[str, Place], int] = field(default_factory=dict)
     _failed_nodes: set[str] = field(default_factory=set)
     _seen_containers: bool = False
     _following: bool = False
@@ -243,20 +256,21 @@ class ApplicationLogs:
             try:
                 files = live.files(container.node, container.container_id)
                 if not files:
-                    # whether it is the master its files will tell
-                    starting |= self.selection == "master" or selected(
-                        self.selection, container.container_id, ()
-                    )
+                    starting |= may_be_meant(self.selection, container.container_id)
                     continue
                 if not selected(self.selection, container.container_id, {file.name for file in files}):
                     continue
                 self._seen_containers = True
-                for file in files:
-                    if file.name in HIDDEN_FILES:
-                        continue
-                    text = self._new_text(live, container, file, lines)
+                by_name = {file.name: file for file in files}
+                # while it is followed, the next look will find in its place what is being rotated
+                moving = being_rotated(by_name) if self._following else ()
+                places = {name: at for name, at in shown_files(by_name).items() if at[0] not in moving}
+                lengths = {at: by_name[name].length_bytes for name, at in places.items()}
+                self._note_rotated(container.container_id, lengths)
+                for name, place in places.items():
+                    text = self._new_text(live, container, by_name[name], place, lines)
                     if text:
-                        yield LogPart(container.container_id, file.name, text, container.node)
+                        yield LogPart(container.container_id, name, text, container.node)
             except YarnError as error:
                 self._seen_containers = True
                 # one node that does not answer must not hide the others
@@ -270,10 +284,27 @@ class ApplicationLogs:
                 f"it has: {', '.join(container.container_id for container in ordered)}"
             )
 
+    def _note_rotated(self, container_id: str, lengths: Mapping[Place, int]) -> None:
+        """What was shown of a file that has become shorter is in the one before it now."""
+        for place, length in lengths.items():
+            file, number = place
+            shown = self._shown.get((container_id, place), 0)
+            if number > 0 or shown <= length:
+                continue
+            moved: int | None = shown
+            self._shown[container_id, place] = 0
+            # each of them has got the next number
+            while moved is not None:
+                number += 1
+                key = (container_id, (file, number))
+                before = self._shown.get(key)
+                self._shown[key] = moved
+                moved = before
+
     def _new_text(
-        self, live: LiveLogs, container: YarnContainer, file: FileOfLogs, lines: int | None
+        self, live: LiveLogs, container: YarnContainer, file: FileOfLogs, place: Place, lines: int | None
     ) -> str:
-        key = (container.container_id, file.name)
+        key = (container.container_id, place)
         first = key not in self._shown
         if first and lines is not None:
             offset, content = self._tail(live, container, file, lines)
@@ -319,32 +350,48 @@ class ApplicationLogs:
     # --- ended applications -----------------------------------------------------
 
     def _aggregated(self) -> Iterator[LogPart]:
-        #: container → whether it is meant, which its first file tells
-        meant: dict[str, bool] = {}
-        files = groupby(self._collected(), key=lambda line: (line.container_id, line.file))
-        for (container_id, name), lines in files:
-            if container_id not in meant:
-                meant[container_id] = selected(self.selection, container_id, {name})
-            if meant[container_id] and name not in HIDDEN_FILES:
-                yield from self._rest(container_id, name, (line.line for line in lines))
+        found: list[str] = []
+        meant = False
+        # of a container, or what there is of it
+        for container_id, lines in groupby(self._collected(), key=lambda line: line.container_id):
+            found.append(container_id)
+            with CollectedFiles() as files:
+                for line in lines:
+                    if may_be_meant(self.selection, container_id):
+                        files.add(line.file, line.line)
+                if selected(self.selection, container_id, files.lengths()):
+                    meant = True
+                    yield from self._rest_of(container_id, files)
         if self._cut_short is not None:
             raise self._cut_short
-        if not any(meant.values()):
+        if not meant:
             raise YarnError(
                 f"application {self.application.application_id} has no logs of "
-                f"{self.selection or 'containers'} on HDFS; it has: {', '.join(sorted(meant)) or 'none'}"
+                f"{self.selection or 'containers'} on HDFS; it has: {', '.join(sorted(found)) or 'none'}"
             )
 
-    def _rest(self, container_id: str, name: str, lines: Iterator[str]) -> Iterator[LogPart]:
-        """Of one file: what was not shown while it was followed; else its last lines."""
-        shown = self._shown.get((container_id, name))
-        if shown is None and self.lines is not None:
-            lines = iter(deque(lines, maxlen=self.lines))
-        position = 0
-        for line in lines:
-            position += len(line.encode("utf-8", "replace"))
-            if position > (shown or 0):
-                yield LogPart(container_id, name, line)
+    def _rest_of(self, container_id: str, files: CollectedFiles) -> Iterator[LogPart]:
+        """Of all files: what was not shown while they were followed; else their last lines."""
+        sizes = files.lengths()
+        places = shown_files(sizes)
+        lengths = {place: sizes[name] for name, place in places.items()}
+        # a file without a line is not here; one whose line ends were changed is shorter, but was not rotated
+        current = {
+            place: lengths.get(place, 0)
+            for (container, place), shown in self._shown.items()
+            if container == container_id and place[1] == 0 and lengths.get((place[0], 1), -1) >= shown
+        }
+        self._note_rotated(container_id, current)
+        for name, place in places.items():
+            shown = self._shown.get((container_id, place))
+            lines = files.lines(name)
+            if shown is None and self.lines is not None:
+                lines = iter(deque(lines, maxlen=self.lines))
+            position = 0
+            for line in lines:
+                position += len(line.encode("utf-8", "replace"))
+                if position > (shown or 0):
+                    yield LogPart(container_id, name, line)
 
     def _collected(self) -> Iterator[CollectedLine]:
         """Wait until YARN has collected the logs, then read them."""

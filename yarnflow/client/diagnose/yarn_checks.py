@@ -121,8 +121,9 @@ class YarnChecks:
         queue = find_queue(cluster.queues(), name)
         limits = cluster.limits()
         masters = f"{sizes.masters} masters, each" if sizes.masters > 1 else "master"
+        driver = f"driver {sizes.driver_mib} MiB, {sizes.driver_vcores} vcores, " if sizes.driver_mib else ""
         wanted = (
-            f"{masters} {sizes.master_mib} MiB, {sizes.master_vcores} vcores, TaskManager "
+            f"{masters} {sizes.master_mib} MiB, {sizes.master_vcores} vcores, {driver}TaskManager "
             f"{sizes.task_manager_mib} MiB, {sizes.task_manager_vcores} vcores (at most "
             f"{limits.max_memory_mib} MiB, {limits.max_vcores} vcores)"
         )

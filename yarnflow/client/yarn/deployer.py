@@ -23,7 +23,7 @@ from yarnflow.client.yarn.follow import Follower, await_first_job, leave
 from yarnflow.client.yarn.high_availability import check_quorum, forget_cluster
 from yarnflow.client.yarn.job_owners import JobOwners
 from yarnflow.client.yarn.services import YarnServices, yarn_services
-from yarnflow.client.yarn.shipping import ShippedFile, offload_files, plan_files, start_uploads
+from yarnflow.client.yarn.shipping import ShippedFile, offload_files, plan_files, stage_jars, start_uploads
 from yarnflow.client.yarn.specification import (
     SESSION_NAME,
     PythonEnvironment,
@@ -161,6 +161,9 @@ class YarnDeployer:
     def submit(self, submission: JobSubmission, required_slots: int) -> JobSubmitted:
         """Deploy a cluster for the job, or attach to the live job of its key."""
         submission = offload_files(submission, lambda: self._cache)
+        submission = replace(
+            submission, configuration=stage_jars(submission.configuration, lambda: self._cache)
+        )
         request = Request(submission.name, required_slots, submission=submission)
         return self._submit(request, submission.job_key, submission.job_id)
 
@@ -169,12 +172,19 @@ class YarnDeployer:
     ) -> JobSubmitted:
         program, *others = (Path(path).name for path in self._program_files)
         options = ("-pyfs", ",".join(others)) if others else ()
-        request = Request(name, required_slots, program_argv=(*options, program, *arguments))
+        argv = (*options, program, *arguments)
+        request = Request(name, required_slots, program_argv=argv, options=self._staged_jars())
         return self._submit(request, key, "")
+
+    def _staged_jars(self) -> dict[str, str]:
+        """What of the configuration changes for containers, as its jars are on HDFS then."""
+        known = self._services.configuration.to_dict()
+        staged = stage_jars(known, lambda: self._cache)
+        return {key: text for key, text in staged.items() if known.get(key) != text}
 
     def start_session(self) -> ApplicationCluster:
         """Deploy a session; returns when its JobManager serves."""
-        cluster = self._deploy(Request(SESSION_NAME))
+        cluster = self._deploy(Request(SESSION_NAME, options=self._staged_jars()))
         assert cluster is not None, "a session has no key to lose"
         return cluster
 

@@ -6,12 +6,13 @@ Flink counterpart: ``YarnSessionClusterExecutor``.
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 
 from yarnflow.client.cluster import JobCluster
 from yarnflow.client.yarn.applications import ApplicationCluster, connect_application, find_application
 from yarnflow.client.yarn.job_owners import JobOwners
 from yarnflow.client.yarn.services import YarnServices, yarn_services
-from yarnflow.client.yarn.shipping import offload_files
+from yarnflow.client.yarn.shipping import offload_files, stage_jars
 from yarnflow.client.yarn.start import Note
 from yarnflow.config.configuration import Configuration
 from yarnflow.config.options import yarn
@@ -61,7 +62,11 @@ class SessionClient:
     def submit(self, submission: JobSubmission, required_slots: int) -> JobSubmitted:
         """Hand a job to the session, or attach to the live job of its key, wherever it runs."""
         services = self._services
-        submission = offload_files(submission, lambda: ContentCache(services.fs, services.layout))
+        cache = ContentCache(services.fs, services.layout)
+        submission = offload_files(submission, lambda: cache)
+        submission = replace(
+            submission, configuration=stage_jars(submission.configuration, lambda: cache)
+        )
         if not submission.job_key:
             return self._session.gateway().submit_job(submission)
         owners = JobOwners(self._services, self._note)

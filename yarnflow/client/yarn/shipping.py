@@ -8,10 +8,12 @@ Flink counterpart: ``YarnApplicationFileUploader``.
 from __future__ import annotations
 
 import hashlib
+import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
@@ -19,18 +21,20 @@ from urllib.parse import urlsplit
 from yarnflow.client.background import in_background
 from yarnflow.client.yarn import specification as names
 from yarnflow.client.yarn.distribution import DISTRIBUTION_NAME, distribution, zip_bytes
-from yarnflow.client.yarn.services import YarnServices
+from yarnflow.client.yarn.services import YarnServices, yarn_services
 from yarnflow.client.yarn.specification import PythonEnvironment
 from yarnflow.config.configuration import Configuration
 from yarnflow.config.directories import cache_directory
 from yarnflow.config.option import AnyOption
 from yarnflow.config.options import cluster as cluster_options
 from yarnflow.config.options import yarn
+from yarnflow.core.jars.request import jars_of, moved
 from yarnflow.core.messages import JobSubmission
+from yarnflow.core.uris import split_uri
 from yarnflow.core.yarn import LocalResource, Visibility
 from yarnflow.errors import InvalidOption, ProgramNotFound
 from yarnflow.staging.cache import ContentCache
-from yarnflow.staging.layout import DEPLOYMENT_FILE, SECRET_FILE, SUBMISSION_FILE, StagingLayout
+from yarnflow.staging.layout import DEPLOYMENT_FILE, SECRET_FILE, SUBMISSION_FILE, StagingLayout, prepare
 from yarnflow.yarn.master_jar import SKEIN_JAR_NAME, master_jar
 
 #: endings by which YARN knows how to unpack
@@ -248,3 +252,46 @@ def offload_files(submission: JobSubmission, cache: Callable[[], ContentCache]) 
     for key in ("spark.files", "spark.submit.pyFiles"):
         configuration[key] = ",".join(filter(None, (configuration.get(key, ""), *uris)))
     return replace(submission, files={program: submission.files[program]}, configuration=configuration)
+
+
+def stage_jars(options: Mapping[str, str], cache: Callable[[], ContentCache]) -> dict[str, str]:
+    """Copy the jars of this machine to where drivers and executors can read them; all side by side.
+
+    Parameters
+    ----------
+    options : mapping
+        Of a job, from :meth:`yarnflow.client.jars.bring.JarBringer.bring`.
+
+    Raises
+    ------
+    StorageError
+        An upload failed, or a jar cannot be read any more.
+    """
+    local = [jar for jar in jars_of(options) if split_uri(jar)[0] == "file"]
+    if not local:
+        return dict(options)
+    store = cache()
+
+    def copy(jar: str) -> str:
+        path = Path(split_uri(jar)[2])
+        return store.put(path, path.name, shared=False).resource.source
+
+    copies = {jar: in_background(partial(copy, jar), f"upload-{jar}") for jar in local}
+    return moved(options, {jar: place.result() for jar, place in copies.items()})
+
+
+def stage_from_container(options: Mapping[str, str], configuration: Configuration) -> dict[str, str]:
+    """The same for a program that runs in a container, whose files no other container can read.
+
+    Raises
+    ------
+    YarnflowError
+        HDFS cannot be reached or written to, or as :func:`stage_jars`.
+    """
+
+    def cache() -> ContentCache:
+        services = yarn_services(configuration, os.environ)
+        prepare(services.fs, services.layout, services.user)
+        return ContentCache(services.fs, services.layout, Path("hashes.json").absolute())
+
+    return stage_jars(options, cache)

@@ -41,6 +41,7 @@ ENVIRONMENT: Final = "environment"
 LOG_SETTINGS: Final = "log.yaml"
 
 MASTER_MODULE: Final = "yarnflow.entrypoint.yarn.master_main"
+DRIVER_MODULE: Final = "yarnflow.entrypoint.yarn.driver_main"
 TASK_MANAGER_MODULE: Final = "yarnflow.entrypoint.yarn.taskmanager_main"
 SESSION_NAME: Final = "yarnflow session"
 #: the JobManager's part holds skein's ApplicationMaster, a supervisor and the JobManager
@@ -59,13 +60,16 @@ class ContainerSizes:
     master_vcores: int
     task_manager_mib: int
     task_manager_vcores: int
-    #: jobs the master has memory for
+    #: jobs there may be at a time, as many as the master has memory for; 0 = no limit
     drivers: int
     slots: int
     #: drivers beside them that only wait for the loss of another one
     spare_drivers: int = 0
     #: masters there should be at the same time
     masters: int = 1
+    #: of each driver; 0 = drivers run in the master's container
+    driver_mib: int = 0
+    driver_vcores: int = 0
 
 
 def container_sizes(configuration: Configuration, mode: DeploymentMode) -> ContainerSizes:
@@ -75,6 +79,8 @@ def container_sizes(configuration: Configuration, mode: DeploymentMode) -> Conta
     ------
     InvalidMemory
         The parts of a container leave too little for one of them.
+    InvalidOption
+        ``driver.placement`` does not go with other options.
     """
     get = configuration.get
     task_manager = task_manager_memory_of(configuration)
@@ -86,14 +92,19 @@ def container_sizes(configuration: Configuration, mode: DeploymentMode) -> Conta
             f"ApplicationMaster need {MIN_JOB_MANAGER_MIB} MiB"
         )
     drivers = get(yarn.SESSION_DRIVERS)
-    if drivers < 1:
+    in_containers = get(yarn.DRIVER_PLACEMENT) == "container"
+    if in_containers:
+        _check_placement(configuration)
+        drivers = max(drivers, 0)
+    elif drivers < 1:
         drivers = _SESSION_DRIVERS if mode is DeploymentMode.SESSION else 1
     # hot: each job's hot spare is a driver of its own
     spare_drivers = {"cold": 0, "warm": 1, "hot": drivers}[get(ha_options.STANDBY_MODE)]
+    drivers_mib = 0 if in_containers else (drivers + spare_drivers) * driver.process_mib
     slots = get(cluster_options.TASKMANAGER_SLOTS)
     vcores = get(yarn.CONTAINER_VCORES)
     return ContainerSizes(
-        master_mib=job_manager_mib + (drivers + spare_drivers) * driver.process_mib,
+        master_mib=job_manager_mib + drivers_mib,
         master_vcores=get(yarn.MASTER_VCORES),
         task_manager_mib=task_manager.process_mib,
         task_manager_vcores=vcores if vcores > 0 else slots,
@@ -101,7 +112,22 @@ def container_sizes(configuration: Configuration, mode: DeploymentMode) -> Conta
         slots=slots,
         spare_drivers=spare_drivers,
         masters=get(ha_options.JOBMANAGERS) if is_highly_available(configuration) else 1,
+        driver_mib=driver.process_mib + get(yarn.DRIVER_CONTAINER_OVERHEAD_MIB) if in_containers else 0,
+        driver_vcores=get(yarn.DRIVER_CONTAINER_VCORES) if in_containers else 0,
     )
+
+
+def _check_placement(configuration: Configuration) -> None:
+    key = yarn.DRIVER_PLACEMENT.key
+    if not is_highly_available(configuration):
+        # YARN may call a container lost whose processes run on; only the lease keeps those from writing
+        raise InvalidOption(f"{key}: container needs {ha_options.HA_TYPE.key}: zookeeper")
+    mode = configuration.get(ha_options.STANDBY_MODE)
+    if mode != "cold":
+        raise InvalidOption(
+            f"{key}: container does not go with {ha_options.STANDBY_MODE.key}: {mode}, whose spare drivers "
+            "run in the masters' containers; set it to cold"
+        )
 
 
 def check_admission(cluster: YarnCluster, configuration: Configuration, sizes: ContainerSizes) -> None:
@@ -124,6 +150,7 @@ def check_admission(cluster: YarnCluster, configuration: Configuration, sizes: C
         tags=(),
         master=ContainerSpec(sizes.master_mib, sizes.master_vcores, ""),
         task_manager=ContainerSpec(sizes.task_manager_mib, sizes.task_manager_vcores, ""),
+        driver=ContainerSpec(sizes.driver_mib, sizes.driver_vcores, "") if sizes.driver_mib else None,
         masters=sizes.masters,
     )
     check_application(spec, cluster)
@@ -236,6 +263,7 @@ def application_spec(
             resources=dict(resources),
             node_label=get(yarn.TASKMANAGER_NODE_LABEL) or node_label,
         ),
+        driver=_driver_container(deployment, sizes, resources, node_label) if sizes.driver_mib else None,
         initial_task_managers=deployment.initial_task_managers,
         masters=deployment.masters,
         max_attempts=get(yarn.APPLICATION_ATTEMPTS),
@@ -243,6 +271,18 @@ def application_spec(
         view_acls=get(yarn.VIEW_ACLS),
         modify_acls=get(yarn.MODIFY_ACLS),
         heartbeat_interval_ms=get(yarn.MASTER_HEARTBEAT_INTERVAL_MS),
+    )
+
+
+def _driver_container(
+    deployment: Deployment, sizes: ContainerSizes, resources: Mapping[str, LocalResource], node_label: str
+) -> ContainerSpec:
+    return ContainerSpec(
+        memory_mib=sizes.driver_mib,
+        vcores=sizes.driver_vcores,
+        script=container_script(DRIVER_MODULE, deployment.python),
+        resources=dict(resources),
+        node_label=node_label,
     )
 
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 import logging
 import secrets
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from yarnflow.client.background import in_background, run_into
@@ -61,6 +61,8 @@ class Request:
     program_argv: tuple[str, ...] = ()
     job_key: str = ""
     key_generation: int = -1
+    #: of the containers' configuration, over the client's: where jars have been copied to
+    options: Mapping[str, str] = field(default_factory=dict)
 
 
 class ApplicationSubmit:
@@ -164,7 +166,10 @@ class ApplicationSubmit:
             user=services.user,
             yarn_cluster=services.conf.yarn_cluster,
             configuration=shipped_configuration(
-                services.configuration, services.layout, services.fs.uri, self.deployment_id
+                services.configuration.with_values(request.options, source="jars"),
+                services.layout,
+                services.fs.uri,
+                self.deployment_id,
             ),
             python=environment.interpreter,
             required_slots=request.required_slots,

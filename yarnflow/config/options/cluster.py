@@ -60,7 +60,8 @@ TASKMANAGER_SLOTS: Final[ConfigOption[int]] = declare.integer(
     1,
     _TASK_MANAGER,
     "Slots of a TaskManager. One slot runs one subtask of every operator of a slot sharing group, on one "
-    "task thread of the job's Spark executor there. Slots share the TaskManager's memory.",
+    "task thread of the job's Spark executor there. The executor gets the TaskManager's memory and "
+    "processors by the slots that its job was given.",
     at_least=1,
 )
 MINICLUSTER_TASKMANAGERS: Final[ConfigOption[int]] = declare.integer(
@@ -105,6 +106,14 @@ DRIVER_IDLE_TIMEOUT_MS: Final[ConfigOption[int]] = declare.duration(
     "options, which then starts much sooner. Its memory is kept for that time; slots are not. 0 = every job "
     "has processes of its own, as always with high availability. Default of a program that no command runs "
     "(python job.py): 5 min.",
+)
+MAX_CONCURRENT_DRIVER_STARTS: Final[ConfigOption[int]] = declare.integer(
+    "driver.max-concurrent-starts",
+    16,
+    _CLUSTER,
+    "Number of drivers of a cluster that may start at the same time, e.g. when a master was lost with its "
+    "drivers. Others wait until one of them has registered or ended. 0 = no limit.",
+    at_least=0,
 )
 REGISTRATION_INITIAL_TIMEOUT_MS: Final[ConfigOption[int]] = declare.duration(
     "cluster.registration.initial-timeout",

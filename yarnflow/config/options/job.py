@@ -41,15 +41,51 @@ RUNTIME_MODE: Final[ConfigOption[str]] = declare.choice(
     "STREAMING",
     ("STREAMING", "BATCH", "AUTOMATIC"),
     _JOB,
-    "What keyed reductions of Python functions (reduce, sum, min, max, min_by, max_by) emit: STREAMING = a "
-    "result for each element; BATCH = the last result of each key, at the end of the input, which must be "
-    "bounded; AUTOMATIC = as BATCH if all sources are bounded. Scripts ignore it.",
+    "How a job runs. STREAMING = in micro-batches, each result as soon as it is there, and a restart goes "
+    "on from the last commit. BATCH = all of the input at once, as a batch of Spark's: of running results "
+    "(reduce, sum, aggregate …) the last one of each key, no record is late, all timers fire at the end, and "
+    "a restart begins anew; all sources must be bounded. AUTOMATIC = BATCH if they are. Scripts ignore it.",
+)
+BATCH_AUTO_PARALLELISM: Final[ConfigOption[bool]] = declare.boolean(
+    "execution.batch.adaptive.auto-parallelism.enabled",
+    True,
+    _JOB,
+    "BATCH: whether the number of tasks behind a shuffle of columns follows from the size of the data; else "
+    "it is the parallelism. Functions on elements always have as many subtasks as the program says.",
+)
+BATCH_MAX_PARALLELISM: Final[ConfigOption[int]] = declare.integer(
+    "execution.batch.adaptive.auto-parallelism.max-parallelism",
+    128,
+    _JOB,
+    "BATCH: the most tasks behind a shuffle of columns; where parallelism.default is set, that is it.",
+    at_least=1,
+)
+BATCH_BYTES_PER_TASK: Final[ConfigOption[int]] = declare.size(
+    "execution.batch.adaptive.auto-parallelism.avg-data-volume-per-task",
+    "16m",
+    _JOB,
+    "BATCH: about how much data a task behind a shuffle of columns gets.",
 )
 PIPELINE_NAME: Final[ConfigOption[str]] = declare.string(
     "pipeline.name",
     "",
     _JOB,
     "Name of the job; empty = the name given to execute(), else that of the program.",
+)
+PIPELINE_JARS: Final[ConfigOption[str]] = declare.string(
+    "pipeline.jars",
+    "",
+    _JOB,
+    "Jars for the class path of the job's driver and executors, separated by semicolons: paths of this "
+    "machine, which are shipped, or URIs such as hdfs://…. Jars of Flink are left out. spark.jars is the "
+    "same with commas; packages by their Maven coordinates are in spark.jars.packages.",
+)
+PIPELINE_CLASSPATHS: Final[ConfigOption[str]] = declare.string(
+    "pipeline.classpaths",
+    "",
+    _JOB,
+    "Jars that are on all machines already, as URIs separated by semicolons, for the class path of the "
+    "job's driver and executors; nothing is shipped.",
 )
 JOB_KEY: Final[ConfigOption[str]] = declare.string(
     "pipeline.job-key",
@@ -64,6 +100,32 @@ MICRO_BATCH_INTERVAL_MS: Final[ConfigOption[int]] = declare.duration(
     "0 ms",
     _JOB,
     "Shortest time from the start of a micro-batch to the next; 0 = as soon as the last one is done.",
+)
+EXECUTION_MODE: Final[ConfigOption[str]] = declare.choice(
+    "pipeline.execution-mode",
+    "micro-batch",
+    ("micro-batch", "real-time", "auto"),
+    _JOB,
+    "How an endless job processes records. micro-batch = some at a time, each micro-batch committed. "
+    "real-time = each at once, in milliseconds, committed every execution.checkpointing.interval (5 s or "
+    "more): columns from Kafka to Kafka (at least once) or print, running aggregates; what else is in the "
+    "job is named in an error. auto = real-time where the whole job and its slots allow it; the driver's "
+    "log says which. Scripts ignore it.",
+)
+TASK_THREADS_PER_SLOT: Final[ConfigOption[int]] = declare.integer(
+    "pipeline.real-time.task-threads-per-slot",
+    0,
+    _JOB,
+    "Real-time mode: task threads of each slot; all stages of a job run at the same time there, and a task "
+    "for each partition of its topics. 0 = one for each stage.",
+    at_least=0,
+)
+BUFFER_TIMEOUT_MS: Final[ConfigOption[int]] = declare.duration(
+    "execution.buffer-timeout.interval",
+    "5 ms",
+    _JOB,
+    "Real-time mode: how long a record may wait for others before it is sent to the next stage. Flink's "
+    "default is 100 ms.",
 )
 CHECKPOINT_DIR: Final[ConfigOption[str]] = declare.string(
     "execution.checkpointing.dir",
@@ -99,6 +161,15 @@ CHECKPOINTS_RETAINED: Final[ConfigOption[int]] = declare.integer(
     "Number of completed checkpoints that are kept; older ones are removed.",
     at_least=1,
     at_most=20,
+)
+SAVEPOINT_RECORDS: Final[ConfigOption[int]] = declare.integer(
+    "execution.checkpointing.savepoint-records",
+    20,
+    _JOB,
+    "Number of a job's savepoints that are listed with its checkpoints; the newest ones are. Older ones stay "
+    "where they are and can be used and disposed of by their directories.",
+    at_least=1,
+    at_most=1000,
 )
 CHECKPOINT_RETENTION: Final[ConfigOption[str]] = declare.choice(
     "execution.checkpointing.externalized-checkpoint-retention",

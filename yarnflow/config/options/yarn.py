@@ -81,8 +81,32 @@ SESSION_DRIVERS: Final[ConfigOption[int]] = declare.integer(
     -1,
     _DEPLOYMENT,
     "Number of drivers for which the ApplicationMaster's container has memory, and so of jobs that can run "
-    "at the same time: each one needs driver.memory.process.size. -1 = 1, in a session 2.",
+    "at the same time: each one needs driver.memory.process.size. -1 = 1, in a session 2. With "
+    "driver.placement: container, the number of jobs that can run at the same time; -1 = no limit.",
     at_least=-1,
+)
+DRIVER_PLACEMENT: Final[ConfigOption[str]] = declare.choice(
+    "driver.placement",
+    "master",
+    ("master", "container"),
+    _DEPLOYMENT,
+    "Where drivers run on YARN: master = in the ApplicationMaster's container; container = each in a "
+    "container of its own, in the application of a standby if there is one. container needs "
+    "high-availability.type zookeeper, and the standby mode cold.",
+)
+DRIVER_CONTAINER_OVERHEAD_MIB: Final[ConfigOption[int]] = declare.memory(
+    "yarn.driver.memory-overhead",
+    "128m",
+    _DEPLOYMENT,
+    "Memory of a driver's container in addition to driver.memory.process.size, for the process that starts "
+    "the driver there (driver.placement: container).",
+)
+DRIVER_CONTAINER_VCORES: Final[ConfigOption[int]] = declare.integer(
+    "yarn.driver.vcores",
+    1,
+    _DEPLOYMENT,
+    "Virtual cores of a driver's container (driver.placement: container).",
+    at_least=1,
 )
 SHIP_FILES: Final[ConfigOption[str]] = declare.string(
     "yarn.ship-files",

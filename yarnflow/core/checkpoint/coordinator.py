@@ -26,7 +26,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from yarnflow.core.checkpoint.effects import Discard, Effect, Ended
-from yarnflow.core.checkpoint.history import CheckpointHistory
+from yarnflow.core.checkpoint.history import SAVEPOINT_RECORDS, CheckpointHistory
 from yarnflow.core.checkpoint.messages import (
     CheckpointInfo,
     CheckpointKind,
@@ -58,6 +58,8 @@ class CheckpointSettings:
     retained: int
     #: batches Spark can go back to (``spark.sql.streaming.minBatchesToRetain``)
     keep_batches: int = 100
+    #: savepoints of which there is a record
+    savepoint_records: int = SAVEPOINT_RECORDS
 
     @property
     def batches_between(self) -> int:
@@ -96,7 +98,7 @@ class CheckpointCoordinator:
     @classmethod
     def create(cls, settings: CheckpointSettings) -> CheckpointCoordinator:
         """A job without checkpoints."""
-        return cls(settings, CheckpointHistory(settings.retained))
+        return cls(settings, CheckpointHistory(settings.retained, settings.savepoint_records))
 
     # --- what is known --------------------------------------------------------
 
@@ -232,6 +234,7 @@ class CheckpointCoordinator:
             end_ms=at_ms,
             persist_ms=at_ms - pending.persist_began_ms,
             external_path=info.external_path,
+            completed=info.completed,
         )
         past, subsumed = self.past.ended(ended)
         after = replace(

@@ -1,7 +1,9 @@
 """What became of a job's checkpoints and savepoints, and which of them are kept.
 
-Decides which completed checkpoints newer ones subsume.  Savepoints are the user's and never
-subsumed.  Never decides when one is taken (:mod:`yarnflow.core.checkpoint.coordinator`).  Flink counterparts:
+Decides which completed checkpoints newer ones subsume, and of how many savepoints there is a record.
+A savepoint is the user's and never subsumed; once newer ones have taken the place of its record, it is
+known by its directory alone, which is all that a start from it and its disposal need.  Never decides
+when one is taken (:mod:`yarnflow.core.checkpoint.coordinator`).  Flink counterparts:
 ``CheckpointStatsHistory``, ``CheckpointSubsumeHelper``.
 """
 
@@ -15,6 +17,8 @@ from yarnflow.core.checkpoint.messages import CheckpointInfo, CheckpointKind, Ch
 
 #: entries that are shown though nothing is left of them
 _SHOWN: Final = 30
+#: as ``execution.checkpointing.savepoint-records``
+SAVEPOINT_RECORDS: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +27,9 @@ class CheckpointHistory:
 
     #: completed checkpoints that are kept
     retained: int
-    #: newest first; all that have files, and the newest of the others
+    #: savepoints with a record
+    savepoint_records: int = SAVEPOINT_RECORDS
+    #: newest first; all that have a record, and the newest of the others
     entries: tuple[CheckpointInfo, ...] = ()
     #: since the job was first submitted, as far as this master knows
     completed: int = 0
@@ -50,7 +56,11 @@ class CheckpointHistory:
     def recovered(self, infos: Iterable[CheckpointInfo]) -> tuple[CheckpointHistory, tuple[int, ...]]:
         """Begin with what earlier masters completed; returns also the subsumed ones, as :meth:`ended`."""
         newest_first = sorted(infos, key=lambda info: info.checkpoint_id, reverse=True)
-        history = replace(self, entries=tuple(newest_first), completed=len(newest_first))
+        # those whose record is gone count, too, if they were counted when they were recorded
+        completed = max((info.completed for info in newest_first), default=0)
+        history = replace(
+            self, entries=tuple(newest_first), completed=max(completed, len(newest_first))
+        )
         if history.newest is not None:
             history = replace(history, recorded=_batches(history.newest))
         return history._subsumed()
@@ -61,7 +71,8 @@ class CheckpointHistory:
         Returns
         -------
         tuple
-            The new history, and the ids of checkpoints whose files are to be removed now.
+            The new history, and the ids of those whose records are to be removed now: with their files
+            those of checkpoints, without those of savepoints.
         """
         entries = (info, *self.entries)
         if info.status is CheckpointStatus.FAILED:
@@ -74,14 +85,22 @@ class CheckpointHistory:
     def _subsumed(self) -> tuple[CheckpointHistory, tuple[int, ...]]:
         kept = [info.checkpoint_id for info in self.entries if _is_kept_checkpoint(info)]
         gone = frozenset(kept[self.retained :])
+        savepoints = [info.checkpoint_id for info in self.entries if _is_savepoint(info)]
+        forgotten = frozenset(savepoints[self.savepoint_records :])
         entries = tuple(
-            replace(info, discarded=True) if info.checkpoint_id in gone else info for info in self.entries
+            replace(info, discarded=True) if info.checkpoint_id in gone else info
+            for info in self.entries
+            if info.checkpoint_id not in forgotten
         )
-        return replace(self, entries=_bounded(entries)), tuple(sorted(gone))
+        return replace(self, entries=_bounded(entries)), tuple(sorted(gone | forgotten))
 
 
 def _is_kept_checkpoint(info: CheckpointInfo) -> bool:
     return _has_files(info) and info.kind is CheckpointKind.CHECKPOINT
+
+
+def _is_savepoint(info: CheckpointInfo) -> bool:
+    return _has_files(info) and info.kind is CheckpointKind.SAVEPOINT
 
 
 def _has_files(info: CheckpointInfo) -> bool:

@@ -20,6 +20,15 @@ from yarnflow.core.json_codec import from_json, to_json
 from yarnflow.errors import RpcProtocolError, SavepointInvalid
 
 METADATA_FILE: Final = "_metadata"
+#: in a job's directory: what it was started from; there when all of it is in place
+RESTORED_FILE: Final = "restored.json"
+#: in a job's directory: the job has begun, and has not ended in order; once its program starts, its
+#: content is the manifest of a checkpoint without queries
+HELD: Final = "owner.held"
+#: it has; the status it ended with is its first line
+FREE: Final = "owner.free"
+#: its state is that of another job, whose id follows
+CLAIMED: Final = "owner.claimed-"
 #: raised when an old reader would misunderstand a new text
 FORMAT_VERSION: Final = 1
 
@@ -64,6 +73,11 @@ class SavepointMetadata:
     @property
     def total_bytes(self) -> int:
         return sum(file.length for file in self.files)
+
+
+def manifest_in(content: bytes) -> bytes:
+    """The manifest in the content of :data:`HELD` or :data:`FREE`; empty = the program has not started."""
+    return content[content.find(b"{") :] if b"{" in content else b""
 
 
 def to_bytes(metadata: SavepointMetadata) -> bytes:

@@ -8,6 +8,7 @@ query.  Flink counterparts: ``CompletedCheckpoint``, ``PendingCheckpointStats``,
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from enum import Enum
 
@@ -25,6 +26,12 @@ class SourceProgress:
     end_offset: str = ""
     latest_offset: str = ""
     input_rows: int = 0
+
+    @property
+    def behind(self) -> dict[str, int]:
+        """Messages there are and that were not read yet: ``topic-partition`` → count, of Kafka alone."""
+        latest, end = _by_partition(self.latest_offset), _by_partition(self.end_offset)
+        return {place: max(0, offset - end[place]) for place, offset in latest.items() if place in end}
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +148,8 @@ class CheckpointInfo:
     failure: str = ""
     #: of the request that caused it; empty for periodic ones
     request_id: str = ""
+    #: checkpoints and savepoints of the job completed with this one; 0 = nobody counted
+    completed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,3 +247,12 @@ class RestoreSettings:
     claim_mode: ClaimMode = ClaimMode.NO_CLAIM
     #: the newest retained checkpoint of the job key; without one the job starts empty
     latest: bool = False
+
+
+def _by_partition(offset: str) -> dict[str, int]:
+    try:
+        topics = json.loads(offset)
+        return {f"{topic}-{part}": int(at) for topic, parts in topics.items() for part, at in parts.items()}
+    except (ValueError, TypeError, AttributeError):
+        # of another source
+        return {}

@@ -68,6 +68,30 @@ def writable_by_others(owners: Owners, trees: Mapping[str, Collection[str]]) -> 
     return ""
 
 
+def owned_by_another(owners: Owners, trees: Mapping[str, Collection[str]]) -> str:
+    """Why some files, where only this cluster's jobs should write, are not all the user's.
+
+    Parameters
+    ----------
+    owners : Owners
+    trees : mapping of str to collection of str
+        Directory (a URI) → paths of files, relative to it.
+
+    Returns
+    -------
+    str
+        A clause that names one place; empty = they are, or permissions mean nothing there.
+    """
+    for root, paths in trees.items():
+        user = owners.user(root)
+        if not user:
+            continue
+        found = _foreign(root, owners.access(root), user, modes=False)
+        if found := found or _foreign_below(owners, root, paths, user, modes=False):
+            return found
+    return ""
+
+
 def _exchangeable(owners: Owners, root: str) -> str:
     for directory in _above(root):
         mode = owners.access(directory).mode
@@ -76,7 +100,9 @@ def _exchangeable(owners: Owners, root: str) -> str:
     return ""
 
 
-def _foreign_below(owners: Owners, root: str, paths: Collection[str], user: str) -> str:
+def _foreign_below(
+    owners: Owners, root: str, paths: Collection[str], user: str, modes: bool = True
+) -> str:
     names: dict[str, set[str]] = {}
     for path in paths:
         while path:
@@ -90,15 +116,15 @@ def _foreign_below(owners: Owners, root: str, paths: Collection[str], user: str)
             access = accesses.get(name)
             if access is None:
                 return f"{directory}/{name} is missing"
-            if found := _foreign(f"{directory}/{name}", access, user):
+            if found := _foreign(f"{directory}/{name}", access, user, modes):
                 return found
     return ""
 
 
-def _foreign(path: str, access: Access, user: str) -> str:
+def _foreign(path: str, access: Access, user: str, modes: bool = True) -> str:
     if access.owner != user:
         return f"{path} belongs to {access.owner}, not to {user}"
-    if access.mode & _OTHERS_WRITE:
+    if modes and access.mode & _OTHERS_WRITE:
         return f"{path} is writable by others ({_shown(access.mode)})"
     return ""
 

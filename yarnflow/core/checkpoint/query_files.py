@@ -13,6 +13,12 @@ OFFSETS: Final = "offsets"
 COMMITS: Final = "commits"
 #: a query without micro-batches leaves this file when its one batch, number 0, is written
 DONE_FILE: Final = "done"
+#: identity of the query's output in its sinks, where that is not the one Spark gave the query
+SINK_IDENTITY_FILE: Final = "sink-identity"
+#: number of the last batch that the sinks have wholly, where the query was brought back to one before it
+WRITTEN_FILE: Final = "written"
+#: damaged files that were moved aside
+DAMAGED_DIRECTORY: Final = "damaged"
 
 
 def query_directory(query: str) -> str:

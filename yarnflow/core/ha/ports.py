@@ -13,12 +13,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Final, Protocol
 
 from yarnflow.core.checkpoint.messages import CheckpointInfo
 from yarnflow.core.cluster_result import ClusterResult
 from yarnflow.core.ids import DriverId, JobId
 from yarnflow.core.messages import Fence, JobDetails, JobSubmission, LeaderInfo
+from yarnflow.core.states import JobStatus
+
+#: status of a job that has not ended, as far as its files say
+LOST: Final = "LOST"
+#: of one whose files do not say: an earlier version has written them
+UNMARKED: Final = "UNMARKED"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,10 +126,17 @@ class JobGraphStore(Protocol):
     def put(self, submission: JobSubmission) -> None:
         """Idempotent by job id; durable when it returns."""
 
-    def get(self, job_id: JobId) -> JobSubmission | None: ...
+    def get(self, job_id: JobId) -> JobSubmission | None:
+        """None when there is no such job, or what is stored of it cannot be read."""
 
     def job_ids(self) -> Sequence[JobId]:
-        """In order of submission."""
+        """In order of submission, those that cannot be read included."""
+
+    def forgotten(self) -> Sequence[JobId]:
+        """Jobs that are stored, and of which nothing else is known: there was more once."""
+
+    def replace(self, submission: JobSubmission) -> None:
+        """Store a job anew that could not be read; does nothing when there is none of its id."""
 
     def mark_canceled(self, job_id: JobId) -> None:
         """Somebody wants the end of a stored job: durable when it returns.  Idempotent."""
@@ -143,6 +156,9 @@ class JobResultStore(Protocol):
 
     def get(self, job_id: JobId) -> JobDetails | None: ...
 
+    def has(self, job_id: JobId) -> bool:
+        """Whether a job is over, also when how it ended cannot be read."""
+
     def all(self) -> Sequence[JobDetails]:
         """Oldest first, as many as ``jobstore.max-capacity``."""
 
@@ -155,6 +171,9 @@ class JobKeyStore(Protocol):
 
     def release(self, key: str, job_id: JobId) -> None:
         """Give it back, if it is the job's.  Idempotent."""
+
+    def key_of(self, job_id: JobId) -> str:
+        """The key a job has; empty = none."""
 
 
 class CheckpointStore(Protocol):
@@ -182,7 +201,7 @@ class CheckpointStore(Protocol):
     def discard_all(self) -> None:
         """The job is over and nothing is retained: also the job's checkpoint directory."""
 
-    def close_job(self) -> None:
+    def close_job(self, status: JobStatus) -> None:
         """The job is over and its state is retained: pointers and counter go, bodies stay."""
 
 
@@ -271,6 +290,59 @@ class FreeLease:
         pass
 
 
+class StateOwner(Protocol):
+    """Whose a job's checkpoint directory is, as the job's driver sees it; see also :class:`DriverLease`.
+
+    The lease is between drivers of one job, this is between jobs, also of several clusters.
+    """
+
+    def hold(self) -> None:
+        """Before the job writes there.  Idempotent.
+
+        Raises
+        ------
+        StateInUse
+            Another job has claimed it.
+        """
+
+    def describe(self, manifest: bytes) -> None:
+        """Before the program starts: what others need to go on from the job while it has no checkpoint.
+
+        Parameters
+        ----------
+        manifest : bytes
+            Of a checkpoint, see :mod:`yarnflow.core.checkpoint.manifest`, without queries.
+        """
+
+    def claim(self, path: str) -> None:
+        """Before the state at a path (a URI) is moved.  Idempotent.
+
+        Raises
+        ------
+        StateInUse
+            The job that it is of may still run, or another one has claimed it.
+        """
+
+    def give_back(self, path: str) -> None:
+        """Undo :meth:`claim`, as the job does not start; nothing once the state is in its place."""
+
+
+class NoStateOwner:
+    """For tests, and where nobody else could be: everything is this job's."""
+
+    def hold(self) -> None:
+        pass
+
+    def describe(self, manifest: bytes) -> None:
+        pass
+
+    def claim(self, path: str) -> None:
+        pass
+
+    def give_back(self, path: str) -> None:
+        pass
+
+
 class ClusterEnd(Protocol):
     """That a cluster has done its work, told to all its masters."""
 
@@ -303,16 +375,53 @@ class CollectedParts(Protocol):
         """The job is over.  Idempotent."""
 
 
+@dataclass(frozen=True, slots=True)
+class LostJob:
+    """A job that was lost, or FAILED, before its first checkpoint: what its directory tells of it."""
+
+    job_id: JobId
+    #: its checkpoint directory (a URI)
+    directory: str
+    #: query → the last batch that it began; sinks may have it
+    batches: tuple[tuple[str, int], ...] = ()
+    #: the state (a path) to go on from: the one it was started from if it has gone no further, else a
+    #: checkpoint of what it left; empty = there is none
+    path: str = ""
+
+
 class LatestStates(Protocol):
-    """The newest retained state of each job key, in files beside the checkpoints."""
+    """The newest retained state of each job key, in files beside the checkpoints.
+
+    What a job writes never hides what a later job of the key has written, and what a deposed master
+    writes nothing of the masters after it.
+    """
+
+    def begin(self, job_key: str, job_id: JobId) -> None:
+        """Before a job runs: it comes after all jobs of the key that have begun.  Idempotent."""
 
     def read(self, job_key: str) -> LatestState | None:
-        """None when nothing is retained, or the file cannot be understood."""
+        """What the last job of the key left that left anything; None when none has, as far as is known."""
 
-    def write(self, state: LatestState) -> None: ...
+    def lost(self, job_key: str, job_id: JobId) -> LostJob | None:
+        """The job that began before this one and left more than :meth:`read` tells of.
 
-    def remove(self, job_key: str, job_id: JobId) -> None:
-        """Forget it, if it is of this job.  Idempotent."""
+        None when there is none, and when this job has begun already.
+        """
+
+    def write(self, state: LatestState) -> None:
+        """Put down the newest state of a job, or, with an empty path, that it leaves none."""
+
+    def disposed(self, job_key: str, path: str) -> None:
+        """A user has deleted a state (a URI): nothing goes on from there.  Idempotent."""
+
+    def has(self, path: str) -> bool:
+        """Whether there is a complete checkpoint or savepoint in a directory (a URI)."""
+
+    def left(self, job_key: str) -> Sequence[LatestState]:
+        """The newest checkpoint of each job of the key as the checkpoints themselves say, newest first.
+
+        The status of each is the one it ended with, :data:`LOST` or :data:`UNMARKED`.
+        """
 
 
 class JobStores(Protocol):
@@ -340,6 +449,9 @@ class JobStores(Protocol):
     def checkpoints(self, job_id: JobId, directory: str) -> CheckpointStore:
         """Those of one job, whose own directory (a URI) is given."""
 
+    def checkpoint_directory(self, job_id: JobId) -> str:
+        """A job's own directory (a URI) as the records of its checkpoints say; empty = it has none."""
+
     def collected(self, directory: str) -> CollectedParts:
         """Those in a job's own directory (a URI)."""
 
@@ -354,9 +466,9 @@ class LatestState:
     job_key: str
     job_id: JobId
     job_name: str
-    #: name of the job's status when the record was written
+    #: name of the job's status when the record was written; also :data:`LOST` or :data:`UNMARKED`
     status: str
-    #: newest checkpoint's directory (a URI)
+    #: newest checkpoint's directory (a URI); empty = the job leaves no state
     path: str
     checkpoint_id: int
     written_ms: int

@@ -19,15 +19,29 @@ from yarnflow.errors import (
     LeaseLost,
     SavepointInvalid,
     SavepointNotFound,
+    StateDamaged,
     StateDrained,
     StateIncompatible,
+    StateInUse,
+    StateUndecided,
     YarnflowError,
     ZooKeeperUnavailable,
 )
 
+#: Linux has no higher signals; what is below is a code of YARN's
+_LAST_SIGNAL: Final = 64
 #: the state a job is to start from is the same at the next attempt
 _STATE_UNUSABLE: Final = {
-    cls.code for cls in (SavepointNotFound, SavepointInvalid, StateIncompatible, StateDrained)
+    cls.code
+    for cls in (
+        SavepointNotFound,
+        SavepointInvalid,
+        StateIncompatible,
+        StateDrained,
+        StateUndecided,
+        StateInUse,
+        StateDamaged,
+    )
 }
 
 
@@ -83,9 +97,11 @@ def is_outage(error: ErrorInfo) -> bool:
 
 def ended_by(exit_status: int, output_tail: str) -> str:
     """How a process ended; the subject of the sentence is the process."""
+    last_line = output_tail.strip().splitlines()[-1:] if exit_status else []
+    if exit_status < -_LAST_SIGNAL:
+        return ": ".join([f"was ended by YARN (status {exit_status})", *last_line])
     if exit_status < 0:
         return f"ended by signal {-exit_status}"
-    last_line = output_tail.strip().splitlines()[-1:] if exit_status else []
     return ": ".join([f"ended by status {exit_status}", *last_line])
 
 

@@ -35,7 +35,7 @@ class JobModel:
     state: JobStatus
     #: time of the last entry of each state, in order of entry
     timestamps: Timestamps[JobStatus]
-    #: why the job is FAILING, FAILED or RESTARTING; else None
+    #: why the job is FAILING, FAILED, RESTARTING or RECOVERY_FAILED; else None
     error: ErrorInfo | None = None
 
     @classmethod
@@ -61,6 +61,21 @@ class JobInitialized:
 @dataclass(frozen=True, slots=True)
 class AdoptionBegan:
     """A new master found the job's driver alive and waits for its report."""
+
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class GraphUnreadable:
+    """A new master found the job, and not what it is to run."""
+
+    at_ms: int
+    error: ErrorInfo
+
+
+@dataclass(frozen=True, slots=True)
+class GraphSupplied:
+    """Somebody had it: the job's driver, or a user."""
 
     at_ms: int
 
@@ -112,6 +127,8 @@ class AllExecutionsFinished:
 JobEvent = (
     JobInitialized
     | AdoptionBegan
+    | GraphUnreadable
+    | GraphSupplied
     | ExecutionsRunning
     | RestartBegan
     | FailureUnrecoverable
@@ -152,6 +169,14 @@ def _created(model: JobModel, event: JobInitialized) -> Result:
 
 def _reconciling(model: JobModel, event: AdoptionBegan) -> Result:
     return _enter(model, S.RECONCILING, event.at_ms, None)
+
+
+def _recovery_failed(model: JobModel, event: GraphUnreadable) -> Result:
+    return _enter(model, S.RECOVERY_FAILED, event.at_ms, event.error)
+
+
+def _initializing(model: JobModel, event: GraphSupplied) -> Result:
+    return _enter(model, S.INITIALIZING, event.at_ms, None)
 
 
 def _running(model: JobModel, event: ExecutionsRunning) -> Result:
@@ -196,6 +221,9 @@ _ROWS: Final[tuple[JobRow, ...]] = (
     on(S.INITIALIZING, JobInitialized, _created, S.CREATED, note="graph and options are valid"),
     on(S.INITIALIZING, AdoptionBegan, _reconciling, S.RECONCILING, note="another master's driver runs"),
     on(S.INITIALIZING, CancelRequested, _cancelling, S.CANCELLING, note="canceled before it started"),
+    on(S.INITIALIZING, GraphUnreadable, _recovery_failed, S.RECOVERY_FAILED, note="its graph is damaged"),
+    on(S.RECOVERY_FAILED, GraphSupplied, _initializing, S.INITIALIZING, note="by its driver, or a user"),
+    on(S.RECOVERY_FAILED, CancelRequested, _cancelling, S.CANCELLING, note="requested by the user"),
     on(S.CREATED, ExecutionsRunning, _running, S.RUNNING, note="slots, driver and executors are ready"),
     # The next two are not in Flink's table: there a job is RUNNING while it still waits for slots, and a
     # slot request that times out is a failure of a RUNNING job.  Here it is one of a CREATED job.
@@ -236,7 +264,7 @@ _ROWS: Final[tuple[JobRow, ...]] = (
 
 
 def _contradiction(model: JobModel) -> str:
-    if model.state in (S.FAILING, S.FAILED, S.RESTARTING) and model.error is None:
+    if model.state in (S.FAILING, S.FAILED, S.RESTARTING, S.RECOVERY_FAILED) and model.error is None:
         return f"{model.state.name} without a cause"
     if model.state in (S.RUNNING, S.FINISHED, S.CANCELED) and model.error is not None:
         return f"{model.state.name} with a cause of failure"

@@ -30,7 +30,7 @@ from yarnflow.core.job_run import events as ev
 from yarnflow.core.job_run import losses
 from yarnflow.core.job_run import spare as hot_spare
 from yarnflow.core.job_run import spare_life
-from yarnflow.core.job_run.driver_group import SLOT_RETRY_MS
+from yarnflow.core.job_run.driver_group import CALL_RETRY_MS
 from yarnflow.core.job_run.effects import (
     Deploy,
     Effect,
@@ -44,7 +44,7 @@ from yarnflow.core.job_run.model import JobRun, Timer
 from yarnflow.core.job_run.turn import Turn
 from yarnflow.core.resources.scheduling import NEVER_MS
 from yarnflow.core.states import JobStatus, RestartLevel
-from yarnflow.errors import DriverLost, RpcError, SlotUnavailable, TaskManagerLost
+from yarnflow.errors import CallSuspended, DriverLost, RpcError, SlotUnavailable, TaskManagerLost
 
 
 def handle(run: JobRun, event: ev.Event) -> tuple[JobRun, tuple[Effect, ...]]:
@@ -93,6 +93,7 @@ def _deploy_if_due(turn: Turn) -> None:
         or driver.registration is None
         or driver.deployed_attempt == run.attempt
         or Timer.RESTART in run.timers
+        or Timer.CALL_AGAIN in run.timers
         or not executors.records
         or turn.at.ms < turn.active.not_before_ms  # those in place of lost ones are part of it
     ):
@@ -217,9 +218,10 @@ def _start_failed(turn: Turn, event: ev.ExecutorStartFailed) -> None:
     if record is None or not group.has_driver(event.driver_id):
         return  # of a driver or a slot that is gone
     error, where = event.error, record.task_manager_id
-    if isinstance(error, SlotUnavailable):
-        # its predecessor is still ending, or the slot is lost and we will hear of it
-        group = replace(group, retries=(*group.retries, (event.executor_id, turn.at.ms + SLOT_RETRY_MS)))
+    if isinstance(error, (SlotUnavailable, CallSuspended)):
+        # its predecessor is still ending, or the TaskManager was not even asked, as it answers nobody: it
+        # does again, or the slot is lost and we will hear of it
+        group = replace(group, retries=(*group.retries, (event.executor_id, turn.at.ms + CALL_RETRY_MS)))
         if is_active:
             turn.active = group
         else:
@@ -289,6 +291,7 @@ _DUE: Final[dict[Timer, Callable[[Turn], None]]] = {
     Timer.LEFT_SPARE: lambda _turn: None,  # now the job's own driver may be launched
     Timer.LEFT_SLOTS: losses.all_offered,
     Timer.RESTART: losses.restart,
+    Timer.CALL_AGAIN: drivers.call_again,
     Timer.FORCED_END: lambda turn: endings.force_end(turn, "task.cancellation.timeout is over"),
     Timer.LEND: hot_spare.lend,
     Timer.PREPARE: _may_prepare,
@@ -325,6 +328,7 @@ _RULES: Final[dict[type, Callable[[Turn, Any], None]]] = {
     ev.DriverRegistered: drivers.registered,
     ev.DriverReported: drivers.reported,
     ev.DriverExited: drivers.exited,
+    ev.DriverWaits: drivers.start_waits,
     ev.DeployFailed: drivers.deploy_failed,
     ev.CancelFailed: drivers.cancel_failed,
     ev.SparePlaceKnown: _spare_place_known,

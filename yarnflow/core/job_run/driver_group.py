@@ -20,8 +20,8 @@ from yarnflow.core.resources.slot_pool import SlotPool
 
 #: so many executors in a row that never came up are no accident
 MAX_FAILED_STARTS: Final = 3
-#: before an executor is asked for again whose slot was not free yet
-SLOT_RETRY_MS: Final = 1_000
+#: before a call is made again: one that was not made, or was for an executor whose slot was not free yet
+CALL_RETRY_MS: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +33,8 @@ class Driver:
     heard_ms: int
     #: launched by an earlier master, and so perhaps another supervisor's child
     adopted: bool = False
+    #: it is not started yet, as others are
+    waits: bool = False
     #: what it brought; None until it can take executors
     registration: DriverRegistration | None = None
     #: attempt it was told to run; 0 = none yet
@@ -51,7 +53,7 @@ class Driver:
         """When it is given up, unless it says something; None = others wait for it."""
         if self.registration is not None:
             return self.heard_ms + heartbeat_ms + 1
-        return None if self.adopted else self.heard_ms + registration_ms + 1
+        return None if self.adopted or self.waits else self.heard_ms + registration_ms + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,8 +222,8 @@ class DriverGroup:
             not_before_ms=resume_ms,
         )
 
-    def descriptor(self, record: ExecutorRecord) -> ExecutorDescriptor | None:
-        """What a TaskManager has to know to start an executor; None = no driver is ready."""
+    def descriptor(self, record: ExecutorRecord, job_slots: int) -> ExecutorDescriptor | None:
+        """What a TaskManager has to know to start an executor of a job; None = no driver is ready."""
         registration = self.registration
         if registration is None:
             return None
@@ -235,4 +237,5 @@ class DriverGroup:
             allocation_ids=record.allocation_ids,
             java_options=registration.java_options,
             environment=registration.environment,
+            job_slots=job_slots,
         )

@@ -14,13 +14,21 @@ from yarnflow.core.job_run import endings
 from yarnflow.core.job_run import events as ev
 from yarnflow.core.job_run import losses
 from yarnflow.core.job_run import spare as hot_spare
-from yarnflow.core.job_run.driver_group import Driver
-from yarnflow.core.job_run.effects import AwaitRecords, FindState, TakeReport
+from yarnflow.core.job_run.driver_group import CALL_RETRY_MS, Driver
+from yarnflow.core.job_run.effects import AwaitRecords, CancelDriver, FindState, TakeReport
 from yarnflow.core.job_run.model import Timer
 from yarnflow.core.job_run.turn import Turn
 from yarnflow.core.messages import DriverPhase, DriverRegistration, DriverReport, ErrorInfo, ProgramKind
 from yarnflow.core.states import JobStatus, RestartLevel
-from yarnflow.errors import DriverLost, ExecutorLost, InternalError, SavepointNotFound, error_from_exit
+from yarnflow.errors import (
+    CallSuspended,
+    DriverLost,
+    ExecutorLost,
+    InternalError,
+    SavepointNotFound,
+    StateUndecided,
+    error_from_exit,
+)
 
 #: within that time a hot spare has found its new leader
 LEFT_DRIVER_MS: Final = 2_000
@@ -203,12 +211,9 @@ def _driver_failed(turn: Turn, report: DriverReport) -> None:
     new_driver = report.driver_unusable or turn.run.kind is ProgramKind.SCRIPT
     level = RestartLevel.DRIVER if new_driver else RestartLevel.QUERY
     note = turn.run.note_if_gone if error.code == SavepointNotFound.code else ""
-    if note and turn.run.record.wants_executors:
-        turn.run = replace(turn.run, state=None, note_if_gone="")
-        losses.start_empty(turn, note)
-        losses.restart_after(turn, error, report.driver_id, level, 0)
-    else:
-        losses.fail_with(turn, error, report.driver_id, level)
+    if note:  # nobody has asked for a job that starts empty
+        error = error_info(StateUndecided(note))
+    losses.fail_with(turn, error, report.driver_id, level)
 
 
 def all_recorded(turn: Turn, event: ev.AllRecorded) -> None:
@@ -233,13 +238,37 @@ def exited(turn: Turn, event: ev.DriverExited) -> None:
         losses.fail(turn, error, driver_id, RestartLevel.DRIVER)
 
 
+def start_waits(turn: Turn, event: ev.DriverWaits) -> None:
+    """How long it takes to register counts from when it is started."""
+    driver = turn.active.driver
+    if driver is not None and driver.driver_id == event.driver_id:
+        turn.active = replace(turn.active, driver=replace(driver, waits=event.waits, heard_ms=turn.at.ms))
+
+
 def deploy_failed(turn: Turn, event: ev.DeployFailed) -> None:
     driver = turn.active.driver
-    if driver is not None and (driver.driver_id, driver.deployed_attempt) == (event.driver_id, event.attempt):
-        error = DriverLost(f"driver {driver.driver_id} did not take the job: {event.error}")
-        losses.fail(turn, error, driver.driver_id, RestartLevel.DRIVER)
+    if driver is None or (driver.driver_id, driver.deployed_attempt) != (event.driver_id, event.attempt):
+        return
+    if isinstance(event.error, CallSuspended) and turn.run.record.wants_executors:
+        # it heard of nothing; whether it lives is seen by its reports
+        turn.active = replace(turn.active, driver=replace(driver, deployed_attempt=0))
+        turn.arm(Timer.CALL_AGAIN, turn.at.ms + CALL_RETRY_MS)
+        return
+    error = DriverLost(f"driver {driver.driver_id} did not take the job: {event.error}")
+    losses.fail(turn, error, driver.driver_id, RestartLevel.DRIVER)
 
 
 def cancel_failed(turn: Turn, event: ev.CancelFailed) -> None:
-    if turn.active.has_driver(event.driver_id):
+    if not turn.active.has_driver(event.driver_id):
+        return
+    if isinstance(event.error, CallSuspended):
+        turn.arm(Timer.CALL_AGAIN, turn.at.ms + CALL_RETRY_MS)
+    else:
         endings.force_end(turn, f"the driver did not answer: {event.error}")
+
+
+def call_again(turn: Turn) -> None:
+    """A cancel that was not made is made; a deployment follows by itself."""
+    driver = turn.active.driver
+    if turn.run.status is JobStatus.CANCELLING and driver is not None and driver.registration is not None:
+        turn.do(CancelDriver(driver.driver_id, driver.registration.address))

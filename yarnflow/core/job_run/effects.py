@@ -145,7 +145,11 @@ class StartExecutor:
 
 @dataclass(frozen=True, slots=True)
 class StopExecutor:
-    """Have a TaskManager end an executor; no answer: it ends with its driver in any case."""
+    """Have a TaskManager end an executor; no answer.
+
+    It is told for a while until it has heard it: the executor ends with its driver, and its slots are of no
+    use before.
+    """
 
     #: the TaskManager's
     address: str

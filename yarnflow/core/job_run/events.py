@@ -106,7 +106,7 @@ class StateFound(Event):
     state: RestoreSettings | None
     #: what a user who asked for a state should know; empty = nothing
     note: str = ""
-    #: the same if the driver finds nothing there; empty = then the job cannot start
+    #: why the job cannot start if the driver finds nothing there; empty = as the driver says
     note_if_gone: str = ""
 
 
@@ -156,6 +156,14 @@ class DriverExited(Event):
     driver_id: DriverId
     exit_status: int
     output_tail: str
+
+
+@dataclass(frozen=True, slots=True)
+class DriverWaits(Event):
+    """A driver that was asked for is started later, or (False) is started now."""
+
+    driver_id: DriverId
+    waits: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -219,12 +219,16 @@ def restart_after(
     """The next attempt begins after a while, with the same driver, the hot spare or another one."""
     worked = turn.run.status is JobStatus.RUNNING
     record = turn.run.record.failure(error, location, level, True, turn.at.wall_ms)
+    spare_steps_in = level is RestartLevel.DRIVER and turn.spare.driver is not None
+    if delay_ms and not spare_steps_in:
+        # whoever sees the new state sees what the job waits for
+        turn.arm(Timer.RESTART, turn.at.ms + delay_ms)
     turn.enter(record.restarting(error, turn.at.wall_ms))
     turn.do(InterruptCheckpoints(error.message))
     turn.run = replace(turn.run, attempt=turn.run.attempt + 1)
     if level is RestartLevel.DRIVER:
         turn.lose_driver()
-        if turn.spare.driver is not None:
+        if spare_steps_in:
             hot_spare.step_in(turn)
             delay_ms = 0 if turn.active.registration is not None and is_loss(error) else delay_ms
         elif worked:

@@ -60,6 +60,8 @@ class Timer(Enum):
     LEFT_SLOTS = "LEFT_SLOTS"
     #: the next attempt begins
     RESTART = "RESTART"
+    #: the driver's next call: the last one was not made, as the driver had not answered before
+    CALL_AGAIN = "CALL_AGAIN"
     #: a cancel takes too long
     FORCED_END = "FORCED_END"
     #: the hot spare gives the job the slots it lacks
@@ -98,7 +100,7 @@ class JobRun:
     state: RestoreSettings | None = None
     #: it cannot be known
     state_error: ErrorInfo | None = None
-    #: what to say if the driver finds no state; empty = then the job cannot start
+    #: what to say if the driver finds no state; empty = what the driver says
     note_if_gone: str = ""
     #: a user wants the end, but what runs is not known yet
     cancel_wanted: bool = False
@@ -174,10 +176,22 @@ class JobRun:
         """Whether this driver is the job's, or its hot spare."""
         return self.active.has_driver(driver_id) or self.spare.has_driver(driver_id)
 
+    def address_of(self, driver_id: DriverId) -> str:
+        """Where the job's driver, or its hot spare, is called; empty = it has not registered."""
+        for group in (self.active, self.spare):
+            if group.has_driver(driver_id) and group.registration is not None:
+                return group.registration.address
+        return ""
+
     def has_slot(self, allocation_id: AllocationId) -> bool:
         """Whether this slot is the job's, or its hot spare's."""
         slots = (*self.active.slots.slots, *self.spare.slots.slots)
         return any(slot.allocation_id == allocation_id for slot in slots)
+
+    @property
+    def executor_slots(self) -> int:
+        """All that executors of the job and its hot spare are for; 0 = another job may have them after it."""
+        return 0 if self.settings.keeps_driver else self.active.slots.required + self.spare.slots.required
 
     @property
     def is_stranded(self) -> bool:

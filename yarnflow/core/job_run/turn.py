@@ -150,7 +150,7 @@ class Turn:
     def start(self, group: DriverGroup, records: Iterable[ExecutorRecord]) -> None:
         """Ask for executors that the group has planned."""
         for record in records:
-            descriptor = group.descriptor(record)
+            descriptor = group.descriptor(record, self.run.executor_slots)
             if descriptor is not None:
                 self.do(StartExecutor(record.address, record.task_manager_id, descriptor))
 
@@ -165,4 +165,5 @@ class Turn:
         """End the job's driver for good, or note its end; its executors end with it, the slots stay."""
         self.active = self.without_driver(self.active, kill)
         self.disarm(Timer.LEASE_GRACE)
+        self.disarm(Timer.CALL_AGAIN)
         self.set_wait(self.run.wait.driver_lost())

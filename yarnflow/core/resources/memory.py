@@ -12,6 +12,10 @@ TaskManager (one container or process tree)::
              ├ offheap       spark.memory.offHeap.size
              └ executor heap -Xmx: what is left
 
+A job's executor on a TaskManager has the share of the slots that the job was given there: it is divided as
+a process of that share, without the framework, would be.  So all executors are within the process together.
+An executor that is the only one there can be has all there is.
+
 Flink counterparts: ``TaskExecutorProcessUtils``, ``ProcessMemoryUtils``; its managed memory,
 which holds RocksDB and Python there as well, is ``python`` here.
 """
@@ -19,15 +23,34 @@ which holds RocksDB and Python there as well, is ``python`` here.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from yarnflow.config.configuration import Configuration
+from yarnflow.config.options import cluster as cluster_options
 from yarnflow.config.options import memory as options
 from yarnflow.errors import InvalidMemory
 
+#: what Spark needs, and what the smallest collector does not count as heap
+_MIN_SHARED_HEAP_MIB: Final = 468
 #: Spark refuses a heap below 1.5 × 300 MiB (its reserved memory), for executors and drivers alike
 MIN_SPARK_HEAP_MIB: Final = 450
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutorMemory:
+    """Sizes of one executor with its Python workers."""
+
+    heap_mib: int
+    offheap_mib: int
+    metaspace_mib: int
+    overhead_mib: int
+    python_mib: int
+
+    @property
+    def total_mib(self) -> int:
+        """All together."""
+        return self.heap_mib + self.offheap_mib + self.metaspace_mib + self.overhead_mib + self.python_mib
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +64,35 @@ class TaskManagerMemory:
     python_mib: int
     offheap_mib: int
     executor_heap_mib: int
+
+    @property
+    def executor(self) -> ExecutorMemory:
+        """All but the framework."""
+        return ExecutorMemory(
+            self.executor_heap_mib, self.offheap_mib, self.metaspace_mib, self.overhead_mib, self.python_mib
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Division:
+    """How memory is divided, whatever its size."""
+
+    managed_fraction: float
+    overhead_fraction: float
+    overhead_min_mib: int
+    overhead_max_mib: int
+    metaspace_mib: int
+
+    def task_manager(self, process_mib: int, framework_mib: int, offheap_mib: int) -> TaskManagerMemory:
+        """A process of that size; one whose parts are too large has a negative heap."""
+        most = min(self.overhead_max_mib, int(self.overhead_fraction * process_mib))
+        overhead = max(self.overhead_min_mib, most)
+        left = process_mib - overhead - self.metaspace_mib
+        python = int(self.managed_fraction * max(0, left))
+        heap = left - framework_mib - python - offheap_mib
+        return TaskManagerMemory(
+            process_mib, framework_mib, overhead, self.metaspace_mib, python, offheap_mib, heap
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,15 +130,15 @@ def task_manager_memory(
             f"taskmanager.memory.managed.fraction is {managed_fraction}; expected 0 or more and below 1"
         )
 
-    def divide(process: int) -> TaskManagerMemory:
-        overhead = max(overhead_min_mib, min(overhead_max_mib, int(overhead_fraction * process)))
-        python = int(managed_fraction * max(0, process - overhead - metaspace_mib))
-        heap = process - framework_mib - overhead - metaspace_mib - python - offheap_mib
-        return TaskManagerMemory(process, framework_mib, overhead, metaspace_mib, python, offheap_mib, heap)
-
-    sizes = divide(process_mib)
+    division = _Division(
+        managed_fraction, overhead_fraction, overhead_min_mib, overhead_max_mib, metaspace_mib
+    )
+    sizes = division.task_manager(process_mib, framework_mib, offheap_mib)
     if sizes.executor_heap_mib < MIN_SPARK_HEAP_MIB:
-        enough = _smallest(process_mib, lambda process: divide(process).executor_heap_mib)
+        enough = _smallest(
+            process_mib,
+            lambda size: division.task_manager(size, framework_mib, offheap_mib).executor_heap_mib,
+        )
         raise InvalidMemory(
             f"taskmanager.memory.process.size is {process_mib} MiB, of which framework {framework_mib}, "
             f"overhead {sizes.overhead_mib}, metaspace {metaspace_mib}, python {sizes.python_mib} and "
@@ -143,6 +195,74 @@ def task_manager_memory_of(configuration: Configuration) -> TaskManagerMemory:
         overhead_max_mib=get(options.TASKMANAGER_OVERHEAD_MAX_MIB),
         metaspace_mib=get(options.JVM_METASPACE_MIB),
     )
+
+
+def executor_memory_of(
+    configuration: Configuration, slots: int, *, is_only_one: bool = False
+) -> ExecutorMemory:
+    """Sizes of an executor with some of the slots of a TaskManager.
+
+    They are within its share of the TaskManager's memory unless that is too small for a JVM of Spark's:
+    see :func:`shared_too_small`.
+
+    Parameters
+    ----------
+    configuration : Configuration
+        The TaskManager's.
+    slots : int
+        That the job was given.
+    is_only_one : bool
+        Nobody else can have the other slots.
+
+    Raises
+    ------
+    InvalidMemory
+        As :func:`task_manager_memory`.
+    """
+    get = configuration.get
+    whole, all_slots = task_manager_memory_of(configuration), get(cluster_options.TASKMANAGER_SLOTS)
+    if slots >= all_slots or is_only_one:
+        return whole.executor
+    division = _Division(
+        get(options.MANAGED_FRACTION),
+        get(options.TASKMANAGER_OVERHEAD_FRACTION),
+        get(options.TASKMANAGER_OVERHEAD_MIN_MIB),
+        get(options.TASKMANAGER_OVERHEAD_MAX_MIB),
+        whole.metaspace_mib,
+    )
+    offheap = whole.offheap_mib * slots // all_slots
+    part = division.task_manager(_share_mib(whole, slots, all_slots), 0, offheap).executor
+    if part.heap_mib >= _MIN_SHARED_HEAP_MIB:
+        return part
+    left = part.heap_mib + part.python_mib - _MIN_SHARED_HEAP_MIB
+    python = max(0, left) or whole.python_mib * slots // all_slots
+    return replace(part, heap_mib=_MIN_SHARED_HEAP_MIB, python_mib=python)
+
+
+def shared_too_small(configuration: Configuration) -> str:
+    """What is to be done so that jobs of one slot each are within a TaskManager; empty = they are.
+
+    Raises
+    ------
+    InvalidMemory
+        As :func:`task_manager_memory`.
+    """
+    whole = task_manager_memory_of(configuration)
+    slots = configuration.get(cluster_options.TASKMANAGER_SLOTS)
+    smallest, share = executor_memory_of(configuration, 1), _share_mib(whole, 1, slots)
+    if slots == 1 or smallest.total_mib <= share:
+        return ""
+    enough = whole.framework_mib + slots * smallest.total_mib
+    return (
+        f"taskmanager.memory.process.size is {whole.process_mib} MiB for {slots} slots: a job with one of "
+        f"them needs {smallest.total_mib} MiB there and has a share of {share} MiB, so {slots} such jobs "
+        f"together may be ended for their memory; set it to {enough}m, or lower "
+        "taskmanager.numberOfTaskSlots"
+    )
+
+
+def _share_mib(whole: TaskManagerMemory, slots: int, all_slots: int) -> int:
+    return (whole.process_mib - whole.framework_mib) * slots // all_slots
 
 
 def driver_memory_of(configuration: Configuration, process_mib: int) -> DriverMemory:

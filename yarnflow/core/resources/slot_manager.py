@@ -17,6 +17,7 @@ Flink counterparts: ``FineGrainedSlotManager``, ``DefaultSlotStatusSyncer``.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -150,7 +151,14 @@ class SlotManager:
 
     def missing(self) -> dict[JobId, int]:
         """Job → slots it still wants and no free slot was promised for; only jobs that lack some."""
-        lacks = {job_id: wanted - self.slots_of(job_id) for job_id, wanted in self.requirements.items()}
+        # once through all slots and not once for each job: it is asked whenever a TaskManager comes
+        held = Counter(
+            slot.job_id
+            for tm in self.task_managers.values()
+            for slot in tm.slots
+            if slot.state is not SlotState.FREE
+        )
+        lacks = {job_id: wanted - held[job_id] for job_id, wanted in self.requirements.items()}
         return {job_id: count for job_id, count in lacks.items() if count > 0}
 
     def demand(self, slots_per_worker: int) -> Demand:
@@ -293,6 +301,9 @@ class SlotManager:
         new_allocation_ids : iterator
             One fresh id is taken per request.
         """
+        missing = self.missing()
+        if not missing:
+            return self, ()
         available = [
             (tm, slot)
             for tm in self._fullest_last()
@@ -301,7 +312,7 @@ class SlotManager:
         ]
         manager = self
         effects: list[RequestSlot] = []
-        for job_id, lacking in self.missing().items():
+        for job_id, lacking in missing.items():
             taken, available = available[:lacking], available[lacking:]
             for tm, slot in taken:
                 allocation_id = next(new_allocation_ids)

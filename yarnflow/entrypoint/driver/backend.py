@@ -10,6 +10,7 @@ import logging
 import os
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -20,31 +21,34 @@ from yarnflow.config.options import python as python_options
 from yarnflow.core.checkpoint.messages import CheckpointOrder, CheckpointOutcome
 from yarnflow.core.checkpoint.signature import savepoint_key
 from yarnflow.core.collect.parts import part_key
+from yarnflow.core.jars.request import BROUGHT, SPARK_JARS
 from yarnflow.core.messages import DriverAssignment, ProgramKind, QueryProgress
-from yarnflow.core.resources.attachment import ExecutorAttachment
+from yarnflow.core.resources.attachment import SMALLEST_WORKER_LIMIT_MIB, ExecutorAttachment
 from yarnflow.core.resources.memory import task_manager_memory_of
 from yarnflow.errors import DriverLost, YarnflowError
 from yarnflow.graph.job_graph import JobGraph
+from yarnflow.graph.modes.real_time import REAL_TIME
 from yarnflow.graph.state.shape import shape_of
+from yarnflow.operators.databases.tokens import RunToken
 from yarnflow.process.leftovers import end_grandchildren
 from yarnflow.runtime.driver.run_context import RunContext
 from yarnflow.runtime.driver.services import Milestones, RunningProgram
 from yarnflow.spark.checkpoints.job import JobIdentity
-from yarnflow.spark.checkpoints.restore import restore as restore_state
+from yarnflow.spark.checkpoints.restoring.restore import restore as restore_state
+from yarnflow.spark.jars.driver_jars import DriverJars
 from yarnflow.spark.launch.driver_secret import spark_secret
 from yarnflow.spark.launch.jvm import GatewayJvm
 from yarnflow.spark.launch.session import DriverSession, SessionSettings, open_session
-from yarnflow.spark.run.graph_program import GraphProgram, state_layouts
+from yarnflow.spark.run.graph_program import GraphProgram, query_sinks, state_layouts
 from yarnflow.spark.run.progress import ProgressCollector, listen
 from yarnflow.spark.run.rehearsal import rehearse
 from yarnflow.spark.run.shipped_files import ship_files
 from yarnflow.spark.run.user_errors import map_spark_error
 from yarnflow.spark.script.program import ScriptProgram
+from yarnflow.spark.script.session_options import SessionOptions
 
 logger = logging.getLogger(__name__)
 
-#: Spark limits the *address space* of a Python worker; libraries alone take half of this
-_SMALLEST_WORKER_LIMIT_MIB: Final = 1024
 _DRAIN_TIMEOUT_MS: Final = 5000
 _SHUFFLE_PARTITIONS: Final = "spark.sql.shuffle.partitions"
 
@@ -56,14 +60,7 @@ def session_settings(
     get = configuration.get
     memory = task_manager_memory_of(configuration)
     slots = get(cluster_options.TASKMANAGER_SLOTS)
-    limited = memory.python_mib // slots >= _SMALLEST_WORKER_LIMIT_MIB
-    options = configuration.spark_options()
-    if memory.offheap_mib:
-        options = {
-            "spark.memory.offHeap.enabled": "true",
-            "spark.memory.offHeap.size": f"{memory.offheap_mib}m",
-            **options,
-        }
+    limited = memory.python_mib // slots >= SMALLEST_WORKER_LIMIT_MIB
     return SessionSettings(
         app_name=assignment.job_name or get(job_options.PIPELINE_NAME) or f"job {assignment.job_id}",
         host=host,
@@ -72,10 +69,15 @@ def session_settings(
         python_memory_mib=memory.python_mib if limited else 0,
         executor_heap_mib=memory.executor_heap_mib,
         state_changelog=get(job_options.STATE_CHANGELOG),
+        task_threads_per_slot=max(get(job_options.TASK_THREADS_PER_SLOT), 1),
+        # Spark knows no shorter time
+        buffer_timeout_ms=max(get(job_options.BUFFER_TIMEOUT_MS), 1),
+        # what a task has written before it failed is there already: each try would write it again
+        task_failures=1 if get(job_options.EXECUTION_MODE) == REAL_TIME else 4,
         python_executable=get(python_options.PYTHON_EXECUTABLE),
         # in a container of YARN Spark takes the container's directories, and warns when others are named
         local_dir="" if os.environ.get("CONTAINER_ID") else str(scratch),
-        user_options=options,
+        user_options=configuration.spark_options(),
     )
 
 
@@ -128,16 +130,25 @@ class SparkBackend:
         if self._left_session is not None:
             self._session = self._left_session.renewed()
             if not self.usable():
-                raise DriverLost("the driver's SparkContext ended while it had no job; see the driver's log")
+                raise self._jvm.lost("or its SparkContext ended while it had no job")
             return self._session.attachment()
         settings = session_settings(self._configuration, assignment, self._host, secret, self._scratch)
         try:
             gateway = self._jvm.connect()
             self._milestones.reached("JVM_UP")
-            self._session = open_session(gateway, settings)
+            # before the session, whose extensions may be in them
+            self._session = open_session(gateway, self._with_jars(settings))
             return self._session.attachment()
         except Exception as error:
             raise _mapped(error) from error
+
+    def _jars(self) -> DriverJars:
+        return DriverJars(self._jvm.connect(), self._jvm.jars, self._scratch / "jars")
+
+    def _with_jars(self, settings: SessionSettings) -> SessionSettings:
+        brought = self._jars().bring(self._configuration.to_dict())
+        jars: dict[str, str] = {key: brought[key] for key in (SPARK_JARS, BROUGHT) if key in brought}
+        return replace(settings, user_options={**settings.user_options, **jars})
 
     def complete(self) -> None:
         """Make what queries need beyond what executors need."""
@@ -174,6 +185,7 @@ class SparkBackend:
                 trusted=self._configuration.get(job_options.STATE_RECOVERY_TRUSTED),
                 allow_non_restored=self._configuration.get(job_options.STATE_RECOVERY_ALLOW_NON_RESTORED),
                 layouts=state_layouts(context.job.graph),
+                sinks=query_sinks(context.job.graph),
                 fence=fence,
             )
         except Exception as error:
@@ -217,6 +229,10 @@ class SparkBackend:
                     self._progress,
                     job=job,
                     fence=fence,
+                    token=RunToken(submission.job_id, context.epoch, context.attempt),
+                    prepare_session=SessionOptions(
+                        session.spark, self._jars(), dict(session.spark.sparkContext.getConf().getAll())
+                    ).prepare,
                 )
                 self._progress.use_directories(script.query_directory)
                 program = script
@@ -232,6 +248,7 @@ class SparkBackend:
                     memory=task_manager_memory_of(self._configuration),
                     # Flink counts from 0
                     attempt_number=context.attempt - 1,
+                    epoch=context.epoch,
                     part_key=part_key(self._cluster_secret, submission.job_id),
                 )
                 self._progress.use_output_rows(graph_program.output_rows)
@@ -341,7 +358,7 @@ class _Watched:
     def _mapped(self, error: Exception) -> YarnflowError:
         if not self._jvm.alive:
             # whatever py4j makes of it
-            return DriverLost("the driver's JVM ended; see the driver's log")
+            return self._jvm.lost()
         return _mapped(error)
 
 

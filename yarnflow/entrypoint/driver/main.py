@@ -17,7 +17,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import IO, TYPE_CHECKING, Final, NoReturn
@@ -29,12 +29,15 @@ from yarnflow.config.options import job as job_options
 from yarnflow.config.options import memory as memory_options
 from yarnflow.config.options import python as python_options
 from yarnflow.core.hosts import is_loopback
+from yarnflow.core.jars.request import layered
 from yarnflow.core.resources.memory import driver_memory_of
-from yarnflow.errors import DriverLost, YarnflowError
+from yarnflow.errors import YarnflowError
 from yarnflow.ha.settings import is_highly_available
 from yarnflow.process.logs import log_settings, set_up_logging
+from yarnflow.process.output.rotation import own_rotation
 from yarnflow.process.secret import read_secret
 from yarnflow.process.spawn import wrap_command
+from yarnflow.spark.jars.maven_settings import resolver_environment
 from yarnflow.spark.launch.class_data_sharing import Role, installed_flags
 from yarnflow.spark.launch.java import JavaRuntime, find_java
 from yarnflow.spark.launch.jvm import (
@@ -125,9 +128,17 @@ def _launch(
         driver_jvm_flags(java, configuration, parsed.scratch_dir),
         hadoop_conf_dir=os.environ.get("HADOOP_CONF_DIR", ""),
     )
+    # of its own: Python renames the other one when it is large, and the JVM would go on in that
+    log_file = parsed.log_file.with_suffix(".jvm.log")
+    own_rotation().watch(log_file)
     # by the main thread, which lives as long as the process: the JVM dies with the thread that forked it
     return GatewayJvm.launch(
-        command, host=host, log_file=parsed.log_file, wrap=wrap_command, scratch=parsed.scratch_dir
+        command,
+        host=host,
+        log_file=log_file,
+        wrap=wrap_command,
+        environ=resolver_environment(os.environ),
+        scratch=parsed.scratch_dir,
     )
 
 
@@ -173,7 +184,7 @@ def _serve(
     while True:
         assignment = from_json(DriverAssignment, reader.wait(jvm))
         logger.info("This is driver %s of job %s.", assignment.driver_id, assignment.job_id)
-        options = configuration.with_values(assignment.configuration, "job")
+        options = with_options_of(configuration, assignment.configuration)
         if session is not None:
             milestones = Milestones(clock)
             milestones.reached("DRIVER_REUSED")
@@ -185,6 +196,13 @@ def _serve(
         # while there is no job nobody else would answer it
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         logger.info("Waiting for another job.")
+
+
+def with_options_of(configuration: Configuration, job: Mapping[str, str]) -> Configuration:
+    """The cluster's options with a job's over them; the jars of both are there."""
+    layers = layered(configuration.to_dict(), job)
+    changed = {key: text for key, text in layers.items() if configuration.get_raw(key) != text}
+    return configuration.with_values(changed, "job")
 
 
 def driver_settings(configuration: Configuration) -> DriverSettings:
@@ -252,7 +270,7 @@ class _AssignmentReader:
                 return self._lines.get(timeout=_JVM_POLL_S)
             except Empty:
                 if not jvm.alive:
-                    raise DriverLost("the driver's JVM ended while it had no job; see its log") from None
+                    raise jvm.lost("ended while it had no job") from None
 
     def _read(self) -> None:
         for line in self._stream:

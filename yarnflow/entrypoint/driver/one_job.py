@@ -22,7 +22,9 @@ from yarnflow.core.ports import Clock
 from yarnflow.entrypoint import ha_services
 from yarnflow.entrypoint.driver.backend import SparkBackend
 from yarnflow.errors import YarnflowError
+from yarnflow.fs.file_systems import file_systems
 from yarnflow.ha.single_master import SingleMasterRetrieval
+from yarnflow.ha.stores.state_owner import FileStateOwner
 from yarnflow.rpc.gateways import ThriftGatewayFactory
 from yarnflow.rpc.methods import DRIVER, Service
 from yarnflow.rpc.server import RpcServer
@@ -98,6 +100,12 @@ def run_job(
         halt=process.halt,
         lease=ha.lease(assignment.job_id),
         settings=settings,
+        owner=FileStateOwner(
+            file_systems(),
+            assignment.checkpoint_dir,
+            assignment.job_id,
+            ha.stores(lambda: assignment.fence).leases.holder,
+        ),
     )
     server = RpcServer(
         host=host if is_loopback(host) else configuration.get(cluster_options.JOBMANAGER_BIND_HOST),

@@ -34,6 +34,7 @@ from yarnflow.core.yarn import DeploymentMode
 from yarnflow.entrypoint.ha_services import HaServices
 from yarnflow.entrypoint.master.cluster_ending import ClusterEnding
 from yarnflow.entrypoint.master.fault_injection import MasterFaults
+from yarnflow.entrypoint.master.hosted_drivers import HostedDrivers
 from yarnflow.entrypoint.master.leader import Leader, MasterParts
 from yarnflow.entrypoint.master.master_count import keep_masters
 from yarnflow.entrypoint.master.standby import NOBODY, MasterDuty, Standby
@@ -156,7 +157,10 @@ class JobManager:
             standbys=lambda: self._standbys,
             still_leads=self._still_leads,
         )
-        self._duty: MasterDuty = Standby(lambda: self._known_leader, launcher, cluster_dir)
+        self._hosted = HostedDrivers(launcher, lambda: self._known_leader, gateways)
+        if self._parts.drivers_in_containers:
+            self._hosted.report_ends()
+        self._duty: MasterDuty = Standby(lambda: self._known_leader, self._hosted, cluster_dir)
         self._bind_host = bind_host(
             configuration.get(cluster_options.JOBMANAGER_BIND_HOST),
             configuration.get(cluster_options.JOBMANAGER_RPC_ADDRESS),
@@ -225,6 +229,8 @@ class JobManager:
         self.ended.wait()
         if self._work_done:
             self._finish()
+        elif self._parts.mode is None and self._failure is None:
+            self._duty.end()
         self._duty.stop()
         self._ha.close()
         self._server.stop()
@@ -302,6 +308,8 @@ class JobManager:
             leader.start()
             self._until_done(lambda: leader.recover(self._drivers_left))
             self._server.serve(leader.services())
+            for end in self._hosted.close():
+                leader.driver_exited(*end)
             with self._duty_lock:
                 self._duty = leader
                 if self._suspended:

@@ -41,6 +41,9 @@ from yarnflow.runtime.jobmaster.driver_keeper import DriverKeeper
 from yarnflow.runtime.jobmaster.hot_spare_launcher import HotSpareLauncher
 from yarnflow.runtime.leader_clock import Doubt, LeaderClock
 from yarnflow.runtime.mailbox import Effects, Mailbox
+from yarnflow.runtime.placement.paced_launcher import PacedLauncher
+from yarnflow.runtime.placement.standby_first import StandbyFirstLauncher
+from yarnflow.runtime.placement.standby_hosts import StandbyHosts
 from yarnflow.runtime.resourcemanager.resource_manager import ResourceManager, ResourceManagerSettings
 
 logger = logging.getLogger(__name__)
@@ -86,6 +89,12 @@ class MasterParts:
     def keeps_masters(self) -> bool:
         """There are to be other masters, and this one has them started; elsewhere somebody else does."""
         return self.mode is not None and self.stores.highly_available
+
+    @property
+    def drivers_in_containers(self) -> bool:
+        """Each driver has a container of YARN of its own."""
+        in_containers = self.configuration.get(yarn_options.DRIVER_PLACEMENT) == "container"
+        return self.mode is not None and in_containers
 
     @property
     def leaves_result(self) -> bool:
@@ -147,13 +156,21 @@ class Leader:
             lambda: self.dispatcher,
             parts.own_worker,
         )
+        hosts = StandbyHosts(parts.gateways, clock)
+        launcher: DriverLauncher = parts.launcher
+        if parts.drivers_in_containers:
+            launcher = StandbyFirstLauncher(launcher, hosts, parts.standbys)
         jobs = JobMasterFactory(
             configuration,
             parts.cluster_dir,
             self._time,
             parts.effects,
             parts.gateways,
-            parts.launcher,
+            PacedLauncher(
+                launcher,
+                configuration.get(cluster_options.MAX_CONCURRENT_DRIVER_STARTS),
+                lambda job_id, driver_id, waits: jobs.driver_waits(job_id, driver_id, waits),
+            ),
             self.resource_manager,
             self.board,
             leader_info,
@@ -163,7 +180,7 @@ class Leader:
             stores=parts.stores,
             hot_spare_launcher=HotSpareLauncher(
                 parts.launcher,
-                parts.gateways,
+                hosts,
                 parts.standbys,
                 parts.keeps_masters and configuration.get(ha_options.JOBMANAGERS) > 1,
                 clock,
@@ -192,14 +209,14 @@ class Leader:
             self.resource_manager,
             on_done,
             timeout_ms,
-            JobArchive(parts.stores),
+            JobArchive(parts.stores, jobs.checkpoint_root),
             parts.effects,
             parts.max_jobs,
             faults.inject,
         )
         self._jobs = jobs
         self.lifetime: ClusterLife = (
-            UntilToldToEnd()
+            UntilToldToEnd(self.board)
             if parts.mode is None
             else Lifetime(parts.mode, clock, self.dispatcher, self.board)
         )
@@ -257,6 +274,10 @@ class Leader:
     def connection_closed(self, identity: str) -> None:
         """A TaskManager's connection is gone."""
         self.resource_manager.connection_closed(identity)
+
+    def driver_exited(self, driver_id: DriverId, exit_status: int, output_tail: str) -> None:
+        """A driver has ended before this master led."""
+        self._jobs.driver_exited(driver_id, exit_status, output_tail)
 
     def program_ended(self, exit_status: int, output_tail: str) -> None:
         """No further job comes from the program; any thread."""

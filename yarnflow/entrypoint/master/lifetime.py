@@ -24,6 +24,8 @@ logger: Final = logging.getLogger(__name__)
 
 #: how long those who follow a job may take to fetch its end
 LINGER_MS: Final = 5_000
+#: the same where the processes are about to be killed
+LAST_LOOK_MS: Final = 1_000
 #: how long after the JobManager serves its client may take to find it
 ARRIVAL_MS: Final = 15_000
 #: before the job is submitted again that the stores did not take
@@ -46,7 +48,9 @@ class JobAudience(Protocol):
 
     def all(self) -> Sequence[JobDetails]: ...
 
-    def await_followers(self, timeout_ms: int, newcomers_ms: int = 0) -> bool: ...
+    def await_followers(
+        self, timeout_ms: int, newcomers_ms: int = 0, *, of_ended: bool = False
+    ) -> bool: ...
 
 
 class ClusterLife(Protocol):
@@ -63,7 +67,16 @@ class ClusterLife(Protocol):
 
 
 class UntilToldToEnd:
-    """The life of a standalone cluster: it serves until somebody shuts it down."""
+    """The life of a cluster on this machine: it serves until somebody shuts it down.
+
+    Parameters
+    ----------
+    board : JobAudience
+        The process's.
+    """
+
+    def __init__(self, board: JobAudience) -> None:
+        self._board = board
 
     def begin(self, submission: JobSubmission | None, stopped: threading.Event | None = None) -> None:
         """It lives for no job."""
@@ -72,7 +85,13 @@ class UntilToldToEnd:
         """It lives for no program."""
 
     def end(self) -> ClusterResult:
-        """Whatever became of its jobs."""
+        """Whatever became of its jobs; who follows one that has ended sees that first.
+
+        A local cluster is ended by whoever sees the end of its job first.
+        """
+        if not self._board.await_followers(0, of_ended=True):
+            self._board.await_followers(LAST_LOOK_MS, of_ended=True)
+            time.sleep(_ANSWER_S)
         return ClusterResult(JobStatus.FINISHED)
 
 

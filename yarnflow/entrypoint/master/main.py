@@ -33,6 +33,7 @@ from yarnflow.process.channel.job_manager_end import JobManagerEnd
 from yarnflow.process.logs import log_settings, set_up_logging
 from yarnflow.process.no_workers import NoResourceProvider
 from yarnflow.process.secret import read_secret
+from yarnflow.rpc import descriptors
 
 logger = logging.getLogger(__name__)
 
@@ -71,6 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         values = json.loads(parsed.conf_json.read_text())
         configuration = Configuration.from_dict(values, str(parsed.conf_json))
         set_up_logging(None, log_settings(configuration))
+        descriptors.raise_limit()
         secret = read_secret(Path(configuration.get(security_options.CLUSTER_SECRET_FILE))).encode("ascii")
         submission = None if parsed.submission is None else read_submission(parsed.submission)
         on_yarn = parsed.mode is not None
@@ -82,19 +84,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         provider: ResourceProvider = NoResourceProvider()
         if on_yarn or parsed.workers:
             provider = channel.resource_provider
+        container_id = os.environ.get("CONTAINER_ID", "")
         job_manager = JobManager(
             configuration,
             parsed.cluster_dir,
             secret,
             channel.driver_launcher,
             provider,
-            services_of(configuration, secret, parsed.cluster_dir),
+            services_of(configuration, secret, parsed.cluster_dir, container_id=container_id),
             ask_supervisor=channel.ask,
             mode=parsed.mode,
             max_jobs=parsed.drivers,
             # a supervisor on this machine has started all of its workers, or is about to
             workers_expected=parsed.expected_workers or parsed.workers,
-            container_id=os.environ.get("CONTAINER_ID", ""),
+            container_id=container_id,
         )
         channel.on_program_ended(job_manager.program_ended)
         channel.on_running_drivers(job_manager.running_drivers)

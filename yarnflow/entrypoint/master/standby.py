@@ -15,8 +15,8 @@ from typing import Any, Final, NoReturn, Protocol, cast
 
 from yarnflow.core.cluster_result import ClusterResult
 from yarnflow.core.messages import DriverAssignment, Fence, LeaderInfo
-from yarnflow.core.ports import DriverLauncher
 from yarnflow.core.states import JobStatus
+from yarnflow.entrypoint.master.hosted_drivers import HostedDrivers
 from yarnflow.errors import LeadershipLost, ResourceError
 from yarnflow.rest.routes import Answer, error_answer
 from yarnflow.rpc.methods import DISPATCHER, JOB_MASTER, MASTER, RESOURCE_MANAGER, Service
@@ -67,17 +67,17 @@ class Standby:
     ----------
     known_leader : callable
         Who leads as far as this process knows; quick.
-    launcher : DriverLauncher
-        This master's own supervisor.
+    hosted : HostedDrivers
+        Drivers that this master's own supervisor starts for the leader.
     cluster_dir : Path
         Where jobs get their directories on this machine.
     """
 
     def __init__(
-        self, known_leader: Callable[[], LeaderInfo | None], launcher: DriverLauncher, cluster_dir: Path
+        self, known_leader: Callable[[], LeaderInfo | None], hosted: HostedDrivers, cluster_dir: Path
     ) -> None:
         self._known_leader = known_leader
-        self._launcher = launcher
+        self._hosted = hosted
         self._cluster_dir = cluster_dir
 
     def leader(self) -> LeaderInfo:
@@ -105,11 +105,11 @@ class Standby:
         """
         if self._known_leader() is None:
             self._refuse()
-        if self._launcher.runs(assignment.hot_spare_of):
+        if self._hosted.runs(assignment.hot_spare_of):
             raise ResourceError(f"it has driver {assignment.hot_spare_of} itself")
         own = replace(assignment, work_dir=str(work_dir(self._cluster_dir, assignment.job_id)))
         logger.info("Driver %s of job %s is kept here.", assignment.driver_id, assignment.job_id)
-        self._launcher.launch(own, memory_mib)
+        self._hosted.launch(own, memory_mib)
 
     def services(self) -> Mapping[str, Service]:
         """All services of a JobManager."""

@@ -30,6 +30,7 @@ from yarnflow.process.cluster import ClusterSupervisor
 from yarnflow.process.cluster_settings import ClusterListeners, DriverPlaces
 from yarnflow.process.commands import ProcessCommands
 from yarnflow.process.dirs import (
+    LOCAL_NAME,
     ClusterDirectory,
     create_cluster_directory,
     temporary_directory,
@@ -110,7 +111,7 @@ class LocalCluster:
             Directories, options or processes that cannot be.
         """
         directory = create_cluster_directory(
-            temporary_directory(configuration), "local", configuration.get(cluster.LOG_DIR)
+            temporary_directory(configuration), LOCAL_NAME, configuration.get(cluster.LOG_DIR)
         )
         try:
             secret = create_secret(directory.secret_file).encode("ascii")
@@ -167,8 +168,8 @@ class LocalCluster:
 
     @property
     def named_by(self) -> str:
-        """Other commands cannot reach it."""
-        return ""
+        """Other commands of this user find it on this machine."""
+        return "-t local"
 
     @property
     def directory(self) -> Path:

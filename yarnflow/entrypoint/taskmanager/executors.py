@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Final
 
 from yarnflow.config.configuration import Configuration
+from yarnflow.config.options import cluster as cluster_options
 from yarnflow.config.options import python as python_options
 from yarnflow.core.ids import ExecutorId, JobId
 from yarnflow.core.messages import ExecutorDescriptor
-from yarnflow.core.resources.memory import TaskManagerMemory
+from yarnflow.core.resources.memory import executor_memory_of
 from yarnflow.errors import ResourceError
 from yarnflow.process.leftovers import end_grandchildren
 from yarnflow.process.spawn import ChildProcess, ProcessSpec, spawn
@@ -89,10 +90,10 @@ class SparkExecutorProcesses:
     places : ExecutorPlaces
     host : str
         Name under which others reach this machine.
-    memory : TaskManagerMemory
-        How large the executors may be.
     secret : bytes
         The cluster's; the drivers' own are derived from it.
+    one_job : bool
+        The cluster never runs several jobs at the same time.
     start_process : callable
     java : callable
         Finds the Java that executors run on.
@@ -103,8 +104,8 @@ class SparkExecutorProcesses:
         configuration: Configuration,
         places: ExecutorPlaces,
         host: str,
-        memory: TaskManagerMemory,
         secret: bytes,
+        one_job: bool = False,
         *,
         start_process: Callable[[ProcessSpec], ChildProcess] = spawn,
         java: Callable[[], JavaRuntime] = find_java,
@@ -112,8 +113,8 @@ class SparkExecutorProcesses:
         self._configuration = configuration
         self._places = places
         self._host = host
-        self._memory = memory
         self._secret = secret
+        self._one_job = one_job
         self._start_process = start_process
         self._find_java = java
         self._lock = threading.Lock()
@@ -207,11 +208,19 @@ class SparkExecutorProcesses:
         archive: list[str] = []
         if self._configuration.get(python_options.CLASS_DATA_SHARING) != "off":
             archive = installed_flags(Role.EXECUTOR, java)
+        # one of the TaskManager's slots is one of the executor's cores
+        slots, all_slots = descriptor.cores, self._configuration.get(cluster_options.TASKMANAGER_SLOTS)
+        is_only_one = self._one_job and descriptor.has_whole_job
+        memory = executor_memory_of(self._configuration, slots, is_only_one=is_only_one)
+        shared = slots < all_slots and not is_only_one
         settings = ExecutorSettings(
             java=java,
             host=self._host,
-            heap_mib=self._memory.executor_heap_mib,
-            metaspace_mib=self._memory.metaspace_mib,
+            heap_mib=memory.heap_mib,
+            metaspace_mib=memory.metaspace_mib,
+            offheap_mib=memory.offheap_mib,
+            python_mib=memory.python_mib if shared else 0,
+            processors=max(1, (os.cpu_count() or 1) * slots // all_slots) if shared else 0,
             class_data_sharing=tuple(archive),
             local_dirs=tuple(str(path) for path in directories),
             temporary_dir=str(directories[0] / "tmp"),

@@ -26,7 +26,7 @@ from yarnflow.core.hosts import is_loopback
 from yarnflow.core.ids import TaskManagerId
 from yarnflow.core.messages import Fence, LeaderInfo, TaskManagerRegistration
 from yarnflow.core.ports import GatewayFactory, JobMasterGateway, ResourceManagerGateway
-from yarnflow.core.resources.memory import task_manager_memory_of
+from yarnflow.core.resources.memory import shared_too_small, task_manager_memory_of
 from yarnflow.entrypoint.ha_services import services_of
 from yarnflow.entrypoint.taskmanager.executors import ExecutorPlaces, SparkExecutorProcesses
 from yarnflow.entrypoint.taskmanager.single_master import StandaloneMaster
@@ -35,6 +35,7 @@ from yarnflow.process.clock import SystemClock
 from yarnflow.process.dirs import open_cluster_directory
 from yarnflow.process.logs import log_settings, set_up_logging
 from yarnflow.process.secret import read_secret
+from yarnflow.rpc import descriptors
 from yarnflow.rpc.gateways import ThriftGatewayFactory
 from yarnflow.rpc.listen import bind_host
 from yarnflow.rpc.methods import TASK_EXECUTOR, Service
@@ -110,6 +111,8 @@ class TaskManager:
         Says who leads.
     places : ExecutorPlaces, optional
         Default: below the cluster's directory.
+    one_job : bool
+        The cluster never runs several jobs at the same time.
     """
 
     def __init__(
@@ -122,6 +125,7 @@ class TaskManager:
         gateways: GatewayFactory,
         retrieval: LeaderRetrieval,
         places: ExecutorPlaces | None = None,
+        one_job: bool = False,
     ) -> None:
         self.ended = threading.Event()
         self._failure: YarnflowError | None = None
@@ -129,6 +133,8 @@ class TaskManager:
         self._worker_id = worker_id
         self._configuration = configuration
         self._memory = task_manager_memory_of(configuration)
+        if not one_job and (too_small := shared_too_small(configuration)):
+            logger.warning("%s", too_small)
         clock = SystemClock()
         timeout_ms = configuration.get(cluster_options.RPC_ASK_TIMEOUT_MS)
         max_frame_bytes = configuration.get(cluster_options.RPC_FRAME_SIZE_BYTES)
@@ -139,8 +145,8 @@ class TaskManager:
             configuration,
             places or _places(configuration, cluster_dir, task_manager_id),
             advertised_host(configuration),
-            self._memory,
             secret,
+            one_job,
         )
         self._executor = TaskExecutor(
             configuration.get(cluster_options.TASKMANAGER_SLOTS),
@@ -261,6 +267,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         values = json.loads(parsed.conf_json.read_text())
         configuration = Configuration.from_dict(values, str(parsed.conf_json))
         set_up_logging(None, log_settings(configuration))
+        descriptors.raise_limit()
         secret = read_secret(Path(configuration.get(security_options.CLUSTER_SECRET_FILE))).encode("ascii")
         gateways = gateways_of(configuration, secret, parsed.task_manager_id)
         master = StandaloneMaster(parsed.cluster_dir, configuration, gateways.dispatcher)

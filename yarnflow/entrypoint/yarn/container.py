@@ -26,6 +26,7 @@ from yarnflow.core.hosts import bind_address
 from yarnflow.core.json_codec import from_json
 from yarnflow.errors import ConfigError, RpcProtocolError
 from yarnflow.process.dirs import ClusterDirectory, open_cluster_directory
+from yarnflow.process.output.rotation import own_rotation
 from yarnflow.staging.deployment import Deployment
 from yarnflow.staging.layout import DEPLOYMENT_FILE, SECRET_FILE, STANDBY_ENVIRONMENT, SUBMISSION_FILE
 
@@ -173,6 +174,15 @@ def append_output() -> None:
         appending = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
         os.dup2(appending, descriptor)
         os.close(appending)
+
+
+def rotate_output() -> None:
+    """Have the files of standard output and error rotated, with what jobs print there.
+
+    By a thread, for as long as this process lives; so nothing may be forked afterwards.
+    """
+    for path in filter(None, map(_output_file, (1, 2))):
+        own_rotation().watch(path)
 
 
 def when_parent_ends(act: Callable[[], None]) -> None:

@@ -40,8 +40,9 @@ _INTERVAL_MS: Final = 1_000
 #: how often it looks for sessions
 _LOOK_S: Final = 1.0
 _DONE: Final = b"."
-#: it must not take the processor from the start of the application
-_NICE: Final = 19
+#: it must not take the processor from the start of the application, and is ready before the working directory
+#: goes, also on a machine that is busy
+_NICE: Final = 10
 
 
 @dataclass(frozen=True, slots=True)

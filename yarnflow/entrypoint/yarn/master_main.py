@@ -31,7 +31,8 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from yarnflow.config.options import client, cluster
 from yarnflow.config.options import ha as ha_options
-from yarnflow.config.options import memory
+from yarnflow.config.options import memory, yarn
+from yarnflow.core.ids import DriverId
 from yarnflow.core.states import JobStatus
 from yarnflow.core.yarn import DeploymentMode, FinalStatus
 from yarnflow.entrypoint.ha_services import session_closer
@@ -41,6 +42,7 @@ from yarnflow.entrypoint.yarn.container import (
     Container,
     append_output,
     enter,
+    rotate_output,
     when_parent_ends,
     worker_name,
 )
@@ -59,6 +61,7 @@ from yarnflow.process.logs import log_settings, set_up_logging
 from yarnflow.process.supervisor import Supervisor
 from yarnflow.staging.deployment import ApplicationDirectory
 from yarnflow.staging.layout import SUBMISSION_FILE
+from yarnflow.yarn.drivers import YarnDrivers
 
 if TYPE_CHECKING:
     from yarnflow.entrypoint.yarn.services import ContainerServices
@@ -138,6 +141,12 @@ class YarnMaster:
         self._services_lock = threading.Lock()
         self._application: YarnApplication | None = None
         self._cluster: ClusterSupervisor | None = None
+        #: which have containers of their own; None = they are processes of this container
+        self._drivers = (
+            YarnDrivers(self._driver_mib, self._driver_ended)
+            if self._configuration.get(yarn.DRIVER_PLACEMENT) == "container"
+            else None
+        )
         #: with high availability
         self._masters = (
             Masters(self._deployment, container.application_id, self._await_services)
@@ -182,6 +191,7 @@ class YarnMaster:
             ProcessCommands(self._directory.path, self._directory.conf_file, self._container.secret_file),
             workers=OthersWorkers(self._workers, self._initial_task_managers),
             drivers=DriverPlaces(deployment.drivers, self._hot_spares),
+            others_drivers=self._drivers,
             job_manager_arguments=arguments,
             highly_available=deployment.highly_available,
             master_owner=self._masters,
@@ -194,7 +204,8 @@ class YarnMaster:
             ),
             supervisor=self._supervisor,
         )
-        if not self._container.standby or deployment.spare_drivers:
+        begins_with_driver = not self._container.standby or deployment.spare_drivers > 0
+        if self._drivers is None and begins_with_driver:
             self._cluster.start_spare_driver(self._driver_mib)
         if not self._waits_for_key:
             self._cluster.start_job_manager()
@@ -258,6 +269,8 @@ class YarnMaster:
         application.workers.on_state(lambda state: cluster.provider_state(workers.named_state(state)))
         application.workers.start()
         self._workers.attach(application.workers)
+        if self._drivers is not None:
+            application.serve_drivers(self._drivers)
 
     def _check_key(self, services: ContainerServices) -> None:
         """Raises JobError when another submit has taken the job key over."""
@@ -311,7 +324,7 @@ class YarnMaster:
         """Have the next job's driver ready, or that for a lost one, as long as there is memory for it."""
         deployment = self._deployment
         wanted = deployment.mode is DeploymentMode.SESSION or deployment.spare_drivers > 0
-        if not wanted or self._cluster is None:
+        if not wanted or self._drivers is not None or self._cluster is None:
             return
         if len(self._cluster.drivers.running()) < deployment.drivers + deployment.spare_drivers:
             self._cluster.keep_spare_driver(self._driver_mib)
@@ -364,6 +377,10 @@ class YarnMaster:
         in_time = tried_ms < self._configuration.get(client.CLIENT_TIMEOUT_MS)
         return not (isinstance(error, StorageUnavailable) and in_time)
 
+    def _driver_ended(self, driver_id: DriverId, exit_status: int, output_tail: str) -> None:
+        assert self._cluster is not None
+        self._cluster.driver_exited(driver_id, exit_status, output_tail)
+
     def _program_ended(self, exit_status: int, output_tail: str) -> None:
         assert self._cluster is not None
         self._cluster.program_ended(exit_status, output_tail)
@@ -395,6 +412,8 @@ class YarnMaster:
         if self._cluster is not None:
             self._cluster.stop(0.0 if end.at_once else STOP_GRACE_S)
         self._supervisor.stop(0.0)
+        if self._drivers is not None:
+            self._drivers.close()
         if end.status is FinalStatus.UNDEFINED:
             # whether there will be another attempt is YARN's decision; the janitor waits for it.  As long as
             # skein's ApplicationMaster lives, it takes our end for that of the application
@@ -489,6 +508,7 @@ def main() -> int:
         return YarnApplication.from_current(found.cluster, container.deployment.user)
 
     cleaner = janitor.start(lambda: janitor.leftovers_of(container, services()))
+    rotate_output()
     return YarnMaster(container, cleaner, services, connect).run()
 
 

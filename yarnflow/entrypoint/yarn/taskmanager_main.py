@@ -20,6 +20,7 @@ from yarnflow.entrypoint.yarn.container import (
     Container,
     append_output,
     enter,
+    rotate_output,
     when_parent_ends,
 )
 from yarnflow.errors import ResourceError, YarnflowError
@@ -45,6 +46,7 @@ def main() -> int:
 
 def _run(container: Container) -> int:
     append_output()
+    rotate_output()
     configuration = container.configuration()
     set_up_logging(container.output, log_settings(configuration))
     directory = container.open_directory()
@@ -56,7 +58,9 @@ def _run(container: Container) -> int:
     from yarnflow.entrypoint.taskmanager.executors import ExecutorPlaces
     from yarnflow.entrypoint.taskmanager.main import TaskManager, gateways_of
     from yarnflow.entrypoint.taskmanager.single_master import MasterAt
+    from yarnflow.rpc import descriptors
 
+    descriptors.raise_limit()
     secret = read_secret(container.secret_file).encode("ascii")
     places = ExecutorPlaces(
         logs=container.logs,
@@ -79,6 +83,7 @@ def _run(container: Container) -> int:
         gateways,
         services.retrieval,
         places,
+        one_job=container.deployment.one_job,
     )
     signal.signal(signal.SIGTERM, lambda _signal, _frame: task_manager.ended.set())
     when_parent_ends(task_manager.ended.set)

@@ -3,9 +3,9 @@
 Queries are found again by name (the uid or position of the operator they are cut at), and within a query
 sources and stateful operators by their order, as Spark numbers them, checked against their uids.  Operators
 on elements are found by their uids alone: where their state lies is put right when a job starts from it
-(:mod:`yarnflow.spark.checkpoints.moving`).  What only Spark knows (types of Python results, the plan of a
-SQL query) is left to Spark.  Flink counterparts: ``StateAssignmentOperation``, ``Checkpoints`` (load and
-validate).
+(:mod:`yarnflow.spark.checkpoints.restoring.moving`).  What only Spark knows (types of Python results, the
+plan of a SQL query) is left to Spark.  Flink counterparts: ``StateAssignmentOperation``, ``Checkpoints``
+(load and validate).
 """
 
 from __future__ import annotations

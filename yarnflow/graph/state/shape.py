@@ -19,26 +19,32 @@ from yarnflow.core.checkpoint.program_shape import (
     SourceShape,
 )
 from yarnflow.core.messages import ProgramKind
+from yarnflow.graph.connectors.kafka import KafkaSource
+from yarnflow.graph.connectors.python import PythonSource
+from yarnflow.graph.connectors.rabbitmq import RabbitMqSource
+from yarnflow.graph.connectors.sources import (
+    CollectionSource,
+    FileSource,
+    RateSource,
+    SequenceSource,
+    SocketSource,
+)
 from yarnflow.graph.element_places import ElementRegion, element_region
-from yarnflow.graph.expressions import is_stateful_query
 from yarnflow.graph.job_graph import JobGraph, StreamNode
 from yarnflow.graph.operators import (
-    SINKS,
     AssignTimestamps,
-    CollectionSource,
+    DropDuplicates,
     ElementOperator,
-    FileSource,
     FilterExpression,
     Key,
     KeyedReduce,
+    LookupJoin,
     PartitionCustom,
     PythonOperator,
-    RateSource,
     RunningAggregate,
     SelectOperator,
-    SequenceSource,
     SideOutput,
-    SocketSource,
+    Sink,
     SqlOperator,
     Window,
     WindowAggregate,
@@ -47,12 +53,16 @@ from yarnflow.graph.operators import (
 from yarnflow.graph.schema import Field
 
 _STATELESS: Final = (
-    SelectOperator, FilterExpression, PythonOperator, AssignTimestamps, SideOutput, PartitionCustom
+    SelectOperator, FilterExpression, PythonOperator, LookupJoin, AssignTimestamps, SideOutput,
+    PartitionCustom,
 )  # fmt: skip
 _KEYED: Final = (RunningAggregate, KeyedReduce, WindowAggregate, WindowProcess)
 _KINDS: Final[Mapping[type, str]] = {
     CollectionSource: "collection",
     FileSource: "file",
+    KafkaSource: "Kafka",
+    PythonSource: "Python",
+    RabbitMqSource: "RabbitMQ",
     RateSource: "rate",
     SequenceSource: "sequence",
     SocketSource: "socket",
@@ -61,6 +71,7 @@ _KINDS: Final[Mapping[type, str]] = {
     WindowAggregate: "window aggregate",
     WindowProcess: "window function",
     SqlOperator: "SQL",
+    DropDuplicates: "de-duplication",
 }
 
 #: name of the one query of a job that has all its operators on elements
@@ -80,7 +91,7 @@ def shape_of(graph: JobGraph) -> ProgramShape:
         return ProgramShape(graph.kind.value)
     nodes = {node.node_id: node for node in graph.nodes}
     region = element_region(nodes)
-    sinks = [node.node_id for node in graph.nodes if isinstance(node.operator, SINKS)]
+    sinks = [node.node_id for node in graph.nodes if isinstance(node.operator, Sink)]
     cuts = dict.fromkeys(_cut(nodes, sink) for sink in sinks if sink not in region.sinks)
     elements = (_element_query(nodes, region),) if region.sinks else ()
     return ProgramShape(
@@ -163,7 +174,9 @@ def _is_stateless(node: StreamNode) -> bool:
 def _is_stateful(node: StreamNode) -> bool:
     operator = node.operator
     if isinstance(operator, SqlOperator):
-        return bool(node.inputs) and is_stateful_query(operator.query)
+        return bool(node.inputs) and operator.stateful
+    if isinstance(operator, DropDuplicates):
+        return True
     return isinstance(operator, _KEYED) or (isinstance(operator, ElementOperator) and operator.stateful)
 
 
@@ -171,6 +184,12 @@ def _source(node: StreamNode) -> SourceShape:
     operator, location, bounded = node.operator, "", True
     if isinstance(operator, FileSource):
         location, bounded = operator.path, operator.bounded
+    elif isinstance(operator, KafkaSource):
+        location, bounded = operator.where, operator.stopping is not None
+    elif isinstance(operator, PythonSource):
+        location, bounded = operator.data_source.name, operator.bounded
+    elif isinstance(operator, RabbitMqSource):
+        location, bounded = operator.where, False
     elif isinstance(operator, SocketSource):
         location, bounded = f"{operator.host}:{operator.port}", False
     elif isinstance(operator, SequenceSource):
@@ -199,6 +218,8 @@ def _operator(nodes: Mapping[int, StreamNode], node: StreamNode) -> OperatorShap
         value = record
     elif isinstance(operator, SqlOperator):
         state = (_one_line(operator.query),)
+    elif isinstance(operator, DropDuplicates):
+        state = operator.fields
     if isinstance(operator, (WindowAggregate, WindowProcess)):
         window = _window(operator.window)
     return OperatorShape(

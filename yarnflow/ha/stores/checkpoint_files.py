@@ -5,10 +5,17 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from yarnflow.core.checkpoint.manifest import METADATA_FILE, checkpoint_name
+from yarnflow.core.checkpoint.manifest import CLAIMED, FREE, HELD, METADATA_FILE, checkpoint_name, manifest_in
 from yarnflow.core.files import FileSystems
+from yarnflow.core.states import JobStatus
+from yarnflow.errors import FileMissing
 
 _CHECKPOINT: Final = re.compile(r"chk-([0-9]+)")
+
+
+def is_end(name: str) -> bool:
+    """Whether a name is that of a marker of a job that has ended: only what was left can be claimed."""
+    return name == FREE or name.startswith(CLAIMED)
 
 
 class CheckpointFiles:
@@ -32,6 +39,14 @@ class CheckpointFiles:
         fs, path = self._fs_of(uri)
         fs.make_directory(path)
         fs.write(f"{path}/{METADATA_FILE}", metadata)
+        return uri
+
+    def write_if_absent(self, checkpoint_id: int, metadata: bytes) -> str:
+        """Write ``_metadata`` unless somebody has; returns the checkpoint's directory (a URI)."""
+        uri = self._uri(checkpoint_id)
+        fs, path = self._fs_of(uri)
+        fs.make_directory(path)
+        fs.create(f"{path}/{METADATA_FILE}", metadata)
         return uri
 
     def write_beside(self, checkpoint_id: int, name: str, content: bytes) -> None:
@@ -63,6 +78,22 @@ class CheckpointFiles:
         """Delete one checkpoint's record.  Idempotent."""
         fs, path = self._fs_of(self._uri(checkpoint_id))
         fs.delete(path)
+
+    def release(self, status: JobStatus) -> None:
+        """The job has ended and leaves its state to whoever wants it; the marker says how.  Idempotent."""
+        fs, path = self._fs_of(self._directory)
+        try:
+            content = fs.read(f"{path}/{HELD}")
+        except FileMissing:
+            return
+        fs.write(f"{path}/{HELD}", status.value.encode() + b"\n" + manifest_in(content))
+        fs.rename(f"{path}/{HELD}", f"{path}/{FREE}")
+
+    def has_ended(self) -> bool:
+        """Whether the job has ended in order, by its marker."""
+        fs, path = self._fs_of(self._directory)
+        names = {entry.name for entry in fs.list(path)}
+        return HELD not in names and any(is_end(name) for name in names)
 
     def delete_directory(self) -> None:
         """Delete the job's whole directory, Spark's files included.  Idempotent."""

@@ -22,6 +22,7 @@ from yarnflow.core.files import FileSystems
 from yarnflow.core.ids import JobId
 from yarnflow.core.json_codec import from_json, to_json
 from yarnflow.core.messages import Fence
+from yarnflow.core.states import JobStatus
 from yarnflow.errors import LeadershipLost, RpcProtocolError
 from yarnflow.ha.client import ZooKeeper
 from yarnflow.ha.stores.bodies import Bodies
@@ -59,6 +60,8 @@ class ZooKeeperCheckpoints:
         self._counter = zookeeper.path(self._job, "checkpoint_id_counter")
         self._bodies = Bodies(zookeeper, fs_of, storage_dir, f"{self._job}/checkpoints", fence)
         self._files = CheckpointFiles(fs_of, directory)
+        #: id in the job's directory, for a counter that ZooKeeper lost
+        self._highest: int | None = None
 
     def next_id(self) -> int:
         """A number above all that were given before."""
@@ -66,13 +69,15 @@ class ZooKeeperCheckpoints:
         while True:
             found = self._zookeeper.get(node)
             try:
+                if found is None or self._highest is None:
+                    # the directory may know of ids that ZooKeeper does not know (any more)
+                    self._highest = self._files.highest_id()
                 if found is None:
-                    # the directory may know of ids that ZooKeeper does not know any more
-                    number = self._files.highest_id() + 1
+                    number = self._highest + 1
                     self._zookeeper.ensure(self._job)
                     change = partial(_create, node, number)
                 else:
-                    number = int(found[0]) + 1
+                    number = max(int(found[0]), self._highest) + 1
                     change = partial(_replace, node, number, int(found[1].version))
                 self._zookeeper.commit("count checkpoints", self._fence().epoch, change)
                 return number
@@ -105,8 +110,8 @@ class ZooKeeperCheckpoints:
     def all(self) -> Sequence[CheckpointInfo]:
         """By id; unreadable ones are left out."""
         found = []
-        for name in sorted(self._bodies.names()):
-            info = self._find(int(name))
+        for name, content in sorted(self._bodies.all().items()):
+            info = _understood(int(name), content)
             if info is None:
                 continue
             if info.kind is CheckpointKind.CHECKPOINT and not self._files.exists(info.checkpoint_id):
@@ -115,12 +120,24 @@ class ZooKeeperCheckpoints:
             found.append(info)
         return found
 
+    def recorded_directory(self) -> str:
+        """The job's directory (a URI) by the records alone; empty = there are none."""
+        for name, content in sorted(self._bodies.all().items(), reverse=True):
+            info = _understood(int(name), content)
+            if info is not None and info.kind is CheckpointKind.CHECKPOINT:
+                return info.external_path.rpartition("/")[0]
+        return ""
+
     def discard_all(self) -> None:
-        self.close_job()
+        self._forget()
         self._files.delete_directory()
 
-    def close_job(self) -> None:
+    def close_job(self, status: JobStatus) -> None:
         """Pointers and counter go, what the job's directory has stays."""
+        self._forget()
+        self._files.release(status)
+
+    def _forget(self) -> None:
         self._bodies.remove_all()
         try:
             self._zookeeper.commit(
@@ -131,13 +148,15 @@ class ZooKeeperCheckpoints:
 
     def _find(self, checkpoint_id: int) -> CheckpointInfo | None:
         content = self._bodies.get(_name(checkpoint_id))
-        if content is None:
-            return None
-        try:
-            return from_json(CheckpointInfo, content.decode())
-        except (RpcProtocolError, UnicodeDecodeError) as error:
-            logger.error("Checkpoint %d cannot be understood: %s", checkpoint_id, error)
-            return None
+        return None if content is None else _understood(checkpoint_id, content)
+
+
+def _understood(checkpoint_id: int, content: bytes) -> CheckpointInfo | None:
+    try:
+        return from_json(CheckpointInfo, content.decode())
+    except (RpcProtocolError, UnicodeDecodeError) as error:
+        logger.error("Checkpoint %d cannot be understood: %s", checkpoint_id, error)
+        return None
 
 
 def _create(node: str, number: int, transaction: TransactionRequest) -> None:

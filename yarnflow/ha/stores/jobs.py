@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from kazoo.client import TransactionRequest
 from kazoo.exceptions import BadVersionError, NodeExistsError, NoNodeError
@@ -53,6 +53,14 @@ class ZooKeeperJobGraphs:
     def get(self, job_id: JobId) -> JobSubmission | None:
         """The job, None when it is not (any longer) known."""
         return _read(JobSubmission, self._bodies.get(job_id), f"job {job_id}")
+
+    def forgotten(self) -> Sequence[JobId]:
+        """Jobs that are stored without a pointer to them."""
+        return [JobId(name) for name in self._bodies.without_pointer()]
+
+    def replace(self, submission: JobSubmission) -> None:
+        """Store a job anew that could not be read."""
+        self._bodies.replace(submission.job_id, to_json(submission).encode())
 
     def job_ids(self) -> Sequence[JobId]:
         return [JobId(name) for name in self._bodies.names()]
@@ -130,6 +138,10 @@ class ZooKeeperResults:
         """How a job ended; None = it has not, as far as is known."""
         return _read(JobDetails, self._bodies.get(job_id), f"the result of job {job_id}")
 
+    def has(self, job_id: JobId) -> bool:
+        """Whether a job is over."""
+        return self._bodies.has(job_id)
+
     def all(self) -> Sequence[JobDetails]:
         found = [self.get(JobId(name)) for name in self._bodies.names()]
         return [details for details in found if details is not None]
@@ -172,6 +184,14 @@ class ZooKeeperJobKeys:
             )
         except (NoNodeError, BadVersionError):
             pass
+
+    def key_of(self, job_id: JobId) -> str:
+        """The key a job has."""
+        for name in self._zookeeper.children(self._zookeeper.path("job-keys")):
+            found = self._zookeeper.get(self._zookeeper.path("job-keys", name))
+            if found is not None and found[0].decode() == job_id:
+                return unquote(name)
+        return ""
 
     def _node(self, key: str) -> str:
         # a dot alone means something in paths

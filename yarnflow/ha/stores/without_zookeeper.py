@@ -17,6 +17,7 @@ from yarnflow.core.ha.ports import DriverLeaseInfo
 from yarnflow.core.ids import DriverId, JobId
 from yarnflow.core.json_codec import from_json, to_json
 from yarnflow.core.messages import JobDetails, JobSubmission
+from yarnflow.core.states import JobStatus
 from yarnflow.errors import FileMissing, RpcProtocolError
 from yarnflow.ha.stores.checkpoint_files import CheckpointFiles
 from yarnflow.ha.stores.collected_files import CollectedFiles
@@ -42,6 +43,14 @@ class MemoryJobGraphs:
 
     def job_ids(self) -> Sequence[JobId]:
         return list(self._jobs)
+
+    def forgotten(self) -> Sequence[JobId]:
+        return ()
+
+    def replace(self, submission: JobSubmission) -> None:
+        """Memory does not decay."""
+        if submission.job_id in self._jobs:
+            self._jobs[submission.job_id] = submission
 
     def mark_canceled(self, job_id: JobId) -> None:
         if job_id in self._jobs:
@@ -71,6 +80,9 @@ class MemoryResults:
     def get(self, job_id: JobId) -> JobDetails | None:
         return self._results.get(job_id)
 
+    def has(self, job_id: JobId) -> bool:
+        return job_id in self._results
+
     def all(self) -> Sequence[JobDetails]:
         return list(self._results.values())
 
@@ -88,6 +100,10 @@ class MemoryJobKeys:
     def release(self, key: str, job_id: JobId) -> None:
         if self._owners.get(key) == job_id:
             del self._owners[key]
+
+    def key_of(self, job_id: JobId) -> str:
+        """The key a job has."""
+        return next((key for key, owner in self._owners.items() if owner == job_id), "")
 
 
 class NoLeases:
@@ -156,8 +172,9 @@ class FileCheckpoints:
     def discard_all(self) -> None:
         self._files.delete_directory()
 
-    def close_job(self) -> None:
+    def close_job(self, status: JobStatus) -> None:
         """The files stay."""
+        self._files.release(status)
 
 
 class MemoryJobStores:
@@ -183,6 +200,10 @@ class MemoryJobStores:
 
     def checkpoints(self, job_id: JobId, directory: str) -> FileCheckpoints:
         return FileCheckpoints(self._fs_of, directory)
+
+    def checkpoint_directory(self, job_id: JobId) -> str:
+        """Nothing is recorded but in the directory itself."""
+        return ""
 
     def collected(self, directory: str) -> CollectedFiles:
         return CollectedFiles(self._fs_of, directory)

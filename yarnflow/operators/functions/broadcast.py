@@ -27,7 +27,7 @@ class BroadcastBaseContext(ABC):
 
     @abstractmethod
     def current_processing_time(self) -> int:
-        """Time of the machine."""
+        """Time of the micro-batch, ms since the epoch."""
 
     @abstractmethod
     def current_watermark(self) -> int:

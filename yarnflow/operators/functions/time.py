@@ -18,7 +18,7 @@ class TimerService(ABC):
 
     @abstractmethod
     def current_processing_time(self) -> int:
-        """Time of the machine; the same for all elements of a chunk."""
+        """Time of the micro-batch, ms since the epoch; the same for all of it, also when it is done again."""
 
     @abstractmethod
     def current_watermark(self) -> int:

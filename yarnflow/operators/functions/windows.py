@@ -37,7 +37,7 @@ class WindowContext(AllWindowContext[W2]):
 
     @abstractmethod
     def current_processing_time(self) -> int:
-        """Time of the machine."""
+        """Time of the micro-batch, ms since the epoch."""
 
     @abstractmethod
     def current_watermark(self) -> int:

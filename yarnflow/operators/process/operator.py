@@ -46,7 +46,7 @@ class OperatorContext:
     current_watermark_ms : int
         Watermark of the operator; already the new one while its timers fire.
     processing_time_ms : int
-        Time of the machine, ms since the epoch, set once per chunk.
+        Time of the micro-batch, ms since the epoch.
     async_calls : AsyncCalls or None
         Runs coroutines; None where the program has no asynchronous operators.
     """
@@ -57,7 +57,6 @@ class OperatorContext:
         state: KeyedState | None,
         async_calls: AsyncCalls | None = None,
         fixed_results: bool = False,
-        run_id: str = "",
     ) -> None:
         self.runtime_context = runtime_context
         self.async_calls = async_calls
@@ -69,8 +68,8 @@ class OperatorContext:
         self.muted = False
         #: what the operator emits is of types that cannot change; else functions may change it later
         self.fixed_results = fixed_results
-        #: of the job's present run: state with another one is of a time before the job stood still
-        self.run_id = run_id
+        #: beginning of the job's run: state with another one is of a time before the job stood still
+        self.run_ms = 0
 
 
 class Operator(Protocol):

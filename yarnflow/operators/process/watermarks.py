@@ -58,7 +58,6 @@ class TimestampsAndWatermarksOperator(FunctionOperator):
         # (latest time, the watermark so far, time of the clock of the last elements) and, where that matters,
         # the run of the job it was in
         self._table = self._state.table(_STATE, StateKind.VALUE)
-        self._run = [] if self._definition.idle_after_ms is None else [context.run_id]
         self._assign = None if self.function is None else method_of(self.function, "extract_timestamp")
 
     def process(self, input_index: int, chunk: Chunk, output: Output) -> None:
@@ -119,11 +118,14 @@ class TimestampsAndWatermarksOperator(FunctionOperator):
     def _remembered(self) -> tuple[int, int, int]:
         """Idleness counts from the first batch on, of a group and of a run of the job."""
         now_ms = self._context.processing_time_ms
-        start = (MIN_WATERMARK_MS, MIN_WATERMARK_MS, now_ms, *self._run)
+        start = (MIN_WATERMARK_MS, MIN_WATERMARK_MS, now_ms, *self._run())
         latest_ms, watermark_ms, last_ms, *run = self._table.get(None, None, start)
-        return latest_ms, watermark_ms, last_ms if run == self._run else now_ms
+        return latest_ms, watermark_ms, last_ms if run == self._run() else now_ms
+
+    def _run(self) -> list[int]:
+        return [] if self._definition.idle_after_ms is None else [self._context.run_ms]
 
     def _remember(self, latest_ms: int, watermark_ms: int, last_ms: int) -> None:
-        value = (latest_ms, watermark_ms, last_ms, *self._run)
+        value = (latest_ms, watermark_ms, last_ms, *self._run())
         if value != self._table.get(None, None, None):
             self._table.put(None, value)

@@ -192,7 +192,7 @@ class Timers:
     Times are ms since the epoch.  A timer is identified by its time, key and namespace.
     """
 
-    __slots__ = ("_event", "_processing")
+    __slots__ = ("_event", "_processing", "_ended")
 
     def __init__(self) -> None:
         self.bind(TimerData.in_memory())
@@ -200,6 +200,7 @@ class Timers:
     def bind(self, data: TimerData) -> None:
         """Work on the timers of another key group."""
         self._event, self._processing = data.event, data.processing
+        self._ended = False
 
     def register_event_time(self, timestamp_ms: int, key: Any, namespace: Any = None) -> None:
         """Fire when the watermark reaches a time; one in the past fires with the next watermark.
@@ -211,7 +212,8 @@ class Timers:
         """
         if type(timestamp_ms) is not int:
             timestamp_ms = _whole_ms(timestamp_ms)
-        self._event.add(timestamp_ms, key, namespace)
+        if not self._ended:
+            self._event.add(timestamp_ms, key, namespace)
 
     def delete_event_time(self, timestamp_ms: int, key: Any, namespace: Any = None) -> None:
         """Do not fire."""
@@ -221,7 +223,8 @@ class Timers:
         """Fire when the clock reaches a time; raises as :meth:`register_event_time`."""
         if type(timestamp_ms) is not int:
             timestamp_ms = _whole_ms(timestamp_ms)
-        self._processing.add(timestamp_ms, key, namespace)
+        if not self._ended:
+            self._processing.add(timestamp_ms, key, namespace)
 
     def delete_processing_time(self, timestamp_ms: int, key: Any, namespace: Any = None) -> None:
         """Do not fire."""
@@ -234,6 +237,10 @@ class Timers:
     def due_processing_time(self, now_ms: int) -> Iterator[Timer]:
         """Pop ``(timestamp_ms, key, namespace)`` up to a time, earliest first."""
         return self._processing.due(now_ms)
+
+    def end(self) -> None:
+        """Register no more until the next :meth:`bind`: the elements of a batch are over."""
+        self._ended = True
 
     def next_event_time_ms(self) -> int | None:
         """When the earliest event timer is due."""

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 from yarnflow.operators.elements import MIN_WATERMARK_MS
 from yarnflow.operators.process.operator import WatermarkStatus
 from yarnflow.operators.state.store import GroupStore
+from yarnflow.operators.task.micro_batch import MicroBatch
 
 _NEVER_MS: Final = -1
 
@@ -24,7 +25,7 @@ class _Told(NamedTuple):
     #: by the clock; only kept where silence matters, as what follows
     at_ms: int = _NEVER_MS
     #: run of the job that it told it to
-    run_id: str = ""
+    run_ms: int = 0
 
 
 class Channels:
@@ -36,23 +37,18 @@ class Channels:
         Channel → name of what is kept of it in a group's store.
     idle_after_ms : mapping
         Channel → how long it tells nothing, by the clock, until nobody waits for it.
-    run_id : str
-        Of the job's present run; what a channel told an earlier one, it told before the job stood still.
     """
 
-    def __init__(
-        self, names: Mapping[int, Hashable], idle_after_ms: Mapping[int, int], run_id: str = ""
-    ) -> None:
+    def __init__(self, names: Mapping[int, Hashable], idle_after_ms: Mapping[int, int]) -> None:
         self._names = names
         self._idle_after_ms = idle_after_ms
-        self._run_id = run_id
         self._store = GroupStore()
-        self._now_ms = 0
+        self._batch = MicroBatch()
 
-    def bind(self, store: GroupStore, now_ms: int) -> None:
+    def bind(self, store: GroupStore, batch: MicroBatch) -> None:
         """Turn to a group."""
         self._store = store
-        self._now_ms = now_ms
+        self._batch = batch
 
     def take_over(self, told: Mapping[int, Sequence[WatermarkStatus]]) -> None:
         """What the senders of a micro-batch told, by channel; a channel never goes back.
@@ -80,16 +76,16 @@ class Channels:
     def _status(self, channel: int) -> WatermarkStatus:
         """It holds its receiver back as long as it is expected to tell something."""
         told, idle_after_ms = self._told(channel), self._idle_after_ms.get(channel)
-        silent = idle_after_ms is not None and self._now_ms - told.at_ms >= idle_after_ms
+        silent = idle_after_ms is not None and self._batch.time_ms - told.at_ms >= idle_after_ms
         return WatermarkStatus(told.watermark_ms, told.idle or silent)
 
     def _told(self, channel: int) -> _Told:
         told = _Told(*self._store.get_progress(self._names[channel], ()))
-        if channel in self._idle_after_ms and told.run_id != self._run_id:
+        if channel in self._idle_after_ms and told.run_ms != self._batch.run_ms:
             # it could not tell anything in between: silence begins anew
             return _Told(told.watermark_ms)
         return told
 
     def _put(self, channel: int, watermark_ms: int, idle: bool) -> None:
-        when = (self._now_ms, self._run_id) if channel in self._idle_after_ms else ()
+        when = (self._batch.time_ms, self._batch.run_ms) if channel in self._idle_after_ms else ()
         self._store.put_progress(self._names[channel], (watermark_ms, idle, *when))

@@ -2,7 +2,9 @@
 
 A group's turn in a micro-batch: processing timers that are due; its elements by sender and sequence, and
 processing timers they registered for a time that is past; then its watermark, operator by operator, each
-firing its timers and handing their results on before the next one advances.  Whatever an operator keeps of
+firing its timers and handing their results on before the next one advances.  In a batch, where all input is
+there, elements come by their times, and then all timers, those of the clock behind those of the event time.
+Whatever an operator keeps of
 a group is in the group's store, which the caller makes durable or throws away.  Never reads a clock and
 never decides where blocks travel.
 
@@ -18,8 +20,8 @@ from itertools import count, groupby
 from operator import itemgetter
 from typing import Any, Final, cast
 
-from yarnflow.graph.operators import Closure
-from yarnflow.operators.elements import MAX_WATERMARK_MS, MIN_WATERMARK_MS, Chunk
+from yarnflow.graph.closures import Closure
+from yarnflow.operators.elements import MAX_WATERMARK_MS, MIN_WATERMARK_MS, Chunk, SourceChunk
 from yarnflow.operators.process.key_selection import SelectKeys
 from yarnflow.operators.process.operator import AsyncCalls, OperatorDefinition, WatermarkStatus
 from yarnflow.operators.process.snapshots import snapshot
@@ -27,6 +29,7 @@ from yarnflow.operators.state.store import GroupStore
 from yarnflow.operators.task.blocks import ALL_GROUPS, ELEMENTS, END, WATERMARK, Block
 from yarnflow.operators.task.channels import Channels
 from yarnflow.operators.task.key_groups import is_first_of_subtask
+from yarnflow.operators.task.micro_batch import MicroBatch
 from yarnflow.operators.task.node import Deliver, Node, joined
 from yarnflow.operators.task.outputs import (
     MAX_WAITING_ELEMENTS,
@@ -47,6 +50,7 @@ from yarnflow.operators.task.plan import (
     Route,
     SinkRoute,
 )
+from yarnflow.operators.task.time_order import in_time_order
 
 #: begins the name of a channel's watermark in a group's store
 _CHANNEL: Final = "channel"
@@ -69,8 +73,6 @@ class LevelRun:
         Pickle's, for blocks.
     async_calls : AsyncCalls, optional
         Needed where the level has asynchronous operators.
-    run_id : str
-        Differs between attempts of a job, and between jobs.
     """
 
     def __init__(
@@ -82,19 +84,18 @@ class LevelRun:
         dumps: Dumps,
         loads: Callable[[bytes], Any],
         async_calls: AsyncCalls | None = None,
-        run_id: str = "",
     ) -> None:
         self.plan = plan
         self._load = load
         self._dumps = dumps
         self._loads = loads
         self._subtask = subtask
-        self._channels = Channels(_channel_names(plan), plan.idle_after_ms, run_id)
+        self._channels = Channels(_channel_names(plan), plan.idle_after_ms)
         self._targets: list[Target] = []
         #: routes that leave the level, with the node before them
         self._exchanges: list[tuple[Node, ExchangeRoute]] = []
         self._nodes = {
-            operator.node_id: Node(operator, definition, job, subtask, async_calls, run_id)
+            operator.node_id: Node(operator, definition, job, subtask, async_calls)
             for operator in plan.operators
             for definition in [cast(OperatorDefinition, load(operator.definition))]
         }
@@ -104,8 +105,15 @@ class LevelRun:
             self._connect(node)
         for (node_id, _), channels in plan.channels.items():
             self._nodes[node_id].upstream.append(self._channels_status(channels))
-        self._head = [self._deliverer(route, self._own_subtask) for route in plan.head]
+        self._head: list[Deliver] = []
+        #: side outputs of the source itself
+        self._head_sides: dict[str, list[Deliver]] = {}
+        for route in plan.head:
+            delivers = self._head if route.side is None else self._head_sides.setdefault(route.side, [])
+            delivers.append(self._deliverer(route, self._own_subtask))
         _set_apart(self._head, plan.fixed_head)
+        for delivers in self._head_sides.values():
+            _set_apart(delivers, False)
         self._open()
 
     def _open(self) -> None:
@@ -201,7 +209,7 @@ class LevelRun:
     # --- level 0 ----------------------------------------------------------------------
 
     def run_source(
-        self, chunks: Iterable[Chunk], sender: int, now_ms: Callable[[], int], batch: int = 0
+        self, chunks: Iterable[Chunk], sender: int, batch: MicroBatch
     ) -> Iterator[Block]:
         """Handle one partition of a source's micro-batch; the last blocks are watermarks.
 
@@ -212,20 +220,19 @@ class LevelRun:
         chunks : iterable of Chunk
         sender : int
             Number of the partition, unique among all sources.
-        now_ms : callable
-            Gives the time, ms since the epoch.
-        batch : int
-            Number of the micro-batch.
+        batch : MicroBatch
         """
         sequence = count()
-        self._bind(self._subtask, GroupStore(), now_ms(), batch)
+        self._bind(self._subtask, GroupStore(), batch)
         empty = True
         for chunk in chunks:
             empty = False
-            for node in self._nodes.values():
-                node.set_processing_time(now_ms())
             for deliver in self._head:
                 deliver(chunk)
+            if isinstance(chunk, SourceChunk):
+                for tag_id, found in chunk.sides.items():
+                    for deliver in self._head_sides.get(tag_id, ()):
+                        deliver(found)
             yield from self._flush(sender, sequence, MAX_WAITING_ELEMENTS)
         yield from self._flush(sender, sequence, 0)
         if empty:
@@ -238,7 +245,7 @@ class LevelRun:
     # --- later levels -------------------------------------------------------------------
 
     def run_group(
-        self, group: int, store: GroupStore, blocks: Iterable[Block], now_ms: int, batch: int = 0
+        self, group: int, store: GroupStore, blocks: Iterable[Block], batch: MicroBatch
     ) -> Iterator[Block]:
         """Handle what one group got in a micro-batch, blocks of other levels left out.
 
@@ -251,16 +258,14 @@ class LevelRun:
             State of the group.
         blocks : iterable of Block
             In any order.
-        now_ms : int
-            Time of the machine, ms since the epoch.
-        batch : int
-            Number of the micro-batch.
+        batch : MicroBatch
         """
         sequence = count()
-        self._bind(group, store, now_ms, batch)
+        self._bind(group, store, batch)
         running = [node for node in self._nodes.values() if group < node.plan.groups]
-        for node in running:
-            node.fire_processing_timers()
+        if not batch.whole:
+            for node in running:
+                node.fire_processing_timers()
         told: dict[int, list[WatermarkStatus]] = {}
         ended = False
         waiting: list[Block] = []
@@ -271,29 +276,34 @@ class LevelRun:
                 told.setdefault(block.target, []).append(WatermarkStatus(*self._loads(block.payload)))
             elif block.kind == END:
                 ended = True
-        for node, index, chunk in self._inputs(group, sorted(waiting, key=_order)):
+        inputs = self._inputs(group, sorted(waiting, key=_order))
+        for node, index, chunk in in_time_order(inputs) if batch.whole else inputs:
             self._receive(group, node, index, chunk)
             yield from self._flush(group, sequence, MAX_WAITING_ELEMENTS)
-        for node in running:
-            # an element may have registered one for a time that is past
-            node.fire_processing_timers()
-            yield from self._flush(group, sequence, MAX_WAITING_ELEMENTS)
+        if not batch.whole:
+            for node in running:
+                # an element may have registered one for a time that is past
+                node.fire_processing_timers()
+                yield from self._flush(group, sequence, MAX_WAITING_ELEMENTS)
         self._channels.take_over(told)
         for node in running:
-            node.advance(WatermarkStatus(MAX_WATERMARK_MS) if ended else _merged(node))
+            if batch.whole:
+                node.end()
+            else:
+                node.advance(WatermarkStatus(MAX_WATERMARK_MS) if ended else _merged(node))
             yield from self._flush(group, sequence, MAX_WAITING_ELEMENTS)
         for node in running:
             node.clean_up()
         yield from self._flush(group, sequence, 0)
         yield from self._watermarks(group, sequence, group == 0)
 
-    def _bind(self, group: int, store: GroupStore, now_ms: int, batch: int) -> None:
-        self._channels.bind(store, now_ms)
+    def _bind(self, group: int, store: GroupStore, batch: MicroBatch) -> None:
+        self._channels.bind(store, batch)
         for target in self._targets:
             # senders begin apart, and so do micro-batches of few elements
-            target.begin(group + batch)
+            target.begin(group + batch.number)
         for node in self._nodes.values():
-            node.bind(group, store, now_ms)
+            node.bind(group, store, batch)
 
     def _inputs(self, group: int, blocks: Iterable[Block]) -> Iterator[tuple[Node, int, Chunk]]:
         """Node, number of the input and elements of blocks; neighbours for one input become one chunk.

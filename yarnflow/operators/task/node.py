@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, cast
 
-from yarnflow.operators.elements import Chunk
+from yarnflow.operators.elements import MAX_WATERMARK_MS, Chunk
 from yarnflow.operators.functions.metrics import RecordedMetrics
 from yarnflow.operators.functions.runtime_context import TaskInfo, TaskRuntimeContext
 from yarnflow.operators.process.operator import (
@@ -21,6 +21,7 @@ from yarnflow.operators.process.user_code import placed
 from yarnflow.operators.state.keyed import KeyedState
 from yarnflow.operators.state.store import GroupStore
 from yarnflow.operators.task.key_groups import subtask_of_group
+from yarnflow.operators.task.micro_batch import MicroBatch
 from yarnflow.operators.task.plan import JobInfo, OperatorPlan
 
 Deliver = Callable[[Chunk], None]
@@ -70,7 +71,6 @@ class Node:
         job: JobInfo,
         subtask: int,
         async_calls: AsyncCalls | None,
-        run_id: str = "",
     ) -> None:
         self.plan = plan
         self.operator: Operator = definition.build()
@@ -89,9 +89,7 @@ class Node:
         self._state = KeyedState(plan.operator_id, plan.name, plan.origin)
         runtime_context = TaskRuntimeContext(self._info, self._state if plan.keyed else None, self.metrics)
         self.runtime_context = runtime_context
-        self.context = OperatorContext(
-            runtime_context, self._state, async_calls, plan.fixed_results, run_id
-        )
+        self.context = OperatorContext(runtime_context, self._state, async_calls, plan.fixed_results)
         self._output = OperatorOutput()
         self.deliver: list[Deliver] = []
         self.deliver_side: dict[str, list[Deliver]] = {}
@@ -114,8 +112,8 @@ class Node:
                 error.add_note(f"operator '{self.plan.name}': close()")
                 raise
 
-    def bind(self, group: int, store: GroupStore, now_ms: int) -> None:
-        """Turn to a key group."""
+    def bind(self, group: int, store: GroupStore, batch: MicroBatch) -> None:
+        """Turn to a key group in a micro-batch."""
         self._store = store
         self._state.bind(store)
         self._output = OperatorOutput()
@@ -130,16 +128,12 @@ class Node:
         self.status, self.output_status = WatermarkStatus(*status), WatermarkStatus(*output_status)
         self.context.current_watermark_ms = self.status.watermark_ms
         self.elements_in = self.elements_out = 0
-        self.set_processing_time(now_ms)
+        self.context.processing_time_ms, self.context.run_ms = batch.time_ms, batch.run_ms
+        self._state.set_processing_time(batch.time_ms)
 
     def subtask(self) -> int:
         """Number of the subtask that has the key group bound at present."""
         return self._info.subtask_index
-
-    def set_processing_time(self, now_ms: int) -> None:
-        """Tell operator and state the time."""
-        self.context.processing_time_ms = now_ms
-        self._state.set_processing_time(now_ms)
 
     def receive(self, input_index: int, chunk: Chunk) -> None:
         """Process elements, and what comes out of it in the operators behind."""
@@ -169,6 +163,13 @@ class Node:
         self._store.put_progress(
             ("watermark", self.plan.operator_id), (tuple(self.status), tuple(self.output_status))
         )
+
+    def end(self) -> None:
+        """All of a batch has come: fire every timer; those registered meanwhile never fire, as in Flink."""
+        timers = self._state.timers
+        timers.end()
+        self.advance(WatermarkStatus(MAX_WATERMARK_MS))
+        self._fire(timers.due_processing_time(MAX_WATERMARK_MS), self.operator.on_processing_timer)
 
     def fire_processing_timers(self) -> None:
         """Fire what is due by the clock."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
-from yarnflow.graph.operators import Closure
+from yarnflow.graph.closures import Closure
 from yarnflow.graph.type_info import TypeInfo
 
 

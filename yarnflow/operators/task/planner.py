@@ -10,16 +10,12 @@ import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from yarnflow.graph.closures import make_closure
+from yarnflow.graph.closures import Closure, make_closure
+from yarnflow.graph.connectors.kafka import KafkaSource
+from yarnflow.graph.connectors.sinks import PrintSink
 from yarnflow.graph.element_places import ElementPlaces, ElementRegion, Path, Place
 from yarnflow.graph.job_graph import ShipStrategy, StreamNode
-from yarnflow.graph.operators import (
-    AssignTimestamps,
-    Closure,
-    ElementKind,
-    ElementOperator,
-    PrintSink,
-)
+from yarnflow.graph.operators import AssignTimestamps, ElementKind, ElementOperator
 from yarnflow.graph.type_info import TypeInfo
 from yarnflow.operators.process.snapshots import is_fixed
 from yarnflow.operators.process.watermarks import TimestampsAndWatermarksDefinition
@@ -219,7 +215,7 @@ class _Planner:
 
     def _type(self, node_id: int, side: str | None) -> TypeInfo | None:
         node = self._nodes[node_id]
-        if side is None or not isinstance(node.operator, ElementOperator):
+        if side is None or not isinstance(node.operator, (ElementOperator, KafkaSource)):
             return node.output_schema.element_type
         return dict(node.operator.side_outputs).get(side)
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final, Protocol
 
@@ -22,6 +23,7 @@ from yarnflow.core.ids import JobId, is_job_id
 from yarnflow.core.job_run.events import Adopted, Fresh, StartKind
 from yarnflow.core.messages import (
     ClusterOverview,
+    DriverRegistration,
     FaultInjected,
     FaultRequest,
     JobDetails,
@@ -38,13 +40,15 @@ from yarnflow.errors import (
     LeadershipLost,
     RpcTimeout,
     SlotUnavailable,
+    SubmissionMissing,
     YarnflowError,
 )
 from yarnflow.runtime.dispatcher.ended_jobs import EndedJobs
-from yarnflow.runtime.dispatcher.job_archive import JobArchive, KeptJobs, describe
+from yarnflow.runtime.dispatcher.job_archive import JobArchive, KeptJobs, UnreadableJob, describe
 from yarnflow.runtime.dispatcher.job_board import JobBoard
 from yarnflow.runtime.dispatcher.job_endpoint import JobEndpointFactory
 from yarnflow.runtime.dispatcher.job_router import JobRouter
+from yarnflow.runtime.dispatcher.unrecovered_jobs import UnrecoveredJobs
 from yarnflow.runtime.mailbox import Effects, Mailbox
 
 logger = logging.getLogger(__name__)
@@ -119,6 +123,9 @@ class Dispatcher(JobRouter):
         #: accepted, but not started yet
         self._arriving: JobId | None = None
         self._over = EndedJobs(mailbox, effects, archive, board)
+        self._unrecovered = UnrecoveredJobs(
+            archive, board, mailbox.clock, self._take_over, self._owns_key
+        )
         self._keys: dict[JobId, str] = {}
         self._max_jobs = max_jobs
         self._faults = faults
@@ -146,14 +153,24 @@ class Dispatcher(JobRouter):
             )
         try:
             self._await_key(submission)
-            if not self._submitting.acquire(timeout=self._call_timeout_ms / 1000):
-                raise RpcTimeout(f"job {submission.name} waits for another submission; try again")
-            try:
+            with self._turn(f"job {submission.name}"):
+                if submission.job_id in self._unrecovered:
+                    self._mailbox.assert_may_run()
+                    self._unrecovered.supply(submission)
+                    return JobSubmitted(submission.job_id)
                 return self._submit(submission)
-            finally:
-                self._submitting.release()
         finally:
             self._places.release()
+
+    def register_driver(self, registration: DriverRegistration) -> None:
+        """Route to the job; a driver may be asked for the job itself, and one of an unknown job must end."""
+        if registration.job_id in self._unrecovered:
+            if registration.submission is None:
+                raise SubmissionMissing(f"this master cannot read job {registration.job_id}; send it along")
+            self._mailbox.assert_may_run()
+            with self._turn(f"driver {registration.driver_id}"):
+                self._unrecovered.supply(registration.submission, registration.driver_id)
+        super().register_driver(registration)
 
     def list_jobs(self) -> Sequence[JobOverview]:
         """All jobs known, oldest first."""
@@ -182,6 +199,11 @@ class Dispatcher(JobRouter):
             It begins, but may not have been written down: the next leader might not know.
         """
         self._mailbox.assert_may_run()
+        if job_id in self._unrecovered:
+            self._archive.cancel(job_id)
+            with self._turn(f"the end of job {job_id}"):
+                self._unrecovered.cancel(job_id)
+            self._mailbox.post(self._end_process_if_idle)
         endpoint = self._live.get(job_id)
         if endpoint is None:
             status = self._board.get(job_id).overview.status
@@ -208,6 +230,8 @@ class Dispatcher(JobRouter):
     def shut_down_cluster(self) -> None:
         """Cancel every job as :meth:`cancel_job`, then end the process."""
         self._mailbox.assert_may_run()
+        for job_id in self._unrecovered.ids:
+            self.cancel_job(job_id)
         self._cancel(self._live, lambda: self._mailbox.post(self._shut_down))
 
     def trigger_checkpoint(self, job_id: JobId, request: CheckpointRequest) -> None:
@@ -296,6 +320,12 @@ class Dispatcher(JobRouter):
             logger.info("%d jobs have ended before; taking over: %s.", len(kept.ended), describe(kept.live))
         # nobody can be told to come again: drivers of jobs that are not known here must end
         self._mailbox.call(lambda: self._recover(kept), None)
+        for job in kept.unreadable:
+            self._unrecovered.found(job)
+        # also those that were read, and could not be accepted
+        for job_id in self._unrecovered.ids:
+            if job_id in kept.canceled:
+                self._unrecovered.cancel(job_id)
 
     def keep_end(self, details: JobDetails, shown: Callable[[], None]) -> None:
         """See :meth:`~yarnflow.runtime.dispatcher.ended_jobs.EndedJobs.keep_end`."""
@@ -315,6 +345,15 @@ class Dispatcher(JobRouter):
         begin()
 
     # --- submission, in the caller's thread ---
+
+    @contextmanager
+    def _turn(self, what: str) -> Iterator[None]:
+        if not self._submitting.acquire(timeout=self._call_timeout_ms / 1000):
+            raise RpcTimeout(f"{what} waits for another submission; try again")
+        try:
+            yield
+        finally:
+            self._submitting.release()
 
     def _submit(self, submission: JobSubmission) -> JobSubmitted:
         self._mailbox.assert_may_run()
@@ -364,7 +403,13 @@ class Dispatcher(JobRouter):
         )
 
     def _owns_key(self, job_id: JobId) -> bool:
-        return job_id in self._live or self._over.endpoint(job_id) is not None
+        if job_id in self._live or job_id in self._unrecovered:
+            return True
+        return self._over.endpoint(job_id) is not None
+
+    def _take_over(self, submission: JobSubmission) -> None:
+        start = Adopted(self._leader_info().fence.epoch)
+        self._mailbox.call(lambda: self._accept(submission, start), self._call_timeout_ms)
 
     # --- in the mailbox ---
 
@@ -413,13 +458,14 @@ class Dispatcher(JobRouter):
                     self._live[submission.job_id].cancel()
             except YarnflowError as error:
                 # it stays stored: a master that understands it may come
-                logger.error("Job %s cannot be taken over: %s", submission.job_id, error)
+                job = UnreadableJob(submission.job_id, submission.job_key, submission.configuration)
+                self._unrecovered.found(job, str(error))
 
     def _check_drivers(self) -> None:
         live = [job_id for job_id in self._live if self._lives(job_id)]
         if self._max_jobs and len(live) >= self._max_jobs:
             raise SlotUnavailable(
-                f"{len(live)} jobs run already and this cluster has memory for the drivers of "
+                f"{len(live)} jobs run already and this cluster has room for the drivers of "
                 f"{self._max_jobs}; wait for one to end, cancel one, or start a cluster with a larger "
                 "yarn.appmaster.drivers"
             )
@@ -460,7 +506,9 @@ class Dispatcher(JobRouter):
         self._end_process_if_idle()
 
     def _end_process_if_idle(self) -> None:
-        if self._closed and self._over.all_cleared and not (self._live or self._arriving):
+        if self._closed and self._over.all_cleared and not (
+            self._live or self._arriving or self._unrecovered.ids
+        ):
             self._on_shut_down()
 
     def _is_known(self, job_id: JobId) -> bool:

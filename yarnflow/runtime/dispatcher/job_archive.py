@@ -10,14 +10,27 @@ Flink counterparts: the ``ExecutionPlanStore`` and ``JobResultStore`` halves of 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 
-from yarnflow.core.ha.ports import JobStores
-from yarnflow.core.ids import JobId
+from yarnflow.core.checkpoint.messages import CheckpointKind
+from yarnflow.core.ha.ports import JobStores, LatestState
+from yarnflow.core.ids import DriverId, JobId
 from yarnflow.core.messages import JobDetails, JobSubmission
+from yarnflow.core.states import JobStatus
 
 logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadableJob:
+    """A job that was accepted and is not over, and nobody can read what it is to run."""
+
+    job_id: JobId
+    #: empty = it has none, or that is lost as well
+    key: str
+    #: its own over the cluster's, as far as they are known
+    options: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +41,9 @@ class KeptJobs:
     ended: tuple[JobDetails, ...] = ()
     #: accepted and not over, in order of submission
     live: tuple[JobSubmission, ...] = ()
-    #: those of the live ones whose end somebody wants
+    #: accepted and not over, too
+    unreadable: tuple[UnreadableJob, ...] = ()
+    #: those of the two kinds of live ones whose end somebody wants
     canceled: frozenset[JobId] = frozenset()
 
 
@@ -39,31 +54,87 @@ class JobArchive:
     ----------
     stores : JobStores
         Of this process's leadership.
+    checkpoint_root : callable
+        ``execution.checkpointing.dir`` (a URI) of a job with these options.
     """
 
-    def __init__(self, stores: JobStores) -> None:
+    def __init__(self, stores: JobStores, checkpoint_root: Callable[[Mapping[str, str]], str]) -> None:
         self._stores = stores
+        self._checkpoint_root = checkpoint_root
 
     def load(self) -> KeptJobs:
         """All jobs there are; what a master left half cleared away is cleared away."""
         stores = self._stores
         live: list[JobSubmission] = []
+        unreadable: list[UnreadableJob] = []
         for job_id in stores.job_graphs.job_ids():
             submission = stores.job_graphs.get(job_id)
-            if submission is None:
-                continue
-            if stores.results.get(job_id) is None:
-                live.append(submission)
-            else:
+            key = stores.job_keys.key_of(job_id) if submission is None else submission.job_key
+            if stores.results.has(job_id):
                 logger.info("Job %s had ended already; clearing it away.", job_id)
-                self.clear(job_id, submission.job_key)
-        accepted = tuple(submission for submission in live if self._was_accepted(submission, live))
-        canceled = frozenset(job.job_id for job in accepted if stores.job_graphs.is_canceled(job.job_id))
-        return KeptJobs(tuple(stores.results.all()), accepted, canceled)
+                self.clear(job_id, key)
+            elif submission is None:
+                unreadable.append(UnreadableJob(job_id, key))
+            else:
+                live.append(submission)
+        forgotten = stores.job_graphs.forgotten()
+        if forgotten:
+            logger.warning(
+                "%d jobs are stored in high-availability.storageDir and unknown to ZooKeeper: %s; if it was "
+                "emptied or restored, `yarnflow recover` brings them back.",
+                len(forgotten),
+                ", ".join(forgotten),
+            )
+        stored = {job.job_id for job in live} | {job.job_id for job in unreadable}
+        accepted = tuple(submission for submission in live if self._was_accepted(submission, stored))
+        known = {job.job_id for job in accepted} | {job.job_id for job in unreadable}
+        canceled = frozenset(job_id for job_id in known if stores.job_graphs.is_canceled(job_id))
+        return KeptJobs(tuple(stores.results.all()), accepted, tuple(unreadable), canceled)
 
-    def _was_accepted(self, submission: JobSubmission, others: Sequence[JobSubmission]) -> bool:
+    def restore(self, submission: JobSubmission) -> None:
+        """Somebody has what a job is to run that could not be read."""
+        self._stores.job_graphs.replace(submission)
+
+    def claim_key(self, submission: JobSubmission, owns_key: Callable[[JobId], bool]) -> JobId:
+        """Have a job that is stored own its key, if no other job does; returns who has it now."""
+        return self._claim(submission, owns_key)
+
+    def leave_state(self, job: UnreadableJob, now_ms: int) -> None:
+        """A job that nobody could read was canceled: the next one of its key does not go on from its state.
+
+        The state stays; whoever names it may have it.
+        """
+        directory = self._stores.checkpoint_directory(job.job_id)
+        root = directory.rpartition("/")[0] or self._checkpoint_root(job.options).rstrip("/")
+        checkpoints = self._stores.checkpoints(job.job_id, f"{root}/{job.job_id}")
+        if job.key:
+            latest = self._stores.latest_states(root)
+            infos = [info for info in checkpoints.all() if info.kind is CheckpointKind.CHECKPOINT]
+            newest = max(infos, key=lambda info: info.checkpoint_id, default=None)
+            before = latest.read(job.key)
+            path, number, name = "", 0, job.key
+            if before is not None:
+                path, number = before.path, before.checkpoint_id
+                name = before.job_name if before.job_id == job.job_id else job.key
+            if newest is not None:
+                path, number = newest.external_path, newest.checkpoint_id
+            status = JobStatus.CANCELED.value
+            latest.write(LatestState(job.key, job.job_id, name, status, path, number, now_ms))
+        checkpoints.close_job(JobStatus.CANCELED)
+
+    def runs_job(self, job_id: JobId, driver_id: DriverId) -> bool:
+        """Whether a driver is the one that may write the job's state."""
+        holder = self._stores.leases.holder(job_id)
+        return holder is not None and holder.driver_id == driver_id
+
+    def end_driver(self, job_id: JobId) -> None:
+        """Tell the driver that runs a job, if there is one, that it must end."""
+        holder = self._stores.leases.holder(job_id)
+        if holder is not None:
+            self._stores.leases.revoke(job_id, holder.driver_id)
+
+    def _was_accepted(self, submission: JobSubmission, stored: Collection[JobId]) -> bool:
         """Whether a stored job has its key; one that was refused, and is still stored, has not."""
-        stored = {other.job_id for other in others}
         owner = self._claim(submission, lambda job_id: job_id in stored)
         if owner == submission.job_id:
             return True

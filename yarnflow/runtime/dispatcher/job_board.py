@@ -1,8 +1,10 @@
 """What everybody may read about jobs, without disturbing the thread that runs them.
 
-JobMasters pin a new snapshot after each change; clients read or wait for a newer one.  Ended
-jobs stay until ``jobstore.max-capacity`` newer ones have ended.  Before a cluster ends with its
-jobs it asks whether everybody who follows them has seen their end.
+JobMasters pin a new snapshot after each change; clients read or wait for a newer one.  A change
+wakes those who wait for the same job and nobody else; of changes that leave the job's status as it is
+they see several in one, so what publishing costs depends neither on how many clients wait nor on how
+often a driver reports.  Ended jobs stay until ``jobstore.max-capacity`` newer ones have ended.  Before a
+cluster ends with its jobs it asks whether everybody who follows them has seen their end.
 
 Flink counterparts: ``ExecutionGraphInfoStore`` and ``AccessExecutionGraph``.
 """
@@ -22,6 +24,8 @@ from yarnflow.errors import JobNotFound
 
 #: whoever has not asked again after this time does not follow the job any more
 FOLLOWER_PATIENCE_MS: Final = 5_000
+#: polls of one job end at most about so often while its status stays as it is
+PACE_MS: Final = 100
 _LOOK_AGAIN_MS: Final = 20
 
 
@@ -29,6 +33,12 @@ _LOOK_AGAIN_MS: Final = 20
 class _Followers:
     """Who follows a job by long polls."""
 
+    #: the polls that wait; shares the board's lock
+    changed: threading.Condition
+    #: of the snapshot whose status was new; whoever has an older one is not put off
+    status_version: int
+    #: when they were last woken
+    woken_ms: int
     #: polls that wait
     waiting: int = 0
     #: since when somebody has a snapshot that is not the last one, and has not asked again
@@ -92,13 +102,15 @@ class JobBoard:
         self._on_status = on_status
         self._followers: dict[JobId, _Followers] = {}
         self._details: dict[JobId, JobDetails] = {}
-        self._changed = threading.Condition()
+        self._lock = threading.RLock()
+        #: only waited at, for a time
+        self._asleep = threading.Condition(self._lock)
 
     def publish(self, details: JobDetails) -> None:
         """Replace a job's snapshot; its version is set one above the one before."""
         job_id = details.overview.job_id
         if self._keep_end is not None and details.overview.status.globally_terminal:
-            with self._changed:
+            with self._lock:
                 known = self._details.get(job_id)
                 begun = job_id in self._unseen
                 wait = known is None or not known.overview.status.globally_terminal
@@ -116,26 +128,40 @@ class JobBoard:
 
     def show(self, job_id: JobId) -> None:
         """Its end is written down, so everybody may see it.  Idempotent."""
-        with self._changed:
+        with self._lock:
             details = self._unseen.pop(job_id, None)
         if details is not None:
             self._put(details)
 
     def _put(self, details: JobDetails) -> None:
         job_id = details.overview.job_id
-        with self._changed:
+        with self._lock:
             before = self._details.get(job_id)
             version = (self._first_version if before is None else before.version) + 1
             self._details[job_id] = replace(details, version=version)
-            self._drop_oldest()
-            self._changed.notify_all()
-        status = details.overview.status
-        if self._on_status is not None and (before is None or before.overview.status is not status):
+            status = details.overview.status
+            new_status = before is None or before.overview.status is not status
+            self._wake(job_id, version, new_status)
+            if status.globally_terminal:
+                self._drop_oldest()
+        if self._on_status is not None and new_status:
             self._on_status(details)
+
+    def _wake(self, job_id: JobId, version: int, new_status: bool) -> None:
+        followers = self._followers.get(job_id)
+        if followers is None:
+            return
+        if new_status:
+            followers.status_version = version
+        now_ms = self._clock.monotonic_ms()
+        # whoever came since they were last woken looks by himself when the pace allows it
+        if new_status or now_ms - followers.woken_ms >= PACE_MS:
+            followers.woken_ms = now_ms
+            followers.changed.notify_all()
 
     def last(self, job_id: JobId) -> JobDetails | None:
         """The newest snapshot, also one that nobody may see yet; None when it is forgotten."""
-        with self._changed:
+        with self._lock:
             return self._unseen.get(job_id) or self._details.get(job_id)
 
     def get(self, job_id: JobId) -> JobDetails:
@@ -146,32 +172,44 @@ class JobBoard:
         JobNotFound
             No such job, or it ended long ago.
         """
-        with self._changed:
+        with self._lock:
             return self._get(job_id)
 
     def all(self) -> tuple[JobDetails, ...]:
         """Latest snapshots of all jobs, oldest job first."""
-        with self._changed:
+        with self._lock:
             return tuple(self._details.values())
 
     def await_change(self, job_id: JobId, seen_version: int, timeout_ms: int) -> JobDetails:
-        """Wait for a version above ``seen_version``; after ``timeout_ms`` give what there is."""
+        """Wait for a version above ``seen_version``; after ``timeout_ms`` give what there is.
+
+        A change that leaves the status as it is may be given up to :data:`PACE_MS` late, together with
+        those that follow it.
+        """
         deadline_ms = self._clock.monotonic_ms() + timeout_ms
-        with self._changed:
+        with self._lock:
             details = self._get(job_id)
-            followers = self._followers.setdefault(job_id, _Followers())
+            followers = self._followers.get(job_id)
+            if followers is None:
+                followers = _Followers(threading.Condition(self._lock), details.version, 0)
+                self._followers[job_id] = followers
             followers.came(again=seen_version > 0)
+            paced_ms = followers.woken_ms + PACE_MS
             try:
-                while (details := self._get(job_id)).version <= seen_version:
-                    left_ms = deadline_ms - self._clock.monotonic_ms()
-                    if left_ms <= 0:
+                while True:
+                    details = self._get(job_id)
+                    now_ms = self._clock.monotonic_ms()
+                    is_paced = now_ms < paced_ms
+                    news = seen_version < followers.status_version
+                    if news or now_ms >= deadline_ms or (details.version > seen_version and not is_paced):
                         break
-                    self._changed.wait(left_ms / 1000)
+                    wake_ms = min(paced_ms, deadline_ms) if is_paced else deadline_ms
+                    followers.changed.wait((wake_ms - now_ms) / 1000)
             finally:
                 followers.left(details.overview.status.globally_terminal, self._clock.monotonic_ms())
             return details
 
-    def await_followers(self, timeout_ms: int, newcomers_ms: int = 0) -> bool:
+    def await_followers(self, timeout_ms: int, newcomers_ms: int = 0, *, of_ended: bool = False) -> bool:
         """Wait until everybody who follows an ended job has its last snapshot.
 
         Parameters
@@ -180,6 +218,8 @@ class JobBoard:
             The longest wait.
         newcomers_ms : int
             How long somebody may still turn up for a job whose end nobody has seen.
+        of_ended : bool
+            Only for jobs that have ended already; else for all, which are about to end.
 
         Returns
         -------
@@ -187,17 +227,21 @@ class JobBoard:
             False = time is over, and somebody has not.
         """
         begin_ms = self._clock.monotonic_ms()
-        with self._changed:
+        with self._lock:
             while True:
                 now_ms = self._clock.monotonic_ms()
                 newcomers = now_ms - begin_ms < newcomers_ms
-                if not any(self._is_awaited(job_id, now_ms, newcomers) for job_id in self._details):
+                if not any(
+                    self._is_awaited(job_id, now_ms, newcomers)
+                    for job_id, details in self._details.items()
+                    if not of_ended or details.overview.status.globally_terminal
+                ):
                     return True
                 left_ms = begin_ms + timeout_ms - now_ms
                 if left_ms <= 0:
                     return False
-                # nobody notifies of the ends of polls: the other polls would all wake up
-                self._changed.wait(min(left_ms, _LOOK_AGAIN_MS) / 1000)
+                # nobody notifies of the ends of polls
+                self._asleep.wait(min(left_ms, _LOOK_AGAIN_MS) / 1000)
 
     def _is_awaited(self, job_id: JobId, now_ms: int, newcomers: bool) -> bool:
         followers = self._followers.get(job_id)
@@ -217,4 +261,6 @@ class JobBoard:
         ended = [key for key, details in self._details.items() if details.overview.status.globally_terminal]
         for job_id in ended[: max(len(ended) - self._max_ended_jobs, 0)]:
             del self._details[job_id]
-            self._followers.pop(job_id, None)
+            followers = self._followers.pop(job_id, None)
+            if followers is not None:
+                followers.changed.notify_all()  # they are told that it is forgotten

@@ -5,8 +5,9 @@ The one place of ``runtime`` that reads a job's options.
 
 from __future__ import annotations
 
+import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from yarnflow.config.configuration import Configuration
@@ -21,9 +22,10 @@ from yarnflow.core.ids import DriverId, JobId
 from yarnflow.core.job.restart import RestartStrategy, restart_strategy_from
 from yarnflow.core.job_run.events import StartKind
 from yarnflow.core.messages import JobSubmission, LeaderInfo
-from yarnflow.core.ports import Clock, DriverLauncher, GatewayFactory
+from yarnflow.core.ports import Clock, GatewayFactory
 from yarnflow.core.resources.scheduling import SchedulerKind, SchedulerSettings
 from yarnflow.core.uris import file_uri
+from yarnflow.errors import ConfigError
 from yarnflow.graph.codec import job_graph_from_json
 from yarnflow.graph.job_graph import JobGraph
 from yarnflow.runtime.dispatcher.job_board import JobBoard
@@ -31,6 +33,7 @@ from yarnflow.runtime.job_dirs import local_checkpoints, work_dir
 from yarnflow.runtime.jobmaster.driver_keeper import DriverKeeper
 from yarnflow.runtime.jobmaster.job_master import JobMaster
 from yarnflow.runtime.jobmaster.services import (
+    DriverLaunching,
     HotSpareLaunching,
     JobMasterServices,
     JobMasterSettings,
@@ -38,6 +41,8 @@ from yarnflow.runtime.jobmaster.services import (
     SlotRequirements,
 )
 from yarnflow.runtime.mailbox import Effects, Mailbox
+
+logger = logging.getLogger(__name__)
 
 
 class JobMasterFactory:
@@ -69,7 +74,7 @@ class JobMasterFactory:
         clock: Clock,
         effects: Effects,
         gateways: GatewayFactory,
-        launcher: DriverLauncher,
+        launcher: DriverLaunching,
         slots: SlotRequirements,
         board: JobBoard,
         leader_info: Callable[[], LeaderInfo],
@@ -147,14 +152,21 @@ class JobMasterFactory:
     def driver_exited(self, driver_id: DriverId, exit_status: int, output_tail: str) -> None:
         """Tell every live job; the one whose driver it was reacts."""
         self._services.driver_keeper.exited(driver_id)
+        self._services.launcher.settled(driver_id)
         for job_master in self._live.values():
             job_master.driver_exited(driver_id, exit_status, output_tail)
+
+    def driver_waits(self, job_id: JobId, driver_id: DriverId, waits: bool) -> None:
+        """Tell a job that its driver is started later, or is started now."""
+        job_master = self._live.get(job_id)
+        if job_master is not None:
+            job_master.driver_waits(driver_id, waits)
 
     def _settings(
         self, submission: JobSubmission, graph: JobGraph, configuration: Configuration
     ) -> JobMasterSettings:
         get = configuration.get
-        root = get(job_options.CHECKPOINT_DIR) or self._default_checkpoint_root()
+        root = self._checkpoint_root(configuration)
         restore, restore_if_lost = restore_settings(submission, configuration)
         return JobMasterSettings(
             restart_strategy=restart_strategy(configuration),
@@ -187,7 +199,18 @@ class JobMasterFactory:
             ),
         )
 
-    def _default_checkpoint_root(self) -> str:
+    def checkpoint_root(self, options: Mapping[str, str]) -> str:
+        """Parent (a URI) of the checkpoint directory of a job with these options over the cluster's."""
+        try:
+            return self._checkpoint_root(self._configuration.with_values(options, "a job"))
+        except ConfigError as error:
+            logger.warning("A job's options cannot be read, so the cluster's count: %s", error)
+            return self._checkpoint_root(self._configuration)
+
+    def _checkpoint_root(self, configuration: Configuration) -> str:
+        root = configuration.get(job_options.CHECKPOINT_DIR)
+        if root:
+            return root
         storage_dir = self._configuration.get(ha_options.STORAGE_DIR)
         if self._services.stores.highly_available and storage_dir:  # the next leader may be elsewhere
             return f"{storage_dir.rstrip('/')}/checkpoints"
@@ -202,6 +225,7 @@ def checkpoint_settings(configuration: Configuration) -> CheckpointSettings:
         min_pause_ms=get(job_options.CHECKPOINT_MIN_PAUSE_MS),
         timeout_ms=get(job_options.CHECKPOINT_TIMEOUT_MS),
         retained=get(job_options.CHECKPOINTS_RETAINED),
+        savepoint_records=get(job_options.SAVEPOINT_RECORDS),
     )
 
 

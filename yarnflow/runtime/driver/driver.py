@@ -21,8 +21,8 @@ import threading
 from collections.abc import Callable
 from typing import Final
 
-from yarnflow.core.checkpoint.messages import CheckpointOrder
-from yarnflow.core.ha.ports import DriverLease, FreeLease
+from yarnflow.core.checkpoint.messages import CheckpointOrder, ClaimMode, RestoreSettings
+from yarnflow.core.ha.ports import DriverLease, FreeLease, NoStateOwner, StateOwner
 from yarnflow.core.ids import ExecutorId
 from yarnflow.core.job_run.spare_life import REHEARSED
 from yarnflow.core.messages import (
@@ -39,7 +39,7 @@ from yarnflow.errors import DriverLost, ExecutorLost, InternalError, JobCanceled
 from yarnflow.runtime.driver.checkpoints import DriverCheckpoints
 from yarnflow.runtime.driver.lease import LeaseKeeper
 from yarnflow.runtime.driver.reports import Reporter
-from yarnflow.runtime.driver.run_context import HeldJob, RunContext
+from yarnflow.runtime.driver.run_context import HeldJob, RunContext, manifest_of
 from yarnflow.runtime.driver.services import DriverBackend, DriverSettings, Milestones, RunningProgram
 from yarnflow.runtime.halting import halt_soon
 from yarnflow.runtime.leader_follower import LeaderFollower
@@ -73,6 +73,8 @@ class Driver:
         leave in time, with LeaseLost when nothing may be written any more.
     lease : DriverLease, optional
         The right to write the job's checkpoint directory; without it nobody else could have it.
+    owner : StateOwner, optional
+        Whether that directory is the job's at all, and other state may become its own.
     settings : DriverSettings, optional
     """
 
@@ -87,15 +89,18 @@ class Driver:
         halt: Callable[[YarnflowError | None], None],
         lease: DriverLease | None = None,
         settings: DriverSettings | None = None,
+        owner: StateOwner | None = None,
     ) -> None:
         self._assignment = assignment
         self._backend = backend
+        self._leaders = leaders
         self._clock = clock
         self._milestones = milestones
         self._pid = pid
         self._halt = halt
         self._settings = settings or DriverSettings()
         self._lease = LeaseKeeper(lease or FreeLease(), assignment, pid, halt)
+        self._owner = owner or NoStateOwner()
         self._reporter = Reporter(
             leaders, self._registration, self._report, self.shut_down, self._settings, clock
         )
@@ -135,7 +140,8 @@ class Driver:
             newest = self._next.attempt if self._next is not None else self._attempt
             if deployment.attempt <= newest or self._ending:
                 return
-            self._next = self._job.context(deployment)
+            # calls of any other master were refused
+            self._next = self._job.context(deployment, self._leaders.fence.epoch)
             self._stop_program()
             self._changed.notify_all()
 
@@ -288,11 +294,12 @@ class Driver:
         try:
             # first, as an earlier driver may take as long to end as executors to come
             self._lease.hold(self._address, context.attempt, self._settings.lease_timeout_ms)
+            self._owner.hold()
             if context.restore is not None:
                 # copying is the executors' work
                 self._await_executors(context)
                 if not self._interrupted():
-                    self._restore(context)
+                    self._claim_and_restore(context, context.restore)
             if not self._interrupted():
                 program = self._backend.program(context, self._lease.check)
                 with self._changed:
@@ -304,6 +311,9 @@ class Driver:
                 # all of them: state stays where the first batch has put it
                 self._await_executors(context)
                 if not self._interrupted():
+                    if context.job.submission.job_key:  # nobody looks for others
+                        self._lease.check()
+                        self._owner.describe(manifest_of(context.job, self._clock.now_ms()))
                     program.start()
                     self._milestones.reached("QUERY_STARTED")
                     self._set_phase(DriverPhase.RUNNING)
@@ -343,6 +353,29 @@ class Driver:
             self._set_failed(error, unusable=not self._backend.usable())
         else:
             self._set_phase(DriverPhase.FINISHED)
+
+    def _claim_and_restore(self, context: RunContext, restore: RestoreSettings) -> None:
+        if restore.claim_mode is not ClaimMode.CLAIM:
+            return self._restore(context)
+        self._owner.claim(restore.path)
+        try:
+            self._restore(context)
+        except YarnflowError as error:
+            with self._changed:
+                canceled = self._cancel_requested and self._next is None
+            # another attempt, of this driver or the next one, goes on with what was claimed
+            goes_on = not canceled if isinstance(error, JobCanceled) else error.retryable
+            if not goes_on:
+                self._give_back(restore.path)
+            raise
+
+    def _give_back(self, path: str) -> None:
+        """Nobody else could ever claim what a job has that did not start."""
+        try:
+            self._lease.check()
+            self._owner.give_back(path)
+        except YarnflowError as error:
+            logger.warning("The claim of %s was not given back: %s", path, error)
 
     def _restore(self, context: RunContext) -> None:
         def fence() -> None:
@@ -420,8 +453,9 @@ class Driver:
             self._milestones.reached("FIRST_BATCH")
         self._reporter.due()
 
-    def _registration(self) -> DriverRegistration:
+    def _registration(self, with_job: bool = False) -> DriverRegistration:
         with self._changed:
+            job = self._job.job
             # one that waits for the session is as good as running: nobody else may run it
             attempt = self._attempt if self._next is None else self._next.attempt
         return DriverRegistration(
@@ -435,6 +469,7 @@ class Driver:
             environment=self._attachment.environment,
             milestones_ms=self._milestones.snapshot(),
             attempt=attempt,
+            submission=job.submission if with_job and job is not None else None,
         )
 
     def _report(self) -> DriverReport:
@@ -461,4 +496,5 @@ class Driver:
             idle = self._program is None and self._phase is not DriverPhase.DEPLOYING
             over = self._phase in _ENDED
         if idle and not over and not self._backend.usable():
-            self._set_failed(DriverLost("the driver's JVM ended; see the driver's log"), unusable=True)
+            lost = DriverLost("the driver's JVM ended; see driver-<n>.jvm.log beside the driver's log")
+            self._set_failed(lost, unusable=True)

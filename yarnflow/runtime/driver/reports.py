@@ -21,10 +21,12 @@ from yarnflow.errors import (
     JobNotFound,
     LeadershipLost,
     StaleEpoch,
+    SubmissionMissing,
     YarnflowError,
 )
 from yarnflow.runtime.driver.services import DriverSettings
 from yarnflow.runtime.leader_follower import FollowedLeader, LeaderFollower
+from yarnflow.runtime.registration import jittered
 
 logger = logging.getLogger(__name__)
 
@@ -42,7 +44,8 @@ class Reporter:
     leaders : LeaderFollower
         Whom to send to.
     registration, report : callable
-        Make what is sent; called just before, from a thread of the reporter's.
+        Make what is sent; called just before, from a thread of the reporter's.  A registration is told
+        whether the job itself is to be sent along.
     on_dismissed : callable
         The driver is to leave.
     settings : DriverSettings
@@ -52,7 +55,7 @@ class Reporter:
     def __init__(
         self,
         leaders: LeaderFollower[JobMasterGateway],
-        registration: Callable[[], DriverRegistration],
+        registration: Callable[[bool], DriverRegistration],
         report: Callable[[], DriverReport],
         on_dismissed: Callable[[], None],
         settings: DriverSettings,
@@ -109,11 +112,12 @@ class Reporter:
     def _serve(self, leader: FollowedLeader[JobMasterGateway]) -> None:
         since_ms = self._clock.monotonic_ms()
         registered = False
+        with_job = False
         failures = 0
         while self._await_due(leader):
             try:
                 if not registered:
-                    leader.gateway.register_driver(self._registration())
+                    leader.gateway.register_driver(self._registration(with_job))
                     registered = True
                     logger.info("Registered with the JobMaster (epoch %d).", leader.fence.epoch)
                 leader.gateway.report(self._report())
@@ -121,6 +125,11 @@ class Reporter:
             except YarnflowError as error:
                 if not self._is_served(leader):
                     return
+                if isinstance(error, SubmissionMissing) and not with_job:
+                    logger.warning("The new leader asks for the job: %s", error)
+                    registered, with_job = False, True
+                    self.due()
+                    continue
                 if self._is_dismissal(error, since_ms):
                     logger.info("This driver is not wanted any more: %s", error)
                     self._on_dismissed()
@@ -135,9 +144,8 @@ class Reporter:
     def _await_due(self, leader: FollowedLeader[JobMasterGateway]) -> bool:
         """Block until a report is due; False = this leader gets no more."""
         with self._changed:
-            self._changed.wait_for(
-                lambda: self._due or not self._is_served(leader), self._settings.report_interval_ms / 1000
-            )
+            interval_ms = jittered(self._settings.report_interval_ms)
+            self._changed.wait_for(lambda: self._due or not self._is_served(leader), interval_ms / 1000)
             if not self._is_served(leader):
                 return False
             self._due = False

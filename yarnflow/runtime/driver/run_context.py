@@ -6,12 +6,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from yarnflow.core.checkpoint.messages import RestoreSettings
+from yarnflow import __version__
+from yarnflow.core.checkpoint.manifest import SavepointMetadata, to_bytes
+from yarnflow.core.checkpoint.messages import CheckpointKind, RestoreSettings
 from yarnflow.core.ids import ExecutorId
 from yarnflow.core.messages import DriverAssignment, DriverDeployment, JobSubmission
 from yarnflow.errors import SubmissionMissing
 from yarnflow.graph.codec import job_graph_from_json
 from yarnflow.graph.job_graph import JobGraph
+from yarnflow.graph.state.shape import shape_of
 
 _SHOWN_DIGITS: Final = 12
 
@@ -30,6 +33,22 @@ class SubmittedJob:
         return job_graph_from_json(self.submission.job_graph_json)
 
 
+def manifest_of(job: SubmittedJob, now_ms: int) -> bytes:
+    """That of the first checkpoint of a job, so far without queries."""
+    submission = job.submission
+    metadata = SavepointMetadata(
+        checkpoint_id=1,
+        kind=CheckpointKind.CHECKPOINT,
+        job_id=submission.job_id,
+        job_name=submission.name,
+        job_key=submission.job_key,
+        created_ms=now_ms,
+        yarnflow_version=__version__,
+        program=shape_of(job.graph),
+    )
+    return to_bytes(metadata)
+
+
 @dataclass(frozen=True, slots=True)
 class RunContext:
     """One deployment with all that it names at hand; made once, and passed on as it is."""
@@ -37,6 +56,8 @@ class RunContext:
     assignment: DriverAssignment
     job: SubmittedJob
     attempt: int
+    #: of the leader that deployed it; rises with every leader
+    epoch: int
     #: executors that must have registered before queries start
     executor_ids: tuple[ExecutorId, ...] = ()
     #: state to begin with where the job's own directory has none
@@ -58,8 +79,14 @@ class HeldJob:
         """The job, once there was a deployment."""
         return self._job
 
-    def context(self, deployment: DriverDeployment) -> RunContext:
+    def context(self, deployment: DriverDeployment, epoch: int) -> RunContext:
         """What a deployment runs from; a job that came with it is held from now on.
+
+        Parameters
+        ----------
+        deployment : DriverDeployment
+        epoch : int
+            Of the leader it came from.
 
         Raises
         ------
@@ -78,6 +105,7 @@ class HeldJob:
             assignment=self._assignment,
             job=self._job,
             attempt=deployment.attempt,
+            epoch=epoch,
             executor_ids=deployment.executor_ids,
             restore=deployment.restore,
         )

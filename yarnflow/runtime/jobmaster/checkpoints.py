@@ -316,7 +316,8 @@ class CheckpointControl:
         )
 
     def _persist(self, info: CheckpointInfo) -> None:
-        info = replace(info, status=CheckpointStatus.COMPLETED, end_ms=self._at_ms())
+        completed = self._coordinator.completed + 1
+        info = replace(info, status=CheckpointStatus.COMPLETED, end_ms=self._at_ms(), completed=completed)
 
         def failed(error: YarnflowError) -> None:
             logger.warning("Checkpoint %d cannot be recorded: %s", info.checkpoint_id, error)

@@ -90,17 +90,17 @@ class DriverCalls:
         def deploy() -> None:
             self._sender.deploy(gateways.driver(effect.address), deployment, again=effect.again)
 
-        self._perform(deploy, on_failure)
+        self._perform(deploy, on_failure, target=effect.address)
 
     def cancel(self, effect: CancelDriver, on_failure: OnFailure) -> None:
         """Tell a driver to stop its queries; it reports the end."""
         gateways = self._services.gateways
-        self._perform(lambda: gateways.driver(effect.address).cancel(), on_failure)
+        self._perform(lambda: gateways.driver(effect.address).cancel(), on_failure, target=effect.address)
 
     def order(self, address: str, order: CheckpointOrder, on_failure: OnFailure) -> None:
         """Hand an order to a driver; its outcome comes with the reports."""
         gateways = self._services.gateways
-        self._perform(lambda: gateways.driver(address).take_checkpoint(order), on_failure)
+        self._perform(lambda: gateways.driver(address).take_checkpoint(order), on_failure, target=address)
 
     def kill(self, driver_id: DriverId) -> None:
         """End a driver at once, and take its lease: it may be another supervisor's, or hang."""
@@ -140,6 +140,7 @@ class DriverCalls:
                 if leases is not None:
                     leases.revoke(job_id, driver_id)
 
+        # without a target: it has to be tried, and to end in the driver's end, whatever failed before
         self._perform(shut_down, lambda _error: None)
 
     def _revoke(self, driver_id: DriverId) -> None:
@@ -152,5 +153,7 @@ class DriverCalls:
 
         self._perform(lambda: leases.revoke(job_id, driver_id), failed, Work.LEASE)
 
-    def _perform(self, call: Callable[[], None], on_failure: OnFailure, work: Work = Work.CALL) -> None:
-        self._services.effects.perform(self._mailbox, call, lambda _none: None, on_failure, work)
+    def _perform(
+        self, call: Callable[[], None], on_failure: OnFailure, work: Work = Work.CALL, target: str = ""
+    ) -> None:
+        self._services.effects.perform(self._mailbox, call, lambda _none: None, on_failure, work, target)

@@ -12,25 +12,19 @@ Flink has no counterpart.
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable, Sequence
 from typing import Final
 
 from yarnflow.core.ids import DriverId
 from yarnflow.core.messages import DriverAssignment
-from yarnflow.core.ports import Clock, DriverExitListener, DriverLauncher, GatewayFactory
-from yarnflow.errors import ResourceError, RpcTimeout, YarnflowError
-
-logger = logging.getLogger(__name__)
+from yarnflow.core.ports import Clock, DriverExitListener, DriverLauncher
+from yarnflow.runtime.placement.standby_hosts import StandbyHosts
 
 #: how long a standby that should come is waited for
 STANDBY_PATIENCE_MS: Final = 60_000
 #: a standby's TaskManagers come a while after itself
 STANDBY_SETTLES_MS: Final = 10_000
-#: how long a standby that took no hot spare is not asked again; doubled each time
-NOT_ASKED_MS: Final = 30_000
-_MAX_NOT_ASKED_MS: Final = 3_600_000
 
 
 class HotSpareLauncher:
@@ -40,7 +34,7 @@ class HotSpareLauncher:
     ----------
     own : DriverLauncher
         This master's supervisor.
-    gateways : GatewayFactory
+    hosts : StandbyHosts
     standbys : callable
         Addresses of the other masters, the one that leads next first; quick.
     expected : bool
@@ -51,21 +45,19 @@ class HotSpareLauncher:
     def __init__(
         self,
         own: DriverLauncher,
-        gateways: GatewayFactory,
+        hosts: StandbyHosts,
         standbys: Callable[[], Sequence[str]],
         expected: bool,
         clock: Clock,
     ) -> None:
         self._own = own
-        self._gateways = gateways
+        self._hosts = hosts
         self._standbys = standbys
         self._expected = expected
         self._clock = clock
         self._since_ms = clock.monotonic_ms()
         #: standby → since when it is known
         self._known_ms: dict[str, int] = {}
-        #: standby that took none or did not answer → until when it is not asked, and how long that is
-        self._not_asked_until: dict[str, tuple[int, int]] = {}
 
     def awaits_standby(self) -> bool:
         """The place of hot spares is still to come."""
@@ -78,7 +70,7 @@ class HotSpareLauncher:
 
     def misplaced(self, driver_id: DriverId, hot_spare_of: DriverId) -> bool:
         """Both are this master's, and there is another one that could have the hot spare."""
-        others = [address for address in self._settled() if not self._is_not_asked(address)]
+        others = [address for address in self._settled() if self._hosts.asks(address)]
         return bool(others) and self._own.runs(driver_id) and self._own.runs(hot_spare_of)
 
     def _settled(self) -> list[str]:
@@ -87,14 +79,6 @@ class HotSpareLauncher:
         self._known_ms = {address: self._known_ms.get(address, now_ms) for address in self._standbys()}
         enough_ms = STANDBY_SETTLES_MS if self._expected else 0
         return [address for address, since_ms in self._known_ms.items() if now_ms - since_ms >= enough_ms]
-
-    def _is_not_asked(self, address: str) -> bool:
-        return self._clock.monotonic_ms() < self._not_asked_until.get(address, (0, 0))[0]
-
-    def _ask_later(self, address: str) -> None:
-        _, before_ms = self._not_asked_until.get(address, (0, 0))
-        not_asked_ms = min(max(2 * before_ms, NOT_ASKED_MS), _MAX_NOT_ASKED_MS)
-        self._not_asked_until[address] = (self._clock.monotonic_ms() + not_asked_ms, not_asked_ms)
 
     def launch(self, assignment: DriverAssignment, memory_mib: int) -> None:
         """Start a driver on the first standby that takes it, else here.  Returns at once."""
@@ -115,23 +99,5 @@ class HotSpareLauncher:
         self._own.on_exit(listener)
 
     def _place(self, assignment: DriverAssignment, memory_mib: int) -> None:
-        for address in self._standbys():
-            if self._is_not_asked(address):
-                continue
-            try:
-                self._gateways.master(address).host_driver(assignment, memory_mib)
-            except RpcTimeout as error:
-                # it may be there; if it is not, it does not register, and another one is started
-                logger.warning("Driver %s: %s", assignment.driver_id, error)
-                self._ask_later(address)
-                return
-            except ResourceError as error:  # as it has the job's own driver
-                logger.info("The master at %s keeps no hot spare: %s", address, error)
-            except YarnflowError as error:
-                logger.info("The master at %s keeps no hot spare: %s", address, error)
-                self._ask_later(address)
-            else:
-                self._not_asked_until.pop(address, None)
-                logger.info("Driver %s is kept by the master at %s.", assignment.driver_id, address)
-                return
-        self._own.launch(assignment, memory_mib)
+        if not self._hosts.start(assignment, memory_mib, self._standbys()):
+            self._own.launch(assignment, memory_mib)

@@ -60,6 +60,8 @@ class JobMaster:
         self._name = submission.name
         self._job_id = submission.job_id
         self._mailbox = mailbox
+        self._launcher = services.launcher
+        self._effects = services.effects
         self._call_timeout_ms = settings.call_timeout_ms
         self._runner = JobRunner(submission, graph, settings, services, mailbox, on_ended, start)
         self._collecting = (
@@ -122,9 +124,11 @@ class JobMaster:
 
         def registered() -> None:
             self._runner.happened(lambda at: ev.DriverRegistered(at, registration))
+            self._launcher.settled(registration.driver_id)
             self._check_wanted(registration.driver_id)
 
         self._check_drivers_known()
+        self._effects.alive(registration.address)
         self._mailbox.call(registered, self._call_timeout_ms)
 
     def report(self, report: DriverReport) -> None:
@@ -139,6 +143,9 @@ class JobMaster:
         """
         self._check_drivers_known()
         self._check_wanted(report.driver_id)
+        address = self._runner.run.address_of(report.driver_id)
+        if address:
+            self._effects.alive(address)
         self._post(lambda at: ev.DriverReported(at, report))
 
     def driver(self) -> DriverRegistration | None:
@@ -200,6 +207,10 @@ class JobMaster:
     def driver_exited(self, driver_id: DriverId, exit_status: int, output_tail: str) -> None:
         """A driver process ended."""
         self._post(lambda at: ev.DriverExited(at, driver_id, exit_status, output_tail))
+
+    def driver_waits(self, driver_id: DriverId, waits: bool) -> None:
+        """The driver is started later, or is started now."""
+        self._post(lambda at: ev.DriverWaits(at, driver_id, waits))
 
     def task_manager_lost(self, task_manager_id: TaskManagerId, reason: str) -> None:
         """A TaskManager is gone with everything on it."""

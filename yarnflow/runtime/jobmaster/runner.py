@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable
+from typing import Final
 
 from yarnflow.core.checkpoint.messages import CheckpointOrder, CheckpointRequest
 from yarnflow.core.ha.ports import DriverLeaseInfo
@@ -21,11 +22,12 @@ from yarnflow.core.job.record import JobRecord
 from yarnflow.core.job_run import effects as do
 from yarnflow.core.job_run import events as ev
 from yarnflow.core.job_run.decider import handle
+from yarnflow.core.job_run.driver_group import CALL_RETRY_MS
 from yarnflow.core.job_run.kept_drivers import KeptDriver
 from yarnflow.core.job_run.model import JobRun
 from yarnflow.core.messages import JobDetails, JobSubmission
 from yarnflow.core.states import JobStatus
-from yarnflow.errors import CheckpointError, CheckpointFailed, DriverLost, YarnflowError
+from yarnflow.errors import CheckpointError, CheckpointFailed, DriverLost, RpcError, YarnflowError
 from yarnflow.graph.job_graph import JobGraph
 from yarnflow.runtime.jobmaster.checkpoints import CheckpointControl
 from yarnflow.runtime.jobmaster.driver_calls import DriverCalls, OnFailure
@@ -35,6 +37,9 @@ from yarnflow.runtime.jobmaster.services import JobMasterServices, JobMasterSett
 from yarnflow.runtime.mailbox import Mailbox, TimerHandle
 
 logger = logging.getLogger(__name__)
+
+#: how often a TaskManager that does not answer is told to end an executor, each CALL_RETRY_MS
+STOP_TRIES: Final = 30
 
 
 class JobRunner:
@@ -89,7 +94,9 @@ class JobRunner:
         self.checkpoints = CheckpointControl(
             submission, graph, settings, services, mailbox, self._order, self._checkpoints_unusable
         )
-        self._restore = RestoreChoice(submission, settings, services, mailbox, self._state_unreadable)
+        self._restore = RestoreChoice(
+            submission, settings, services, mailbox, self._state_unreadable, isinstance(start, ev.Fresh)
+        )
         #: what has happened and is not decided about yet
         self._unheard: deque[Callable[[ev.Stamp], ev.Event]] = deque()
         self._at_work = False
@@ -260,25 +267,43 @@ class JobRunner:
                 )
 
     def _tell_task_manager(self, effect: do.StartExecutor | do.StopExecutor) -> None:
-        gateways, address, job_id = self._services.gateways, effect.address, self._submission.job_id
+        gateways, address = self._services.gateways, effect.address
         if isinstance(effect, do.StopExecutor):
-            executor_id = effect.executor_id
-            self._call(
-                lambda: gateways.task_executor(address).stop_executor(job_id, executor_id),
-                lambda _error: None,
-            )
+            self._stop_executor(effect, STOP_TRIES)
             return
         descriptor = effect.descriptor
         driver_id, executor_id = descriptor.driver_id, descriptor.executor_id
         self._call(
+            address,
             lambda: gateways.task_executor(address).start_executor(descriptor),
             lambda error: self.happened(
                 lambda at: ev.ExecutorStartFailed(at, driver_id, executor_id, error)
             ),
         )
 
-    def _call(self, call: Callable[[], None], on_failure: OnFailure) -> None:
-        self._services.effects.perform(self._mailbox, call, lambda _none: None, on_failure)
+    def _stop_executor(self, effect: do.StopExecutor, tries: int) -> None:
+        """Until it is heard, or the job is over, whose slots are taken back with what runs on them."""
+        gateways, job_id = self._services.gateways, self._submission.job_id
+        address, executor_id = effect.address, effect.executor_id
+
+        def again() -> None:
+            if not self.run.ended:
+                self._stop_executor(effect, tries - 1)
+
+        def failed(error: YarnflowError) -> None:
+            if tries > 1 and isinstance(error, RpcError) and error.retryable:
+                self._mailbox.schedule(CALL_RETRY_MS, again)
+            else:
+                logger.warning("%s was not told to end executor %s: %s", address, executor_id, error)
+
+        self._call(
+            address, lambda: gateways.task_executor(address).stop_executor(job_id, executor_id), failed
+        )
+
+    def _call(self, address: str, call: Callable[[], None], on_failure: OnFailure) -> None:
+        self._services.effects.perform(
+            self._mailbox, call, lambda _none: None, on_failure, target=address
+        )
 
     def _status_changed(self, change: StatusChanged) -> None:
         logger.info(

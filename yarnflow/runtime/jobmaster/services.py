@@ -39,6 +39,13 @@ class JobSnapshots(Protocol):
         """The newest snapshot, also one that nobody may see yet; None when it is forgotten."""
 
 
+class DriverLaunching(DriverLauncher, Protocol):
+    """Starts jobs' own drivers, not too many at a time."""
+
+    def settled(self, driver_id: DriverId) -> None:
+        """A driver has registered or ended: another one may start."""
+
+
 class HotSpareLaunching(DriverLauncher, Protocol):
     """Starts hot spares, elsewhere than the job's own driver if that can be."""
 
@@ -56,7 +63,7 @@ class JobMasterServices:
     clock: Clock
     effects: Effects
     gateways: GatewayFactory
-    launcher: DriverLauncher
+    launcher: DriverLaunching
     slots: SlotRequirements
     board: JobSnapshots
     leader_info: Callable[[], LeaderInfo]

@@ -55,6 +55,7 @@ class JobStateFiles:
         self._collects = graph.collects
         self._settings = settings
         self._stores = services.stores
+        self._latest = services.stores.latest_states(settings.checkpoint_root)
         self._clock = services.clock
         self._lock = threading.Lock()
         self._opened: CheckpointStore | None = None
@@ -108,7 +109,7 @@ class JobStateFiles:
             newest = self._newest() or self._record_last(positions)
             if newest is not None:
                 self._note_latest(newest, status)
-            self._store().close_job()
+            self._store().close_job(status)
             return
         # the pointer goes before what it points to
         if stop is not None:
@@ -153,30 +154,36 @@ class JobStateFiles:
     def _forget_latest(self, status: JobStatus) -> None:
         """The job leaves nothing under its key; what a job before it left is not that of a lost one now."""
         key, job_id = self._submission.job_key, self._submission.job_id
-        states = self._stores.latest_states(self._settings.checkpoint_root)
-        state = states.read(key)
-        if state is not None and state.job_id != job_id:
-            states.write(replace(state, status=status.value))
-        else:
-            states.remove(key, job_id)
+        before = self._latest.read(key)
+        state = self._state(status, "", 0)
+        if before is not None and before.job_id != job_id:
+            # who asks for the latest state still gets that one
+            state = replace(state, path=before.path, checkpoint_id=before.checkpoint_id)
+        self._latest.write(state)
 
     def _note_latest(self, info: CheckpointInfo, status: JobStatus) -> None:
         """Put down under the job's key where its newest state is."""
         if not self._submission.job_key:
             return
-        state = LatestState(
+        state = self._state(status, info.external_path, info.checkpoint_id)
+        try:
+            self._latest.write(state)
+        except YarnflowError as error:
+            if status.globally_terminal:  # else the job would be taken for a lost one
+                raise
+            # it is found by the checkpoint itself
+            logger.warning("Where the newest state of %s is was not put down: %s", state.job_key, error)
+
+    def _state(self, status: JobStatus, path: str, checkpoint_id: int) -> LatestState:
+        return LatestState(
             job_key=self._submission.job_key,
             job_id=self._submission.job_id,
             job_name=self._submission.name,
             status=status.value,
-            path=info.external_path,
-            checkpoint_id=info.checkpoint_id,
+            path=path,
+            checkpoint_id=checkpoint_id,
             written_ms=self._clock.now_ms(),
         )
-        try:
-            self._stores.latest_states(self._settings.checkpoint_root).write(state)
-        except YarnflowError as error:  # the checkpoint itself is good
-            logger.warning("Where the newest state of %s is was not put down: %s", state.job_key, error)
 
     def _store(self) -> CheckpointStore:
         with self._lock:

@@ -41,13 +41,17 @@ from yarnflow.core.resources.workers import (
     WorkerPolicy,
     Workers,
 )
-from yarnflow.errors import TaskManagerDismissed, TaskManagerNotFound, YarnflowError
+from yarnflow.errors import CallSuspended, TaskManagerDismissed, TaskManagerNotFound, YarnflowError
 from yarnflow.runtime.mailbox import Effects, Mailbox, TimerHandle
 
 logger = logging.getLogger(__name__)
 
 #: TaskManagers that were given up and may still come back
 _GIVEN_UP_KEPT: Final = 1_000
+#: before a TaskManager is asked for a sign of life again
+_PROBE_MS: Final = 100
+#: … when it could not be asked
+_SUSPENDED_PROBE_MS: Final = 1_000
 
 
 class JobNotices(Protocol):
@@ -246,6 +250,8 @@ class ResourceManager:
             raise TaskManagerDismissed(
                 f"TaskManager {task_manager_id} was given back and must end; start another one instead"
             )
+        for target in _targets_at(registration.address):
+            self._effects.heard_of(target)
         known = task_manager_id in self._registrations
         adopted = () if task_manager_id in self._given_up else registration.allocations
         self._registrations[task_manager_id] = registration
@@ -275,6 +281,8 @@ class ResourceManager:
     def _heartbeat(self, report: TaskManagerHeartbeat) -> None:
         if report.task_manager_id not in self._manager.task_managers:
             return
+        for target in _targets_at(self._registrations[report.task_manager_id].address):
+            self._effects.alive(target)
         self._monitor = self._monitor.received(report.task_manager_id, self._clock.monotonic_ms())
         before = self._manager
         self._manager, effects = self._manager.reported(
@@ -344,7 +352,7 @@ class ResourceManager:
             )
             self._mailbox.schedule(retry_ms, self._match)
 
-        self._effects.perform(self._mailbox, ask, confirmed, failed)
+        self._effects.perform(self._mailbox, ask, confirmed, failed, target=effect.address)
 
     def _free_slot(self, effect: FreeSlot) -> None:
         self._effects.perform(
@@ -353,6 +361,7 @@ class ResourceManager:
             lambda _none: None,
             # the next heartbeat shows the slot again, and it is freed then
             lambda error: logger.debug("slot not freed on %s: %s", effect.task_manager_id, error),
+            target=effect.address,
         )
 
     # --- liveness ---
@@ -387,13 +396,16 @@ class ResourceManager:
             self._gateways.task_executor(address).ping()
 
         def failed(error: YarnflowError) -> None:
+            if isinstance(error, CallSuspended):  # it was not asked, so it did not fail
+                self._mailbox.schedule(_SUSPENDED_PROBE_MS, lambda: self._probe(task_manager_id))
+                return
             self._monitor, unreachable = self._monitor.rpc_failed(task_manager_id)
             if unreachable:
                 self._lost(task_manager_id, f"it is no longer reachable ({error})")
             elif task_manager_id in self._registrations:
-                self._mailbox.schedule(100, lambda: self._probe(task_manager_id))
+                self._mailbox.schedule(_PROBE_MS, lambda: self._probe(task_manager_id))
 
-        self._effects.perform(self._mailbox, ping, lambda _none: None, failed)
+        self._effects.perform(self._mailbox, ping, lambda _none: None, failed, target=_ping_of(address))
 
     def _lost(self, task_manager_id: TaskManagerId, reason: str, *, hangs: bool = False) -> None:
         registration = self._registrations.get(task_manager_id)
@@ -486,3 +498,12 @@ class ResourceManager:
         if text != self._wait_text:
             self._wait_text = text
             self._notices().resources_wait(text)
+
+
+def _targets_at(address: str) -> tuple[str, str]:
+    return address, _ping_of(address)
+
+
+def _ping_of(address: str) -> str:
+    """The target of pings: one must not wait for the calls that it is to explain."""
+    return f"{address} (ping)"

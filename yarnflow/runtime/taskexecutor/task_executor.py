@@ -37,7 +37,7 @@ from yarnflow.errors import (
 )
 from yarnflow.runtime.halting import halt_soon
 from yarnflow.runtime.mailbox import Effects, Mailbox, TimerHandle
-from yarnflow.runtime.registration import RegistrationBackoff
+from yarnflow.runtime.registration import RegistrationBackoff, jittered
 
 logger = logging.getLogger(__name__)
 
@@ -517,7 +517,7 @@ class TaskExecutor:
         )
 
     def _schedule_heartbeat(self, term: int) -> None:
-        self._mailbox.schedule(self._times.heartbeat_interval_ms, lambda: self._heartbeat(term))
+        self._mailbox.schedule(jittered(self._times.heartbeat_interval_ms), lambda: self._heartbeat(term))
 
     def _heartbeat_failed(self, error: YarnflowError, term: int) -> None:
         if term != self._term:

@@ -88,6 +88,12 @@ class GraphCheckpoints:
             )
         if order.kind is CheckpointKind.CHECKPOINT:
             return self._checkpoint(order)
+        behind = [run.name for run in self._runs if run.redoes]
+        if behind:
+            raise CheckpointFailed(
+                f"query {behind[0]} does batches again, since files of its state were damaged; try again in "
+                "a moment"
+            )
         self._writer.prepare(order)
         try:
             if order.after is AfterSavepoint.CONTINUE:
@@ -142,7 +148,11 @@ class GraphCheckpoints:
                         drained = True
                         run.drain(self._check)
             waited_ms = _since_ms(began)
-            states = [QueryState(run.position(run.committed()), planned=True) for run in self._runs]
+            # no batch is planned that was begun: the gates were closed before it
+            states = [
+                QueryState(run.position(run.committed()), planned=not run.plans_messages_that_return)
+                for run in self._runs
+            ]
             copied = self._writer.write(order, states, self._check)
         except Exception as error:
             if not drained:

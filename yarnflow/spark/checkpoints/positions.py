@@ -22,6 +22,8 @@ from yarnflow.spark.translate.windows import END_OF_TIME_MS
 #: the watermark of a drained query.  A bounded one that has read all its input comes as far as the
 #: sentinel, which is before it, so a drain cannot be mistaken for an end
 DRAINED_MS: Final = END_OF_TIME_MS + 1
+#: in Spark's description of a batch
+_PLANNED_MS: Final = "batchTimestampMs"
 
 
 def committed_batch(files: HadoopFiles, directory: str) -> int:
@@ -32,6 +34,12 @@ def committed_batch(files: HadoopFiles, directory: str) -> int:
 def planned_batch(files: HadoopFiles, directory: str) -> int:
     """The last batch whose input Spark has fixed; -1 = none."""
     return max(numbered(entry.name for entry in files.entries(f"{directory}/{OFFSETS}")), default=-1)
+
+
+def planned_ms(files: HadoopFiles, directory: str, batch_id: int) -> int:
+    """When Spark fixed a batch's input, ms since the epoch; it stays when the batch is done again."""
+    _, metadata, *_ = files.read(f"{directory}/{OFFSETS}/{batch_id}").decode().splitlines()
+    return int(json.loads(metadata)[_PLANNED_MS])
 
 
 def read_position(
@@ -73,11 +81,20 @@ def is_drained(files: HadoopFiles, directory: str) -> bool:
     planned, committed = planned_batch(files, directory), committed_batch(files, directory)
     found = set()
     if planned >= 0:
-        described = files.read(f"{directory}/{OFFSETS}/{planned}").decode().splitlines()[1:2]
-        found.add(json.loads("".join(described) or "{}").get("batchWatermarkMs"))
+        found.add(_planned_watermark(files, f"{directory}/{OFFSETS}/{planned}"))
     if committed >= 0:
         found.add(_entry(files, f"{directory}/{COMMITS}/{committed}")[1].get("nextBatchWatermarkMs"))
     return DRAINED_MS in found
+
+
+def plans_drain(files: HadoopFiles, entry: str) -> bool:
+    """Whether an entry of the log of offsets is a batch of :func:`plan_final_batch`."""
+    return _planned_watermark(files, entry) == DRAINED_MS
+
+
+def _planned_watermark(files: HadoopFiles, entry: str) -> object:
+    described = files.read(entry).decode().splitlines()[1:2]
+    return json.loads("".join(described) or "{}").get("batchWatermarkMs")
 
 
 def plan_final_batch(files: HadoopFiles, directory: str, committed: int) -> int:
@@ -98,7 +115,9 @@ def plan_final_batch(files: HadoopFiles, directory: str, committed: int) -> int:
     return committed + 1
 
 
-def plan_end_batch(files: HadoopFiles, directory: str, committed: int, end: str, new: bool) -> int:
+def plan_end_batch(
+    files: HadoopFiles, directory: str, committed: int, end: str, new: bool, now_ms: int
+) -> int:
     """Plan a batch that reads nothing but a file of rows that tell the end, as :func:`plan_final_batch` does.
 
     Parameters
@@ -107,6 +126,8 @@ def plan_end_batch(files: HadoopFiles, directory: str, committed: int, end: str,
         The file; the last of the query's sources watches its directory.
     new : bool
         The query has not had that source so far.
+    now_ms : int
+        Time of the batch.
 
     Returns
     -------
@@ -120,7 +141,7 @@ def plan_end_batch(files: HadoopFiles, directory: str, committed: int, end: str,
         entry = {"path": spark_path(files, end), "timestamp": files.modified_ms(end), "batchId": 0}
         write_log(files, f"{directory}/sources/{len(after) - 1}", 0, ("v1", json.dumps(entry)))
         after[-1] = json.dumps({"logOffset": 0})
-    described = {**json.loads(metadata), "batchWatermarkMs": DRAINED_MS}
+    described = {**json.loads(metadata), "batchWatermarkMs": DRAINED_MS, _PLANNED_MS: now_ms}
     # first what says that nobody goes on from here
     write_log(files, f"{directory}/{OFFSETS}", committed + 1, (header, json.dumps(described), *after))
     write_log(files, f"{directory}/{OFFSETS}", committed, (header, metadata, *before))

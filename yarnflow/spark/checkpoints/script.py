@@ -11,11 +11,11 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any, Final
 
-from yarnflow.core.checkpoint.manifest import checkpoint_id_of
+from yarnflow.core.checkpoint.manifest import RESTORED_FILE, checkpoint_id_of
 from yarnflow.core.checkpoint.messages import (
     AfterSavepoint,
     CheckpointKind,
@@ -25,13 +25,16 @@ from yarnflow.core.checkpoint.messages import (
 from yarnflow.core.checkpoint.program_shape import ProgramShape
 from yarnflow.core.checkpoint.query_files import OFFSETS
 from yarnflow.errors import CheckpointFailed, YarnflowError
+from yarnflow.spark.checkpoints.damage.going_back import mend
 from yarnflow.spark.checkpoints.job import Fence, JobIdentity
 from yarnflow.spark.checkpoints.positions import committed_batch, planned_batch, read_position
-from yarnflow.spark.checkpoints.restore import RESTORED_FILE
+from yarnflow.spark.checkpoints.saved_queries import SAVED_QUERIES_FILE, may_name_a_directory
 from yarnflow.spark.checkpoints.savepoint_writer import QueryState, SavepointWriter, Written, outcome_of
 from yarnflow.spark.connectors.sources import SOURCES_DIRECTORY
 from yarnflow.spark.hadoop_files import HadoopFiles
+from yarnflow.spark.run.sink_writers import SINKS_DIRECTORY
 from yarnflow.spark.run.user_errors import map_spark_error
+from yarnflow.spark.script.identity import QueryIdentities
 from yarnflow.spark.script.queries import ScriptQueries
 
 logger = logging.getLogger(__name__)
@@ -57,9 +60,11 @@ class ScriptCheckpoints:
     spark : SparkSession
     queries : ScriptQueries
         What the script runs.
+    identities : QueryIdentities
+        What it has run so far, and where that keeps its checkpoints.
     job : JobIdentity
     job_dir : str
-        Below which named queries keep their checkpoints.
+        Below which queries keep their checkpoints that have no location of their own.
     fence : callable
         Called before a manifest is written.
     canceled : threading.Event
@@ -70,6 +75,7 @@ class ScriptCheckpoints:
         self,
         spark: Any,
         queries: ScriptQueries,
+        identities: QueryIdentities,
         job: JobIdentity,
         job_dir: str,
         fence: Fence,
@@ -77,6 +83,7 @@ class ScriptCheckpoints:
     ) -> None:
         self._spark = spark
         self._script = queries
+        self._identities = identities
         self._job = job
         self._job_dir = job_dir
         self._fence = fence
@@ -95,6 +102,23 @@ class ScriptCheckpoints:
         """Checkpoint directory of an active query; else empty."""
         query = self._script.get(query_id)
         return _directory(query) if query is not None else ""
+
+    def look_at_state(self, suspects: Collection[str]) -> None:
+        """Find damaged files of the queries that are below the job's directory; none runs.
+
+        Raises
+        ------
+        StateDamaged
+            Some are.  A script starts its queries itself, so that none can be brought back.
+        """
+        files = HadoopFiles(self._spark)
+        for entry in files.entries(self._job_dir) if self._job_dir else ():
+            directory = f"{self._job_dir}/{entry.name}"
+            if entry.is_directory and files.exists(f"{directory}/{OFFSETS}"):
+                mend(
+                    files, directory, entry.name, self._fence,
+                    does_again=False, all_state=True, suspects=suspects,
+                )  # fmt: skip
 
     def take(
         self, order: CheckpointOrder, stopping: Callable[[], None], halt: Callable[[], None]
@@ -153,6 +177,9 @@ class ScriptCheckpoints:
             _directory(query): _ScriptQuery(query.name or "", _directory(query), query)
             for query in self._script.active()
         }
+        for directory, name in self._identities.started.items():
+            if directory not in found and files.exists(f"{directory}/{OFFSETS}"):
+                found[directory] = _ScriptQuery(name, directory)
         root = files.qualified(self._job_dir)
         for entry in files.entries(self._job_dir):
             directory = f"{root}/{entry.name}"
@@ -166,22 +193,18 @@ class ScriptCheckpoints:
                 "the windows of a PySpark script cannot be drained: its queries are its own; "
                 "stop without --drain"
             )
-        root = HadoopFiles(self._spark).qualified(self._job_dir)
+        names: dict[str, str] = {}
         for query in queries:
-            if not query.name:
-                raise CheckpointFailed(
-                    f"the query with its checkpoint in {query.directory} has no name by which it could be "
-                    "found again; give it one with queryName()"
-                )
             if not _has_own_place(query.name):
                 raise CheckpointFailed(
                     f"the query {query.name!r} cannot be told from other files of the job by its name; "
                     "give it another one with queryName(), without '/'"
                 )
-            if query.directory != f"{root}/{query.name}":
+            other = names.setdefault(query.name, query.directory)
+            if other != query.directory:
                 raise CheckpointFailed(
-                    f"query {query.name} keeps its checkpoint in {query.directory}, as the program says, "
-                    "where no savepoint can bring it back to; leave out the option checkpointLocation"
+                    f"there are two queries {query.name}, with checkpoints in {other} and {query.directory}; "
+                    "give one of them another name with queryName()"
                 )
 
     def _running_savepoint(
@@ -259,8 +282,8 @@ class ScriptCheckpoints:
 
 def _has_own_place(name: str) -> bool:
     """Whether a query's directory is called like nothing else in a job's directory."""
-    others = (".", "..", SOURCES_DIRECTORY, RESTORED_FILE)
-    return "/" not in name and name not in others and checkpoint_id_of(name) is None
+    others = (SOURCES_DIRECTORY, SINKS_DIRECTORY, RESTORED_FILE, SAVED_QUERIES_FILE)
+    return may_name_a_directory(name) and name not in others and checkpoint_id_of(name) is None
 
 
 def _directory(query: Any) -> str:

@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from yarnflow.core.collect import parts
+from yarnflow.spark.connectors.batch_sink import BatchSink
 from yarnflow.spark.hadoop_files import DirectoryEntry
 from yarnflow.spark.translate.payloads import PAYLOAD_DDL, CollectedRecords
 from yarnflow.spark.translate.schemas import from_struct_type, nullable
@@ -114,8 +115,8 @@ def _packed(payloads: Iterable[bytes]) -> Iterator[bytes]:
         yield parts.pack(held)
 
 
-class CollectWriter:
-    """Implements :class:`~yarnflow.spark.connectors.sinks.BatchSink`.
+class CollectWriter(BatchSink):
+    """Elements that the program itself reads.
 
     Parameters
     ----------

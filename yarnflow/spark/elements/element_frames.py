@@ -19,8 +19,10 @@ from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
 from yarnflow.errors import UnsupportedGraph
 from yarnflow.graph.closures import not_installed
+from yarnflow.graph.connectors.kafka import KafkaSource
+from yarnflow.graph.connectors.rabbitmq import RabbitMqSource
+from yarnflow.graph.connectors.sinks import CollectSink, DiscardSink, PrintSink
 from yarnflow.graph.job_graph import StreamNode
-from yarnflow.graph.operators import CollectSink, DiscardSink, PrintSink
 from yarnflow.graph.schema import EVENT_TIME_FIELD, VALUE_FIELD, Schema
 from yarnflow.graph.type_info import TypeInfo
 from yarnflow.operators.elements import Chunk
@@ -38,6 +40,8 @@ from yarnflow.spark.elements.block_rows import (
 )
 from yarnflow.spark.elements.level_stages import level_blocks, source_blocks
 from yarnflow.spark.elements.worker_runs import LevelTask, WorkerSettings, dumps
+from yarnflow.spark.messages.reading import MessageChunks, malformed_output, message_reader
+from yarnflow.spark.messages.sink_rows import MADE_FROM_ELEMENTS, RowsOfElements, row_ddl
 from yarnflow.spark.translate.arrow_values import ColumnBuilder, microseconds, records
 from yarnflow.spark.translate.payloads import PAYLOAD_DDL, payload_batches
 from yarnflow.spark.translate.schemas import (
@@ -55,7 +59,7 @@ _LAST_SENDER: Final = 2**62
 #: a column that says which subtask a row goes to
 _TURN: Final = "__subtask"
 #: sinks that take elements of any type
-_OF_ELEMENTS: Final = (PrintSink, CollectSink, DiscardSink)
+_OF_ELEMENTS: Final = (PrintSink, CollectSink, DiscardSink, *MADE_FROM_ELEMENTS)
 #: reaches no level and no sink
 _NO_LEVEL: Final = 0
 
@@ -120,10 +124,15 @@ class ElementFrames:
         frame = self._frame(source.node_id)
         if source.spread:
             frame = spread_in_turn(frame, source.spread)
-        schema = self._nodes[source.node_id].output_schema
+        node = self._nodes[source.node_id]
+        schema = node.output_schema
         read: Callable[[pa.RecordBatch], Chunk]
-        if schema.element_type is not None:
-            read = PickledReader(self._nodes[source.node_id].origin)
+        if isinstance(node.operator, (KafkaSource, RabbitMqSource)) and node.operator.format is not None:
+            # an environment that cannot read it is found here
+            message_reader(node.operator.format)
+            read = MessageChunks(node.operator.format, malformed_output(node.operator))
+        elif schema.element_type is not None:
+            read = PickledReader(node.origin)
         else:
             names = visible_columns(frame)
             fields = StructType([f for f in nullable(frame.schema).fields if f.name in names])
@@ -153,6 +162,8 @@ class ElementFrames:
         if isinstance(sink.operator, CollectSink):
             assert schema.element_type is not None, "a stream of elements has a type"
             return blocks.mapInArrow(cast(Any, CollectedElements(schema.element_type, read)), PAYLOAD_DDL)
+        if isinstance(sink.operator, MADE_FROM_ELEMENTS):
+            return blocks.mapInArrow(cast(Any, RowsOfElements(sink.operator, read)), row_ddl(sink.operator))
         struct = to_struct_type(schema.columns, f"'{sink.name}' ({sink.origin})")
         maker = Columns(schema.columns, to_arrow(struct), sink.name, _type_names(struct), read)
         return blocks.mapInArrow(cast(Any, maker), nullable(struct))

@@ -6,8 +6,9 @@ One without state is a ``mapInArrow``.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Iterator
+from itertools import groupby
+from operator import attrgetter
 from typing import Any, Final, cast
 
 import pyarrow as pa
@@ -29,6 +30,7 @@ from yarnflow.spark.elements.block_rows import (
     spread,
     to_batches,
 )
+from yarnflow.spark.elements.told_batch import told_batch
 from yarnflow.spark.elements.worker_runs import LevelTask, backends, named_memory_errors, worker_runs
 
 #: bits of a sender's number that tell the partition; those above tell the source
@@ -37,9 +39,8 @@ _PARTITION_BITS: Final = 20
 HEAD_DDL: Final = (
     "token string, first bigint, next bigint, snapshot_bytes bigint, tail_bytes bigint, root binary"
 )
-#: Spark sets it for the tasks of a streaming query
-_BATCH_PROPERTY: Final = "streaming.sql.batchId"
 _NUMBER_DDL: Final = "number bigint"
+_SHUFFLE_PARTITIONS: Final = "spark.sql.shuffle.partitions"
 _ENTRY_DDL: Final = "previous string, body binary"
 
 
@@ -47,17 +48,6 @@ def partition_number() -> int:
     """Number of the partition this worker works on."""
     context = TaskContext.get()
     return 0 if context is None else context.partitionId()
-
-
-def batch_number() -> int:
-    """Number of the micro-batch; 0 where there are none."""
-    context = TaskContext.get()
-    return int((context and context.getLocalProperty(_BATCH_PROPERTY)) or 0)
-
-
-def now_ms() -> int:
-    """Time of this machine, ms since the epoch."""
-    return time.time_ns() // 1_000_000
 
 
 class SourceStage:
@@ -79,9 +69,9 @@ class SourceStage:
         partition = partition_number()
         chunks = (self._read(batch) for batch in batches if batch.num_rows)
         sender = (self._task.source << _PARTITION_BITS) + partition
-        batch = batch_number()
-        with worker_runs.opened_level(self._task, partition, batch) as run:
-            yield from to_batches(run.run_source(chunks, sender, now_ms, batch))
+        batch = told_batch()
+        with worker_runs.opened_level(self._task, partition, batch.number) as run:
+            yield from to_batches(run.run_source(chunks, sender, batch))
 
 
 class PlainStage:
@@ -97,8 +87,8 @@ class PlainStage:
         return to_batches(self._blocks(block for batch in batches for block in from_batch(batch)))
 
     def _blocks(self, blocks: Iterable[Block]) -> Iterator[Block]:
-        batch = batch_number()
-        with worker_runs.opened_level(self._task, partition_number(), batch) as run:
+        batch = told_batch()
+        with worker_runs.opened_level(self._task, partition_number(), batch.number) as run:
             own: dict[int, list[Block]] = {}
             for block in blocks:
                 if block.level == self._task.plan.level:
@@ -106,7 +96,41 @@ class PlainStage:
                 else:
                     yield block
             for group in sorted(own):
-                yield from run.run_group(group, GroupStore(), own.pop(group), now_ms(), batch)
+                yield from run.run_group(group, GroupStore(), own.pop(group), batch)
+
+
+class BatchStage:
+    """A level of a batch, for ``mapInArrow``: the rows are sorted by group, and no state outlives its turn.
+
+    Parameters
+    ----------
+    task : LevelTask
+        The level.
+    """
+
+    def __init__(self, task: LevelTask) -> None:
+        self._task = task
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return to_batches(self._blocks(block for batch in batches for block in from_batch(batch)))
+
+    def _blocks(self, blocks: Iterable[Block]) -> Iterator[Block]:
+        batch, partition, plan = told_batch(), partition_number(), self._task.plan
+        for group, found in groupby(blocks, key=attrgetter("group")):
+            own: list[Block] = []
+            for block in found:
+                if block.level == plan.level:
+                    own.append(block)
+                else:
+                    yield block
+            if not own:
+                continue
+            number = partition if plan.keyed else group
+            with worker_runs.opened_level(self._task, number, batch.number) as run:
+                store = GroupStore()
+                yield from run.run_group(group, store, own, batch)
+                # values that are not of their state's type are found here
+                store.changes()
 
 
 class StateStorage:
@@ -143,7 +167,7 @@ class StatefulStage(StatefulProcessor):
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Spark calls this once per task."""
         self._storage = StateStorage(handle)
-        self._batch = batch_number()
+        self._batch = told_batch()
 
     def handleInputRows(  # noqa: N802
         self, key: Any, rows: Iterator[Row], timerValues: Any  # noqa: N803
@@ -157,7 +181,7 @@ class StatefulStage(StatefulProcessor):
                 yield row
         if not own:
             return
-        task, group, batch = self._task, key[0], self._batch
+        task, group, batch = self._task, key[0], self._batch.number
         # every subtask has functions of its own; those of a keyed level serve all key groups of a partition
         number = partition_number() if task.plan.keyed else group
         with named_memory_errors(task) as at_work:
@@ -166,7 +190,7 @@ class StatefulStage(StatefulProcessor):
             )
             at_work.store = turn.store
             with worker_runs.opened_level(task, number, batch) as run:
-                for block in run.run_group(group, turn.store, own, now_ms(), batch):
+                for block in run.run_group(group, turn.store, own, self._batch):
                     yield row_of(block)
                 kept = turn.commit()
         if kept is not None:
@@ -194,6 +218,8 @@ def level_blocks(frame: DataFrame, task: LevelTask, groups: int) -> DataFrame:
     """
     level = task.plan.level
     spreaded = spread(frame, level, groups)
+    if not frame.isStreaming:
+        return _of_batch(spreaded, task, groups).mapInArrow(cast(Any, BatchStage(task)), BLOCK_DDL)
     if task.plan.stateful:
         return spreaded.groupBy(GROUP_COLUMN).transformWithState(
             statefulProcessor=StatefulStage(task),
@@ -204,3 +230,13 @@ def level_blocks(frame: DataFrame, task: LevelTask, groups: int) -> DataFrame:
     # a partition is a subtask
     by_subtask = spreaded.repartitionById(groups, F.pmod(F.col(GROUP_COLUMN), F.lit(groups)))
     return by_subtask.mapInArrow(cast(Any, PlainStage(task)), BLOCK_DDL)
+
+
+def _of_batch(frame: DataFrame, task: LevelTask, groups: int) -> DataFrame:
+    """The blocks of a batch, those of one group behind each other in one partition."""
+    group = F.col(GROUP_COLUMN)
+    if task.plan.keyed:
+        # with a number, or Spark would put small partitions together, and a slow function has few subtasks
+        subtasks = int(frame.sparkSession.conf.get(_SHUFFLE_PARTITIONS) or 1)
+        return frame.repartition(subtasks, group).sortWithinPartitions(group)
+    return frame.repartitionById(groups, F.pmod(group, F.lit(groups))).sortWithinPartitions(group)

@@ -20,10 +20,11 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import yarnflow
+from yarnflow.core.resources.attachment import PYTHON_MEMORY_VARIABLE
 from yarnflow.core.resources.memory import TaskManagerMemory
 from yarnflow.errors import StateTooLarge
 from yarnflow.graph.closures import dumps_with_classes, load_closure
@@ -250,11 +251,15 @@ def _open_level(task: LevelTask, subtask: int) -> LevelRun:
     # elements come by the ten thousand and are no cycles: Python would look for some after every 700
     gc.set_threshold(NEW_OBJECTS_PER_COLLECTION)
     return LevelRun(
-        task.plan, task.job, subtask, load_closure, dumps, pickle.loads, _async_calls, task.run_id
+        task.plan, task.job, subtask, load_closure, dumps, pickle.loads, _async_calls
     )
 
 
-def _new_watch(limits: TaskManagerMemory) -> MemoryWatch:
+def new_watch(limits: TaskManagerMemory) -> MemoryWatch:
+    """For this worker, whose executor may have a share only of the TaskManager's memory for Python."""
+    share = os.environ.get(PYTHON_MEMORY_VARIABLE)
+    if share:
+        limits = replace(limits, python_mib=int(share))
     # set in containers of YARN
     return MemoryWatch(limits, memory_usage, time.monotonic, bool(os.environ.get("CONTAINER_ID")))
 
@@ -262,7 +267,7 @@ def _new_watch(limits: TaskManagerMemory) -> MemoryWatch:
 _async_calls: Final = AsyncioCalls()
 
 #: of this worker
-worker_runs: Final = WorkerRuns(_open_level, _new_watch)
+worker_runs: Final = WorkerRuns(_open_level, new_watch)
 # Spark ends workers without it; the daemon's workers do it all the same
 atexit.register(worker_runs.close)
 

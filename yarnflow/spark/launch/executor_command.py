@@ -18,6 +18,7 @@ from typing import Final
 import yarnflow
 from yarnflow.core.hosts import bind_address
 from yarnflow.core.messages import ExecutorDescriptor
+from yarnflow.core.resources.attachment import PYTHON_MEMORY_VARIABLE, TASK_THREADS_VARIABLE
 from yarnflow.spark.launch.java import JavaRuntime
 from yarnflow.spark.launch.jvm import FOREIGN_VARIABLES, common_flags, has_collector
 from yarnflow.spark.launch.spark_home import class_path, module_options, spark_home
@@ -39,6 +40,12 @@ class ExecutorSettings:
     metaspace_mib: int = 256
     #: native memory of the JVM outside heap and metaspace; 0 = the JVM's own choice
     direct_memory_mib: int = 0
+    #: that Spark uses outside the heap; 0 = none, or what the job's own options say
+    offheap_mib: int = 0
+    #: for the executor's Python workers, when other executors may be beside it; 0 = no limit but the job's
+    python_mib: int = 0
+    #: the JVM sees so many; 0 = all of the machine
+    processors: int = 0
     #: from ``class_data_sharing.jvm_flags``; empty = no archive
     class_data_sharing: tuple[str, ...] = ()
     #: directories for shuffle and spill files
@@ -88,6 +95,7 @@ def executor_command(
         f"-Xmx{settings.heap_mib}m",
         f"-XX:MaxMetaspaceSize={settings.metaspace_mib}m",
         *([f"-XX:MaxDirectMemorySize={settings.direct_memory_mib}m"] if settings.direct_memory_mib else []),
+        *([f"-XX:ActiveProcessorCount={settings.processors}"] if settings.processors else []),
         *(["-XX:+UseSerialGC"] if small and not has_collector(options) else []),
         # an executor without memory must end, so that Spark runs its tasks elsewhere
         "-XX:+ExitOnOutOfMemoryError",
@@ -96,6 +104,8 @@ def executor_command(
         *settings.class_data_sharing,
         f"-Dyarnflow.log.level={settings.log_level}",
         f"-Dyarnflow.job.id={descriptor.job_id}",
+        # what the driver says counts before it
+        *_offheap(settings.offheap_mib),
         *options,
         "-cp",
         class_path(settings.hadoop_conf_dir),
@@ -109,7 +119,7 @@ def executor_command(
         "--bind-address",
         bind_address(settings.host),
         "--cores",
-        str(descriptor.cores),
+        str(descriptor.cores * int(descriptor.environment.get(TASK_THREADS_VARIABLE, "1"))),
         "--app-id",
         descriptor.app_id,
         "--resourceProfileId",
@@ -117,6 +127,10 @@ def executor_command(
     ]
     inherited = os.environ if environ is None else environ
     return ExecutorCommand(tuple(command), _environment(descriptor, settings, auth_secret, inherited))
+
+
+def _offheap(mib: int) -> tuple[str, ...]:
+    return ("-Dspark.memory.offHeap.enabled=true", f"-Dspark.memory.offHeap.size={mib}m") if mib else ()
 
 
 def _java_options(asked: Sequence[str]) -> list[str]:
@@ -146,6 +160,8 @@ def _environment(
         env["LOCAL_DIRS"] = env["SPARK_LOCAL_DIRS"]
     if settings.temporary_dir:
         env["TMPDIR"] = settings.temporary_dir
+    if settings.python_mib:
+        env[PYTHON_MEMORY_VARIABLE] = str(settings.python_mib)
     env.update(descriptor.environment)
     env["_SPARK_AUTH_SECRET"] = auth_secret
     return env

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from yarnflow.errors import DriverLost, InvalidOption
+from yarnflow.spark.launch.jar_loader import JarLoader
 from yarnflow.spark.launch.java import JavaRuntime
 from yarnflow.spark.launch.spark_home import LOG4J_CONFIG, class_path, module_options, spark_home
 
@@ -136,13 +137,19 @@ class GatewayJvm:
         The JVM, with a pipe as standard input.
     connection_file : Path
         Where the JVM writes port and token; its directory is removed after use.
+    log_file : Path, optional
+        Has the JVM's standard error; None = it is this process's.
     """
 
-    def __init__(self, process: subprocess.Popen[bytes], connection_file: Path) -> None:
+    def __init__(
+        self, process: subprocess.Popen[bytes], connection_file: Path, log_file: Path | None = None
+    ) -> None:
         self._process = process
+        self._log = "the log of this process" if log_file is None else str(log_file)
         self._connection_file = connection_file
         self._lock = threading.Lock()
         self._gateway: Any = None
+        self._jars: JarLoader | None = None
 
     @classmethod
     def launch(
@@ -193,7 +200,7 @@ class GatewayJvm:
         finally:
             if stderr is not None:
                 stderr.close()
-        return cls(process, connection_file)
+        return cls(process, connection_file, log_file)
 
     @property
     def pid(self) -> int:
@@ -202,6 +209,10 @@ class GatewayJvm:
     @property
     def alive(self) -> bool:
         return self._process.poll() is None
+
+    def lost(self, how: str = "ended") -> DriverLost:
+        """The error for a JVM that is of no use any more; it names the file that says why."""
+        return DriverLost(f"the driver's JVM {how}; see {self._log}")
 
     def wait_ready(self, timeout_s: float = 120.0) -> tuple[int, str]:
         """Port and token of the gateway, as soon as the JVM listens.
@@ -215,9 +226,9 @@ class GatewayJvm:
         while not self._connection_file.exists():
             status = self._process.poll()
             if status is not None:
-                raise DriverLost(f"the driver's JVM ended with status {status} before it was up; see its log")
+                raise self.lost(f"ended with status {status} before it was up")
             if time.monotonic() > deadline:
-                raise DriverLost(f"the driver's JVM did not come up within {timeout_s:.0f} s; see its log")
+                raise self.lost(f"did not come up within {timeout_s:.0f} s")
             time.sleep(_POLL_S)
         content = self._connection_file.read_bytes()
         shutil.rmtree(self._connection_file.parent, ignore_errors=True)
@@ -231,6 +242,12 @@ class GatewayJvm:
             if self._gateway is None:
                 self._gateway = self._connect(timeout_s)
             return self._gateway
+
+    @property
+    def jars(self) -> JarLoader:
+        """Its class path, once :meth:`connect` has returned."""
+        assert self._jars is not None, "the JVM is not connected"
+        return self._jars
 
     def _connect(self, timeout_s: float) -> Any:
         port, token = self.wait_ready(timeout_s)
@@ -246,6 +263,8 @@ class GatewayJvm:
             del os.environ["PYSPARK_GATEWAY_PORT"], os.environ["PYSPARK_GATEWAY_SECRET"]
         # what pyspark notes about a JVM of its own
         gateway.proc = self._process
+        # before anything of Spark's starts threads of its own
+        self._jars = JarLoader.install(gateway)
         return gateway
 
     def stop(self, timeout_s: float = 5.0) -> None:

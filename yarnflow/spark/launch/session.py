@@ -16,11 +16,13 @@ import secrets
 import sys
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final
 
 from yarnflow.core.hosts import bind_address
-from yarnflow.core.resources.attachment import ExecutorAttachment
+from yarnflow.core.resources.attachment import TASK_THREADS_VARIABLE, ExecutorAttachment
 from yarnflow.errors import InvalidOption
 from yarnflow.spark.launch.jvm import split_options
 from yarnflow.spark.launch.spark_home import is_unwanted, module_options, spark_home
@@ -71,6 +73,12 @@ class SessionSettings:
     python_memory_mib: int = 0
     executor_heap_mib: int = 0
     state_changelog: bool = True
+    #: more than 1: stages of a job run at the same time
+    task_threads_per_slot: int = 1
+    #: for records between such stages
+    buffer_timeout_ms: int = 0
+    #: of one task, before its stage fails
+    task_failures: int = 4
     python_executable: str = ""
     #: directory for Spark's temporary files; empty = the system's
     local_dir: str = ""
@@ -125,7 +133,7 @@ def spark_options(settings: SessionSettings) -> dict[str, str]:
         # the driver itself waits for its executors, and says so in the job's state
         "spark.scheduler.minRegisteredResourcesRatio": "0",
         "spark.scheduler.maxRegisteredResourcesWaitingTime": "0s",
-        "spark.task.maxFailures": "4",
+        "spark.task.maxFailures": str(settings.task_failures),
         "spark.python.daemon.module": "yarnflow.spark.launch.worker_daemon",
         # dead executors are seen by their closed connection; this is for stopped ones
         "spark.executor.heartbeatInterval": "5s",
@@ -136,6 +144,10 @@ def spark_options(settings: SessionSettings) -> dict[str, str]:
         "spark.ui.retainedTasks": "1000",
         "spark.sql.streaming.ui.enabled": "false",
     }
+    if settings.task_threads_per_slot > 1:
+        options[f"spark.executorEnv.{TASK_THREADS_VARIABLE}"] = str(settings.task_threads_per_slot)
+    if settings.buffer_timeout_ms > 0:
+        options["spark.shuffle.streaming.networkBufferMaxWaitTimeMs"] = str(settings.buffer_timeout_ms)
     if settings.python_memory_mib > 0:
         options["spark.executor.pyspark.memory"] = f"{settings.python_memory_mib}m"
     if settings.local_dir:
@@ -317,7 +329,20 @@ def open_session(gateway: Any, settings: SessionSettings) -> DriverSession:
         conf.set(key, value)
     conf.setMaster(master.url)
     context = SparkContext(conf=conf, gateway=gateway)
+    _let_stream_readers_import(context)
     return DriverSession(context, master.rpc_env)
+
+
+def _let_stream_readers_import(context: Any) -> None:
+    """Have modules that were added to a context found by the processes that plan Python stream readers.
+
+    Spark tells them to look in a directory of this name below that of its files, and puts nothing there.
+    """
+    from pyspark import SparkFiles
+
+    root = Path(SparkFiles.getRootDirectory())
+    with suppress(FileExistsError):
+        (root / "streaming_job").symlink_to(root)
 
 
 def warm_up(gateway: Any, wanted: Callable[[], bool]) -> None:

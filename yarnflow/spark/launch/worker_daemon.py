@@ -16,10 +16,14 @@ import importlib
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping
 from contextlib import suppress
 from typing import Any, Final
 
+from yarnflow.core.resources.attachment import PYTHON_MEMORY_VARIABLE, SMALLEST_WORKER_LIMIT_MIB
+
+#: Spark's, in MiB
+_LIMIT_VARIABLE: Final = "PYSPARK_EXECUTOR_MEMORY_MB"
 _PRELOADED: Final = (
     "pyspark.worker",
     "pyarrow",
@@ -94,6 +98,19 @@ class ExitCallbacks:
         signal.alarm(0)
 
 
+def limit_memory(environment: MutableMapping[str, str]) -> None:
+    """Have workers limited to the executor's share, where Spark limits them to all of the TaskManager's.
+
+    Parameters
+    ----------
+    environment : mapping
+        Of this process, which workers inherit; changed.
+    """
+    limit, share = environment.get(_LIMIT_VARIABLE, ""), environment.get(PYTHON_MEMORY_VARIABLE, "")
+    if limit and share:
+        environment[_LIMIT_VARIABLE] = str(min(int(limit), max(int(share), SMALLEST_WORKER_LIMIT_MIB)))
+
+
 def executors_error_fd() -> int | None:
     """Standard error of the process that started this one; None if it cannot be had.
 
@@ -109,6 +126,7 @@ if __name__ == "__main__":
     from pyspark.daemon import manager
 
     error_fd = executors_error_fd()
+    limit_memory(os.environ)
     preload()
     import pyspark.worker
 

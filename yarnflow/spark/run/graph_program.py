@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Callable, Collection
+from functools import partial
 from typing import Final
 
 from pyspark.sql import SparkSession
@@ -19,16 +21,23 @@ from yarnflow.core.checkpoint.messages import CheckpointOrder, CheckpointOutcome
 from yarnflow.core.messages import ProgramKind
 from yarnflow.core.resources.memory import TaskManagerMemory
 from yarnflow.errors import InternalError, YarnflowError
+from yarnflow.graph.connectors.sources import FileSource
 from yarnflow.graph.job_graph import JobGraph
-from yarnflow.graph.operators import ElementOperator, FileSource, KeyedReduce
+from yarnflow.graph.operators import ElementOperator, KeyedReduce
 from yarnflow.graph.state.shape import shape_of
+from yarnflow.graph.state.sinks import SinkEntry, entry_of
+from yarnflow.operators.databases.tokens import RunToken
 from yarnflow.operators.task.state_layout import StateLayout
 from yarnflow.spark.checkpoints.graph import GraphCheckpoints
 from yarnflow.spark.checkpoints.job import Fence, JobIdentity, no_fence
 from yarnflow.spark.checkpoints.savepoint_writer import SavepointWriter
-from yarnflow.spark.connectors.sources import infers_schema
+from yarnflow.spark.connectors.sources import Sources, infers_schema
 from yarnflow.spark.elements.worker_runs import WorkerSettings
+from yarnflow.spark.run.adaptive_batch import batch_settings
 from yarnflow.spark.run.query_run import QueryRun, state_layout
+from yarnflow.spark.run.real_time_run import RealTimeRun, real_time_settings
+from yarnflow.spark.run.sink_writers import AttemptOutput
+from yarnflow.spark.run.state_errors import explained
 from yarnflow.spark.run.user_errors import map_spark_error
 from yarnflow.spark.translate.query_groups import GraphIndex, query_groups
 from yarnflow.spark.translate.stateful import use_rocksdb
@@ -49,6 +58,22 @@ def state_layouts(graph: JobGraph) -> dict[str, StateLayout]:
     if graph.kind is not ProgramKind.GRAPH:
         return {}
     return {group.name: state_layout(group) for group in query_groups(graph) if group.levels is not None}
+
+
+def query_sinks(graph: JobGraph) -> dict[str, tuple[SinkEntry, ...]]:
+    """Query → those of its sinks that its checkpoint names; scripts have none.
+
+    Raises
+    ------
+    UnsupportedGraph
+    """
+    if graph.kind is not ProgramKind.GRAPH:
+        return {}
+    nodes = GraphIndex(graph).nodes
+    return {
+        group.name: tuple(entry for sink in group.sinks if (entry := entry_of(nodes[sink])) is not None)
+        for group in query_groups(graph)
+    }
 
 
 class GraphProgram:
@@ -72,6 +97,8 @@ class GraphProgram:
         Of the TaskManagers; state of programs on elements that comes near ends the job.
     attempt_number : int
         How often the job was started before.
+    epoch : int
+        Of the leader that deployed this attempt.
     part_key : bytes
         Seals the elements that the program collects.
     """
@@ -87,22 +114,25 @@ class GraphProgram:
         fence: Fence = no_fence,
         memory: TaskManagerMemory | None = None,
         attempt_number: int = 0,
+        epoch: int = 0,
         part_key: bytes = b"",
     ) -> None:
+        job = job or JobIdentity.nobody()
+        self._token = RunToken(job.job_id, epoch, attempt_number + 1)
         self._part_key = part_key
+        self._configuration = configuration
         self._interval_ms = configuration.get(MICRO_BATCH_INTERVAL_MS)
         self._settings = WorkerSettings(configuration.get(STATE_BACKEND), memory)
         self._spark = spark
         self._graph = graph
         self._directory = checkpoint_dir.rstrip("/")
         self._fence = fence
-        self._attempt_number = attempt_number
+        self._batch_settings = batch_settings(configuration) if graph.batch else {}
         self._stopped = threading.Event()
         self._stop_lock = threading.Lock()
         self._runs: list[QueryRun] = []
-        writer = SavepointWriter(
-            spark, job or JobIdentity.nobody(), self._directory, shape_of(graph), fence
-        )
+        self._sources = Sources(spark, self._directory, fence, graph.batch)
+        writer = SavepointWriter(spark, job, self._directory, shape_of(graph), fence)
         self._checkpoints = GraphCheckpoints(spark, writer, self._stopped)
 
     @property
@@ -124,27 +154,31 @@ class GraphProgram:
         try:
             if any(isinstance(node.operator, (ElementOperator, KeyedReduce)) for node in self._graph.nodes):
                 use_rocksdb(self._spark)
+            for key, value in self._batch_settings.items():
+                self._spark.conf.set(key, value)
             index = GraphIndex(self._graph)
+            output = AttemptOutput(self._directory, self._token, self._fence, self._part_key)
+            make_run = self._make_run()
             runs = [
-                QueryRun(
-                    self._spark,
-                    index,
-                    group,
-                    self._directory,
-                    self._interval_ms,
-                    self._fence,
-                    self._settings,
-                    self._attempt_number,
-                    self._part_key,
+                make_run(
+                    self._spark, index, group, self._interval_ms, self._settings, self._sources, output
                 )
                 for group in query_groups(self._graph)
             ]
             self._runs = runs
+            for run in runs:
+                run.mend()
             # none runs if one of them must not
             for run in runs:
                 run.look_back()
         except Exception as error:
+            self._sources.received.close()
             raise _mapped(error) from error
+
+    def _make_run(self) -> Callable[..., QueryRun]:
+        """By micro-batches or in real time."""
+        found = real_time_settings(self._spark, self._graph, self._configuration)
+        return QueryRun if found is None else partial(RealTimeRun, found)
 
     def start(self) -> None:
         """Start every query, after :meth:`prepare`; none after :meth:`stop`.
@@ -155,8 +189,11 @@ class GraphProgram:
             Nothing was started, or what was started is stopped again.
         """
         try:
+            with self._stop_lock:
+                # a stop that came before is known to nobody else
+                if not self._stopped.is_set():
+                    self._sources.received.open(self._runs)
             for run in self._runs:
-                # a stop that came before there were runs is known to nobody else
                 if not self._stopped.is_set():
                     run.start()
             self._checkpoints.begin(self._runs)
@@ -178,6 +215,7 @@ class GraphProgram:
             running = list(self._runs)
             while running and not self._stopped.is_set() and not self._checkpoints.stopped_job.is_set():
                 running = [run for run in running if not run.advance(_POLL_SECONDS / len(running))]
+                self._sources.received.check()
             # the job's directory may be gone once this returns
             self._checkpoints.end()
             if self._checkpoints.failure is not None:
@@ -185,13 +223,22 @@ class GraphProgram:
             if not self._stopped.is_set():
                 for run in self._runs:
                     run.finish()
+                self._sources.received.close()
                 return
         except Exception as error:
             if not self._stopped.is_set():
                 self.stop()
-                raise _mapped(error) from error
+                raise self._explained(error) from error
         # whoever comes next must not meet a query that is still on its way out
         self.stop()
+
+    def _explained(self, error: Exception) -> YarnflowError:
+        """What a query failed with, once all have been stopped: files of its state may be damaged."""
+        def look(suspects: Collection[str]) -> None:
+            for run in self._runs:
+                run.mend(all_state=True, suspects=suspects)
+
+        return explained(error, self._directory, look) or _mapped(error)
 
     def stop(self) -> None:
         """Stop every query, in the middle of a batch if need be, and wait until they ended; any thread."""
@@ -199,6 +246,7 @@ class GraphProgram:
         with self._stop_lock:
             for run in self._runs:
                 run.stop()
+            self._sources.received.close()
 
     def take_checkpoint(self, order: CheckpointOrder) -> CheckpointOutcome:
         """Carry an order out, and wait for it; any thread.
@@ -210,7 +258,8 @@ class GraphProgram:
         CheckpointOutcome
             With ``failure`` set if it could not be done; the job then goes on.
         """
-        return self._checkpoints.take(order)
+        with self._sources.received.held():
+            return self._checkpoints.take(order)
 
     def output_rows(self) -> dict[str, int]:
         """Query name → rows its sinks wrote in the last batch; -1 where that is not known."""

@@ -11,9 +11,8 @@ import json
 import logging
 import threading
 import time
-import uuid
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from enum import Enum
 from typing import Final, cast
 
@@ -22,14 +21,16 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from yarnflow.core.checkpoint.messages import QueryPosition
 from yarnflow.core.checkpoint.query_files import DONE_FILE, query_directory
-from yarnflow.core.collect import parts
 from yarnflow.core.json_codec import to_json
 from yarnflow.errors import CheckpointFailed, StateDrained
+from yarnflow.graph.connectors.rabbitmq import RabbitMqSource
+from yarnflow.graph.connectors.sources import RateSource, SocketSource
 from yarnflow.graph.job_graph import StreamNode
-from yarnflow.graph.operators import CollectSink, FileSource, PrintSink, RateSource, SqlOperator
+from yarnflow.operators.databases.tokens import NO_BATCH
+from yarnflow.operators.task.micro_batch import MicroBatch
 from yarnflow.operators.task.plan import JobInfo
 from yarnflow.operators.task.state_layout import LAYOUT_FILE, StateLayout, layout_of
-from yarnflow.spark.checkpoints.job import Fence
+from yarnflow.spark.checkpoints.damage.going_back import Again, mend, written_batch
 from yarnflow.spark.checkpoints.positions import (
     committed_batch,
     is_drained,
@@ -38,27 +39,28 @@ from yarnflow.spark.checkpoints.positions import (
     planned_batch,
     read_position,
 )
-from yarnflow.spark.connectors.collect_sink import CollectWriter, PartWriter
-from yarnflow.spark.connectors.sinks import BatchSink, PrintWriter, batch_sink
 from yarnflow.spark.connectors.sources import Sources, rate_seconds
 from yarnflow.spark.elements.element_frames import ElementFrames, end_blocks
+from yarnflow.spark.elements.told_batch import tell_batch
 from yarnflow.spark.elements.worker_runs import WorkerSettings
 from yarnflow.spark.hadoop_files import HadoopFiles
 from yarnflow.spark.run.batch_gate import BatchGate, GateClosed
 from yarnflow.spark.run.batch_thread import BatchThread
-from yarnflow.spark.translate.query_groups import GraphIndex, QueryGroup
+from yarnflow.spark.run.batch_times import BatchTimes
+from yarnflow.spark.run.sink_writers import AttemptOutput, SinkWriters
+from yarnflow.spark.translate.message_columns import message_columns
+from yarnflow.spark.translate.query_groups import GraphIndex, QueryGroup, sources_of
 from yarnflow.spark.translate.translator import Sentinels, Translator
 
 logger = logging.getLogger(__name__)
 
 #: how often to look whether a batch was committed
 _COMMIT_POLL_SECONDS: Final = 0.02
-#: identity of a job's files in its sinks; see :mod:`yarnflow.spark.checkpoints.restore`
-SINK_IDENTITY_FILE: Final = "sink-identity"
 #: below a query's directory: rows that tell the end of its input
 END_OF_INPUT: Final = "end-of-input"
 #: of operators on elements
 _END_ROWS: Final = "elements"
+_ADAPTIVE: Final = "spark.sql.adaptive.streaming.stateless.enabled"
 _AVAILABLE_NOW_FOR_ALL: Final = "spark.sql.streaming.triggerAvailableNowWrapper.enabled"
 
 
@@ -92,18 +94,14 @@ class QueryRun:
         The job's graph.
     group : QueryGroup
         What the query consists of.
-    directory : str
-        The job's checkpoint directory.
     interval_ms : int
         Shortest time between the starts of two batches.
-    fence : callable
-        Raises when this driver may not write.
     settings : WorkerSettings
         For workers of programs on elements.
-    attempt_number : int
-        How often the job was started before; functions can ask for it.
-    part_key : bytes
-        Seals the elements that the program collects.
+    sources : Sources
+        Of the attempt, as ``output`` is.
+    output : AttemptOutput
+        Of the attempt.
     """
 
     def __init__(
@@ -111,27 +109,35 @@ class QueryRun:
         spark: SparkSession,
         index: GraphIndex,
         group: QueryGroup,
-        directory: str,
         interval_ms: int,
-        fence: Fence,
         settings: WorkerSettings,
-        attempt_number: int = 0,
-        part_key: bytes = b"",
+        sources: Sources,
+        output: AttemptOutput,
     ) -> None:
         self.name = group.name
-        self.directory = f"{directory}/{query_directory(group.name)}"
+        self.directory = f"{output.directory}/{query_directory(group.name)}"
         self.output_rows = -1
         self.gate = BatchGate()
         self._spark = spark
         self._index = index
         self._group = group
         self._interval_ms = interval_ms
-        self._fence = fence
-        self._parts_directory = f"{directory}/{parts.DIRECTORY}/{group.name}"
-        self._part_key = part_key
+        self._fence = output.fence
         self._files = HadoopFiles(spark)
-        self._sentinels = Sentinels(spark, f"{self.directory}/{END_OF_INPUT}") if group.bounded else None
-        self._translator = Translator(spark, index, Sources(spark, directory), self._sentinels)
+        self._times = BatchTimes(self._files, self.directory)
+        self._again = Again(self._files, self.directory)
+        #: one batch is done that was planned before, and others wait behind it
+        self._redoes = False
+        #: the sinks have all batches up to this one, whatever is done again
+        self._written = NO_BATCH
+        batch = index.graph.batch
+        self._sentinels = (
+            Sentinels(spark, f"{self.directory}/{END_OF_INPUT}") if group.bounded and not batch else None
+        )
+        self._translator = Translator(
+            spark, index, sources, self._sentinels, read_messages=self.read_messages, run=output.token
+        )
+        self._run = output.token
         self._elements = (
             None
             if group.levels is None
@@ -139,7 +145,7 @@ class QueryRun:
                 group.levels,
                 index.nodes,
                 self._translator.frame,
-                JobInfo(index.graph.name, attempt_number, dict(index.graph.job_parameters)),
+                JobInfo(index.graph.name, output.token.attempt - 1, dict(index.graph.job_parameters)),
                 not group.bounded,
                 settings,
             )
@@ -147,7 +153,7 @@ class QueryRun:
         #: where operators on elements have their state; None = there are none
         self.layout = None if group.levels is None else state_layout(group)
         self._frame = self._plan()
-        self._writers: dict[int, BatchSink] = {}
+        self._writers = SinkWriters(spark, index, group, output, self._check_not_stopped)
         self._query: StreamingQuery | None = None
         self._batch: BatchThread | None = None
         self._failure: Exception | None = None
@@ -159,32 +165,43 @@ class QueryRun:
         self._suspended = threading.Event()
         self._seconds = max(
             (
-                rate_seconds(n.operator)
-                for n in self._before()
-                if isinstance(n.operator, RateSource)
+                rate_seconds(source)
+                for source in sources_of(self._before())
+                if isinstance(source, RateSource)
             ),
             default=0,
         )
         self._phase = _Phase.PACED if group.bounded and self._seconds else _Phase.INPUT
         self._ends_with_first_batch = (
-            self._elements is not None
-            and group.bounded
+            self._sentinels is not None
+            and (group.windowed or self._elements is not None)
             and not self._seconds
-            and not any(
-                isinstance(n.operator, FileSource) and n.operator.max_files_per_trigger
-                for n in self._before()
-            )
+            and all(source.read_at_once for source in sources_of(self._before()))
         )
 
     @property
     def streaming(self) -> bool:
-        """Whether Spark runs it in batches and commits each; false = one batch, and no state."""
+        """Whether Spark runs it in micro-batches and commits each; false = one batch, and no state."""
         return bool(self._frame.isStreaming)
+
+    @property
+    def redoes(self) -> bool:
+        """Whether it does batches again that it had committed before its files were damaged."""
+        return self._redoes
 
     @property
     def windowed(self) -> bool:
         """Whether windows may still be open."""
         return self._group.windowed
+
+    def reads(self, node_id: int) -> bool:
+        """Whether a source is one of the query's."""
+        return any(node.node_id == node_id for node in self._before())
+
+    @property
+    def plans_messages_that_return(self) -> bool:
+        """Whether what is planned and not committed comes again, to whoever reads the queue next."""
+        return any(isinstance(source, RabbitMqSource) for source in sources_of(self._before()))
 
     def _plan(self) -> DataFrame:
         if self._elements is not None:
@@ -199,6 +216,10 @@ class QueryRun:
             self._translator.sink_input(sink)
         return base
 
+    def read_messages(self, node: StreamNode, frame: DataFrame) -> DataFrame:
+        """From messages of a node to columns."""
+        return message_columns(node, frame)
+
     def _before(self) -> Iterator[StreamNode]:
         """All nodes up to the sinks' common one."""
         levels = self._group.levels
@@ -207,12 +228,29 @@ class QueryRun:
             yield from self._index.upstream(base)
 
     def _with_end(self, frame: DataFrame) -> DataFrame:
-        if self._sentinels is None or self._group.levels is None:
+        if self._group.levels is None or (self._sentinels is None and frame.isStreaming):
             return frame
         end = end_blocks(self._spark, self._group.levels)
+        if self._sentinels is None or not frame.isStreaming:
+            return frame.unionByName(end)
         return self._sentinels.union_rows(_END_ROWS, frame, end)
 
     # --- running ------------------------------------------------------------------
+
+    @property
+    def _does_again(self) -> bool:
+        """Whether it can be started for a single batch that was planned before, and committed even."""
+        # what these have handed over is nowhere else
+        gone = (RabbitMqSource, SocketSource)
+        return not any(isinstance(source, gone) for source in sources_of(self._before()))
+
+    def mend(self, all_state: bool = False, suspects: Collection[str] = ()) -> None:
+        """While it does not run: see :func:`yarnflow.spark.checkpoints.damage.going_back.mend`."""
+        if self.streaming:
+            mend(
+                self._files, self.directory, self.name, self._fence,
+                does_again=self._does_again, all_state=all_state, suspects=suspects,
+            )  # fmt: skip
 
     def look_back(self) -> None:
         """Before the first :meth:`start`: find what an earlier attempt left of the query.
@@ -221,19 +259,32 @@ class QueryRun:
         ------
         StateDrained
             All its windows have fired; what it would read now would be too late for its own.
+        DatabaseError
+            A sink's database cannot be written to.
         """
+        self._writers.claim(self._planned)
         if not self.streaming:
             return
         if self._ends_with_first_batch and self._sentinels is not None:
             # all input is one batch, and the end can be in it: no second one is needed for it
             self._fence()
             self._sentinels.write()
-        if is_drained(self._files, self.directory):
+        if is_drained(self._files, self.directory) or self._again.is_drained():
             raise StateDrained(
                 f"query {self.name} was drained, so all its windows have fired, but the job did not end "
                 "with its savepoint; start it from a savepoint taken before, or empty with --restore none"
             )
-        self.gate.begun(planned_batch(self._files, self.directory))
+        planned = self._planned()
+        self._written = written_batch(self._files, self.directory)
+        self.gate.begun(planned)
+        if self._elements is not None:
+            self._fence()
+            self._times.begin_run(planned, _now_ms())
+
+    def _planned(self) -> int:
+        if not self.streaming:
+            return NO_BATCH
+        return max(planned_batch(self._files, self.directory), self._again.last)
 
     def start(self) -> None:
         """Begin the current phase, unless told to stop."""
@@ -249,13 +300,21 @@ class QueryRun:
             self._batch.start()
             return
         self._note_layout()
+        self._redoes = self._again.next(self._fence)
+        if self._elements is not None:
+            # else Spark runs levels of a query without state before :meth:`on_batch`: before it is sure that
+            # this driver may write, and before their tasks are told of their batch
+            self._spark.conf.set(_ADAPTIVE, "false")
         writer = (
             self._frame.writeStream.queryName(self.name)
-            .outputMode(self._output_mode())
+            .outputMode(self._group.output_mode)
             .option("checkpointLocation", self.directory)
             .foreachBatch(_batches_of(self))
         )
-        if self._group.bounded and self._phase is not _Phase.PACED:
+        if self._redoes:
+            # Spark would plan the next one anew, and its sinks know it
+            writer = writer.trigger(once=True)
+        elif self._group.bounded and self._phase is not _Phase.PACED:
             # else one source that cannot tell its end, such as rate, makes Spark run a single batch, and the
             # windows that the sentinel closes would wait for a batch that never comes
             self._spark.conf.set(_AVAILABLE_NOW_FOR_ALL, "true")
@@ -272,12 +331,6 @@ class QueryRun:
         if not self._files.exists(path) or self._files.read(path) != content:
             self._fence()
             self._files.write(path, content)
-
-    def _output_mode(self) -> str:
-        queries = [n for n in self._index.upstream(self._group.base) if isinstance(n.operator, SqlOperator)]
-        if queries and _aggregates(self._frame):
-            return "update"
-        return self._group.output_mode
 
     def advance(self, timeout_seconds: float) -> bool:
         """Wait a little and go on to the next phase if this one is over; whether all are."""
@@ -305,11 +358,14 @@ class QueryRun:
         if failure is not None:
             # outside the handler: Spark's text of it must not become its context
             raise failure
-        if self._phase is _Phase.PACED and not ended and self._paced_out():
+        if self._phase is _Phase.PACED and not ended and not self._redoes and self._paced_out():
             query.stop()
             ended = True
         if not ended:
             return False
+        if self._redoes:
+            self.start()
+            return self._stopping
         self._phase = self._next_phase()
         if self._phase is _Phase.ENDED:
             return True
@@ -344,6 +400,7 @@ class QueryRun:
             self._query.stop()
         if self._batch is not None:
             self._batch.cancel()
+        self._writers.close()
 
     # --- batches ------------------------------------------------------------------
 
@@ -352,6 +409,8 @@ class QueryRun:
         try:
             self.gate.enter(batch_id)
             self._fence()
+            if self._elements is not None:
+                tell_batch(self._spark.sparkContext, self._times.of(batch_id))
             self._write(frame, batch_id)
         except Exception as error:
             # Spark would hand it back as text, and overflows its stack on texts with long Java traces
@@ -360,13 +419,20 @@ class QueryRun:
 
     def _write(self, frame: DataFrame, batch_id: int) -> None:
         sinks, elements = self._group.sinks, self._elements
+        if batch_id <= self._written and self.streaming:
+            # for its state alone
+            frame.write.format("noop").mode("overwrite").save()
+            self.output_rows = 0
+            return
         if len(sinks) == 1 and elements is None:
             self.output_rows = self._write_sink(sinks[0], frame, batch_id)
             return
         frame.persist()
         try:
             if elements is None:
-                tails = Translator(self._spark, self._index, None, frames={self._group.base: frame})
+                tails = Translator(
+                    self._spark, self._index, None, frames={self._group.base: frame}, run=self._run
+                )
                 rows = [self._write_sink(sink, tails.sink_input(sink), batch_id) for sink in sinks]
             else:
                 # computed once, all partitions at a time, whatever the sinks do with it; an action of
@@ -379,43 +445,12 @@ class QueryRun:
             frame.unpersist()
 
     def _write_sink(self, sink: int, frame: DataFrame, batch_id: int) -> int:
+        self._check_not_stopped()
+        return self._writers.writer(sink).write(frame, batch_id)
+
+    def _check_not_stopped(self) -> None:
         if self._stopping:
             raise _Stopped
-        return self._writer(sink).write(frame, batch_id)
-
-    def _writer(self, sink: int) -> BatchSink:
-        if sink not in self._writers:
-            node = self._index.nodes[sink]
-            before = self._index.nodes[node.inputs[0]].output_schema
-            if isinstance(node.operator, CollectSink):
-                self._writers[sink] = CollectWriter(
-                    PartWriter(self._files, self._parts_directory, self._part_key, self._check_may_write),
-                    None if before.element_type is not None else before.scalar,
-                )
-                return self._writers[sink]
-            if before.element_type is not None and isinstance(node.operator, PrintSink):
-                # they are whole lines already
-                self._writers[sink] = PrintWriter("", True)
-                return self._writers[sink]
-            identity = self._sink_identity()
-            self._writers[sink] = batch_sink(self._spark, node, before.scalar, identity, self._fence)
-        return self._writers[sink]
-
-    def _check_may_write(self) -> None:
-        if self._stopping:
-            raise _Stopped
-        self._fence()
-
-    def _sink_identity(self) -> str:
-        """The id Spark gave the query's checkpoint, or the one it got as a copy of another."""
-        renewed = f"{self.directory}/{SINK_IDENTITY_FILE}"
-        if self._files.exists(renewed):
-            return self._files.read(renewed).decode()
-        path = f"{self.directory}/metadata"
-        if not self._files.exists(path):
-            # a batch program has none by itself
-            self._files.write(path, json.dumps({"id": str(uuid.uuid4())}).encode())
-        return str(json.loads(self._files.read(path))["id"])
 
     def run_batch(self) -> None:
         """Write a frame that does not stream, as batch 0, unless that was done before.
@@ -425,23 +460,17 @@ class QueryRun:
         done = f"{self.directory}/{DONE_FILE}"
         if self._files.exists(done):
             logger.info("Query %s was done before.", self.name)
-            for sink in self._group.sinks:
-                # the crash may have come before they tidied up
-                self._writer(sink)
             return
         self._fence()
+        # a batch that is done again begins from nothing: no state has gone on with other times
+        tell_batch(self._spark.sparkContext, MicroBatch(0, _now_ms(), whole=self._index.graph.batch))
         self._write(self._frame, 0)
         self._fence()
         self._files.write(done, b"")
 
     def finish(self) -> None:
         """Let the sinks tidy up; waits until the program has all it collects."""
-        for sink in self._group.sinks:
-            if isinstance(self._index.nodes[sink].operator, CollectSink):
-                # an attempt that had nothing left to do has written no batch
-                self._writer(sink)
-        for writer in self._writers.values():
-            writer.finish()
+        self._writers.finish()
 
     # --- checkpoints --------------------------------------------------------------
 
@@ -544,7 +573,11 @@ class QueryRun:
         self._fence()
         self._sentinels.write()
         end = self._sentinels.file(_END_ROWS)
-        return plan_end_batch(self._files, self.directory, self.committed(), end, new)
+        return plan_end_batch(self._files, self.directory, self.committed(), end, new, _now_ms())
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
 
 
 def _batches_of(run: QueryRun) -> Callable[[DataFrame, int], None]:
@@ -562,11 +595,3 @@ def _batches_of(run: QueryRun) -> Callable[[DataFrame, int], None]:
         found.on_batch(frame, batch_id)
 
     return on_batch
-
-
-def _aggregates(frame: DataFrame) -> bool:
-    """Whether a streaming SQL query aggregates, so that its results change."""
-    plan = str(frame._jdf.queryExecution().analyzed().toString())
-    return frame.isStreaming and any(
-        line.lstrip(" :+-~").startswith("Aggregate ") for line in plan.splitlines()
-    )

@@ -27,6 +27,8 @@ from yarnflow.errors import (
     SchemaError,
     SourceNotFound,
     StateTooLarge,
+    StorageError,
+    StorageUnavailable,
     UnsupportedGraph,
     UserCodeError,
     YarnflowError,
@@ -38,6 +40,8 @@ _JAVA_FRAME: Final = re.compile(r"^\s*(at [\w.$/<>]+\(|\.\.\. \d+ more|Caused by
 #: what :func:`yarnflow.operators.process.user_code.placed` notes
 _PLACE_NOTE: Final = re.compile(r"^at (?P<file>[^\s:]+):(?P<line>\d+)$")
 _OWN_ERROR: Final = "yarnflow.errors."
+#: what an expression of ours raises by Spark's ``raise_error``
+_RAISED: Final = re.compile(r"\[USER_RAISED_EXCEPTION\] (?P<type>yarnflow\.errors\.\w+): (?P<message>.*)")
 _EXCEPTION_LINE: Final = re.compile(r"^(?P<type>[A-Za-z_][\w.]*)(?:: ?(?P<message>.*))?$")
 _CONDITION: Final = re.compile(r"^\[(?P<name>[A-Z][A-Z0-9_.]+)\] ?")
 _SQLSTATE: Final = re.compile(r"\s*SQLSTATE: \w+\s*$")
@@ -47,6 +51,13 @@ _MISSING_PATH: Final = re.compile(
     r"(?P<path>\S+?)\.?(?: does not exist|\s|$)"
 )
 _MALFORMED: Final = re.compile(r"Malformed records are detected in record parsing: (?P<record>.*?)\.?$", re.M)
+#: the condition, with or without what it says more, and the file
+_FAILED_READ: Final = re.compile(
+    r"\[(?:FAILED_READ_FILE|CANNOT_READ_FILE_FOOTER)(?:\.(?P<kind>\w+))?\].*?"
+    r"(?:file(?: for)?|footer for file):? (?:file:/*(?=/))?(?P<file>\S+)(?P<said>[^\n]*)"
+)
+_NO_SPACE: Final = ("No space left on device", "Disk quota exceeded", "QuotaExceededException")
+_SAFE_MODE: Final = "SafeModeException"
 _READ_FILE: Final = re.compile(r"reading file \w*:?/*(?P<file>/\S+?)\.? ")
 _PACKAGE_DIR: Final = str(Path(yarnflow.__file__).parent) + "/"
 _PACKAGE_NAME: Final = "/yarnflow/"
@@ -61,8 +72,19 @@ _FRAMEWORK_PATHS: Final = (
 _STANDARD_LIBRARY: Final = re.compile(r"/lib(?:64)?/python3\.\d+/(?!(?:site|dist)-packages/)")
 _INSTALLED: Final = ("/site-packages/", "/dist-packages/")
 _EXECUTOR_LOSS: Final = ("ExecutorLostFailure", "ExecutorDeadException", "Executor heartbeat timed out")
+#: Spark gives a worker 10 s, also that of keyed state which runs beside the driver
+_WORKER_LATE: Final = "Timed out while waiting for the Python worker to connect back"
 _UNSUPPORTED: Final = ("UNSUPPORTED_", "STREAMING_OUTPUT_MODE", "NOT_SUPPORTED", "STATE_STORE_")
 _MISSING: Final = ("PATH_NOT_FOUND", "Path does not exist", "FileNotFoundException")
+#: the condition's name is not always in its text
+_LOST_MESSAGES: Final = re.compile(
+    r"Some data may have been lost.*?Reason:\s*(?P<reason>.*?)"
+    r"(?:\.|\s+with consumer group.*?)?\s*(?:SQLSTATE|\n|$)",
+    re.DOTALL,
+)
+_TOPIC_GONE: Final = "This server does not host this topic-partition"
+#: in the positions that a streaming query's failure tells
+_TOPICS: Final = re.compile(r"KafkaV2\[\w+\[(?P<topics>[^\]]+)\]")
 _MODULES: Final = (
     "; modules of yours come to the workers by -pyfs or env.add_python_file(), packages by python.environment"
 )
@@ -182,8 +204,8 @@ def map_spark_error(error: BaseException) -> YarnflowError:
     if isinstance(error, YarnflowError):
         return error
     if type(error).__name__ in _JVM_GONE:
-        return DriverLost("the driver's JVM is gone; see the driver's log")
-    return map_texts(list(_messages(error)))
+        return DriverLost("the driver's JVM is gone; see driver-<n>.jvm.log beside the driver's log")
+    return map_texts(list(messages_of(error)))
 
 
 def map_texts(messages: Sequence[str]) -> YarnflowError:
@@ -192,10 +214,13 @@ def map_texts(messages: Sequence[str]) -> YarnflowError:
     if user is not None and user.own_error is not None:
         return user.own_error(user.message)
     if user is not None and user.file:
-        hint = _MODULES if user.type_name == ModuleNotFoundError.__name__ else ""
-        return UserCodeError(user.summary + hint, user.text)
+        return UserCodeError(user.summary + _hint(user), user.text)
     if user is not None and user.type_name == StateTooLarge.__name__:
         return StateTooLarge(user.message)
+    for raised in filter(None, map(_RAISED.search, messages)):
+        own = _own_error(raised.group("type"))
+        if own is not None:
+            return own(_SQLSTATE.sub("", raised.group("message")))
     for message in reversed(messages):
         if any(mark in message for mark in _MISSING):
             match = _MISSING_PATH.search(message)
@@ -207,10 +232,40 @@ def map_texts(messages: Sequence[str]) -> YarnflowError:
             return ExecutorLost(
                 "executors were lost more often than spark.task.maxFailures allows; see TaskManagers' logs"
             )
+    if any(_WORKER_LATE in message for message in messages):
+        return ExecutorLost(
+            "a Python worker did not start within 10 s; give its machine fewer slots if that happens often"
+        )
     for message in reversed(messages):
         record = _MALFORMED.search(message)
         if record is not None:
             return _malformed(record.group("record"), messages)
+    if any(mark in message for message in messages for mark in _NO_SPACE):
+        return StorageError(
+            "no space is left where files are written, or where Spark keeps its temporary ones; make room"
+        )
+    if any(_SAFE_MODE in message for message in messages):
+        return StorageUnavailable(
+            "HDFS is in safe mode and takes no changes; check with: hdfs dfsadmin -safemode get"
+        )
+    unreadable = _unreadable(messages)
+    if unreadable is not None:
+        return unreadable
+    for message in messages:
+        lost = _LOST_MESSAGES.search(message)
+        if lost is not None:
+            return SourceNotFound(
+                "Kafka has not all messages any more that the job is to read: "
+                f"{' '.join(lost.group('reason').split())}; start the job without its state, or have what is "
+                "lost left out by set_option('failOnDataLoss', 'false')"
+            )
+    if any(_TOPIC_GONE in message for message in messages):
+        found = next(filter(None, map(_TOPICS.search, messages)), None)
+        of = f" (of {found['topics']})" if found else ""
+        return SourceNotFound(
+            f"a topic of Kafka that the job reads, or a partition of it, is gone{of}; create it anew and "
+            "start the job without its state, or leave it out of the source"
+        )
     for message in reversed(messages):
         match = _CONDITION.match(_strip_type(message))
         if match is not None:
@@ -221,9 +276,39 @@ def map_texts(messages: Sequence[str]) -> YarnflowError:
                 # class 42: the text is wrong; class 22: a value is, which only this row's job can know
                 return InvalidExpression(line) if "SQLSTATE: 42" in message else JobFailed(line)
     if user is not None:
-        return JobFailed(user.summary)
+        # such as a class of the program's that a worker cannot import
+        return JobFailed(user.summary + _hint(user))
     lines = [line for line in (_first_line(_strip_type(m)) for m in messages) if line]
-    return JobFailed(lines[-1] if lines else "Spark failed without a message; see the driver's log")
+    silent = "Spark failed without a message; see driver-<n>.jvm.log beside the driver's log"
+    return JobFailed(lines[-1] if lines else silent)
+
+
+def _unreadable(messages: Sequence[str]) -> YarnflowError | None:
+    """A file whose content is not what its format, or the source's schema, says."""
+    found = next((match for match in map(_FAILED_READ.search, messages) if match), None)
+    if found is None:
+        return None
+    file = found.group("file").rstrip(".")
+    if found.group("kind") and "MISMATCH" in found.group("kind"):
+        said = _SQLSTATE.sub("", " ".join(found.group("said").split())).rstrip(". ")
+        return SchemaError(
+            f"file {file} does not fit the source's schema: {said}; correct the schema, "
+            "or read the files from before the change by a source of their own"
+        )
+    reason = next((line for line in map(_reason, reversed(messages)) if line), "its content is damaged")
+    return JobFailed(
+        f"file {file} cannot be read: {reason}; remove it, or set the source's option ignoreCorruptFiles to "
+        "true"
+    )
+
+
+def _reason(message: str) -> str:
+    line = _first_line(_strip_type(message))
+    return "" if _CONDITION.match(line) or "Job aborted" in line else line
+
+
+def _hint(user: UserTraceback) -> str:
+    return _MODULES if user.type_name == ModuleNotFoundError.__name__ else ""
 
 
 def _malformed(record: str, messages: Sequence[str]) -> SchemaError:
@@ -286,7 +371,7 @@ def _message_rest(lines: Sequence[str]) -> list[str]:
     return rest
 
 
-def _messages(error: BaseException) -> Iterator[str]:
+def messages_of(error: BaseException) -> Iterator[str]:
     """The messages along the causes, in Python first and then in Java."""
     seen: set[int] = set()
     current: BaseException | None = error

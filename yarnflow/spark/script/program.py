@@ -32,10 +32,17 @@ from yarnflow.errors import (
     UserCodeError,
     YarnflowError,
 )
+from yarnflow.operators.databases.commits import current_batch
+from yarnflow.operators.databases.tokens import RunToken
 from yarnflow.spark.checkpoints.job import Fence, JobIdentity, no_fence
+from yarnflow.spark.checkpoints.saved_queries import SavedState
 from yarnflow.spark.checkpoints.script import ScriptCheckpoints
+from yarnflow.spark.hadoop_files import HadoopFiles
 from yarnflow.spark.run.progress import ProgressCollector, listen
+from yarnflow.spark.run.state_errors import explained
 from yarnflow.spark.run.user_errors import map_spark_error, map_texts, user_traceback_of
+from yarnflow.spark.script.identity import SESSION_LOCATION, QueryIdentities
+from yarnflow.spark.script.places import CallPlaces, place_of
 from yarnflow.spark.script.queries import ScriptQueries
 
 logger = logging.getLogger(__name__)
@@ -43,6 +50,17 @@ logger = logging.getLogger(__name__)
 _POLL_S: Final = 0.2
 #: how long main may take to end by itself after its queries were stopped
 _GRACE_S: Final = 2.0
+
+#: of Spark, in the thread that calls a function of ``foreachBatch``
+_QUERY_ID: Final = "sql.streaming.queryId"
+#: a query of a script has one
+_SINK: Final = "foreach-batch"
+
+Prepare = Callable[[Mapping[str, object]], None]
+
+
+def _as_it_is(_options: Mapping[str, object]) -> None:
+    return None
 
 
 class ScriptProgram:
@@ -59,13 +77,18 @@ class ScriptProgram:
     work_dir : Path
         Where the files are written; becomes the first entry of ``sys.path``.
     checkpoint_dir : str
-        For named queries that do not set a checkpoint location themselves.
+        For queries that do not set a checkpoint location themselves.
     progress : ProgressCollector
         Knows which queries failed.
     job : JobIdentity
         Whose savepoints these are.
     fence : callable
         Called before each batch of a ``foreachBatch``; raises LeaseLost when this driver may not write.
+    token : RunToken, optional
+        The attempt of the job, for functions of ``foreachBatch`` that ask for it.
+    prepare_session : callable
+        Called with the options of each session builder, before it gives a session out; see
+        :meth:`yarnflow.spark.script.session_options.SessionOptions.prepare`.
     """
 
     def __init__(
@@ -79,6 +102,8 @@ class ScriptProgram:
         *,
         job: JobIdentity | None = None,
         fence: Fence = no_fence,
+        token: RunToken | None = None,
+        prepare_session: Prepare = _as_it_is,
     ) -> None:
         if not argv or argv[0] not in files:
             raise ProgramNotFound(f"program {argv[0] if argv else ''!r} is not among the submitted files")
@@ -88,15 +113,23 @@ class ScriptProgram:
         self._directory = work_dir / "program"
         self._checkpoint_dir = checkpoint_dir
         self._progress = progress
+        self._prepare_session = prepare_session
         self._fence = fence
+        self._token = token or RunToken(JobIdentity.nobody().job_id)
         self._stopped = threading.Event()
         self._canceled = threading.Event()
         self._queries = ScriptQueries(spark, self._prepare)
+        job, job_dir = job or JobIdentity.nobody(), checkpoint_dir.rstrip("/")
+        self._state = SavedState(
+            functools.partial(HadoopFiles, spark), job_dir, place_of, fence, job.job_key
+        )
+        self._identities = QueryIdentities(CallPlaces(self._directory, self.path), job_dir, self._state)
         self._checkpoints = ScriptCheckpoints(
             spark,
             self._queries,
-            job or JobIdentity.nobody(),
-            checkpoint_dir.rstrip("/"),
+            self._identities,
+            job,
+            job_dir,
             fence,
             self._canceled,
         )
@@ -152,7 +185,14 @@ class ScriptProgram:
             self._main_begun = True
         with (
             _program_environment(self._argv, self.path),
-            _kept_session(self._spark, self._queries, self._fence),
+            _kept_session(
+                self._spark,
+                self._queries,
+                self._identities,
+                self._fence,
+                self._token,
+                self._prepare_session,
+            ),
         ):
             try:
                 self._run_main(code)
@@ -160,16 +200,21 @@ class ScriptProgram:
             except KeyboardInterrupt:
                 if not self._stopped.is_set():
                     raise
-            except Exception:
+            except Exception as error:
                 # queries stopped under its feet make main raise what it likes
                 if not self._stopped.is_set():
-                    raise
+                    self._queries.stop()
+                    damage = explained(error, self._checkpoint_dir, self._checkpoints.look_at_state)
+                    if damage is None:
+                        raise
+                    raise damage from error
             finally:
                 self._queries.stop()
                 # of threads that main left behind
                 self._cancel_jobs()
                 # the job's directory may be gone once this returns
                 self._checkpoints.end()
+                self._state.leave()
         if self._checkpoints.failure is not None and not self._canceled.is_set():
             raise self._checkpoints.failure
 
@@ -217,8 +262,8 @@ class ScriptProgram:
         self._keep_checkpoints_of(session)
 
     def _keep_checkpoints_of(self, session: Any) -> None:
-        if self._checkpoint_dir and not session.conf.get("spark.sql.streaming.checkpointLocation", None):
-            session.conf.set("spark.sql.streaming.checkpointLocation", self._checkpoint_dir)
+        if self._checkpoint_dir and not session.conf.get(SESSION_LOCATION, None):
+            session.conf.set(SESSION_LOCATION, self._checkpoint_dir)
 
     def _compile(self) -> types.CodeType:
         source = self._files[self._argv[0]]
@@ -356,7 +401,14 @@ def _program_environment(argv: Sequence[str], path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _kept_session(spark: Any, queries: ScriptQueries, fence: Fence) -> Iterator[None]:
+def _kept_session(
+    spark: Any,
+    queries: ScriptQueries,
+    identities: QueryIdentities,
+    fence: Fence,
+    token: RunToken,
+    prepare_session: Prepare,
+) -> Iterator[None]:
     """While a script runs it can neither replace nor stop the session, and its queries are known."""
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
@@ -372,19 +424,39 @@ def _kept_session(spark: Any, queries: ScriptQueries, fence: Fence) -> Iterator[
     def init(self: Any, *args: Any, **kwargs: Any) -> None:
         # a second context is an error in Spark; a script that makes its own gets the driver's
         self.__dict__.update(context.__dict__)
+        if kwargs.get("conf") is not None:
+            prepare_session(dict(kwargs["conf"].getAll()))
+
+    def prepared(build: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(build)
+        def give(self: Any) -> Any:
+            if os.getpid() == owner:
+                prepare_session(self._options)
+            return build(self)
+
+        return give
 
     def foreach_batch(self: Any, function: Callable[[Any, int], None]) -> Any:
         @functools.wraps(function)
         def fenced(frame: Any, batch_id: int) -> None:
             fence()
-            function(frame, batch_id)
+            # the identity of the query's checkpoint, as for sinks of graphs
+            query_id = str(frame.sparkSession.sparkContext.getLocalProperty(_QUERY_ID))
+            with current_batch(token.batch(f"{query_id}/{_SINK}", batch_id)):
+                function(frame, batch_id)
 
         return spark_foreach_batch(self, fenced)
 
     def known(begin: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(begin)
         def start(self: Any, *args: Any, **kwargs: Any) -> Any:
-            return queries.start(self._spark, lambda: begin(self, *args, **kwargs))
+            frame = sys._getframe(1)
+
+            def prepared_start() -> Any:
+                identities.prepare(self, begin, args, kwargs, frame)
+                return begin(self, *args, **kwargs)
+
+            return queries.start(self._spark, prepared_start)
 
         return start
 
@@ -393,6 +465,8 @@ def _kept_session(spark: Any, queries: ScriptQueries, fence: Fence) -> Iterator[
         (SparkSession, "stop", stop),
         (SparkContext, "stop", stop),
         (SparkContext, "__init__", init),
+        (SparkSession.Builder, "getOrCreate", prepared(SparkSession.Builder.getOrCreate)),
+        (SparkSession.Builder, "create", prepared(SparkSession.Builder.create)),
         (DataStreamWriter, "foreachBatch", foreach_batch),
         (DataStreamWriter, "start", known(DataStreamWriter.start)),
         (DataStreamWriter, "toTable", known(DataStreamWriter.toTable)),

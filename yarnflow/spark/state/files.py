@@ -24,10 +24,12 @@ import zipfile
 from collections.abc import Callable, Collection, Iterable
 from typing import Final
 
-from yarnflow.core.checkpoint.query_files import COMMITS, OFFSETS
+from yarnflow.core.checkpoint.query_files import COMMITS, DAMAGED_DIRECTORY, OFFSETS
 
 _STATE_FILE: Final = re.compile(r"(\d+)(_[0-9A-Fa-f-]+)?\.(zip|changelog|delta|snapshot)(\.crc)?")
 _SNAPSHOTS: Final = ("zip", "snapshot")
+#: directories of what snapshots of RocksDB refer to, in that of a store
+TABLES_AND_LOGS: Final = ("SSTs", "logs")
 
 #: what says of a stateful operator where the schemas of its state are
 _METADATA_FILE: Final = re.compile(r"state/\d+/_metadata/v2/\d+")
@@ -95,12 +97,14 @@ def needed_files(
             last = last_planned if parts[0] == OFFSETS else committed
             if parts[1].isdigit() and committed - 1 <= int(parts[1]) <= last:
                 chosen.add(path)
+        elif parts[0] == DAMAGED_DIRECTORY:
+            continue
         elif parts[0] != "state" or len(parts) < 3:
             chosen.add(path)
         elif committed >= 0 and _describes_operator(parts):
             if not (parts[-1].isdigit() and int(parts[-1]) > last_planned):
                 chosen.add(path)
-        elif committed >= 0 and parts[-2] not in ("SSTs", "logs"):
+        elif committed >= 0 and parts[-2] not in TABLES_AND_LOGS:
             directory, _, name = path.rpartition("/")
             stores.setdefault(directory, {})[name] = path
     if committed >= 0:
@@ -122,13 +126,36 @@ def needed_files(
 
 def zip_references(content: bytes) -> tuple[str, ...]:
     """Files that a RocksDB snapshot refers to, relative to its directory."""
+    return tuple(referred_lengths(content))
+
+
+def referred_lengths(content: bytes) -> dict[str, int]:
+    """Files that a RocksDB snapshot refers to, relative to its directory → bytes."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         text = archive.read("metadata").decode()
     # a line with the format's version, then JSON
     described = json.loads(text.partition("\n")[2])
-    tables = [f"SSTs/{entry['dfsSstFileName']}" for entry in described.get("sstFiles") or ()]
-    logs = [f"logs/{entry['dfsLogFileName']}" for entry in described.get("logFiles") or ()]
-    return (*tables, *logs)
+    tables = {f"SSTs/{e['dfsSstFileName']}": int(e["sizeBytes"]) for e in described.get("sstFiles") or ()}
+    logs = {f"logs/{e['dfsLogFileName']}": int(e["sizeBytes"]) for e in described.get("logFiles") or ()}
+    return tables | logs
+
+
+def state_version(path: str) -> int | None:
+    """Which version of the state a file of a query's directory is of; None = of none, or of many."""
+    match = _STATE_FILE.fullmatch(path.rpartition("/")[2]) if path.startswith("state/") else None
+    return int(match[1]) if match else None
+
+
+def is_of_lineage(path: str, version: int) -> bool:
+    """Whether a version of the state may need a file whose name says that versions have ids of their own."""
+    match = _STATE_FILE.fullmatch(path.rpartition("/")[2]) if path.startswith("state/") else None
+    return match is not None and bool(match[2]) and int(match[1]) <= version
+
+
+def describes_operator(path: str) -> bool:
+    """Whether a file of a query's directory says what the state of an operator is, and is of no version."""
+    parts = path.split("/")
+    return parts[0] == "state" and _describes_operator(parts)
 
 
 def _describes_operator(parts: list[str]) -> bool:

@@ -21,8 +21,10 @@ from pyspark.sql.types import BinaryType, StructType
 
 from yarnflow.core.checkpoint.messages import CheckpointKind
 from yarnflow.core.checkpoint.query_files import query_directory
+from yarnflow.core.messages import ProgramKind
 from yarnflow.errors import SavepointNotFound
-from yarnflow.spark.checkpoints.restore import read_manifest
+from yarnflow.spark.checkpoints.restoring.manifest_file import read_manifest
+from yarnflow.spark.checkpoints.saved_queries import is_elsewhere
 from yarnflow.spark.hadoop_files import HadoopFiles
 from yarnflow.spark.state.frames import read_source, unreadable
 from yarnflow.spark.translate.schemas import quoted
@@ -165,7 +167,12 @@ def query_directories(files: HadoopFiles, path: str) -> dict[str, str]:
     if manifest.kind is CheckpointKind.SAVEPOINT:
         return {p.query: f"{root}/{query_directory(p.query)}" for p in manifest.positions}
     job = root.rpartition("/")[0]
-    return {p.query: f"{job}/{p.directory.rstrip('/').rpartition('/')[2]}" for p in manifest.positions}
+    return {
+        p.query: p.directory
+        if manifest.program.kind == ProgramKind.SCRIPT.value and is_elsewhere(files, p, job)
+        else f"{job}/{p.directory.rstrip('/').rpartition('/')[2]}"
+        for p in manifest.positions
+    }
 
 
 def _flat(frame: DataFrame) -> DataFrame:

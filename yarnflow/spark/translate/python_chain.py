@@ -20,8 +20,8 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from yarnflow.graph.closures import load_closure
-from yarnflow.graph.operators import Closure, PythonKind, WindowFunctionKind
+from yarnflow.graph.closures import Closure, load_closure
+from yarnflow.graph.operators import PythonKind, WindowFunctionKind
 from yarnflow.graph.rows import row_class
 from yarnflow.graph.schema import EVENT_TIME_FIELD, KEY_FIELD, Schema
 from yarnflow.operators.functions.base import open_function

@@ -8,38 +8,46 @@ Never decides what runs inside.  Flink has one dataflow per job and needs no suc
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from yarnflow.errors import UnsupportedGraph
 from yarnflow.graph.element_places import ElementRegion, element_region
 from yarnflow.graph.job_graph import JobGraph, ShipStrategy, StreamNode
 from yarnflow.graph.operators import (
-    SINKS,
     AssignTimestamps,
-    CollectionSource,
-    FileSource,
+    DropDuplicates,
     FilterExpression,
     KeyedReduce,
+    LookupJoin,
     PythonOperator,
-    RateSource,
     RunningAggregate,
     SelectOperator,
-    SequenceSource,
-    SocketSource,
+    Sink,
+    Source,
+    SqlOperator,
     UnionOperator,
     WindowAggregate,
     WindowProcess,
-    is_bounded,
-    is_read_at_once,
 )
 from yarnflow.graph.state.shape import ELEMENT_QUERY, query_name
 from yarnflow.operators.task.planner import LevelsPlan, plan_levels
 
-STATELESS = (SelectOperator, FilterExpression, PythonOperator, AssignTimestamps)
-SOURCES = (CollectionSource, SequenceSource, FileSource, SocketSource, RateSource)
+STATELESS = (SelectOperator, FilterExpression, PythonOperator, LookupJoin, AssignTimestamps)
 WINDOWED = (WindowAggregate, WindowProcess)
 UPDATING = (RunningAggregate, KeyedReduce)
+
+
+def is_windowed(operator: object) -> bool:
+    """Whether it has state that event time closes, and so may have results of it left."""
+    if isinstance(operator, SqlOperator):
+        return operator.stateful and not operator.changes
+    return isinstance(operator, (*WINDOWED, DropDuplicates))
+
+
+def is_updating(operator: object) -> bool:
+    """Whether its results replace earlier ones."""
+    return operator.changes if isinstance(operator, SqlOperator) else isinstance(operator, UPDATING)
 
 
 def _together(nodes: Sequence[StreamNode]) -> StreamNode:
@@ -102,6 +110,10 @@ class GraphIndex:
             found = [self.event_time(feeder) for feeder in node.inputs]
             assigned = [one for one in found if one is not None]
             return _together(assigned) if len(assigned) == len(found) else None
+        if isinstance(node.operator, SqlOperator) and node.output_schema.event_time is not None:
+            found = [self.event_time(feeder) for feeder in node.inputs]
+            assigned = [one for one in found if one is not None]
+            return _together(assigned) if assigned else None
         if isinstance(node.operator, STATELESS):
             return self.event_time(node.inputs[0])
         return None
@@ -149,7 +161,7 @@ def query_groups(graph: JobGraph) -> tuple[QueryGroup, ...]:
     by_cut: dict[int, list[tuple[int, ...]]] = {}
     elements = element_region(index.nodes, index.chained)
     for node in graph.nodes:
-        if isinstance(node.operator, SINKS) and node.node_id not in elements.sinks:
+        if isinstance(node.operator, Sink) and node.node_id not in elements.sinks:
             path = index.path(node.node_id)
             by_cut.setdefault(path[0], []).append(path)
     if not by_cut and not elements.sinks:
@@ -168,7 +180,8 @@ def _element_group(index: GraphIndex, region: ElementRegion) -> QueryGroup:
     bases = [source.node_id for source in levels.sources]
     before = [node for base in bases for node in index.upstream(base)]
     for node in before:
-        if isinstance(node.operator, WINDOWED + UPDATING):
+        # in one batch Spark has no state, and all results are there before the first element
+        if not index.graph.batch and (is_windowed(node.operator) or is_updating(node.operator)):
             raise UnsupportedGraph(
                 f"'{node.name}' ({node.origin}) stands before functions on elements; write its results to "
                 "files and read those in another job, or window with a Python function"
@@ -178,7 +191,7 @@ def _element_group(index: GraphIndex, region: ElementRegion) -> QueryGroup:
         cut=bases[0],
         base=bases[0],
         sinks=tuple(sorted(region.sinks)),
-        bounded=all(is_bounded(n.operator) for n in before if isinstance(n.operator, SOURCES)),
+        bounded=all(source.bounded for source in sources_of(before)),
         output_mode="append",
         windowed=any(level.stateful for level in levels.levels),
         levels=levels,
@@ -186,8 +199,13 @@ def _element_group(index: GraphIndex, region: ElementRegion) -> QueryGroup:
 
 
 def _is_read_at_once(index: GraphIndex, node_id: int) -> bool:
-    sources = [node.operator for node in index.upstream(node_id) if isinstance(node.operator, SOURCES)]
-    return bool(sources) and all(is_read_at_once(source) for source in sources)
+    sources = sources_of(index.upstream(node_id))
+    return bool(sources) and all(source.read_at_once for source in sources)
+
+
+def sources_of(nodes: Iterable[StreamNode]) -> list[Source]:
+    """What they read."""
+    return [node.operator for node in nodes if isinstance(node.operator, Source)]
 
 
 def _group(index: GraphIndex, cut: int, paths: list[tuple[int, ...]]) -> QueryGroup:
@@ -197,23 +215,22 @@ def _group(index: GraphIndex, cut: int, paths: list[tuple[int, ...]]) -> QueryGr
             break
         base = level[0]
     before = list(index.upstream(base))
-    stateful = [n for n in before if isinstance(n.operator, WINDOWED + UPDATING)]
-    updating = [n for n in stateful if isinstance(n.operator, UPDATING)]
+    stateful = [n for n in before if is_windowed(n.operator) or is_updating(n.operator)]
+    updating = [n for n in stateful if is_updating(n.operator)]
     if updating and len(stateful) > 1:
         others = ", ".join(f"'{n.name}' ({n.origin})" for n in stateful if n is not updating[0])
         raise UnsupportedGraph(
             f"'{updating[0].name}' ({updating[0].origin}) updates its results "
-            f"and cannot stand in one query with "
+            "and cannot stand in one query with "
             f"{others}; write one of them to files and read those in another job"
         )
-    sources = [n.operator for n in before if isinstance(n.operator, SOURCES)]
     node = index.nodes[cut]
     return QueryGroup(
         name=query_name(node),
         cut=cut,
         base=base,
         sinks=tuple(sorted(path[-1] for path in paths)),
-        bounded=all(is_bounded(source) for source in sources),
+        bounded=all(source.bounded for source in sources_of(before)),
         output_mode="update" if updating else "append",
-        windowed=any(isinstance(n.operator, WINDOWED) for n in before),
+        windowed=any(is_windowed(n.operator) for n in before),
     )

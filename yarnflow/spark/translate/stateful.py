@@ -21,7 +21,8 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from yarnflow.graph.operators import Closure, KeyedReduce, RunningAggregate
+from yarnflow.graph.closures import Closure
+from yarnflow.graph.operators import KeyedReduce, RunningAggregate
 from yarnflow.graph.rows import row_class
 from yarnflow.graph.schema import Field, Schema
 from yarnflow.spark.translate.arrow_values import row_maker

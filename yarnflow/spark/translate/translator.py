@@ -8,7 +8,8 @@ themselves.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, Final, cast
 
 from pyspark.errors import AnalysisException, ParseException
@@ -17,26 +18,34 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType, TimestampType
 
 from yarnflow.errors import InvalidExpression, UnsupportedGraph
+from yarnflow.graph.generation.projection import fields_of_record
 from yarnflow.graph.job_graph import StreamNode
 from yarnflow.graph.operators import (
     AssignTimestamps,
+    DropDuplicates,
     FilterExpression,
     KeyedReduce,
+    LookupJoin,
     PythonKind,
     PythonOperator,
     RunningAggregate,
     SelectOperator,
+    Source,
     SqlOperator,
     UnionOperator,
     WindowAggregate,
     WindowFunctionKind,
     WindowProcess,
 )
-from yarnflow.graph.schema import EVENT_TIME_FIELD, KEY_FIELD, Schema
+from yarnflow.graph.schema import EVENT_TIME_FIELD, KEY_FIELD, Field, Schema
+from yarnflow.operators.databases.tokens import RunToken
 from yarnflow.spark.connectors.sources import Sources
 from yarnflow.spark.hadoop_files import HadoopFiles
+from yarnflow.spark.lookups.join import LookupJoinTask
+from yarnflow.spark.lookups.kept import LookupTask
+from yarnflow.spark.translate.message_columns import has_messages, message_columns
 from yarnflow.spark.translate.python_chain import Chain, ChainSpec, PickledHead, Stage, WindowHead
-from yarnflow.spark.translate.query_groups import SOURCES, WINDOWED, GraphIndex
+from yarnflow.spark.translate.query_groups import GraphIndex, is_windowed
 from yarnflow.spark.translate.schemas import (
     from_struct_type,
     hidden_columns,
@@ -48,10 +57,15 @@ from yarnflow.spark.translate.schemas import (
     visible,
     visible_columns,
 )
+from yarnflow.spark.translate.sql_views import behind_watermark, check_runs, view, with_event_time
 from yarnflow.spark.translate.stateful import keyed_reduce, running_aggregate
 from yarnflow.spark.translate.windows import SENTINEL_TIME, aggregated, collected, with_watermark
 
 _SENTINEL: Final = "sentinel.parquet"
+#: from messages of a node to columns
+ReadMessages = Callable[[StreamNode, DataFrame], DataFrame]
+#: of frames that no attempt of a job runs
+_NO_RUN: Final = RunToken("")
 _TIMESTAMP_TYPES: Final = ("timestamp", "timestamp_ntz", "date")
 
 
@@ -73,7 +87,7 @@ class Sentinels:
         #: directory → the rows that will be there
         self._rows: dict[str, DataFrame] = {}
 
-    def union(self, node: StreamNode, frame: DataFrame) -> DataFrame:
+    def union(self, name: str, frame: DataFrame) -> DataFrame:
         """The frame and, later, a row behind all windows."""
         columns = [
             (F.expr(SENTINEL_TIME) if f.name == EVENT_TIME_FIELD else F.lit(None).cast(f.dataType)).alias(
@@ -81,9 +95,7 @@ class Sentinels:
             )
             for f in frame.schema.fields
         ]
-        return self.union_rows(
-            node.operator_hash, frame, self._spark.range(1, numPartitions=1).select(*columns)
-        )
+        return self.union_rows(name, frame, self._spark.range(1, numPartitions=1).select(*columns))
 
     def union_rows(self, name: str, frame: DataFrame, rows: DataFrame) -> DataFrame:
         """The frame and, later, the given rows."""
@@ -127,6 +139,10 @@ class Translator:
         None for queries that never end.
     frames : mapping, optional
         Nodes that are translated already: a micro-batch in ``foreachBatch``.
+    read_messages : callable, optional
+        From a node that gives messages, and its frame, to columns.
+    run : RunToken, optional
+        The attempt of the job: what workers keep of outside tables is kept for it.
     """
 
     def __init__(
@@ -136,12 +152,16 @@ class Translator:
         sources: Sources | None,
         sentinels: Sentinels | None = None,
         frames: Mapping[int, DataFrame] | None = None,
+        read_messages: ReadMessages = message_columns,
+        run: RunToken = _NO_RUN,
     ) -> None:
         self._spark = spark
         self._index = index
         self._sources = sources
         self._sentinels = sentinels
         self._frames = dict(frames or {})
+        self._read_messages = read_messages
+        self._run = run
 
     def frame(self, node_id: int) -> DataFrame:
         """The node's output, hidden columns included.
@@ -169,13 +189,16 @@ class Translator:
     def _input(self, node: StreamNode, position: int = 0) -> DataFrame:
         upstream = node.inputs[position]
         frame = self.frame(upstream)
+        before = self._index.nodes[upstream]
+        if has_messages(before):
+            frame = self._read_messages(before, frame)
         if self._index.rebalanced(upstream, node.node_id):
             frame = frame.repartition(node.parallelism)
         return frame
 
     def _translate(self, node: StreamNode) -> DataFrame:
         operator = node.operator
-        if isinstance(operator, SOURCES):
+        if isinstance(operator, Source):
             assert self._sources is not None, "a micro-batch has no sources"
             return self._sources.frame(node, operator)
         if isinstance(operator, (PythonOperator, WindowProcess, KeyedReduce)):
@@ -188,6 +211,10 @@ class Translator:
             return self._input(node).where(operator.expression)
         if isinstance(operator, UnionOperator):
             return self._union(node)
+        if isinstance(operator, DropDuplicates):
+            return self._without_duplicates(node, operator)
+        if isinstance(operator, LookupJoin):
+            return self._with_lookup(node, operator)
         if isinstance(operator, RunningAggregate):
             return running_aggregate(operator, self._input(node))
         if isinstance(operator, WindowAggregate):
@@ -224,23 +251,41 @@ class Translator:
         return result
 
     def _sql(self, node: StreamNode, operator: SqlOperator) -> DataFrame:
-        for position, view in enumerate(operator.views):
-            self._input(node, position).createOrReplaceTempView(view)
+        for position, name in enumerate(operator.views):
+            time = self._index.nodes[node.inputs[position]].output_schema.event_time
+            timed = operator.stateful and time is not None
+            frame = self._windowed_input(node, position) if timed else self._input(node, position)
+            seen = view(name, behind_watermark(frame) if timed else frame, time)
+            seen.createOrReplaceTempView(name)
         try:
-            return self._spark.sql(operator.query)
+            result = self._spark.sql(operator.query)
         finally:
-            for view in operator.views:
-                self._spark.catalog.dropTempView(view)
+            for name in operator.views:
+                self._spark.catalog.dropTempView(name)
+        check_runs(self._spark, result, operator.changes)
+        return result if node.output_schema.event_time is None else with_event_time(node, result)
 
-    def _windowed_input(self, node: StreamNode) -> DataFrame:
-        before = list(self._index.upstream(node.node_id))
-        frame = self._input(node)
+    def _without_duplicates(self, node: StreamNode, operator: DropDuplicates) -> DataFrame:
+        fields = list(operator.fields)
+        if operator.within_ms is None:
+            return self._input(node).dropDuplicates(fields)
+        frame = behind_watermark(self._windowed_input(node, at_least_ms=operator.within_ms))
+        # Spark has it for streams only, and a batch is never too large to see all of it
+        if not frame.isStreaming:
+            return frame.dropDuplicates(fields)
+        return frame.dropDuplicatesWithinWatermark(fields)
+
+    def _windowed_input(self, node: StreamNode, position: int = 0, at_least_ms: int = 0) -> DataFrame:
+        before = list(self._index.upstream(node.inputs[position]))
+        frame = self._input(node, position)
         delay_ms = max(
             (n.operator.out_of_orderness_ms for n in before if isinstance(n.operator, AssignTimestamps)),
             default=0,
         )
-        earlier = [n for n in before[1:] if isinstance(n.operator, WINDOWED)]
-        result = with_watermark(node, frame, delay_ms, self._with_sentinel)
+        delay_ms = max(delay_ms, at_least_ms)
+        earlier = [n for n in before if is_windowed(n.operator)]
+        name = node.operator_hash + (f"-{position}" if position else "")
+        result = with_watermark(node, frame, delay_ms, lambda frame: self._with_sentinel(name, frame))
         if earlier and result is not frame:
             raise UnsupportedGraph(
                 f"'{node.name}' ({node.origin}) cannot follow the window "
@@ -249,8 +294,26 @@ class Translator:
             )
         return result
 
-    def _with_sentinel(self, node: StreamNode, frame: DataFrame) -> DataFrame:
-        return frame if self._sentinels is None else self._sentinels.union(node, frame)
+    def _with_sentinel(self, name: str, frame: DataFrame) -> DataFrame:
+        return frame if self._sentinels is None else self._sentinels.union(name, frame)
+
+    def _with_lookup(self, node: StreamNode, operator: LookupJoin) -> DataFrame:
+        frame = self._input(node)
+        names = {name.lower(): name for name in visible_columns(frame)}
+        keys = tuple((names[mine.lower()], theirs) for mine, theirs in operator.keys)
+        place = f"'{node.name}' ({node.origin})"
+        columns = to_struct_type(operator.lookup.columns, place).fields
+        fields = {field.name: field for field in nullable(frame.schema).fields}
+        records = [fields[name] for name in visible_columns(frame)]
+        carried = [fields[EVENT_TIME_FIELD]] if EVENT_TIME_FIELD in fields else []
+        output = StructType([*records, *columns, *carried])
+        task = LookupJoinTask(
+            LookupTask(self._run, node.operator_hash, replace(operator, keys=keys), place),
+            to_arrow(output),
+            {field.name: field.dataType.simpleString() for field in columns},
+        )
+        frame = frame.select(*[F.col(quoted(field.name)) for field in [*records, *carried]])
+        return frame.mapInArrow(cast(Any, task), nullable(output))
 
     # --- Python -----------------------------------------------------------------
 
@@ -275,9 +338,10 @@ class Translator:
         frame = self._input(run[0])
         if not functions:
             return frame
-        fields = nullable(frame.schema).fields
-        record = StructType([f for f in fields if f.name in visible_columns(frame)])
         scalar = self._index.nodes[run[0].inputs[0]].output_schema.scalar
+        found = Schema(tuple(map(Field, visible_columns(frame))), scalar)
+        kept = fields_of_record([one.operator for one in run], found)
+        record = StructType([f for f in nullable(frame.schema).fields if f.name in kept])
         carried = [EVENT_TIME_FIELD] if EVENT_TIME_FIELD in frame.columns else []
         frame = frame.select(*[F.col(quoted(name)) for name in [*record.names, *carried]])
         return _map_in_arrow(frame, functions, from_struct_type(record, scalar), record, bool(carried))

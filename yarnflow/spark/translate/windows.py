@@ -28,10 +28,10 @@ SENTINEL_TIME: Final = "TIMESTAMP'9999-01-01 00:00:00Z'"
 END_OF_TIME_MS: Final = 253_370_764_800_000
 _WINDOW: Final = "__window"
 #: where Spark notes that a column has a watermark
-_WATERMARK_METADATA: Final = "spark.watermarkDelayMs"
+WATERMARK_METADATA: Final = "spark.watermarkDelayMs"
 
 #: unions the sentinel source of a windowed node to its input
-WithSentinel = Callable[[StreamNode, DataFrame], DataFrame]
+WithSentinel = Callable[[DataFrame], DataFrame]
 
 
 def key_columns(key: Key) -> list[Column]:
@@ -54,11 +54,11 @@ def with_watermark(
     if EVENT_TIME_FIELD not in frame.columns:
         raise UnsupportedGraph(
             f"'{node.name}' ({node.origin}) needs event time; "
-            f"call assign_timestamps_and_watermarks() before it"
+            "call assign_timestamps_and_watermarks() before it"
         )
-    if not frame.isStreaming or _WATERMARK_METADATA in frame.schema[EVENT_TIME_FIELD].metadata:
+    if not frame.isStreaming or WATERMARK_METADATA in frame.schema[EVENT_TIME_FIELD].metadata:
         return frame
-    return with_sentinel(node, frame).withWatermark(EVENT_TIME_FIELD, f"{delay_ms} milliseconds")
+    return with_sentinel(frame).withWatermark(EVENT_TIME_FIELD, f"{delay_ms} milliseconds")
 
 
 def _window_column(window: Window) -> Column:
@@ -77,7 +77,7 @@ def _grouped_by(node: StreamNode, key: Key, window: Window) -> list[Column]:
     if not key.expressions and window.kind is WindowKind.SESSION:
         raise UnsupportedGraph(
             f"'{node.name}' ({node.origin}): session windows over all records "
-            f"do not exist on Spark; key the stream"
+            "do not exist on Spark; key the stream"
         )
     return [*key_columns(key), _window_column(window)]
 

@@ -44,6 +44,7 @@ class FakeElection:
     def __init__(self, state: ElectionState | None = None) -> None:
         self.state = state or ElectionState()
         self.contender: LeaderContender | None = None
+        self._listeners: list[Callable[[Sequence[MasterInfo]], None]] = []
 
     def start(self, contender: LeaderContender, me: MasterInfo) -> None:
         """Stand by until :meth:`grant`."""
@@ -66,7 +67,13 @@ class FakeElection:
         return [master for _election, master in self.state.candidates]
 
     def on_masters(self, listener: Callable[[Sequence[MasterInfo]], None]) -> None:
-        """Changes are not told."""
+        """Call ``listener`` at each :meth:`tell_masters`."""
+        self._listeners.append(listener)
+
+    def tell_masters(self) -> None:
+        """Tell of the candidacies there are now; changes are not told by themselves."""
+        for listener in self._listeners:
+            listener(self.masters())
 
     def close(self) -> None:
         """Be a candidate no more."""

@@ -31,12 +31,17 @@ def check_application(spec: ApplicationSpec, cluster: YarnCluster) -> None:
     limits = cluster.limits()
     if queue is not None:
         check_room(queue, limits, spec.master.memory_mib, spec.task_manager.memory_mib, spec.masters)
-    for what, option, container in (
-        ("ApplicationMaster", "jobmanager.memory.process.size and driver.memory.process.size", spec.master),
-        ("TaskManager", "taskmanager.memory.process.size", spec.task_manager),
-    ):
-        _check(what, "MiB", container.memory_mib, _maximum(limits.max_memory_mib, queue, "MiB"), option)
-        vcores_option = "yarn.appmaster.vcores" if container is spec.master else "yarn.containers.vcores"
+    master_options = "jobmanager.memory.process.size and driver.memory.process.size"
+    containers = [
+        ("ApplicationMaster", master_options, "yarn.appmaster.vcores", spec.master),
+        ("TaskManager", "taskmanager.memory.process.size", "yarn.containers.vcores", spec.task_manager),
+    ]
+    if spec.driver is not None:
+        driver_options = "driver.memory.process.size or yarn.driver.memory-overhead"
+        containers.append(("driver", driver_options, "yarn.driver.vcores", spec.driver))
+    for what, memory_option, vcores_option, container in containers:
+        most_mib = _maximum(limits.max_memory_mib, queue, "MiB")
+        _check(what, "MiB", container.memory_mib, most_mib, memory_option)
         _check(what, "vcores", container.vcores, _maximum(limits.max_vcores, queue, "vcores"), vcores_option)
 
 

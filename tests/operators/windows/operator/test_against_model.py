@@ -7,7 +7,7 @@ from datetime import timedelta
 from itertools import groupby
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.operators.windows.operator.model import Element, SessionModel, SlidingModel
@@ -196,6 +196,8 @@ def test_elements_taken_per_chunk_are_as_those_taken_one_by_one(
 
 @settings(deadline=None)
 @given(steps, st.integers(1, 20), latenesses)
+# a session that grew is still older than one that was opened in between
+@example([[("a", 0, -19), ("a", 0, -17), ("a", 0, -20), ("a", 0, -18)]], 1, 0)
 def test_sessions_that_merge_keep_the_order_of_their_elements(
     program: list[Step], gap: int, lateness: int
 ) -> None:

@@ -29,6 +29,7 @@ from yarnflow.api.datastream.connectors.file_system import (
 from yarnflow.api.datastream.connectors.jdbc import (
     JdbcConnectionOptions,
     JdbcExecutionOptions,
+    JdbcLookup,
     JdbcSink,
 )
 from yarnflow.api.datastream.connectors.kafka import (
@@ -46,14 +47,26 @@ from yarnflow.api.datastream.connectors.pulsar import (
     StartCursor,
     StopCursor,
 )
+from yarnflow.api.datastream.connectors.python import (
+    PythonSink,
+    PythonSource,
+)
 from yarnflow.api.datastream.connectors.rabbitmq import (
     RMQConnectionConfig,
     RMQSink,
     RMQSource,
 )
+from yarnflow.api.datastream.connectors.redis import (
+    RedisCommand,
+    RedisCommandDescription,
+    RedisConfig,
+    RedisMapper,
+    RedisSink,
+)
 from yarnflow.api.datastream.connectors.simple import (
     DataGeneratorSource,
     RateSource,
+    SocketSink,
     SocketSource,
 )
 
@@ -72,6 +85,7 @@ __all__ = [
     "FlinkKafkaProducer",
     "JdbcConnectionOptions",
     "JdbcExecutionOptions",
+    "JdbcLookup",
     "JdbcSink",
     "KafkaMetadataService",
     "KafkaSource",
@@ -82,13 +96,21 @@ __all__ = [
     "PrintSink",
     "PulsarSource",
     "PulsarSourceBuilder",
+    "PythonSink",
+    "PythonSource",
     "RMQConnectionConfig",
     "RMQSink",
     "RMQSource",
     "RateSource",
+    "RedisCommand",
+    "RedisCommandDescription",
+    "RedisConfig",
+    "RedisMapper",
+    "RedisSink",
     "RollingPolicy",
     "Semantic",
     "Sink",
+    "SocketSink",
     "SocketSource",
     "Source",
     "StartCursor",

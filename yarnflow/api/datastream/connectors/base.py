@@ -8,7 +8,9 @@ from typing import Any, ClassVar
 
 from yarnflow.graph import operators
 from yarnflow.graph.compatibility import differs
+from yarnflow.graph.connectors import sinks
 from yarnflow.graph.schema import Schema
+from yarnflow.graph.type_info import TypeInfo
 
 
 @differs("a base of yarnflow's own sources; Java's cannot be named")
@@ -19,6 +21,10 @@ class Source(ABC):
     name: ClassVar[str] = "Source"
     #: several subtasks may read it
     parallel: ClassVar[bool] = True
+    #: its elements have times of their own
+    timestamped: bool = False
+    #: id and type of its own side outputs
+    side_outputs: tuple[tuple[str, TypeInfo], ...] = ()
 
     @abstractmethod
     def operator(self) -> tuple[operators.Operator, Schema]:
@@ -45,7 +51,7 @@ class PrintSink(Sink):
         self._identifier = identifier
 
     def operator(self, schema: Schema) -> operators.Operator:
-        return operators.PrintSink(self._identifier)
+        return sinks.PrintSink(self._identifier)
 
 
 class DeliveryGuarantee(Enum):

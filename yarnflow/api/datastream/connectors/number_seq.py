@@ -8,6 +8,7 @@ from yarnflow.api.datastream.connectors.base import Source
 from yarnflow.api.origin import call_origin
 from yarnflow.errors import GraphError
 from yarnflow.graph import operators
+from yarnflow.graph.connectors import sources
 from yarnflow.graph.schema import VALUE_FIELD, Field, Schema
 
 #: they are written as ranges before the job begins; more ranges than these are too many for one file
@@ -46,4 +47,4 @@ class NumberSequenceSource(Source):
 
     def operator(self) -> tuple[operators.Operator, Schema]:
         schema = Schema((Field(VALUE_FIELD, "bigint"),), scalar=True)
-        return operators.SequenceSource(self._start, self._end), schema
+        return sources.SequenceSource(self._start, self._end), schema

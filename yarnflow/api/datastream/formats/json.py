@@ -5,22 +5,23 @@ from __future__ import annotations
 from yarnflow.api.common.serialization import DeserializationSchema, SerializationSchema
 from yarnflow.errors import SchemaError
 from yarnflow.graph.compatibility import differs
+from yarnflow.graph.connectors.messages import MessageFormat, MessageFormatKind
 from yarnflow.graph.type_info import RowTypeInfo, TypeInfo, TypeInformation, checked_type
 
 
-@differs("nothing reads or writes messages yet")
 class JsonRowDeserializationSchema(DeserializationSchema):
     """JSON objects as rows; made by its builder."""
 
     def __init__(
         self, type_info: TypeInfo, fail_on_missing_field: bool = False, ignore_parse_errors: bool = False
     ) -> None:
-        self.type_info = type_info
-        self.fail_on_missing_field = fail_on_missing_field
-        self.ignore_parse_errors = ignore_parse_errors
+        self._type_info = type_info
+        self._fail_on_missing_field = fail_on_missing_field
+        self._ignore_parse_errors = ignore_parse_errors
 
-    def produced_type(self) -> TypeInfo:
-        return self.type_info
+    def _read(self) -> MessageFormat:
+        options = {"fail_on_missing_field": "true"} if self._fail_on_missing_field else {}
+        return MessageFormat(MessageFormatKind.JSON, self._type_info, options, self._ignore_parse_errors)
 
     @staticmethod
     def builder() -> JsonRowDeserializationSchema.Builder:
@@ -69,12 +70,14 @@ class JsonRowDeserializationSchema(DeserializationSchema):
             return JsonRowDeserializationSchema(self._type_info, self._fail, self._ignore)
 
 
-@differs("nothing reads or writes messages yet")
 class JsonRowSerializationSchema(SerializationSchema):
     """Rows as JSON objects; made by its builder."""
 
     def __init__(self, type_info: TypeInfo) -> None:
-        self.type_info = type_info
+        self._type_info = type_info
+
+    def _written(self) -> MessageFormat:
+        return MessageFormat(MessageFormatKind.JSON, self._type_info)
 
     @staticmethod
     def builder() -> JsonRowSerializationSchema.Builder:
@@ -89,7 +92,10 @@ class JsonRowSerializationSchema(SerializationSchema):
 
         def with_type_info(self, type_info: TypeInformation) -> JsonRowSerializationSchema.Builder:
             """Fields and their types."""
-            self._type_info = checked_type(type_info, "type_info")
+            found = checked_type(type_info, "type_info")
+            if not isinstance(found, RowTypeInfo):
+                raise SchemaError(f"rows become JSON objects; write Types.ROW_NAMED(…), not {found!r}")
+            self._type_info = found
             return self
 
         def build(self) -> JsonRowSerializationSchema:

@@ -69,11 +69,17 @@ class MergingWindowSet:
                 result = merged_into
             # in the order of this set, so that the outcome does not depend on that of the assigner's
             merged = [known for known in state_windows if known in members]
-            if not merged:
+            if not merged or merged == [merged_into]:
                 continue
-            state_window, *others = [state_windows.pop(known) for known in merged]
-            state_windows[merged_into] = state_window
-            if merged != [merged_into]:
-                on_merge(merged_into, merged, state_window, others)
+            state_window, *others = [state_windows[known] for known in merged]
+            # the place of the first of them is kept: it came into being before those behind it
+            entries = [
+                (merged_into if known == merged[0] else known, where)
+                for known, where in state_windows.items()
+                if known == merged[0] or known not in merged
+            ]
+            state_windows.clear()
+            state_windows.update(entries)
+            on_merge(merged_into, merged, state_window, others)
         state_windows.setdefault(result, result)
         return result

@@ -33,6 +33,7 @@ class TJobStatus(IntEnum):
     RESTARTING = 9
     SUSPENDED = 10
     RECONCILING = 11
+    RECOVERY_FAILED = 12
 
 
 
@@ -838,6 +839,7 @@ class TCheckpointInfo(object):
      - discarded
      - failure
      - requestId
+     - completed: checkpoints and savepoints of the job completed with this one
 
     """
 
@@ -858,10 +860,11 @@ class TCheckpointInfo(object):
         'discarded',
         'failure',
         'requestId',
+        'completed',
     )
 
 
-    def __init__(self, checkpointId=None, kind=None, status=None, trigger=None, triggerMs=None, endMs=None, commitWaitMs=None, pauseMs=None, copyMs=None, persistMs=None, positions=None, externalPath=None, copiedBytes=None, discarded=None, failure=None, requestId=None,):
+    def __init__(self, checkpointId=None, kind=None, status=None, trigger=None, triggerMs=None, endMs=None, commitWaitMs=None, pauseMs=None, copyMs=None, persistMs=None, positions=None, externalPath=None, copiedBytes=None, discarded=None, failure=None, requestId=None, completed=None,):
         self.checkpointId = checkpointId
         self.kind = kind
         self.status = status
@@ -878,6 +881,7 @@ class TCheckpointInfo(object):
         self.discarded = discarded
         self.failure = failure
         self.requestId = requestId
+        self.completed = completed
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -974,6 +978,11 @@ class TCheckpointInfo(object):
                     self.requestId = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
+            elif fid == 17:
+                if ftype == TType.I64:
+                    self.completed = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
             else:
                 iprot.skip(ftype)
             iprot.readFieldEnd()
@@ -1050,6 +1059,10 @@ class TCheckpointInfo(object):
         if self.requestId is not None:
             oprot.writeFieldBegin('requestId', TType.STRING, 16)
             oprot.writeString(self.requestId.encode('utf-8') if sys.version_info[0] == 2 else self.requestId)
+            oprot.writeFieldEnd()
+        if self.completed is not None:
+            oprot.writeFieldBegin('completed', TType.I64, 17)
+            oprot.writeI64(self.completed)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -4556,6 +4569,7 @@ class TExecutorDescriptor(object):
      - allocationIds
      - javaOptions: JVM options and environment the driver asks for (never secrets)
      - environment
+     - jobSlots: all slots that the job wants at once, with those of a hot spare; 0 = the executor may outlive the job
 
     """
 
@@ -4569,10 +4583,11 @@ class TExecutorDescriptor(object):
         'allocationIds',
         'javaOptions',
         'environment',
+        'jobSlots',
     )
 
 
-    def __init__(self, jobId=None, driverId=None, executorId=None, driverUrl=None, appId=None, cores=None, allocationIds=None, javaOptions=None, environment=None,):
+    def __init__(self, jobId=None, driverId=None, executorId=None, driverUrl=None, appId=None, cores=None, allocationIds=None, javaOptions=None, environment=None, jobSlots=None,):
         self.jobId = jobId
         self.driverId = driverId
         self.executorId = executorId
@@ -4582,6 +4597,7 @@ class TExecutorDescriptor(object):
         self.allocationIds = allocationIds
         self.javaOptions = javaOptions
         self.environment = environment
+        self.jobSlots = jobSlots
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -4653,6 +4669,11 @@ class TExecutorDescriptor(object):
                     iprot.readMapEnd()
                 else:
                     iprot.skip(ftype)
+            elif fid == 10:
+                if ftype == TType.I64:
+                    self.jobSlots = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
             else:
                 iprot.skip(ftype)
             iprot.readFieldEnd()
@@ -4708,6 +4729,10 @@ class TExecutorDescriptor(object):
                 oprot.writeString(kiter194.encode('utf-8') if sys.version_info[0] == 2 else kiter194)
                 oprot.writeString(viter195.encode('utf-8') if sys.version_info[0] == 2 else viter195)
             oprot.writeMapEnd()
+            oprot.writeFieldEnd()
+        if self.jobSlots is not None:
+            oprot.writeFieldBegin('jobSlots', TType.I64, 10)
+            oprot.writeI64(self.jobSlots)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -5056,6 +5081,7 @@ class TDriverRegistration(object):
      - environment
      - milestonesMs: milestone name → milliseconds since the epoch
      - attempt: deployment it runs already, under an earlier leader
+     - submission: the job, for a leader that says that it cannot read it
 
     """
 
@@ -5070,10 +5096,11 @@ class TDriverRegistration(object):
         'environment',
         'milestonesMs',
         'attempt',
+        'submission',
     )
 
 
-    def __init__(self, jobId=None, driverId=None, address=None, pid=None, driverUrl=None, appId=None, javaOptions=None, environment=None, milestonesMs=None, attempt=None,):
+    def __init__(self, jobId=None, driverId=None, address=None, pid=None, driverUrl=None, appId=None, javaOptions=None, environment=None, milestonesMs=None, attempt=None, submission=None,):
         self.jobId = jobId
         self.driverId = driverId
         self.address = address
@@ -5084,6 +5111,7 @@ class TDriverRegistration(object):
         self.environment = environment
         self.milestonesMs = milestonesMs
         self.attempt = attempt
+        self.submission = submission
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -5161,6 +5189,12 @@ class TDriverRegistration(object):
                     self.attempt = iprot.readI64()
                 else:
                     iprot.skip(ftype)
+            elif fid == 11:
+                if ftype == TType.STRUCT:
+                    self.submission = TJobSubmission()
+                    self.submission.read(iprot)
+                else:
+                    iprot.skip(ftype)
             else:
                 iprot.skip(ftype)
             iprot.readFieldEnd()
@@ -5221,6 +5255,10 @@ class TDriverRegistration(object):
         if self.attempt is not None:
             oprot.writeFieldBegin('attempt', TType.I64, 10)
             oprot.writeI64(self.attempt)
+            oprot.writeFieldEnd()
+        if self.submission is not None:
+            oprot.writeFieldBegin('submission', TType.STRUCT, 11)
+            self.submission.write(oprot)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -5657,6 +5695,7 @@ TCheckpointInfo.thrift_spec = (
     (14, TType.BOOL, 'discarded', None, None, ),  # 14
     (15, TType.STRING, 'failure', 'UTF8', None, ),  # 15
     (16, TType.STRING, 'requestId', 'UTF8', None, ),  # 16
+    (17, TType.I64, 'completed', None, None, ),  # 17
 )
 all_structs.append(TRestoredState)
 TRestoredState.thrift_spec = (
@@ -5923,6 +5962,7 @@ TExecutorDescriptor.thrift_spec = (
     (7, TType.LIST, 'allocationIds', (TType.STRING, 'UTF8', False), None, ),  # 7
     (8, TType.LIST, 'javaOptions', (TType.STRING, 'UTF8', False), None, ),  # 8
     (9, TType.MAP, 'environment', (TType.STRING, 'UTF8', TType.STRING, 'UTF8', False), None, ),  # 9
+    (10, TType.I64, 'jobSlots', None, None, ),  # 10
 )
 all_structs.append(TExecutorExited)
 TExecutorExited.thrift_spec = (
@@ -5960,6 +6000,7 @@ TDriverRegistration.thrift_spec = (
     (8, TType.MAP, 'environment', (TType.STRING, 'UTF8', TType.STRING, 'UTF8', False), None, ),  # 8
     (9, TType.MAP, 'milestonesMs', (TType.STRING, 'UTF8', TType.I64, None, False), None, ),  # 9
     (10, TType.I64, 'attempt', None, None, ),  # 10
+    (11, TType.STRUCT, 'submission', [TJobSubmission, None], None, ),  # 11
 )
 all_structs.append(TDriverReport)
 TDriverReport.thrift_spec = (

@@ -1,0 +1,152 @@
+"""Real servers for tests: each in a temporary directory, on a port of its own.
+
+``scripts/test`` installs what is missing.  Some refuse to run as root, so root starts them as ``nobody``.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import Any, TypeVar
+
+import psutil
+
+from integration.conftest import wait_until
+
+_Server = TypeVar("_Server", bound="Server")
+
+
+class Server(ABC):
+    """A server, running."""
+
+    #: ends it in order, as fast as it can
+    quick_stop = signal.SIGTERM
+
+    def __init__(self) -> None:
+        self.directory = Path(tempfile.mkdtemp(prefix="yarnflow-server-"))
+        self._owner = "nobody" if os.geteuid() == 0 else None
+        if self._owner is not None:
+            shutil.chown(self.directory, self._owner)
+        self.port = free_port()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._create()
+        self.start()
+        self._prepare()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For functions of a job, which only connect."""
+        return {**self.__dict__, "_process": None}
+
+    @abstractmethod
+    def _create(self) -> None:
+        """Make the files."""
+
+    @abstractmethod
+    def _command(self) -> list[str]:
+        """What runs the server in the foreground."""
+
+    def _prepare(self) -> None:
+        """After the first start."""
+
+    def _environment(self) -> dict[str, str]:
+        """Variables for it, beside those of the test."""
+        return {}
+
+    def start(self) -> None:
+        """Start it if it does not run, and wait until it answers."""
+        if self._process is not None:
+            return
+        with (self.directory / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                self._command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log, **self._as_owner()
+            )
+        try:
+            wait_until(self._answers, f"the server in {self.directory}", 60)
+        except BaseException:
+            self.kill()
+            raise
+
+    def kill(self) -> None:
+        """``kill -9`` of the server and all its processes: nothing is ended in order."""
+        self._end(signal.SIGKILL)
+
+    def pause(self) -> None:
+        """It does not answer any more, as if its machine were gone; :meth:`kill` ends it as well."""
+        assert self._process is not None
+        main = psutil.Process(self._process.pid)
+        for process in (main, *main.children(recursive=True)):
+            process.suspend()
+
+    def stop(self) -> None:
+        """End it for good and remove its files."""
+        self._end(self.quick_stop)
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def _answers(self) -> bool:
+        assert self._process is not None
+        assert self._process.poll() is None, (self.directory / "log").read_text()[-2000:]
+        with closing(socket.socket()) as tried:
+            return tried.connect_ex(("127.0.0.1", self.port)) == 0 and self._ready()
+
+    def _ready(self) -> bool:
+        return True
+
+    def _end(self, number: signal.Signals) -> None:
+        if self._process is None:
+            return
+        family: list[psutil.Process] = []
+        with suppress(psutil.NoSuchProcess):
+            # some have process groups of their own
+            family = psutil.Process(self._process.pid).children(recursive=True)
+        self._process.send_signal(number)
+        if number is signal.SIGKILL:
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            for process in family:
+                with suppress(psutil.NoSuchProcess):
+                    process.kill()
+        self._process.wait(60)
+        psutil.wait_procs(family, 60)
+        self._process = None
+
+    def _as_owner(self) -> dict[str, Any]:
+        owner = {} if self._owner is None else {"user": self._owner, "group": "nogroup"}
+        environment = {**os.environ, **self._environment()}
+        return {"start_new_session": True, "cwd": self.directory, "env": environment, **owner}
+
+    def _run_program(self, *command: str) -> None:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, **self._as_owner())
+        assert done.returncode == 0, f"{command[0]}: {done.stdout[-1000:]}{done.stderr[-1000:]}"
+
+
+def free_port() -> int:
+    """A port that nobody listens at."""
+    with closing(socket.socket()) as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+@contextmanager
+def running(kind: type[_Server]) -> Iterator[_Server]:
+    """A new server, which is gone afterwards."""
+    server = kind()
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+def program(name: str, *directories: Path) -> str:
+    """The path of a server's program, looked for in some directories as well, the last of them first."""
+    found = shutil.which(name)
+    found = found or shutil.which(name, path=os.pathsep.join(map(str, sorted(directories, reverse=True))))
+    assert found is not None, f"{name} is missing; scripts/test installs it"
+    return found

@@ -1,0 +1,77 @@
+"""What a leader is told of the drivers that a standby has started for it."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from tests.runtime.driver.driver_harness import ASSIGNMENT, LIMIT_S
+from yarnflow.core.ids import DriverId
+from yarnflow.core.messages import DriverPhase, DriverReport, Fence, LeaderInfo
+from yarnflow.entrypoint.master.hosted_drivers import HostedDrivers
+from yarnflow.errors import DriverLost, InvalidMemory, RpcUnavailable
+from yarnflow.testing.driver_launcher import FakeDriverLauncher
+from yarnflow.testing.gateways.factory import FakeGateways
+from yarnflow.testing.gateways.job_master import FakeJobMaster
+
+LEADER = LeaderInfo(Fence("l", 3), "leader:1", "1", "c")
+DRIVER = ASSIGNMENT.driver_id
+
+
+class World:
+    def __init__(self, reports: bool = True) -> None:
+        self.own, self.job_master = FakeDriverLauncher(), FakeJobMaster()
+        self.leader: LeaderInfo | None = LEADER
+        gateways = FakeGateways(job_masters={LEADER.address: self.job_master})
+        self.hosted = HostedDrivers(self.own, lambda: self.leader, gateways)
+        if reports:
+            self.hosted.report_ends()
+        self.hosted.launch(ASSIGNMENT, 1000)
+
+    def end(
+        self, driver_id: DriverId = DRIVER, status: int = -100, tail: str = "on a lost node"
+    ) -> list[DriverReport]:
+        """The driver ends; returns what the leader has been told by then."""
+        self.own.end(driver_id, status, tail)
+        for thread in threading.enumerate():
+            if thread.name.startswith("report-end"):
+                thread.join(LIMIT_S)
+        return self.job_master.reports
+
+
+def test_the_end_of_a_driver_is_its_last_report() -> None:
+    world = World()
+    assert world.own.assignments == [ASSIGNMENT] and world.hosted.runs(DRIVER)
+    (report,) = world.end()
+    assert (report.job_id, report.driver_id, report.attempt) == (ASSIGNMENT.job_id, DRIVER, 0)
+    assert report.phase is DriverPhase.FAILED and report.driver_unusable
+    assert report.error is not None and report.error.code == DriverLost.code
+    assert "ended by YARN" in report.error.message and "lost node" in report.error.message
+    assert len(world.end()) == 1, "told once"
+
+
+def test_an_error_of_ours_stays_what_it_is() -> None:
+    (report,) = World().end(status=InvalidMemory.exit_code, tail="noise\nerror: too large")
+    assert report.error is not None
+    assert (report.error.code, report.error.message) == (InvalidMemory.code, "too large")
+
+
+@pytest.mark.parametrize("why", ["another's driver", "no leader", "it leads itself", "no containers"])
+def test_nothing_is_told(why: str) -> None:
+    world = World(reports=why != "no containers")
+    if why == "no leader":
+        world.leader = None
+    if why == "it leads itself":
+        world.hosted.close()
+    driver_id = DriverId("driver-other") if why == "another's driver" else DRIVER
+    assert world.end(driver_id) == []
+    kept = [(driver_id, -100, "on a lost node")] if why in ("another's driver", "no leader") else []
+    assert world.hosted.close() == kept, "what this master hears of when it leads"
+
+
+def test_an_end_that_was_not_taken_is_kept() -> None:
+    world = World()
+    world.job_master.report_error = RpcUnavailable("nobody listens")
+    assert world.end() == []
+    assert len(world.hosted.close()) == 1, "for when this master leads"

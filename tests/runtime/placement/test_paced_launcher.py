@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.runtime.driver.driver_harness import ASSIGNMENT
+from yarnflow.core.ids import DriverId
+from yarnflow.errors import ResourceError
+from yarnflow.runtime.placement.paced_launcher import PacedLauncher
+from yarnflow.testing.driver_launcher import FakeDriverLauncher
+
+
+class Pace:
+    def __init__(self, limit: int) -> None:
+        self.own = FakeDriverLauncher()
+        self.waits: list[tuple[str, bool]] = []
+        self.launcher = PacedLauncher(
+            self.own, limit, lambda job_id, driver_id, waits: self.waits.append((driver_id, waits))
+        )
+
+    def launch(self, *names: str) -> None:
+        for name in names:
+            self.launcher.launch(replace(ASSIGNMENT, driver_id=DriverId(name)), 1000)
+
+    @property
+    def started(self) -> list[str]:
+        return [assignment.driver_id for assignment in self.own.assignments]
+
+
+def test_a_driver_waits_until_another_one_has_registered() -> None:
+    pace = Pace(2)
+    pace.launch("a", "b", "c", "d")
+    assert pace.started == ["a", "b"] and pace.waits == [("c", True), ("d", True)]
+    pace.launcher.settled(DriverId("b"))
+    assert pace.started == ["a", "b", "c"] and pace.waits[2:] == [("c", False)]
+    pace.launcher.settled(DriverId("b"))
+    assert pace.started == ["a", "b", "c"], "it counts once"
+
+
+def test_a_driver_that_is_killed_makes_room_and_never_starts_itself() -> None:
+    pace = Pace(1)
+    pace.launch("a", "b", "c")
+    pace.launcher.kill(DriverId("b"))
+    pace.launcher.kill(DriverId("a"))
+    assert pace.started == ["a", "c"]
+
+
+def test_a_driver_that_cannot_be_started_makes_room() -> None:
+    pace = Pace(1)
+    pace.own.error = ResourceError("no more processes")
+    with pytest.raises(ResourceError):
+        pace.launch("a")
+    pace.own.error = None
+    pace.launch("b")
+    assert pace.started == ["b"] and not pace.waits

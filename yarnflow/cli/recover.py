@@ -1,0 +1,169 @@
+"""``yarnflow recover``: gives a cluster the jobs that are stored, and that its ZooKeeper has forgotten."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from yarnflow.cli.cancel import checked_job_id
+from yarnflow.cli.common import CONTEXT, cluster_options, existing_cluster, load_configuration, with_target
+from yarnflow.core.states import JobStatus
+from yarnflow.errors import ConfigError, JobNotFound, JobUnreadable, StorageError, YarnflowError
+
+if TYPE_CHECKING:
+    from yarnflow.config.configuration import Configuration
+    from yarnflow.core.files import FileSystems
+    from yarnflow.core.ids import JobId
+    from yarnflow.core.ports import DispatcherGateway
+    from yarnflow.ha.stores.stored_jobs import StoredJob
+
+
+@click.command("recover", context_settings=CONTEXT)
+@click.argument("jobs", nargs=-1, metavar="[JOB]...")
+@click.option(
+    "--from",
+    "directory",
+    metavar="DIR",
+    help="Where the cluster has stored its jobs; "
+    "default: <high-availability.storageDir>/<high-availability.cluster-id>.",
+)
+@click.option("--dry-run", is_flag=True, help="Only show what would be done.")
+@click.option(
+    "--trust", is_flag=True, help="Run what the files say although others than you could have written them."
+)
+@cluster_options
+def command(
+    jobs: tuple[str, ...],
+    directory: str | None,
+    dry_run: bool,
+    trust: bool,
+    target: str | None,
+    jobmanager: str | None,
+    dynamic: tuple[str, ...],
+    conf_dir: Path | None,
+    verbose: bool,
+) -> None:
+    """Bring back jobs that are stored, and that the cluster does not know or cannot read: all or some.
+
+    Each goes on from the state in its checkpoint directory, under its own id.  Files of jobs that have ended
+    are deleted.
+    """
+    from yarnflow.fs.file_systems import file_systems
+    from yarnflow.ha.stores.stored_jobs import GRAPHS, doubt, stored_jobs
+
+    configuration = with_target(load_configuration(conf_dir, dynamic), target, jobmanager)
+    wanted = [checked_job_id(job) for job in jobs]
+    where = (directory or _directory(configuration)).rstrip("/")
+    open_file_system = file_systems()
+    file_system, path = open_file_system(where)
+    if file_system.status(f"{path}/{GRAPHS}") is None:
+        raise JobNotFound(
+            f"no cluster has stored jobs in {where}: there is no directory {GRAPHS} in it; check "
+            "high-availability.storageDir and high-availability.cluster-id, or name the cluster's directory "
+            "with --from"
+        )
+    stored = stored_jobs(open_file_system, where)
+    unknown = set(wanted) - {job.job_id for job in stored}
+    if unknown:
+        raise JobNotFound(f"{where}/{GRAPHS} has nothing of job {', '.join(sorted(unknown))}")
+    chosen = [job for job in stored if not wanted or job.job_id in wanted]
+    if not chosen:
+        click.echo(f"There are no jobs in {where}.")
+        return
+    why = "" if trust else doubt(open_file_system, where, chosen)
+    if why:
+        raise JobUnreadable(
+            f"others may have written what the jobs in {where} are to run: {why}; if you know who did, run "
+            "this again with --trust"
+        )
+    work = _Recovery(open_file_system, where, configuration, dry_run)
+    with existing_cluster(configuration) as connection:
+        failed = work.run(connection.gateway(), chosen)
+    if failed:
+        raise JobUnreadable(f"{len(failed)} jobs were not recovered: {', '.join(failed)}")
+
+
+class _Recovery:
+    """One run of the command."""
+
+    def __init__(
+        self, file_systems: FileSystems, directory: str, configuration: Configuration, dry_run: bool
+    ) -> None:
+        self._file_systems = file_systems
+        self._directory = directory
+        self._configuration = configuration
+        self._dry_run = dry_run
+
+    def run(self, cluster: DispatcherGateway, stored: Sequence[StoredJob]) -> list[JobId]:
+        """Say of each job what becomes of it; returns those that are not there afterwards."""
+        known = {job.job_id: job.status for job in cluster.list_jobs()}
+        failed = []
+        for job in stored:
+            said, is_there = self._one(cluster, job, known.get(job.job_id))
+            click.echo(f"Job {job.job_id} {said}.")
+            if not is_there:
+                failed.append(job.job_id)
+        return failed
+
+    def _one(
+        self, cluster: DispatcherGateway, job: StoredJob, status: JobStatus | None
+    ) -> tuple[str, bool]:
+        """What to say of it, and whether all is well with it."""
+        from yarnflow.ha.stores.stored_jobs import delete_graphs, delete_superseded
+
+        if status is not None and status is not JobStatus.RECOVERY_FAILED:
+            return f"is known to the cluster: {status.value}", True
+        if job.is_over or self._has_ended(job):
+            # a job that the cluster knows is the cluster's to clear away
+            deleted = status is None and self._delete(delete_graphs, job)
+            return "has ended; it is not run again" + ", and its file is deleted" * deleted, True
+        if job.submission is None:
+            return f"cannot be recovered: {job.path} is damaged", False
+        name = job.submission.name
+        if self._dry_run:
+            return f"({name}) would be recovered", True
+        try:
+            owner = cluster.submit_job(job.submission).job_id
+        except YarnflowError as error:
+            return f"({name}) is not recovered: {error}", False
+        if owner != job.job_id:
+            return f"({name}) is not recovered: job {owner} has its job key", False
+        self._delete(delete_superseded, job)
+        return f"({name}) is recovered", True
+
+    def _has_ended(self, job: StoredJob) -> bool:
+        """By the marker in its checkpoint directory: a result that is old is not stored any more."""
+        from yarnflow.config.options import ha
+        from yarnflow.config.options.job import CHECKPOINT_DIR
+        from yarnflow.ha.stores.checkpoint_files import CheckpointFiles
+
+        if job.submission is None:
+            return False
+        get = self._configuration.with_values(job.submission.configuration, f"job {job.job_id}").get
+        root = get(CHECKPOINT_DIR) or f"{get(ha.STORAGE_DIR).rstrip('/')}/checkpoints"
+        return CheckpointFiles(self._file_systems, f"{root.rstrip('/')}/{job.job_id}").has_ended()
+
+    def _delete(self, delete: Callable[[FileSystems, str, StoredJob], None], job: StoredJob) -> bool:
+        if self._dry_run:
+            return False
+        try:
+            delete(self._file_systems, self._directory, job)
+        except StorageError as error:
+            click.echo(f"Job {job.job_id}: a file that is of no use cannot be deleted: {error}", err=True)
+            return False
+        return True
+
+
+def _directory(configuration: Configuration) -> str:
+    from yarnflow.config.options import cluster, ha
+
+    storage = configuration.get(ha.STORAGE_DIR)
+    if not storage:
+        raise ConfigError(
+            "high-availability.storageDir is not set; set it as the cluster has it, or name the cluster's "
+            "directory below it with --from"
+        )
+    return f"{storage.rstrip('/')}/{configuration.get(cluster.CLUSTER_ID)}"
