@@ -21,6 +21,8 @@ class FakeDriverLauncher:
     awaiting: bool = False
     #: raised by each launch
     error: YarnflowError | None = None
+    #: raised by the launch of one driver
+    errors: dict[DriverId, YarnflowError] = field(default_factory=dict)
     #: hot spares that are to be elsewhere
     misplaced_ids: set[DriverId] = field(default_factory=set)
     #: set by each launch
@@ -29,8 +31,9 @@ class FakeDriverLauncher:
 
     def launch(self, assignment: DriverAssignment, memory_mib: int) -> None:
         """Add to :attr:`assignments`."""
-        if self.error is not None:
-            raise self.error
+        error = self.error or self.errors.get(assignment.driver_id)
+        if error is not None:
+            raise error
         self.assignments.append(assignment)
         self.launched.set()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 
 import pytest
 
@@ -10,7 +11,7 @@ from tests.runtime.driver.driver_harness import ASSIGNMENT, LIMIT_S
 from yarnflow.core.ids import DriverId
 from yarnflow.core.messages import DriverPhase, DriverReport, Fence, LeaderInfo
 from yarnflow.entrypoint.master.hosted_drivers import HostedDrivers
-from yarnflow.errors import DriverLost, InvalidMemory, RpcUnavailable
+from yarnflow.errors import DriverLost, InvalidMemory, ResourceError, RpcUnavailable
 from yarnflow.testing.driver_launcher import FakeDriverLauncher
 from yarnflow.testing.gateways.factory import FakeGateways
 from yarnflow.testing.gateways.job_master import FakeJobMaster
@@ -75,3 +76,12 @@ def test_an_end_that_was_not_taken_is_kept() -> None:
     world.job_master.report_error = RpcUnavailable("nobody listens")
     assert world.end() == []
     assert len(world.hosted.close()) == 1, "for when this master leads"
+
+
+def test_a_driver_that_could_not_be_started_is_not_this_masters() -> None:
+    world = World()
+    other = replace(ASSIGNMENT, driver_id=DriverId("driver-other"))
+    world.own.error = ResourceError("no more processes")
+    with pytest.raises(ResourceError):
+        world.hosted.launch(other, 1000)
+    assert world.end(other.driver_id) == [], "the leader has had the error for an answer"

@@ -59,9 +59,14 @@ class HostedDrivers:
 
     def launch(self, assignment: DriverAssignment, memory_mib: int) -> None:
         """Start a driver of the leader's."""
-        with self._lock:
+        with self._lock:  # first: its end may be told at once
             self._jobs[assignment.driver_id] = assignment.job_id
-        self._launcher.launch(assignment, memory_mib)
+        try:
+            self._launcher.launch(assignment, memory_mib)
+        except YarnflowError:
+            with self._lock:
+                self._jobs.pop(assignment.driver_id, None)
+            raise
 
     def runs(self, driver_id: DriverId) -> bool:
         """Whether a driver is this master's."""

@@ -170,6 +170,7 @@ class Leader:
                 launcher,
                 configuration.get(cluster_options.MAX_CONCURRENT_DRIVER_STARTS),
                 lambda job_id, driver_id, waits: jobs.driver_waits(job_id, driver_id, waits),
+                lambda job_id, driver_id, error: jobs.driver_not_started(job_id, driver_id, error),
             ),
             self.resource_manager,
             self.board,

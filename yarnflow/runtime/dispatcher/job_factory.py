@@ -25,7 +25,7 @@ from yarnflow.core.messages import JobSubmission, LeaderInfo
 from yarnflow.core.ports import Clock, GatewayFactory
 from yarnflow.core.resources.scheduling import SchedulerKind, SchedulerSettings
 from yarnflow.core.uris import file_uri
-from yarnflow.errors import ConfigError
+from yarnflow.errors import ConfigError, YarnflowError
 from yarnflow.graph.codec import job_graph_from_json
 from yarnflow.graph.job_graph import JobGraph
 from yarnflow.runtime.dispatcher.job_board import JobBoard
@@ -161,6 +161,13 @@ class JobMasterFactory:
         job_master = self._live.get(job_id)
         if job_master is not None:
             job_master.driver_waits(driver_id, waits)
+
+    def driver_not_started(self, job_id: JobId, driver_id: DriverId, error: YarnflowError) -> None:
+        """Tell a job that its driver, which has waited for its turn, cannot be started."""
+        logger.error("Driver %s of job %s cannot be started: %s", driver_id, job_id, error)
+        job_master = self._live.get(job_id)
+        if job_master is not None:
+            job_master.driver_exited(driver_id, error.exit_code, f"error: {error}")
 
     def _settings(
         self, submission: JobSubmission, graph: JobGraph, configuration: Configuration
