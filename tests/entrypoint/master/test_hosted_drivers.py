@@ -10,25 +10,41 @@ import pytest
 from tests.runtime.driver.driver_harness import ASSIGNMENT, LIMIT_S
 from yarnflow.core.ids import DriverId
 from yarnflow.core.messages import DriverPhase, DriverReport, Fence, LeaderInfo
-from yarnflow.entrypoint.master.hosted_drivers import HostedDrivers
-from yarnflow.errors import DriverLost, InvalidMemory, ResourceError, RpcUnavailable
+from yarnflow.entrypoint.master.hosted_drivers import DriverEnd, HostedDrivers
+from yarnflow.errors import (
+    DriverLost,
+    InvalidMemory,
+    JobNotFound,
+    ResourceError,
+    RpcUnavailable,
+    StaleEpoch,
+    YarnflowError,
+)
 from yarnflow.testing.driver_launcher import FakeDriverLauncher
 from yarnflow.testing.gateways.factory import FakeGateways
 from yarnflow.testing.gateways.job_master import FakeJobMaster
 
 LEADER = LeaderInfo(Fence("l", 3), "leader:1", "1", "c")
+NEXT_LEADER = LeaderInfo(Fence("m", 4), "leader:2", "1", "c")
 DRIVER = ASSIGNMENT.driver_id
 
 
 class World:
     def __init__(self, reports: bool = True) -> None:
         self.own, self.job_master = FakeDriverLauncher(), FakeJobMaster()
-        self.leader: LeaderInfo | None = LEADER
-        gateways = FakeGateways(job_masters={LEADER.address: self.job_master})
-        self.hosted = HostedDrivers(self.own, lambda: self.leader, gateways)
+        self.next_job_master = FakeJobMaster()
+        #: known leaders from look to look; the last one stays
+        self.leaders: list[LeaderInfo | None] = [LEADER]
+        gateways = FakeGateways(
+            job_masters={LEADER.address: self.job_master, NEXT_LEADER.address: self.next_job_master}
+        )
+        self.hosted = HostedDrivers(self.own, self._known_leader, gateways, retry_s=0)
         if reports:
             self.hosted.report_ends()
         self.hosted.launch(ASSIGNMENT, 1000)
+
+    def _known_leader(self) -> LeaderInfo | None:
+        return self.leaders.pop(0) if len(self.leaders) > 1 else self.leaders[0]
 
     def end(
         self, driver_id: DriverId = DRIVER, status: int = -100, tail: str = "on a lost node"
@@ -62,7 +78,7 @@ def test_an_error_of_ours_stays_what_it_is() -> None:
 def test_nothing_is_told(why: str) -> None:
     world = World(reports=why != "no containers")
     if why == "no leader":
-        world.leader = None
+        world.leaders = [None]
     if why == "it leads itself":
         world.hosted.close()
     driver_id = DriverId("driver-other") if why == "another's driver" else DRIVER
@@ -85,3 +101,46 @@ def test_a_driver_that_could_not_be_started_is_not_this_masters() -> None:
     with pytest.raises(ResourceError):
         world.hosted.launch(other, 1000)
     assert world.end(other.driver_id) == [], "the leader has had the error for an answer"
+
+
+def test_an_end_is_told_as_soon_as_the_leader_is_known() -> None:
+    world = World()
+    world.leaders = [None, None, LEADER]
+    assert len(world.end()) == 1
+    assert world.hosted.close() == [], "it is not told again when this master leads"
+
+
+@pytest.mark.parametrize("error", [RpcUnavailable("it is gone"), StaleEpoch("it leads no more")])
+def test_an_end_that_a_lost_leader_did_not_take_is_told_to_the_next_one(error: YarnflowError) -> None:
+    world = World()
+    world.job_master.report_error = error
+    world.leaders = [LEADER, None, NEXT_LEADER]
+    assert world.end() == [] and len(world.next_job_master.reports) == 1
+    assert world.hosted.close() == []
+
+
+@pytest.mark.parametrize("error", [DriverLost("it was replaced"), JobNotFound("no such job")])
+def test_an_end_that_nobody_waits_for_is_told_once(error: YarnflowError) -> None:
+    world = World()
+    world.job_master.report_error = error
+    assert world.end() == []
+    assert world.job_master.refused == 1 and world.hosted.close() == []
+
+
+def test_nobody_is_told_once_this_master_leads() -> None:
+    world = World()
+    looks = 0
+
+    def leads() -> LeaderInfo | None:
+        nonlocal looks
+        looks += 1
+        assert looks == 1, "looked for another leader"
+        kept.extend(world.hosted.close())
+        return None
+
+    kept: list[DriverEnd] = []
+    world.hosted = HostedDrivers(world.own, leads, FakeGateways(), retry_s=0)
+    world.hosted.report_ends()
+    world.hosted.launch(ASSIGNMENT, 1000)
+    world.end()
+    assert looks == 1 and kept == [(DRIVER, -100, "on a lost node")]

@@ -2,7 +2,8 @@
 
 The leader is not told by its own supervisor when one of them ends.  Where each driver has a container, the
 standby reports the end as the driver's last report; its lease would tell the leader only that it has
-ended, and that only if the driver ever had it.  Flink has no counterpart.
+ended, and that only if the driver ever had it.  While no master leads, or the leader cannot be reached, it
+tries again, and tells whoever leads then.  Flink has no counterpart.
 """
 
 from __future__ import annotations
@@ -17,13 +18,17 @@ from yarnflow.core.ids import DriverId, JobId
 from yarnflow.core.job.failures import ended_by, error_info
 from yarnflow.core.messages import DriverAssignment, DriverPhase, DriverReport, LeaderInfo
 from yarnflow.core.ports import DriverLauncher, GatewayFactory
-from yarnflow.errors import DriverLost, YarnflowError, error_from_exit
+from yarnflow.errors import DriverLost, StaleEpoch, YarnflowError, error_from_exit
 
 logger = logging.getLogger(__name__)
 
 #: driver, exit status, last lines of output
 DriverEnd = tuple[DriverId, int, str]
 _KEPT: Final = 100
+#: between two tries to tell of an end
+_RETRY_S: Final = 1.0
+#: for an election whatever ZooKeeper's time-outs are; later the leader has missed the driver by itself
+_TRIES: Final = 300
 
 
 class HostedDrivers:
@@ -36,6 +41,8 @@ class HostedDrivers:
     known_leader : callable
         Who leads as far as this process knows; quick.
     gateways : GatewayFactory
+    retry_s : float
+        Pause before the leader is looked for again.
     """
 
     def __init__(
@@ -43,13 +50,15 @@ class HostedDrivers:
         launcher: DriverLauncher,
         known_leader: Callable[[], LeaderInfo | None],
         gateways: GatewayFactory,
+        retry_s: float = _RETRY_S,
     ) -> None:
         self._launcher = launcher
         self._known_leader = known_leader
         self._gateways = gateways
+        self._retry_s = retry_s
         self._lock = threading.Lock()
         self._jobs: dict[DriverId, JobId] = {}
-        self._closed = False
+        self._closed = threading.Event()
         #: ends that the leader was not told of
         self._untold: deque[DriverEnd] = deque(maxlen=_KEPT)
 
@@ -81,19 +90,18 @@ class HostedDrivers:
             Ends that no leader was told of.
         """
         with self._lock:
-            self._closed = True
+            self._closed.set()
             untold, self._untold = list(self._untold), deque()
         return untold
 
     def _exited(self, driver_id: DriverId, exit_status: int, output_tail: str) -> None:
         end: DriverEnd = driver_id, exit_status, output_tail
-        leader = self._known_leader()
         with self._lock:
             job_id = self._jobs.pop(driver_id, None)
-            if self._closed:
+            if self._closed.is_set():
                 return
-            if job_id is None or leader is None:
-                self._untold.append(end)
+            self._untold.append(end)
+            if job_id is None:
                 return
         error = error_from_exit(exit_status, output_tail) or DriverLost(
             f"driver {driver_id} {ended_by(exit_status, output_tail)}"
@@ -103,14 +111,30 @@ class HostedDrivers:
         )
         # not in the thread that hears of ends
         threading.Thread(
-            target=self._report, args=(leader, report, end), name=f"report-end-{driver_id}", daemon=True
+            target=self._tell, args=(report, end), name=f"report-end-{driver_id}", daemon=True
         ).start()
 
-    def _report(self, leader: LeaderInfo, report: DriverReport, end: DriverEnd) -> None:
+    def _tell(self, report: DriverReport, end: DriverEnd) -> None:
+        """Until a leader has answered, or this master leads itself."""
+        for _ in range(_TRIES):
+            if self._reported(report):
+                with self._lock:
+                    if end in self._untold:
+                        self._untold.remove(end)
+                return
+            if self._closed.wait(self._retry_s):
+                return
+        logger.warning("No leader could be told of the end of driver %s.", report.driver_id)
+
+    def _reported(self, report: DriverReport) -> bool:
+        leader = self._known_leader()
+        if leader is None:
+            return False
         try:
             self._gateways.job_master(leader.address, leader.fence).report(report)
         except YarnflowError as error:
-            # as a rule its job is over, or has another driver; or the leader is lost, and this master is next
             logger.info("The end of driver %s was not taken: %s", report.driver_id, error)
-            with self._lock:
-                self._untold.append(end)
+            # of an error that stays, its job is over, or has another driver
+            stays = isinstance(error, DriverLost) or not error.retryable
+            return stays and not isinstance(error, StaleEpoch)
+        return True
