@@ -233,7 +233,8 @@ class GatewayFactory(Protocol):
 
     def job_master(self, address: str, fence: Fence) -> JobMasterGateway: ...
 
-    def dispatcher(self, address: str) -> RemoteDispatcher: ...
+    def dispatcher(self, address: str, timeout_ms: int | None = None) -> RemoteDispatcher:
+        """Whoever leads at an address; calls end after ``timeout_ms``, None = as those to others."""
 
     def master(self, address: str) -> MasterGateway: ...
 
