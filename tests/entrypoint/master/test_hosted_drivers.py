@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -15,6 +16,7 @@ from yarnflow.errors import (
     DriverLost,
     InvalidMemory,
     JobNotFound,
+    LeadershipLost,
     ResourceError,
     RpcUnavailable,
     StaleEpoch,
@@ -29,6 +31,13 @@ NEXT_LEADER = LeaderInfo(Fence("m", 4), "leader:2", "1", "c")
 DRIVER = ASSIGNMENT.driver_id
 
 
+def _await_reports() -> None:
+    while threads := [each for each in threading.enumerate() if each.name.startswith("report-")]:
+        for thread in threads:
+            thread.join(LIMIT_S)
+            assert not thread.is_alive(), thread.name
+
+
 class World:
     def __init__(self, reports: bool = True) -> None:
         self.own, self.job_master = FakeDriverLauncher(), FakeJobMaster()
@@ -38,7 +47,7 @@ class World:
         gateways = FakeGateways(
             job_masters={LEADER.address: self.job_master, NEXT_LEADER.address: self.next_job_master}
         )
-        self.hosted = HostedDrivers(self.own, self._known_leader, gateways, retry_s=0)
+        self.hosted = HostedDrivers(self.own, self._known_leader, gateways, retry_s=0, waiting_s=0)
         if reports:
             self.hosted.report_ends()
         self.hosted.launch(ASSIGNMENT, 1000)
@@ -51,9 +60,7 @@ class World:
     ) -> list[DriverReport]:
         """The driver ends; returns what the leader has been told by then."""
         self.own.end(driver_id, status, tail)
-        for thread in threading.enumerate():
-            if thread.name.startswith("report-end"):
-                thread.join(LIMIT_S)
+        _await_reports()
         return self.job_master.reports
 
 
@@ -144,3 +151,60 @@ def test_nobody_is_told_once_this_master_leads() -> None:
     world.hosted.launch(ASSIGNMENT, 1000)
     world.end()
     assert looks == 1 and kept == [(DRIVER, -100, "on a lost node")]
+
+
+class Waiting(World):
+    """A driver without a container; the fake JobMaster's next answers are those that the test gives."""
+
+    def __init__(self, *answers: YarnflowError | Callable[[], None]) -> None:
+        super().__init__()
+        self.answers = list(answers)
+        self.job_master.before_report = self._answer
+
+    def _answer(self) -> None:
+        answer = self.answers.pop(0) if self.answers else lambda: None
+        if isinstance(answer, YarnflowError):
+            raise answer
+        answer()
+
+    def phases(self) -> list[DriverPhase]:
+        """What the leader has been told when there is no more to tell."""
+        if not self.job_master.reports:
+            self.own.wait(DRIVER)
+        _await_reports()
+        assert all((each.job_id, each.attempt) == (ASSIGNMENT.job_id, 0) for each in self.job_master.reports)
+        return [each.phase for each in self.job_master.reports]
+
+
+def test_a_driver_that_waits_for_its_container_lives_until_it_is_granted() -> None:
+    waiting = Waiting(
+        *(lambda: None, RpcUnavailable("busy"), LeadershipLost("not yet"), lambda: None),
+        lambda: waiting.own.wait(DRIVER, False),
+        lambda: None,
+    )
+    assert waiting.phases() == [DriverPhase.IDLE] * 4, "the last one as it is granted"
+    assert not waiting.answers and not waiting.own.killed
+    waiting.end()
+    assert waiting.phases()[4:] == [DriverPhase.FAILED]
+
+
+@pytest.mark.parametrize("error", [DriverLost("it was replaced"), JobNotFound("no such job")])
+def test_the_request_of_a_driver_that_nobody_wants_is_withdrawn(error: YarnflowError) -> None:
+    waiting = Waiting(lambda: None, error)
+    waiting.own.on_kill = lambda driver_id: waiting.own.end(driver_id, -9)
+    assert waiting.phases() == [DriverPhase.IDLE, DriverPhase.FAILED] and waiting.own.killed == [DRIVER]
+
+
+def test_a_master_that_leads_gives_up_drivers_that_wait() -> None:
+    waiting = Waiting(lambda: None, lambda: closed.extend(waiting.hosted.close()))
+    closed: list[DriverEnd] = []
+    assert waiting.phases() == [DriverPhase.IDLE] * 2 and waiting.own.killed == [DRIVER] and not closed
+    waiting.own.wait(DRIVER, False)
+    assert len(waiting.phases()) == 2
+
+
+def test_drivers_of_others_are_not_reported_for() -> None:
+    world = World()
+    world.own.wait(DriverId("driver-other"))
+    world.own.wait(DRIVER, False)
+    assert world.end(DriverId("driver-other")) == []

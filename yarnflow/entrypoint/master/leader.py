@@ -267,6 +267,7 @@ class Leader:
         self.dispatcher.recover()
         # ends that came before are heard of now, by jobs that know their driver
         self._parts.launcher.on_exit(self._jobs.driver_exited)
+        self._parts.launcher.on_wait(self._jobs.container_waits)
 
     def answer(self, method: str, target: str) -> Answer:
         """A request to the web page."""

@@ -162,6 +162,11 @@ class JobMasterFactory:
         if job_master is not None:
             job_master.driver_waits(driver_id, waits)
 
+    def container_waits(self, driver_id: DriverId, waits: bool) -> None:
+        """Tell every live job that a driver's container was asked for, or granted."""
+        for job_master in self._live.values():
+            job_master.driver_waits(driver_id, waits)
+
     def driver_not_started(self, job_id: JobId, driver_id: DriverId, error: YarnflowError) -> None:
         """Tell a job that its driver, which has waited for its turn, cannot be started."""
         logger.error("Driver %s of job %s cannot be started: %s", driver_id, job_id, error)

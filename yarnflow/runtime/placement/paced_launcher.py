@@ -12,7 +12,7 @@ from collections.abc import Callable
 from yarnflow.core.ids import DriverId, JobId
 from yarnflow.core.job_run.driver_starts import DriverStarts
 from yarnflow.core.messages import DriverAssignment
-from yarnflow.core.ports import DriverExitListener, DriverLauncher
+from yarnflow.core.ports import DriverExitListener, DriverLauncher, DriverWaitListener
 from yarnflow.errors import YarnflowError
 
 logger = logging.getLogger(__name__)
@@ -88,6 +88,10 @@ class PacedLauncher:
     def on_exit(self, listener: DriverExitListener) -> None:
         """Call ``listener`` with each end."""
         self._launcher.on_exit(listener)
+
+    def on_wait(self, listener: DriverWaitListener) -> None:
+        """Call ``listener`` when one waits for its container, or has it."""
+        self._launcher.on_wait(listener)
 
     def _begun_without(self, driver_id: DriverId) -> list[tuple[DriverAssignment, int]]:
         """Orders of drivers whose turn it is when one is not starting any more."""
