@@ -17,6 +17,7 @@ from yarnflow.core.checkpoint.messages import (
     JobCheckpoints,
 )
 from yarnflow.core.collect.parts import CollectedPage
+from yarnflow.core.ha.ports import LatestState
 from yarnflow.core.ids import AllocationId, DriverId, JobId, TaskManagerId
 from yarnflow.core.job_run.events import Adopted, StartKind
 from yarnflow.core.messages import (
@@ -159,6 +160,9 @@ class Bench:
         self.mailbox = InlineMailbox("dispatcher", self.clock, may_run=lambda: self.leads)
         self.refusal: YarnflowError | None = None
         self.jobs: dict[JobId, FakeJob] = {}
+        #: jobs whose state was put in order, and how they ended
+        self.settled: list[tuple[JobId, JobStatus]] = []
+        self.settle_error: YarnflowError | None = None
         self.ended = threading.Event()
         self.dispatcher = Dispatcher(
             self.mailbox,
@@ -168,7 +172,7 @@ class Bench:
             self,
             self.ended.set,
             1_000,
-            JobArchive(self.stores, _checkpoint_root),
+            JobArchive(self.stores, _checkpoint_root, self._settle),
             InlineEffects(),
             max_jobs,
         )
@@ -184,6 +188,12 @@ class Bench:
         job = FakeJob(submission.job_id, self.board, on_ended, start)
         self.jobs[submission.job_id] = job
         return job
+
+    def _settle(self, submission: JobSubmission, details: JobDetails) -> None:
+        assert self.stores.graphs.get(submission.job_id) is not None, "the next leader could not do it again"
+        if self.settle_error is not None:
+            raise self.settle_error
+        self.settled.append((submission.job_id, details.overview.status))
 
     def submit(self, job_id: JobId = JOB, key: str = "") -> tuple[JobId, bool]:
         self.mailbox.run_pending()
@@ -541,6 +551,41 @@ def test_a_job_that_was_half_cleared_away_is_not_run_again() -> None:
     bench = Bench(stores=before.stores)
     bench.dispatcher.recover()
     assert not bench.jobs and not bench.stores.graphs.stored and not bench.stores.keys.owners
+    assert bench.settled == [(JOB, JobStatus.FINISHED)], "its state may not be in order either"
+
+
+@pytest.mark.parametrize("error", [StorageUnavailable("safe mode"), ConfigError("unknown option")])
+def test_a_state_that_cannot_be_put_in_order_does_not_run_its_job_again(error: YarnflowError) -> None:
+    before = Bench()
+    before.submit(JOB, "daily")
+    before.stores.ended.put(_details(JOB, JobStatus.FINISHED))
+    bench = Bench(stores=before.stores)
+    bench.settle_error = error
+    bench.dispatcher.recover()
+    assert not bench.jobs and not bench.stores.graphs.stored
+
+
+def test_a_leader_that_leads_no_more_clears_nothing_away() -> None:
+    before = Bench()
+    before.submit(JOB, "daily")
+    before.stores.ended.put(_details(JOB, JobStatus.FINISHED))
+    bench = Bench(stores=before.stores)
+    bench.settle_error = LeadershipLost("another master leads")
+    with pytest.raises(LeadershipLost):
+        bench.dispatcher.recover()
+    assert list(bench.stores.graphs.stored) == [JOB]
+
+
+def test_an_ended_job_that_nobody_can_read_leaves_no_lost_state() -> None:
+    before = Bench()
+    before.submit(JOB, "daily")
+    before.stores.latest.write(LatestState("daily", JOB, "j", "RUNNING", "hdfs://nn/cp/chk-3", 3, 1))
+    before.stores.ended.put(_details(JOB, JobStatus.FINISHED))
+    before.stores.graphs.unreadable.add(JOB)
+    bench = Bench(stores=before.stores)
+    bench.dispatcher.recover()
+    state = bench.stores.latest.states["daily"]
+    assert (state.status, state.path) == ("FINISHED", "hdfs://nn/cp/chk-3") and not bench.settled
 
 
 def test_a_result_the_board_has_forgotten_still_counts() -> None:

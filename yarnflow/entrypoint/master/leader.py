@@ -210,7 +210,7 @@ class Leader:
             self.resource_manager,
             on_done,
             timeout_ms,
-            JobArchive(parts.stores, jobs.checkpoint_root),
+            JobArchive(parts.stores, jobs.checkpoint_root, jobs.settle),
             parts.effects,
             parts.max_jobs,
             faults.inject,

@@ -18,6 +18,7 @@ from yarnflow.core.ha.ports import JobStores, LatestState
 from yarnflow.core.ids import DriverId, JobId
 from yarnflow.core.messages import JobDetails, JobSubmission
 from yarnflow.core.states import JobStatus
+from yarnflow.errors import LeadershipLost, YarnflowError
 
 logger = logging.getLogger(__name__)
 
@@ -56,11 +57,19 @@ class JobArchive:
         Of this process's leadership.
     checkpoint_root : callable
         ``execution.checkpointing.dir`` (a URI) of a job with these options.
+    settle : callable
+        Puts in order what a job leaves whose master was lost after it had stored the result; may raise.
     """
 
-    def __init__(self, stores: JobStores, checkpoint_root: Callable[[Mapping[str, str]], str]) -> None:
+    def __init__(
+        self,
+        stores: JobStores,
+        checkpoint_root: Callable[[Mapping[str, str]], str],
+        settle: Callable[[JobSubmission, JobDetails], None],
+    ) -> None:
         self._stores = stores
         self._checkpoint_root = checkpoint_root
+        self._settle = settle
 
     def load(self) -> KeptJobs:
         """All jobs there are; what a master left half cleared away is cleared away."""
@@ -72,6 +81,7 @@ class JobArchive:
             key = stores.job_keys.key_of(job_id) if submission is None else submission.job_key
             if stores.results.has(job_id):
                 logger.info("Job %s had ended already; clearing it away.", job_id)
+                self._settle_end(job_id, key, submission)
                 self.clear(job_id, key)
             elif submission is None:
                 unreadable.append(UnreadableJob(job_id, key))
@@ -99,8 +109,26 @@ class JobArchive:
         """Have a job that is stored own its key, if no other job does; returns who has it now."""
         return self._claim(submission, owns_key)
 
-    def leave_state(self, job: UnreadableJob, now_ms: int) -> None:
-        """A job that nobody could read was canceled: the next one of its key does not go on from its state.
+    def _settle_end(self, job_id: JobId, key: str, submission: JobSubmission | None) -> None:
+        """The master that stored the result may have been lost before the job's state was in order."""
+        details = self._stores.results.get(job_id)
+        if details is None:
+            return
+        try:
+            if submission is not None:
+                self._settle(submission, details)
+            else:
+                status, end_ms = details.overview.status, details.overview.end_time_ms
+                self.leave_state(UnreadableJob(job_id, key), end_ms, status)
+        except LeadershipLost:
+            raise
+        except YarnflowError as error:
+            logger.error("What job %s leaves is not in order: %s", job_id, error)
+
+    def leave_state(
+        self, job: UnreadableJob, now_ms: int, status: JobStatus = JobStatus.CANCELED
+    ) -> None:
+        """A job that nobody can read has ended: the next one of its key does not go on from its state.
 
         The state stays; whoever names it may have it.
         """
@@ -118,9 +146,8 @@ class JobArchive:
                 name = before.job_name if before.job_id == job.job_id else job.key
             if newest is not None:
                 path, number = newest.external_path, newest.checkpoint_id
-            status = JobStatus.CANCELED.value
-            latest.write(LatestState(job.key, job.job_id, name, status, path, number, now_ms))
-        checkpoints.close_job(JobStatus.CANCELED)
+            latest.write(LatestState(job.key, job.job_id, name, status.value, path, number, now_ms))
+        checkpoints.close_job(status)
 
     def runs_job(self, job_id: JobId, driver_id: DriverId) -> bool:
         """Whether a driver is the one that may write the job's state."""

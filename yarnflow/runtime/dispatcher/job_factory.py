@@ -21,7 +21,7 @@ from yarnflow.core.ha.ports import JobStores
 from yarnflow.core.ids import DriverId, JobId
 from yarnflow.core.job.restart import RestartStrategy, restart_strategy_from
 from yarnflow.core.job_run.events import StartKind
-from yarnflow.core.messages import JobSubmission, LeaderInfo
+from yarnflow.core.messages import JobDetails, JobSubmission, LeaderInfo
 from yarnflow.core.ports import Clock, GatewayFactory
 from yarnflow.core.resources.scheduling import SchedulerKind, SchedulerSettings
 from yarnflow.core.uris import file_uri
@@ -40,6 +40,7 @@ from yarnflow.runtime.jobmaster.services import (
     Retention,
     SlotRequirements,
 )
+from yarnflow.runtime.jobmaster.state_files import JobStateFiles
 from yarnflow.runtime.mailbox import Effects, Mailbox
 
 logger = logging.getLogger(__name__)
@@ -148,6 +149,21 @@ class JobMasterFactory:
         with self._lock:
             self._live = {**self._live, submission.job_id: job_master}
         return job_master
+
+    def settle(self, submission: JobSubmission, details: JobDetails) -> None:
+        """Put in order what a job leaves whose master was lost after it had put down the result; blocks.
+
+        Raises
+        ------
+        ConfigError, GraphError
+            The submission's options or graph cannot be used.
+        StorageError, HaError
+            It could not be put in order.
+        """
+        configuration = self._configuration.with_values(submission.configuration, f"job {submission.name}")
+        graph = job_graph_from_json(submission.job_graph_json)
+        settings = self._settings(submission, graph, configuration)
+        JobStateFiles(submission, graph, settings, self._services).settle(details)
 
     def driver_exited(self, driver_id: DriverId, exit_status: int, output_tail: str) -> None:
         """Tell every live job; the one whose driver it was reacts."""
