@@ -314,8 +314,14 @@ class StateOwner(Protocol):
             Of a checkpoint, see :mod:`yarnflow.core.checkpoint.manifest`, without queries.
         """
 
-    def claim(self, path: str) -> None:
+    def claim(self, path: str, job_key: str) -> None:
         """Before the state at a path (a URI) is moved.  Idempotent.
+
+        Parameters
+        ----------
+        job_key : str
+            Of the job that claims: a job of the same key that began before it and that no driver runs is
+            lost, as a key has one live job.  Empty = it has none.
 
         Raises
         ------
@@ -336,7 +342,7 @@ class NoStateOwner:
     def describe(self, manifest: bytes) -> None:
         pass
 
-    def claim(self, path: str) -> None:
+    def claim(self, path: str, job_key: str) -> None:
         pass
 
     def give_back(self, path: str) -> None:
