@@ -15,6 +15,7 @@ from yarnflow.core.checkpoint.messages import (
     CheckpointStatus,
     CheckpointTrigger,
     JobCheckpoints,
+    RestoreSettings,
 )
 from yarnflow.core.collect.parts import CollectedPage
 from yarnflow.core.ha.ports import LatestState
@@ -29,6 +30,7 @@ from yarnflow.core.messages import (
     JobDetails,
     JobOverview,
     JobSubmission,
+    JobSubmitted,
     LeaderInfo,
     ProgramKind,
     SlotOffer,
@@ -41,6 +43,7 @@ from yarnflow.errors import (
     JobNotFound,
     LeadershipLost,
     RpcTimeout,
+    SavepointNotFound,
     SlotUnavailable,
     StorageUnavailable,
     YarnflowError,
@@ -216,6 +219,50 @@ def test_a_live_key_names_the_live_job() -> None:
     assert bench.submit(OTHER, "daily") == (JOB, True)
     bench.jobs[JOB].end(JobStatus.CANCELED)
     assert bench.submit(OTHER, "daily") == (OTHER, False)
+
+
+RESTORES: dict[str, tuple[RestoreSettings | None, dict[str, str]]] = {
+    "option": (None, {"execution.state-recovery.path": "file:///savepoint"}),
+    "submission": (RestoreSettings("file:///savepoint"), {"execution.state-recovery.path": "none"}),
+}
+
+
+@pytest.mark.parametrize("named", RESTORES)
+def test_a_job_whose_state_is_not_there_is_refused(named: str) -> None:
+    """The client may be on another machine, and cannot look itself."""
+    restore, options = RESTORES[named]
+
+    def submit(bench: Bench, job_id: JobId = JOB) -> JobSubmitted:
+        bench.mailbox.run_pending()
+        submission = JobSubmission(job_id, "j", ProgramKind.GRAPH, "", options, "daily", restore=restore)
+        return bench.dispatcher.submit_job(submission)
+
+    bench = Bench()
+    bench.stores.latest.gone.add("file:///savepoint")
+    with pytest.raises(SavepointNotFound, match="file:///savepoint, as the JobManager sees it"):
+        submit(bench)
+    bench.mailbox.run_pending()
+    assert not bench.jobs and not bench.stores.graphs.stored and not bench.stores.keys.owners
+
+    assert bench.submit(OTHER, "daily") == (OTHER, False)
+    assert submit(bench).attached_to_existing, "the job that lives may have claimed it"
+
+    lost = Bench()
+    lost.stores.latest.gone.add("file:///savepoint")
+    lost.stores.latest.begun.add(JOB)
+    assert submit(lost).job_id == JOB, "as yarnflow recover brings it back"
+
+    unknown = Bench()
+    unknown.stores.latest.error = ConfigError("only hdfs:// and file://")
+    assert submit(unknown).job_id == JOB, "the driver looks"
+
+
+def test_a_path_without_a_scheme_is_the_drivers_to_look_at() -> None:
+    bench = Bench()
+    bench.stores.latest.gone.add("/savepoint")
+    options = {"execution.state-recovery.path": "/savepoint"}
+    bench.dispatcher.submit_job(JobSubmission(JOB, "j", ProgramKind.GRAPH, "", options))
+    assert list(bench.jobs) == [JOB]
 
 
 def test_what_is_no_id_is_refused() -> None:

@@ -423,6 +423,9 @@ class LatestStates(Protocol):
     def has(self, path: str) -> bool:
         """Whether there is a complete checkpoint or savepoint in a directory (a URI)."""
 
+    def has_begun(self, job_id: JobId) -> bool:
+        """Whether a driver of a job has written, or was about to."""
+
     def left(self, job_key: str) -> Sequence[LatestState]:
         """The newest checkpoint of each job of the key as the checkpoints themselves say, newest first.
 

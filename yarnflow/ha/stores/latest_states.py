@@ -156,6 +156,10 @@ class FileLatestStates:
         """Whether there is a checkpoint or savepoint in a directory (a URI)."""
         return self._left.has(path)
 
+    def has_begun(self, job_id: JobId) -> bool:
+        """Whether a driver of a job has written, or was about to."""
+        return self._lost.is_begun(job_id)
+
     def left(self, job_key: str) -> Sequence[LatestState]:
         """The newest checkpoint of each job of the key, read from the checkpoints; looks at every job."""
         left = self._left.of_key(job_key)

@@ -13,12 +13,14 @@ import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from yarnflow.config.options.job import STATE_RECOVERY_PATH
 from yarnflow.core.checkpoint.messages import CheckpointKind
 from yarnflow.core.ha.ports import JobStores, LatestState
 from yarnflow.core.ids import DriverId, JobId
 from yarnflow.core.messages import JobDetails, JobSubmission
 from yarnflow.core.states import JobStatus
-from yarnflow.errors import LeadershipLost, YarnflowError
+from yarnflow.core.uris import split_uri
+from yarnflow.errors import LeadershipLost, SavepointNotFound, YarnflowError
 
 logger = logging.getLogger(__name__)
 
@@ -181,6 +183,11 @@ class JobArchive:
 
         When it fails the submission may be stored all the same, see :meth:`withdraw`.
 
+        Raises
+        ------
+        SavepointNotFound
+            Nothing is where the job is to start from.
+
         Parameters
         ----------
         owns_key : callable
@@ -193,8 +200,32 @@ class JobArchive:
         """
         owner = self._claim(submission, owns_key)
         if owner == submission.job_id:
+            self._check_state(submission)
             self._stores.job_graphs.put(submission)
         return owner
+
+    def _check_state(self, submission: JobSubmission) -> None:
+        """The client may be on another machine than the state that it names."""
+        options = submission.configuration
+        path = options.get(STATE_RECOVERY_PATH.key, "")
+        if submission.restore is not None:
+            path = submission.restore.path
+        # what a path without a scheme means is up to the driver's file system; latest and none are none
+        if not split_uri(path)[0]:
+            return
+        latest = self._stores.latest_states(self._checkpoint_root(options))
+        try:
+            # one that was lost goes on from what it has, and may have claimed its source
+            is_there = latest.has(path) or latest.has_begun(submission.job_id)
+        except YarnflowError as error:
+            # as where Spark alone can read
+            logger.info("The state in %s is not looked at before its job is accepted: %s", path, error)
+            return
+        if not is_there:
+            raise SavepointNotFound(
+                f"there is no savepoint or checkpoint in {path}, as the JobManager sees it: check the path, "
+                "or use a file system that all machines of the cluster have"
+            )
 
     def withdraw(self, submission: JobSubmission) -> None:
         """The job was not accepted after all; the graph goes first, as nobody runs one without its key."""
