@@ -9,6 +9,9 @@ from pathlib import Path
 import click
 
 from yarnflow.cli.common import CONTEXT, common_options, load_configuration
+from yarnflow.config.configuration import Configuration
+from yarnflow.core.ids import is_job_id
+from yarnflow.errors import JobNotFound, YarnUnavailable
 
 
 @click.command("logs", context_settings=CONTEXT)
@@ -33,6 +36,7 @@ def command(
 ) -> None:
     """Show the logs of a job or application on YARN.
 
+    Those of other clusters are files on their machines, in yarnflow.log.dir or the cluster's directory.
     A job's are those of all masters of its cluster; with --follow only of one that lives.
     While it runs they are read from its nodes, after its end from HDFS, where YARN collects
     them if log aggregation is on.
@@ -42,10 +46,19 @@ def command(
     from yarnflow.client.yarn.services import yarn_services
 
     check_selection(container)
-    services = yarn_services(load_configuration(conf_dir, dynamic), os.environ)
+    configuration = load_configuration(conf_dir, dynamic)
+    try:
+        services = yarn_services(configuration, os.environ)
+    except YarnUnavailable as error:
+        if not is_job_id(name):
+            raise
+        raise YarnUnavailable(f"{_elsewhere(configuration)}; for a job on YARN, {error}") from error
     try:
         note = partial(click.echo, err=True)
-        application = known_application(services, name)
+        try:
+            application = known_application(services, name)
+        except JobNotFound as error:
+            raise JobNotFound(f"{error}; {_elsewhere(configuration)}") from error
         if follow:
             parts = ApplicationLogs(services, application, container, lines, note).follow()
         else:
@@ -66,3 +79,14 @@ def command(
             click.echo(part.text, nl=not part.text.endswith("\n"))
     finally:
         services.close()
+
+
+def _elsewhere(configuration: Configuration) -> str:
+    """Where the logs of a job are that does not run on YARN."""
+    from yarnflow.config.options import cluster
+    from yarnflow.process.dirs import base_directory, temporary_directory
+
+    where = configuration.get(cluster.LOG_DIR)
+    if not where:
+        where = f"{base_directory(temporary_directory(configuration))}/*/logs"
+    return f"the logs of a local or standalone cluster are files on its machines, here in {where}"
