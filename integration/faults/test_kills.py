@@ -107,7 +107,9 @@ def test_job_manager_killed_without_high_availability(yarnflow: Commands, tmp_pa
     assert "JobManager" in line
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.drill), signal.SIGKILL]
+)
 def test_command_ended_by_a_signal_leaves_nothing(
     yarnflow: Commands, tmp_path: Path, number: signal.Signals
 ) -> None:

@@ -6,6 +6,8 @@ import json
 import uuid
 from pathlib import Path
 
+import pytest
+
 from integration.conftest import Commands, wait_until
 from integration.kafka import KafkaBroker
 from integration.processes import EXECUTOR, driver_with_a_job, kill_one
@@ -48,6 +50,7 @@ def totals(kafka: KafkaBroker, topic: str) -> list[int]:
     return [json.loads(message.value or b"")["total"] for message in kafka.read(topic)]
 
 
+@pytest.mark.drill
 def test_an_executor_that_dies_is_replaced(yarnflow: Commands, kafka: KafkaBroker, tmp_path: Path) -> None:
     numbers = kafka.create_topic(f"faults-{uuid.uuid4().hex[:8]}")
     written = kafka.create_topic(f"{numbers}-totals", 1)

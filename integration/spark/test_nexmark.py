@@ -39,7 +39,10 @@ def reference(events: Events) -> Iterator[Reference]:
 @pytest.mark.usefixtures("as_it_was")
 @pytest.mark.parametrize(
     "query",
-    [pytest.param(query, id=query.name, marks=[pytest.mark.drill] * (query.name in _DRILLS)) for query in QUERIES],
+    [
+        pytest.param(query, id=query.name, marks=[pytest.mark.drill] * (query.name in _DRILLS))
+        for query in QUERIES
+    ],
 )
 def test_query_gives_what_sql_gives(
     query: Query, spark: SparkSession, events: Events, reference: Reference, tmp_path: Path

@@ -90,7 +90,9 @@ def goes_on(spark: SparkSession, source: Input, directory: Path) -> None:
     job.cancel()
 
 
-@pytest.mark.parametrize("damage", ["flip", "shorten", "remove"])
+@pytest.mark.parametrize(
+    "damage", ["flip", *(pytest.param(damage, marks=pytest.mark.drill) for damage in ("shorten", "remove"))]
+)
 def test_a_damaged_file_is_named(
     spark: SparkSession, tmp_path: Path, taken: tuple[Input, Path], damage: str
 ) -> None:
