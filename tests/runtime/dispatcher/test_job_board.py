@@ -227,3 +227,13 @@ def test_who_waits_for_a_job_that_is_forgotten_is_told() -> None:
     board.publish(details(OTHER, JobStatus.FINISHED))
     poll.join(30)
     assert len(failures) == 1
+
+
+def test_a_job_that_ran_for_long_is_not_forgotten_when_it_ends() -> None:
+    board = JobBoard(SystemClock(), 1)
+    board.publish(details())
+    board.publish(details(OTHER, JobStatus.FINISHED))
+    board.publish(details(status=JobStatus.FINISHED))
+    assert board.get(JOB).overview.status is JobStatus.FINISHED
+    with pytest.raises(JobNotFound):
+        board.get(OTHER)

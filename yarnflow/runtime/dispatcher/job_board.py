@@ -102,6 +102,8 @@ class JobBoard:
         self._on_status = on_status
         self._followers: dict[JobId, _Followers] = {}
         self._details: dict[JobId, JobDetails] = {}
+        #: jobs whose end is shown, in the order of their ends: another master's clock may have been ahead
+        self._ended: dict[JobId, None] = {}
         self._lock = threading.RLock()
         #: only waited at, for a time
         self._asleep = threading.Condition(self._lock)
@@ -143,6 +145,7 @@ class JobBoard:
             new_status = before is None or before.overview.status is not status
             self._wake(job_id, version, new_status)
             if status.globally_terminal:
+                self._ended.setdefault(job_id)
                 self._drop_oldest()
         if self._on_status is not None and new_status:
             self._on_status(details)
@@ -258,9 +261,9 @@ class JobBoard:
         return details
 
     def _drop_oldest(self) -> None:
-        ended = [key for key, details in self._details.items() if details.overview.status.globally_terminal]
-        for job_id in ended[: max(len(ended) - self._max_ended_jobs, 0)]:
-            del self._details[job_id]
+        while len(self._ended) > self._max_ended_jobs:
+            job_id = next(iter(self._ended))
+            del self._ended[job_id], self._details[job_id]
             followers = self._followers.pop(job_id, None)
             if followers is not None:
                 followers.changed.notify_all()  # they are told that it is forgotten
