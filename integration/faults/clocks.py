@@ -1,8 +1,9 @@
 """A cluster each of whose masters has a clock of its own, with its drivers, that can be set.
 
 libfaketime answers what processes ask the kernel.  Time that only runs (``CLOCK_MONOTONIC`` and the like) is
-the machine's, as it is where somebody sets a machine's clock.  Sleeping is left to the kernel: libfaketime
-0.9.10 refuses to sleep until a time of a clock that it does not fake, which is how Python sleeps.
+the machine's, as it is where somebody sets a machine's clock.  Sleeping and waiting are left to the machine:
+libfaketime 0.9.10 refuses to sleep until a time of a clock that it does not fake, which is how Python sleeps,
+and ends each wait until such a time at once, which is how a JVM waits: all its threads would spin.
 """
 
 from __future__ import annotations
@@ -17,13 +18,26 @@ from integration.conftest import Started
 from integration.faults.ha_cluster import HaCluster
 
 _SLEEP = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
 #include <errno.h>
+#include <pthread.h>
+#include <stddef.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 int clock_nanosleep(clockid_t clock, int flags, const struct timespec *time, struct timespec *left) {
     return syscall(SYS_clock_nanosleep, clock, flags, time, left) == 0 ? 0 : errno;
+}
+
+typedef int wait_until(pthread_cond_t *, pthread_mutex_t *, const struct timespec *);
+
+int pthread_cond_timedwait(pthread_cond_t *condition, pthread_mutex_t *mutex, const struct timespec *time) {
+    static wait_until *of_the_machine = NULL;
+    if (of_the_machine == NULL)
+        of_the_machine = (wait_until *)dlsym(dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD), __func__);
+    return of_the_machine(condition, mutex, time);
 }
 """
 
