@@ -132,7 +132,7 @@ def shipped_options(configuration: Configuration) -> dict[str, str]:
     return {
         key: value
         for key, value in configuration.to_dict().items()
-        if key.startswith(PASSED_THROUGH) or (OPTIONS_BY_KEY[key].scope is Scope.JOB)
+        if key.startswith(PASSED_THROUGH) or (key in OPTIONS_BY_KEY and OPTIONS_BY_KEY[key].scope is Scope.JOB)
     }
 
 

@@ -19,6 +19,7 @@ from yarnflow.core.messages import (
     ExecutorExited,
     ExecutorStatus,
     LeaderInfo,
+    LogLevel,
     SlotOffer,
     SlotRequest,
     TaskManagerHeartbeat,
@@ -36,6 +37,7 @@ from yarnflow.errors import (
     YarnflowError,
 )
 from yarnflow.runtime.halting import halt_soon
+from yarnflow.runtime.log_levels import set_log_level
 from yarnflow.runtime.mailbox import Effects, Mailbox, TimerHandle
 from yarnflow.runtime.registration import RegistrationBackoff, jittered
 
@@ -214,6 +216,10 @@ class TaskExecutor:
     def halt(self) -> None:
         """Kill this process, for a drill; its executors end with it."""
         halt_soon()
+
+    def set_log_level(self, level: LogLevel) -> None:
+        """What a logger of this process says."""
+        set_log_level(level)
 
     # --- in the mailbox ---
 

@@ -102,6 +102,20 @@ def common_flags() -> list[str]:
     ]
 
 
+def set_java_log_level(gateway: Any, logger: str, level: str) -> None:
+    """Change what a logger of a gateway JVM says, until that ends.
+
+    Parameters
+    ----------
+    gateway : py4j.java_gateway.JavaGateway
+    level : str
+        One of Log4j's; empty = that of the logger above it.
+    """
+    log4j = gateway.jvm.org.apache.logging.log4j
+    known = log4j.Level.toLevel(level) if level else None
+    log4j.core.config.Configurator.setLevel(logger, known)
+
+
 def has_collector(options: Sequence[str]) -> bool:
     """Whether the options choose a garbage collector; a JVM that is told two does not start."""
     return any(option.startswith("-XX:+Use") and option.endswith("GC") for option in options)
