@@ -9,7 +9,7 @@ import click
 
 from yarnflow.cli.checkpoints import duration_text
 from yarnflow.cli.common import checked_job_id, cluster_options, existing_cluster, job_argument
-from yarnflow.cli.flink_flags import CHECKPOINT_FLAGS, flink_flags
+from yarnflow.cli.flags.flink_flags import CHECKPOINT_FLAGS, flink_flags
 from yarnflow.cli.output import Shown, Verb
 from yarnflow.cli.state_options import interruptible, note
 from yarnflow.client.savepoints import new_request, take

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 import click
 
 from yarnflow.cli.completion_values import job_ids, option_keys, target_names
-from yarnflow.cli.output import CONTEXT, remember
+from yarnflow.cli.configuration import CONF_DIR_VARIABLE, load_configuration
+from yarnflow.cli.output import remember
 from yarnflow.core.ids import JobId, is_job_id
 from yarnflow.errors import InvalidOption, JobNotFound
 
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-CONF_DIR_VARIABLE: Final = "YARNFLOW_CONF_DIR"
 #: of cleaning up on YARN and HDFS before a second interrupt ends it
 CLEAN_UP_S: Final = 3.0
 #: how ``flink run -m`` asked for a cluster of its own on YARN
@@ -39,18 +39,18 @@ class Terminated(KeyboardInterrupt):
 
 def common_options(function: F) -> F:
     """``-D``, ``--conf-dir`` and ``--verbose``; the function gets their ``configuration``."""
-    return _options(function, (*_COMMON,))
+    return _options(function, _COMMON, _COMMON_NAMES)
 
 
 def cluster_options(function: F) -> F:
     """:func:`common_options` with those that name a cluster, Flink's older ones included."""
-    return _options(function, (*_COMMON, *_CLUSTER))
+    return _options(function, (*_COMMON, *_CLUSTER), (*_COMMON_NAMES, *_CLUSTER_NAMES))
 
 
-def _options(function: F, options: Sequence[Callable[[F], F]]) -> F:
+def _options(function: F, options: Sequence[Callable[[F], F]], names: Sequence[str]) -> F:
     @wraps(function)
     def configured(*arguments: Any, **values: Any) -> Any:
-        typed = {name: values.pop(name) for name in _NAMES if name in values}
+        typed = {name: values.pop(name) for name in names}
         return function(*arguments, configuration=_configuration(**typed), **values)
 
     made = cast(F, configured)
@@ -122,10 +122,8 @@ _CLUSTER: Final[tuple[Callable[[Any], Any], ...]] = (
 )
 #: what a user types for one command, in whatever form
 TYPED: Final = ("-D", "command line")
-_NAMES: Final = (
-    *("conf_dir", "dynamic", "yarn_dynamic", "target", "jobmanager", "executor", "namespace"),
-    "application",
-)
+_COMMON_NAMES: Final = ("conf_dir", "dynamic")
+_CLUSTER_NAMES: Final = ("yarn_dynamic", "target", "jobmanager", "executor", "namespace", "application")
 
 
 def job_argument(*, required: bool = True) -> Callable[[F], F]:
@@ -140,29 +138,6 @@ def checked_job_id(text: str) -> JobId:
             f"{text!r} is not a job id (32 hexadecimal digits); `yarnflow list --all` shows them"
         )
     return JobId(text)
-
-
-def load_configuration(conf_dir: Path | None, dynamic: Sequence[str]) -> Configuration:
-    """File, environment and ``-D``, the last one strongest; with the directory's ``log.yaml``.
-
-    Raises
-    ------
-    ConfigError
-        As :meth:`yarnflow.config.configuration.Configuration.load`.
-    """
-    from yarnflow.config.configuration import Configuration
-    from yarnflow.config.log_file import LOG_FILE_NAME
-    from yarnflow.config.options import cluster
-
-    if conf_dir is None and os.environ.get(CONF_DIR_VARIABLE):
-        conf_dir = Path(os.environ[CONF_DIR_VARIABLE])
-    configuration = Configuration.load(conf_dir, os.environ, dynamic)
-    if conf_dir is None or configuration.is_set(cluster.LOG_CONFIG_FILE):
-        return configuration
-    log_file = conf_dir.absolute() / LOG_FILE_NAME
-    if not log_file.exists():
-        return configuration
-    return configuration.with_values({cluster.LOG_CONFIG_FILE.key: str(log_file)}, source=str(conf_dir))
 
 
 def with_target(configuration: Configuration, target: str | None, jobmanager: str | None) -> Configuration:
@@ -205,7 +180,7 @@ def existing_cluster(configuration: Configuration, job_id: str = "") -> Iterator
     job_id : str
         The job the verb is about; where nobody typed which cluster is meant, it is found by it.
     """
-    from yarnflow.client.discovery import Clusters
+    from yarnflow.client.discovery.clusters import Clusters
     from yarnflow.client.local import cluster_with
 
     if job_id and not names_cluster(configuration):
@@ -216,6 +191,17 @@ def existing_cluster(configuration: Configuration, job_id: str = "") -> Iterator
         yield connection
     finally:
         connection.stop(forced=False, failed=False)
+
+
+@contextmanager
+def existing_clusters(configuration: Configuration) -> Iterator[Sequence[ClusterConnection]]:
+    """All clusters that the options name, for verbs about whatever jobs there are; at least one."""
+    connections = _running_clusters(configuration, "")
+    try:
+        yield connections
+    finally:
+        for connection in connections:
+            connection.stop(forced=False, failed=False)
 
 
 def names_cluster(configuration: Configuration) -> bool:

@@ -32,8 +32,8 @@ def target_names(context: click.Context, parameter: click.Parameter, incomplete:
 
 def job_ids(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Jobs that have not ended, of the clusters that answer at once."""
-    from yarnflow.cli.common import load_configuration
-    from yarnflow.client.discovery import Clusters, live_jobs
+    from yarnflow.cli.configuration import load_configuration
+    from yarnflow.client.discovery.clusters import Clusters, live_jobs
     from yarnflow.errors import YarnflowError
 
     try:

@@ -11,9 +11,9 @@ import click
 
 from yarnflow.cli.common import cluster_options, existing_cluster
 from yarnflow.cli.completion_values import job_ids_and_files
-from yarnflow.cli.flink_flags import INFO_FLAGS, flink_flags
+from yarnflow.cli.flags.flink_flags import INFO_FLAGS, flink_flags
 from yarnflow.cli.output import CONTEXT, Shown, Verb, json_text
-from yarnflow.cli.program_flags import python_flags, python_program
+from yarnflow.cli.flags.program_flags import python_flags, python_program
 from yarnflow.client.cluster import job_details
 from yarnflow.config.configuration import Configuration
 from yarnflow.core.ids import JobId, is_job_id

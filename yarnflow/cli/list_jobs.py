@@ -12,7 +12,8 @@ import click
 from yarnflow.cli.common import TYPED, cluster_options, existing_clusters, names_cluster
 from yarnflow.cli.output import Shown, Verb
 from yarnflow.cli.targets import find_target
-from yarnflow.client.discovery import Clusters, Silent
+from yarnflow.client.discovery.asking import Silent
+from yarnflow.client.discovery.clusters import Clusters
 from yarnflow.config.options import client, yarn
 from yarnflow.core.ids import JobId
 from yarnflow.core.messages import JobOverview

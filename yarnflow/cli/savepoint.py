@@ -21,7 +21,7 @@ from yarnflow.cli.common import (
     existing_cluster,
     job_argument,
 )
-from yarnflow.cli.flink_flags import SAVEPOINT_FLAGS, flink_flags, savepoint_type
+from yarnflow.cli.flags.flink_flags import SAVEPOINT_FLAGS, flink_flags, savepoint_type
 from yarnflow.cli.output import CONTEXT, Shown, Verb, wants_json
 from yarnflow.cli.state_options import absolute_state, interruptible, note, open_file_systems
 from yarnflow.client.cluster import job_details

@@ -22,8 +22,8 @@ from yarnflow.cli.common import (
     exit_on_signal,
     terminate_as_interrupt,
 )
-from yarnflow.cli.flink_flags import SESSION_FLAGS, flink_flags
-from yarnflow.cli.option_flags import SESSION, option_flags
+from yarnflow.cli.flags.flink_flags import SESSION_FLAGS, flink_flags
+from yarnflow.cli.flags.option_flags import SESSION, option_flags
 from yarnflow.cli.output import CONTEXT, Shown, Verb, is_verbose, wants_json
 from yarnflow.cli.view import View, make_view
 from yarnflow.config.configuration import Configuration
@@ -77,7 +77,7 @@ def command() -> None:
 @click.option("-d", "--detached", is_flag=True, help="Return once the session serves; it stays.")
 @click.option("-q", "--query", is_flag=True, help="Show memory, processors and queues of YARN; start nothing.")
 @click.option("-id", "--applicationId", "attach_to", hidden=True)
-@click.option("-z", "--zookeeperNamespace", "namespace", hidden=True)
+@click.option("-z", "--zookeeperNamespace", "cluster_id", hidden=True)
 @option_flags(SESSION)
 @flink_flags(*SESSION_FLAGS)
 @common_options
@@ -85,7 +85,7 @@ def start(
     detached: bool,
     query: bool,
     attach_to: str | None,
-    namespace: str | None,
+    cluster_id: str | None,
     values: dict[str, str],
     configuration: Configuration,
 ) -> Shown:
@@ -103,8 +103,8 @@ def start(
 
     if wants_json() and not detached:
         raise click.UsageError("--json goes with -d: a session that is followed has no end")
-    if namespace is not None:
-        values[cluster.CLUSTER_ID.key] = namespace
+    if cluster_id is not None:
+        values[cluster.CLUSTER_ID.key] = cluster_id
     configuration = configuration.with_values(values, source="command line")
     terminate_as_interrupt()
     view = make_view(refresh_ms=configuration.get(client.VIEW_REFRESH_MS), verbose=is_verbose())

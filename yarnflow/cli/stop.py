@@ -17,7 +17,7 @@ from yarnflow.cli.common import (
     job_argument,
     terminate_as_interrupt,
 )
-from yarnflow.cli.flink_flags import savepoint_type
+from yarnflow.cli.flags.flink_flags import savepoint_type
 from yarnflow.cli.output import Shown, Verb
 from yarnflow.cli.savepoint import savepoint_directory
 from yarnflow.cli.state_options import interruptible, note, now_ms, open_file_systems

@@ -23,7 +23,7 @@ from typing import Any, Final
 from yarnflow.config.configuration import Configuration
 from yarnflow.config.log_file import DEFAULT_LOGGING, LOG_FILE_VARIABLE, read_log_file
 from yarnflow.config.options import cluster
-from yarnflow.core.job_context import current_job
+from yarnflow.core.job.context import current_job
 from yarnflow.errors import ConfigError, InvalidOption
 
 #: environment variable by which a supervisor names its child's log file

@@ -21,7 +21,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from yarnflow.core.job_context import job_context
+from yarnflow.core.job.context import job_context
 from yarnflow.core.messages import Fence
 from yarnflow.errors import (
     InternalError,

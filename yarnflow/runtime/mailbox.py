@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, TypeVar
 
-from yarnflow.core.job_context import current_job, enter_job, in_present_job
+from yarnflow.core.job.context import current_job, enter_job, in_present_job
 from yarnflow.core.ports import Clock
 from yarnflow.errors import InternalError, LeadershipLost, RpcTimeout, YarnflowError
 from yarnflow.runtime.bulkheads import Bulkheads

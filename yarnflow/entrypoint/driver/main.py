@@ -32,7 +32,7 @@ from yarnflow.config.options import memory as memory_options
 from yarnflow.config.options import python as python_options
 from yarnflow.core.hosts import is_loopback
 from yarnflow.core.jars.request import layered
-from yarnflow.core.job_context import process_of_job
+from yarnflow.core.job.context import process_of_job
 from yarnflow.core.resources.memory import driver_memory_of
 from yarnflow.errors import YarnflowError
 from yarnflow.ha.settings import is_highly_available

@@ -19,7 +19,7 @@ from yarnflow.core.checkpoint.coordinator import CheckpointSettings
 from yarnflow.core.checkpoint.messages import ClaimMode, RestoreSettings
 from yarnflow.core.ha.ports import JobStores
 from yarnflow.core.ids import DriverId, JobId
-from yarnflow.core.job_context import job_context
+from yarnflow.core.job.context import job_context
 from yarnflow.core.job.restart import RestartStrategy, restart_strategy_from
 from yarnflow.core.job_run.events import StartKind
 from yarnflow.core.messages import JobSubmission, LeaderInfo

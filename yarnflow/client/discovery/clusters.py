@@ -9,18 +9,14 @@ told of and holds up nobody.  Flink has no counterpart: its command line asks th
 from __future__ import annotations
 
 import os
-import threading
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
-from concurrent.futures import TimeoutError as FutureTimeout
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, Generic, TypeVar
+from typing import Final
 
-from yarnflow.client.background import run_into
 from yarnflow.client.cluster import ClusterConnection
-from yarnflow.client.local import found_local_clusters
+from yarnflow.client.discovery.asking import Candidate, Silent, ask, one_line, within
+from yarnflow.client.local import clusters_here, found_local_clusters
 from yarnflow.client.targets import REMOTE, names_standalone
 from yarnflow.config.configuration import Configuration
 from yarnflow.config.options import client, cluster
@@ -28,63 +24,11 @@ from yarnflow.core.ids import JobId
 from yarnflow.core.messages import JobDetails, JobOverview
 from yarnflow.core.ports import DispatcherGateway
 from yarnflow.core.yarn import DeploymentMode
-from yarnflow.errors import (
-    ConfigError,
-    InvalidOption,
-    JobNotFound,
-    RpcUnavailable,
-    YarnflowError,
-)
-
-T = TypeVar("T")
+from yarnflow.errors import InvalidOption, JobNotFound, RpcUnavailable, YarnflowError
 
 _LOCAL: Final = "local"
 #: by these YARN is known to a machine
 _HADOOP_VARIABLES: Final = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A cluster that may run."""
-
-    #: for people
-    name: str
-    #: ``execution.target``
-    target: str
-    #: flags by which other commands name it
-    named_by: str
-    #: connects; may take its time, and fail
-    reach: Callable[[], ClusterConnection]
-    #: nobody has said that it runs: it is no news if nobody answers
-    supposed: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Found(Generic[T]):
-    """One that has answered."""
-
-    candidate: Candidate
-    connection: ClusterConnection
-    answer: T
-
-    def close(self) -> None:
-        """Let go of it."""
-        self.connection.stop(forced=False, failed=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Silent:
-    """One that has not, or a place that could not be looked at."""
-
-    name: str
-    target: str
-    #: one line
-    reason: str
-    #: None = a place, and not a cluster
-    candidate: Candidate | None = None
-
-    def __str__(self) -> str:
-        return f"{self.name}: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +37,6 @@ class Listing:
 
     candidate: Candidate
     jobs: Sequence[JobOverview]
-
-
-Step = Callable[[], tuple[list[Candidate], list[Silent]]]
 
 
 class Clusters:
@@ -161,6 +102,9 @@ class Clusters:
         # ids of jobs are random: who has one in the first step need not look further
         for step in (self._here, lambda: self._yarn(None, job_id)):
             candidates, unseen = step()
+            if len(candidates) == 1 and not self._on_yarn:
+                # nothing to choose from: the verb asks it itself, with patience
+                return self._without_yarn()[0]
             found, unheard = ask(candidates, lambda gateway: _details(gateway, job_id), self._timeout_ms)
             having = [one for one in found if one.answer is not None]
             for one in found:
@@ -190,18 +134,22 @@ class Clusters:
                 f"no job {job_id} on the clusters of this user ({names}); `yarnflow list --all` shows the jobs "
                 "there are"
             )
-        return self.nobody()
+        error = self.nobody()
+        if self._on_yarn:
+            return JobNotFound(f"no job {job_id}: no application of yarnflow runs on YARN, and {error}")
+        return error
 
     def nobody(self) -> YarnflowError:
         """Why there is no cluster at all."""
-        on_yarn = ", no application of yarnflow on YARN" if self._on_yarn else ""
         try:
-            REMOTE.reach(self._configuration).gateway()
-        except (ConfigError, RpcUnavailable) as error:
-            return type(error)(f"no local cluster of this user runs{on_yarn}, and {error}")
+            for connection in self._without_yarn():
+                connection.stop(forced=False, failed=False)
         except YarnflowError as error:
             return error
         return RpcUnavailable("no cluster of this user answered; try again")
+
+    def _without_yarn(self) -> list[ClusterConnection]:
+        return clusters_here(self._configuration, lambda: REMOTE.reach(self._configuration))
 
     # --- where they may be ---
 
@@ -243,95 +191,7 @@ class Clusters:
         except YarnflowError as error:
             if mode is not None:
                 raise
-            return [], [Silent(place, place.lower(), _line(error))]
-
-
-def ask(
-    candidates: Sequence[Candidate], question: Callable[[DispatcherGateway], T], timeout_ms: int
-) -> tuple[list[Found[T]], list[Silent]]:
-    """Ask all at the same time; returns when each has answered, or the time is over.
-
-    Those that are only supposed to run are left out where nobody is there.
-    """
-    calls = [_Call(candidate, question) for candidate in candidates]
-    until_s = time.monotonic() + timeout_ms / 1000
-    found: list[Found[T]] = []
-    silent: list[Silent] = []
-    for call in calls:
-        candidate = call.candidate
-        try:
-            found.append(call.answer(until_s))
-        except (ConfigError, RpcUnavailable) as error:
-            if not candidate.supposed:
-                silent.append(_silent(candidate, _line(error)))
-        except FutureTimeout:
-            reason = f"no answer within {timeout_ms / 1000:g} s ({client.DISCOVERY_TIMEOUT_MS.key})"
-            silent.append(_silent(candidate, reason))
-        except YarnflowError as error:
-            silent.append(_silent(candidate, _line(error)))
-    return found, silent
-
-
-def _silent(candidate: Candidate, reason: str) -> Silent:
-    return Silent(candidate.name, candidate.target, reason, candidate)
-
-
-def within(action: Callable[[], T], timeout_ms: int, name: str) -> T:
-    """The result of an action that may hang.
-
-    Raises
-    ------
-    RpcUnavailable
-        The time is over.
-    """
-    future: Future[T] = Future()
-    run_into(future, action, name)
-    try:
-        return future.result(timeout_ms / 1000)
-    except FutureTimeout as error:
-        if isinstance(error, YarnflowError):
-            raise
-        raise RpcUnavailable(
-            f"no answer within {timeout_ms / 1000:g} s ({client.DISCOVERY_TIMEOUT_MS.key})"
-        ) from None
-
-
-class _Call(Generic[T]):
-    """One cluster that is asked, in a thread of its own."""
-
-    def __init__(self, candidate: Candidate, question: Callable[[DispatcherGateway], T]) -> None:
-        self.candidate: Final = candidate
-        self._question = question
-        self._lock = threading.Lock()
-        self._given_up = False
-        self._future: Future[Found[T]] = Future()
-        run_into(self._future, self._run, f"ask-{candidate.target}")
-
-    def answer(self, until_s: float) -> Found[T]:
-        """Wait for it; raises what went wrong, or FutureTimeout."""
-        try:
-            return self._future.result(max(0.0, until_s - time.monotonic()))
-        except FutureTimeout as error:
-            # a time-out of the call itself is an error of ours
-            if isinstance(error, YarnflowError):
-                raise
-            with self._lock:
-                self._given_up = True
-                if self._future.done() and self._future.exception() is None:
-                    return self._future.result()
-            raise
-
-    def _run(self) -> Found[T]:
-        connection = self.candidate.reach()
-        try:
-            found = Found(self.candidate, connection, self._question(connection.gateway()))
-        except BaseException:
-            connection.stop(forced=False, failed=False)
-            raise
-        with self._lock:
-            if self._given_up:
-                found.close()
-        return found
+            return [], [Silent(place, place.lower(), one_line(error))]
 
 
 def _itself(running: ClusterConnection) -> ClusterConnection:
@@ -347,11 +207,10 @@ def _details(gateway: DispatcherGateway, job_id: JobId) -> JobDetails | None:
 
 def _ambiguous(candidates: Sequence[Candidate], what: str) -> InvalidOption:
     names = "; ".join(f"{one.name} ({one.named_by})" if one.named_by else one.name for one in candidates)
-    return InvalidOption(f"{len(candidates)} clusters of this user {what}: {names}; name one of them")
-
-
-def _line(error: YarnflowError) -> str:
-    return " ".join(str(error).split())
+    return InvalidOption(
+        f"{len(candidates)} clusters of this user {what}: {names}; name one of them, a local one by -m host:port "
+        "and -Dsecurity.cluster-secret-file=DIRECTORY/secret"
+    )
 
 
 def live_jobs(listings: Sequence[Listing]) -> Iterator[JobOverview]:
@@ -359,4 +218,4 @@ def live_jobs(listings: Sequence[Listing]) -> Iterator[JobOverview]:
     return (job for listing in listings for job in listing.jobs if not job.status.terminal)
 
 
-__all__ = ["Candidate", "Clusters", "Found", "Listing", "Silent", "ask", "live_jobs", "within"]
+__all__ = ["Clusters", "Listing", "live_jobs"]
