@@ -14,7 +14,7 @@ import pytest
 
 from tests.client.fakes import FakeConnection
 from tests.client.jars.test_files import jar
-from yarnflow.cli.common import load_configuration
+from yarnflow.cli.configuration import load_configuration
 from yarnflow.cli.main import main
 from yarnflow.client import targets
 from yarnflow.config.options.cluster import LOG_CONFIG_FILE

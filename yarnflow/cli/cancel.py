@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import click
 
@@ -26,6 +26,8 @@ class Canceled:
     job_id: JobId
     #: as it was last seen
     status: JobStatus
+    #: with ``-s`` of Flink
+    savepoint_path: str = ""
 
 
 @click.command("cancel", cls=Verb, answer=Canceled)
@@ -40,9 +42,11 @@ def command(
     if savepoint is not None:
         # as in Flink: what follows -s is the job where nothing else is
         job, directory = (savepoint, None) if job is None else (job, savepoint or None)
-        said_once = "note: -s of Flink is done by `yarnflow stop`: the job ends FINISHED"
-        click.echo(said_once, err=True)
-        return stop_job(checked_job_id(job), configuration, directory, detached=detached)
+        click.echo("note: -s of Flink is done by `yarnflow stop`: the job ends FINISHED", err=True)
+        job_id = checked_job_id(job)
+        shown = stop_job(job_id, configuration, directory, detached=detached)
+        status = JobStatus.RUNNING if detached else JobStatus.FINISHED
+        return replace(shown, document=Canceled(job_id, status, shown.document.savepoint_path))
     if not job:
         raise click.UsageError("missing JOB; usage: yarnflow cancel JOB")
     job_id = checked_job_id(job)

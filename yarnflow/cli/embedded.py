@@ -19,7 +19,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from yarnflow.api.executor import SubmittedJob
-from yarnflow.cli.common import load_configuration, with_target
+from yarnflow.cli.common import with_target
+from yarnflow.cli.configuration import load_configuration
 from yarnflow.cli.restore_options import with_state
 from yarnflow.cli.targets import LOCAL
 from yarnflow.cli.view import OutputPump, StateLines, submitted_line

@@ -93,10 +93,10 @@ def command(
         )
     work = _Recovery(open_file_system, where, configuration, dry_run)
     with existing_cluster(configuration) as connection:
-        jobs = work.run(connection.gateway(), chosen)
-    failed = [job.job_id for job in jobs if not job.settled]
+        results = work.run(connection.gateway(), chosen)
+    failed = [result.job_id for result in results if not result.settled]
     error = JobUnreadable(f"{len(failed)} jobs were not recovered: {', '.join(failed)}") if failed else None
-    return Shown(Recovery(tuple(jobs)), error=error)
+    return Shown(Recovery(tuple(results)), error=error)
 
 
 class _Recovery:

@@ -46,7 +46,7 @@ class OptionFlag:
     metavar: str = ""
     sets: str | None = None
     joined_by: str | None = None
-    type: click.ParamType | None = None
+    type: click.ParamType[Any] | None = None
     convert: Callable[[str], str] = str
 
     @property

@@ -72,12 +72,10 @@ class Clusters:
         mode : DeploymentMode, optional
             Only of applications on YARN of this mode.
         """
-        candidates, silent = [], []
-        steps = [self._here, lambda: self._yarn(None)] if mode is None else [lambda: self._yarn(mode)]
-        for step in steps:
-            more, unseen = step()
-            candidates += more
-            silent += unseen
+        candidates, silent = self._yarn(mode)
+        if mode is None:
+            here, unseen = self._here()
+            candidates, silent = [*here, *candidates], [*unseen, *silent]
         found, unheard = ask(candidates, lambda gateway: gateway.list_jobs(), self._timeout_ms)
         for one in found:
             one.close()
