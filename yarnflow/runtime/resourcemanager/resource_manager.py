@@ -81,8 +81,6 @@ class ResourceManagerSettings:
     #: a slot request without answer is given up after this
     pending_slot_timeout_ms: int
     slots_per_worker: int
-    #: most slots of all TaskManagers that are asked for (``slotmanager.number-of-slots.max``); None = no bound
-    max_slots: int | None = None
     #: TaskManagers that are being started already
     workers_expected: int = 0
     #: TaskManagers kept beyond what the jobs need (``slotmanager.redundant-taskmanager-num``)
@@ -99,6 +97,8 @@ class ResourceManagerSettings:
     adoption_timeout_ms: int = 20_000
     #: how long no worker is asked for, because those of an earlier leader are about to register
     takeover_grace_ms: int = 0
+    #: most slots of all TaskManagers that are asked for (``slotmanager.number-of-slots.max``); None = no bound
+    max_slots: int | None = None
 
 
 class ResourceManager:
