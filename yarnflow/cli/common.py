@@ -102,10 +102,18 @@ _COMMON: Final[tuple[Callable[[Any], Any], ...]] = (
 )
 #: the hidden ones are habits of Flink's users
 _CLUSTER: Final[tuple[Callable[[Any], Any], ...]] = (
-    click.option("-yD", "yarn_dynamic", multiple=True, hidden=True),
-    click.option("-yid", "--yarnapplicationId", "application", hidden=True),
-    click.option("-z", "-yz", "--zookeeperNamespace", "--yarnzookeeperNamespace", "namespace", hidden=True),
-    click.option("-e", "--executor", "executor", hidden=True),
+    click.option("-yD", "yarn_dynamic", multiple=True, hidden=True, help="as -D"),
+    click.option("-yid", "--yarnapplicationId", "application", hidden=True, help="yarn.application.id"),
+    click.option(
+        "-z",
+        "-yz",
+        "--zookeeperNamespace",
+        "--yarnzookeeperNamespace",
+        "namespace",
+        hidden=True,
+        help="high-availability.cluster-id",
+    ),
+    click.option("-e", "--executor", "executor", hidden=True, help="as -t"),
     click.option(
         "-m",
         "--jobmanager",

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     "JSON without the flag, too.",
     context_settings={**CONTEXT, "allow_interspersed_args": False},
 )
-@click.option("-p", "--parallelism", type=click.IntRange(min=1), help="Default parallelism.")
+@click.option("-p", "--parallelism", type=click.IntRange(min=1), metavar="N", help="Default parallelism.")
 @python_flags
 @flink_flags(*INFO_FLAGS)
 @cluster_options

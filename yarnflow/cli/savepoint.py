@@ -122,7 +122,9 @@ def take_savepoint(job: str, directory: str | None, detached: bool, configuratio
 )
 @click.argument("path")
 @click.option("--state", "part", metavar="OPERATOR|QUERY", help="Show the state itself, as a table.")
-@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, help="Rows of --state.")
+@click.option(
+    "--limit", type=click.IntRange(min=1), default=20, show_default=True, metavar="N", help="Rows of --state."
+)
 @common_options
 def inspect(path: str, part: str | None, limit: int, configuration: Configuration) -> Shown:
     """Show what is in a savepoint or retained checkpoint.

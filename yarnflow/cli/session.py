@@ -76,8 +76,8 @@ def command() -> None:
 )
 @click.option("-d", "--detached", is_flag=True, help="Return once the session serves; it stays.")
 @click.option("-q", "--query", is_flag=True, help="Show memory, processors and queues of YARN; start nothing.")
-@click.option("-id", "--applicationId", "attach_to", hidden=True)
-@click.option("-z", "--zookeeperNamespace", "cluster_id", hidden=True)
+@click.option("-id", "--applicationId", "attach_to", hidden=True, help="as session attach")
+@click.option("-z", "--zookeeperNamespace", "cluster_id", hidden=True, help="high-availability.cluster-id")
 @option_flags(SESSION)
 @flink_flags(*SESSION_FLAGS)
 @common_options

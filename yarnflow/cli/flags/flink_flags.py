@@ -91,6 +91,7 @@ def flink_flags(*flags: FlinkFlag) -> Callable[[F], F]:
                 hidden=True,
                 expose_value=False,
                 callback=_answering(flag),
+                help=("refused: " if flag.refused else "changes nothing: ") + flag.said,
             )
             function = option(function)
         return function
@@ -108,6 +109,7 @@ def savepoint_type(function: F) -> F:
         hidden=True,
         expose_value=False,
         callback=_refuse_canonical,
+        help="native is what there is; canonical is refused",
     )
     return option(function)
 

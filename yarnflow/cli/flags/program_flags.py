@@ -21,7 +21,13 @@ from yarnflow.errors import InvalidOption, ProgramNotFound
 F = TypeVar("F", bound=Callable[..., Any])
 
 _FLAGS: Final = (
-    click.option("-pyclientexec", "--pyClientExecutable", "py_client_executable", hidden=True),
+    click.option(
+        "-pyclientexec",
+        "--pyClientExecutable",
+        "py_client_executable",
+        hidden=True,
+        help="must be the Python that runs yarnflow",
+    ),
     click.option(
         "-pyfs",
         "--pyFiles",
