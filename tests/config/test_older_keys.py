@@ -76,6 +76,11 @@ def test_a_wrong_value_is_told_with_the_key_that_was_written() -> None:
         Configuration.from_dict({"state.backend": "forst"}, "test")
 
 
+def test_a_number_of_seconds_is_not_taken_for_milliseconds() -> None:
+    with pytest.raises(InvalidOption, match="expected a duration of 100 ms or more"):
+        Configuration.from_dict({"yarn.heartbeat.interval": "5"}, "config.yaml of Flink")
+
+
 def test_no_key_means_two_options() -> None:
     keys = [key for option in ALL_OPTIONS for key in (option.key, *option.deprecated_keys)]
     assert len(keys) == len(set(keys))

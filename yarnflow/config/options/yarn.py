@@ -140,8 +140,9 @@ MASTER_HEARTBEAT_INTERVAL_MS: Final[ConfigOption[int]] = declare.duration(
     "yarn.heartbeat.interval",
     "1 s",
     _DEPLOYMENT,
-    "Time between two heartbeats of the ApplicationMaster to YARN's ResourceManager. Requests for "
-    "containers are sent with the next heartbeat.",
+    "Time between two heartbeats of the ApplicationMaster to YARN's ResourceManager, 100 ms or more. "
+    "Requests for containers are sent with the next heartbeat. In Flink it is a number of seconds.",
+    at_least="100 ms",
 )
 VIEW_ACLS: Final[ConfigOption[str]] = declare.string(
     "yarn.view.acls",
