@@ -12,8 +12,8 @@ from typing import Any
 import click
 import pytest
 
-from tests.client.fakes import FakeConnection, checkpoint
 from tests.cli.test_cli import PROGRAM, interpreter
+from tests.client.fakes import FakeConnection, checkpoint
 from yarnflow.cli.main import VERBS, main
 from yarnflow.cli.output import Verb, plain_values, requested
 from yarnflow.client import targets
@@ -86,7 +86,8 @@ def test_standard_output_is_the_document(
     dispatcher.outcomes = [SAVEPOINT]
     if arguments[:2] == ["cancel", "-s"]:
         dispatcher.states = [JobStatus.RUNNING, JobStatus.FINISHED]
-        dispatcher.job_details = lambda job_id: dispatcher.await_job_change(job_id, -1, 0)  # type: ignore[method-assign]
+        details = lambda job_id: dispatcher.await_job_change(job_id, -1, 0)  # noqa: E731
+        dispatcher.job_details = details  # type: ignore[method-assign]
     assert main([*arguments, "--json"] if "--json" not in arguments else arguments) == 0
     document = json.loads(capsys.readouterr().out)
     (command,) = [found for name, found in verbs() if name in (arguments[0], f"{arguments[0]} trigger")]

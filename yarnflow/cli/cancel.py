@@ -33,7 +33,16 @@ class Canceled:
 @click.command("cancel", cls=Verb, answer=Canceled)
 @job_argument(required=False)
 @click.option("-d", "--detached", is_flag=True, help="Return as soon as the cluster has accepted it.")
-@click.option("-s", "--withSavepoint", "savepoint", is_flag=False, flag_value="", metavar="[DIR]", hidden=True, help="as yarnflow stop")
+@click.option(
+    "-s",
+    "--withSavepoint",
+    "savepoint",
+    is_flag=False,
+    flag_value="",
+    metavar="[DIR]",
+    hidden=True,
+    help="as yarnflow stop",
+)
 @cluster_options
 def command(
     job: str | None, detached: bool, savepoint: str | None, configuration: Configuration

@@ -213,8 +213,7 @@ def existing_clusters(configuration: Configuration) -> Iterator[Sequence[Cluster
 
 
 def names_cluster(configuration: Configuration) -> bool:
-    """Whether somebody typed which cluster is meant; what a file or the environment says is no more than a hint.
-    """
+    """Whether somebody typed which cluster is meant; a file or the environment gives no more than a hint."""
     from yarnflow.client.targets import WHERE_STANDALONE
     from yarnflow.config.options import client, yarn
 

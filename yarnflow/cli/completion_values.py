@@ -41,7 +41,8 @@ def job_ids(context: click.Context, parameter: click.Parameter, incomplete: str)
         listings, _ = Clusters(configuration, timeout_ms=_ANSWER_WITHIN_MS).listings()
     except YarnflowError:
         return []
-    return _items(((job.job_id, f"{job.name} ({job.status.value})") for job in live_jobs(listings)), incomplete)
+    found = ((job.job_id, f"{job.name} ({job.status.value})") for job in live_jobs(listings))
+    return _items(found, incomplete)
 
 
 def job_ids_and_files(

@@ -22,26 +22,28 @@ _HEAD: Final = """\
 <!-- Written by scripts/gen-docs from yarnflow/cli; do not edit. -->
 # Command line
 
-`yarnflow VERB --help` says the same in a terminal; `eval "$(yarnflow completion bash)"` completes it (also zsh, fish).
-How clusters are named and found is in [Operations](operations.md#targets), what each exit status means in [Exit
-status](exit-codes.md).
+`yarnflow VERB --help` says the same in a terminal; `eval "$(yarnflow completion bash)"` completes it
+(also zsh, fish). How clusters are named and found is in [Operations](operations.md#targets), what each
+exit status means in [Exit status](exit-codes.md).
 
-Flags that Flink has, and that are not needed here, work as well. Each has a line *Flink's*: what it stands for, or why it changes
-nothing or is refused.
+Flags that Flink has, and that are not needed here, work as well. They stand behind *Flink's*, each with
+what it stands for, or why it changes nothing or is refused.
 
 ## JSON
 
-`--json` prints one document on standard output and nothing else; notes for people, and what a program prints, are on standard
-error. Keys stay as they are: a later version may add some. Times are in milliseconds since the epoch, sizes in bytes, as the
-names say; -1 = not yet, or not known. A command that fails writes a document to the last line of standard error, and may have
-written its own before:
+`--json` prints one document on standard output and nothing else; notes for people, and what a program
+prints, are on standard error. Keys stay as they are: a later version may add some. Times are in
+milliseconds since the epoch, sizes in bytes, as the names say; -1 = not yet, or not known. A command that
+fails writes a document to the last line of standard error, and may have written its own before:
 
 ```json
 {"error": {"code": "JOB_NOT_FOUND", "message": "no job …", "exit_status": 41, "retryable": false}}
 ```
 
-`code` and `exit_status` are those of [Exit status](exit-codes.md), or `USAGE` and 2 for a command line that cannot be read;
-`details`, where there are any, is the traceback of the program. `retryable` means that the same command may succeed later.
+`code` and `exit_status` are those of [Exit status](exit-codes.md), or `USAGE` and 2 for a command line
+that cannot be read; `details`, where there are any, is the traceback of the program. `retryable` means
+that the same command may succeed later.
+
 """
 #: a verb that has all flags that verbs about clusters share, and these of its own
 _EXAMPLE: Final = ("list", ("--all", "--running", "--scheduled"))
@@ -53,7 +55,9 @@ def command_line_markdown() -> str:
     name, own = _EXAMPLE
     shared = [option for option in _options(commands[name]) if not set(option.opts) & set(own)]
     parts = [_HEAD, "## Flags of all verbs\n", *_table(shared)]
-    parts += ["\nVerbs that are not about a cluster have no `-t` and `-m`, and those without a document no `--json`."]
+    parts.append(
+        "\nVerbs that are not about a cluster have no `-t` and `-m`, and those without a document no `--json`."
+    )
     known = {(tuple(option.opts), option.help) for option in shared}
     for name, command in commands.items():
         own_options = [one for one in _options(command) if (tuple(one.opts), one.help) not in known]

@@ -39,8 +39,8 @@ _DEFAULT_FOR_S: Final = 20.0
 @click.command(
     "drill",
     cls=Verb,
-    answer="The report: `kind`, `victim`, `events` (each with `at_ms` and `after_fault_ms`), `gaps`, `replay`, "
-    "`verdict`, `passed`.",
+    answer="The report: `kind`, `victim`, `events` (each with `at_ms` and `after_fault_ms`), `gaps`, "
+    "`replay`, `verdict`, `passed`.",
 )
 @click.argument("kind", type=click.Choice([kind.value for kind in DrillKind]), metavar="WHAT")
 @job_argument(required=False)

@@ -18,8 +18,8 @@ from yarnflow.cli.output import CONTEXT, Shown, Verb, said
 from yarnflow.errors import EnvironmentUnusable, InvalidOption
 
 if TYPE_CHECKING:
-    from yarnflow.config.configuration import Configuration
     from yarnflow.client.yarn.services import YarnServices
+    from yarnflow.config.configuration import Configuration
 
 _DAY_MS: Final = 24 * 60 * 60 * 1000
 _MIB: Final = 1024 * 1024

@@ -12,8 +12,8 @@ import click
 from yarnflow.cli.common import cluster_options, existing_cluster
 from yarnflow.cli.completion_values import job_ids_and_files
 from yarnflow.cli.flags.flink_flags import INFO_FLAGS, flink_flags
-from yarnflow.cli.output import CONTEXT, Shown, Verb, json_text
 from yarnflow.cli.flags.program_flags import python_flags, python_program
+from yarnflow.cli.output import CONTEXT, Shown, Verb, json_text
 from yarnflow.client.cluster import job_details
 from yarnflow.config.configuration import Configuration
 from yarnflow.core.ids import JobId, is_job_id
@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     "info",
     cls=Verb,
     answer="Of a job: all that the JobManager knows (`overview`, `vertices`, `queries`, `failures`, "
-    "`milestones_ms` …).  Of a program: its plan, with the keys of `GET /jobs/:jobid/plan` of Flink.  Both are "
-    "JSON without the flag, too.",
+    "`milestones_ms` …).  Of a program: its plan.  Both are JSON without the flag, too.",
     context_settings={**CONTEXT, "allow_interspersed_args": False},
 )
 @click.option("-p", "--parallelism", type=click.IntRange(min=1), metavar="N", help="Default parallelism.")

@@ -45,7 +45,9 @@ class Logs:
     help="master, driver, taskmanager (all of that kind), or a container's id or last number; default: all.",
 )
 @click.option("-f", "--follow", is_flag=True, help="Go on until the application has ended.")
-@click.option("-n", "--lines", type=click.IntRange(min=0), metavar="N", help="Only the last lines of each file.")
+@click.option(
+    "-n", "--lines", type=click.IntRange(min=0), metavar="N", help="Only the last lines of each file."
+)
 @common_options
 def command(
     name: str,

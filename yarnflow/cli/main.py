@@ -87,9 +87,8 @@ class LazyGroup(click.Group):
 
         if incomplete.startswith("-"):
             return click.Command.shell_complete(self, ctx, incomplete)
-        return [
-            CompletionItem(name, help=text) for name, (_, text) in VERBS.items() if name.startswith(incomplete)
-        ]
+        found = ((name, text) for name, (_, text) in VERBS.items() if name.startswith(incomplete))
+        return [CompletionItem(name, help=text) for name, text in found]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list of verbs, from the table."""

@@ -143,4 +143,3 @@ def remember(context: click.Context, parameter: click.Parameter, value: bool) ->
     """Callback of a flag that is asked for by a function here."""
     if value and parameter.name is not None:
         context.meta[parameter.name] = True
-

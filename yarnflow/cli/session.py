@@ -75,7 +75,7 @@ def command() -> None:
     "`queues`.",
 )
 @click.option("-d", "--detached", is_flag=True, help="Return once the session serves; it stays.")
-@click.option("-q", "--query", is_flag=True, help="Show memory, processors and queues of YARN; start nothing.")
+@click.option("-q", "--query", is_flag=True, help="Show what YARN has; start nothing.")
 @click.option("-id", "--applicationId", "attach_to", hidden=True, help="as session attach")
 @click.option("-z", "--zookeeperNamespace", "cluster_id", hidden=True, help="high-availability.cluster-id")
 @option_flags(SESSION)

@@ -23,8 +23,8 @@ from yarnflow.cli.common import (
 )
 from yarnflow.cli.flags.flink_flags import PROGRAM_FLAGS, YARN_FLAGS, flink_flags
 from yarnflow.cli.flags.option_flags import SUBMIT, option_flags
-from yarnflow.cli.output import CONTEXT, Shown, Verb, is_verbose, wants_json
 from yarnflow.cli.flags.program_flags import python_flags, python_program
+from yarnflow.cli.output import CONTEXT, Shown, Verb, is_verbose, wants_json
 from yarnflow.cli.restore_options import (
     noting_lost_state,
     restore_options,

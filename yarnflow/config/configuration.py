@@ -214,7 +214,9 @@ def _merged(*layers: Mapping[str, Setting]) -> dict[str, Setting]:
     return merged
 
 
-def _with_present_keys(settings: Mapping[str, Setting]) -> tuple[dict[str, Setting], list[str]]:
+def _with_present_keys(
+    settings: Mapping[str, Setting],
+) -> tuple[dict[str, Setting], list[str]]:
     """The values under the keys that options have now, and a line for each that had an older one."""
     present = dict(settings)
     notes = []
@@ -229,8 +231,8 @@ def _with_present_keys(settings: Mapping[str, Setting]) -> tuple[dict[str, Setti
             notes.append(f"{key} ({setting.source}) is an older key of {option.key}; write that instead")
         else:
             notes.append(
-                f"{key} ({setting.source}) is not used: it is an older key of {option.key}, which is set, too "
-                f"({kept.source})"
+                f"{key} ({setting.source}) is not used: it is an older key of {option.key}, which is set, "
+                f"too ({kept.source})"
             )
     return present, notes
 

@@ -62,7 +62,8 @@ def size(
     key: str, default: str, scope: Scope, description: str, deprecated_keys: tuple[str, ...] = ()
 ) -> ConfigOption[int]:
     """A size of data; its value is in bytes."""
-    return _option(key, default, scope, description, parsers.memory_bytes, "MemorySize", "bytes", deprecated_keys)
+    parse = parsers.memory_bytes
+    return _option(key, default, scope, description, parse, "MemorySize", "bytes", deprecated_keys)
 
 
 def integer(
@@ -75,7 +76,8 @@ def integer(
     deprecated_keys: tuple[str, ...] = (),
 ) -> ConfigOption[int]:
     """A whole number within bounds."""
-    return _option(key, str(default), scope, description, parsers.integer(at_least, at_most), "Integer", "", deprecated_keys)
+    parse = parsers.integer(at_least, at_most)
+    return _option(key, str(default), scope, description, parse, "Integer", "", deprecated_keys)
 
 
 def decimal(

@@ -40,8 +40,8 @@ NOT_HERE: Final[dict[str, str]] = {
     "pipeline.object-reuse": "Python objects are handed on as they are",
     "pipeline.serialization-config": "objects without a type are pickled",
     "python.client.executable": "main() runs in the Python that runs yarnflow",
-    "python.requirements": "packages are not installed for a job: `yarnflow env pack` packs an environment, and "
-    "python.environment names the archive",
+    "python.requirements": "packages are not installed for a job: `yarnflow env pack` packs an environment, "
+    "and python.environment names the archive",
     "queryable-state.": "`yarnflow savepoint inspect --state` shows state",
     "slot.idle.timeout": "a job gives its slots back when it ends",
     "state.backend.rocksdb.": _ROCKSDB,
@@ -72,5 +72,5 @@ def why_not_here(key: str) -> str:
     """Why a key of Flink means nothing here; empty = nothing is known about it."""
     if key in NOT_HERE:
         return NOT_HERE[key]
-    beginnings = (beginning for beginning in NOT_HERE if beginning.endswith(".") and key.startswith(beginning))
-    return next((NOT_HERE[beginning] for beginning in beginnings), "")
+    beginnings = (known for known in NOT_HERE if known.endswith(".") and key.startswith(known))
+    return next((NOT_HERE[known] for known in beginnings), "")

@@ -49,7 +49,9 @@ def values_of(table: tuple[OptionFlag, ...], *arguments: str) -> dict[str, str]:
         # -yd of Flink is -d
         ("-yd", {"execution.attached": "false"}),
         # Flink's unit there is MiB
-        ("-yjm 800 -ytm 2048", {"jobmanager.memory.process.size": "800m", "taskmanager.memory.process.size": "2048m"}),
+        ("-yjm 800 -ytm 2048", {
+            "jobmanager.memory.process.size": "800m", "taskmanager.memory.process.size": "2048m",
+        }),
         ("-ytm 2g", {"taskmanager.memory.process.size": "2g"}),
         ("-ys 2 -ynm N -yqu q -ynl gpu", {
             "taskmanager.numberOfTaskSlots": "2", "yarn.application.name": "N", "yarn.application.queue": "q",

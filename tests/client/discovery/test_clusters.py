@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -107,7 +108,11 @@ def test_what_does_not_answer_is_told_and_keeps_nobody(
     standalone(monkeypatch, OTHER)
     application(world, 1, JOB).down = RpcUnavailable("nobody listens")
     frozen, over = application(world, 2), threading.Event()
-    frozen.before = lambda method: [over.wait(60)][0] and None
+
+    def freeze(method: str) -> None:
+        over.wait(60)
+
+    frozen.before = freeze
     listings, silent = clusters(machine, HADOOP, client_discovery_timeout="300 ms").listings()
     over.set()
     assert [one.candidate.target for one in listings] == ["remote"]
@@ -134,7 +139,7 @@ def test_yarn_that_is_down_is_told(
     ],
 )
 def test_a_standalone_cluster_is_missed_only_where_somebody_has_named_it(
-    options: dict[str, str], told: list[str], machine: Machine, monkeypatch: pytest.MonkeyPatch
+    options: dict[str, Any], told: list[str], machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine.start("localhost:7", JOB)
     standalone(monkeypatch, error=RpcUnavailable("nobody listens"))
@@ -226,7 +231,12 @@ def test_whoever_answers_too_late_is_let_go_of() -> None:
     begun, over = threading.Event(), threading.Event()
     connection = FakeConnection(FakeDispatcher(), owned=False)
     stopped = threading.Event()
-    connection.stop = lambda **how: stopped.set() or ""  # type: ignore[method-assign,assignment]
+
+    def stop(*, forced: bool, failed: bool) -> str:
+        stopped.set()
+        return ""
+
+    connection.stop = stop  # type: ignore[method-assign]
 
     def question(gateway: object) -> int:
         begun.set()

@@ -159,7 +159,8 @@ def test_managed_memory_may_have_a_size_of_its_own() -> None:
             {"taskmanager.memory.process.size": "4g", "taskmanager.memory.managed.size": "1g"}, "test"
         )
     )
-    assert sizes.python_mib == 1024 and sizes.executor_heap_mib == 4096 - 128 - sizes.overhead_mib - 256 - 1024
+    assert sizes.python_mib == 1024
+    assert sizes.executor_heap_mib == 4096 - 128 - sizes.overhead_mib - 256 - 1024
     with pytest.raises(InvalidMemory, match="python 1600"):
         task_manager_memory(process_mib=1728, managed_mib=1600)
 

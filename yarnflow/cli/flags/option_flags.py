@@ -132,7 +132,9 @@ _JARS: Final = (
     OptionFlag(
         ("--packages",), PACKAGES, "Comma list of Maven packages for them: group:artifact:version.", "LIST"
     ),
-    OptionFlag(("--repositories",), REPOSITORIES, "Comma list of repositories, beside Maven Central.", "LIST"),
+    OptionFlag(
+        ("--repositories",), REPOSITORIES, "Comma list of repositories, beside Maven Central.", "LIST"
+    ),
     OptionFlag(
         ("--exclude-packages",),
         EXCLUDES,

@@ -82,7 +82,7 @@ class Clusters:
         return [Listing(one.candidate, one.answer) for one in found], [*silent, *unheard]
 
     def with_job(self, job_id: JobId) -> ClusterConnection:
-        """The cluster that has a job; else the only one that did not answer, which may be changing its leader.
+        """The cluster that has a job; else the only one that did not answer: it may be changing its leader.
 
         Raises
         ------
@@ -129,8 +129,8 @@ class Clusters:
             )
         if looked:
             return JobNotFound(
-                f"no job {job_id} on the clusters of this user ({names}); `yarnflow list --all` shows the jobs "
-                "there are"
+                f"no job {job_id} on the clusters of this user ({names}); `yarnflow list --all` shows "
+                "the jobs there are"
             )
         error = self.nobody()
         if self._on_yarn:
@@ -179,10 +179,8 @@ class Clusters:
         def look() -> list[Candidate]:
             from yarnflow.client.yarn.session_client import live_clusters
 
-            return [
-                Candidate(name, target, named_by, reach)
-                for name, target, named_by, reach in live_clusters(self._configuration, mode, job_id or "")
-            ]
+            live = live_clusters(self._configuration, mode, job_id or "")
+            return [Candidate(one.name, one.target, one.named_by, one.reach) for one in live]
 
         try:
             return within(look, self._timeout_ms, "look-on-yarn"), []
@@ -206,8 +204,8 @@ def _details(gateway: DispatcherGateway, job_id: JobId) -> JobDetails | None:
 def _ambiguous(candidates: Sequence[Candidate], what: str) -> InvalidOption:
     names = "; ".join(f"{one.name} ({one.named_by})" if one.named_by else one.name for one in candidates)
     return InvalidOption(
-        f"{len(candidates)} clusters of this user {what}: {names}; name one of them, a local one by -m host:port "
-        "and -Dsecurity.cluster-secret-file=DIRECTORY/secret"
+        f"{len(candidates)} clusters of this user {what}: {names}; name one of them, a local one by "
+        "-m host:port and -Dsecurity.cluster-secret-file=DIRECTORY/secret"
     )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from yarnflow.client.cluster import JobCluster
@@ -167,9 +167,23 @@ def connect_running(
     return SessionClient(services, connect_application(services, application), note)
 
 
+@dataclass(frozen=True, slots=True)
+class LiveCluster:
+    """A cluster on YARN that has not ended."""
+
+    #: for people
+    name: str
+    #: ``execution.target``
+    target: str
+    #: the option that names it
+    named_by: str
+    #: connects to it
+    reach: Callable[[], SessionClient]
+
+
 def live_clusters(
     configuration: Configuration, mode: DeploymentMode | None, job_id: str = ""
-) -> list[tuple[str, str, str, Callable[[], SessionClient]]]:
+) -> list[LiveCluster]:
     """The user's clusters on YARN, for verbs that look for theirs.
 
     Parameters
@@ -178,11 +192,6 @@ def live_clusters(
         Only those deployed so.
     job_id : str
         Only the one that was deployed for this job, where there is one.
-
-    Returns
-    -------
-    list of tuple
-        Name, target, the option that names it, and how it is reached.
 
     Raises
     ------
@@ -202,5 +211,5 @@ def live_clusters(
         target = "" if found_mode is None else found_mode.target
         name = f"application {application.application_id} ({application.name})"
         named_by = f"-D{yarn.APPLICATION_ID.key}={application.application_id}"
-        found.append((name, target, named_by, partial(reach, application)))
+        found.append(LiveCluster(name, target, named_by, partial(reach, application)))
     return found

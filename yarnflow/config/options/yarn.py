@@ -203,7 +203,7 @@ MAX_SLOTS: Final[ConfigOption[int]] = declare.integer(
     "slotmanager.number-of-slots.max",
     2**31 - 1,
     _CLUSTER,
-    "Most slots of a cluster whose TaskManagers are requested: no TaskManager is asked for beyond them, and a "
-    "job that needs more fails. 2147483647 = no limit.",
+    "Most slots of a cluster whose TaskManagers are requested: no TaskManager is asked for beyond them, and "
+    "a job that needs more fails. 2147483647 = no limit.",
     at_least=1,
 )

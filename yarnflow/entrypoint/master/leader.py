@@ -29,8 +29,8 @@ from yarnflow.core.ports import Clock, DriverLauncher, GatewayFactory, ResourceP
 from yarnflow.core.resources.provider import TaskManagerInfo
 from yarnflow.core.yarn import DeploymentMode
 from yarnflow.entrypoint.master.fault_injection import FaultInjector, MasterFaults
-from yarnflow.entrypoint.master.log_levels import ClusterLogLevels
 from yarnflow.entrypoint.master.lifetime import ClusterLife, Lifetime, UntilToldToEnd
+from yarnflow.entrypoint.master.log_levels import ClusterLogLevels
 from yarnflow.process.channel.messages import JobStatusReport
 from yarnflow.rest.routes import Answer, Routes
 from yarnflow.rpc.methods import DISPATCHER, JOB_MASTER, RESOURCE_MANAGER, Service

@@ -1,4 +1,4 @@
-"""Has all processes of a cluster change the level of a logger: this master, the others, TaskManagers, drivers.
+"""Has all processes of a cluster change the level of a logger: masters, TaskManagers and drivers.
 
 Those that do not answer in time are named in the result; nothing is tried again.  Supervisors are not
 asked: what they log is seldom of use.  Flink has no counterpart.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from typing import Final
+from typing import Final, Protocol
 
 from yarnflow.core.messages import (
     DriverRegistration,
@@ -27,6 +27,12 @@ logger: Final = logging.getLogger(__name__)
 _AT_ONCE: Final = 32
 #: a client waits for the answer of all; what is not here by then is not waited for
 _OF_TIMEOUT: Final = 0.8
+
+
+class Process(Protocol):
+    """Any process of the cluster."""
+
+    def set_log_level(self, level: LogLevel) -> None: ...
 
 
 class ClusterLogLevels:
@@ -86,17 +92,17 @@ class ClusterLogLevels:
             pool.shutdown(wait=False, cancel_futures=True)
 
     def _calls(self, level: LogLevel) -> Iterator[tuple[str, Callable[[], None]]]:
+        def call(process: Process) -> Callable[[], None]:
+            return lambda: process.set_log_level(level)
+
         for address in self._standbys():
-            master = self._gateways.master(address)
-            yield f"standby {address}", lambda master=master: master.set_log_level(level)  # type: ignore[misc]
+            yield f"standby {address}", call(self._gateways.master(address))
         for worker in self._task_managers():
-            executor = self._gateways.task_executor(worker.address)
             name = f"TaskManager {worker.task_manager_id} ({worker.address})"
-            yield name, lambda executor=executor: executor.set_log_level(level)  # type: ignore[misc]
+            yield name, call(self._gateways.task_executor(worker.address))
         for registration in self._drivers():
-            driver = self._gateways.driver(registration.address)
             name = f"driver {registration.driver_id} of job {registration.job_id} ({registration.address})"
-            yield name, lambda driver=driver: driver.set_log_level(level)  # type: ignore[misc]
+            yield name, call(self._gateways.driver(registration.address))
 
 
 def _answer(process: str, call: Callable[[], None]) -> LogLevelAnswer:

@@ -97,7 +97,7 @@ class ResourceManagerSettings:
     adoption_timeout_ms: int = 20_000
     #: how long no worker is asked for, because those of an earlier leader are about to register
     takeover_grace_ms: int = 0
-    #: most slots of all TaskManagers that are asked for (``slotmanager.number-of-slots.max``); None = no bound
+    #: most slots of all TaskManagers asked for (``slotmanager.number-of-slots.max``); None = no bound
     max_slots: int | None = None
 
 

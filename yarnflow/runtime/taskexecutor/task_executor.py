@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from yarnflow.core.ids import AllocationId, ExecutorId, JobId
+from yarnflow.core.job.context import job_context
 from yarnflow.core.messages import (
     ExecutorDescriptor,
     ExecutorExited,
@@ -168,11 +169,7 @@ class TaskExecutor:
         #: whom it registered with last
         self._leader_id = ""
         self._give_up: TimerHandle | None = None
-        processes.on_exit(
-            lambda job_id, executor_id, status, tail: mailbox.post(
-                lambda: self._executor_exited(job_id, executor_id, status, tail)
-            )
-        )
+        processes.on_exit(self._exited)
 
     def start(self, registration: TaskManagerRegistration) -> None:
         """Begin to register, with what this TaskManager brings."""
@@ -220,6 +217,10 @@ class TaskExecutor:
     def set_log_level(self, level: LogLevel) -> None:
         """What a logger of this process says."""
         set_log_level(level)
+
+    def _exited(self, job_id: JobId, executor_id: ExecutorId, status: int, tail: str) -> None:
+        with job_context(job_id):
+            self._mailbox.post(lambda: self._executor_exited(job_id, executor_id, status, tail))
 
     # --- in the mailbox ---
 
