@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     # `yarnflow --help` and `version` read no configuration and pay for none of it
     from yarnflow.client.cluster import ClusterConnection
     from yarnflow.config.configuration import Configuration
+    from yarnflow.core.yarn import DeploymentMode
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -191,9 +192,14 @@ def existing_cluster(configuration: Configuration, job_id: str = "") -> Iterator
     from yarnflow.client.discovery.clusters import Clusters
     from yarnflow.client.local import cluster_with
 
-    if job_id and not names_cluster(configuration):
-        connection = Clusters(configuration).with_job(JobId(job_id))
-    else:
+    clusters = Clusters(configuration)
+    connection: ClusterConnection | None = None
+    mode = named_mode(configuration)
+    if job_id and mode is not None:
+        connection = clusters.with_job_on_yarn(JobId(job_id), mode)
+    elif job_id and not names_cluster(configuration):
+        connection = clusters.with_job(JobId(job_id))
+    if connection is None:
         connection = cluster_with(_running_clusters(configuration, job_id), job_id)
     try:
         yield connection
@@ -219,6 +225,16 @@ def names_cluster(configuration: Configuration) -> bool:
 
     naming = (client.TARGET, yarn.APPLICATION_ID, *WHERE_STANDALONE)
     return any(configuration.source_of(option) in TYPED for option in naming)
+
+
+def named_mode(configuration: Configuration) -> DeploymentMode | None:
+    """The target on YARN that somebody typed without saying which application; None = not so."""
+    from yarnflow.cli.targets import find_target
+    from yarnflow.config.options import client, yarn
+
+    if configuration.source_of(client.TARGET) not in TYPED or configuration.is_set(yarn.APPLICATION_ID):
+        return None
+    return find_target(configuration.get(client.TARGET)).mode
 
 
 def _running_clusters(configuration: Configuration, job_id: str) -> list[ClusterConnection]:

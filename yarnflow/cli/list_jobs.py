@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from yarnflow.cli.common import TYPED, cluster_options, existing_clusters, names_cluster
+from yarnflow.cli.common import cluster_options, existing_clusters, named_mode, names_cluster
 from yarnflow.cli.output import Shown, Verb
-from yarnflow.cli.targets import find_target
 from yarnflow.client.discovery.asking import Silent
 from yarnflow.client.discovery.clusters import Clusters
-from yarnflow.config.options import client, yarn
+from yarnflow.config.options import client
 from yarnflow.core.ids import JobId
 from yarnflow.core.messages import JobOverview
 from yarnflow.core.states import JobStatus
@@ -89,10 +88,8 @@ def command(show_all: bool, running: bool, scheduled: bool, configuration: Confi
 
 
 def _list(configuration: Configuration) -> JobList:
-    mode = None
-    if configuration.source_of(client.TARGET) in TYPED:
-        mode = find_target(configuration.get(client.TARGET)).mode
-    if names_cluster(configuration) and (mode is None or configuration.is_set(yarn.APPLICATION_ID)):
+    mode = named_mode(configuration)
+    if mode is None and names_cluster(configuration):
         return _of_named(configuration)
     clusters = Clusters(configuration)
     listings, silent = clusters.listings(mode)

@@ -227,6 +227,20 @@ def test_only_applications_of_a_mode(machine: Machine, world: World) -> None:
     assert clusters(machine, HADOOP).listings(M.PER_JOB) == ([], [])
 
 
+def test_of_several_applications_of_a_mode_the_one_that_has_the_job(machine: Machine, world: World) -> None:
+    found = clusters(machine, HADOOP)
+    first = application(world, 1, OTHER)
+    assert found.with_job_on_yarn(JOB, M.SESSION) is None, "there is one, which the verb asks itself"
+    application(world, 2, JOB)
+    having = found.with_job_on_yarn(JOB, M.SESSION)
+    assert having is not None and having.named_by.endswith("application_1_0002")
+    with pytest.raises(JobNotFound, match="application_1_0001 .*application_1_0002"):
+        found.with_job_on_yarn(THIRD, M.SESSION)
+    first.down = RpcUnavailable("nobody leads")
+    with pytest.raises(RpcUnavailable, match="application_1_0001 .*nobody leads"):
+        found.with_job_on_yarn(THIRD, M.SESSION)
+
+
 def test_whoever_answers_too_late_is_let_go_of() -> None:
     begun, over = threading.Event(), threading.Event()
     connection = FakeConnection(FakeDispatcher(), owned=False)

@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 from yarnflow.client.cluster import ClusterConnection
 from yarnflow.client.discovery.asking import Candidate, Silent, ask, one_line, within
@@ -37,6 +37,15 @@ class Listing:
 
     candidate: Candidate
     jobs: Sequence[JobOverview]
+
+
+class _Asked(NamedTuple):
+    """What came of asking for a job."""
+
+    connection: ClusterConnection | None
+    #: they have answered, and do not have it
+    without: list[Candidate]
+    silent: list[Silent]
 
 
 class Clusters:
@@ -103,20 +112,44 @@ class Clusters:
             if len(candidates) == 1 and not self._on_yarn:
                 # nothing to choose from: the verb asks it itself, with patience
                 return self._without_yarn()[0]
-            found, unheard = ask(candidates, lambda gateway: _details(gateway, job_id), self._timeout_ms)
-            having = [one for one in found if one.answer is not None]
-            for one in found:
-                if one.answer is None or len(having) > 1:
-                    one.close()
-            if len(having) > 1:
-                raise _ambiguous([one.candidate for one in having], f"have job {job_id}")
-            if having:
-                return having[0].connection
-            looked += [one.candidate for one in found]
-            silent += [*unseen, *unheard]
+            asked = self._ask_for(job_id, candidates)
+            if asked.connection is not None:
+                return asked.connection
+            looked += asked.without
+            silent += [*unseen, *asked.silent]
         if len(silent) == 1 and silent[0].candidate is not None:
             return silent[0].candidate.reach()
         raise self._not_found(job_id, looked, silent)
+
+    def with_job_on_yarn(self, job_id: JobId, mode: DeploymentMode) -> ClusterConnection | None:
+        """The application of a mode that has a job; None = there are not several of them to choose from.
+
+        Raises
+        ------
+        JobNotFound, RpcUnavailable
+            As :meth:`with_job`.
+        YarnUnavailable
+            YARN does not answer.
+        """
+        candidates, _ = self._yarn(mode, job_id)
+        if len(candidates) < 2:
+            return None
+        asked = self._ask_for(job_id, candidates)
+        if asked.connection is not None:
+            return asked.connection
+        raise self._not_found(job_id, asked.without, asked.silent)
+
+    def _ask_for(self, job_id: JobId, candidates: Sequence[Candidate]) -> _Asked:
+        """Who has the job; the others are let go of."""
+        found, silent = ask(candidates, lambda gateway: _details(gateway, job_id), self._timeout_ms)
+        having = [one for one in found if one.answer is not None]
+        for one in found:
+            if one.answer is None or len(having) > 1:
+                one.close()
+        if len(having) > 1:
+            raise _ambiguous([one.candidate for one in having], f"have job {job_id}")
+        without = [one.candidate for one in found if one.answer is None]
+        return _Asked(having[0].connection if having else None, without, silent)
 
     def _not_found(
         self, job_id: JobId, looked: Sequence[Candidate], silent: Sequence[Silent]
