@@ -30,6 +30,8 @@ from yarnflow.errors import ConfigError, InvalidOption
 LOG_FILE_ENVIRONMENT: Final = "YARNFLOW_LOG_FILE"
 #: as in the MDC of Flink's log lines
 JOB_ID_KEY: Final = "flink-job-id"
+#: of the Elastic Common Schema, as Log4j's layout says it
+_ECS_VERSION: Final = "1.2.0"
 #: formatters by the names a log.yaml has for them
 _TEXT: Final = "yarnflow.process.logs.FlinkFormatter"
 _JSON: Final = "yarnflow.process.logs.JsonFormatter"
@@ -67,6 +69,7 @@ class JsonFormatter(logging.Formatter):
         at = datetime.fromtimestamp(record.created, timezone.utc).isoformat(timespec="milliseconds")
         line: dict[str, Any] = {
             "@timestamp": at.replace("+00:00", "Z"),
+            "ecs.version": _ECS_VERSION,
             "log.level": _LEVELS.get(record.levelname, record.levelname),
             "message": record.getMessage(),
             "log.logger": record.name,
@@ -77,6 +80,7 @@ class JsonFormatter(logging.Formatter):
             line[JOB_ID_KEY] = job_id
         if record.exc_info and record.exc_info[0] is not None:
             line["error.type"] = record.exc_info[0].__qualname__
+            line["error.message"] = str(record.exc_info[1])
             line["error.stack_trace"] = self.formatException(record.exc_info)
         # a name of a file may hold what is no text
         return json.dumps(line, ensure_ascii=False, default=str).encode("utf-8", "replace").decode()

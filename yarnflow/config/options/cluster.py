@@ -179,7 +179,7 @@ LOG_FORMAT: Final[ConfigOption[str]] = declare.choice(
     _CLUSTER,
     "Form of the log lines of all processes: text = as Flink's; json = a JSON object per line, with the keys "
     "of the Elastic Common Schema, and flink-job-id in lines that concern a job. In a log.yaml it replaces "
-    "the formatter yarnflow.process.logs.FlinkFormatter.",
+    "the formatter yarnflow.process.logs.FlinkFormatter. Spark's own log in drivers and executors follows.",
 )
 JOBSTORE_MAX_CAPACITY: Final[ConfigOption[int]] = declare.integer(
     "jobstore.max-capacity",

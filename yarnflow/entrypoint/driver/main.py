@@ -49,6 +49,7 @@ from yarnflow.spark.launch.jvm import (
     GatewayJvm,
     gateway_command,
     has_collector,
+    name_java_job,
     split_options,
 )
 
@@ -135,6 +136,7 @@ def _launch(
         memory.heap_mib,
         driver_jvm_flags(java, configuration, parsed.scratch_dir),
         hadoop_conf_dir=os.environ.get("HADOOP_CONF_DIR", ""),
+        log_format=configuration.get(cluster_options.LOG_FORMAT),
     )
     # of its own: Python renames the other one when it is large, and the JVM would go on in that
     log_file = parsed.log_file.with_suffix(".jvm.log")
@@ -192,6 +194,8 @@ def _serve(
     while True:
         assignment = from_json(DriverAssignment, reader.wait(jvm))
         process_of_job(assignment.job_id)
+        if configuration.get(cluster_options.LOG_FORMAT) == "json":
+            name_java_job(jvm.connect(), assignment.job_id)
         logger.info("This is driver %s of job %s.", assignment.driver_id, assignment.job_id)
         options = with_options_of(configuration, assignment.configuration)
         if session is not None:
