@@ -141,7 +141,8 @@ def test_sparks_own_log_has_the_form_of_the_others(log_format: str, file: str) -
 
 def test_both_forms_have_the_same_levels() -> None:
     def levels(path: Path) -> list[str]:
-        return [line for line in path.read_text().splitlines() if line.startswith(("logger.", "rootLogger.l"))]
+        lines = path.read_text().splitlines()
+        return [line for line in lines if line.startswith(("logger.", "rootLogger.l"))]
 
     assert levels(LOG4J_CONFIG) == levels(LOG4J_JSON_CONFIG) != []
 

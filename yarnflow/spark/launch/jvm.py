@@ -25,7 +25,13 @@ from typing import Any, Final
 from yarnflow.errors import DriverLost, InvalidOption
 from yarnflow.spark.launch.jar_loader import JarLoader
 from yarnflow.spark.launch.java import JavaRuntime
-from yarnflow.spark.launch.spark_home import LOG4J_CONFIG, LOG4J_JSON_CONFIG, class_path, module_options, spark_home
+from yarnflow.spark.launch.spark_home import (
+    LOG4J_CONFIG,
+    LOG4J_JSON_CONFIG,
+    class_path,
+    module_options,
+    spark_home,
+)
 
 GATEWAY_MAIN: Final = "org.apache.spark.api.python.PythonGatewayServer"
 #: A driver plans and schedules in short bursts, so it gets the quick compiler only and the
