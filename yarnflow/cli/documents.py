@@ -56,7 +56,7 @@ def command_line_markdown() -> str:
     shared = [option for option in _options(commands[name]) if not set(option.opts) & set(own)]
     parts = [_HEAD, "## Flags of all verbs\n", *_table(shared)]
     parts.append(
-        "\nVerbs that are not about a cluster have no `-t` and `-m`; those without a document have no `--json`."
+        "\nVerbs that are not about a cluster have no `-t` and `-m`; without a document there is no `--json`."
     )
     known = {(tuple(option.opts), option.help) for option in shared}
     for name, command in commands.items():
