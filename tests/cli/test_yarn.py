@@ -577,7 +577,8 @@ def test_a_list_of_a_target_shows_all_of_its_applications(
     assert main(["list", "-t", "yarn-session"]) == 0
     out = capsys.readouterr().out
     for number in (1, 2):
-        assert f"{job_id(number)} : flights (RUNNING, 1/1 slots) on application application_1_000{number}" in out
+        where = f"on application application_1_000{number}"
+        assert f"{job_id(number)} : flights (RUNNING, 1/1 slots) {where}" in out
     # a job says which one is meant
     assert main(["cancel", "-t", "yarn-session", job_id(2)]) == 0
     capsys.readouterr()
@@ -604,4 +605,3 @@ def test_a_session_as_yarn_session_starts_it(world: World, capsys: pytest.Captur
     (spec,) = world.submitter.specs
     assert spec.task_manager.memory_mib == 4096 and spec.task_manager.vcores == 2
     assert main(["session", "start", "--json"]) == 2
-
