@@ -8,7 +8,6 @@ import click
 
 from yarnflow.cli.common import checked_job_id, cluster_options, existing_cluster, job_argument
 from yarnflow.cli.output import Shown, Verb, said
-from yarnflow.cli.stop import stop_job
 from yarnflow.cli.view import make_view
 from yarnflow.client.cluster import job_details
 from yarnflow.client.job_client import ClusterJobClient
@@ -49,6 +48,8 @@ def command(
 ) -> Shown:
     """Cancel a job."""
     if savepoint is not None:
+        from yarnflow.cli.stop import stop_job
+
         # as in Flink: what follows -s is the job where nothing else is
         job, directory = (savepoint, None) if job is None else (job, savepoint or None)
         click.echo("note: -s of Flink is done by `yarnflow stop`: the job ends FINISHED", err=True)
