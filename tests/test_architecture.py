@@ -271,7 +271,7 @@ COMPUTED: dict[str, str] = {
 }
 #: dotted strings of ours that name no module
 NO_MODULES = {
-    *("yarnflow.executors", "yarnflow.jobmanager"),
+    *("yarnflow.executors", "yarnflow.jobmanager", "yarnflow.job.id"),
     *("yarnflow.log.dir", "yarnflow.log.config-file", "yarnflow.log.format"),
 }
 
