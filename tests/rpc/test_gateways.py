@@ -209,8 +209,13 @@ def test_unknown_job_is_one_line(cluster: Cluster) -> None:
 def test_a_call_about_a_job_works_for_it(cluster: Cluster) -> None:
     """So lines of logs name the job."""
     found: list[str] = []
+
+    def answer(*_arguments: object) -> list[object]:
+        found.append(current_job())
+        return []
+
     for method in ("cancel_job", "list_jobs"):
-        cluster.recorders["Dispatcher"].answers[method] = lambda *_: found.append(current_job()) or []
+        cluster.recorders["Dispatcher"].answers[method] = answer
     gateway = gateway_of(cluster, "Dispatcher")
     gateway.list_jobs()
     gateway.cancel_job(JobId("ab" * 16))
