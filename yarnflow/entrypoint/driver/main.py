@@ -193,9 +193,7 @@ def _serve(
     session: DriverSession | None = None
     while True:
         assignment = from_json(DriverAssignment, reader.wait(jvm))
-        process_of_job(assignment.job_id)
-        if configuration.get(cluster_options.LOG_FORMAT) == "json":
-            name_java_job(jvm.connect(), assignment.job_id)
+        _work_for(assignment.job_id, configuration, jvm)
         logger.info("This is driver %s of job %s.", assignment.driver_id, assignment.job_id)
         options = with_options_of(configuration, assignment.configuration)
         if session is not None:
@@ -208,8 +206,15 @@ def _serve(
             return status
         # while there is no job nobody else would answer it
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        process_of_job("")
         logger.info("Waiting for another job.")
+        _work_for("", configuration, jvm)
+
+
+def _work_for(job_id: str, configuration: Configuration, jvm: GatewayJvm) -> None:
+    """Have lines of logs name the job; empty = none."""
+    process_of_job(job_id)
+    if configuration.get(cluster_options.LOG_FORMAT) == "json":
+        name_java_job(jvm.connect(), job_id)
 
 
 def with_options_of(configuration: Configuration, job: Mapping[str, str]) -> Configuration:
