@@ -284,6 +284,7 @@ LARGE_FOLDERS: dict[str, tuple[int, str]] = {
     "api.datastream.connectors": (15, "PyFlink's modules"),
     "cli": (36, "one module per verb"),
     "graph": (15, "one model; each module is one part of it"),
+    "spark.run": (15, "one attempt of a job's queries; each module is one part of it"),
 }
 #: packages whose ``__init__`` holds more than words
 INIT_WITH_CODE = {

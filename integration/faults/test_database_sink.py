@@ -25,10 +25,10 @@ from integration.processes import kill_driver, replace_executor
 from integration.servers import running
 
 FILES, LINES = 20, 25
-#: what is special of each database is tried without a cluster; one is enough for every run
-KINDS = ("postgresql", pytest.param("mariadb", marks=pytest.mark.drill))
+KINDS = ("postgresql", "mariadb")
 
 
+@pytest.mark.drill
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_row_once(yarnflow: Commands, tmp_path: Path, kind: str) -> None:
     counts, lines = tmp_path / "counts.py", tmp_path / "lines"

@@ -36,7 +36,7 @@ def numbers(hadoop: HadoopCluster, directory: str) -> Counter[int]:
     return found
 
 
-@pytest.mark.parametrize("fault", ["safe mode", "quota"])
+@pytest.mark.parametrize("fault", [pytest.param("safe mode", marks=pytest.mark.drill), "quota"])
 def test_nothing_is_lost_while_hdfs_takes_no_files(
     hadoop: HadoopCluster, yarnflow: Commands, tmp_path: Path, fault: str
 ) -> None:

@@ -42,6 +42,7 @@ def test_a_killed_leader_and_a_killed_driver(
     _test(["leader_killed", "driver_killed"], hadoop, yarnflow, tmp_path)
 
 
+@pytest.mark.drill
 def test_a_job_whose_stored_graph_is_damaged_when_the_leader_is_killed(
     hadoop: HadoopCluster, yarnflow: Commands, tmp_path: Path
 ) -> None:

@@ -49,13 +49,14 @@ def _started(yarnflow: Commands, job: KeyedEvents) -> Started:
     return started
 
 
+@pytest.mark.drill
 @pytest.mark.parametrize(
     "what",
     [
         DRIVER,
-        pytest.param("python worker", marks=pytest.mark.drill),
-        pytest.param(EXECUTOR, marks=pytest.mark.drill),
-        pytest.param(TASK_MANAGER, marks=pytest.mark.drill),
+        "python worker",
+        EXECUTOR,
+        TASK_MANAGER,
     ],
 )
 def test_results_are_those_of_an_uninterrupted_run(yarnflow: Commands, tmp_path: Path, what: str) -> None:

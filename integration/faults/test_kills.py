@@ -67,6 +67,7 @@ def _finish(started: Started, output: Path) -> None:
     assert_every_window_once(output)
 
 
+@pytest.mark.drill
 def test_executor_killed(yarnflow: Commands, tmp_path: Path) -> None:
     output = tmp_path / "windows"
     started = _start(yarnflow, output, "-p", "2")

@@ -8,6 +8,8 @@ import signal
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from integration.conftest import ROOT, Commands, wait_until
 from integration.processes import kill_driver
 
@@ -49,6 +51,7 @@ def _written(path: Path) -> list[list[Any]]:
     return [row for file in files for row in json.loads(file.read_text() or "[]")]
 
 
+@pytest.mark.drill
 def test_driver_killed(yarnflow: Commands, tmp_path: Path) -> None:
     """Each row comes once, though batches are read and committed again."""
     out = tmp_path / "out"

@@ -10,6 +10,8 @@ import signal
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from integration import rabbitmq, redis
 from integration.conftest import Commands, Started, wait_until
 from integration.processes import kill_driver, replace_executor
@@ -56,6 +58,7 @@ env.execute("orders")
 """
 
 
+@pytest.mark.drill
 def test_every_order_is_counted_once(yarnflow: Commands, tmp_path: Path) -> None:
     with running(RabbitMq) as broker, running(Redis) as store:
         broker.new_queue(QUEUE)

@@ -16,6 +16,8 @@ itself decides it.
 
 ``# differs: <why>`` says that yarnflow is meant to print something else than Apache PyFlink; what it prints
 stands in ``expected/here``.
+
+``# run: drill`` says that another program has most of what this one has, and that it runs in drills only.
 """
 
 from __future__ import annotations
@@ -51,7 +53,7 @@ EXAMPLES: Final = (
     "word_count.py",
 )
 
-_HEADER = re.compile(r"^# (compare|key|subtasks|differs): (.+)$", re.MULTILINE)
+_HEADER = re.compile(r"^# (compare|key|subtasks|differs|run): (.+)$", re.MULTILINE)
 _SUBTASK = re.compile(r"^(?:(?P<label>\w+):)?\d+> ")
 _FIRST_FIELD = r"([^,]*)"
 
@@ -76,6 +78,7 @@ class Program:
     keeps_subtasks: bool
     #: why yarnflow prints something else; empty = it prints the same
     differs: str
+    is_drill: bool
 
     @classmethod
     def read(cls, path: Path, expected: Path) -> Program:
@@ -97,6 +100,7 @@ class Program:
             key=re.compile(said.get("key", _FIRST_FIELD)),
             keeps_subtasks=said.get("subtasks") == "kept",
             differs=said.get("differs", ""),
+            is_drill=said.get("run") == "drill",
         )
 
     def comparable(self, output: str) -> list[str]:

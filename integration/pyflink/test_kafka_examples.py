@@ -27,7 +27,7 @@ def kafka_of_examples(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafk
 
 
 # they differ in the format alone, which is tried without a cluster
-@pytest.mark.parametrize("kind", ["json", pytest.param("csv", marks=pytest.mark.drill), "avro"])
+@pytest.mark.parametrize("kind", ["json", *(pytest.param(kind, marks=pytest.mark.drill) for kind in ("csv", "avro"))])
 def test_rows_are_written_and_read(
     kind: str, yarnflow: Commands, wheel: Path, kafka_of_examples: KafkaBroker
 ) -> None:

@@ -21,7 +21,11 @@ from tests.pages import PageProgram, all_programs
 from yarnflow.api.executor import use_executor
 from yarnflow.client.program import load_program, run_main
 
-ALL = [program for program in programs() if program.name != ABOUT_THE_JOB]
+ALL = [
+    pytest.param(program, id=program.name, marks=[pytest.mark.drill] * program.is_drill)
+    for program in programs()
+    if program.name != ABOUT_THE_JOB
+]
 
 
 def printed_by(program: Program, session: SparkSession, directory: Path) -> list[str]:
@@ -45,7 +49,7 @@ def session() -> Iterator[SparkSession]:
 
 
 @pytest.mark.usefixtures("as_it_was")
-@pytest.mark.parametrize("program", ALL, ids=lambda program: program.name)
+@pytest.mark.parametrize("program", ALL)
 def test_program_prints_what_it_prints_on_pyflink(
     program: Program, session: SparkSession, tmp_path: Path
 ) -> None:

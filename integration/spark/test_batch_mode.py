@@ -110,6 +110,7 @@ def test_windows_behind_windows_and_behind_functions(spark: SparkSession, tmp_pa
     assert stream == batch and len(batch) == 21
 
 
+@pytest.mark.drill
 def test_running_results_are_the_last_ones(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     for number in range(4):
@@ -260,6 +261,7 @@ def test_keyed_elements_give_what_a_stream_gives(
     assert found[0] == found[1] and len(found[0]) == 200
 
 
+@pytest.mark.drill
 def test_functions_on_elements_behind_state_of_columns(
     spark: SparkSession, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -174,6 +174,7 @@ def state_with_ids(spark: SparkSession) -> Iterator[None]:
     spark.conf.unset(STATE_FORMAT)
 
 
+@pytest.mark.drill
 @pytest.mark.usefixtures("state_with_ids")
 def test_operators_come_and_go_and_the_others_go_on(spark: SparkSession, tmp_path: Path) -> None:
     program = Program(tmp_path)

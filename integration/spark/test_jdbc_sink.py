@@ -41,6 +41,9 @@ JOB = JobId("a" * 32)
 COUNTS = "CREATE TABLE counts (word VARCHAR(20), n INT, line INT)"
 #: of what does not depend on the database
 ONE_DATABASE = pytest.mark.parametrize("server", ["postgresql"], indirect=True)
+OTHERS_IN_DRILLS = pytest.mark.parametrize(
+    "server", ["postgresql", pytest.param("mariadb", marks=pytest.mark.drill)], indirect=True
+)
 
 
 @pytest.fixture(scope="module", params=list(SERVERS))
@@ -241,6 +244,7 @@ def crash_in_batch(number: int, after_commit: bool, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(JdbcWriter, "write", crashing)
 
 
+@OTHERS_IN_DRILLS
 @pytest.mark.parametrize("after_commit", [True, False])
 def test_a_crash_in_a_batch(
     spark: SparkSession, tmp_path: Path, server: DatabaseServer, monkeypatch: pytest.MonkeyPatch,
@@ -264,6 +268,7 @@ def test_a_crash_in_a_batch(
     assert sink.startswith(json.loads(metadata.read_text())["id"] + "/")
 
 
+@OTHERS_IN_DRILLS
 def test_a_database_that_is_killed_and_comes_back(
     spark: SparkSession, tmp_path: Path, server: DatabaseServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -323,6 +328,7 @@ def test_a_statement_that_the_database_refuses(
 # --- functions of the user's --------------------------------------------------------------
 
 
+@OTHERS_IN_DRILLS
 def test_commit_once_in_a_function(
     spark: SparkSession, tmp_path: Path, server: DatabaseServer
 ) -> None:

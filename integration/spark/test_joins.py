@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
 from pyspark.sql import SparkSession
 
 from integration.spark.savepoint_support import Job, rows
@@ -81,6 +82,7 @@ class Bought(ProcessJoinFunction):
         yield left.k, left.n, right.n
 
 
+@pytest.mark.drill
 def test_interval_join_by_a_function(spark: SparkSession, tmp_path: Path) -> None:
     def program() -> Program:
         env, clicks, buys = clicks_and_buys(tmp_path)

@@ -94,7 +94,7 @@ def counts(kafka: KafkaBroker, topic: str) -> Counter[int]:
 
 
 @pytest.mark.parametrize("guarantee", GUARANTEES, ids=lambda guarantee: guarantee.name)
-@pytest.mark.parametrize("parallelism", [1, 2])
+@pytest.mark.parametrize("parallelism", [pytest.param(1, marks=pytest.mark.drill), 2])
 def test_every_number_is_written(
     spark: SparkSession,
     kafka: KafkaBroker,
@@ -159,7 +159,7 @@ def test_a_driver_that_dies_between_the_transactions_of_a_batch(
     assert counts(kafka, topic) == Counter(NUMBERS)
 
 
-@pytest.mark.parametrize("then", [1, 2, 3])
+@pytest.mark.parametrize("then", [*(pytest.param(n, marks=pytest.mark.drill) for n in (1, 2)), 3])
 def test_a_batch_that_was_begun_goes_on_from_a_retained_checkpoint(
     spark: SparkSession,
     kafka: KafkaBroker,
@@ -369,7 +369,10 @@ def locked_kafka(tmp_path: Path) -> Iterator[KafkaBroker]:
     broker.stop()
 
 
-@pytest.mark.parametrize("guarantee", [DeliveryGuarantee.EXACTLY_ONCE, DeliveryGuarantee.AT_LEAST_ONCE])
+@pytest.mark.parametrize(
+    "guarantee",
+    [DeliveryGuarantee.EXACTLY_ONCE, pytest.param(DeliveryGuarantee.AT_LEAST_ONCE, marks=pytest.mark.drill)],
+)
 def test_passwords_are_for_the_broker_alone(
     spark: SparkSession, locked_kafka: KafkaBroker, tmp_path: Path, caplog: pytest.LogCaptureFixture,
     guarantee: DeliveryGuarantee,

@@ -39,6 +39,9 @@ TABLE = [
 PARTIAL = {"lookup.cache": "PARTIAL"}
 #: of what does not depend on the database
 ONE_DATABASE = pytest.mark.parametrize("server", ["postgresql"], indirect=True)
+OTHERS_IN_DRILLS = pytest.mark.parametrize(
+    "server", ["postgresql", pytest.param("mariadb", marks=pytest.mark.drill)], indirect=True
+)
 
 
 @pytest.fixture(scope="module")
@@ -320,6 +323,7 @@ def test_functions_on_elements_behind_it(runner: Runner, people: DatabaseServer)
 # --- databases that are away ------------------------------------------------------------------
 
 
+@OTHERS_IN_DRILLS
 def test_a_database_that_is_restarted(runner: Runner, people: DatabaseServer) -> None:
     """The connection that a worker keeps is lost with it, and made anew."""
     env = runner.environment()
@@ -335,6 +339,7 @@ def test_a_database_that_is_restarted(runner: Runner, people: DatabaseServer) ->
     job.cancel()
 
 
+@OTHERS_IN_DRILLS
 def test_a_database_that_is_away_for_long(runner: Runner, people: DatabaseServer) -> None:
     def program() -> StreamExecutionEnvironment:
         env = runner.environment()

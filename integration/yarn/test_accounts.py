@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from integration.conftest import wait_until
 from integration.yarn.accounts import Accounts
 from integration.yarn.jobs import Yarn, application_id, job_id
@@ -30,6 +32,7 @@ def _stop(yarn: Yarn, accounts: Accounts, *arguments: str) -> str:
     return stopped.stdout.strip()
 
 
+@pytest.mark.drill
 def test_stopped_and_started_again_from_its_savepoint(yarn: Yarn, tmp_path: Path) -> None:
     """Another application, with another secret, makes the objects in the state again: the user owns it."""
     accounts = Accounts(tmp_path, yarn.hadoop.hdfs, "/tests/accounts")

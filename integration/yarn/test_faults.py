@@ -37,9 +37,8 @@ def _finish(yarn: Yarn, started: Started, output: str, scratch: Path) -> None:
     assert yarn.ended(application_id(started))["finalStatus"] == "SUCCEEDED"
 
 
-@pytest.mark.parametrize(
-    "what", [TASK_MANAGER, *(pytest.param(what, marks=pytest.mark.drill) for what in (EXECUTOR, DRIVER))]
-)
+@pytest.mark.drill
+@pytest.mark.parametrize("what", [TASK_MANAGER, EXECUTOR, DRIVER])
 def test_process_killed(yarn: Yarn, flights: str, tmp_path: Path, what: str) -> None:
     output = f"/tests/killed-{what.rsplit('.', 1)[-1]}"
     started = _start(yarn, flights, output)

@@ -40,9 +40,8 @@ env.execute("jars")
 """
 
 
-@pytest.mark.parametrize(
-    "target", ["yarn-per-job", pytest.param("yarn-application", marks=pytest.mark.drill)]
-)
+@pytest.mark.drill
+@pytest.mark.parametrize("target", ["yarn-per-job", "yarn-application"])
 def test_packages_of_a_script(yarn: Yarn, tmp_path: Path, target: str) -> None:
     """Twice: the second time nothing is uploaded."""
     script = tmp_path / "script.py"

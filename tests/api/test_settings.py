@@ -4,42 +4,25 @@ from __future__ import annotations
 
 import copy
 import datetime
-import io
-import os
 import pickle
-import threading
-import zipfile
-from collections.abc import Callable, Iterator
-from concurrent.futures import CancelledError
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.api.conftest import Jobs
-from yarnflow.api import RateSource, StreamExecutionEnvironment
-from yarnflow.api.building import shipped
+from tests.api.environments import environment, options
+from yarnflow.api import RateSource
 from yarnflow.api.common import (
-    CompletableFuture,
     ConfigOptions,
     Configuration,
     Duration,
-    Encoder,
     Instant,
-    JobClient,
-    JobID,
-    JobStatus,
-    JsonRowDeserializationSchema,
     RestartStrategies,
-    SimpleStringSchema,
     Time,
-    Types,
     WatermarkStrategy,
 )
 from yarnflow.api.common.constants import MAX_LONG_VALUE, MIN_LONG_VALUE
 from yarnflow.api.datastream import (
     CheckpointingMode,
-    CloseableIterator,
     EmbeddedRocksDBStateBackend,
     ExternalizedCheckpointRetention,
     FileSystemCheckpointStorage,
@@ -49,30 +32,8 @@ from yarnflow.api.datastream import (
     RuntimeExecutionMode,
     SlotSharingGroup,
 )
-from yarnflow.api.datastream.connectors import FileSink, FileSource, NumberSequenceSource, StreamFormat
-from yarnflow.api.datastream.connectors.file_system import OutputFileConfig, RollingPolicy
-from yarnflow.api.datastream.connectors.pulsar import PulsarSource
-from yarnflow.api.executor import JobExecutionResult, use_executor
-from yarnflow.core.ids import JobId
-from yarnflow.errors import (
-    GraphError,
-    ProgramError,
-    SchemaError,
-    UnknownOption,
-    UnsupportedCall,
-    UnsupportedGraph,
-)
+from yarnflow.errors import GraphError, UnknownOption, UnsupportedCall, UnsupportedGraph
 from yarnflow.graph import operators as o
-from yarnflow.graph.connectors import sinks, sources
-from yarnflow.graph.job_graph import JobGraph
-
-
-def environment(configuration: Any = None) -> StreamExecutionEnvironment:
-    return StreamExecutionEnvironment.get_execution_environment(configuration)
-
-
-def options(env: StreamExecutionEnvironment) -> dict[str, str]:
-    return dict(env._settings.values)
 
 
 def test_configuration() -> None:
@@ -209,94 +170,6 @@ def test_what_flink_says_where_nothing_was_set() -> None:
     assert config.is_checkpointing_enabled() and config.get_checkpoint_interval() == 500
 
 
-def test_files_for_the_workers(jobs: Jobs, tmp_path: Path) -> None:
-    (tmp_path / "lib" / "inner").mkdir(parents=True)
-    (tmp_path / "lib" / "inner" / "deep.py").write_text("N = 1")
-    (tmp_path / "one.py").write_text("N = 2")
-    with zipfile.ZipFile(tmp_path / "a-1.whl", "w") as wheel:
-        wheel.writestr("a.py", "N = 3")
-    env = jobs.env
-    for name in ("lib", "one.py", "a-1.whl"):
-        env.add_python_file(str(tmp_path / name))
-    env.add_python_archive(str(tmp_path / "a-1.whl"), "data")
-    env.add_python_archive(str(tmp_path / "a-1.whl"))
-    env.register_cached_file(str(tmp_path / "one.py"), "one")
-    env.from_collection([1]).print()
-    files = jobs.graph().files
-    assert sorted(files) == [
-        "archives/a-1.whl/a-1.whl", "archives/data/a-1.whl", "python/a-1.whl.zip", "python/lib.zip",
-        "python/one.py",
-    ]  # fmt: skip
-    assert files["python/one.py"] == b"N = 2"
-    with zipfile.ZipFile(io.BytesIO(files["python/lib.zip"])) as made:
-        assert made.namelist() == ["inner/deep.py"]
-
-
-def test_files_that_cannot_be_shipped(tmp_path: Path) -> None:
-    env = environment()
-    unread = r"^test_settings\.py:\d+: add_python_file\(\): .*none\.py cannot be read"
-    with pytest.raises(GraphError, match=unread):
-        env.add_python_file(str(tmp_path / "none.py"))
-    with pytest.raises(GraphError, match="target directory 'a/b' must be a plain name"):
-        env.add_python_archive(str(tmp_path), "a/b")
-    requirements = tmp_path / "requirements.txt"
-    named = "# tests\n-r other.txt\npytest>=1  # here\nhttps://host/x.whl\n"
-    requirements.write_text(named + "no-such-package-y>=1 ; python_version < '3'\n")
-    env.set_python_requirements(str(requirements))
-    requirements.write_text("pytest\nno-such-package-x==1\n")
-    with pytest.raises(GraphError, match="no-such-package-x, which is not installed here.*yarnflow env pack"):
-        env.set_python_requirements(str(requirements))
-
-
-def test_files_of_one_name_are_refused_unless_they_are_the_same(tmp_path: Path) -> None:
-    for place in ("a", "b", "c"):
-        (tmp_path / place / "lib").mkdir(parents=True)
-        (tmp_path / place / "lib" / "m.py").write_text(f"N = {place in 'ab'}")
-        (tmp_path / place / "m.txt").write_text(f"N = {place in 'ab'}")
-    env = environment()
-    for place in ("a", "b"):
-        env.add_python_file(str(tmp_path / place / "lib"))
-        env.add_python_archive(str(tmp_path / place / "m.txt"))
-    with pytest.raises(GraphError, match=r"add_python_file\(\): two different files .* python/lib\.zip"):
-        env.add_python_file(str(tmp_path / "c" / "lib"))
-    with pytest.raises(GraphError, match=r"^test_.*\d: add_python_archive\(\): two different files"):
-        env.add_python_archive(str(tmp_path / "c" / "m.txt"))
-
-
-def test_all_files_together_have_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shipped, "_MAX_BYTES", 1000)
-    (tmp_path / "lib").mkdir()
-    for name in ("one", "two", "lib/three", "lib/four", "lib/five"):
-        (tmp_path / f"{name}.py").write_bytes(os.urandom(400))
-    env = environment()
-    with pytest.raises(GraphError, match=r"add_python_file\(\): .*lib: \d+ bytes .* at most 1000"):
-        env.add_python_file(str(tmp_path / "lib"))
-    env.add_python_file(str(tmp_path / "one.py"))
-    env.add_python_file(str(tmp_path / "two.py"))
-    (tmp_path / "six.py").write_bytes(os.urandom(400))
-    with pytest.raises(GraphError, match="all files of the job together: 1200 bytes"):
-        env.add_python_file(str(tmp_path / "six.py"))
-
-
-def test_directories_are_shipped_without_hidden_entries(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lib = tmp_path / ".work" / "lib"
-    for name in (".git/HEAD", ".env", "__pycache__/m.pyc", "inner/.cache/x.py", "inner/m.py"):
-        (lib / name).parent.mkdir(parents=True, exist_ok=True)
-        (lib / name).write_text("secret")
-    _, content = shipped.python_file(str(lib), "-pyfs")
-    with zipfile.ZipFile(io.BytesIO(content)) as made:
-        assert made.namelist() == ["inner/m.py"]
-
-    def refuse(_: Path) -> bytes:
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(Path, "read_bytes", refuse)
-    with pytest.raises(GraphError, match=r"^-pyfs: .*m\.py cannot be read: Permission denied"):
-        shipped.python_file(str(lib), "-pyfs")
-
-
 def test_restart_strategies() -> None:
     strategies = (
         RestartStrategies.no_restart(),
@@ -372,251 +245,6 @@ def test_state_backends_and_storages() -> None:
         FileSystemCheckpointStorage()
 
 
-# --- connectors and formats -------------------------------------------------------------------
-
-
-def test_files_as_pyflink_names_them(jobs: Jobs) -> None:
-    builder = FileSource.for_record_stream_format(StreamFormat.text_line_format(), "/in")
-    source = builder.process_static_file_set().build()
-    stream = jobs.env.from_source(source, WatermarkStrategy.no_watermarks(), "lines")
-    policy = RollingPolicy.default_rolling_policy()
-    name = OutputFileConfig.builder().with_part_prefix("p").build()
-    writes = FileSink.for_row_format("/out", Encoder.simple_string_encoder())
-    stream.sink_to(writes.with_rolling_policy(policy).with_output_file_config(name).build())
-    nodes = jobs.graph().nodes
-    assert isinstance(nodes[0].operator, sources.FileSource) and nodes[0].operator.format == "text"
-    assert nodes[1].operator == sinks.FileSink("/out", "text", prefix="p", part_bytes=128 * 1024 * 1024)
-    latin = FileSource.for_record_stream_format(StreamFormat.text_line_format("latin-1"), "/a", "/b").build()
-    operator, _ = latin.operator()
-    assert isinstance(operator, sources.FileSource)
-    assert operator.path == "{/a,/b}"
-    assert operator.options == {"encoding": "latin-1", "recursiveFileLookup": "true"}
-
-
-def test_elements_become_files_where_they_have_columns(jobs: Jobs) -> None:
-    stream = jobs.env.from_collection([("a", 1)])
-    stream.sink_to(FileSink("/o", "text"))
-    jobs.graph()
-    stream.sink_to(FileSink("/o", "csv"))
-    with pytest.raises(SchemaError, match=r"sink_to\(\): .*have no columns"):
-        jobs.env.execute()
-
-
-def test_number_sequences(jobs: Jobs) -> None:
-    jobs.env.from_source(NumberSequenceSource(1, 5), WatermarkStrategy.no_watermarks(), "numbers").print()
-    node = jobs.graph().nodes[0]
-    assert node.operator == sources.SequenceSource(1, 5)
-    assert node.output_schema.scalar
-
-
-def test_number_sequences_have_limits() -> None:
-    NumberSequenceSource(1, 10**10)
-    NumberSequenceSource(2**63 - 2, 2**63 - 1)
-    for start, end in ((0, 10**10), (0, 2**63 - 1)):
-        said = r"^test_settings\.py:\d+: .* more than 10,000,000,000 numbers; .* RateSource"
-        with pytest.raises(GraphError, match=said):
-            NumberSequenceSource(start, end)
-    for start, end in ((2**63 - 1, 2**63), (-(2**63) - 1, 0)):
-        with pytest.raises(GraphError, match=r"^test_settings\.py:\d+: .* not numbers of 64 bits"):
-            NumberSequenceSource(start, end)
-
-
-def test_connectors_there_are_not() -> None:
-    with pytest.raises(UnsupportedCall, match="PulsarSource.builder: "):
-        PulsarSource.builder()
-
-
-def test_formats_of_messages() -> None:
-    kind = Types.ROW_NAMED(["a"], [Types.INT()])
-    schema = JsonRowDeserializationSchema.builder().type_info(kind).ignore_parse_errors().build()
-    assert schema._read().element_type == kind and schema._read().ignore_errors
-    assert SimpleStringSchema()._read().element_type == Types.STRING()
-    with pytest.raises(SchemaError, match="type_info"):
-        JsonRowDeserializationSchema.builder().build()
-    with pytest.raises(SchemaError, match="JSON objects become rows"):
-        JsonRowDeserializationSchema.builder().type_info(Types.INT())
-
-
-# --- jobs ----------------------------------------------------------------------------------------
-
-
-class FakeJob:
-    """A job that is over."""
-
-    job_id = JobId("a" * 32)
-
-    def __init__(self) -> None:
-        self.cancelled = False
-        self.savepoints: list[tuple[str, bool, bool]] = []
-
-    def get_job_status(self) -> JobStatus:
-        return JobStatus.FINISHED
-
-    def cancel(self) -> None:
-        self.cancelled = True
-
-    def begin_savepoint(
-        self, target_dir: str, *, stop: bool = False, drain: bool = False
-    ) -> Callable[[], str]:
-        self.savepoints.append((target_dir, stop, drain))
-        return lambda: f"{target_dir or '/default'}/savepoint-1"
-
-    def get_job_execution_result(self) -> JobExecutionResult:
-        return JobExecutionResult(self.job_id, 5)
-
-
-class FakeElements(Iterator[Any]):
-    """Some letters; asked for one more the job would wait for ever."""
-
-    def __init__(self) -> None:
-        self.left = list("abc")
-        self.closed = 0
-
-    def __next__(self) -> Any:
-        if not self.left:
-            raise StopIteration
-        return self.left.pop(0)
-
-    def close(self) -> None:
-        self.closed += 1
-
-
-class CollectingFake(FakeJob):
-    def __init__(self) -> None:
-        super().__init__()
-        self.elements: list[FakeElements] = []
-
-    def collected(self) -> FakeElements:
-        self.elements.append(FakeElements())
-        return self.elements[-1]
-
-
-class FakeExecutor:
-    def __init__(self, job: FakeJob) -> None:
-        self.job = job
-        self.graphs: list[JobGraph] = []
-
-    def submit(self, job_graph: JobGraph) -> FakeJob:
-        self.graphs.append(job_graph)
-        return self.job
-
-
-def test_job_clients() -> None:
-    job = FakeJob()
-    client = JobClient(job)
-    assert client.get_job_id() == JobID("a" * 32) and client.job_id == "a" * 32
-    status = client.get_job_status().result()
-    assert status is JobStatus.FINISHED and status.is_terminal_state() and status.is_globally_terminal_state()
-    assert client.get_job_execution_result().result().get_net_runtime() == 5
-    assert client.cancel().result() is None and job.cancelled
-    saved = client.trigger_savepoint("/s")
-    assert job.savepoints == [("/s", False, False)], "it begins before anybody asks for its result"
-    assert saved.result() == "/s/savepoint-1"
-    assert client.stop_with_savepoint(False).result() == "/default/savepoint-1"
-    client.stop_with_savepoint(True, "/s")
-    assert job.savepoints[1:] == [("", True, False), ("/s", True, True)]
-    with pytest.raises(UnsupportedCall, match="accumulators"):
-        client.get_accumulators()
-    result = JobExecutionResult(JobId("b" * 32), 5)
-    assert result.get_all_accumulator_results() == {}
-    assert result.get_accumulator_result("n") is None
-
-
-def test_futures() -> None:
-    calls: list[int] = []
-
-    def compute() -> int:
-        calls.append(1)
-        return 7
-
-    future = CompletableFuture(compute)
-    assert str(future) == "CompletableFuture[Not completed]"
-    assert (future.result(), future.result(), future.exception(), calls) == (7, 7, None, [1])
-    assert future.done() and not future.cancel() and not future.cancelled()
-    failed = CompletableFuture(lambda: 1 // 0)
-    with pytest.raises(ZeroDivisionError):
-        failed.result()
-    assert isinstance(failed.exception(), ZeroDivisionError) and failed.done()
-
-
-def test_futures_that_are_asked_without_waiting() -> None:
-    go_on = threading.Event()
-    future = CompletableFuture(lambda: go_on.wait(30))
-    assert not future.done() and future.exception() is None
-    go_on.set()
-    assert future.result() is True and future.done()
-
-
-def test_futures_that_are_given_up() -> None:
-    go_on = threading.Event()
-    future = CompletableFuture(lambda: go_on.wait(30))
-    assert not future.done()
-    assert future.cancel() and future.cancelled() and future.done()
-    with pytest.raises(CancelledError):
-        future.result()
-    go_on.set()
-    assert isinstance(future.exception(), CancelledError)
-
-
-def test_an_interrupted_future_can_be_asked_again() -> None:
-    answers: list[BaseException] = [KeyboardInterrupt()]
-
-    def compute() -> int:
-        if answers:
-            raise answers.pop()
-        return 7
-
-    future = CompletableFuture(compute)
-    with pytest.raises(KeyboardInterrupt):
-        future.result()
-    assert future.result() == 7
-
-
-def test_elements_come_back_to_the_program() -> None:
-    job = CollectingFake()
-    executor = FakeExecutor(job)
-    with use_executor(executor):
-        stream = environment().from_collection([("a", 1)])
-        collected = stream.execute_and_collect("collect")
-        assert isinstance(collected, CloseableIterator)
-        with collected as found:
-            assert list(found) == ["a", "b", "c"]
-        assert stream.execute_and_collect(limit=2) == ["a", "b"]
-        assert stream.execute_and_collect(limit=4) == ["a", "b", "c"]
-    wanted = [sinks.CollectSink(None), sinks.CollectSink(2), sinks.CollectSink(4)]
-    assert [graph.nodes[-1].operator for graph in executor.graphs] == wanted
-    assert executor.graphs[0].name == "collect"
-    assert all(graph.collects for graph in executor.graphs)
-    assert [elements.closed for elements in job.elements] == [1, 1, 1]
-
-
-def test_a_limit_asks_for_no_further_element() -> None:
-    job = CollectingFake()
-    with use_executor(FakeExecutor(job)):
-        environment().from_collection([1]).execute_and_collect(limit=2)
-    assert job.elements[0].left == ["c"]
-
-
-@pytest.mark.parametrize("limit", [0, -1, 1.5, True])
-def test_limits_that_are_none(limit: Any) -> None:
-    with use_executor(FakeExecutor(CollectingFake())), pytest.raises(GraphError, match="1 or more"):
-        environment().from_collection([1]).execute_and_collect(limit=limit)
-
-
-def test_targets_that_bring_nothing_back() -> None:
-    with use_executor(FakeExecutor(FakeJob())), pytest.raises(ProgramError, match="do not come back"):
-        environment().from_collection([1]).execute_and_collect()
-
-
-def test_closing_an_iterator_stops_the_job() -> None:
-    closed: list[bool] = []
-    with CloseableIterator(iter([1]), lambda: closed.append(True)) as found:
-        assert found.next() == 1
-        with pytest.raises(StopIteration):
-            found.next()
-    assert closed == [True]
-
-
 def test_negative_intervals() -> None:
     with pytest.raises(GraphError, match="-1 ms is below 0"):
         environment().get_config().set_auto_watermark_interval(-1)
@@ -640,18 +268,3 @@ def test_the_runtime_mode_decides_what_reductions_emit() -> None:
     assert not reduced(RuntimeExecutionMode.AUTOMATIC, bounded=False)
     with pytest.raises(UnsupportedGraph, match=r"test_settings.py:\d+: '.*Rate.*' does not end, and"):
         reduced(RuntimeExecutionMode.BATCH, bounded=False)
-
-
-def test_the_default_of_environments_that_run_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(StreamExecutionEnvironment, "_default_local_parallelism", None)
-    first = environment()
-    assert first.get_default_local_parallelism() >= 1
-    first.set_default_local_parallelism(3)
-    assert first.get_default_local_parallelism() == 3 and first.get_parallelism() == 1
-    for options_around, parallelism in (
-        ({"execution.target": "local"}, 3),
-        ({"execution.target": "remote"}, 1),
-        ({"execution.target": "local", "parallelism.default": "2"}, 2),
-    ):
-        with use_executor(FakeExecutor(FakeJob()), options_around):
-            assert environment().get_parallelism() == parallelism

@@ -23,6 +23,7 @@ from yarnflow.errors import (
     ConfigError,
     EnvironmentUnusable,
     InvalidOption,
+    JobNotFound,
     YarnflowError,
     YarnUnavailable,
 )
@@ -128,6 +129,32 @@ def test_logs_of_a_job_are_those_of_all_masters(
     assert main(["logs", other]) == 0
     assert APPLICATION not in capsys.readouterr().out
     assert main(["logs", silent]) == YarnUnavailable.exit_code
+
+
+@pytest.mark.parametrize("on_yarn", [True, False])
+def test_where_logs_of_a_job_are_that_is_not_on_yarn(
+    on_yarn: bool,
+    services: FakeServices,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    def no_hadoop(*_arguments: object) -> None:
+        raise YarnUnavailable("HADOOP_CONF_DIR is not set")
+
+    if not on_yarn:
+        monkeypatch.setattr("yarnflow.client.yarn.services.yarn_services", no_hadoop)
+    expected = JobNotFound if on_yarn else YarnUnavailable
+    assert main(["logs", "b" * 32, f"-Dio.tmp.dirs={tmp_path}"]) == expected.exit_code
+    said = _error(capsys)
+    assert "logs of a local or standalone cluster are files on its machines" in said
+    assert f"{tmp_path}/yarnflow-" in said and "/*/logs" in said
+    assert ("no application of user" in said) is on_yarn
+    assert main(["logs", "b" * 32, "-Dyarnflow.log.dir=/var/log/yarnflow"]) == expected.exit_code
+    assert "here in /var/log/yarnflow" in _error(capsys)
+    if not on_yarn:
+        assert main(["logs", APPLICATION]) == YarnUnavailable.exit_code
+        assert "standalone" not in _error(capsys)
 
 
 @pytest.mark.parametrize(

@@ -436,6 +436,16 @@ def test_attach_to_the_job_that_has_the_key() -> None:
     assert client.job_id == _Taken.OTHER
 
 
+@pytest.mark.parametrize(("path", "said"), [("hdfs:///s", True), ("latest", False), ("none", False)])
+def test_that_nothing_starts_from_the_named_state_is_said(path: str, said: bool) -> None:
+    options, listener = {"execution.state-recovery.path": path}, Listener()
+    ClusterExecutor(FakeConnection(_Taken()), options, listener, job_key="k").submit(_graph())
+    assert any("nothing starts from hdfs:///s;" in note for note in listener.notes) is said
+    listener.notes.clear()
+    ClusterExecutor(FakeConnection(FakeDispatcher()), options, listener, job_key="k").submit(_graph())
+    assert not any("nothing starts" in note for note in listener.notes)
+
+
 def test_fail_when_a_job_has_the_key() -> None:
     dispatcher = _Taken()
     executor = ClusterExecutor(FakeConnection(dispatcher), {}, Listener(), job_key="k", on_existing="fail")

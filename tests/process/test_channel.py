@@ -16,6 +16,7 @@ from yarnflow.errors import ResourceError
 from yarnflow.process.channel.job_manager_end import JobManagerEnd
 from yarnflow.process.channel.messages import (
     DriverExited,
+    DriverWaits,
     JobStatusReport,
     MasterRole,
     RequestsCanceled,
@@ -77,6 +78,7 @@ def test_requests_and_events() -> None:
     )
     manager = JobManagerEnd(theirs.detach(), lambda: closed.put("closed"))
     manager.driver_launcher.on_exit(lambda *event: events.put(event))
+    manager.driver_launcher.on_wait(lambda *event: events.put(event))
     manager.resource_provider.on_worker_exit(lambda exit: events.put((exit,)))
     manager.resource_provider.on_requests_canceled(lambda *event: events.put(event))
     manager.resource_provider.on_state(lambda state: events.put((state,)))
@@ -130,6 +132,8 @@ def test_requests_and_events() -> None:
     assert owner.calls.get(timeout=10) == ("start_master",)
     supervisor.tell(DriverExited(DriverId("d-1"), 1, "two\nlines"))
     assert events.get(timeout=10) == ("d-1", 1, "two\nlines")
+    supervisor.tell(DriverWaits(DriverId("d-1"), True))
+    assert events.get(timeout=10) == ("d-1", True)
     supervisor.close()
     assert closed.get(timeout=10) == "closed"
     manager.resource_provider.request_workers(1)  # nobody there: no exception

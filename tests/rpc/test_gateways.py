@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import socket
 from collections.abc import Callable
 from typing import Any, get_type_hints
 
@@ -18,6 +19,7 @@ from yarnflow.errors import (
     ERRORS_BY_CODE,
     JobNotFound,
     RemoteError,
+    RpcTimeout,
     RpcUnavailable,
     StaleEpoch,
     UserCodeError,
@@ -69,6 +71,13 @@ def test_every_error_arrives_as_its_own_class(cluster: Cluster, code: str) -> No
         gateway_of(cluster, "Driver").cancel()
     assert type(caught.value) is cls
     assert caught.value.message == "job ä: what, where, next"
+
+
+def test_a_dispatcher_may_be_given_less_time_than_others(cluster: Cluster) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as hangs:
+        gateway = cluster.factory(timeout_ms=60_000).dispatcher(f"127.0.0.1:{hangs.getsockname()[1]}", 20)
+        with pytest.raises(RpcTimeout, match="within 20 ms"):
+            gateway.leader()
 
 
 def test_user_traceback_arrives(cluster: Cluster) -> None:

@@ -34,7 +34,13 @@ class Watched:
         self.client = FakeSkeinApplication()
         self.now_s = 100.0
         self.exits: list[tuple[DriverId, int, str]] = []
-        self.drivers = YarnDrivers(1600, lambda *end: self.exits.append(end), monotonic=lambda: self.now_s)
+        self.waits: list[tuple[DriverId, bool]] = []
+        self.drivers = YarnDrivers(
+            1600,
+            lambda *end: self.exits.append(end),
+            lambda *wait: self.waits.append(wait),
+            monotonic=lambda: self.now_s,
+        )
         self.drivers.close()
         self.drivers.attach(self.client, FakeNodes())
 
@@ -130,6 +136,26 @@ def test_a_driver_that_is_killed_before_it_has_a_container() -> None:
     w.step()
     w.step()
     assert [end[0] for end in w.exits] == [D1, D2] and not w.client.kv
+
+
+def test_it_is_told_when_a_container_is_asked_for_and_when_it_is_granted() -> None:
+    w = Watched()
+    w.launch(D1)
+    assert w.waits == [(D1, True)], "before YARN could grant it"
+    w.launch(D2)
+    w.step()
+    w.step(400.0)
+    w.launch(D1)
+    assert w.waits == [(D1, True), (D2, True)]
+    w.client.grant(0)
+    w.step()
+    w.step()
+    assert w.waits[2:] == [(D1, False)], "once, and only of the one that was granted"
+    w.drivers.kill(D2)
+    w.step()
+    assert w.client.states() == ["RUNNING", "KILLED"], "a request that was given up is withdrawn"
+    w.step()
+    assert w.drivers.running() == [D1] and w.waits[3:] == []
 
 
 def test_a_request_that_fails_is_made_again_and_no_second_container_runs_the_driver() -> None:

@@ -12,10 +12,12 @@ import click
 
 from yarnflow.cli.common import common_options
 from yarnflow.cli.output import Shown, Verb, wants_json
+from yarnflow.config.configuration import Configuration
+from yarnflow.core.ids import is_job_id
+from yarnflow.errors import JobNotFound, YarnUnavailable
 
 if TYPE_CHECKING:
     from yarnflow.client.diagnose.logs import LogPart
-    from yarnflow.config.configuration import Configuration
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,7 @@ def command(
 ) -> Shown:
     """Show the logs of a job or application on YARN.
 
+    Those of other clusters are files on their machines, in yarnflow.log.dir or the cluster's directory.
     A job's are those of all masters of its cluster; with --follow only of one that lives.
     While it runs they are read from its nodes, after its end from HDFS, where YARN collects
     them if log aggregation is on.
@@ -69,10 +72,18 @@ def command(
     if follow and wants_json():
         raise click.UsageError("--json prints one document, and --follow has no end; use one of them")
     check_selection(container)
-    services = yarn_services(configuration, os.environ)
+    try:
+        services = yarn_services(configuration, os.environ)
+    except YarnUnavailable as error:
+        if not is_job_id(name):
+            raise
+        raise YarnUnavailable(f"{_elsewhere(configuration)}; for a job on YARN, {error}") from error
     try:
         note = partial(click.echo, err=True)
-        application = known_application(services, name)
+        try:
+            application = known_application(services, name)
+        except JobNotFound as error:
+            raise JobNotFound(f"{error}; {_elsewhere(configuration)}") from error
         if follow:
             parts = ApplicationLogs(services, application, container, lines, note).follow()
         else:
@@ -106,3 +117,14 @@ def _texts(parts: Iterable[LogPart]) -> list[LogText]:
         before = texts[key].text if key in texts else ""
         texts[key] = LogText(part.container_id, part.file, part.node, before + part.text)
     return list(texts.values())
+
+
+def _elsewhere(configuration: Configuration) -> str:
+    """Where the logs of a job are that does not run on YARN."""
+    from yarnflow.config.options import cluster
+    from yarnflow.process.dirs import base_directory, temporary_directory
+
+    where = configuration.get(cluster.LOG_DIR)
+    if not where:
+        where = f"{base_directory(temporary_directory(configuration))}/*/logs"
+    return f"the logs of a local or standalone cluster are files on its machines, here in {where}"

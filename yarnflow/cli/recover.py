@@ -17,7 +17,9 @@ from yarnflow.errors import ConfigError, JobNotFound, JobUnreadable, StorageErro
 if TYPE_CHECKING:
     from yarnflow.config.configuration import Configuration
     from yarnflow.core.files import FileSystems
+    from yarnflow.core.messages import JobSubmission
     from yarnflow.core.ports import DispatcherGateway
+    from yarnflow.ha.stores.checkpoint_files import CheckpointFiles
     from yarnflow.ha.stores.stored_jobs import StoredJob
 
 
@@ -130,7 +132,7 @@ class _Recovery:
             return f"is known to the cluster: {status.value}", True
         if job.is_over or self._has_ended(job):
             # a job that the cluster knows is the cluster's to clear away
-            deleted = status is None and self._delete(delete_graphs, job)
+            deleted = status is None and self._release(job) and self._delete(delete_graphs, job)
             return "has ended; it is not run again" + ", and its file is deleted" * deleted, True
         if job.submission is None:
             return f"cannot be recovered: {job.path} is damaged", False
@@ -148,15 +150,30 @@ class _Recovery:
 
     def _has_ended(self, job: StoredJob) -> bool:
         """By the marker in its checkpoint directory: a result that is old is not stored any more."""
+        return job.submission is not None and self._checkpoints(job.job_id, job.submission).has_ended()
+
+    def _release(self, job: StoredJob) -> bool:
+        """Lay the marker of its checkpoint directory down: its master may not have come to it.
+
+        Else the next job of its key would take it for lost, and do its work again.
+        """
+        if self._dry_run or job.submission is None or job.ended_as is None:
+            return True
+        try:
+            self._checkpoints(job.job_id, job.submission).release(job.ended_as)
+        except StorageError as error:
+            click.echo(f"Job {job.job_id}: that it has ended cannot be noted: {error}", err=True)
+            return False
+        return True
+
+    def _checkpoints(self, job_id: JobId, submission: JobSubmission) -> CheckpointFiles:
         from yarnflow.config.options import ha
         from yarnflow.config.options.job import CHECKPOINT_DIR
         from yarnflow.ha.stores.checkpoint_files import CheckpointFiles
 
-        if job.submission is None:
-            return False
-        get = self._configuration.with_values(job.submission.configuration, f"job {job.job_id}").get
+        get = self._configuration.with_values(submission.configuration, f"job {job_id}").get
         root = get(CHECKPOINT_DIR) or f"{get(ha.STORAGE_DIR).rstrip('/')}/checkpoints"
-        return CheckpointFiles(self._file_systems, f"{root.rstrip('/')}/{job.job_id}").has_ended()
+        return CheckpointFiles(self._file_systems, f"{root.rstrip('/')}/{job_id}")
 
     def _delete(self, delete: Callable[[FileSystems, str, StoredJob], None], job: StoredJob) -> bool:
         if self._dry_run:

@@ -138,7 +138,7 @@ def with_state(configuration: Configuration, target: str) -> tuple[Configuration
         state = read_state(file_systems, uri)
     except SavepointNotFound:
         if target == "remote" and uri.startswith("file:"):
-            # a directory of the cluster's machines, perhaps; the driver looks again
+            # a directory of the cluster's machines, perhaps; the Dispatcher looks again
             return resolved, None
         raise
 

@@ -359,6 +359,12 @@ class ClusterExecutor:
         )
         self.clients.append(client)
         self._listener.submitted(answer.job_id, name, answer.attached_to_existing)
+        path = self._configuration.get(job.STATE_RECOVERY_PATH.key, "")
+        if answer.attached_to_existing and path not in ("", "latest", "none"):
+            self._listener.note(
+                f"The job runs already, so nothing starts from {path}; for that, submit with --on-existing "
+                "replace."
+            )
         if not self._attached:
             look, end = (job_command(verb, cluster, answer.job_id) for verb in ("info", "cancel"))
             self._listener.note(f"See how it is with `{look}`; end it with `{end}`.")

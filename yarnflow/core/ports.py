@@ -271,7 +271,8 @@ class GatewayFactory(Protocol):
 
     def job_master(self, address: str, fence: Fence) -> JobMasterGateway: ...
 
-    def dispatcher(self, address: str) -> RemoteDispatcher: ...
+    def dispatcher(self, address: str, timeout_ms: int | None = None) -> RemoteDispatcher:
+        """Whoever leads at an address; calls end after ``timeout_ms``, None = as those to others."""
 
     def master(self, address: str) -> MasterGateway: ...
 
@@ -280,6 +281,8 @@ class GatewayFactory(Protocol):
 
 #: (driver id, exit status, last lines of output)
 DriverExitListener = Callable[[DriverId, int, str], None]
+#: (driver id, whether it waits for its container)
+DriverWaitListener = Callable[[DriverId, bool], None]
 WorkerExitListener = Callable[[WorkerExit], None]
 #: (requests asked to be withdrawn, requests withdrawn)
 CancelListener = Callable[[int, int], None]
@@ -310,6 +313,9 @@ class DriverLauncher(DriverOwner, Protocol):
 
     def on_exit(self, listener: DriverExitListener) -> None:
         """Call ``listener`` for each driver process that ends, from any thread."""
+
+    def on_wait(self, listener: DriverWaitListener) -> None:
+        """Call ``listener`` when a driver's container is asked for, and when it is granted; any thread."""
 
 
 class WorkerOwner(Protocol):

@@ -26,6 +26,7 @@ from yarnflow.core.resources.provider import ProviderState, WorkerExit
 from yarnflow.errors import ResourceError, RpcProtocolError, YarnflowError, error_from_exit
 from yarnflow.process.channel.messages import (
     DriverExited,
+    DriverWaits,
     Event,
     MasterRole,
     RequestsCanceled,
@@ -319,6 +320,10 @@ class ClusterSupervisor:
         self._driver_ends.append(end)
         self._tell(end)
         self._driver_queue.exited(driver_id)
+
+    def driver_waits(self, driver_id: DriverId, waits: bool) -> None:
+        """A driver's container was asked for, or granted; the JobManager is told."""
+        self._tell(DriverWaits(driver_id, waits))
 
     def _process_ended(self, child: Child) -> None:
         """Say so once nothing of it runs any more; in a thread, as that may take a moment."""

@@ -12,15 +12,15 @@ import os
 import secrets
 import signal
 import time
-from pathlib import Path
 from typing import Final
+
+from yarnflow.core.resources.processes import PROC, process_stats
 
 #: variable by which all that a process starts is known; see :func:`new_mark`
 MARK_ENVIRONMENT: Final = "YARNFLOW_PROCESS_MARK"
 _LOOK_AGAIN_S: Final = 0.02
 #: how long a parent may take to reap what was killed
 _KILLED_S: Final = 1.0
-_PROC: Final = Path("/proc")
 
 
 def new_mark() -> dict[str, str]:
@@ -54,18 +54,15 @@ def await_nothing_left(group: int, mark: str, timeout_s: float = 10.0) -> bool:
 def any_left(group: int, mark: str) -> bool:
     """Whether a process of the group, or with the mark, runs.  Those not reaped yet do not run."""
     needle = b"\0" + mark.encode() + b"\0"
-    for name in os.listdir(_PROC):
-        if not name.isdigit():
+    for pid, stat in process_stats():
+        if not stat.runs:
             continue
+        if stat.group == group:
+            return True
         try:
-            fields = (_PROC / name / "stat").read_bytes().rpartition(b")")[2].split()
-            if fields[0] in (b"Z", b"X"):
-                continue
-            if int(fields[2]) == group:
+            if mark and needle in b"\0" + (PROC / str(pid) / "environ").read_bytes():
                 return True
-            if mark and needle in b"\0" + (_PROC / name / "environ").read_bytes():
-                return True
-        except (OSError, IndexError, ValueError):
+        except OSError:
             continue  # gone meanwhile, or somebody else's
     return False
 
@@ -96,14 +93,4 @@ def end_grandchildren(pid: int, grace_s: float = 6.0) -> None:
 
 def _parents() -> dict[int, int]:
     """Process → its parent, of all that run; those not reaped yet do not."""
-    found: dict[int, int] = {}
-    for name in os.listdir(_PROC):
-        if not name.isdigit():
-            continue
-        try:
-            state, parent = (_PROC / name / "stat").read_bytes().rpartition(b")")[2].split()[:2]
-        except (OSError, ValueError):
-            continue  # gone meanwhile
-        if state not in (b"Z", b"X"):
-            found[int(name)] = int(parent)
-    return found
+    return {pid: stat.parent for pid, stat in process_stats() if stat.runs}

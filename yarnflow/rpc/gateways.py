@@ -124,14 +124,15 @@ class _Entry:
 class _Shared:
     """Calls an address with the client the factory has for it at that time."""
 
-    def __init__(self, factory: ThriftGatewayFactory, address: str) -> None:
+    def __init__(self, factory: ThriftGatewayFactory, address: str, timeout_ms: int | None = None) -> None:
         split_address(address)  # a bad one is the maker's mistake, not that of a call
         self._factory = factory
         self._address = address
+        self._timeout_ms = timeout_ms
 
     def call(self, spec: MethodSpec, arguments: Sequence[object], fence: Fence | None = None) -> Any:
         with self._factory.borrow(self._address) as client:
-            return client.call(spec, arguments, fence=fence)
+            return client.call(spec, arguments, fence=fence, timeout_ms=self._timeout_ms)
 
 
 class ThriftGatewayFactory:
@@ -192,9 +193,9 @@ class ThriftGatewayFactory:
         """Gateway to the JobMasters of one leader."""
         return gateway(JOB_MASTER, _Shared(self, address), lambda: fence)
 
-    def dispatcher(self, address: str) -> RemoteDispatcher:
+    def dispatcher(self, address: str, timeout_ms: int | None = None) -> RemoteDispatcher:
         """Gateway to whoever leads at an address."""
-        return dispatcher_gateway(_Shared(self, address))
+        return dispatcher_gateway(_Shared(self, address, timeout_ms))
 
     def master(self, address: str) -> MasterGateway:
         """Gateway to a standby, with this factory's fence at the time of each call."""

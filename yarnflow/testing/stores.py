@@ -275,6 +275,8 @@ class FakeLatestStates:
     jobs: dict[str, list[JobId]] = field(default_factory=dict)
     found: list[LatestState] = field(default_factory=list)
     gone: set[str] = field(default_factory=set)
+    #: whose drivers have written
+    begun: set[JobId] = field(default_factory=set)
     #: where they were asked for
     roots: list[str] = field(default_factory=list)
     #: what :meth:`lost` answers
@@ -315,6 +317,11 @@ class FakeLatestStates:
         """All but what is :attr:`gone`."""
         self._fail()
         return path not in self.gone
+
+    def has_begun(self, job_id: JobId) -> bool:
+        """Whether it is :attr:`begun`."""
+        self._fail()
+        return job_id in self.begun
 
     def left(self, job_key: str) -> Sequence[LatestState]:
         """As :attr:`found` says."""

@@ -18,7 +18,7 @@ from typing import Any, Final, Protocol
 from yarnflow.core.ids import DriverId
 from yarnflow.core.json_codec import to_json
 from yarnflow.core.messages import DriverAssignment
-from yarnflow.core.ports import DriverExitListener
+from yarnflow.core.ports import DriverExitListener, DriverWaitListener
 from yarnflow.core.yarn import DRIVER_KEY_ENVIRONMENT, DRIVER_MEMORY_ENVIRONMENT
 from yarnflow.errors import InvalidMemory
 from yarnflow.yarn.container_exit import ContainerExit, container_exit
@@ -65,6 +65,7 @@ class _Place:
     key: str
     asked_s: float
     told: bool = False
+    granted: bool = False
 
 
 class YarnDrivers:
@@ -80,6 +81,8 @@ class YarnDrivers:
         What a container has for its driver.
     on_exit : callable
         Told of each driver whose container has ended, once; from the watching thread.
+    on_wait : callable
+        Told when a driver's container is asked for and when YARN has granted it; quick, any thread.
     monotonic : callable
         Clock in seconds.
     """
@@ -88,10 +91,12 @@ class YarnDrivers:
         self,
         memory_mib: int,
         on_exit: DriverExitListener,
+        on_wait: DriverWaitListener,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._memory_mib = memory_mib
         self._on_exit = on_exit
+        self._on_wait = on_wait
         self._monotonic = monotonic
         self._client: Any = None
         self._nodes: EndedContainers | None = None
@@ -137,11 +142,13 @@ class YarnDrivers:
             )
             self._on_exit(driver_id, InvalidMemory.exit_code, f"error: {error}")
             return
+        if driver_id in self.running():
+            return
+        self._on_wait(driver_id, True)  # first: it may be granted at once
         with self._changed:
-            if driver_id not in self._places and driver_id not in self._wanted:
-                self._wanted[driver_id] = _Wanted(assignment, memory_mib)
-                self._news = True
-                self._changed.notify()
+            self._wanted.setdefault(driver_id, _Wanted(assignment, memory_mib))
+            self._news = True
+            self._changed.notify()
 
     def kill(self, driver_id: DriverId, grace_ms: int = 0) -> None:
         """Give the container back, after ``grace_ms`` if it is there still; unknown ids are ignored."""
@@ -212,6 +219,10 @@ class YarnDrivers:
     def _look(self) -> None:
         live = {str(c.id): c for c in self._containers(_LIVE)}
         self._running = {name for name, container in live.items() if str(container.state) == "RUNNING"}
+        for driver_id, place in self._places.items():
+            if not place.granted and place.container_id in self._running:
+                place.granted = True
+                self._on_wait(driver_id, False)
         tracked = {place.container_id: driver_id for driver_id, place in self._places.items()}
         for name in live.keys() - tracked.keys() - self._told_to_end:
             # of a request that failed when it was made already

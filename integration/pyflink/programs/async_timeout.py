@@ -3,6 +3,7 @@ own.
 """
 
 # compare: exact
+# run: drill
 
 import asyncio
 

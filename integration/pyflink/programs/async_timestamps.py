@@ -1,6 +1,7 @@
 """Results of an async function carry the timestamp of their element."""
 
 # compare: sorted
+# run: drill
 
 from pyflink.common import Time, Types, WatermarkStrategy
 from pyflink.common.watermark_strategy import TimestampAssigner

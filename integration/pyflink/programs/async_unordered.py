@@ -1,6 +1,7 @@
 """Unordered waiting: all results, in any order; without a type they are pickled."""
 
 # compare: sorted
+# run: drill
 
 import asyncio
 

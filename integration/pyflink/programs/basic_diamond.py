@@ -1,6 +1,7 @@
 """One stream read by two operators and joined again by union; each element goes both ways."""
 
 # compare: sorted
+# run: drill
 
 from pyflink.common import Types
 from pyflink.datastream import StreamExecutionEnvironment

@@ -1,6 +1,7 @@
 """Functions that change an object after they emitted it: what was emitted stays as it was."""
 
 # compare: sorted
+# run: drill
 
 from pyflink.common import Row, Types
 from pyflink.datastream import (

@@ -1,6 +1,7 @@
 """Names, uids, descriptions, chaining and buffers change nothing in the result."""
 
 # compare: exact
+# run: drill
 
 from pyflink.common import Types
 from pyflink.datastream import StreamExecutionEnvironment

@@ -1,6 +1,7 @@
 """With more subtasks a print sink begins lines with "label:subtask> "."""
 
 # compare: sorted
+# run: drill
 # subtasks: kept
 
 from pyflink.common import Types

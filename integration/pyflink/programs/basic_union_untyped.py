@@ -1,6 +1,7 @@
 """union of streams without types: any values side by side."""
 
 # compare: sorted
+# run: drill
 
 from pyflink.datastream import StreamExecutionEnvironment
 

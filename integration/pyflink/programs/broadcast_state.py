@@ -5,6 +5,7 @@ What an element sees depends on which input comes first, so elements only tell w
 """
 
 # compare: sorted
+# run: drill
 
 from pyflink.common import Types
 from pyflink.datastream import BroadcastProcessFunction, StreamExecutionEnvironment

@@ -1,6 +1,7 @@
 """Broadcast state with two subtasks: each has all rules; a key is handled by one subtask."""
 
 # compare: sorted
+# run: drill
 
 from pyflink.common import Types, WatermarkStrategy
 from pyflink.common.watermark_strategy import TimestampAssigner

@@ -5,6 +5,7 @@ NullPointerException in the next Java operator, so there is none here.
 """
 
 # compare: exact
+# run: drill
 
 from pyflink.datastream import StreamExecutionEnvironment
 

@@ -1,6 +1,7 @@
 """Co-map and co-flat-map on keyed streams, with state that both inputs share."""
 
 # compare: sorted
+# run: drill
 
 from pyflink.common import Types
 from pyflink.datastream import CoFlatMapFunction, CoMapFunction, StreamExecutionEnvironment

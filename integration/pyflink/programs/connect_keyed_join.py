@@ -1,6 +1,7 @@
 """A join with KeyedCoProcessFunction: state of both inputs, matched in a timer when both are complete."""
 
 # compare: sorted
+# run: drill
 
 from pyflink.common import Types, WatermarkStrategy
 from pyflink.common.watermark_strategy import TimestampAssigner

@@ -1,6 +1,7 @@
 """key_by after key_by, with other keys; state belongs to the last ones."""
 
 # compare: sorted
+# run: drill
 
 from pyflink.common import Types
 from pyflink.datastream import StreamExecutionEnvironment

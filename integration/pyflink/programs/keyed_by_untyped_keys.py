@@ -4,6 +4,7 @@ Without a type a key is its pickled bytes: 1, 1.0 and True are three keys, thoug
 """
 
 # compare: per-key
+# run: drill
 # key: (.*) is number
 # differs: keys that are equal in Python are one key, whatever their type.
 

@@ -3,6 +3,7 @@ equal ones.
 """
 
 # compare: sorted
+# run: drill
 
 from pyflink.common import Types
 from pyflink.datastream import StreamExecutionEnvironment

@@ -1,6 +1,7 @@
 """Keyed reduce emits for each element, the first one as it is; functions may be classes with open()."""
 
 # compare: per-key
+# run: drill
 # key: ^(?:\w+> )?\(?'?(\w+)
 
 from pyflink.common import Types

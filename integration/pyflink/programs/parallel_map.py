@@ -1,6 +1,7 @@
 """Two subtasks share the elements; their numbers are 0 and 1 and every element is handled once."""
 
 # compare: sorted
+# run: drill
 
 from pyflink.common import Types
 from pyflink.datastream import MapFunction, StreamExecutionEnvironment

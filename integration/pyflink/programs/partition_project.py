@@ -1,6 +1,7 @@
 """project picks fields of tuples, in any order and repeatedly."""
 
 # compare: exact
+# run: drill
 
 from pyflink.common import Types
 from pyflink.datastream import StreamExecutionEnvironment

@@ -3,6 +3,7 @@ for two subtasks.
 """
 
 # compare: sorted
+# run: drill
 
 from pyflink.common import Types
 from pyflink.datastream import MapFunction, StreamExecutionEnvironment

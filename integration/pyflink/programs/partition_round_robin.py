@@ -1,6 +1,7 @@
 """rebalance after a source of one subtask: each of the two subtasks gets every second element, in order."""
 
 # compare: sorted
+# run: drill
 
 from pyflink.common import Types
 from pyflink.datastream import ProcessFunction, StreamExecutionEnvironment

@@ -1,6 +1,7 @@
 """Kinds of rows survive an exchange and are printed: +I, -U, +U, -D."""
 
 # compare: exact
+# run: drill
 
 from pyflink.common import Row, RowKind, Types
 from pyflink.datastream import StreamExecutionEnvironment

@@ -3,6 +3,7 @@ exchange does.
 """
 
 # compare: exact
+# run: drill
 
 from pyflink.common import Row, Types
 from pyflink.datastream import StreamExecutionEnvironment

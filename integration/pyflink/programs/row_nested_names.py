@@ -3,6 +3,7 @@ not.
 """
 
 # compare: sorted
+# run: drill
 
 from pyflink.common import Row, Types
 from pyflink.datastream import StreamExecutionEnvironment

@@ -3,6 +3,7 @@ output.
 """
 
 # compare: sorted
+# run: drill
 
 from pyflink.common import Types
 from pyflink.datastream import OutputTag, ProcessFunction, StreamExecutionEnvironment

@@ -1,6 +1,7 @@
 """Side outputs of functions with two inputs, keyed and not."""
 
 # compare: sorted
+# run: drill
 
 from pyflink.common import Types
 from pyflink.datastream import (

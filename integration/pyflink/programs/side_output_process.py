@@ -1,6 +1,7 @@
 """Side outputs of a process function: one tag with a type, one without; the main output goes on."""
 
 # compare: sorted
+# run: drill
 
 from pyflink.common import Row, Types
 from pyflink.datastream import OutputTag, ProcessFunction, StreamExecutionEnvironment

@@ -1,6 +1,7 @@
 """A side output whose main output nobody reads, a tag that nothing is emitted to, and one read twice."""
 
 # compare: sorted
+# run: drill
 
 from pyflink.common import Types
 from pyflink.datastream import OutputTag, ProcessFunction, StreamExecutionEnvironment

@@ -1,6 +1,7 @@
 """A text file next to the program, line by line; blank lines are elements, the last line needs no end."""
 
 # compare: sorted
+# run: drill
 
 import os
 

@@ -1,6 +1,7 @@
 """AggregatingState: an accumulator of its own type, the result of get() made from it each time."""
 
 # compare: per-key
+# run: drill
 
 from pyflink.common import Types
 from pyflink.datastream import AggregateFunction, KeyedProcessFunction, StreamExecutionEnvironment

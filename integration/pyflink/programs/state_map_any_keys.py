@@ -1,6 +1,7 @@
 """MapState with tuples and rows as keys and lists as values, and a None as value."""
 
 # compare: per-key
+# run: drill
 
 from pyflink.common import Types
 from pyflink.datastream import KeyedProcessFunction, StreamExecutionEnvironment

@@ -1,6 +1,7 @@
 """Keyed state with two subtasks and few key groups: each key has its own counts, wherever it is."""
 
 # compare: per-key
+# run: drill
 
 from pyflink.common import Types
 from pyflink.datastream import KeyedProcessFunction, StreamExecutionEnvironment

@@ -1,6 +1,7 @@
 """ReducingState: None at first, reduced by a lambda or a class, cleared."""
 
 # compare: per-key
+# run: drill
 
 from pyflink.common import Types
 from pyflink.datastream import KeyedProcessFunction, ReduceFunction, StreamExecutionEnvironment

@@ -1,6 +1,7 @@
 """States of the same name in two operators, and several in one, are different states."""
 
 # compare: per-key
+# run: drill
 # key: ^(\w+> \(?'?\w+)
 
 from pyflink.common import Types

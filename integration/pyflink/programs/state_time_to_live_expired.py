@@ -1,6 +1,7 @@
 """State with a time to live of a millisecond is gone when the function has waited longer than that."""
 
 # compare: per-key
+# run: drill
 
 import time
 

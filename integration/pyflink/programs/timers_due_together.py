@@ -7,6 +7,7 @@ before 2000).
 """
 
 # compare: per-key
+# run: drill
 
 from pyflink.common import Types, WatermarkStrategy
 from pyflink.common.watermark_strategy import TimestampAssigner

@@ -3,6 +3,7 @@ earlier times.
 """
 
 # compare: per-key
+# run: drill
 
 from pyflink.common import Types, WatermarkStrategy
 from pyflink.common.watermark_strategy import TimestampAssigner

@@ -1,6 +1,7 @@
 """Timers of many keys with two subtasks; each key's timers fire in order."""
 
 # compare: per-key
+# run: drill
 
 from pyflink.common import Types, WatermarkStrategy
 from pyflink.common.watermark_strategy import TimestampAssigner

@@ -1,6 +1,7 @@
 """on_timer registers the next timer; at the end of the input all of them still fire, one after the other."""
 
 # compare: per-key
+# run: drill
 
 from pyflink.common import Types, WatermarkStrategy
 from pyflink.common.watermark_strategy import TimestampAssigner

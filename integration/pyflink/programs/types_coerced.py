@@ -5,6 +5,7 @@ PyFlink (from_collection is more generous: source_from_collection_types).
 """
 
 # compare: sorted
+# run: drill
 
 from pyflink.common import Row, Types
 from pyflink.datastream import StreamExecutionEnvironment

@@ -5,6 +5,7 @@ state of a key, hand on the very object that a function made.  So the rows made 
 """
 
 # compare: per-key
+# run: drill
 
 import datetime
 import decimal

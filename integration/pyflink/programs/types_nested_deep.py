@@ -1,6 +1,7 @@
 """Lists of rows of maps of tuples, through two exchanges."""
 
 # compare: exact
+# run: drill
 
 from pyflink.common import Row, Types
 from pyflink.datastream import StreamExecutionEnvironment

@@ -1,6 +1,7 @@
 """Objects of the program's own classes in from_collection; pickled by reference to the program's module."""
 
 # compare: exact
+# run: drill
 
 import dataclasses
 

@@ -1,6 +1,7 @@
 """How rows are printed: +I[a,None], by Python's str() of each field, so True and None, not true and null."""
 
 # compare: sorted
+# run: drill
 
 import datetime
 import decimal

@@ -3,6 +3,7 @@ themselves.
 """
 
 # compare: sorted
+# run: drill
 
 import datetime
 

@@ -1,6 +1,7 @@
 """How tuples are printed: (a,1.0,true), nested ones alike, lists [1, 2], maps {a=1}."""
 
 # compare: sorted
+# run: drill
 
 import datetime
 import decimal

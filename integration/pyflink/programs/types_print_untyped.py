@@ -3,6 +3,7 @@ hands.
 """
 
 # compare: exact
+# run: drill
 
 import datetime
 import decimal

@@ -3,6 +3,7 @@ second assigner.
 """
 
 # compare: sorted
+# run: drill
 
 from pyflink.common import Duration, Types, WatermarkStrategy
 from pyflink.common.watermark_strategy import TimestampAssigner

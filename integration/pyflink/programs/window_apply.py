@@ -1,6 +1,7 @@
 """apply with a window function: key, window and all elements, in order of arrival; any number of results."""
 
 # compare: sorted
+# run: drill
 
 from pyflink.common import Row, Time, Types, WatermarkStrategy
 from pyflink.common.watermark_strategy import TimestampAssigner

@@ -3,6 +3,7 @@ of day.
 """
 
 # compare: sorted
+# run: drill
 
 from pyflink.common import Time, Types, WatermarkStrategy
 from pyflink.common.watermark_strategy import TimestampAssigner

@@ -1,6 +1,7 @@
 """Sliding count windows: of three elements, after every two."""
 
 # compare: per-key
+# run: drill
 # key: ^(\w+> \(?'?\w+)
 
 from pyflink.common import Types

@@ -1,6 +1,7 @@
 """Filters that let nothing through, and operators that never see an element, still end the job."""
 
 # compare: exact
+# run: drill
 
 from pyflink.common import Time, Types, WatermarkStrategy
 from pyflink.common.watermark_strategy import TimestampAssigner

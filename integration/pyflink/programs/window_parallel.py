@@ -1,6 +1,7 @@
 """Windows with two subtasks over many keys: sums are complete, whichever subtask has a key."""
 
 # compare: per-key
+# run: drill
 
 from pyflink.common import Duration, Time, Types, WatermarkStrategy
 from pyflink.common.watermark_strategy import TimestampAssigner

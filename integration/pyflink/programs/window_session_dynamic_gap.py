@@ -1,6 +1,7 @@
 """Session windows whose gap each element brings itself."""
 
 # compare: sorted
+# run: drill
 
 from pyflink.common import Types, WatermarkStrategy
 from pyflink.common.watermark_strategy import TimestampAssigner

@@ -7,6 +7,7 @@ Apache PyFlink hands the timers at 100 and at the window's end to the Python wor
 """
 
 # compare: per-key
+# run: drill
 
 from pyflink.common import Time, Types, WatermarkStrategy
 from pyflink.common.watermark_strategy import TimestampAssigner

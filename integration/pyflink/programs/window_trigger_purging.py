@@ -1,6 +1,7 @@
 """A purging event-time trigger and a count trigger on time windows: what is left at the end of a window."""
 
 # compare: sorted
+# run: drill
 
 from pyflink.common import Time, Types, WatermarkStrategy
 from pyflink.common.watermark_strategy import TimestampAssigner

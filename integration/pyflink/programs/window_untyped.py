@@ -1,6 +1,7 @@
 """Windows over a stream without types, keys without a type, results without a type."""
 
 # compare: sorted
+# run: drill
 
 from pyflink.common import Time, WatermarkStrategy
 from pyflink.common.watermark_strategy import TimestampAssigner

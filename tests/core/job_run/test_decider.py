@@ -358,3 +358,26 @@ def test_a_driver_whose_end_another_master_reports_is_lost(ran: bool) -> None:
     world.go_well(20)
     assert is_settled(world.run) and len(world.drivers) == 2
     assert world.run.record.failures[0].error == error
+
+
+def test_a_hot_spare_that_waits_for_its_container_is_not_late() -> None:
+    world = fresh(hot_spare=True)
+    for _ in range(12):
+        if world.run.spare.driver is None:
+            world.go_well(1)
+    spare_id, own_id = world.run.spare.driver_id, world.run.active.driver_id
+    assert spare_id is not None and own_id is not None and world.run.spare.registration is None
+
+    def pass_s(seconds: int) -> None:
+        for _ in range(seconds):
+            world.report(world.drivers[own_id], DriverPhase.RUNNING, batch=1)
+            world.wait(1000)
+
+    world.apply(ev.DriverWaits(world.at, spare_id, True))
+    pass_s(100)
+    assert world.run.spare.driver_id == spare_id
+    world.apply(ev.DriverWaits(world.at, spare_id, False))
+    pass_s(10)
+    assert world.run.spare.driver_id == spare_id
+    pass_s(1)
+    assert world.run.spare.driver_id != spare_id and not world.drivers[spare_id].alive

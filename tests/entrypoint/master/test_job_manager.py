@@ -366,6 +366,23 @@ def test_drivers_with_containers_of_their_own(start: Callable[..., Cluster]) -> 
     assert own in details.failures[0].error.message, "told by its own supervisor"
 
 
+def test_the_request_for_a_container_is_withdrawn_with_its_job(start: Callable[..., Cluster]) -> None:
+    """It waits at a standby, and has no lease by which the standby would hear of it."""
+    shared, options = FakeHaCluster(), {"driver.placement": "container", "heartbeat.interval": "20 ms"}
+    first, second = (start(DeploymentMode.SESSION, FakeHaServices(shared), **options) for _ in range(2))
+    gateway = first.gateway(first.start()["address"])
+    second.start()
+    first.grant(1)
+    assert first.ha.candidacy is not None
+    first.ha.candidacy.tell_masters()
+    gateway.submit_job(submission())
+    driver = until(lambda: second.launcher.assignments or None)[0]
+    second.launcher.on_kill = lambda driver_id: second.launcher.end(driver_id, -9)
+    second.launcher.wait(driver.driver_id)
+    gateway.cancel_job(JOB)
+    until(lambda: driver.driver_id in second.launcher.killed or None)
+
+
 def test_jobs_survive_their_master(start: Callable[..., Cluster]) -> None:
     """1. accepted by the first 2. that one goes 3. the second has it, with a newer version"""
     shared = FakeHaCluster()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.runtime.dispatcher.test_dispatcher import JOB, OTHER, Bench
+from tests.runtime.dispatcher.dispatcher_bench import JOB, OTHER, Bench
 from yarnflow.core.checkpoint.messages import (
     CheckpointInfo,
     CheckpointKind,

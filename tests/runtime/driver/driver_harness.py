@@ -224,8 +224,8 @@ class FakeStateOwner:
             raise self.describe_error
         self._story.append(f"describe {metadata.job_key}")
 
-    def claim(self, path: str) -> None:
-        self._story.append(f"claim {path}")
+    def claim(self, path: str, job_key: str) -> None:
+        self._story.append(f"claim {path}" + f" for {job_key}" * bool(job_key))
         if self.error is not None:
             raise self.error
 

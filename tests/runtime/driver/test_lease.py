@@ -223,3 +223,11 @@ def test_a_program_whose_job_cannot_be_put_down_does_not_start(harness: Harness)
     report = harness.job_master.await_phase(1, DriverPhase.FAILED)
     assert report.error is not None and report.error.code == StorageUnavailable.code
     assert not harness.backend.programs[0].started.is_set()
+
+
+def test_a_claim_names_the_key_of_its_job(harness: Harness) -> None:
+    harness.start()
+    restore = replace(RESTORE, claim_mode=ClaimMode.CLAIM)
+    harness.deploy(1, restore=restore, submission=KEYED, digest=submission_digest(KEYED))
+    harness.backend.await_program(1)
+    assert harness.backend.story[0] == "claim hdfs://nn/savepoint-1 for flights"

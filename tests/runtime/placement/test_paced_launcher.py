@@ -15,8 +15,12 @@ class Pace:
     def __init__(self, limit: int) -> None:
         self.own = FakeDriverLauncher()
         self.waits: list[tuple[str, bool]] = []
+        self.failures: list[tuple[str, str]] = []
         self.launcher = PacedLauncher(
-            self.own, limit, lambda job_id, driver_id, waits: self.waits.append((driver_id, waits))
+            self.own,
+            limit,
+            lambda job_id, driver_id, waits: self.waits.append((driver_id, waits)),
+            lambda job_id, driver_id, error: self.failures.append((driver_id, str(error))),
         )
 
     def launch(self, *names: str) -> None:
@@ -54,3 +58,25 @@ def test_a_driver_that_cannot_be_started_makes_room() -> None:
     pace.own.error = None
     pace.launch("b")
     assert pace.started == ["b"] and not pace.waits
+
+
+def test_drivers_that_cannot_be_started_when_it_is_their_turn_are_told_and_make_room() -> None:
+    pace = Pace(2)
+    pace.launch("a", "b", "c", "d", "e", "f")
+    pace.own.errors = {
+        DriverId("c"): ResourceError("no processes"),
+        DriverId("d"): ResourceError("nor these"),
+    }
+    pace.launcher.settled(DriverId("a"))
+    assert pace.started == ["a", "b", "e"]
+    assert pace.failures == [("c", "no processes"), ("d", "nor these")]
+    pace.launcher.settled(DriverId("e"))
+    assert pace.started == ["a", "b", "e", "f"], "no order is lost"
+
+
+def test_that_one_cannot_be_started_is_not_the_error_of_another_one() -> None:
+    pace = Pace(1)
+    pace.launch("a", "b")
+    pace.own.error = ResourceError("no more processes")
+    pace.launcher.kill(DriverId("a"))
+    assert pace.own.killed == ["a"] and pace.failures == [("b", "no more processes")]

@@ -57,6 +57,20 @@ def test_it_is_the_leaders_while_no_standby_takes_it() -> None:
     assert refusing.hosted == [third] and third not in place.own.assignments
 
 
+def test_a_standby_that_hangs_is_passed_over_and_has_no_order() -> None:
+    hangs, second = FakeMaster(down=RpcTimeout("no answer")), FakeMaster()
+    place = Place(first=hangs, second=second)
+    driver = place.launch(1)
+    assert second.hosted == [driver] and not hangs.asked.is_set() and not place.own.assignments
+    hangs.down = None
+    drivers = [place.launch(number) for number in (2, 3)]
+    assert second.hosted == [driver, *drivers] and not hangs.asked.is_set(), "not asked again so soon"
+    place.clock.advance(NOT_ASKED_MS)
+    place.launch(4)
+    place.launch(5)
+    assert len(hangs.hosted) == 1
+
+
 def test_one_that_may_have_been_started_is_not_started_twice() -> None:
     place = Place(first=FakeMaster(error=RpcTimeout("no answer")))
     place.launch(1)

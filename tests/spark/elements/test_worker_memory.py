@@ -67,7 +67,7 @@ def test_workers_are_the_daemon_s_children_on_every_kernel(
         for pid in (os.getpid(), *by_kernel):
             (tmp_path / str(pid)).mkdir()
             shutil.copy(f"/proc/{pid}/stat", tmp_path / str(pid) / "stat")
-        monkeypatch.setattr(worker_memory, "_PROC", tmp_path)
+        monkeypatch.setattr(worker_memory, "PROC", tmp_path)
         assert sorted(worker_memory._children(os.getpid())) == by_kernel
     finally:
         for child in children:

@@ -314,8 +314,14 @@ class StateOwner(Protocol):
             Of a checkpoint, see :mod:`yarnflow.core.checkpoint.manifest`, without queries.
         """
 
-    def claim(self, path: str) -> None:
+    def claim(self, path: str, job_key: str) -> None:
         """Before the state at a path (a URI) is moved.  Idempotent.
+
+        Parameters
+        ----------
+        job_key : str
+            Of the job that claims: a job of the same key that began before it and that no driver runs is
+            lost, as a key has one live job.  Empty = it has none.
 
         Raises
         ------
@@ -336,7 +342,7 @@ class NoStateOwner:
     def describe(self, manifest: bytes) -> None:
         pass
 
-    def claim(self, path: str) -> None:
+    def claim(self, path: str, job_key: str) -> None:
         pass
 
     def give_back(self, path: str) -> None:
@@ -416,6 +422,9 @@ class LatestStates(Protocol):
 
     def has(self, path: str) -> bool:
         """Whether there is a complete checkpoint or savepoint in a directory (a URI)."""
+
+    def has_begun(self, job_id: JobId) -> bool:
+        """Whether a driver of a job has written, or was about to."""
 
     def left(self, job_key: str) -> Sequence[LatestState]:
         """The newest checkpoint of each job of the key as the checkpoints themselves say, newest first.

@@ -33,7 +33,7 @@ class Driver:
     heard_ms: int
     #: launched by an earlier master, and so perhaps another supervisor's child
     adopted: bool = False
-    #: it is not started yet, as others are
+    #: it is not started yet, as others are or it has no container
     waits: bool = False
     #: what it brought; None until it can take executors
     registration: DriverRegistration | None = None
@@ -117,6 +117,12 @@ class DriverGroup:
     def heard(self, at_ms: int) -> DriverGroup:
         """A sign of life of the driver."""
         return self if self.driver is None else replace(self, driver=replace(self.driver, heard_ms=at_ms))
+
+    def start_waits(self, driver_id: DriverId, waits: bool, at_ms: int) -> DriverGroup:
+        """The driver, if it is this one, is started later, or is started now."""
+        if self.driver is None or self.driver.driver_id != driver_id:
+            return self
+        return replace(self, driver=replace(self.driver, waits=waits, heard_ms=at_ms))
 
     def without_driver(self) -> tuple[DriverGroup, tuple[ExecutorRecord, ...]]:
         """The driver is gone; returns the executors that end with it.  The slots stay."""

@@ -240,9 +240,8 @@ def exited(turn: Turn, event: ev.DriverExited) -> None:
 
 def start_waits(turn: Turn, event: ev.DriverWaits) -> None:
     """How long it takes to register counts from when it is started."""
-    driver = turn.active.driver
-    if driver is not None and driver.driver_id == event.driver_id:
-        turn.active = replace(turn.active, driver=replace(driver, waits=event.waits, heard_ms=turn.at.ms))
+    turn.active = turn.active.start_waits(event.driver_id, event.waits, turn.at.ms)
+    turn.spare = turn.spare.start_waits(event.driver_id, event.waits, turn.at.ms)
 
 
 def deploy_failed(turn: Turn, event: ev.DeployFailed) -> None:

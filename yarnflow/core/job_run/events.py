@@ -160,7 +160,7 @@ class DriverExited(Event):
 
 @dataclass(frozen=True, slots=True)
 class DriverWaits(Event):
-    """A driver that was asked for is started later, or (False) is started now."""
+    """A driver that was asked for is started later, as others are or YARN is busy, or (False) now."""
 
     driver_id: DriverId
     waits: bool

@@ -157,7 +157,12 @@ class JobManager:
             standbys=lambda: self._standbys,
             still_leads=self._still_leads,
         )
-        self._hosted = HostedDrivers(launcher, lambda: self._known_leader, gateways)
+        self._hosted = HostedDrivers(
+            launcher,
+            lambda: self._known_leader,
+            gateways,
+            waiting_s=configuration.get(cluster_options.HEARTBEAT_INTERVAL_MS) / 1000,
+        )
         if self._parts.drivers_in_containers:
             self._hosted.report_ends()
         self._duty: MasterDuty = Standby(lambda: self._known_leader, self._hosted, cluster_dir)

@@ -171,6 +171,7 @@ class Leader:
                 launcher,
                 configuration.get(cluster_options.MAX_CONCURRENT_DRIVER_STARTS),
                 lambda job_id, driver_id, waits: jobs.driver_waits(job_id, driver_id, waits),
+                lambda job_id, driver_id, error: jobs.driver_not_started(job_id, driver_id, error),
             ),
             self.resource_manager,
             self.board,
@@ -217,7 +218,7 @@ class Leader:
             self.resource_manager,
             on_done,
             timeout_ms,
-            JobArchive(parts.stores, jobs.checkpoint_root),
+            JobArchive(parts.stores, jobs.checkpoint_root, jobs.settle),
             parts.effects,
             parts.max_jobs,
             faults.inject,
@@ -275,6 +276,7 @@ class Leader:
         self.dispatcher.recover()
         # ends that came before are heard of now, by jobs that know their driver
         self._parts.launcher.on_exit(self._jobs.driver_exited)
+        self._parts.launcher.on_wait(self._jobs.container_waits)
 
     def answer(self, method: str, target: str) -> Answer:
         """A request to the web page."""

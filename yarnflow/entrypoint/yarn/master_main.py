@@ -143,7 +143,7 @@ class YarnMaster:
         self._cluster: ClusterSupervisor | None = None
         #: which have containers of their own; None = they are processes of this container
         self._drivers = (
-            YarnDrivers(self._driver_mib, self._driver_ended)
+            YarnDrivers(self._driver_mib, self._driver_ended, self._driver_waits)
             if self._configuration.get(yarn.DRIVER_PLACEMENT) == "container"
             else None
         )
@@ -380,6 +380,10 @@ class YarnMaster:
     def _driver_ended(self, driver_id: DriverId, exit_status: int, output_tail: str) -> None:
         assert self._cluster is not None
         self._cluster.driver_exited(driver_id, exit_status, output_tail)
+
+    def _driver_waits(self, driver_id: DriverId, waits: bool) -> None:
+        assert self._cluster is not None
+        self._cluster.driver_waits(driver_id, waits)
 
     def _program_ended(self, exit_status: int, output_tail: str) -> None:
         assert self._cluster is not None

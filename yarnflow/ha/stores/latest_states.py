@@ -135,6 +135,11 @@ class FileLatestStates:
         fs, path = self._fs_of(f"{uri}.json")
         fs.delete(path)
 
+    def began_before(self, job_key: str, earlier: JobId, later: JobId) -> bool:
+        """Whether both jobs have begun under the key, in this order."""
+        jobs = [job_id for _number, job_id in self._jobs(job_key)]
+        return earlier != later and later in jobs and earlier in jobs[jobs.index(later) :]
+
     def disposed(self, job_key: str, path: str) -> None:
         """A state was deleted by a user: what its job has besides is the newest one now, if it has any."""
         found = self._newest(job_key)
@@ -150,6 +155,10 @@ class FileLatestStates:
     def has(self, path: str) -> bool:
         """Whether there is a checkpoint or savepoint in a directory (a URI)."""
         return self._left.has(path)
+
+    def has_begun(self, job_id: JobId) -> bool:
+        """Whether a driver of a job has written, or was about to."""
+        return self._lost.is_begun(job_id)
 
     def left(self, job_key: str) -> Sequence[LatestState]:
         """The newest checkpoint of each job of the key, read from the checkpoints; looks at every job."""

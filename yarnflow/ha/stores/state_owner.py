@@ -3,12 +3,13 @@
 The driver that runs a job holds the marker; the job's end lays it down; whoever claims the state takes it
 from there, and for good.  So the state of a job that may run is nobody else's, of two that claim it one
 gets it, and a driver that comes back to a directory which was claimed finds out before it writes.  A job
-whose cluster vanished still holds its marker, as nobody can tell it from one that runs.  Never decides where
-a job goes on from.
+whose cluster vanished still holds its marker, as nobody can tell it from one that runs; only the next job of
+its key takes that from it, as a key has one live job.  Never decides where a job goes on from.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -28,6 +29,8 @@ from yarnflow.core.ids import JobId
 from yarnflow.core.states import GLOBALLY_TERMINAL
 from yarnflow.errors import FileMissing, StateInUse
 from yarnflow.ha.stores.latest_states import FileLatestStates
+
+logger = logging.getLogger(__name__)
 
 _OVER: Final = frozenset(status.value for status in GLOBALLY_TERMINAL)
 
@@ -78,7 +81,7 @@ class FileStateOwner:
         fs, path = self._fs_of(self._directory)
         fs.write(f"{path}/{HELD}", manifest)
 
-    def claim(self, path: str) -> None:
+    def claim(self, path: str, job_key: str) -> None:
         """Take the marker of the job that a checkpoint (a URI) is of; a savepoint has none."""
         uri = path.rstrip("/").removesuffix(f"/{METADATA_FILE}")
         directory, _, name = uri.rpartition("/")
@@ -92,8 +95,14 @@ class FileStateOwner:
             metadata = from_bytes(fs.read(f"{where}/{name}/{METADATA_FILE}"), uri)
         except FileMissing:
             return  # whoever restores says so
-        why = self._why_not(names, metadata, directory)
-        if not why and not _take(fs, where, mine, has_marker=FREE in names):
+        why = self._why_not(names, metadata, directory, job_key)
+        marker = next((marker for marker in (HELD, FREE) if marker in names), "")
+        if marker == HELD and not why:
+            logger.warning(
+                "Job %s has not ended in order and no driver runs it; job %s, which has its key now, takes "
+                "its state.", metadata.job_id, self._job_id,
+            )  # fmt: skip
+        if not why and not _take(fs, where, mine, marker):
             why = "another job is claiming it, or its own has begun again"
         if why:
             raise StateInUse(
@@ -130,7 +139,9 @@ class FileStateOwner:
                 return _names(fs, where)
         return names
 
-    def _why_not(self, names: Sequence[str], metadata: SavepointMetadata, directory: str) -> str:
+    def _why_not(
+        self, names: Sequence[str], metadata: SavepointMetadata, directory: str, job_key: str
+    ) -> str:
         """What says that somebody else has the state; empty = nothing does."""
         job = f"job {metadata.job_name} ({metadata.job_id})"
         claimed = [name.removeprefix(CLAIMED) for name in names if name.startswith(CLAIMED)]
@@ -138,10 +149,15 @@ class FileStateOwner:
             return f"job {claimed[0]} has claimed it"
         if self._holder(metadata.job_id) is not None:
             return f"a driver runs {job}"
+        root = directory.rpartition("/")[0]
+        if job_key and metadata.job_key == job_key:
+            states = FileLatestStates(self._fs_of, root)
+            if states.began_before(job_key, metadata.job_id, self._job_id):
+                return ""
         if HELD in names:
             return f"{job} may still run, as it has not ended in order ({directory}/{HELD})"
         if metadata.job_key:
-            latest = FileLatestStates(self._fs_of, directory.rpartition("/")[0]).read(metadata.job_key)
+            latest = FileLatestStates(self._fs_of, root).read(metadata.job_key)
             if latest is not None and latest.job_id == metadata.job_id and latest.status not in _OVER:
                 return f"{job} was {latest.status} when it last recorded a checkpoint"
         return ""
@@ -155,11 +171,11 @@ class FileStateOwner:
             )
 
 
-def _take(fs: FileSystem, directory: str, mine: str, has_marker: bool) -> bool:
+def _take(fs: FileSystem, directory: str, mine: str, marker: str) -> bool:
     """Make the marker this job's; False = somebody else has it, or is about to."""
     try:
-        if has_marker:
-            taken = fs.rename(f"{directory}/{FREE}", f"{directory}/{mine}")
+        if marker:
+            taken = fs.rename(f"{directory}/{marker}", f"{directory}/{mine}")
         else:  # of a job that an earlier version ran
             taken = fs.create(f"{directory}/{mine}", b"")
     except FileMissing:

@@ -12,14 +12,17 @@ import posixpath
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, TypeVar
 
 from yarnflow.core.checkpoint.ownership import Access, writable_by_others
 from yarnflow.core.files import FileStatus, FileSystem, FileSystems
 from yarnflow.core.ids import JobId
 from yarnflow.core.json_codec import from_json
-from yarnflow.core.messages import JobSubmission
+from yarnflow.core.messages import JobDetails, JobSubmission
+from yarnflow.core.states import JobStatus
 from yarnflow.errors import FileMissing, RpcProtocolError
+
+T = TypeVar("T")
 
 GRAPHS: Final = "jobgraphs"
 _ENDS: Final = "results"
@@ -36,6 +39,8 @@ class StoredJob:
     submission: JobSubmission | None
     #: how it ended is stored as well
     is_over: bool = False
+    #: that, if it can be read
+    ended_as: JobStatus | None = None
     #: the file that was read, or that could not be
     path: str = ""
     #: paths of all files of what it is to run, and of its end, relative to the cluster's directory
@@ -149,6 +154,7 @@ def _read(
         job_id,
         None,
         bool(ends),
+        _end(fs, ends),
         newest_first[0].status.path,
         tuple(f"{GRAPHS}/{document.status.name}" for document in graphs),
         tuple(f"{_ENDS}/{document.status.name}" for document in ends),
@@ -160,12 +166,24 @@ def _read(
     return job
 
 
+def _end(fs: FileSystem, ends: Sequence[_Document]) -> JobStatus | None:
+    for document in sorted(ends, key=lambda document: document.order, reverse=True):
+        details = _content(fs, document, JobDetails)
+        if details is not None and details.overview.job_id == document.job_id:
+            return details.overview.status
+    return None
+
+
 def _submission(fs: FileSystem, document: _Document) -> JobSubmission | None:
+    submission = _content(fs, document, JobSubmission)
+    return submission if submission is not None and submission.job_id == document.job_id else None
+
+
+def _content(fs: FileSystem, document: _Document, kind: type[T]) -> T | None:
     try:
         content = fs.read(document.status.path)
         if document.digest and hashlib.sha256(content).hexdigest() != document.digest:
             return None
-        submission = from_json(JobSubmission, content.decode())
+        return from_json(kind, content.decode())
     except (FileMissing, RpcProtocolError, UnicodeDecodeError):
         return None
-    return submission if submission.job_id == document.job_id else None

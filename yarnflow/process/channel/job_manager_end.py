@@ -16,6 +16,7 @@ from yarnflow.core.messages import DriverAssignment
 from yarnflow.core.ports import (
     CancelListener,
     DriverExitListener,
+    DriverWaitListener,
     ProviderStateListener,
     WorkerExitListener,
 )
@@ -24,6 +25,7 @@ from yarnflow.process.channel.line import MessageLine
 from yarnflow.process.channel.messages import (
     CancelRequests,
     DriverExited,
+    DriverWaits,
     Event,
     KillDriver,
     LaunchDriver,
@@ -47,12 +49,14 @@ class ChannelDriverLauncher:
     def __init__(self, line: MessageLine[Request]) -> None:
         self._ask = line.send
         self._listeners: list[DriverExitListener] = []
+        self._wait_listeners: list[DriverWaitListener] = []
         #: ends that came while nobody listened: a standby has no jobs
         self._unheard: list[DriverExited] = []
         #: asked for, by this process or one before it, and not ended; replaced, never changed in place
         self._running: frozenset[DriverId] = frozenset()
         self._lock = threading.Lock()
         line.on(DriverExited, self._exited)
+        line.on(DriverWaits, self._waits)
         line.on(RunningDrivers, lambda left: self._add(left.driver_ids))
 
     def launch(self, assignment: DriverAssignment, memory_mib: int) -> None:
@@ -71,6 +75,14 @@ class ChannelDriverLauncher:
         unheard, self._unheard = self._unheard, []
         for end in unheard:
             listener(end.driver_id, end.exit_status, end.output_tail)
+
+    def on_wait(self, listener: DriverWaitListener) -> None:
+        """Call ``listener`` when a driver begins to wait for its container, and when it has it."""
+        self._wait_listeners.append(listener)
+
+    def _waits(self, said: DriverWaits) -> None:
+        for listener in self._wait_listeners:
+            listener(said.driver_id, said.waits)
 
     def _add(self, driver_ids: Iterable[DriverId]) -> None:
         with self._lock:

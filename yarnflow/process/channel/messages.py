@@ -88,6 +88,14 @@ class DriverExited:
 
 
 @dataclass(frozen=True, slots=True)
+class DriverWaits:
+    """A driver's container was asked for, or (False) granted."""
+
+    driver_id: DriverId
+    waits: bool
+
+
+@dataclass(frozen=True, slots=True)
 class RequestsCanceled:
     """Answer to one :class:`CancelRequests`."""
 
@@ -112,4 +120,12 @@ Request = (
     | MasterRole
     | StartMaster
 )
-Event = DriverExited | WorkerExit | RequestsCanceled | ProviderState | ProgramEnd | RunningDrivers
+Event = (
+    DriverExited
+    | DriverWaits
+    | WorkerExit
+    | RequestsCanceled
+    | ProviderState
+    | ProgramEnd
+    | RunningDrivers
+)

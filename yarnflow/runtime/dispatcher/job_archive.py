@@ -13,11 +13,14 @@ import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from yarnflow.config.options.job import STATE_RECOVERY_PATH
 from yarnflow.core.checkpoint.messages import CheckpointKind
 from yarnflow.core.ha.ports import JobStores, LatestState
 from yarnflow.core.ids import DriverId, JobId
 from yarnflow.core.messages import JobDetails, JobSubmission
 from yarnflow.core.states import JobStatus
+from yarnflow.core.uris import split_uri
+from yarnflow.errors import LeadershipLost, SavepointNotFound, YarnflowError
 
 logger = logging.getLogger(__name__)
 
@@ -56,11 +59,19 @@ class JobArchive:
         Of this process's leadership.
     checkpoint_root : callable
         ``execution.checkpointing.dir`` (a URI) of a job with these options.
+    settle : callable
+        Puts in order what a job leaves whose master was lost after it had stored the result; may raise.
     """
 
-    def __init__(self, stores: JobStores, checkpoint_root: Callable[[Mapping[str, str]], str]) -> None:
+    def __init__(
+        self,
+        stores: JobStores,
+        checkpoint_root: Callable[[Mapping[str, str]], str],
+        settle: Callable[[JobSubmission, JobDetails], None],
+    ) -> None:
         self._stores = stores
         self._checkpoint_root = checkpoint_root
+        self._settle = settle
 
     def load(self) -> KeptJobs:
         """All jobs there are; what a master left half cleared away is cleared away."""
@@ -72,6 +83,7 @@ class JobArchive:
             key = stores.job_keys.key_of(job_id) if submission is None else submission.job_key
             if stores.results.has(job_id):
                 logger.info("Job %s had ended already; clearing it away.", job_id)
+                self._settle_end(job_id, key, submission)
                 self.clear(job_id, key)
             elif submission is None:
                 unreadable.append(UnreadableJob(job_id, key))
@@ -99,8 +111,26 @@ class JobArchive:
         """Have a job that is stored own its key, if no other job does; returns who has it now."""
         return self._claim(submission, owns_key)
 
-    def leave_state(self, job: UnreadableJob, now_ms: int) -> None:
-        """A job that nobody could read was canceled: the next one of its key does not go on from its state.
+    def _settle_end(self, job_id: JobId, key: str, submission: JobSubmission | None) -> None:
+        """The master that stored the result may have been lost before the job's state was in order."""
+        details = self._stores.results.get(job_id)
+        if details is None:
+            return
+        try:
+            if submission is not None:
+                self._settle(submission, details)
+            else:
+                status, end_ms = details.overview.status, details.overview.end_time_ms
+                self.leave_state(UnreadableJob(job_id, key), end_ms, status)
+        except LeadershipLost:
+            raise
+        except YarnflowError as error:
+            logger.error("What job %s leaves is not in order: %s", job_id, error)
+
+    def leave_state(
+        self, job: UnreadableJob, now_ms: int, status: JobStatus = JobStatus.CANCELED
+    ) -> None:
+        """A job that nobody can read has ended: the next one of its key does not go on from its state.
 
         The state stays; whoever names it may have it.
         """
@@ -118,9 +148,8 @@ class JobArchive:
                 name = before.job_name if before.job_id == job.job_id else job.key
             if newest is not None:
                 path, number = newest.external_path, newest.checkpoint_id
-            status = JobStatus.CANCELED.value
-            latest.write(LatestState(job.key, job.job_id, name, status, path, number, now_ms))
-        checkpoints.close_job(JobStatus.CANCELED)
+            latest.write(LatestState(job.key, job.job_id, name, status.value, path, number, now_ms))
+        checkpoints.close_job(status)
 
     def runs_job(self, job_id: JobId, driver_id: DriverId) -> bool:
         """Whether a driver is the one that may write the job's state."""
@@ -154,6 +183,11 @@ class JobArchive:
 
         When it fails the submission may be stored all the same, see :meth:`withdraw`.
 
+        Raises
+        ------
+        SavepointNotFound
+            Nothing is where the job is to start from.
+
         Parameters
         ----------
         owns_key : callable
@@ -166,8 +200,32 @@ class JobArchive:
         """
         owner = self._claim(submission, owns_key)
         if owner == submission.job_id:
+            self._check_state(submission)
             self._stores.job_graphs.put(submission)
         return owner
+
+    def _check_state(self, submission: JobSubmission) -> None:
+        """The client may be on another machine than the state that it names."""
+        options = submission.configuration
+        path = options.get(STATE_RECOVERY_PATH.key, "")
+        if submission.restore is not None:
+            path = submission.restore.path
+        # what a path without a scheme means is up to the driver's file system; latest and none are none
+        if not split_uri(path)[0]:
+            return
+        latest = self._stores.latest_states(self._checkpoint_root(options))
+        try:
+            # one that was lost goes on from what it has, and may have claimed its source
+            is_there = latest.has(path) or latest.has_begun(submission.job_id)
+        except YarnflowError as error:
+            # as where Spark alone can read
+            logger.info("The state in %s is not looked at before its job is accepted: %s", path, error)
+            return
+        if not is_there:
+            raise SavepointNotFound(
+                f"there is no savepoint or checkpoint in {path}, as the JobManager sees it: check the path, "
+                "or use a file system that all machines of the cluster have"
+            )
 
     def withdraw(self, submission: JobSubmission) -> None:
         """The job was not accepted after all; the graph goes first, as nobody runs one without its key."""

@@ -22,11 +22,11 @@ from yarnflow.core.ids import DriverId, JobId
 from yarnflow.core.job.context import job_context
 from yarnflow.core.job.restart import RestartStrategy, restart_strategy_from
 from yarnflow.core.job_run.events import StartKind
-from yarnflow.core.messages import JobSubmission, LeaderInfo
+from yarnflow.core.messages import JobDetails, JobSubmission, LeaderInfo
 from yarnflow.core.ports import Clock, GatewayFactory
 from yarnflow.core.resources.scheduling import SchedulerKind, SchedulerSettings
 from yarnflow.core.uris import file_uri
-from yarnflow.errors import ConfigError
+from yarnflow.errors import ConfigError, YarnflowError
 from yarnflow.graph.codec import job_graph_from_json
 from yarnflow.graph.job_graph import JobGraph
 from yarnflow.runtime.dispatcher.job_board import JobBoard
@@ -41,6 +41,7 @@ from yarnflow.runtime.jobmaster.services import (
     Retention,
     SlotRequirements,
 )
+from yarnflow.runtime.jobmaster.state_files import JobStateFiles
 from yarnflow.runtime.mailbox import Effects, Mailbox
 
 logger = logging.getLogger(__name__)
@@ -152,6 +153,21 @@ class JobMasterFactory:
             self._live = {**self._live, submission.job_id: job_master}
         return job_master
 
+    def settle(self, submission: JobSubmission, details: JobDetails) -> None:
+        """Put in order what a job leaves whose master was lost after it had put down the result; blocks.
+
+        Raises
+        ------
+        ConfigError, GraphError
+            The submission's options or graph cannot be used.
+        StorageError, HaError
+            It could not be put in order.
+        """
+        configuration = self._configuration.with_values(submission.configuration, f"job {submission.name}")
+        graph = job_graph_from_json(submission.job_graph_json)
+        settings = self._settings(submission, graph, configuration)
+        JobStateFiles(submission, graph, settings, self._services).settle(details)
+
     def driver_exited(self, driver_id: DriverId, exit_status: int, output_tail: str) -> None:
         """Tell every live job; the one whose driver it was reacts."""
         self._services.driver_keeper.exited(driver_id)
@@ -164,6 +180,18 @@ class JobMasterFactory:
         job_master = self._live.get(job_id)
         if job_master is not None:
             job_master.driver_waits(driver_id, waits)
+
+    def container_waits(self, driver_id: DriverId, waits: bool) -> None:
+        """Tell every live job that a driver's container was asked for, or granted."""
+        for job_master in self._live.values():
+            job_master.driver_waits(driver_id, waits)
+
+    def driver_not_started(self, job_id: JobId, driver_id: DriverId, error: YarnflowError) -> None:
+        """Tell a job that its driver, which has waited for its turn, cannot be started."""
+        logger.error("Driver %s of job %s cannot be started: %s", driver_id, job_id, error)
+        job_master = self._live.get(job_id)
+        if job_master is not None:
+            job_master.driver_exited(driver_id, error.exit_code, f"error: {error}")
 
     def _settings(
         self, submission: JobSubmission, graph: JobGraph, configuration: Configuration

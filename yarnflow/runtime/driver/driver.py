@@ -365,7 +365,7 @@ class Driver:
     def _claim_and_restore(self, context: RunContext, restore: RestoreSettings) -> None:
         if restore.claim_mode is not ClaimMode.CLAIM:
             return self._restore(context)
-        self._owner.claim(restore.path)
+        self._owner.claim(restore.path, context.job.submission.job_key)
         try:
             self._restore(context)
         except YarnflowError as error:

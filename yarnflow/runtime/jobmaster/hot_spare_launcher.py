@@ -18,7 +18,7 @@ from typing import Final
 
 from yarnflow.core.ids import DriverId
 from yarnflow.core.messages import DriverAssignment
-from yarnflow.core.ports import Clock, DriverExitListener, DriverLauncher
+from yarnflow.core.ports import Clock, DriverExitListener, DriverLauncher, DriverWaitListener
 from yarnflow.runtime.placement.standby_hosts import StandbyHosts
 
 #: how long a standby that should come is waited for
@@ -97,6 +97,10 @@ class HotSpareLauncher:
     def on_exit(self, listener: DriverExitListener) -> None:
         """Ends of those that were started here; others fall silent."""
         self._own.on_exit(listener)
+
+    def on_wait(self, listener: DriverWaitListener) -> None:
+        """Of those that were started here; a standby reports for others."""
+        self._own.on_wait(listener)
 
     def _place(self, assignment: DriverAssignment, memory_mib: int) -> None:
         if not self._hosts.start(assignment, memory_mib, self._standbys()):

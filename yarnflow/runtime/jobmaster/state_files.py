@@ -99,18 +99,57 @@ class JobStateFiles:
         # or another master would run it again, perhaps from nothing
         if self._stores.results.get(details.overview.job_id) is None:
             self._stores.results.put(details)
-        if self._collects:
-            # what the program of a job that did not finish has not read is nobody's
-            self._stores.collected(self._settings.checkpoint_dir).delete_all()
+        self._delete_collected()
         status = details.overview.status
         # all there is of a job that stopped and whose savepoint is not known to be good
         unsaved = stop is not None and stop.status is not CheckpointStatus.COMPLETED
         if unsaved or self._settings.retention.keeps(status):
-            newest = self._newest() or self._record_last(positions)
-            if newest is not None:
-                self._note_latest(newest, status)
-            self._store().close_job(status)
+            self._keep(status, positions)
+        else:
+            self._give_up(status, stop)
+
+    def settle(self, details: JobDetails) -> None:
+        """As :meth:`end`, of a job whose master was lost after it had put down the result.  Idempotent.
+
+        Parameters
+        ----------
+        details : JobDetails
+            The result.
+        """
+        self._delete_collected()
+        status, key = details.overview.status, self._submission.job_key
+        noted = self._latest.read(key) if key else None
+        if noted is not None and (noted.job_id, noted.status) == (self._submission.job_id, status.value):
+            if noted.path.startswith(f"{self._settings.checkpoint_dir}/"):
+                self._store().close_job(status)
+            else:
+                self._store().discard_all()
             return
+        stop = self._stop()
+        # whether one that FINISHED was to leave a savepoint is not in the result
+        unsaved = status is JobStatus.FINISHED and stop is None
+        if unsaved or self._settings.retention.keeps(status):
+            self._keep(status, ())
+        else:
+            self._give_up(status, stop)
+
+    def _delete_collected(self) -> None:
+        if self._collects:
+            # what the program of a job that did not finish has not read is nobody's
+            self._stores.collected(self._settings.checkpoint_dir).delete_all()
+
+    def _stop(self) -> CheckpointInfo | None:
+        """The savepoint that the job has stopped with."""
+        stops = [info for info in self.completed() if info.trigger is CheckpointTrigger.STOP]
+        return max(stops, key=lambda info: info.checkpoint_id, default=None)
+
+    def _keep(self, status: JobStatus, positions: Sequence[QueryPosition]) -> None:
+        newest = self._newest() or self._record_last(positions)
+        if newest is not None:
+            self._note_latest(newest, status)
+        self._store().close_job(status)
+
+    def _give_up(self, status: JobStatus, stop: CheckpointInfo | None) -> None:
         # the pointer goes before what it points to
         if stop is not None:
             self._note_latest(stop, status)

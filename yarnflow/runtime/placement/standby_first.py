@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 from yarnflow.core.ids import DriverId
 from yarnflow.core.messages import DriverAssignment
-from yarnflow.core.ports import DriverExitListener, DriverLauncher
+from yarnflow.core.ports import DriverExitListener, DriverLauncher, DriverWaitListener
 from yarnflow.runtime.placement.standby_hosts import StandbyHosts
 
 
@@ -53,6 +53,10 @@ class StandbyFirstLauncher:
     def on_exit(self, listener: DriverExitListener) -> None:
         """Ends of those that were started here; a standby reports the ends of others to their job."""
         self._own.on_exit(listener)
+
+    def on_wait(self, listener: DriverWaitListener) -> None:
+        """Of those that were started here; a standby reports for others."""
+        self._own.on_wait(listener)
 
     def _place(self, assignment: DriverAssignment, memory_mib: int) -> None:
         standbys = list(self._standbys())

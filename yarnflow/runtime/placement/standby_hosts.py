@@ -19,6 +19,8 @@ logger = logging.getLogger(__name__)
 #: how long a standby that took no driver is not asked again; doubled each time
 NOT_ASKED_MS: Final = 30_000
 _MAX_NOT_ASKED_MS: Final = 3_600_000
+#: a standby that does not say by then who leads is passed over: the job waits meanwhile
+ANSWERS_WITHIN_MS: Final = 2_000
 
 
 class StandbyHosts:
@@ -43,6 +45,9 @@ class StandbyHosts:
     def start(self, assignment: DriverAssignment, memory_mib: int, standbys: Iterable[str]) -> bool:
         """Have the first standby start a driver that takes it; blocks.
 
+        A standby is asked who leads before: one that hangs then has no order that it would follow later,
+        and the next one can be asked at once.
+
         Returns
         -------
         bool
@@ -50,6 +55,12 @@ class StandbyHosts:
         """
         for address in standbys:
             if not self.asks(address):
+                continue
+            try:
+                self._gateways.dispatcher(address, ANSWERS_WITHIN_MS).leader()
+            except YarnflowError as error:
+                logger.warning("The master at %s is passed over: %s", address, error)
+                self._ask_later(address)
                 continue
             try:
                 self._gateways.master(address).host_driver(assignment, memory_mib)

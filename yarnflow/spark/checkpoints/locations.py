@@ -18,11 +18,11 @@ import os
 import socket
 import threading
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 from yarnflow.core.checkpoint.manifest import CLAIMED, HELD, from_bytes, manifest_in
 from yarnflow.core.json_codec import from_json, to_json
+from yarnflow.core.resources.processes import process_stat
 from yarnflow.errors import RpcProtocolError, SavepointInvalid, StateInUse, StorageError
 from yarnflow.spark.checkpoints.job import Fence
 from yarnflow.spark.hadoop_files import HadoopFiles
@@ -230,11 +230,8 @@ def _in_use(location: str, job_dir: str) -> StateInUse:
 
 def _began(pid: int) -> str:
     """When a process of this machine began, in its ticks; empty = none of that number runs."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
-    except OSError:
-        return ""
-    return "" if fields[0] in "ZX" else fields[19]
+    stat = process_stat(pid)
+    return stat.began if stat is not None and stat.runs else ""
 
 
 def _marker_of(job_dir: str) -> str:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from yarnflow.core.resources.memory import TaskManagerMemory
+from yarnflow.core.resources.processes import PROC, process_stats
 from yarnflow.errors import StateTooLarge
 
 _MIB: Final = 1024 * 1024
@@ -21,7 +22,6 @@ _MIB: Final = 1024 * 1024
 _FULL: Final = 0.92
 #: shortest time between two looks at all processes
 _PAUSE_S: Final = 1.0
-_PROC: Final = Path("/proc")
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +159,7 @@ def _container(daemon: int, size: Callable[[int], int]) -> int:
 def _children(pid: int) -> Sequence[int]:
     """Of a process that starts others in its main thread only, as Spark's daemon does."""
     try:
-        found = Path(_PROC, str(pid), "task", str(pid), "children").read_text()
+        found = Path(PROC, str(pid), "task", str(pid), "children").read_text()
         return [int(child) for child in found.split()]
     except OSError:  # a kernel without it
         return [child for child, parent in _parents().items() if parent == pid]
@@ -167,21 +167,12 @@ def _children(pid: int) -> Sequence[int]:
 
 def _parents() -> dict[int, int]:
     """Process → its parent, of all that can be seen."""
-    found = {}
-    for entry in os.listdir(_PROC) if _PROC.is_dir() else ():
-        if entry.isdigit():
-            try:
-                stat = Path(_PROC, entry, "stat").read_text(errors="replace")
-            except OSError:  # it has ended
-                continue
-            # the name may have blanks and brackets
-            found[int(entry)] = int(stat.rpartition(")")[2].split()[1])
-    return found
+    return {pid: stat.parent for pid, stat in process_stats(PROC)}
 
 
 def _resident(pid: int) -> int:
     try:
-        return int(Path(_PROC, str(pid), "statm").read_text().split()[1]) * resource.getpagesize()
+        return int(Path(PROC, str(pid), "statm").read_text().split()[1]) * resource.getpagesize()
     except (OSError, IndexError):
         return 0
 
@@ -189,7 +180,7 @@ def _resident(pid: int) -> int:
 def _proportional(pid: int) -> int:
     """Resident set, with what several processes share divided among them."""
     try:
-        for line in Path(_PROC, str(pid), "smaps_rollup").read_text().splitlines():
+        for line in Path(PROC, str(pid), "smaps_rollup").read_text().splitlines():
             if line.startswith("Pss:"):
                 return int(line.split()[1]) * 1024
     except OSError:

@@ -34,7 +34,8 @@ from yarnflow.spark.checkpoints.savepoint_writer import SavepointWriter
 from yarnflow.spark.connectors.sources import Sources, infers_schema
 from yarnflow.spark.elements.worker_runs import WorkerSettings
 from yarnflow.spark.run.adaptive_batch import batch_settings
-from yarnflow.spark.run.query_run import QueryRun, state_layout
+from yarnflow.spark.run.query_plan import state_layout
+from yarnflow.spark.run.query_run import QueryRun
 from yarnflow.spark.run.real_time_run import RealTimeRun, real_time_settings
 from yarnflow.spark.run.sink_writers import AttemptOutput
 from yarnflow.spark.run.state_errors import explained

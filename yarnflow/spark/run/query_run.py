@@ -12,7 +12,7 @@ import logging
 import threading
 import time
 import weakref
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from enum import Enum
 from typing import Final, cast
 
@@ -23,13 +23,10 @@ from yarnflow.core.checkpoint.messages import QueryPosition
 from yarnflow.core.checkpoint.query_files import DONE_FILE, query_directory
 from yarnflow.core.json_codec import to_json
 from yarnflow.errors import CheckpointFailed, StateDrained
-from yarnflow.graph.connectors.rabbitmq import RabbitMqSource
-from yarnflow.graph.connectors.sources import RateSource, SocketSource
 from yarnflow.graph.job_graph import StreamNode
 from yarnflow.operators.databases.tokens import NO_BATCH
 from yarnflow.operators.task.micro_batch import MicroBatch
-from yarnflow.operators.task.plan import JobInfo
-from yarnflow.operators.task.state_layout import LAYOUT_FILE, StateLayout, layout_of
+from yarnflow.operators.task.state_layout import LAYOUT_FILE
 from yarnflow.spark.checkpoints.damage.going_back import Again, mend, written_batch
 from yarnflow.spark.checkpoints.positions import (
     committed_batch,
@@ -39,27 +36,22 @@ from yarnflow.spark.checkpoints.positions import (
     planned_batch,
     read_position,
 )
-from yarnflow.spark.connectors.sources import Sources, rate_seconds
-from yarnflow.spark.elements.element_frames import ElementFrames, end_blocks
+from yarnflow.spark.connectors.sources import Sources
 from yarnflow.spark.elements.told_batch import tell_batch
 from yarnflow.spark.elements.worker_runs import WorkerSettings
 from yarnflow.spark.hadoop_files import HadoopFiles
 from yarnflow.spark.run.batch_gate import BatchGate, GateClosed
 from yarnflow.spark.run.batch_thread import BatchThread
 from yarnflow.spark.run.batch_times import BatchTimes
+from yarnflow.spark.run.query_plan import QueryPlan
 from yarnflow.spark.run.sink_writers import AttemptOutput, SinkWriters
 from yarnflow.spark.translate.message_columns import message_columns
-from yarnflow.spark.translate.query_groups import GraphIndex, QueryGroup, sources_of
-from yarnflow.spark.translate.translator import Sentinels, Translator
+from yarnflow.spark.translate.query_groups import GraphIndex, QueryGroup
 
 logger = logging.getLogger(__name__)
 
 #: how often to look whether a batch was committed
 _COMMIT_POLL_SECONDS: Final = 0.02
-#: below a query's directory: rows that tell the end of its input
-END_OF_INPUT: Final = "end-of-input"
-#: of operators on elements
-_END_ROWS: Final = "elements"
 _ADAPTIVE: Final = "spark.sql.adaptive.streaming.stateless.enabled"
 _AVAILABLE_NOW_FOR_ALL: Final = "spark.sql.streaming.triggerAvailableNowWrapper.enabled"
 
@@ -76,12 +68,6 @@ class _Phase(Enum):
     #: the sentinel is there: firing windows
     FLUSH = "FLUSH"
     ENDED = "ENDED"
-
-
-def state_layout(group: QueryGroup) -> StateLayout:
-    """Where a query of operators on elements has their state."""
-    assert group.levels is not None, "it has levels"
-    return layout_of(group.levels, not group.bounded)
 
 
 class QueryRun:
@@ -130,29 +116,9 @@ class QueryRun:
         self._redoes = False
         #: the sinks have all batches up to this one, whatever is done again
         self._written = NO_BATCH
-        batch = index.graph.batch
-        self._sentinels = (
-            Sentinels(spark, f"{self.directory}/{END_OF_INPUT}") if group.bounded and not batch else None
+        self._plan = QueryPlan(
+            spark, index, group, self.directory, settings, sources, output.token, self.read_messages
         )
-        self._translator = Translator(
-            spark, index, sources, self._sentinels, read_messages=self.read_messages, run=output.token
-        )
-        self._run = output.token
-        self._elements = (
-            None
-            if group.levels is None
-            else ElementFrames(
-                group.levels,
-                index.nodes,
-                self._translator.frame,
-                JobInfo(index.graph.name, output.token.attempt - 1, dict(index.graph.job_parameters)),
-                not group.bounded,
-                settings,
-            )
-        )
-        #: where operators on elements have their state; None = there are none
-        self.layout = None if group.levels is None else state_layout(group)
-        self._frame = self._plan()
         self._writers = SinkWriters(spark, index, group, output, self._check_not_stopped)
         self._query: StreamingQuery | None = None
         self._batch: BatchThread | None = None
@@ -163,26 +129,12 @@ class QueryRun:
         self._stopping = False
         #: a savepoint has stopped the query, maybe only for now
         self._suspended = threading.Event()
-        self._seconds = max(
-            (
-                rate_seconds(source)
-                for source in sources_of(self._before())
-                if isinstance(source, RateSource)
-            ),
-            default=0,
-        )
-        self._phase = _Phase.PACED if group.bounded and self._seconds else _Phase.INPUT
-        self._ends_with_first_batch = (
-            self._sentinels is not None
-            and (group.windowed or self._elements is not None)
-            and not self._seconds
-            and all(source.read_at_once for source in sources_of(self._before()))
-        )
+        self._phase = _Phase.PACED if group.bounded and self._plan.paced_seconds else _Phase.INPUT
 
     @property
     def streaming(self) -> bool:
         """Whether Spark runs it in micro-batches and commits each; false = one batch, and no state."""
-        return bool(self._frame.isStreaming)
+        return bool(self._plan.frame.isStreaming)
 
     @property
     def redoes(self) -> bool:
@@ -196,53 +148,23 @@ class QueryRun:
 
     def reads(self, node_id: int) -> bool:
         """Whether a source is one of the query's."""
-        return any(node.node_id == node_id for node in self._before())
+        return any(node.node_id == node_id for node in self._plan.nodes())
 
     @property
     def plans_messages_that_return(self) -> bool:
         """Whether what is planned and not committed comes again, to whoever reads the queue next."""
-        return any(isinstance(source, RabbitMqSource) for source in sources_of(self._before()))
-
-    def _plan(self) -> DataFrame:
-        if self._elements is not None:
-            for sink in self._group.sinks:
-                self._elements.check_sink(self._index.nodes[sink])
-            return self._elements.blocks(self._with_end)
-        base = self._translator.frame(self._group.base)
-        if len(self._group.sinks) == 1:
-            return self._translator.sink_input(self._group.sinks[0])
-        # the tails are translated for each batch; doing it once here finds their errors before the start
-        for sink in self._group.sinks:
-            self._translator.sink_input(sink)
-        return base
+        return self._plan.reads_messages_that_return
 
     def read_messages(self, node: StreamNode, frame: DataFrame) -> DataFrame:
         """From messages of a node to columns."""
         return message_columns(node, frame)
-
-    def _before(self) -> Iterator[StreamNode]:
-        """All nodes up to the sinks' common one."""
-        levels = self._group.levels
-        bases = [self._group.base] if levels is None else [source.node_id for source in levels.sources]
-        for base in bases:
-            yield from self._index.upstream(base)
-
-    def _with_end(self, frame: DataFrame) -> DataFrame:
-        if self._group.levels is None or (self._sentinels is None and frame.isStreaming):
-            return frame
-        end = end_blocks(self._spark, self._group.levels)
-        if self._sentinels is None or not frame.isStreaming:
-            return frame.unionByName(end)
-        return self._sentinels.union_rows(_END_ROWS, frame, end)
 
     # --- running ------------------------------------------------------------------
 
     @property
     def _does_again(self) -> bool:
         """Whether it can be started for a single batch that was planned before, and committed even."""
-        # what these have handed over is nowhere else
-        gone = (RabbitMqSource, SocketSource)
-        return not any(isinstance(source, gone) for source in sources_of(self._before()))
+        return self._plan.input_stays
 
     def mend(self, all_state: bool = False, suspects: Collection[str] = ()) -> None:
         """While it does not run: see :func:`yarnflow.spark.checkpoints.damage.going_back.mend`."""
@@ -265,10 +187,11 @@ class QueryRun:
         self._writers.claim(self._planned)
         if not self.streaming:
             return
-        if self._ends_with_first_batch and self._sentinels is not None:
-            # all input is one batch, and the end can be in it: no second one is needed for it
+        sentinels = self._plan.sentinels
+        if self._plan.ends_with_first_batch and sentinels is not None:
+            # no second one is needed for it
             self._fence()
-            self._sentinels.write()
+            sentinels.write()
         if is_drained(self._files, self.directory) or self._again.is_drained():
             raise StateDrained(
                 f"query {self.name} was drained, so all its windows have fired, but the job did not end "
@@ -277,7 +200,7 @@ class QueryRun:
         planned = self._planned()
         self._written = written_batch(self._files, self.directory)
         self.gate.begun(planned)
-        if self._elements is not None:
+        if self._plan.elements is not None:
             self._fence()
             self._times.begin_run(planned, _now_ms())
 
@@ -295,18 +218,18 @@ class QueryRun:
     def _start(self) -> None:
         # a batch cut off at the end of the last phase is done again in this one
         self._failure = None
-        if not self._frame.isStreaming:
+        if not self._plan.frame.isStreaming:
             self._batch = BatchThread(self._spark.sparkContext, self.name, self.run_batch)
             self._batch.start()
             return
         self._note_layout()
         self._redoes = self._again.next(self._fence)
-        if self._elements is not None:
+        if self._plan.elements is not None:
             # else Spark runs levels of a query without state before :meth:`on_batch`: before it is sure that
             # this driver may write, and before their tasks are told of their batch
             self._spark.conf.set(_ADAPTIVE, "false")
         writer = (
-            self._frame.writeStream.queryName(self.name)
+            self._plan.frame.writeStream.queryName(self.name)
             .outputMode(self._group.output_mode)
             .option("checkpointLocation", self.directory)
             .foreachBatch(_batches_of(self))
@@ -325,9 +248,9 @@ class QueryRun:
 
     def _note_layout(self) -> None:
         """For whoever starts another program from the state."""
-        if self.layout is None:
+        if self._plan.layout is None:
             return
-        path, content = f"{self.directory}/{LAYOUT_FILE}", to_json(self.layout).encode()
+        path, content = f"{self.directory}/{LAYOUT_FILE}", to_json(self._plan.layout).encode()
         if not self._files.exists(path) or self._files.read(path) != content:
             self._fence()
             self._files.write(path, content)
@@ -375,7 +298,8 @@ class QueryRun:
     def _next_phase(self) -> _Phase:
         if self._phase is _Phase.PACED:
             return _Phase.INPUT
-        if self._phase is _Phase.INPUT and self._sentinels is not None and self._sentinels.write():
+        sentinels = self._plan.sentinels
+        if self._phase is _Phase.INPUT and sentinels is not None and sentinels.write():
             return _Phase.FLUSH
         return _Phase.ENDED
 
@@ -389,7 +313,7 @@ class QueryRun:
             for source in json.loads(progress.json)["sources"]
             if source["description"].startswith("Rate")
         ]
-        return bool(ends) and all(end is not None and int(end) >= self._seconds for end in ends)
+        return bool(ends) and all(end is not None and int(end) >= self._plan.paced_seconds for end in ends)
 
     def stop(self) -> None:
         """Stop what runs and wait until it ended; nothing starts any more."""
@@ -409,7 +333,7 @@ class QueryRun:
         try:
             self.gate.enter(batch_id)
             self._fence()
-            if self._elements is not None:
+            if self._plan.elements is not None:
                 tell_batch(self._spark.sparkContext, self._times.of(batch_id))
             self._write(frame, batch_id)
         except Exception as error:
@@ -418,7 +342,7 @@ class QueryRun:
             raise RuntimeError(f"batch {batch_id} of query {self.name}: {type(error).__name__}") from None
 
     def _write(self, frame: DataFrame, batch_id: int) -> None:
-        sinks, elements = self._group.sinks, self._elements
+        sinks, elements = self._group.sinks, self._plan.elements
         if batch_id <= self._written and self.streaming:
             # for its state alone
             frame.write.format("noop").mode("overwrite").save()
@@ -430,9 +354,7 @@ class QueryRun:
         frame.persist()
         try:
             if elements is None:
-                tails = Translator(
-                    self._spark, self._index, None, frames={self._group.base: frame}, run=self._run
-                )
+                tails = self._plan.tails(frame)
                 rows = [self._write_sink(sink, tails.sink_input(sink), batch_id) for sink in sinks]
             else:
                 # computed once, all partitions at a time, whatever the sinks do with it; an action of
@@ -464,7 +386,7 @@ class QueryRun:
         self._fence()
         # a batch that is done again begins from nothing: no state has gone on with other times
         tell_batch(self._spark.sparkContext, MicroBatch(0, _now_ms(), whole=self._index.graph.batch))
-        self._write(self._frame, 0)
+        self._write(self._plan.frame, 0)
         self._fence()
         self._files.write(done, b"")
 
@@ -550,7 +472,7 @@ class QueryRun:
 
         Event timers fire as well.  Whatever comes of it, the query cannot go on.
         """
-        if self._elements is None:
+        if self._plan.elements is None:
             final = plan_final_batch(self._files, self.directory, self.committed())
         else:
             final = self._plan_end()
@@ -565,14 +487,11 @@ class QueryRun:
 
     def _plan_end(self) -> int:
         """Plan a batch in which the levels of elements are told that the input has ended."""
-        new = self._sentinels is None
-        if self._sentinels is None:
-            # input that never ends: only the last plan has a source that tells the end, behind all others
-            self._sentinels = Sentinels(self._spark, f"{self.directory}/{END_OF_INPUT}")
-            self._frame = self._plan()
+        new = self._plan.tell_end()
+        assert self._plan.sentinels is not None, "it tells the end now"
         self._fence()
-        self._sentinels.write()
-        end = self._sentinels.file(_END_ROWS)
+        self._plan.sentinels.write()
+        end = self._plan.end_rows_file()
         return plan_end_batch(self._files, self.directory, self.committed(), end, new, _now_ms())
 
 

@@ -181,7 +181,7 @@ class RealTimeRun(QueryRun):
             There is such state: Spark keeps its form, in which a trigger cannot be done again.
         """
         last = self.committed()
-        if last < 0 or not any(isinstance(node.operator, RunningAggregate) for node in self._before()):
+        if last < 0 or not any(isinstance(node.operator, RunningAggregate) for node in self._plan.nodes()):
             return
         commit = self._files.read(f"{self.directory}/{COMMITS}/{last}").decode()
         if commit.splitlines()[0] != _COMMIT_FORMAT:
@@ -206,7 +206,7 @@ class RealTimeRun(QueryRun):
         node = self._index.nodes[self._group.sinks[0]]
         before = self._index.nodes[node.inputs[0]].output_schema
         # pyspark's types do not know the trigger
-        writer: Any = real_time_writer(node, self._frame, before.scalar)
+        writer: Any = real_time_writer(node, self._plan.frame, before.scalar)
         writer = writer.queryName(self.name).outputMode("update")
         writer = writer.option("checkpointLocation", self.directory)
         with _settings(self._spark, _SESSION):

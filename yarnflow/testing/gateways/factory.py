@@ -27,7 +27,7 @@ class FakeGateways:
     """:class:`~yarnflow.core.ports.GatewayFactory` of fakes.
 
     A fake is made for each address that has none.  Only Dispatchers have to be put in by the test: those
-    at other addresses answer every call with :attr:`unreachable`.
+    at other addresses answer every call with :attr:`unreachable`, unless there is a master.
     """
 
     task_executors: dict[str, FakeTaskExecutor] = field(default_factory=dict)
@@ -62,14 +62,14 @@ class FakeGateways:
         """One of :attr:`job_masters`."""
         return self.job_masters.setdefault(address, FakeJobMaster())
 
-    def dispatcher(self, address: str) -> RemoteDispatcher:
-        """One of :attr:`dispatchers`, or one that nobody can reach."""
+    def dispatcher(self, address: str, timeout_ms: int | None = None) -> RemoteDispatcher:
+        """One of :attr:`dispatchers`, that of one of :attr:`masters`, or one that nobody can reach."""
         self.opened_dispatchers.append(address)
         if address in self.dispatchers:
             return self.dispatchers[address]
-        missing = FakeDispatcher()
-        missing.down = self.unreachable
-        return missing
+        other = FakeDispatcher()
+        other.down = self.masters[address].down if address in self.masters else self.unreachable
+        return other
 
     def master(self, address: str) -> MasterGateway:
         """One of :attr:`masters`."""

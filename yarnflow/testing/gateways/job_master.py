@@ -29,6 +29,8 @@ class FakeJobMaster:
         Raised by :meth:`offer_slots`, :meth:`executor_exited` and :meth:`report` while set.
     register_errors : list of YarnflowError
         Raised one after another by :meth:`register_driver`, before it accepts any.
+    before_report : callable
+        Called by each :meth:`report` before it is accepted; may raise.
     refused : int
         Reports that were answered with an error.
     """
@@ -46,6 +48,7 @@ class FakeJobMaster:
         self.report_error: YarnflowError | None = None
         self.register_errors: list[YarnflowError] = []
         self.refused = 0
+        self.before_report: Callable[[], None] = lambda: None
 
     def offer_slots(self, job_id: JobId, offers: Sequence[SlotOffer]) -> Sequence[AllocationId]:
         """Add to :attr:`offers` and take all or none, as :attr:`accepts` says."""
@@ -76,6 +79,7 @@ class FakeJobMaster:
         """Add to :attr:`reports`, or raise :attr:`report_error`."""
         with self._changed:
             self._changed.notify_all()
+            self.before_report()
             if self.report_error is not None:
                 self.refused += 1
                 raise self.report_error

@@ -16,6 +16,8 @@ class FakeMaster:
     hosted: list[DriverAssignment] = field(default_factory=list)
     levels: list[LogLevel] = field(default_factory=list)
     error: YarnflowError | None = None
+    #: raised by every call to its Dispatcher
+    down: YarnflowError | None = None
     #: set by each call, also by those that fail
     asked: threading.Event = field(default_factory=threading.Event)
 

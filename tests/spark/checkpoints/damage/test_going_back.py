@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.spark.checkpoints.local_files import LocalFiles
+from yarnflow.core.checkpoint.messages import CheckpointKind, ClaimMode, RestoredState
+from yarnflow.core.json_codec import to_json
 from yarnflow.errors import LeaseLost, StateDamaged, StateWentBack, StorageError
 from yarnflow.spark.checkpoints.damage.going_back import Again, mend
 from yarnflow.spark.checkpoints.damage.soundness import damage_at_start
@@ -371,3 +373,21 @@ def test_a_query_that_was_drained_stays_so(query: Query) -> None:
     query.write("commits/5", "")
     query.went_back()
     assert Again(query.files, str(query.directory)).is_drained()
+
+
+@pytest.mark.parametrize("claim_mode", list(ClaimMode))
+def test_the_source_of_damaged_state_is_named(query: Query, claim_mode: ClaimMode) -> None:
+    """What the user has named is elsewhere: the copy is in a directory that is called by the job's id."""
+    query.files.delete(f"{query.directory}/commits")
+    query.write("commits/0", "")
+    state = RestoredState("hdfs://nn/savepoint-1", CheckpointKind.SAVEPOINT, 1, 2, claim_mode.value)
+    query.write("../restored.json", to_json(state))
+    with pytest.raises(StateDamaged) as raised:
+        query.mend(does_again=False, all_state=True)
+    how = "moved" if claim_mode is ClaimMode.CLAIM else "copied"
+    said = raised.value.message
+    assert f"{query.directory}/commits/0 is empty; what the job started from was {how}" in said
+    assert "from hdfs://nn/savepoint-1; query elements cannot" in said
+    query.write("../restored.json", "{")
+    with pytest.raises(StateDamaged, match="commits/0 is empty; query elements cannot"):
+        query.mend(does_again=False, all_state=True)

@@ -17,7 +17,7 @@ from yarnflow.spark.checkpoints.restoring import trust
 from yarnflow.spark.checkpoints.restoring.parts import Part
 from yarnflow.spark.checkpoints.restoring.trust import without_elements
 from yarnflow.spark.connectors.sources import SOURCES_DIRECTORY
-from yarnflow.spark.run.query_run import END_OF_INPUT
+from yarnflow.spark.run.query_plan import END_OF_INPUT
 from yarnflow.testing.state import OwnersInMemory
 
 

@@ -18,6 +18,8 @@ from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from typing import Final
 
+from yarnflow.core.checkpoint.manifest import RESTORED_FILE
+from yarnflow.core.checkpoint.messages import ClaimMode, RestoredState
 from yarnflow.core.checkpoint.query_files import (
     COMMITS,
     DAMAGED_DIRECTORY,
@@ -25,7 +27,8 @@ from yarnflow.core.checkpoint.query_files import (
     SINK_IDENTITY_FILE,
     WRITTEN_FILE,
 )
-from yarnflow.errors import StateDamaged, StateWentBack
+from yarnflow.core.json_codec import from_json
+from yarnflow.errors import RpcProtocolError, StateDamaged, StateWentBack
 from yarnflow.spark.checkpoints.damage.soundness import (
     METADATA,
     NONE,
@@ -107,7 +110,7 @@ def mend(
         if not finding.damaged:
             return
         if finding.batch is None or not does_again:
-            raise StateDamaged(_hopeless(name, directory, finding, does_again))
+            raise StateDamaged(_hopeless(name, directory, finding, does_again, _origin(files, directory)))
         written = max(committed_batch(files, directory), written_batch(files, directory))
         plan = _plan_of(name, directory, finding, written)
         fence()
@@ -212,13 +215,26 @@ def _plan_of(name: str, directory: str, finding: Finding, written: int) -> _Plan
     return _Plan(finding.batch, finding.again, paths, written if finding.again else NONE, identity, said)
 
 
-def _hopeless(name: str, directory: str, finding: Finding, does_again: bool) -> str:
+def _origin(files: HadoopFiles, directory: str) -> str:
+    """Where a query's state was brought from before its job started, as a clause; empty = it began here."""
+    marker = f"{directory.rpartition('/')[0]}/{RESTORED_FILE}"
+    if not files.exists(marker):
+        return ""
+    try:
+        state = from_json(RestoredState, files.read(marker).decode())
+    except (RpcProtocolError, UnicodeDecodeError):
+        return ""
+    how = "moved" if state.claim_mode == ClaimMode.CLAIM.value else "copied"
+    return f"; what the job started from was {how} here from {state.path}"
+
+
+def _hopeless(name: str, directory: str, finding: Finding, does_again: bool, origin: str) -> str:
     why = f"query {name} cannot be brought back to an earlier batch by itself"
     if does_again:
         why = f"there is no committed batch whose files are sound, for query {name} to go on from"
     return (
-        f"{_told(directory, finding.damaged)}; {why}: put back the file from a copy, start the job from a "
-        "savepoint (-s PATH), or without its state (--restore none)"
+        f"{_told(directory, finding.damaged)}{origin}; {why}: put back the file from a copy, start the job "
+        "from a savepoint (-s PATH), or without its state (--restore none)"
     )
 
 

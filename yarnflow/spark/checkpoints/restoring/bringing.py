@@ -27,7 +27,7 @@ from yarnflow.spark.checkpoints.restoring.parts import BESIDE, Part, directory_n
 from yarnflow.spark.checkpoints.restoring.rescaling import rescale
 from yarnflow.spark.checkpoints.restoring.trust import check_plain
 from yarnflow.spark.hadoop_files import HadoopFiles
-from yarnflow.spark.run.query_run import END_OF_INPUT
+from yarnflow.spark.run.query_plan import END_OF_INPUT
 from yarnflow.spark.state.files import names_schemas, numbered, with_schemas_below
 
 

@@ -42,7 +42,7 @@ from yarnflow.spark.checkpoints.positions import committed_batch, write_log
 from yarnflow.spark.elements.moved_levels import MOVED_DDL, moved_levels
 from yarnflow.spark.hadoop_files import HadoopFiles
 from yarnflow.spark.run.batch_thread import BatchThread
-from yarnflow.spark.run.query_run import END_OF_INPUT
+from yarnflow.spark.run.query_plan import END_OF_INPUT
 from yarnflow.spark.state.files import numbered
 from yarnflow.spark.state.frames import level_entries, level_heads
 from yarnflow.spark.translate.stateful import use_rocksdb

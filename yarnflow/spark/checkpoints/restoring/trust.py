@@ -22,7 +22,7 @@ from yarnflow.spark.checkpoints.restoring.parts import Part
 from yarnflow.spark.connectors.sources import SOURCES_DIRECTORY
 from yarnflow.spark.file_owners import FileOwners
 from yarnflow.spark.hadoop_files import HadoopFiles
-from yarnflow.spark.run.query_run import END_OF_INPUT
+from yarnflow.spark.run.query_plan import END_OF_INPUT
 from yarnflow.spark.state.frames import classes_in_state
 
 #: files of sources that hold no objects; no source reads others of them than by these names
