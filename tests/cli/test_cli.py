@@ -452,3 +452,15 @@ def test_what_a_target_needs_is_imported_when_it_is_used() -> None:
     )
     command = [sys.executable, "-c", code]
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_an_older_key_is_a_line_on_standard_error(
+    dispatcher: FakeDispatcher, program: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["submit", "-Drestart-strategy=fixeddelay", str(program)]) == 0
+    err = capsys.readouterr().err.splitlines()
+    assert err[0] == (
+        "warning: restart-strategy (-D) is an older key of restart-strategy.type; write that instead"
+    )
+    assert sum("older key" in line for line in err) == 1
+    assert dispatcher.submissions[0].configuration == {"restart-strategy.type": "fixeddelay"}

@@ -87,6 +87,8 @@ class EmbeddedExecutor:
         self._configuration = with_target(load_configuration(None, ()), LOCAL.name, None).with_values(
             {client.ATTACHED.key: "true"}, source="the program's process"
         )
+        for note in self._configuration.notes:
+            logger.warning("%s", note)
         self._lock = threading.Lock()
         self._running: _Running | None = None
         os.register_at_fork(after_in_child=self._forget)
