@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -40,6 +41,11 @@ def test_a_job_is_stopped_with_a_savepoint_by_another_command(yarnflow: Commands
         listed = yarnflow.run("list", here, *target)
         assert listed.process.returncode == 0, listed.stderr
         assert re.search(rf"{job_id}.*endless", listed.stdout)
+    levels = yarnflow.run("log-level", "org.apache.spark.sql.execution.streaming", "INFO", here, "--json")
+    assert levels.process.returncode == 0, levels.stderr
+    processes = json.loads(levels.stdout)["processes"]
+    assert not any(process["error"] for process in processes)
+    assert any(job_id in process["process"] for process in processes)
     taken = yarnflow.run("savepoint", job_id, tmp_path / "kept", here)
     assert taken.process.returncode == 0, taken.stderr
     assert Path(taken.stdout.strip().removeprefix("file://")).is_dir()

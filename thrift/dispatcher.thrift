@@ -58,4 +58,8 @@ service Dispatcher {
   /** For drills: break something the job needs, for real.  Not idempotent. */
   types.TFaultInjected injectFault(1: types.TCallContext context, 2: types.TFaultRequest request)
     throws (1: errors.TError error)
+
+  /** Change what a logger says in all processes of the cluster.  Idempotent. */
+  types.TLogLevelResult changeLogLevel(1: types.TCallContext context, 2: types.TLogLevel level)
+    throws (1: errors.TError error)
 }

@@ -29,4 +29,8 @@ service TaskExecutor {
   /** For drills: the TaskManager kills its own process (KILL) as soon as it has answered.  Not idempotent. */
   void halt(1: types.TCallContext context)
     throws (1: errors.TError error)
+
+  /** Change what a logger of this process says.  Idempotent. */
+  void setLogLevel(1: types.TCallContext context, 2: types.TLogLevel level)
+    throws (1: errors.TError error)
 }

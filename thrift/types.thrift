@@ -478,6 +478,27 @@ struct TFaultInjected {
   2: i64 atMs,
 }
 
+/** What a logger says from now on, until its process starts again. */
+struct TLogLevel {
+  /** as in log lines; empty = all that have no level of their own */
+  1: string logger,
+  /** TRACE, DEBUG, INFO, WARN, ERROR, OFF; empty = that of the logger above it */
+  2: string level,
+}
+
+/** Whether one process has taken it. */
+struct TLogLevelAnswer {
+  /** which one */
+  1: string process,
+  /** why not; empty = it has */
+  2: optional string error,
+}
+
+/** Whether all have. */
+struct TLogLevelResult {
+  1: list<TLogLevelAnswer> processes,
+}
+
 /** One slot as its TaskManager sees it. */
 struct TSlotStatus {
   1: i64 index,

@@ -14,7 +14,7 @@ import pytest
 
 from tests.client.fakes import FakeConnection
 from tests.client.jars.test_files import jar
-from yarnflow.cli.common import load_configuration
+from yarnflow.cli.configuration import load_configuration
 from yarnflow.cli.main import main
 from yarnflow.client import targets
 from yarnflow.config.options.cluster import LOG_CONFIG_FILE
@@ -104,9 +104,15 @@ def _errors(capsys: pytest.CaptureFixture[str]) -> list[str]:
         (["submit", "-m", "nowhere", "{program}"], 12, "expected host:port"),
         (["submit", "-d", "{program}"], 12, "cannot be detached"),
         (["submit", "-pyfs", "/none.py", "{script}"], 21, "/none.py"),
-        (["submit", "-pym", "job"], 2, "name the program's file"),
+        (["submit", "-pym", "job"], 12, "-pym job needs -pyfs"),
+        (["submit", "-pym", "job", "-pyfs", "{directory}"], 21, "module job (-pym) is in no directory of"),
+        (["submit", "-pym", "inside", "-pyfs", "{directory}"], 12, "imports relative to its package"),
+        (["submit", "-pym", "job", "-py", "{program}"], 12, "-py and -pym both name the program"),
+        (["submit", "-pyclientexec", "/none/python", "{program}"], 12, "main() runs in the Python that runs"),
+        (["submit", "-cm", "legacy", "{program}"], 2, "legacy"),
+        (["submit", "-yt", "/none", "{program}"], 12, "/none is no directory"),
         (["run", "-pyreq", "r.txt", "-py", "{program}"], 2, "yarnflow env pack"),
-        (["info", "--pyModule", "job"], 2, "-pym of Flink is not here"),
+        (["info", "-c", "Job", "{program}"], 2, "-c of Flink is not here"),
         (["submit", "--jars", "/none.jar", "{script}"], 13, "jar /none.jar does not exist; check the path"),
         (["submit", "-Dpipeline.jars=/none.jar", "{program}"], 13, "jar /none.jar does not exist"),
         (["submit", "--packages", "g:a", "{script}"], 13, "'g:a' is not of the form group:artifact:version"),
@@ -143,6 +149,7 @@ def test_bad_input(
         "bug": "import yarnflow\n1/0",
         "nothing": "# nothing but a comment\n",
         "unreadable": "print(1)",
+        "inside": "from . import beside",
         "late": PROGRAM + "raise RuntimeError('after the job')",
     }
     for name, content in files.items():
@@ -445,3 +452,15 @@ def test_what_a_target_needs_is_imported_when_it_is_used() -> None:
     )
     command = [sys.executable, "-c", code]
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_an_older_key_is_a_line_on_standard_error(
+    dispatcher: FakeDispatcher, program: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["submit", "-Drestart-strategy=fixeddelay", str(program)]) == 0
+    err = capsys.readouterr().err.splitlines()
+    assert err[0] == (
+        "warning: restart-strategy (-D) is an older key of restart-strategy.type; write that instead"
+    )
+    assert sum("older key" in line for line in err) == 1
+    assert dispatcher.submissions[0].configuration == {"restart-strategy.type": "fixeddelay"}

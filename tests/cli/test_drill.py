@@ -90,7 +90,8 @@ def test_a_drill_that_fails_has_a_status_of_its_own(
         "note": "host:2 leads, epoch 2",
         "after_fault_ms": 1_250,
     }
-    assert f"error: drill driver of job {JOB}: the job is RESTARTING" in captured.err
+    error = json.loads(captured.err.splitlines()[-1])["error"]
+    assert error["message"] == f"drill driver of job {JOB}: the job is RESTARTING"
 
 
 def test_nobody_is_hit_without_being_asked_about(

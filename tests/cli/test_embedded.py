@@ -201,3 +201,12 @@ def test_a_job_has_a_subtask_for_each_processor(
 ) -> None:
     monkeypatch.setattr(os, "cpu_count", lambda: 6)
     assert executor.default_parallelism == 6
+
+
+def test_older_keys_are_told_in_the_log(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("YARNFLOW_CONF_STATE_CHECKPOINTS_DIR", "/checkpoints")
+    executor = EmbeddedExecutor()
+    assert executor.configuration["execution.checkpointing.dir"] == "/checkpoints"
+    assert [message for message in caplog.messages if "is an older key of" in message]

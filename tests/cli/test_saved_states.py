@@ -116,7 +116,7 @@ def test_rows_of_a_state() -> None:
     ]
 
 
-@pytest.mark.parametrize("verb", [["dispose"], ["-d"], ["--dispose"]])
+@pytest.mark.parametrize("verb", [["dispose"], ["-d"], ["--dispose"], ["--verbose", "-d"]])
 def test_dispose(verb: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     root = saved.savepoint(tmp_path)
     assert main(["savepoint", *verb, str(root), "--yes"]) == 0

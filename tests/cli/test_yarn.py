@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
@@ -503,3 +504,104 @@ def test_the_cluster_of_a_job_is_no_session(world: World, capsys: pytest.Capture
     assert main(["session", "stop", "--force", "application_1_0009"]) == 12
     assert "yarn-per-job, not a session" in capsys.readouterr().err
     assert world.yarn.killed == []
+
+
+# --- without a word about the cluster -------------------------------------------------
+
+
+@pytest.fixture
+def hadoop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """This machine knows a YARN."""
+    monkeypatch.setenv("HADOOP_CONF_DIR", "/etc/hadoop/conf")
+
+
+@pytest.mark.usefixtures("hadoop")
+def test_a_job_on_yarn_needs_no_flag(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["submit", "-d", "-t", "yarn-per-job", "prog.py"]) == 0
+    assert main(["session", "start", "-d"]) == 0
+    capsys.readouterr()
+    assert main(["list", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert [(job["job_id"], job["cluster"]) for job in document["jobs"]] == [
+        ("ab" * 16, "application application_1_0001 (flights)")
+    ]
+    assert [cluster["target"] for cluster in document["clusters"]] == ["yarn-per-job", "yarn-session"]
+    assert main(["info", "ab" * 16]) == 0
+    assert main(["cancel", "ab" * 16]) == 0
+    assert world.dispatchers["application_1_0001:1"].cancelled == ["ab" * 16]
+    assert main(["cancel", "cd" * 16]) == 41
+    assert "application_1_0001 (flights); application application_1_0002" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("hadoop")
+def test_a_job_whose_jobmanager_has_just_gone_needs_none_either(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["submit", "-d", "-t", "yarn-per-job", "prog.py"]) == 0
+    (folder,) = applications(world)
+    done = details(JobId("ab" * 16), 9, JobStatus.CANCELED)
+    world.end("application_1_0001", folder.rpartition("/")[2], FinalStatus.KILLED, done)
+    world.yarn.change("application_1_0001", state=S.RUNNING)
+    assert main(["cancel", "ab" * 16]) == 40
+    assert "it is CANCELED already" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("hadoop")
+def test_applications_that_do_not_answer_are_notes_of_the_list(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["session", "start", "-d"]) == 0
+    assert main(["session", "start", "-d"]) == 0
+    world.dispatchers["application_1_0002:1"].down = RpcUnavailable("nobody listens")
+    capsys.readouterr()
+    assert main(["list"]) == 0
+    out, err = capsys.readouterr()
+    assert "No running jobs." in out
+    assert err == "note: application application_1_0002 (yarnflow session): nobody listens\n"
+    world.dispatchers["application_1_0001:1"].down = RpcUnavailable("nobody listens")
+    assert main(["list"]) == 72
+    assert "no cluster of this user answers: application" in capsys.readouterr().err
+
+
+def test_a_list_of_a_target_shows_all_of_its_applications(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["list", "-t", "yarn-session"]) == 82
+    assert main(["session", "start", "-d"]) == 0
+    assert main(["session", "start", "-d"]) == 0
+    for number in (1, 2):
+        world.dispatchers[f"application_1_000{number}:1"].submissions.append(
+            JobSubmission(job_id(number), "flights", ProgramKind.GRAPH, "{}", {})
+        )
+    capsys.readouterr()
+    assert main(["list", "-t", "yarn-session"]) == 0
+    out = capsys.readouterr().out
+    for number in (1, 2):
+        where = f"on application application_1_000{number}"
+        assert f"{job_id(number)} : flights (RUNNING, 1/1 slots) {where}" in out
+    # a job says which one is meant
+    assert main(["cancel", "-t", "yarn-session", job_id(2)]) == 0
+    capsys.readouterr()
+    assert main(["list", "-yid", "application_1_0001", "--json"]) == 0
+    assert [job["job_id"] for job in json.loads(capsys.readouterr().out)["jobs"]] == [job_id(1)]
+
+
+def test_what_yarn_has(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["session", "start", "-q"]) == 0
+    out = capsys.readouterr().out
+    assert "16,384 of 16,384 MiB free, largest container 8,192 MiB" in out and "root.default (RUNNING" in out
+    assert main(["session", "start", "-q", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["limits"]["total_vcores"] == 16 and document["queues"][0]["state"] == "RUNNING"
+    assert world.submitter.specs == []
+
+
+def test_a_session_as_yarn_session_starts_it(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    flags = ["-jm", "1024", "-tm", "4096", "-s", "2", "-at", "Flink", "-j", "flink.jar"]
+    assert main(["session", "start", "-d", *flags, "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out) == {"application_id": "application_1_0001", "web_address": "http://w:1"}
+    assert "-at of Flink changes nothing here" in err and "-j of Flink changes nothing here" in err
+    (spec,) = world.submitter.specs
+    assert spec.task_manager.memory_mib == 4096 and spec.task_manager.vcores == 2
+    assert main(["session", "start", "--json"]) == 2

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from yarnflow.cli.documents import command_line_markdown
 from yarnflow.config.conf_file import read_conf_file
 from yarnflow.config.configuration import Configuration
 from yarnflow.config.documents import conf_yaml, exit_codes_markdown, log_yaml, options_markdown
@@ -33,6 +34,7 @@ def error_classes(root: type[YarnflowError]) -> Iterator[type[YarnflowError]]:
         ("conf/log.yaml", log_yaml()),
         ("docs/exit-codes.md", exit_codes_markdown()),
         ("docs/states.md", states_markdown()),
+        ("docs/command-line.md", command_line_markdown()),
     ],
 )
 def test_generated_files_are_up_to_date(name: str, content: str) -> None:

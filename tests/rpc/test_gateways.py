@@ -13,6 +13,7 @@ from tests.rpc.conftest import FENCE, Cluster
 from tests.rpc.samples import sample
 from yarnflow.core import ports
 from yarnflow.core.ids import JobId
+from yarnflow.core.job.context import current_job
 from yarnflow.core.messages import Fence, LeaderInfo
 from yarnflow.errors import (
     ERRORS_BY_CODE,
@@ -212,3 +213,20 @@ def test_unknown_job_is_one_line(cluster: Cluster) -> None:
     cluster.recorders["Dispatcher"].answers["job_details"] = JobNotFound("no job abc; try yarnflow list")
     with pytest.raises(JobNotFound, match="no job abc"):
         gateway_of(cluster, "Dispatcher").job_details(JobId("abc"))
+
+
+def test_a_call_about_a_job_works_for_it(cluster: Cluster) -> None:
+    """So lines of logs name the job."""
+    found: list[str] = []
+
+    def answer(*_arguments: object) -> list[object]:
+        found.append(current_job())
+        return []
+
+    for method in ("cancel_job", "list_jobs"):
+        cluster.recorders["Dispatcher"].answers[method] = answer
+    gateway = gateway_of(cluster, "Dispatcher")
+    gateway.list_jobs()
+    gateway.cancel_job(JobId("ab" * 16))
+    gateway.list_jobs()
+    assert found == ["", "ab" * 16, ""]

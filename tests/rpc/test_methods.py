@@ -9,6 +9,8 @@ from typing import cast
 import pytest
 
 from yarnflow.core import ports
+from yarnflow.core.ids import AllocationId, JobId
+from yarnflow.core.messages import SlotRequest
 from yarnflow.rpc.methods import DRIVER, Service, methods_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -62,6 +64,22 @@ def test_incomplete_implementation_is_refused_at_once() -> None:
     class Half:
         def deploy(self) -> None: ...
 
-    lacking = "Half lacks cancel, take_checkpoint, shut_down, ping, halt of service Driver"
+    lacking = "Half lacks cancel, take_checkpoint, shut_down, ping, halt, set_log_level of service Driver"
     with pytest.raises(TypeError, match=lacking):
         Service(DRIVER, cast(ports.DriverGateway, Half()))
+
+
+@pytest.mark.parametrize(
+    ("service", "method", "arguments", "job_id"),
+    [
+        ("Dispatcher", "cancel_job", ["ab"], "ab"),
+        ("Dispatcher", "list_jobs", [], ""),
+        ("TaskExecutor", "stop_executor", ["ab", "1"], "ab"),
+        ("TaskExecutor", "request_slot", [SlotRequest(JobId("ab"), AllocationId("a"), 0)], "ab"),
+        ("TaskExecutor", "ping", [], ""),
+    ],
+)
+def test_calls_tell_which_job_they_are_about(
+    service: str, method: str, arguments: list[object], job_id: str
+) -> None:
+    assert methods_of(service)[method].job_of(arguments) == job_id

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
+from yarnflow.core.job.context import current_job, job_context
 from yarnflow.errors import InternalError, JobNotFound, RpcTimeout
 from yarnflow.process.clock import SystemClock
 from yarnflow.runtime.mailbox import Effects, Mailbox, Work
@@ -144,3 +145,49 @@ def test_canceled_timers_do_not_pile_up() -> None:
     gc.collect()
     assert len(actions) < 100, "what is canceled is still held"
     assert mailbox.run_pending() == 0 and ran == []
+
+
+JOB, OTHER = "ab" * 16, "cd" * 16
+
+
+def test_the_mailbox_of_a_job_works_for_it_whoever_posts() -> None:
+    with job_context(JOB):
+        mailbox = Mailbox("job", SystemClock())
+    mailbox.start()
+    try:
+        with job_context(OTHER):
+            assert mailbox.call(current_job, 5_000) == JOB
+        assert mailbox.call(current_job, 5_000) == JOB
+    finally:
+        mailbox.stop()
+
+
+def test_any_other_mailbox_works_for_the_job_of_whoever_posts() -> None:
+    clock = ManualClock()
+    mailbox = Mailbox("m", clock)
+    found: list[str] = []
+    with job_context(JOB):
+        mailbox.post(lambda: found.append(current_job()))
+        # a timer may go on for others
+        mailbox.schedule(0, lambda: found.append(current_job()))
+    mailbox.post(lambda: found.append(current_job()))
+    mailbox.run_pending()
+    assert sorted(found) == ["", "", JOB]
+
+
+def test_effects_and_their_ends_work_for_the_job_that_wanted_them() -> None:
+    mailbox, effects = Mailbox("m", SystemClock()), Effects()
+    mailbox.start()
+    ended, found = threading.Event(), list[str]()
+
+    def end(job_id: str) -> None:
+        found.extend((job_id, current_job()))
+        ended.set()
+
+    try:
+        with job_context(JOB):
+            effects.perform(mailbox, current_job, end, lambda error: ended.set(), target="t:1")
+        assert ended.wait(60) and found == [JOB, JOB]
+    finally:
+        effects.close()
+        mailbox.stop()

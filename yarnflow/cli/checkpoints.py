@@ -2,46 +2,30 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from dataclasses import asdict
 from datetime import datetime
-from pathlib import Path
 from typing import Final
 
 import click
 
-from yarnflow.cli.cancel import checked_job_id
-from yarnflow.cli.common import CONTEXT, cluster_options, existing_cluster, load_configuration, with_target
-from yarnflow.cli.info import plain_values
+from yarnflow.cli.common import checked_job_id, cluster_options, existing_cluster, job_argument
+from yarnflow.cli.output import Shown, Verb
+from yarnflow.config.configuration import Configuration
 from yarnflow.core.checkpoint.messages import CheckpointInfo, CheckpointStatus, JobCheckpoints
 
 _HEADER: Final = ("ID", "Kind", "Status", "Why", "Began", "Took", "Rows", "Size", "Path")
 _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
-@click.command("checkpoints", context_settings=CONTEXT)
-@click.argument("job")
-@click.option("--json", "as_json", is_flag=True, help="All that is known, as JSON.")
+@click.command("checkpoints", cls=Verb, answer=JobCheckpoints)
+@job_argument()
 @cluster_options
-def command(
-    job: str,
-    as_json: bool,
-    target: str | None,
-    jobmanager: str | None,
-    dynamic: tuple[str, ...],
-    conf_dir: Path | None,
-    verbose: bool,
-) -> None:
+def command(job: str, configuration: Configuration) -> Shown:
     """List the checkpoints and savepoints of a job, the newest first."""
-    configuration = with_target(load_configuration(conf_dir, dynamic), target, jobmanager)
     job_id = checked_job_id(job)
     with existing_cluster(configuration, job_id) as connection:
         checkpoints = connection.cluster_of(job_id).gateway().job_checkpoints(job_id)
-    if as_json:
-        click.echo(json.dumps(plain_values(asdict(checkpoints)), indent=2, ensure_ascii=False))
-    else:
-        click.echo(format_checkpoints(checkpoints))
+    return Shown(checkpoints, format_checkpoints(checkpoints))
 
 
 def format_checkpoints(checkpoints: JobCheckpoints) -> str:

@@ -7,100 +7,146 @@ import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import wraps
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import click
 
-from yarnflow.errors import InvalidOption
+from yarnflow.cli.completion_values import job_ids, option_keys, target_names
+from yarnflow.cli.configuration import CONF_DIR_VARIABLE, load_configuration
+from yarnflow.cli.output import remember
+from yarnflow.core.ids import JobId, is_job_id
+from yarnflow.errors import InvalidOption, JobNotFound
 
 if TYPE_CHECKING:
     # `yarnflow --help` and `version` read no configuration and pay for none of it
     from yarnflow.client.cluster import ClusterConnection
     from yarnflow.config.configuration import Configuration
+    from yarnflow.core.yarn import DeploymentMode
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-CONF_DIR_VARIABLE: Final = "YARNFLOW_CONF_DIR"
 #: of cleaning up on YARN and HDFS before a second interrupt ends it
 CLEAN_UP_S: Final = 3.0
 #: how ``flink run -m`` asked for a cluster of its own on YARN
 YARN_CLUSTER: Final = "yarn-cluster"
-_HELP_NAMES: Final = {"help_option_names": ["-h", "--help"]}
-CONTEXT: Final[dict[str, Any]] = {**_HELP_NAMES}
 
 
 class Terminated(KeyboardInterrupt):
     """SIGTERM or SIGHUP, which end a command in the same good order as an interrupt does."""
 
 
-def verbose_requested(argv: Sequence[str]) -> bool:
-    """Whether ``--verbose`` is among the options of the command (not of the program)."""
-    for argument in argv:
-        if argument == "--verbose":
-            return True
-        if argument.endswith(".py"):
-            return False
-    return False
-
-
 def common_options(function: F) -> F:
-    """``-D``, ``--conf-dir`` and ``--verbose``."""
-    for option in (
-        click.option("--verbose", is_flag=True, help="Show tracebacks and times."),
-        click.option(
-            "--conf-dir",
-            type=click.Path(path_type=Path),
-            help=f"Directory of yarnflow-conf.yaml and log.yaml; default: {CONF_DIR_VARIABLE}.",
-        ),
-        click.option("-D", "dynamic", multiple=True, metavar="KEY=VALUE", help="Set an option.  Repeatable."),
-    ):
-        function = option(function)
-    return function
+    """``-D``, ``--conf-dir`` and ``--verbose``; the function gets their ``configuration``."""
+    return _options(function, _COMMON, _COMMON_NAMES)
 
 
 def cluster_options(function: F) -> F:
-    """:func:`common_options` with ``-t`` and ``-m``."""
-    for option in (
-        click.option(
-            "-m",
-            "--jobmanager",
-            metavar="HOST:PORT",
-            help="Address of the JobManager; of several masters some, with commas between them.",
-        ),
-        click.option(
-            "-t",
-            "--target",
-            metavar="TARGET",
-            help="local, remote, yarn-per-job, yarn-application or yarn-session (execution.target).",
-        ),
-    ):
-        function = option(function)
-    return common_options(function)
+    """:func:`common_options` with those that name a cluster, Flink's older ones included."""
+    return _options(function, (*_COMMON, *_CLUSTER), (*_COMMON_NAMES, *_CLUSTER_NAMES))
 
 
-def load_configuration(conf_dir: Path | None, dynamic: Sequence[str]) -> Configuration:
-    """File, environment and ``-D``, the last one strongest; with the directory's ``log.yaml``.
+def _options(function: F, options: Sequence[Callable[[F], F]], names: Sequence[str]) -> F:
+    @wraps(function)
+    def configured(*arguments: Any, **values: Any) -> Any:
+        typed = {name: values.pop(name) for name in names}
+        return function(*arguments, configuration=_configuration(**typed), **values)
 
-    Raises
-    ------
-    ConfigError
-        As :meth:`yarnflow.config.configuration.Configuration.load`.
-    """
-    from yarnflow.config.configuration import Configuration
-    from yarnflow.config.log_file import LOG_FILE_NAME
-    from yarnflow.config.options import cluster
+    made = cast(F, configured)
+    for option in options:
+        made = option(made)
+    return made
 
-    if conf_dir is None and os.environ.get(CONF_DIR_VARIABLE):
-        conf_dir = Path(os.environ[CONF_DIR_VARIABLE])
-    configuration = Configuration.load(conf_dir, os.environ, dynamic)
-    if conf_dir is None or configuration.is_set(cluster.LOG_CONFIG_FILE):
-        return configuration
-    log_file = conf_dir.absolute() / LOG_FILE_NAME
-    if not log_file.exists():
-        return configuration
-    return configuration.with_values({cluster.LOG_CONFIG_FILE.key: str(log_file)}, source=str(conf_dir))
+
+def _configuration(
+    conf_dir: Path | None,
+    dynamic: tuple[str, ...],
+    yarn_dynamic: tuple[str, ...] = (),
+    target: str | None = None,
+    jobmanager: str | None = None,
+    executor: str | None = None,
+    namespace: str | None = None,
+    application: str | None = None,
+) -> Configuration:
+    from yarnflow.config.options import cluster, yarn
+
+    configuration = load_configuration(conf_dir, (*dynamic, *yarn_dynamic))
+    configuration = with_target(configuration, target or executor, jobmanager)
+    values = {cluster.CLUSTER_ID.key: namespace, yarn.APPLICATION_ID.key: application}
+    typed = {key: value for key, value in values.items() if value is not None}
+    if typed:
+        configuration = configuration.with_values(typed, source="command line")
+    for line in configuration.notes:
+        click.echo(f"warning: {line}", err=True)
+    return configuration
+
+
+_COMMON: Final[tuple[Callable[[Any], Any], ...]] = (
+    click.option(
+        "--verbose", is_flag=True, expose_value=False, callback=remember, help="Show tracebacks and times."
+    ),
+    click.option(
+        "--conf-dir",
+        type=click.Path(path_type=Path),
+        help=f"Directory of yarnflow-conf.yaml and log.yaml; default: {CONF_DIR_VARIABLE}.",
+    ),
+    click.option(
+        "-D",
+        "dynamic",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="Set an option.  Repeatable.",
+        shell_complete=option_keys,
+    ),
+)
+#: the hidden ones are habits of Flink's users
+_CLUSTER: Final[tuple[Callable[[Any], Any], ...]] = (
+    click.option("-yD", "yarn_dynamic", multiple=True, hidden=True, help="as -D"),
+    click.option("-yid", "--yarnapplicationId", "application", hidden=True, help="yarn.application.id"),
+    click.option(
+        "-z",
+        "-yz",
+        "--zookeeperNamespace",
+        "--yarnzookeeperNamespace",
+        "namespace",
+        hidden=True,
+        help="high-availability.cluster-id",
+    ),
+    click.option("-e", "--executor", "executor", hidden=True, help="as -t"),
+    click.option(
+        "-m",
+        "--jobmanager",
+        metavar="HOST:PORT",
+        help="Address of the JobManager; of several masters some, with commas between them.",
+    ),
+    click.option(
+        "-t",
+        "--target",
+        metavar="TARGET",
+        help="local, remote, yarn-per-job, yarn-application or yarn-session (execution.target).",
+        shell_complete=target_names,
+    ),
+)
+#: what a user types for one command, in whatever form
+TYPED: Final = ("-D", "command line")
+_COMMON_NAMES: Final = ("conf_dir", "dynamic")
+_CLUSTER_NAMES: Final = ("yarn_dynamic", "target", "jobmanager", "executor", "namespace", "application")
+
+
+def job_argument(*, required: bool = True) -> Callable[[F], F]:
+    """JOB; completed with the jobs there are."""
+    return click.argument("job", required=required, shell_complete=job_ids)
+
+
+def checked_job_id(text: str) -> JobId:
+    """A job id as typed.  Raises JobNotFound for anything else."""
+    if not is_job_id(text):
+        raise JobNotFound(
+            f"{text!r} is not a job id (32 hexadecimal digits); `yarnflow list --all` shows them"
+        )
+    return JobId(text)
 
 
 def with_target(configuration: Configuration, target: str | None, jobmanager: str | None) -> Configuration:
@@ -141,11 +187,20 @@ def existing_cluster(configuration: Configuration, job_id: str = "") -> Iterator
     Parameters
     ----------
     job_id : str
-        The job the verb is about; on YARN, and among those of this machine, its cluster is found by it.
+        The job the verb is about; where nobody typed which cluster is meant, it is found by it.
     """
+    from yarnflow.client.discovery.clusters import Clusters
     from yarnflow.client.local import cluster_with
 
-    connection = cluster_with(_running_clusters(configuration, job_id), job_id)
+    clusters = Clusters(configuration)
+    connection: ClusterConnection | None = None
+    mode = named_mode(configuration)
+    if job_id and mode is not None:
+        connection = clusters.with_job_on_yarn(JobId(job_id), mode)
+    elif job_id and not names_cluster(configuration):
+        connection = clusters.with_job(JobId(job_id))
+    if connection is None:
+        connection = cluster_with(_running_clusters(configuration, job_id), job_id)
     try:
         yield connection
     finally:
@@ -154,13 +209,32 @@ def existing_cluster(configuration: Configuration, job_id: str = "") -> Iterator
 
 @contextmanager
 def existing_clusters(configuration: Configuration) -> Iterator[Sequence[ClusterConnection]]:
-    """All clusters that the options mean, for verbs about whatever jobs there are; at least one."""
+    """All clusters that the options name, for verbs about whatever jobs there are; at least one."""
     connections = _running_clusters(configuration, "")
     try:
         yield connections
     finally:
         for connection in connections:
             connection.stop(forced=False, failed=False)
+
+
+def names_cluster(configuration: Configuration) -> bool:
+    """Whether somebody typed which cluster is meant; a file or the environment gives no more than a hint."""
+    from yarnflow.client.targets import WHERE_STANDALONE
+    from yarnflow.config.options import client, yarn
+
+    naming = (client.TARGET, yarn.APPLICATION_ID, *WHERE_STANDALONE)
+    return any(configuration.source_of(option) in TYPED for option in naming)
+
+
+def named_mode(configuration: Configuration) -> DeploymentMode | None:
+    """The target on YARN that somebody typed without saying which application; None = not so."""
+    from yarnflow.cli.targets import find_target
+    from yarnflow.config.options import client, yarn
+
+    if configuration.source_of(client.TARGET) not in TYPED or configuration.is_set(yarn.APPLICATION_ID):
+        return None
+    return find_target(configuration.get(client.TARGET)).mode
 
 
 def _running_clusters(configuration: Configuration, job_id: str) -> list[ClusterConnection]:

@@ -6,31 +6,28 @@ again and commits.  Flink has no counterpart.
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from dataclasses import asdict
-from pathlib import Path
 from typing import Final
 
 import click
 
-from yarnflow.cli.cancel import checked_job_id
 from yarnflow.cli.checkpoints import duration_text
 from yarnflow.cli.common import (
-    CONTEXT,
+    checked_job_id,
     cluster_options,
     existing_cluster,
-    load_configuration,
+    job_argument,
     terminate_as_interrupt,
-    with_target,
 )
-from yarnflow.cli.info import plain_values
+from yarnflow.cli.output import Shown, Verb, plain_values
 from yarnflow.cli.state_options import note, open_file_systems
 from yarnflow.client.drill.commits import Gaps
 from yarnflow.client.drill.hdfs import SafeModeFault
 from yarnflow.client.drill.report import DrillKind, DrillReport
 from yarnflow.client.drill.run import ClusterFault, Drill, Fault, log_reader
+from yarnflow.config.configuration import Configuration
 from yarnflow.core.ids import JobId
 from yarnflow.core.ports import DispatcherGateway
 from yarnflow.errors import DrillFailed, InvalidOption, JobError
@@ -39,11 +36,15 @@ from yarnflow.process.clock import SystemClock
 _DEFAULT_FOR_S: Final = 20.0
 
 
-@click.command("drill", context_settings=CONTEXT)
+@click.command(
+    "drill",
+    cls=Verb,
+    answer="The report: `kind`, `victim`, `events` (each with `at_ms` and `after_fault_ms`), `gaps`, "
+    "`replay`, `verdict`, `passed`.",
+)
 @click.argument("kind", type=click.Choice([kind.value for kind in DrillKind]), metavar="WHAT")
-@click.argument("job", required=False)
+@job_argument(required=False)
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
-@click.option("--json", "as_json", is_flag=True, help="The report as JSON.")
 @click.option(
     "--for",
     "for_s",
@@ -65,15 +66,10 @@ def command(
     kind: str,
     job: str | None,
     yes: bool,
-    as_json: bool,
     for_s: float | None,
     timeout_s: float,
-    target: str | None,
-    jobmanager: str | None,
-    dynamic: tuple[str, ...],
-    conf_dir: Path | None,
-    verbose: bool,
-) -> None:
+    configuration: Configuration,
+) -> Shown:
     """Break something a running job needs, and show how it recovers.
 
     WHAT is leader, driver, taskmanager, application, zookeeper or hdfs.  JOB may be left out where only
@@ -83,7 +79,6 @@ def command(
     what = DrillKind(kind)
     if for_s is not None and what is not DrillKind.HDFS:
         raise click.UsageError("--for goes with hdfs only: every other fault is over at once")
-    configuration = with_target(load_configuration(conf_dir, dynamic), target, jobmanager)
     typed = checked_job_id(job) if job is not None else None
     with existing_cluster(configuration, typed or "") as connection:
         job_id = typed or _only_job(connection.gateway())
@@ -101,12 +96,8 @@ def command(
         drill.watch_before()
         note("Now.")
         report = drill.run()
-    if as_json:
-        click.echo(json.dumps(report_json(report), indent=2, ensure_ascii=False))
-    else:
-        click.echo(format_report(report))
-    if not report.passed:
-        raise DrillFailed(f"drill {kind} of job {job_id}: {report.verdict}")
+    failure = None if report.passed else DrillFailed(f"drill {kind} of job {job_id}: {report.verdict}")
+    return Shown(report_json(report), format_report(report), error=failure)
 
 
 def _only_job(gateway: DispatcherGateway) -> JobId:

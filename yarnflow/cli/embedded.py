@@ -19,7 +19,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from yarnflow.api.executor import SubmittedJob
-from yarnflow.cli.common import load_configuration, with_target
+from yarnflow.cli.common import with_target
+from yarnflow.cli.configuration import load_configuration
 from yarnflow.cli.restore_options import with_state
 from yarnflow.cli.targets import LOCAL
 from yarnflow.cli.view import OutputPump, StateLines, submitted_line
@@ -86,6 +87,8 @@ class EmbeddedExecutor:
         self._configuration = with_target(load_configuration(None, ()), LOCAL.name, None).with_values(
             {client.ATTACHED.key: "true"}, source="the program's process"
         )
+        for note in self._configuration.notes:
+            logger.warning("%s", note)
         self._lock = threading.Lock()
         self._running: _Running | None = None
         os.register_at_fork(after_in_child=self._forget)

@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 import sys
 from contextlib import redirect_stdout
-from dataclasses import asdict
-from enum import Enum
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from yarnflow.cli.common import CONTEXT, cluster_options, existing_cluster, load_configuration, with_target
-from yarnflow.cli.flink_flags import refused_flags
+from yarnflow.cli.common import cluster_options, existing_cluster
+from yarnflow.cli.completion_values import job_ids_and_files
+from yarnflow.cli.flags.flink_flags import INFO_FLAGS, flink_flags
+from yarnflow.cli.flags.program_flags import python_flags, python_program
+from yarnflow.cli.output import CONTEXT, Shown, Verb, json_text
 from yarnflow.client.cluster import job_details
 from yarnflow.config.configuration import Configuration
 from yarnflow.core.ids import JobId, is_job_id
@@ -25,45 +25,41 @@ if TYPE_CHECKING:
     from yarnflow.graph.job_graph import JobGraph
 
 
-@click.command("info", context_settings={**CONTEXT, "allow_interspersed_args": False})
-@click.option("-p", "--parallelism", type=click.IntRange(min=1), help="Default parallelism.")
-@click.option("-py", "--python", "python_program", metavar="FILE", help="The program, as Flink names it.")
-@click.option("-pyfs", "--pyFiles", "py_files", metavar="FILES", help="Comma list of .py, .zip, .egg files.")
-@refused_flags
+@click.command(
+    "info",
+    cls=Verb,
+    answer="Of a job: all that the JobManager knows (`overview`, `vertices`, `queries`, `failures`, "
+    "`milestones_ms` …).  Of a program: its plan.  Both are JSON without the flag, too.",
+    context_settings={**CONTEXT, "allow_interspersed_args": False},
+)
+@click.option("-p", "--parallelism", type=click.IntRange(min=1), metavar="N", help="Default parallelism.")
+@python_flags
+@flink_flags(*INFO_FLAGS)
 @cluster_options
-@click.argument("program", metavar="PROGRAM|JOB", required=False)
+@click.argument("program", metavar="PROGRAM|JOB", required=False, shell_complete=job_ids_and_files)
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def command(
     parallelism: int | None,
-    python_program: str | None,
-    py_files: str | None,
-    target: str | None,
-    jobmanager: str | None,
-    dynamic: tuple[str, ...],
-    conf_dir: Path | None,
-    verbose: bool,
+    configuration: Configuration,
     program: str | None,
     arguments: tuple[str, ...],
-) -> None:
+    **flags: str | None,
+) -> Shown:
     """Show the plan of a program, or the details of a job.
 
     Options after PROGRAM belong to the program.
     """
-    if python_program is not None:
-        arguments = (*((program,) if program is not None else ()), *arguments)
-        program = python_program
-    if program is None:
+    run = python_program(flags, program, arguments)
+    if run is None:
         raise click.UsageError("missing PROGRAM or JOB; usage: yarnflow info PROGRAM [ARGS...]")
-    configuration = with_target(load_configuration(conf_dir, dynamic), target, jobmanager)
-    if is_job_id(program):
-        with existing_cluster(configuration, program) as connection:
-            details = job_details(connection.cluster_of(JobId(program)), JobId(program))
-        click.echo(json.dumps(plain_values(asdict(details)), indent=2, ensure_ascii=False))
-        return
+    if is_job_id(run.path):
+        with existing_cluster(configuration, run.path) as connection:
+            details = job_details(connection.cluster_of(JobId(run.path)), JobId(run.path))
+        return Shown(details, lambda: json_text(details))
     if parallelism is not None:
         configuration = configuration.with_values({"parallelism.default": str(parallelism)}, source="-p")
-    files = tuple(file for file in (py_files or "").split(",") if file)
-    click.echo(program_plan(program, arguments, configuration, files))
+    plan = program_plan(run.path, run.arguments, configuration, run.files)
+    return Shown(json.loads(plan), plan)
 
 
 def program_plan(
@@ -131,12 +127,3 @@ def first_graph(
     if not collector.graphs:
         raise NoExecuteCall(f"{program.path} ended without calling execute(): there is no plan to show")
     return collector.graphs[0]
-
-
-def plain_values(node: Any) -> Any:
-    """Values of messages as JSON has them."""
-    if isinstance(node, dict):
-        return {key: plain_values(value) for key, value in node.items()}
-    if isinstance(node, (list, tuple)):
-        return [plain_values(value) for value in node]
-    return node.value if isinstance(node, Enum) else node

@@ -3,18 +3,42 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from yarnflow.cli.common import CONTEXT, common_options, load_configuration
+from yarnflow.cli.common import common_options
+from yarnflow.cli.output import Shown, Verb, wants_json
 from yarnflow.config.configuration import Configuration
 from yarnflow.core.ids import is_job_id
 from yarnflow.errors import JobNotFound, YarnUnavailable
 
+if TYPE_CHECKING:
+    from yarnflow.client.diagnose.logs import LogPart
 
-@click.command("logs", context_settings=CONTEXT)
+
+@dataclass(frozen=True, slots=True)
+class LogText:
+    """What one file says."""
+
+    container_id: str
+    file: str
+    #: where it was read; empty = on HDFS
+    node: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Logs:
+    """Files in the order in which they were read."""
+
+    logs: tuple[LogText, ...]
+
+
+@click.command("logs", cls=Verb, answer=Logs)
 @click.argument("name", metavar="JOB|APPLICATION")
 @click.option(
     "--container",
@@ -23,17 +47,17 @@ from yarnflow.errors import JobNotFound, YarnUnavailable
     help="master, driver, taskmanager (all of that kind), or a container's id or last number; default: all.",
 )
 @click.option("-f", "--follow", is_flag=True, help="Go on until the application has ended.")
-@click.option("-n", "--lines", type=click.IntRange(min=0), help="Only the last lines of each file.")
+@click.option(
+    "-n", "--lines", type=click.IntRange(min=0), metavar="N", help="Only the last lines of each file."
+)
 @common_options
 def command(
     name: str,
     container: str,
     follow: bool,
     lines: int | None,
-    dynamic: tuple[str, ...],
-    conf_dir: Path | None,
-    verbose: bool,
-) -> None:
+    configuration: Configuration,
+) -> Shown:
     """Show the logs of a job or application on YARN.
 
     Those of other clusters are files on their machines, in yarnflow.log.dir or the cluster's directory.
@@ -45,8 +69,9 @@ def command(
     from yarnflow.client.yarn.applications import masters_of
     from yarnflow.client.yarn.services import yarn_services
 
+    if follow and wants_json():
+        raise click.UsageError("--json prints one document, and --follow has no end; use one of them")
     check_selection(container)
-    configuration = load_configuration(conf_dir, dynamic)
     try:
         services = yarn_services(configuration, os.environ)
     except YarnUnavailable as error:
@@ -70,6 +95,8 @@ def command(
                     one for one in applications if one.application_id[len("application") :] + "_" in container
                 ] or [application]
             parts = read_logs(services, applications, container, lines, note)
+        if wants_json():
+            return Shown(Logs(tuple(_texts(parts))))
         before = ("", "")
         for part in parts:
             if (part.container_id, part.file) != before:
@@ -77,8 +104,19 @@ def command(
                 click.echo(f"==> {part.container_id} {part.file}{where} <==")
                 before = (part.container_id, part.file)
             click.echo(part.text, nl=not part.text.endswith("\n"))
+        return Shown(None)
     finally:
         services.close()
+
+
+def _texts(parts: Iterable[LogPart]) -> list[LogText]:
+    """One for each file: a long one comes in several parts."""
+    texts: dict[tuple[str, str], LogText] = {}
+    for part in parts:
+        key = (part.container_id, part.file)
+        before = texts[key].text if key in texts else ""
+        texts[key] = LogText(part.container_id, part.file, part.node, before + part.text)
+    return list(texts.values())
 
 
 def _elsewhere(configuration: Configuration) -> str:

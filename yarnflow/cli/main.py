@@ -11,19 +11,23 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from yarnflow import __version__
-from yarnflow.cli.common import Terminated, verbose_requested
-from yarnflow.cli.report import INTERNAL_STATUS, report_error
+from yarnflow.cli.common import Terminated
+from yarnflow.cli.output import requested
+from yarnflow.cli.report import INTERNAL_STATUS, report_error, report_usage
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 #: verb → (module, help line); the help is here so that listing the verbs imports none of them
 VERBS: Final[dict[str, tuple[str, str]]] = {
     "submit": ("submit", "Run a program on a cluster."),
     "info": ("info", "Show the plan of a program, or the details of a job."),
-    "list": ("list_jobs", "List the jobs of a cluster."),
+    "list": ("list_jobs", "List the jobs of all of your clusters, or of one."),
     "cancel": ("cancel", "Cancel a job."),
     "stop": ("stop", "Stop a job with a savepoint."),
     "savepoint": ("savepoint", "Take a savepoint of a running job; inspect or dispose of one."),
@@ -38,10 +42,12 @@ VERBS: Final[dict[str, tuple[str, str]]] = {
     "doctor": ("doctor", "Check what jobs need, line by line, and say what to do."),
     "env": ("env", "Pack and check Python environments for containers."),
     "prepare": ("prepare", "Make jobs start faster on this machine, once."),
+    "log-level": ("log_level", "Change what a running cluster logs, until its processes start again."),
+    "completion": ("completion", "Print the completion of commands for a shell."),
     "version": ("version", "Show versions."),
 }
 #: habits of Flink's users
-ALIASES: Final = {"run": "submit"}
+ALIASES: Final = {"run": "submit", "run-application": "submit"}
 
 USAGE_STATUS: Final = 2
 INTERRUPT_STATUS: Final = 130
@@ -74,6 +80,16 @@ class LazyGroup(click.Group):
             ctx.fail(f"no such verb: {name}; {hint}")
         return super().resolve_command(ctx, args)
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Verbs from the table; options as elsewhere.  No verb is imported for it."""
+        # needed for nothing else
+        from click.shell_completion import CompletionItem
+
+        if incomplete.startswith("-"):
+            return click.Command.shell_complete(self, ctx, incomplete)
+        found = ((name, text) for name, (_, text) in VERBS.items() if name.startswith(incomplete))
+        return [CompletionItem(name, help=text) for name, text in found]
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list of verbs, from the table."""
         with formatter.section("Verbs"):
@@ -89,7 +105,7 @@ def yarnflow() -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit status.  The console script ``yarnflow``."""
     argv = list(sys.argv[1:] if arguments is None else arguments)
-    verbose = verbose_requested(argv)
+    verbose, as_json = requested(argv, "--verbose"), requested(argv, "--json")
     try:
         status = yarnflow.main(args=argv, prog_name="yarnflow", standalone_mode=False)
         sys.stdout.flush()
@@ -98,8 +114,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return USAGE_STATUS
     except click.ClickException as error:
         # "No such option: --x Did you mean --y?" and the like
-        click.echo(f"error: {_one_line(error.format_message())}", err=True)
-        return USAGE_STATUS
+        return report_usage(error.format_message(), USAGE_STATUS, as_json)
     except (click.exceptions.Abort, KeyboardInterrupt) as interrupt:
         # click turns an interrupt into Abort
         cause = interrupt.__cause__ or interrupt.__context__ or interrupt
@@ -111,7 +126,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SystemExit as end:
         return _exit_status(end)
     except Exception as error:
-        return report_error(error, verbose)
+        return report_error(error, verbose, as_json)
     return status if isinstance(status, int) else 0
 
 
@@ -120,10 +135,6 @@ def _exit_status(end: SystemExit) -> int:
         return end.code or 0
     click.echo(str(end.code), err=True)
     return 1
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
 
 
 __all__ = ["ALIASES", "INTERNAL_STATUS", "VERBS", "main"]

@@ -3,27 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
 
-from yarnflow.cli.cancel import checked_job_id
-from yarnflow.cli.common import CONTEXT, cluster_options, existing_cluster, load_configuration, with_target
+from yarnflow.cli.common import checked_job_id, cluster_options, existing_cluster
+from yarnflow.cli.output import Shown, Verb, said
+from yarnflow.core.ids import JobId
 from yarnflow.core.states import JobStatus
 from yarnflow.errors import ConfigError, JobNotFound, JobUnreadable, StorageError, YarnflowError
 
 if TYPE_CHECKING:
     from yarnflow.config.configuration import Configuration
     from yarnflow.core.files import FileSystems
-    from yarnflow.core.ids import JobId
     from yarnflow.core.messages import JobSubmission
     from yarnflow.core.ports import DispatcherGateway
     from yarnflow.ha.stores.checkpoint_files import CheckpointFiles
     from yarnflow.ha.stores.stored_jobs import StoredJob
 
 
-@click.command("recover", context_settings=CONTEXT)
+@dataclass(frozen=True, slots=True)
+class StoredJobSaid:
+    """What became of one stored job."""
+
+    job_id: JobId
+    #: the cluster has it now, or needs it no more
+    settled: bool
+    #: in words
+    said: str
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """What became of all of them."""
+
+    jobs: tuple[StoredJobSaid, ...]
+
+
+@click.command("recover", cls=Verb, answer=Recovery)
 @click.argument("jobs", nargs=-1, metavar="[JOB]...")
 @click.option(
     "--from",
@@ -42,12 +60,8 @@ def command(
     directory: str | None,
     dry_run: bool,
     trust: bool,
-    target: str | None,
-    jobmanager: str | None,
-    dynamic: tuple[str, ...],
-    conf_dir: Path | None,
-    verbose: bool,
-) -> None:
+    configuration: Configuration,
+) -> Shown:
     """Bring back jobs that are stored, and that the cluster does not know or cannot read: all or some.
 
     Each goes on from the state in its checkpoint directory, under its own id.  Files of jobs that have ended
@@ -56,7 +70,6 @@ def command(
     from yarnflow.fs.file_systems import file_systems
     from yarnflow.ha.stores.stored_jobs import GRAPHS, doubt, stored_jobs
 
-    configuration = with_target(load_configuration(conf_dir, dynamic), target, jobmanager)
     wanted = [checked_job_id(job) for job in jobs]
     where = (directory or _directory(configuration)).rstrip("/")
     open_file_system = file_systems()
@@ -73,8 +86,7 @@ def command(
         raise JobNotFound(f"{where}/{GRAPHS} has nothing of job {', '.join(sorted(unknown))}")
     chosen = [job for job in stored if not wanted or job.job_id in wanted]
     if not chosen:
-        click.echo(f"There are no jobs in {where}.")
-        return
+        return Shown(Recovery(()), f"There are no jobs in {where}.")
     why = "" if trust else doubt(open_file_system, where, chosen)
     if why:
         raise JobUnreadable(
@@ -83,9 +95,10 @@ def command(
         )
     work = _Recovery(open_file_system, where, configuration, dry_run)
     with existing_cluster(configuration) as connection:
-        failed = work.run(connection.gateway(), chosen)
-    if failed:
-        raise JobUnreadable(f"{len(failed)} jobs were not recovered: {', '.join(failed)}")
+        results = work.run(connection.gateway(), chosen)
+    failed = [result.job_id for result in results if not result.settled]
+    error = JobUnreadable(f"{len(failed)} jobs were not recovered: {', '.join(failed)}") if failed else None
+    return Shown(Recovery(tuple(results)), error=error)
 
 
 class _Recovery:
@@ -99,16 +112,15 @@ class _Recovery:
         self._configuration = configuration
         self._dry_run = dry_run
 
-    def run(self, cluster: DispatcherGateway, stored: Sequence[StoredJob]) -> list[JobId]:
-        """Say of each job what becomes of it; returns those that are not there afterwards."""
+    def run(self, cluster: DispatcherGateway, stored: Sequence[StoredJob]) -> list[StoredJobSaid]:
+        """Say of each job what becomes of it."""
         known = {job.job_id: job.status for job in cluster.list_jobs()}
-        failed = []
+        results = []
         for job in stored:
-            said, is_there = self._one(cluster, job, known.get(job.job_id))
-            click.echo(f"Job {job.job_id} {said}.")
-            if not is_there:
-                failed.append(job.job_id)
-        return failed
+            words, is_there = self._one(cluster, job, known.get(job.job_id))
+            said(f"Job {job.job_id} {words}.")
+            results.append(StoredJobSaid(job.job_id, is_there, words))
+        return results
 
     def _one(
         self, cluster: DispatcherGateway, job: StoredJob, status: JobStatus | None

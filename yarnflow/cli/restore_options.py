@@ -31,7 +31,9 @@ def restore_options(function: F) -> F:
         click.option(
             "--claim-mode",
             "--claimMode",
+            "-cm",
             "-rm",
+            "--restoreMode",
             "claim_mode",
             type=click.Choice([mode.value for mode in ClaimMode], case_sensitive=False),
             help="Whether the state is copied (NO_CLAIM, default) or becomes the job's own (CLAIM).",

@@ -7,23 +7,22 @@ nothing else; ``inspect`` and ``dispose`` work on files and need no cluster.  Fl
 
 from __future__ import annotations
 
-import json
 import sys
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Final
 
 import click
 
-from yarnflow.cli.cancel import checked_job_id
 from yarnflow.cli.checkpoints import duration_text
 from yarnflow.cli.common import (
-    CONTEXT,
+    checked_job_id,
     cluster_options,
     common_options,
     existing_cluster,
-    load_configuration,
-    with_target,
+    job_argument,
 )
+from yarnflow.cli.flags.flink_flags import SAVEPOINT_FLAGS, flink_flags, savepoint_type
+from yarnflow.cli.output import CONTEXT, Shown, Verb, wants_json
 from yarnflow.cli.state_options import absolute_state, interruptible, note, open_file_systems
 from yarnflow.client.cluster import job_details
 from yarnflow.client.saved_state import SavedState, dispose, read_state, running_job_of
@@ -31,7 +30,7 @@ from yarnflow.client.savepoints import new_request, take, trigger
 from yarnflow.config.configuration import Configuration
 from yarnflow.config.options import client as client_options
 from yarnflow.config.options import job as job_options
-from yarnflow.core.checkpoint.messages import CheckpointKind
+from yarnflow.core.checkpoint.messages import CheckpointInfo, CheckpointKind
 from yarnflow.core.ids import JobId
 from yarnflow.errors import CheckpointError, HaError, InvalidOption, JobNotFound, RpcError
 
@@ -40,13 +39,36 @@ _TRIGGER: Final = "trigger"
 _FLINKS_DISPOSE: Final = ("-d", "--dispose")
 
 
+@dataclass(frozen=True, slots=True)
+class TakenSavepoint:
+    """A savepoint that was taken, or asked for."""
+
+    job_id: JobId
+    #: as in the job's list of checkpoints
+    request_id: str
+    #: empty: it goes on being taken
+    savepoint_path: str
+    checkpoint: CheckpointInfo | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Disposed:
+    """What is there no more."""
+
+    #: URIs
+    deleted: tuple[str, ...]
+
+
 class _ByForm(click.Group):
     """What is not the name of a subcommand is the id of a job, or an option before it."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Put the subcommand in front that the arguments mean."""
-        if args and args[0] in _FLINKS_DISPOSE:
-            args = ["dispose", *args[1:]]
+        flag = next((word for word in args if word in _FLINKS_DISPOSE), "")
+        if flag and args[0] not in self.commands:
+            # also behind other options; what follows it is the path
+            position = args.index(flag)
+            args = ["dispose", *args[:position], *args[position + 1 :]]
         elif args and args[0] not in (*self.commands, "-h", "--help"):
             args = [_TRIGGER, *args]
         return super().parse_args(ctx, args)
@@ -60,26 +82,18 @@ def command() -> None:
     """
 
 
-@command.command(_TRIGGER, context_settings=CONTEXT)
-@click.argument("job")
+@command.command(_TRIGGER, cls=Verb, answer=TakenSavepoint)
+@job_argument()
 @click.argument("directory", metavar="[DIR]", required=False)
-@click.option("--detached", is_flag=True, help="Return as soon as the cluster has begun.")
+@click.option("-detached", "--detached", is_flag=True, help="Return as soon as the cluster has begun.")
+@savepoint_type
+@flink_flags(*SAVEPOINT_FLAGS)
 @cluster_options
-def take_savepoint(
-    job: str,
-    directory: str | None,
-    detached: bool,
-    target: str | None,
-    jobmanager: str | None,
-    dynamic: tuple[str, ...],
-    conf_dir: Path | None,
-    verbose: bool,
-) -> None:
+def take_savepoint(job: str, directory: str | None, detached: bool, configuration: Configuration) -> Shown:
     """Take a savepoint of a running job, which goes on.
 
     DIR is where it is made; default: execution.checkpointing.savepoint-dir.
     """
-    configuration = with_target(load_configuration(conf_dir, dynamic), target, jobmanager)
     job_id = checked_job_id(job)
     request = new_request(CheckpointKind.SAVEPOINT, savepoint_directory(directory, configuration))
     with existing_cluster(configuration, job_id) as connection:
@@ -87,7 +101,7 @@ def take_savepoint(
         if detached:
             trigger(cluster, job_id, request)
             note(f"Job {job_id} takes a savepoint; see it with: yarnflow checkpoints {job_id}")
-            return
+            return Shown(TakenSavepoint(job_id, request.request_id, ""))
         with interruptible(job_id):
             info = take(
                 cluster, job_id, request, timeout_ms=configuration.get(client_options.CLIENT_TIMEOUT_MS)
@@ -95,61 +109,53 @@ def take_savepoint(
     pause = f", {duration_text(info.pause_ms)} without a batch" if info.pause_ms else ""
     took = duration_text(info.end_ms - info.trigger_ms)
     note(f"Savepoint {info.checkpoint_id} of job {job_id} is complete ({took}{pause}).")
-    click.echo(info.external_path)
+    return Shown(
+        TakenSavepoint(job_id, request.request_id, info.external_path, info), info.external_path
+    )
 
 
-@command.command("inspect", context_settings=CONTEXT)
+@command.command(
+    "inspect",
+    cls=Verb,
+    answer="The manifest, `path` and `total_bytes`; with `--state` `rows` (and `states`), and whether there "
+    "are `more`.",
+)
 @click.argument("path")
-@click.option("--json", "as_json", is_flag=True, help="The manifest as JSON; with --state the rows.")
 @click.option("--state", "part", metavar="OPERATOR|QUERY", help="Show the state itself, as a table.")
-@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, help="Rows of --state.")
+@click.option(
+    "--limit", type=click.IntRange(min=1), default=20, show_default=True, metavar="N", help="Rows of --state."
+)
 @common_options
-def inspect(
-    path: str,
-    as_json: bool,
-    part: str | None,
-    limit: int,
-    dynamic: tuple[str, ...],
-    conf_dir: Path | None,
-    verbose: bool,
-) -> None:
+def inspect(path: str, part: str | None, limit: int, configuration: Configuration) -> Shown:
     """Show what is in a savepoint or retained checkpoint.
 
     Only --state starts a JVM.
     """
     from yarnflow.cli.savepoint_text import manifest_json, manifest_text
 
-    state = _read(path, load_configuration(conf_dir, dynamic))
+    state = _read(path, configuration)
     if part is not None:
-        from yarnflow.cli.savepoint_state import state_table
+        from yarnflow.cli.savepoint_state import shown_state
 
-        click.echo(state_table(state, part, limit, as_json=as_json))
-    elif as_json:
-        click.echo(json.dumps(manifest_json(state), indent=2, ensure_ascii=False))
-    else:
-        click.echo(manifest_text(state))
+        return shown_state(state, part, limit)
+    if wants_json():
+        return Shown(manifest_json(state))
+    return Shown(None, manifest_text(state))
 
 
-@command.command("dispose", context_settings=CONTEXT)
+@command.command("dispose", cls=Verb, answer=Disposed)
 @click.argument("path")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @click.option("--force", is_flag=True, help="Its job only seems to run: the cluster is gone.")
+@flink_flags(*SAVEPOINT_FLAGS)
 @cluster_options
 def dispose_of(
-    path: str,
-    yes: bool,
-    force: bool,
-    target: str | None,
-    jobmanager: str | None,
-    dynamic: tuple[str, ...],
-    conf_dir: Path | None,
-    verbose: bool,
-) -> None:
+    path: str, yes: bool, force: bool, configuration: Configuration
+) -> Shown:
     """Delete a savepoint, or the retained checkpoint of a job that is over.
 
     With the last checkpoint of a job goes all of its state.
     """
-    configuration = with_target(load_configuration(conf_dir, dynamic), target, jobmanager)
     file_systems = open_file_systems()
     state = _read(path, configuration)
     live = "" if force else running_job_of(file_systems, state) or _live_in_cluster(state, configuration)
@@ -162,8 +168,11 @@ def dispose_of(
             raise InvalidOption(f"--yes is needed to delete {state.uri} without being asked")
         metadata = state.metadata
         click.confirm(f"Delete {state.what} {state.uri} of job {metadata.job_name}?", abort=True, err=True)
-    for deleted in dispose(file_systems, state):
-        note(f"Deleted {deleted}")
+    deleted = []
+    for uri in dispose(file_systems, state):
+        note(f"Deleted {uri}")
+        deleted.append(uri)
+    return Shown(Disposed(tuple(deleted)))
 
 
 def savepoint_directory(directory: str | None, configuration: Configuration) -> str:

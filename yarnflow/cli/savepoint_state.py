@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from yarnflow.cli.element_state import ENTRIES, STATES, element_operators, entry_rows, state_rows
+from yarnflow.cli.output import Shown
 from yarnflow.client.saved_state import SavedState
 from yarnflow.core.checkpoint.program_shape import ProgramShape
 from yarnflow.errors import SavepointNotFound
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 _WIDEST: Final = 120
 
 
-def state_table(state: SavedState, part: str, limit: int, *, as_json: bool = False) -> str:
-    """Rows of one operator's state, as text or JSON.
+def shown_state(state: SavedState, part: str, limit: int) -> Shown:
+    """Rows of one operator's state, as a table and as a document.
 
     Parameters
     ----------
@@ -42,14 +42,14 @@ def state_table(state: SavedState, part: str, limit: int, *, as_json: bool = Fal
     find_java()
     operators = element_operators(state.metadata.program, part)
     if operators is not None:
-        return _element_state(state, operators, limit, as_json)
+        return _element_state(state, operators, limit)
     with reader_session(LOG4J_CONFIG) as spark:
         store = find_store(state, describe(spark, state.uri), part)
         table = read_state(spark, state.uri, store.query, store.operator, limit, store.store)
-    return _json(table) if as_json else format_table(table)
+    return Shown(_document(table), format_table(table))
 
 
-def _element_state(state: SavedState, operators: frozenset[str], limit: int, as_json: bool) -> str:
+def _element_state(state: SavedState, operators: frozenset[str], limit: int) -> Shown:
     from yarnflow.spark.launch.spark_home import LOG4J_CONFIG
     from yarnflow.spark.state.element_state import read_elements
     from yarnflow.spark.state.reader import StateTable, reader_session
@@ -58,10 +58,8 @@ def _element_state(state: SavedState, operators: frozenset[str], limit: int, as_
         found = read_elements(spark, state.uri, ELEMENT_QUERY, operators, limit)
     states = StateTable(STATES, tuple(state_rows(state.metadata.program, found)))
     entries = StateTable(ENTRIES, tuple(entry_rows(found)), found.more)
-    if as_json:
-        shown = {"states": _dicts(states), "rows": _dicts(entries), "more": entries.more}
-        return json.dumps(shown, indent=2, ensure_ascii=False)
-    return "\n\n".join(map(format_table, (states, entries) if operators else (states,)))
+    text = "\n\n".join(map(format_table, (states, entries) if operators else (states,)))
+    return Shown({"states": _dicts(states), **_document(entries)}, text)
 
 
 def find_store(state: SavedState, stores: Sequence[StateStore], part: str) -> StateStore:
@@ -113,8 +111,8 @@ def _cut(text: str) -> str:
     return text if len(text) <= _WIDEST else f"{text[: _WIDEST - 1]}…"
 
 
-def _json(table: StateTable) -> str:
-    return json.dumps({"rows": _dicts(table), "more": table.more}, indent=2, ensure_ascii=False)
+def _document(table: StateTable) -> dict[str, Any]:
+    return {"rows": _dicts(table), "more": table.more}
 
 
 def _dicts(table: StateTable) -> list[dict[str, str]]:

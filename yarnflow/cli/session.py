@@ -10,23 +10,24 @@ from __future__ import annotations
 import os
 import signal
 from contextlib import closing
+from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from yarnflow.cli.common import (
     CLEAN_UP_S,
-    CONTEXT,
     common_options,
     exit_on_signal,
-    load_configuration,
     terminate_as_interrupt,
 )
+from yarnflow.cli.flags.flink_flags import SESSION_FLAGS, flink_flags
+from yarnflow.cli.flags.option_flags import SESSION, option_flags
+from yarnflow.cli.output import CONTEXT, Shown, Verb, is_verbose, wants_json
 from yarnflow.cli.view import View, make_view
 from yarnflow.config.configuration import Configuration
-from yarnflow.config.options import client, yarn
+from yarnflow.config.options import client, cluster, yarn
 from yarnflow.core.yarn import Application, DeploymentMode
 from yarnflow.errors import ApplicationFailed, HaError, InvalidOption, JobError, RpcError, YarnflowError
 
@@ -35,55 +36,92 @@ if TYPE_CHECKING:
     from yarnflow.client.yarn.services import YarnServices
 
 
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A session on YARN."""
+
+    application_id: str
+    name: str
+    #: YARN's
+    state: str
+    queue: str
+    started_ms: int
+    running_containers: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sessions:
+    """Those that run."""
+
+    sessions: tuple[Session, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EndedSession:
+    """A session that has ended."""
+
+    application_id: str
+
+
 @click.group("session", context_settings=CONTEXT)
 def command() -> None:
     """Start, stop, list or follow sessions on YARN."""
 
 
-@command.command("start", context_settings=CONTEXT)
+@command.command(
+    "start",
+    cls=Verb,
+    answer="`application_id` and `web_address` of the session, with `-d`; with `-q` what YARN has: `limits`, "
+    "`queues`.",
+)
 @click.option("-d", "--detached", is_flag=True, help="Return once the session serves; it stays.")
-@click.option("-nm", "--name", metavar="NAME", help="Name of the application in YARN.")
-@click.option("-qu", "--queue", metavar="QUEUE", help="Queue of the application.")
-@click.option("-s", "--slots", metavar="N", help="Slots per TaskManager.", type=click.IntRange(min=1))
+@click.option("-q", "--query", is_flag=True, help="Show what YARN has; start nothing.")
+@click.option("-id", "--applicationId", "attach_to", hidden=True, help="as session attach")
+@click.option("-z", "--zookeeperNamespace", "cluster_id", hidden=True, help="high-availability.cluster-id")
+@option_flags(SESSION)
+@flink_flags(*SESSION_FLAGS)
 @common_options
 def start(
     detached: bool,
-    name: str | None,
-    queue: str | None,
-    slots: int | None,
-    dynamic: tuple[str, ...],
-    conf_dir: Path | None,
-    verbose: bool,
-) -> None:
+    query: bool,
+    attach_to: str | None,
+    cluster_id: str | None,
+    values: dict[str, str],
+    configuration: Configuration,
+) -> Shown:
     """Start a session.
 
     Its TaskManagers are asked for when jobs need them.
     """
+    if query:
+        return _resources(configuration)
+    if attach_to is not None:
+        # yarn-session.sh -id
+        return attach_session(attach_to, configuration)
     from yarnflow.client.jars.bring import configuration_with_jars
     from yarnflow.client.yarn.deployer import YarnDeployer
-    from yarnflow.config.options import cluster
 
-    values: dict[str, str] = {}
-    if name:
-        values[yarn.APPLICATION_NAME.key] = name
-    if queue:
-        values[yarn.APPLICATION_QUEUE.key] = queue
-    if slots:
-        values[cluster.TASKMANAGER_SLOTS.key] = str(slots)
-    configuration = load_configuration(conf_dir, dynamic).with_values(values, source="command line")
+    if wants_json() and not detached:
+        raise click.UsageError("--json goes with -d: a session that is followed has no end")
+    if cluster_id is not None:
+        values[cluster.CLUSTER_ID.key] = cluster_id
+    configuration = configuration.with_values(values, source="command line")
     terminate_as_interrupt()
-    view = make_view(refresh_ms=configuration.get(client.VIEW_REFRESH_MS), verbose=verbose)
+    view = make_view(refresh_ms=configuration.get(client.VIEW_REFRESH_MS), verbose=is_verbose())
     deployer: YarnDeployer | None = None
     forced = False
     try:
         configuration = configuration_with_jars(configuration, view.note)
         deployer = YarnDeployer.begin(configuration, DeploymentMode.SESSION, view.note)
         session = deployer.start_session()
-        click.echo(session.application_id)
+        if not wants_json():
+            click.echo(session.application_id)
         chosen = f"-D{yarn.APPLICATION_ID.key}={session.application_id}"
         view.note(f"The session serves.  Submit to it: yarnflow submit -t yarn-session {chosen} PROGRAM")
         if not detached:
             _follow_own(session, configuration, view)
+        document = {"application_id": session.application_id, "web_address": session.web_address()}
+        return Shown(document)
     except KeyboardInterrupt:
         forced = True
         exit_on_signal(130, CLEAN_UP_S)
@@ -95,43 +133,56 @@ def start(
         view.close()
 
 
-@command.command("stop", context_settings=CONTEXT)
+@command.command("stop", cls=Verb, answer=EndedSession)
 @click.argument("session_id", metavar="[ID]", required=False)
 @click.option("--force", is_flag=True, help="Cancel its jobs; kill it if it does not answer.")
 @common_options
-def stop(
-    session_id: str | None, force: bool, dynamic: tuple[str, ...], conf_dir: Path | None, verbose: bool
-) -> None:
+def stop(session_id: str | None, force: bool, configuration: Configuration) -> Shown:
     """End a session: the one with this application id, or the only one.
 
     Refuses while it has live jobs, unless forced.
     """
-    configuration = load_configuration(conf_dir, dynamic)
     with closing(_services(configuration)) as services:
         application = _session(services, configuration, session_id)
         with closing(_reach(services, application)) as session:
             end_session(services, session, force)
-    click.echo(f"Session {application.application_id} has ended.")
+    application_id = application.application_id
+    return Shown(EndedSession(application_id), f"Session {application_id} has ended.")
 
 
-@command.command("list", context_settings=CONTEXT)
+@command.command("list", cls=Verb, answer=Sessions)
 @common_options
-def list_sessions(dynamic: tuple[str, ...], conf_dir: Path | None, verbose: bool) -> None:
+def list_sessions(configuration: Configuration) -> Shown:
     """List your sessions that run."""
     from yarnflow.client.yarn.applications import live_applications
 
-    with closing(_services(load_configuration(conf_dir, dynamic))) as services:
+    with closing(_services(configuration)) as services:
         sessions = live_applications(services, DeploymentMode.SESSION)
-    click.echo("\n".join(map(_line, sessions)) if sessions else "No sessions.")
+    found = tuple(
+        Session(
+            one.application_id,
+            one.name,
+            one.state.value,
+            one.queue,
+            one.started_ms,
+            max(0, one.running_containers),
+        )
+        for one in sessions
+    )
+    return Shown(Sessions(found), "\n".join(map(_line, sessions)) if sessions else "No sessions.")
 
 
 @command.command("attach", context_settings=CONTEXT)
 @click.argument("session_id", metavar="[ID]", required=False)
 @common_options
-def attach(session_id: str | None, dynamic: tuple[str, ...], conf_dir: Path | None, verbose: bool) -> None:
+def attach(session_id: str | None, configuration: Configuration) -> None:
     """Follow the jobs of a session until it ends; an interrupt leaves it alone."""
-    configuration = load_configuration(conf_dir, dynamic)
-    view = make_view(refresh_ms=configuration.get(client.VIEW_REFRESH_MS), verbose=verbose)
+    attach_session(session_id, configuration)
+
+
+def attach_session(session_id: str | None, configuration: Configuration) -> Shown:
+    """Follow the jobs of a session until it ends."""
+    view = make_view(refresh_ms=configuration.get(client.VIEW_REFRESH_MS), verbose=is_verbose())
     with closing(_services(configuration)) as services:
         application = _session(services, configuration, session_id)
         view.note(f"Following session {application.application_id} ({application.name}).")
@@ -140,6 +191,25 @@ def attach(session_id: str | None, dynamic: tuple[str, ...], conf_dir: Path | No
                 _follow(session, configuration, view)
         finally:
             view.close()
+    return Shown(None)
+
+
+def _resources(configuration: Configuration) -> Shown:
+    """What YARN has, as ``yarn-session.sh -q`` shows it."""
+    with closing(_services(configuration)) as services:
+        limits, queues = services.cluster.limits(), services.cluster.queues()
+    lines = [
+        f"NodeManagers  {limits.active_nodes}",
+        f"Memory        {limits.available_memory_mib:,} of {limits.total_memory_mib:,} MiB free, "
+        f"largest container {limits.max_memory_mib:,} MiB",
+        f"Processors    {limits.available_vcores} of {limits.total_vcores} vcores free, "
+        f"largest container {limits.max_vcores}",
+    ]
+    for queue in queues:
+        if queue.leaf:
+            used = f", {queue.used_percent:.0f} % used" if queue.used_percent >= 0 else ""
+            lines.append(f"Queue         {queue.path} ({queue.state}{used})")
+    return Shown({"limits": limits, "queues": list(queues)}, "\n".join(lines))
 
 
 def end_session(services: YarnServices, session: ApplicationCluster, force: bool) -> None:

@@ -5,20 +5,20 @@ Prints the savepoint's path on standard output and nothing else.  Flink counterp
 
 from __future__ import annotations
 
-from pathlib import Path
+from dataclasses import dataclass
 
 import click
 
-from yarnflow.cli.cancel import checked_job_id
 from yarnflow.cli.checkpoints import duration_text
 from yarnflow.cli.common import (
-    CONTEXT,
+    checked_job_id,
     cluster_options,
     existing_cluster,
-    load_configuration,
+    job_argument,
     terminate_as_interrupt,
-    with_target,
 )
+from yarnflow.cli.flags.flink_flags import savepoint_type
+from yarnflow.cli.output import Shown, Verb
 from yarnflow.cli.savepoint import savepoint_directory
 from yarnflow.cli.state_options import interruptible, note, now_ms, open_file_systems
 from yarnflow.cli.view import View, make_view
@@ -26,6 +26,7 @@ from yarnflow.client.cluster import JobCluster, job_details
 from yarnflow.client.job_client import ClusterJobClient
 from yarnflow.client.saved_state import find_savepoint
 from yarnflow.client.savepoints import new_request, take, trigger
+from yarnflow.config.configuration import Configuration
 from yarnflow.config.options import client as client_options
 from yarnflow.core.checkpoint.messages import AfterSavepoint, CheckpointKind, CheckpointRequest
 from yarnflow.core.ids import JobId
@@ -34,9 +35,20 @@ from yarnflow.core.states import JobStatus
 from yarnflow.errors import CheckpointError, HaError, JobError, RpcError, YarnflowError
 
 
-@click.command("stop", context_settings=CONTEXT)
-@click.argument("job")
-@click.option("--drain", is_flag=True, help="Let all windows fire first, as at the end of input.")
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """A job that was stopped, or told to."""
+
+    job_id: JobId
+    #: empty: it goes on being taken
+    savepoint_path: str
+    #: as in :class:`yarnflow.core.checkpoint.messages.CheckpointInfo`
+    request_id: str
+
+
+@click.command("stop", cls=Verb, answer=Stopped)
+@job_argument()
+@click.option("-d", "--drain", is_flag=True, help="Let all windows fire first, as at the end of input.")
 @click.option(
     "-p",
     "--savepoint-path",
@@ -45,26 +57,37 @@ from yarnflow.errors import CheckpointError, HaError, JobError, RpcError, Yarnfl
     metavar="DIR",
     help="Directory in which the savepoint is made; default: execution.checkpointing.savepoint-dir.",
 )
-@click.option("--detached", is_flag=True, help="Return as soon as the cluster has begun.")
+@click.option("-detached", "--detached", is_flag=True, help="Return as soon as the cluster has begun.")
+@savepoint_type
 @cluster_options
 def command(
-    job: str,
-    drain: bool,
-    directory: str | None,
-    detached: bool,
-    target: str | None,
-    jobmanager: str | None,
-    dynamic: tuple[str, ...],
-    conf_dir: Path | None,
-    verbose: bool,
-) -> None:
+    job: str, drain: bool, directory: str | None, detached: bool, configuration: Configuration
+) -> Shown:
     """Stop a job with a savepoint.
 
     The batch that runs is committed, nothing is read after it, and the job ends FINISHED.
     """
+    return stop_job(checked_job_id(job), configuration, directory, drain=drain, detached=detached)
+
+
+def stop_job(
+    job_id: JobId,
+    configuration: Configuration,
+    directory: str | None,
+    *,
+    drain: bool = False,
+    detached: bool = False,
+) -> Shown:
+    """End a job with a savepoint.
+
+    Raises
+    ------
+    JobError
+        It has ended already.
+    CheckpointError
+        The savepoint was not taken; the job goes on.
+    """
     terminate_as_interrupt()
-    configuration = with_target(load_configuration(conf_dir, dynamic), target, jobmanager)
-    job_id = checked_job_id(job)
     parent = savepoint_directory(directory, configuration)
     after = AfterSavepoint.DRAIN if drain else AfterSavepoint.STOP
     request = new_request(CheckpointKind.SAVEPOINT, parent, after)
@@ -77,13 +100,14 @@ def command(
         if detached:
             trigger(cluster, job_id, request)
             note(f"Stopping job {job_id}; see how far it is with: yarnflow checkpoints {job_id}")
-            return
+            return Shown(Stopped(job_id, "", request.request_id))
         view = make_view(live=False)
         view.begin(details)
         note(f"Stopping job {job_id} with a savepoint{' after draining it' if drain else ''}.")
         with interruptible(job_id):
             path = _stop(cluster, job_id, request, timeout_ms)
-        _await_end(cluster, details.overview, view, path, timeout_ms)
+        error = _await_end(cluster, details.overview, view, timeout_ms)
+    return Shown(Stopped(job_id, path, request.request_id), path, error=error)
 
 
 def _stop(cluster: JobCluster, job_id: JobId, request: CheckpointRequest, timeout_ms: int) -> str:
@@ -103,8 +127,10 @@ def _stop(cluster: JobCluster, job_id: JobId, request: CheckpointRequest, timeou
     return info.external_path
 
 
-def _await_end(cluster: JobCluster, job: JobOverview, view: View, path: str, timeout_ms: int) -> None:
-    """Wait for the job's end, and print the savepoint's path whatever comes of that."""
+def _await_end(
+    cluster: JobCluster, job: JobOverview, view: View, timeout_ms: int
+) -> BaseException | None:
+    """Wait for the job's end; whatever comes of that, the savepoint is there."""
     job_id = job.job_id
     unseen = f"The savepoint is complete; see whether job {job_id} has ended with: yarnflow list --all"
     waiting = ClusterJobClient(
@@ -112,11 +138,12 @@ def _await_end(cluster: JobCluster, job: JobOverview, view: View, path: str, tim
     )
     try:
         waiting.await_result()
-    except YarnflowError:
+    except KeyboardInterrupt as interrupt:
+        return interrupt
+    except YarnflowError as error:
         note(unseen if waiting.ended is None else "The savepoint is complete; a job can start from it.")
-        raise
-    finally:
-        click.echo(path)
+        return error
+    return None
 
 
 def _left_behind(cluster: JobCluster, job_id: JobId, request: CheckpointRequest, since_ms: int) -> str:

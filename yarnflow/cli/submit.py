@@ -8,23 +8,23 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Callable
+from contextlib import ExitStack, redirect_stdout
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final, TypeVar
 
 import click
 
 from yarnflow.cli.common import (
     CLEAN_UP_S,
-    CONTEXT,
     Terminated,
     cluster_options,
     exit_on_signal,
-    load_configuration,
     terminate_as_interrupt,
-    with_target,
 )
-from yarnflow.cli.flink_flags import refused_flags
+from yarnflow.cli.flags.flink_flags import PROGRAM_FLAGS, YARN_FLAGS, flink_flags
+from yarnflow.cli.flags.option_flags import SUBMIT, option_flags
+from yarnflow.cli.flags.program_flags import python_flags, python_program
+from yarnflow.cli.output import CONTEXT, Shown, Verb, is_verbose, wants_json
 from yarnflow.cli.restore_options import (
     noting_lost_state,
     restore_options,
@@ -42,10 +42,10 @@ from yarnflow.client.program import Program, load_program, run_main
 from yarnflow.client.program_kind import ScriptFound
 from yarnflow.client.targets import SubmitSurroundings, refuse_unread_options
 from yarnflow.config.configuration import Configuration
-from yarnflow.config.option import AnyOption
-from yarnflow.config.options import client, cluster, job, memory, yarn
-from yarnflow.core.jars.request import EXCLUDES, PACKAGES, REPOSITORIES, SPARK_JARS
-from yarnflow.core.messages import JobSubmission, ProgramKind
+from yarnflow.config.options import client, job, yarn
+from yarnflow.core.ids import JobId
+from yarnflow.core.messages import ClusterOverview, JobDetails, JobSubmission, ProgramKind
+from yarnflow.core.states import JobStatus
 from yarnflow.errors import (
     ConfigError,
     GraphError,
@@ -53,151 +53,150 @@ from yarnflow.errors import (
     NoExecuteCall,
     ProgramError,
     StateIncompatible,
+    YarnflowError,
 )
 
-F = TypeVar("F", bound=Callable[..., Any])
 
-#: flag of Flink's YARN command line → the option it stands for
-_YARN_FLAGS: Final[dict[tuple[str, str], AnyOption]] = {
-    ("-yid", "--yarnapplicationId"): yarn.APPLICATION_ID,
-    ("-ynm", "--yarnname"): yarn.APPLICATION_NAME,
-    ("-yqu", "--yarnqueue"): yarn.APPLICATION_QUEUE,
-    ("-yjm", "--yarnjobManagerMemory"): memory.JOBMANAGER_PROCESS_SIZE_MIB,
-    ("-ytm", "--yarntaskManagerMemory"): memory.TASKMANAGER_PROCESS_SIZE_MIB,
-    ("-ys", "--yarnslots"): cluster.TASKMANAGER_SLOTS,
-}
-#: flag of ``spark-submit`` → the option it stands for, what it is
-_JAR_FLAGS: Final[dict[str, tuple[str, str]]] = {
-    "--jars": (SPARK_JARS, "Comma list of jars for driver and executors: paths or URIs."),
-    "--packages": (PACKAGES, "Comma list of Maven packages for them: group:artifact:version."),
-    "--repositories": (REPOSITORIES, "Comma list of repositories, beside Maven Central."),
-    "--exclude-packages": (EXCLUDES, "Comma list of group:artifact that packages are not to bring."),
-}
+@dataclass(frozen=True, slots=True)
+class SubmittedJob:
+    """A job of the program."""
+
+    job_id: JobId
+    name: str
+    #: as it was last seen; CREATED where nobody waited
+    status: JobStatus
+    #: it ran before, under the same job key
+    attached_to_existing: bool
 
 
-def _jar_options(function: F) -> F:
-    # Flink's words; left out of the help
-    function = click.option("-j", "--jarfile", "jarfile", hidden=True)(function)
-    function = click.option("-C", "--classpath", "class_paths", multiple=True, hidden=True)(function)
-    for flag, (_, text) in reversed(_JAR_FLAGS.items()):
-        function = click.option(flag, flag.lstrip("-").replace("-", "_"), metavar="LIST", help=text)(function)
-    return function
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """What a submit led to."""
+
+    jobs: tuple[SubmittedJob, ...]
+    #: ``execution.target``
+    target: str
 
 
-def _yarn_options(function: F) -> F:
-    """Habits of Flink's users; left out of the help, which names the options themselves."""
-    for flags, option in _YARN_FLAGS.items():
-        function = click.option(*flags, flags[0].lstrip("-"), hidden=True, help=option.key)(function)
-    return click.option("-yD", "yarn_dynamic", multiple=True, hidden=True)(function)
-
-
-@click.command("submit", context_settings={**CONTEXT, "allow_interspersed_args": False})
-@click.option("-d", "--detached", is_flag=True, help="Return once the cluster has accepted the job.")
-@click.option("-p", "--parallelism", type=click.IntRange(min=1), help="Default parallelism.")
+@click.command(
+    "submit",
+    cls=Verb,
+    answer=Submission,
+    context_settings={**CONTEXT, "allow_interspersed_args": False},
+)
 # what ``python -m yarnflow`` says, as in PyFlink ``python job.py`` has another default than ``flink run``
 @click.option("--default-parallelism", type=click.IntRange(min=1), hidden=True)
-@click.option("--job-key", metavar="KEY", help="At most one live job has it; default: the job's name.")
-@click.option(
-    "--on-existing",
-    type=click.Choice(["attach", "fail", "replace"]),
-    help="What to do when a live job has the key; default: attach.",
-)
-@click.option("--name", metavar="NAME", help="Name of the job.")
 @restore_options
 @click.option("--dry-run", is_flag=True, help="Show what YARN would be asked for, and submit nothing.")
-@click.option(
-    "-sae", "--shutdownOnAttachedExit", "shutdown_on_exit", is_flag=True, help="An interrupt cancels the job."
-)
-@click.option("-py", "--python", "python_program", metavar="FILE", help="The program, as Flink names it.")
-@click.option("-pyfs", "--pyFiles", "py_files", metavar="FILES", help="Comma list of .py, .zip, .egg files.")
-@click.option(
-    "-pyarch", "--pyArchives", "py_archives", metavar="FILES", help="Comma list of archives (path#directory)."
-)
-@_jar_options
-@_yarn_options
-@refused_flags
+@option_flags(SUBMIT)
+@python_flags
+@flink_flags(*PROGRAM_FLAGS, *YARN_FLAGS)
 @cluster_options
-@click.argument("program", required=False)
+@click.argument("program", required=False, type=click.Path())
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def command(
-    detached: bool,
-    parallelism: int | None,
     default_parallelism: int | None,
-    job_key: str | None,
-    on_existing: str | None,
-    name: str | None,
     from_savepoint: str | None,
     restore: str | None,
     claim_mode: str | None,
     trust_state: bool,
     allow_non_restored: bool,
     dry_run: bool,
-    shutdown_on_exit: bool,
-    python_program: str | None,
-    py_files: str | None,
-    py_archives: str | None,
-    class_paths: tuple[str, ...],
-    yarn_dynamic: tuple[str, ...],
-    target: str | None,
-    jobmanager: str | None,
-    dynamic: tuple[str, ...],
-    conf_dir: Path | None,
-    verbose: bool,
+    values: dict[str, str],
+    configuration: Configuration,
     program: str | None,
     arguments: tuple[str, ...],
     **flags: str | None,
-) -> int:
+) -> Shown:
     """Run PROGRAM on a cluster.
 
     PROGRAM is a Python file: a DataStream program, or any PySpark script.  Options after it
     belong to the program.
     """
-    if python_program is not None:
-        arguments = (*((program,) if program is not None else ()), *arguments)
-        program = python_program
-    if program is None:
+    run = python_program(flags, program, arguments)
+    if run is None:
         raise click.UsageError("missing PROGRAM; usage: yarnflow submit [OPTIONS] PROGRAM [ARGS...]")
-    values = restore_values(from_savepoint, restore, claim_mode, trust_state, allow_non_restored)
-    if parallelism is not None:
-        values[job.PARALLELISM_DEFAULT.key] = str(parallelism)
-    if job_key:
-        values[job.JOB_KEY.key] = job_key
-    if on_existing:
-        values[client.ON_EXISTING.key] = on_existing
-    if name:
-        values[job.PIPELINE_NAME.key] = name
-    if detached:
-        values[client.ATTACHED.key] = "false"
-    if shutdown_on_exit:
-        values[client.SHUTDOWN_ON_ATTACHED_EXIT.key] = "true"
-    if py_archives:
-        values[yarn.SHIP_ARCHIVES.key] = py_archives
-    for names, option in _YARN_FLAGS.items():
-        text = flags[names[0].lstrip("-")]
-        if text is not None:
-            values[option.key] = text
-    for flag, (key, _) in _JAR_FLAGS.items():
-        text = flags[flag.lstrip("-").replace("-", "_")]
-        if text is not None:
-            values[key] = text
-    if flags["jarfile"]:
-        values[job.PIPELINE_JARS.key] = flags["jarfile"]
-    if class_paths:
-        values[job.PIPELINE_CLASSPATHS.key] = ";".join(class_paths)
-    if flags["yid"] and target is None:
-        target = "yarn-session"
-    configuration = with_target(load_configuration(conf_dir, (*dynamic, *yarn_dynamic)), target, jobmanager)
-    configuration = configuration.with_values(values, source="command line")
-    files = tuple(file for file in (py_files or "").split(",") if file)
-    loaded = load_program(program, arguments, files)
+    state = restore_values(from_savepoint, restore, claim_mode, trust_state, allow_non_restored)
+    named_by_id = configuration.source_of(yarn.APPLICATION_ID) == "command line"
+    if named_by_id and not configuration.is_set(client.TARGET):
+        # -yid of Flink
+        values[client.TARGET.key] = "yarn-session"
+    configuration = configuration.with_values({**state, **values}, source="command line")
+    loaded = load_program(run.path, run.arguments, run.files)
     if dry_run:
         check_jars(loaded, configuration)
-        click.echo(describe_program(loaded, configuration, files), nl=False)
-        return 0
-    configuration = configuration_with_jars(configuration, _say, _own_jars(loaded, configuration))
-    return run_program(
-        loaded, configuration, files, verbose=verbose, default_parallelism=default_parallelism
-    )
+        return shown_description(describe_program(loaded, configuration, run.files))
+    jobs = _JobsSeen()
+    shown = Shown(None)
+    with ExitStack() as stack:
+        if wants_json():
+            # of the program and its jobs, for people
+            stack.enter_context(redirect_stdout(sys.stderr))
+        configuration = configuration_with_jars(configuration, _say, _own_jars(loaded, configuration))
+        try:
+            run_program(
+                loaded,
+                configuration,
+                run.files,
+                verbose=is_verbose(),
+                default_parallelism=default_parallelism,
+                seen=jobs,
+            )
+        except YarnflowError as error:
+            if not jobs.submitted:
+                raise
+            shown = replace(shown, error=error)
+    target = configuration.get(client.TARGET)
+    return replace(shown, document=Submission(tuple(jobs.submitted.values()), target))
+
+
+class _JobsSeen:
+    """The jobs of a program, as a view is told of them."""
+
+    def __init__(self) -> None:
+        self.submitted: dict[JobId, SubmittedJob] = {}
+
+    def watching(self, view: View) -> View:
+        """A view that is told all that this is told."""
+        return _Watched(view, self)
+
+
+class _Watched:
+    """A view, and who remembers the jobs."""
+
+    def __init__(self, view: View, seen: _JobsSeen) -> None:
+        self._view = view
+        self._seen = seen.submitted
+
+    @property
+    def live(self) -> bool:
+        return self._view.live
+
+    def submitted(self, job_id: JobId, name: str, attached_to_existing: bool) -> None:
+        self._seen[job_id] = SubmittedJob(job_id, name, JobStatus.CREATED, attached_to_existing)
+        self._view.submitted(job_id, name, attached_to_existing)
+
+    def begin(self, details: JobDetails) -> None:
+        self._view.begin(details)
+
+    def changed(self, details: JobDetails, overview: ClusterOverview | None) -> None:
+        job_id = details.overview.job_id
+        if job_id in self._seen:
+            self._seen[job_id] = replace(self._seen[job_id], status=details.overview.status)
+        self._view.changed(details, overview)
+
+    def note(self, text: str) -> None:
+        self._view.note(text)
+
+    def close(self) -> None:
+        self._view.close()
+
+
+def shown_description(text: str) -> Shown:
+    """What YARN would be asked for."""
+    from yarnflow.config.conf_file import read_yaml
+
+    return Shown(read_yaml(text) if wants_json() else None, text)
 
 
 def check_jars(program: Program, configuration: Configuration) -> None:
@@ -228,18 +227,16 @@ def run_program(
     *,
     verbose: bool,
     default_parallelism: int | None = None,
-) -> int:
-    """Run a checked program on the configured target.
+    seen: _JobsSeen | None = None,
+) -> None:
+    """Run a checked program on the configured target; every job FINISHED (detached: was accepted).
 
     Parameters
     ----------
     default_parallelism : int, optional
         Parallelism where neither the configuration nor the program say one; None = the option's default.
-
-    Returns
-    -------
-    int
-        0 when every job FINISHED (detached: was accepted).
+    seen : _JobsSeen, optional
+        Told of the program's jobs.
 
     Raises
     ------
@@ -257,9 +254,11 @@ def run_program(
     configuration, check_graph = with_state(configuration, target.name)
     terminate_as_interrupt()
     view = make_view(refresh_ms=configuration.get(client.VIEW_REFRESH_MS), verbose=verbose)
+    if seen is not None:
+        view = seen.watching(view)
     if target.owned:
         check_graph = noting_lost_state(check_graph, configuration, view.note)
-    pump = OutputPump() if view.live and target.owned else None
+    pump = OutputPump() if (view.live or wants_json()) and target.owned else None
     connection: ClusterConnection | None = None
     executor: ClusterExecutor | None = None
     forced, failed = False, False
@@ -296,7 +295,6 @@ def run_program(
         view.close()
         if kept:
             click.echo(f"Logs are in {kept}", err=True)
-    return 0
 
 
 def describe_program(program: Program, configuration: Configuration, files: tuple[str, ...]) -> str:

@@ -22,7 +22,7 @@ from yarnflow.client.job_client import ClusterJobClient, job_command
 from yarnflow.client.program import Program
 from yarnflow.config.configuration import Configuration
 from yarnflow.config.option import Scope
-from yarnflow.config.options import OPTIONS_BY_KEY, PASSED_THROUGH
+from yarnflow.config.options import ALL_OPTIONS, PASSED_THROUGH
 from yarnflow.config.options import client as client_options
 from yarnflow.config.options import job
 from yarnflow.core.ids import JobId, VertexId
@@ -129,10 +129,11 @@ def shipped_options(configuration: Configuration) -> dict[str, str]:
     Those of the client end here, and those of the cluster are what its own processes were started
     with; a client's idea of them must not reach a driver.
     """
+    of_jobs = {option.key for option in ALL_OPTIONS if option.scope is Scope.JOB}
     return {
         key: value
         for key, value in configuration.to_dict().items()
-        if key.startswith(PASSED_THROUGH) or (OPTIONS_BY_KEY[key].scope is Scope.JOB)
+        if key.startswith(PASSED_THROUGH) or key in of_jobs
     }
 
 

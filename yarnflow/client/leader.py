@@ -26,6 +26,8 @@ from yarnflow.core.messages import (
     JobSubmission,
     JobSubmitted,
     LeaderInfo,
+    LogLevel,
+    LogLevelResult,
 )
 from yarnflow.core.ports import DispatcherGateway, RemoteDispatcher
 from yarnflow.errors import (
@@ -251,6 +253,9 @@ class LeaderFollowingDispatcher:
     def inject_fault(self, request: FaultRequest) -> FaultInjected:
         # one that was done without an answer must not be done to the next leader
         return self._call(lambda gateway: gateway.inject_fault(request), repeatable=request.check_only)
+
+    def change_log_level(self, level: LogLevel) -> LogLevelResult:
+        return self._call(lambda gateway: gateway.change_log_level(level))
 
     def _call(self, call: Callable[[DispatcherGateway], T], *, repeatable: bool = True) -> T:
         give_up_s: float | None = None

@@ -126,7 +126,20 @@ class RunningLocalCluster:
 def running_local_clusters(
     configuration: Configuration, open_factory: OpenFactory | None = None
 ) -> list[RunningLocalCluster]:
-    """Those that serve.
+    """Those that serve, of :func:`found_local_clusters`."""
+    found = []
+    for running in found_local_clusters(configuration, open_factory):
+        if _answers(running):
+            found.append(running)
+        else:
+            running.stop(forced=False, failed=False)
+    return found
+
+
+def found_local_clusters(
+    configuration: Configuration, open_factory: OpenFactory | None = None
+) -> list[RunningLocalCluster]:
+    """Those that have published where they serve; nobody is asked.
 
     Parameters
     ----------
@@ -162,11 +175,7 @@ def running_local_clusters(
                 raise
             continue  # it has just ended
         factory = (open_factory or _by_thrift(configuration))(secret)
-        running = RunningLocalCluster(directory.path, str(published["address"]), factory, owner_lives)
-        if _answers(running):
-            found.append(running)
-        else:
-            factory.close()
+        found.append(RunningLocalCluster(directory.path, str(published["address"]), factory, owner_lives))
     return found
 
 

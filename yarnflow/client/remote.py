@@ -177,7 +177,6 @@ def connect_remote(
     addresses = () if asks_zookeeper else master_addresses(configuration)
     from yarnflow.process.dirs import standalone_secret_file
     from yarnflow.process.secret import read_secret
-    from yarnflow.rpc.gateways import ThriftGatewayFactory
 
     path = standalone_secret_file(configuration)
     if not path.exists() and not configuration.is_set(security.CLUSTER_SECRET_FILE):
@@ -188,6 +187,9 @@ def connect_remote(
             else "there is no standalone cluster of this user on this machine; start one with `yarnflow "
             "jobmanager`, or name one by -m host:port, on YARN by -t yarn-per-job and the job's id"
         )
+    # not before there is something to talk to: loading it takes most of a command's time
+    from yarnflow.rpc.gateways import ThriftGatewayFactory
+
     secret = read_secret(path).encode("ascii")
     timeout_ms = configuration.get(client.CLIENT_TIMEOUT_MS)
     retrieval, close = find_leader(configuration, secret) if asks_zookeeper else (None, lambda: None)

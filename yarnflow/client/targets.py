@@ -153,7 +153,7 @@ def find_target(name: str, targets: Sequence[Target]) -> Target:
 
 
 #: options that tell where a standalone cluster is, and by which secret
-_WHERE_STANDALONE: Final[tuple[AnyOption, ...]] = (
+WHERE_STANDALONE: Final[tuple[AnyOption, ...]] = (
     cluster.JOBMANAGER_RPC_ADDRESS,
     cluster.JOBMANAGER_RPC_PORT,
     cluster.CLUSTER_ID,
@@ -164,7 +164,7 @@ _WHERE_STANDALONE: Final[tuple[AnyOption, ...]] = (
 
 def names_standalone(configuration: Configuration) -> bool:
     """Whether any option, typed or configured, tells where a standalone cluster is."""
-    return any(map(configuration.is_set, _WHERE_STANDALONE))
+    return any(map(configuration.is_set, WHERE_STANDALONE))
 
 
 #: options of a cluster that its clients read as well

@@ -82,6 +82,11 @@ def _flatten(node: yaml.MappingNode, prefix: str, path: Path) -> Iterator[Entry]
             raise InvalidOption(f"{key} at {source}: a list may hold plain values only")
 
 
+def read_yaml(text: str) -> object:
+    """Any YAML of ours, such as what YARN would be asked for."""
+    return yaml.safe_load(text)
+
+
 def read_list(text: str) -> list[object] | None:
     """A YAML list such as ``[a, b]``; None: the text is no list, or not YAML."""
     try:

@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import Final, NamedTuple, TypeVar
 
 from yarnflow.config.conf_file import CONF_FILE_NAME, read_conf_file
+from yarnflow.config.not_here import why_not_here
 from yarnflow.config.option import AnyOption, ConfigOption
-from yarnflow.config.options import OPTIONS_BY_KEY, PASSED_THROUGH, cluster, job
+from yarnflow.config.options import FREE_KEYS, OPTIONS_BY_KEY, PASSED_THROUGH, cluster, job
 from yarnflow.config.secrets import HIDDEN, is_secret, masked_text
 from yarnflow.errors import ConfigError, InvalidOption, UnknownOption
 
@@ -46,19 +47,26 @@ class Setting(NamedTuple):
 
 def environment_variable(option: AnyOption) -> str:
     """The environment variable that sets ``option``."""
-    return ENVIRONMENT_PREFIX + re.sub(r"[^A-Za-z0-9]", "_", option.key).upper()
+    return _variable(option.key)
+
+
+def _variable(key: str) -> str:
+    return ENVIRONMENT_PREFIX + re.sub(r"[^A-Za-z0-9]", "_", key).upper()
 
 
 class Configuration:
     """Option values; see the module's text.  Compare with ``==``; not changeable."""
 
-    __slots__ = ("_settings",)
+    __slots__ = ("_settings", "_notes")
 
-    def __init__(self, settings: Mapping[str, Setting] | None = None) -> None:
-        checked = dict(settings or {})
-        for key, setting in checked.items():
+    def __init__(
+        self, settings: Mapping[str, Setting] | None = None, notes: Sequence[str] = ()
+    ) -> None:
+        for key, setting in (settings or {}).items():
             _check(key, setting)
+        checked, found = _with_present_keys(settings or {})
         self._settings: Final[dict[str, Setting]] = checked
+        self._notes: Final = (*notes, *found)
 
     # --- making -------------------------------------------------------------
 
@@ -119,11 +127,15 @@ class Configuration:
         UnknownOption, InvalidOption
             See :meth:`load`.
         """
-        return Configuration(
-            _merged(self._settings, {key: Setting(value, source) for key, value in values.items()})
-        )
+        added = {key: Setting(value, source) for key, value in values.items()}
+        return Configuration(_merged(self._settings, added), self._notes)
 
     # --- reading ------------------------------------------------------------
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """What whoever wrote the values should know, a line each: older keys, and what to write instead."""
+        return self._notes
 
     def get(self, option: ConfigOption[T]) -> T:
         """The value of an option, or its default."""
@@ -136,7 +148,7 @@ class Configuration:
         return None if setting is None else setting.value
 
     def is_set(self, option: AnyOption) -> bool:
-        """Whether somebody set the option, under any of its keys."""
+        """Whether somebody set the option."""
         return self._find(option) is not None
 
     def source_of(self, option: AnyOption) -> str:
@@ -158,6 +170,14 @@ class Configuration:
         """The values for ``SparkConf``."""
         return {key: value for key, value in self.to_dict().items() if key.startswith(PASSED_THROUGH)}
 
+    def with_beginning(self, beginning: str) -> dict[str, str]:
+        """The values of all keys that begin so; what follows it → text."""
+        return {
+            key.removeprefix(beginning): value
+            for key, value in self.to_dict().items()
+            if key.startswith(beginning)
+        }
+
     def _check_order(self, shorter: ConfigOption[int], longer: ConfigOption[int]) -> None:
         if self.get(shorter) >= self.get(longer):
             raise InvalidOption(
@@ -169,10 +189,7 @@ class Configuration:
         return f"{option.key} ({setting.value if setting else option.default_text}, {self.source_of(option)})"
 
     def _find(self, option: AnyOption) -> Setting | None:
-        for key in (option.key, *option.deprecated_keys):
-            if key in self._settings:
-                return self._settings[key]
-        return None
+        return self._settings.get(option.key)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Configuration) and self.to_dict() == other.to_dict()
@@ -197,11 +214,36 @@ def _merged(*layers: Mapping[str, Setting]) -> dict[str, Setting]:
     return merged
 
 
+def _with_present_keys(
+    settings: Mapping[str, Setting],
+) -> tuple[dict[str, Setting], list[str]]:
+    """The values under the keys that options have now, and a line for each that had an older one."""
+    present = dict(settings)
+    notes = []
+    for key, setting in settings.items():
+        option = OPTIONS_BY_KEY.get(key)
+        if option is None or key == option.key:
+            continue
+        del present[key]
+        kept = present.get(option.key)
+        if kept is None:
+            present[option.key] = setting
+            notes.append(f"{key} ({setting.source}) is an older key of {option.key}; write that instead")
+        else:
+            notes.append(
+                f"{key} ({setting.source}) is not used: it is an older key of {option.key}, which is set, "
+                f"too ({kept.source})"
+            )
+    return present, notes
+
+
 def _check(key: str, setting: Setting) -> None:
     option = OPTIONS_BY_KEY.get(key)
     if option is None:
-        if key.startswith(PASSED_THROUGH):
+        if any(key.startswith(beginning) and key != beginning for beginning in FREE_KEYS):
             return
+        if why := why_not_here(key):
+            raise UnknownOption(f"{key} ({setting.source}) of Flink means nothing here: {why}; leave it out")
         near = difflib.get_close_matches(key, OPTIONS_BY_KEY, n=2, cutoff=0.6)
         hint = f"did you mean {' or '.join(near)}?" if near else "conf/OPTIONS.md lists all options"
         raise UnknownOption(f"unknown option {key} ({setting.source}); {hint}")
@@ -213,17 +255,17 @@ def _check(key: str, setting: Setting) -> None:
 
 
 def _from_environment(environ: Mapping[str, str]) -> dict[str, Setting]:
-    by_variable = {environment_variable(option): option for option in OPTIONS_BY_KEY.values()}
+    by_variable = {_variable(key): key for key in OPTIONS_BY_KEY}
     settings: dict[str, Setting] = {}
     for name in sorted(environ):
         if not name.startswith(ENVIRONMENT_PREFIX) or name == _CONF_DIR_VARIABLE:
             continue
-        option = by_variable.get(name)
-        if option is None:
+        key = by_variable.get(name)
+        if key is None:
             near = difflib.get_close_matches(name, by_variable, n=1, cutoff=0.6)
             hint = f"did you mean {near[0]}?" if near else "conf/OPTIONS.md lists all options"
             raise UnknownOption(f"unknown option in environment variable {name}; {hint}")
-        settings[option.key] = Setting(environ[name], f"environment variable {name}")
+        settings[key] = Setting(environ[name], f"environment variable {name}")
     return settings
 
 

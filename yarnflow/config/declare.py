@@ -6,7 +6,7 @@ that a wrong one cannot be imported.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from yarnflow.config import parsers
@@ -43,22 +43,27 @@ def duration(
     default: str,
     scope: Scope,
     description: str,
-    deprecated_keys: tuple[str, ...] = (),
     at_least: str = "0 ms",
+    deprecated_keys: tuple[str, ...] = (),
 ) -> ConfigOption[int]:
     """A duration; its value is in milliseconds."""
     parse = parsers.duration_at_least(at_least)
     return _option(key, default, scope, description, parse, "Duration", "ms", deprecated_keys)
 
 
-def memory(key: str, default: str, scope: Scope, description: str) -> ConfigOption[int]:
+def memory(
+    key: str, default: str, scope: Scope, description: str, deprecated_keys: tuple[str, ...] = ()
+) -> ConfigOption[int]:
     """A memory size; its value is in MiB."""
-    return _option(key, default, scope, description, parsers.memory_mib, "MemorySize", "MiB")
+    return _option(key, default, scope, description, parsers.memory_mib, "MemorySize", "MiB", deprecated_keys)
 
 
-def size(key: str, default: str, scope: Scope, description: str) -> ConfigOption[int]:
+def size(
+    key: str, default: str, scope: Scope, description: str, deprecated_keys: tuple[str, ...] = ()
+) -> ConfigOption[int]:
     """A size of data; its value is in bytes."""
-    return _option(key, default, scope, description, parsers.memory_bytes, "MemorySize", "bytes")
+    parse = parsers.memory_bytes
+    return _option(key, default, scope, description, parse, "MemorySize", "bytes", deprecated_keys)
 
 
 def integer(
@@ -68,9 +73,11 @@ def integer(
     description: str,
     at_least: int | None = None,
     at_most: int | None = None,
+    deprecated_keys: tuple[str, ...] = (),
 ) -> ConfigOption[int]:
     """A whole number within bounds."""
-    return _option(key, str(default), scope, description, parsers.integer(at_least, at_most), "Integer")
+    parse = parsers.integer(at_least, at_most)
+    return _option(key, str(default), scope, description, parse, "Integer", "", deprecated_keys)
 
 
 def decimal(
@@ -85,14 +92,19 @@ def decimal(
     return _option(key, str(default), scope, description, parsers.decimal(at_least, below), "Double")
 
 
-def boolean(key: str, default: bool, scope: Scope, description: str) -> ConfigOption[bool]:
+def boolean(
+    key: str, default: bool, scope: Scope, description: str, deprecated_keys: tuple[str, ...] = ()
+) -> ConfigOption[bool]:
     """``true`` or ``false``."""
-    return _option(key, str(default).lower(), scope, description, parsers.boolean, "Boolean")
+    default_text = str(default).lower()
+    return _option(key, default_text, scope, description, parsers.boolean, "Boolean", "", deprecated_keys)
 
 
-def string(key: str, default: str, scope: Scope, description: str) -> ConfigOption[str]:
+def string(
+    key: str, default: str, scope: Scope, description: str, deprecated_keys: tuple[str, ...] = ()
+) -> ConfigOption[str]:
     """Any text."""
-    return _option(key, default, scope, description, parsers.text, "String")
+    return _option(key, default, scope, description, parsers.text, "String", "", deprecated_keys)
 
 
 def ports(key: str, default: str, scope: Scope, description: str) -> ConfigOption[str]:
@@ -101,8 +113,21 @@ def ports(key: str, default: str, scope: Scope, description: str) -> ConfigOptio
 
 
 def choice(
-    key: str, default: str, choices: tuple[str, ...], scope: Scope, description: str
+    key: str,
+    default: str,
+    choices: tuple[str, ...],
+    scope: Scope,
+    description: str,
+    older: Mapping[str, str] | None = None,
+    deprecated_keys: tuple[str, ...] = (),
 ) -> ConfigOption[str]:
-    """One word of a fixed set."""
+    """One word of a fixed set.
+
+    Parameters
+    ----------
+    older : mapping, optional
+        Earlier words of Flink's for some of them.
+    """
     form = f"Enum ({', '.join(choices)})"
-    return _option(key, default, scope, description, parsers.one_of(*choices), form)
+    parse = parsers.one_of(*choices, older=older or {})
+    return _option(key, default, scope, description, parse, form, "", deprecated_keys)

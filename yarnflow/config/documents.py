@@ -34,7 +34,9 @@ places; a later one overrides an earlier one:
    letter or digit, for example `{variable}` for `{key}`;
 3. `-Dkey=value` on the command line.
 
-An unknown key is an error; it is not ignored. Keys that begin with `spark.` are passed to Spark unchanged.
+An unknown key is an error; it is not ignored. Keys that begin with `spark.` are passed to Spark unchanged;
+`containerized.master.env.NAME` and `containerized.taskmanager.env.NAME` set variables of the containers on
+YARN. Older keys of Flink are taken with a warning.
 Durations: `500 ms`, `10 s`, `5 min`, `1 h`, `2 d`, `PT1M30S`; no unit means milliseconds. Memory sizes:
 `1728m`, `1 gb`; units are powers of 1024, no unit means bytes.
 

@@ -9,7 +9,7 @@ Flink counterparts: ``TimeUtils.parseDuration``, ``MemorySize.parse``, ``NetUtil
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 _NUMBER_AND_UNIT: Final = re.compile(r"\s*(\d+)\s*([A-Za-zµ]*)\s*")
@@ -129,9 +129,15 @@ def memory_mib(value: str) -> int:
     return size // _MIB
 
 
-def one_of(*choices: str) -> Callable[[str], str]:
-    """Makes a parser for a fixed set of words, in any case; returns the declared spelling."""
-    by_lower = {choice.lower(): choice for choice in choices}
+def one_of(*choices: str, older: Mapping[str, str] | None = None) -> Callable[[str], str]:
+    """Makes a parser for a fixed set of words, in any case; returns the declared spelling.
+
+    Parameters
+    ----------
+    older : mapping, optional
+        Other words, lower-case, that mean one of them.
+    """
+    by_lower = {**(older or {}), **{choice.lower(): choice for choice in choices}}
 
     def parse(value: str) -> str:
         found = by_lower.get(value.strip().lower())

@@ -249,6 +249,32 @@ class FaultInjected:
     at_ms: int
 
 
+@dataclass(frozen=True, slots=True)
+class LogLevel:
+    """What a logger says from now on, until its process starts again."""
+
+    #: as in log lines; empty = all that have no level of their own
+    logger: str
+    #: TRACE, DEBUG, INFO, WARN, ERROR, OFF; empty = that of the logger above it
+    level: str
+
+
+@dataclass(frozen=True, slots=True)
+class LogLevelAnswer:
+    """Whether one process has taken it."""
+
+    process: str
+    #: why not; empty = it has
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LogLevelResult:
+    """Whether all have."""
+
+    processes: tuple[LogLevelAnswer, ...]
+
+
 # --- ResourceManager and TaskExecutor ---------------------------------------
 
 

@@ -37,6 +37,8 @@ from yarnflow.core.messages import (
     JobSubmission,
     JobSubmitted,
     LeaderInfo,
+    LogLevel,
+    LogLevelResult,
     SlotOffer,
     SlotRequest,
     TaskManagerHeartbeat,
@@ -115,6 +117,15 @@ class DispatcherGateway(Protocol):
             Nobody could take over what would be broken.
         """
 
+    def change_log_level(self, level: LogLevel) -> LogLevelResult:
+        """Change what a logger says in all processes of the cluster.  Idempotent.
+
+        Raises
+        ------
+        InvalidOption
+            There is no such level.
+        """
+
 
 class RemoteDispatcher(DispatcherGateway, Protocol):
     """The Dispatcher of whoever leads at an address: one that is started again there is followed."""
@@ -186,6 +197,15 @@ class TaskExecutorGateway(Protocol):
     def halt(self) -> None:
         """For drills: kill the own process (KILL) as soon as this is answered.  Not idempotent."""
 
+    def set_log_level(self, level: LogLevel) -> None:
+        """Change what a logger of this process says.  Idempotent.
+
+        Raises
+        ------
+        InvalidOption
+            There is no such level.
+        """
+
 
 class DriverGateway(Protocol):
     """What a JobMaster may ask a driver."""
@@ -214,12 +234,30 @@ class DriverGateway(Protocol):
     def halt(self) -> None:
         """For drills: kill the own process (KILL) as soon as this is answered.  Not idempotent."""
 
+    def set_log_level(self, level: LogLevel) -> None:
+        """Change what a logger of this process says.  Idempotent.
+
+        Raises
+        ------
+        InvalidOption
+            There is no such level.
+        """
+
 
 class MasterGateway(Protocol):
     """What the leading master may ask a standby."""
 
     def host_driver(self, assignment: DriverAssignment, memory_mib: int) -> None:
         """Start a driver that outlives the leader; returns at once.  Idempotent by driver id."""
+
+    def set_log_level(self, level: LogLevel) -> None:
+        """Change what a logger of this process says.  Idempotent.
+
+        Raises
+        ------
+        InvalidOption
+            There is no such level.
+        """
 
 
 class GatewayFactory(Protocol):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from types import MappingProxyType, ModuleType, NoneType
 from typing import Any, Final, Generic, TypeVar, get_type_hints
@@ -62,6 +62,7 @@ _NOT_IDEMPOTENT: Final = frozenset(
         (DRIVER.name, "halt"),
     }
 )
+_JOB_ID: Final = "job_id"
 #: run on the I/O thread: their handlers only post to a mailbox
 QUICK: Final = frozenset({"heartbeat", "report", "ping"})
 #: answer late on purpose; their ``timeout_ms`` argument comes on top of the call's own
@@ -89,6 +90,8 @@ class MethodSpec:
     result_to_thrift: Convert | None
     result_from_thrift: Convert | None
     idempotent: bool
+    #: id of the job that a call with these arguments is about; empty = none
+    job_of: Callable[[Sequence[Any]], str]
     #: position of the poll's own ``timeout_ms`` among the arguments; -1 = no long poll
     poll_timeout_index: int
 
@@ -137,8 +140,19 @@ def _describe(service: str, name: str, function: Callable[..., Any], module: Mod
         result_to_thrift=result.to_thrift,
         result_from_thrift=result.from_thrift,
         idempotent=(service, name) not in _NOT_IDEMPOTENT,
+        job_of=_job_finder([(name, hints[name]) for name in arg_names]),
         poll_timeout_index=arg_names.index("timeout_ms") if name in _LONG_POLLS else -1,
     )
+
+
+def _job_finder(arguments: Sequence[tuple[str, Any]]) -> Callable[[Sequence[Any]], str]:
+    """Finds the job's id in the arguments of a method: one of them, or a field of a message."""
+    for index, (name, hint) in enumerate(arguments):
+        if name == _JOB_ID:
+            return lambda values, index=index: str(values[index])  # type: ignore[misc]
+        if is_dataclass(hint) and any(field.name == _JOB_ID for field in fields(hint)):
+            return lambda values, index=index: str(values[index].job_id)  # type: ignore[misc]
+    return lambda _values: ""
 
 
 @dataclass(frozen=True, slots=True)

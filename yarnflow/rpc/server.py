@@ -21,6 +21,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from yarnflow.core.job.context import job_context
 from yarnflow.core.messages import Fence
 from yarnflow.errors import (
     InternalError,
@@ -283,7 +284,8 @@ class RpcServer:
                 _argument(spec.call_name, name, getattr(args, name), convert)
                 for name, convert in zip(spec.arg_names, spec.args_from_thrift)
             ]
-            result = bound.handler(*values)
+            with job_context(spec.job_of(values)):
+                result = bound.handler(*values)
             if spec.returns_nothing:
                 return framing.frame(framing.REPLY, spec.wire_name, sequence, _VOID)
             convert = spec.result_to_thrift

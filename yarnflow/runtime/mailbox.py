@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, TypeVar
 
+from yarnflow.core.job.context import current_job, enter_job, in_present_job
 from yarnflow.core.ports import Clock
 from yarnflow.errors import InternalError, LeadershipLost, RpcTimeout, YarnflowError
 from yarnflow.runtime.bulkheads import Bulkheads
@@ -57,6 +58,8 @@ class TimerHandle:
 class Mailbox:
     """Runs posted actions and timers in order, in one thread.
 
+    One that is made for a job works for that job; any other one for the job of whoever posts.
+
     Parameters
     ----------
     name : str
@@ -79,6 +82,7 @@ class Mailbox:
     ) -> None:
         self._may_run = may_run
         self._name = name
+        self._job = current_job()
         self._clock = clock
         #: its time
         self.clock: Final = clock
@@ -108,6 +112,7 @@ class Mailbox:
 
     def post(self, action: Action) -> None:
         """Run ``action`` later; from any thread, never blocks.  Dropped after :meth:`stop`."""
+        action = action if self._job else in_present_job(action)
         with self._changed:
             if not self._stopping:
                 self._ready.append(action)
@@ -155,7 +160,7 @@ class Mailbox:
             raise RpcTimeout(f"{self._name} did not answer within {timeout_ms} ms; try again") from None
 
     def schedule(self, delay_ms: int, action: Action) -> TimerHandle:
-        """Run ``action`` after ``delay_ms``."""
+        """Run ``action`` after ``delay_ms``; not for the job of whoever asks: it may go on for others."""
         timer = _Timer(self._clock.monotonic_ms() + max(delay_ms, 0), next(self._order), action)
         with self._changed:
             heapq.heappush(self._timers, timer)
@@ -189,6 +194,7 @@ class Mailbox:
 
     def _loop(self) -> None:
         self._owner = threading.get_ident()
+        enter_job(self._job)
         while (action := self._next(block=True)) is not None:
             self._run(action)
 
@@ -308,7 +314,7 @@ class Effects:
             mailbox.post(lambda: on_failure(error))
 
         try:
-            self._pools[work].submit(target, run, refused)
+            self._pools[work].submit(target, in_present_job(run), refused)
         except RuntimeError:  # the process is shutting down; nobody is left to tell
             logger.debug("effect dropped at shutdown")
 

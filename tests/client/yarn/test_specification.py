@@ -135,6 +135,20 @@ def test_specification() -> None:
     assert "yarn.master_main" in spec.master.script and "yarn.taskmanager_main" in spec.task_manager.script
 
 
+def test_variables_of_containers() -> None:
+    options = of(
+        {
+            "containerized.master.env.TZ": "UTC",
+            "containerized.taskmanager.env.TZ": "CET",
+            "driver.placement": "container",
+            "high-availability.type": "zookeeper",
+        }
+    )
+    spec = application_spec(options, deployment(), container_sizes(options, M.PER_JOB), {}, {})
+    assert spec.master.environment == {"TZ": "UTC"} and spec.task_manager.environment == {"TZ": "CET"}
+    assert spec.driver is not None and spec.driver.environment == {"TZ": "UTC"}
+
+
 def test_name_of_the_job_and_label_of_the_task_managers() -> None:
     options = of({"yarn.taskmanager.node-label": "ssd", "yarn.application.node-label": "gpu"})
     spec = application_spec(options, deployment(), container_sizes(options, M.PER_JOB), {}, {})

@@ -151,3 +151,27 @@ def test_a_share_that_is_too_small_is_said() -> None:
     assert "set it to 2472m, or lower taskmanager.numberOfTaskSlots" in said
     assert shared_too_small(task_manager_of(2472, 2)) == ""
     assert shared_too_small(task_manager_of(1728, 1)) == ""
+
+
+def test_managed_memory_may_have_a_size_of_its_own() -> None:
+    sizes = task_manager_memory_of(
+        Configuration.from_dict(
+            {"taskmanager.memory.process.size": "4g", "taskmanager.memory.managed.size": "1g"}, "test"
+        )
+    )
+    assert sizes.python_mib == 1024
+    assert sizes.executor_heap_mib == 4096 - 128 - sizes.overhead_mib - 256 - 1024
+    with pytest.raises(InvalidMemory, match="python 1600"):
+        task_manager_memory(process_mib=1728, managed_mib=1600)
+
+
+def test_a_part_of_a_task_manager_has_its_share_of_managed_memory() -> None:
+    configuration = Configuration.from_dict(
+        {
+            "taskmanager.memory.process.size": "16g",
+            "taskmanager.memory.managed.size": "4g",
+            "taskmanager.numberOfTaskSlots": "4",
+        },
+        "test",
+    )
+    assert executor_memory_of(configuration, 1).python_mib == 1024

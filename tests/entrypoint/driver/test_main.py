@@ -121,3 +121,28 @@ def test_the_jvm_writes_to_no_file_that_python_renames(
     main._launch(java, options, parsed, "127.0.0.1")
     assert launched["log_file"] == tmp_path / "driver-1.jvm.log"
     assert list(rotation._files) == [tmp_path / "driver-1.jvm.log"]
+
+
+def test_jvm_options_of_flinks_keys_come_before_sparks(tmp_path: Path) -> None:
+    configuration = Configuration.from_dict(
+        {
+            "env.java.opts": "-Dall=1",
+            "env.java.opts.jobmanager": "-Ddriver=1",
+            "env.java.opts.taskmanager": "'-Dworker=a b'",
+            "spark.driver.extraJavaOptions": "-Dall=2",
+            "spark.executor.extraJavaOptions": "-Dall=3",
+        },
+        "test",
+    )
+    flags = driver_jvm_flags(JavaRuntime(Path("/j"), "17.0.1", "PATH"), configuration, tmp_path)
+    assert flags[-3:] == ["-Dall=1", "-Ddriver=1", "-Dall=2"]
+    options = with_options_of(configuration, {})
+    assert options.spark_options()["spark.executor.extraJavaOptions"] == "-Dall=1 '-Dworker=a b' -Dall=3"
+    of_job = with_options_of(configuration, {"spark.executor.extraJavaOptions": "-Dall=4"})
+    assert of_job.spark_options()["spark.executor.extraJavaOptions"] == "-Dall=1 '-Dworker=a b' -Dall=4"
+
+
+def test_jvm_options_that_no_shell_would_read_are_told_with_their_key() -> None:
+    configuration = Configuration.from_dict({"env.java.opts.all": "'-Dx"}, "test")
+    with pytest.raises(InvalidOption, match="env.java.opts.all is"):
+        with_options_of(configuration, {})

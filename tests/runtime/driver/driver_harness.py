@@ -180,6 +180,9 @@ class FakeBackend:
     def on_progress(self, listener: Callable[[], None]) -> None:
         self.listener = listener
 
+    def set_log_level(self, logger: str, level: str) -> None:
+        self.story.append(f"{logger} has level {level}")
+
     def usable(self) -> bool:
         return self.is_usable
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -11,7 +12,7 @@ import pytest
 from tests.runtime.driver.driver_harness import JOB, LIMIT_S, SUBMISSION, Harness
 from yarnflow.core.ids import DriverId
 from yarnflow.core.job_run.spare_life import REHEARSED
-from yarnflow.core.messages import DriverPhase, JobSubmission, ProgramKind, QueryProgress
+from yarnflow.core.messages import DriverPhase, JobSubmission, LogLevel, ProgramKind, QueryProgress
 from yarnflow.errors import DriverLost, InvalidOption, RpcUnavailable, UserCodeError
 from yarnflow.graph.codec import job_graph_to_json
 from yarnflow.graph.job_graph import JobGraph
@@ -408,3 +409,15 @@ def test_nor_when_code_ran_in_it_or_files_were_shipped(lasting: Harness, submiss
     lasting.driver.shut_down()
     lasting.join()
     assert lasting.backend.closed and not lasting.driver.stays
+
+
+def test_levels_of_loggers_are_those_of_python_and_of_the_jvm(harness: Harness) -> None:
+    name = "yarnflow.test.driver"
+    harness.driver.set_log_level(LogLevel(name, "DEBUG"))
+    assert logging.getLogger(name).level == logging.DEBUG and harness.backend.story == []
+    harness.driver.set_log_level(LogLevel("org.apache.spark", "info"))
+    assert harness.backend.story == ["org.apache.spark has level INFO"]
+    with pytest.raises(InvalidOption, match="no level of a log"):
+        harness.driver.set_log_level(LogLevel("org.apache.spark", "LOUD"))
+    logging.getLogger(name).setLevel(logging.NOTSET)
+    logging.getLogger("org.apache.spark").setLevel(logging.NOTSET)

@@ -45,6 +45,7 @@ class Bench:
         redundant_workers: int = 0,
         max_workers: int | None = None,
         lead: bool = False,
+        max_slots: int | None = None,
     ) -> None:
         self.clock = ManualClock()
         self.time = LeaderClock(self.clock)
@@ -59,7 +60,9 @@ class Bench:
         self.mailbox = InlineMailbox("rm", clock, may_run=self.time.is_certain if lead else None)
         ids = (f"{number:032x}" for number in itertools.count(1))
         self.manager = ResourceManager(
-            ResourceManagerSettings(10_000, 2, 1_000, 5_000, 2, workers_expected, redundant_workers),
+            ResourceManagerSettings(
+                10_000, 2, 1_000, 5_000, 2, workers_expected, redundant_workers, max_slots=max_slots
+            ),
             clock,
             self.mailbox,
             InlineEffects(),
@@ -260,7 +263,21 @@ def test_slots_that_can_never_be_had_are_said_at_once() -> None:
     bench.register("tm-2", worker="w2")
     assert bench.refused == [
         "needs 5 slots and this cluster can have no more than 4; lower the parallelism or raise "
-        "taskmanager.numberOfTaskSlots"
+        "taskmanager.numberOfTaskSlots or slotmanager.number-of-slots.max"
+    ]
+
+
+def test_no_more_slots_are_asked_for_than_there_may_be() -> None:
+    """slotmanager.number-of-slots.max: of 5 slots, with 2 on a TaskManager, 4 are whole TaskManagers'."""
+    bench = Bench(max_slots=5)
+    bench.manager.declare_requirements(JOB, 9)
+    bench.run()
+    assert bench.provider.requests == [2]
+    bench.register("tm-1", worker="w1")
+    bench.register("tm-2", worker="w2")
+    assert bench.refused == [
+        "needs 9 slots and this cluster can have no more than 4; lower the parallelism or raise "
+        "taskmanager.numberOfTaskSlots or slotmanager.number-of-slots.max"
     ]
 
 

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 
 import pytest
 
 from yarnflow.core.ids import AllocationId, DriverId, ExecutorId, JobId, TaskManagerId
-from yarnflow.core.messages import ExecutorDescriptor, Fence, LeaderInfo, SlotRequest, TaskManagerRegistration
+from yarnflow.core.messages import (
+    ExecutorDescriptor,
+    Fence,
+    LeaderInfo,
+    LogLevel,
+    SlotRequest,
+    TaskManagerRegistration,
+)
 from yarnflow.errors import (
     LeadershipLost,
     ResourceError,
@@ -443,3 +451,10 @@ def test_it_does_not_wait_on_a_slot_that_another_job_has() -> None:
     bench.give_slot("a3", job=FOLLOWING)
     bench.executor.free_slot(AllocationId("a2"))
     assert (bench.cleared, bench.stopped) == ([], ["0"])
+
+
+def test_the_level_of_a_logger_changes() -> None:
+    name = "yarnflow.test.taskexecutor"
+    Bench().executor.set_log_level(LogLevel(name, "DEBUG"))
+    assert logging.getLogger(name).level == logging.DEBUG
+    logging.getLogger(name).setLevel(logging.NOTSET)

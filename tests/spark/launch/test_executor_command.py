@@ -12,7 +12,7 @@ from yarnflow.spark.launch.executor_command import ExecutorSettings, executor_co
 from yarnflow.spark.launch.java import JavaRuntime
 from yarnflow.spark.launch.jvm import gateway_command, gateway_environment
 from yarnflow.spark.launch.session import SessionSettings, spark_options
-from yarnflow.spark.launch.spark_home import module_options, options_in_class
+from yarnflow.spark.launch.spark_home import LOG4J_CONFIG, LOG4J_JSON_CONFIG, module_options, options_in_class
 
 JAVA = JavaRuntime(Path("/jre/bin/java"), "17.0.1", "PATH")
 SECRET = "c0ffee" * 10
@@ -124,6 +124,27 @@ def test_gateway_command_and_environment() -> None:
     env = gateway_environment({"HOME": "/h"}, "127.0.0.1", Path("/tmp/c"))
     assert env["_PYSPARK_DRIVER_CONN_INFO_PATH"] == "/tmp/c"
     assert env["SPARK_LOCAL_IP"] == "127.0.0.1"
+
+
+@pytest.mark.parametrize(
+    ("log_format", "file"), [("text", "log4j2.properties"), ("json", "log4j2-json.properties")]
+)
+def test_sparks_own_log_has_the_form_of_the_others(log_format: str, file: str) -> None:
+    of_executor = executor_command(descriptor(), settings(log_format=log_format), SECRET, {}).command
+    for command in (of_executor, gateway_command(JAVA, 800, log_format=log_format)):
+        (named,) = [part for part in command if part.startswith("-Dlog4j2.configurationFile=file:")]
+        path = Path(named.partition("file:")[2])
+        assert path.name == file and path.is_file()
+    # looked up with each line
+    assert f"-Dyarnflow.job.id={descriptor().job_id}" in of_executor
+
+
+def test_both_forms_have_the_same_levels() -> None:
+    def levels(path: Path) -> list[str]:
+        lines = path.read_text().splitlines()
+        return [line for line in lines if line.startswith(("logger.", "rootLogger.l"))]
+
+    assert levels(LOG4J_CONFIG) == levels(LOG4J_JSON_CONFIG) != []
 
 
 @pytest.mark.parametrize(("heap_mib", "serial"), [(600, True), (8000, False)])

@@ -48,8 +48,11 @@ class JobSettings:
         from yarnflow.config.configuration import Configuration
 
         text = str(value).lower() if isinstance(value, bool) else str(value)
-        Configuration.empty().with_values({key: text}, source=call_origin())
-        self.values[key] = text
+        checked = Configuration.empty().with_values({key: text}, source=call_origin())
+        for note in checked.notes:
+            warnings.warn(f"option {note}", stacklevel=3)
+        # under the key it has now
+        self.values.update(checked.to_dict())
 
     def set(self, option: ConfigOption[Any], value: object) -> None:
         """Set an option; durations as milliseconds."""
@@ -81,12 +84,12 @@ class JobSettings:
     def get(self, option: ConfigOption[T]) -> T:
         """The value of an option: of the program, of what runs it, or the default."""
         for values in (self.values, surrounding_configuration()):
-            for key in (option.key, *option.deprecated_keys):
-                if key in values:
-                    try:
-                        return option.parse(values[key])
-                    except ValueError as exc:
-                        raise InvalidOption(f"option {key}: '{values[key]}' is not {exc}") from exc
+            if option.key in values:
+                text = values[option.key]
+                try:
+                    return option.parse(text)
+                except ValueError as exc:
+                    raise InvalidOption(f"option {option.key}: '{text}' is not {exc}") from exc
         return option.default
 
     def parallelism(self) -> int:
@@ -102,5 +105,4 @@ class JobSettings:
 
     def is_set(self, option: ConfigOption[Any]) -> bool:
         """Whether the program or what runs it sets an option."""
-        keys = (option.key, *option.deprecated_keys)
-        return any(key in values for values in (self.values, surrounding_configuration()) for key in keys)
+        return option.key in self.values or option.key in surrounding_configuration()

@@ -6,10 +6,18 @@ Flink counterpart: ``YarnSessionClusterExecutor``.
 from __future__ import annotations
 
 import os
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
 
 from yarnflow.client.cluster import JobCluster
-from yarnflow.client.yarn.applications import ApplicationCluster, connect_application, find_application
+from yarnflow.client.yarn.applications import (
+    ApplicationCluster,
+    connect_application,
+    find_application,
+    live_applications,
+    mode_of,
+)
 from yarnflow.client.yarn.job_owners import JobOwners
 from yarnflow.client.yarn.services import YarnServices, yarn_services
 from yarnflow.client.yarn.shipping import offload_files, stage_jars
@@ -19,10 +27,11 @@ from yarnflow.config.options import yarn
 from yarnflow.core.ids import JobId
 from yarnflow.core.messages import Fence, JobDetails, JobSubmission, JobSubmitted
 from yarnflow.core.ports import DispatcherGateway
-from yarnflow.core.yarn import DeploymentMode
+from yarnflow.core.yarn import Application, DeploymentMode
 from yarnflow.errors import DuplicateJob, HaError, RpcTimeout, RpcUnavailable, YarnflowError
 from yarnflow.staging.cache import ContentCache
 from yarnflow.staging.job_keys import KeyTaken
+from yarnflow.staging.layout import job_tag
 
 
 class SessionClient:
@@ -156,3 +165,51 @@ def connect_running(
     services = yarn_services(configuration, os.environ)
     application = find_application(services, mode, configuration.get(yarn.APPLICATION_ID), job_id)
     return SessionClient(services, connect_application(services, application), note)
+
+
+@dataclass(frozen=True, slots=True)
+class LiveCluster:
+    """A cluster on YARN that has not ended."""
+
+    #: for people
+    name: str
+    #: ``execution.target``
+    target: str
+    #: the option that names it
+    named_by: str
+    #: connects to it
+    reach: Callable[[], SessionClient]
+
+
+def live_clusters(
+    configuration: Configuration, mode: DeploymentMode | None, job_id: str = ""
+) -> list[LiveCluster]:
+    """The user's clusters on YARN, for verbs that look for theirs.
+
+    Parameters
+    ----------
+    mode : DeploymentMode, optional
+        Only those deployed so.
+    job_id : str
+        Only the one that was deployed for this job, where there is one.
+
+    Raises
+    ------
+    YarnUnavailable
+        YARN does not answer, or is not configured here.
+    """
+    services = yarn_services(configuration, os.environ)
+    applications = live_applications(services, mode)
+    own = [application for application in applications if job_id and job_tag(job_id) in application.tags]
+
+    def reach(application: Application) -> SessionClient:
+        return SessionClient(services, connect_application(services, application), lambda _text: None)
+
+    found = []
+    for application in own or applications:
+        found_mode = mode_of(application)
+        target = "" if found_mode is None else found_mode.target
+        name = f"application {application.application_id} ({application.name})"
+        named_by = f"-D{yarn.APPLICATION_ID.key}={application.application_id}"
+        found.append(LiveCluster(name, target, named_by, partial(reach, application)))
+    return found

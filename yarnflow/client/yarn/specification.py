@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 from yarnflow.client.yarn.applications import mode_tag
 from yarnflow.config.configuration import Configuration
+from yarnflow.config.options import MASTER_ENVIRONMENT, TASKMANAGER_ENVIRONMENT
 from yarnflow.config.options import cluster as cluster_options
 from yarnflow.config.options import ha as ha_options
 from yarnflow.config.options import job as job_options
@@ -245,6 +246,9 @@ def application_spec(
     """
     get = configuration.get
     node_label = get(yarn.APPLICATION_NODE_LABEL)
+    # drivers in containers of their own would else be in the master's
+    master_environment = configuration.with_beginning(MASTER_ENVIRONMENT)
+    driver = _driver_container(deployment, sizes, resources, master_environment, node_label)
     return ApplicationSpec(
         name=get(yarn.APPLICATION_NAME) or deployment.name,
         queue=get(yarn.APPLICATION_QUEUE),
@@ -254,6 +258,7 @@ def application_spec(
             vcores=sizes.master_vcores,
             script=container_script(MASTER_MODULE, deployment.python),
             resources={**resources, **master_resources},
+            environment=master_environment,
             node_label=node_label,
         ),
         task_manager=ContainerSpec(
@@ -261,9 +266,10 @@ def application_spec(
             vcores=sizes.task_manager_vcores,
             script=container_script(TASK_MANAGER_MODULE, deployment.python),
             resources=dict(resources),
+            environment=configuration.with_beginning(TASKMANAGER_ENVIRONMENT),
             node_label=get(yarn.TASKMANAGER_NODE_LABEL) or node_label,
         ),
-        driver=_driver_container(deployment, sizes, resources, node_label) if sizes.driver_mib else None,
+        driver=driver if sizes.driver_mib else None,
         initial_task_managers=deployment.initial_task_managers,
         masters=deployment.masters,
         max_attempts=get(yarn.APPLICATION_ATTEMPTS),
@@ -275,13 +281,18 @@ def application_spec(
 
 
 def _driver_container(
-    deployment: Deployment, sizes: ContainerSizes, resources: Mapping[str, LocalResource], node_label: str
+    deployment: Deployment,
+    sizes: ContainerSizes,
+    resources: Mapping[str, LocalResource],
+    environment: Mapping[str, str],
+    node_label: str,
 ) -> ContainerSpec:
     return ContainerSpec(
         memory_mib=sizes.driver_mib,
         vcores=sizes.driver_vcores,
         script=container_script(DRIVER_MODULE, deployment.python),
         resources=dict(resources),
+        environment=dict(environment),
         node_label=node_label,
     )
 

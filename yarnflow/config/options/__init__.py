@@ -31,5 +31,11 @@ ALL_OPTIONS: Final[tuple[AnyOption, ...]] = tuple(
 OPTIONS_BY_KEY: Final[dict[str, AnyOption]] = {
     key: option for option in ALL_OPTIONS for key in (option.key, *option.deprecated_keys)
 }
-#: keys that begin so are handed on unchanged
+#: keys that begin so are Spark's, and handed on unchanged
 PASSED_THROUGH: Final = ("spark.",)
+#: keys that begin so name a variable in the environment of containers on YARN: of the master with its
+#: drivers, and of TaskManagers
+MASTER_ENVIRONMENT: Final = "containerized.master.env."
+TASKMANAGER_ENVIRONMENT: Final = "containerized.taskmanager.env."
+#: all beginnings of keys that are no options of their own
+FREE_KEYS: Final = (*PASSED_THROUGH, MASTER_ENVIRONMENT, TASKMANAGER_ENVIRONMENT)

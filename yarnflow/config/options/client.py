@@ -26,6 +26,14 @@ CLIENT_TIMEOUT_MS: Final[ConfigOption[int]] = declare.duration(
     "60 s",
     Scope.CLIENT,
     "How long a client waits for an answer of the cluster before it fails.",
+    deprecated_keys=("akka.client.timeout",),
+)
+DISCOVERY_TIMEOUT_MS: Final[ConfigOption[int]] = declare.duration(
+    "client.discovery.timeout",
+    "5 s",
+    Scope.CLIENT,
+    "How long a command that looks for clusters (list, or a command about a job that names no cluster) "
+    "waits for each of them, and for YARN.",
 )
 VIEW_REFRESH_MS: Final[ConfigOption[int]] = declare.duration(
     "client.view.refresh-interval",

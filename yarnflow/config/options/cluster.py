@@ -16,6 +16,7 @@ CLUSTER_ID: Final[ConfigOption[str]] = declare.string(
     _CLUSTER,
     "Name of the cluster. Clusters with different names on one machine share nothing; the name is part of "
     "the paths of a cluster's directories.",
+    deprecated_keys=("high-availability.zookeeper.path.namespace", "recovery.zookeeper.path.namespace"),
 )
 JOBMANAGER_RPC_ADDRESS: Final[ConfigOption[str]] = declare.string(
     "jobmanager.rpc.address",
@@ -70,6 +71,7 @@ MINICLUSTER_TASKMANAGERS: Final[ConfigOption[int]] = declare.integer(
     Scope.CLIENT,
     "Number of TaskManagers of the cluster that a submit with execution.target local starts.",
     at_least=1,
+    deprecated_keys=("local.number-taskmanager",),
 )
 HEARTBEAT_INTERVAL_MS: Final[ConfigOption[int]] = declare.duration(
     "heartbeat.interval",
@@ -132,6 +134,7 @@ TASKMANAGER_REGISTRATION_TIMEOUT_MS: Final[ConfigOption[int]] = declare.duration
     "5 min",
     _TASK_MANAGER,
     "A TaskManager that cannot register for this long ends.",
+    deprecated_keys=("taskmanager.maxRegistrationDuration",),
 )
 RPC_ASK_TIMEOUT_MS: Final[ConfigOption[int]] = declare.duration(
     "rpc.ask.timeout",
@@ -146,6 +149,7 @@ RPC_FRAME_SIZE_BYTES: Final[ConfigOption[int]] = declare.size(
     _CLUSTER,
     "Size of the largest message between two processes. A job graph with large functions, or a packed "
     "script, must fit into it.",
+    deprecated_keys=("akka.framesize", "pekko.framesize"),
 )
 IO_TMP_DIRS: Final[ConfigOption[str]] = declare.string(
     "io.tmp.dirs",
@@ -153,6 +157,7 @@ IO_TMP_DIRS: Final[ConfigOption[str]] = declare.string(
     _CLUSTER,
     "Directory for scratch data (shuffle files, local state) and the cluster's runtime directory; empty = "
     "the system's directory for temporary files.",
+    deprecated_keys=("taskmanager.tmp.dirs",),
 )
 LOG_DIR: Final[ConfigOption[str]] = declare.string(
     "yarnflow.log.dir",
@@ -166,6 +171,15 @@ LOG_CONFIG_FILE: Final[ConfigOption[str]] = declare.string(
     _CLUSTER,
     "File with the logging configuration of all processes, in the form of log.yaml; empty = log.yaml of the "
     "configuration directory, or, if there is none, yarnflow's default.",
+)
+LOG_FORMAT: Final[ConfigOption[str]] = declare.choice(
+    "yarnflow.log.format",
+    "text",
+    ("text", "json"),
+    _CLUSTER,
+    "Form of the log lines of all processes: text = as Flink's; json = a JSON object per line, with the keys "
+    "of the Elastic Common Schema, and flink-job-id in lines that concern a job. In a log.yaml it replaces "
+    "the formatter yarnflow.process.logs.FlinkFormatter. Spark's own log in drivers and executors follows.",
 )
 JOBSTORE_MAX_CAPACITY: Final[ConfigOption[int]] = declare.integer(
     "jobstore.max-capacity",
@@ -182,10 +196,12 @@ REST_PORT: Final[ConfigOption[int]] = declare.integer(
     "YARN it is always on, at any free port, and is reached through YARN's own web page.",
     at_least=-1,
     at_most=65535,
+    deprecated_keys=("web.port", "jobmanager.web.port"),
 )
 REST_BIND_ADDRESS: Final[ConfigOption[str]] = declare.string(
     "rest.bind-address",
     "",
     _CLUSTER,
     "Local address the web page is served at; empty = that of jobmanager.bind-host.",
+    deprecated_keys=("web.address", "jobmanager.web.address"),
 )

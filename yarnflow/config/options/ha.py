@@ -17,6 +17,8 @@ HA_TYPE: Final[ConfigOption[str]] = declare.choice(
     "zookeeper = masters elect a leader in ZooKeeper, jobs and checkpoints are stored there and in "
     "high-availability.storageDir, and a new leader takes over running jobs; none = there is one master, "
     "and its jobs end when it ends.",
+    older={"standalone": "none"},
+    deprecated_keys=("high-availability", "recovery.mode"),
 )
 STORAGE_DIR: Final[ConfigOption[str]] = declare.string(
     "high-availability.storageDir",
@@ -25,6 +27,7 @@ STORAGE_DIR: Final[ConfigOption[str]] = declare.string(
     "Directory (a URI that all machines can access) for the data to which ZooKeeper has pointers: job "
     "graphs, results. Needed with high-availability.type zookeeper, except on YARN, where empty = below the "
     "staging directory.",
+    deprecated_keys=("high-availability.zookeeper.storageDir", "recovery.zookeeper.storageDir"),
 )
 JOBMANAGERS: Final[ConfigOption[int]] = declare.integer(
     "high-availability.jobmanagers",
@@ -55,12 +58,14 @@ ZOOKEEPER_QUORUM: Final[ConfigOption[str]] = declare.string(
     "",
     _CLUSTER,
     "ZooKeeper servers, host:port separated by commas.",
+    deprecated_keys=("recovery.zookeeper.quorum",),
 )
 ZOOKEEPER_ROOT: Final[ConfigOption[str]] = declare.string(
     "high-availability.zookeeper.path.root",
     "/yarnflow",
     _CLUSTER,
     "Node below which every cluster has its own node, named by high-availability.cluster-id.",
+    deprecated_keys=("recovery.zookeeper.path.root",),
 )
 ZOOKEEPER_SESSION_TIMEOUT_MS: Final[ConfigOption[int]] = declare.duration(
     "high-availability.zookeeper.client.session-timeout",
@@ -69,18 +74,21 @@ ZOOKEEPER_SESSION_TIMEOUT_MS: Final[ConfigOption[int]] = declare.duration(
     "Time without a heartbeat after which ZooKeeper ends a session: a frozen or disconnected master loses "
     "the leadership, a driver its lease. A killed process is detected at once, independent of this timeout, "
     "if its supervisor runs. Flink's default is 60 s.",
+    deprecated_keys=("recovery.zookeeper.client.session-timeout",),
 )
 ZOOKEEPER_CONNECTION_TIMEOUT_MS: Final[ConfigOption[int]] = declare.duration(
     "high-availability.zookeeper.client.connection-timeout",
     "15 s",
     _CLUSTER,
     "How long a process waits for its first connection to ZooKeeper.",
+    deprecated_keys=("recovery.zookeeper.client.connection-timeout",),
 )
 ZOOKEEPER_RETRY_WAIT_MS: Final[ConfigOption[int]] = declare.duration(
     "high-availability.zookeeper.client.retry-wait",
     "500 ms",
     _CLUSTER,
     "Pause before a lost connection is tried again; doubled up to max-retry-wait.",
+    deprecated_keys=("recovery.zookeeper.client.retry-wait",),
 )
 ZOOKEEPER_MAX_RETRY_WAIT_MS: Final[ConfigOption[int]] = declare.duration(
     "high-availability.zookeeper.client.max-retry-wait",

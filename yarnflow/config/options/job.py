@@ -35,6 +35,7 @@ OPERATOR_CHAINING: Final[ConfigOption[bool]] = declare.boolean(
     _JOB,
     "Run operators that follow each other without a change of partitioning as one vertex. Switch off only "
     "to see each operator separately.",
+    deprecated_keys=("pipeline.operator-chaining",),
 )
 RUNTIME_MODE: Final[ConfigOption[str]] = declare.choice(
     "execution.runtime-mode",
@@ -59,12 +60,14 @@ BATCH_MAX_PARALLELISM: Final[ConfigOption[int]] = declare.integer(
     _JOB,
     "BATCH: the most tasks behind a shuffle of columns; where parallelism.default is set, that is it.",
     at_least=1,
+    deprecated_keys=("jobmanager.adaptive-batch-scheduler.max-parallelism",),
 )
 BATCH_BYTES_PER_TASK: Final[ConfigOption[int]] = declare.size(
     "execution.batch.adaptive.auto-parallelism.avg-data-volume-per-task",
     "16m",
     _JOB,
     "BATCH: about how much data a task behind a shuffle of columns gets.",
+    deprecated_keys=("jobmanager.adaptive-batch-scheduler.avg-data-volume-per-task",),
 )
 PIPELINE_NAME: Final[ConfigOption[str]] = declare.string(
     "pipeline.name",
@@ -126,6 +129,7 @@ BUFFER_TIMEOUT_MS: Final[ConfigOption[int]] = declare.duration(
     _JOB,
     "Real-time mode: how long a record may wait for others before it is sent to the next stage. Flink's "
     "default is 100 ms.",
+    deprecated_keys=("execution.buffer-timeout",),
 )
 CHECKPOINT_DIR: Final[ConfigOption[str]] = declare.string(
     "execution.checkpointing.dir",
@@ -133,6 +137,7 @@ CHECKPOINT_DIR: Final[ConfigOption[str]] = declare.string(
     _JOB,
     "Directory (a URI) below which each job has its own directory for offsets, state and commits; empty = "
     "below the cluster's runtime directory, on YARN checkpoints/ in the staging directory.",
+    deprecated_keys=("state.checkpoints.dir", "state.backend.fs.checkpointdir"),
 )
 CHECKPOINT_INTERVAL_MS: Final[ConfigOption[int]] = declare.duration(
     "execution.checkpointing.interval",
@@ -161,6 +166,7 @@ CHECKPOINTS_RETAINED: Final[ConfigOption[int]] = declare.integer(
     "Number of completed checkpoints that are kept; older ones are removed.",
     at_least=1,
     at_most=20,
+    deprecated_keys=("state.checkpoints.num-retained",),
 )
 SAVEPOINT_RECORDS: Final[ConfigOption[int]] = declare.integer(
     "execution.checkpointing.savepoint-records",
@@ -185,6 +191,7 @@ SAVEPOINT_DIR: Final[ConfigOption[str]] = declare.string(
     "",
     _JOB,
     "Directory (a URI) for savepoints if the command names no directory.",
+    deprecated_keys=("state.savepoints.dir", "savepoints.state.backend.fs.dir"),
 )
 STATE_RECOVERY_PATH: Final[ConfigOption[str]] = declare.string(
     "execution.state-recovery.path",
@@ -193,6 +200,7 @@ STATE_RECOVERY_PATH: Final[ConfigOption[str]] = declare.string(
     "State from which the job starts: path of a savepoint or retained checkpoint; latest = the newest "
     "retained checkpoint of the same job key; none = start empty. Empty = latest if the last job with this "
     "key failed or its cluster was lost, else none.",
+    deprecated_keys=("execution.savepoint.path",),
 )
 STATE_RECOVERY_CLAIM_MODE: Final[ConfigOption[str]] = declare.choice(
     "execution.state-recovery.claim-mode",
@@ -201,6 +209,7 @@ STATE_RECOVERY_CLAIM_MODE: Final[ConfigOption[str]] = declare.choice(
     _JOB,
     "NO_CLAIM = the files from which the job starts are copied and not changed; CLAIM = they are moved, and "
     "from then on belong to the job.",
+    deprecated_keys=("execution.savepoint-restore-mode",),
 )
 STATE_RECOVERY_TRUSTED: Final[ConfigOption[bool]] = declare.boolean(
     "execution.state-recovery.trusted",
@@ -216,6 +225,7 @@ STATE_RECOVERY_ALLOW_NON_RESTORED: Final[ConfigOption[bool]] = declare.boolean(
     _JOB,
     "Whether a job may start from state of operators that its program has no more; their state is left "
     "behind, and is lost for the job.",
+    deprecated_keys=("execution.savepoint.ignore-unclaimed-state",),
 )
 PROGRAM_HEARTBEAT_TIMEOUT_MS: Final[ConfigOption[int]] = declare.duration(
     "client.heartbeat.timeout",
@@ -253,12 +263,15 @@ STATE_BACKEND: Final[ConfigOption[str]] = declare.choice(
     "only what is used in a micro-batch is read and written. A job goes on from a checkpoint of either. "
     "Built-in aggregates and scripts have Spark's RocksDB state store with both; "
     "spark.sql.streaming.stateStore.providerClass chooses another.",
+    older={"filesystem": "hashmap", "jobmanager": "hashmap"},
+    deprecated_keys=("state.backend",),
 )
 STATE_CHANGELOG: Final[ConfigOption[bool]] = declare.boolean(
     "state.changelog.enabled",
     True,
     _JOB,
     "With each batch, commit only the changes of RocksDB's state, and full snapshots from time to time.",
+    deprecated_keys=("state.backend.changelog.enabled",),
 )
 RESTART_STRATEGY: Final[ConfigOption[str]] = declare.choice(
     "restart-strategy.type",
@@ -266,6 +279,12 @@ RESTART_STRATEGY: Final[ConfigOption[str]] = declare.choice(
     ("none", "off", "disable", "fixed-delay", "failure-rate", "exponential-delay"),
     _JOB,
     "Whether and when a failed job is started again; off and disable mean none.",
+    older={
+        "fixeddelay": "fixed-delay",
+        "failurerate": "failure-rate",
+        "exponentialdelay": "exponential-delay",
+    },
+    deprecated_keys=("restart-strategy",),
 )
 RESTART_FIXED_DELAY_ATTEMPTS: Final[ConfigOption[int]] = declare.integer(
     "restart-strategy.fixed-delay.attempts",
@@ -346,6 +365,7 @@ RESOURCE_WAIT_TIMEOUT_MS: Final[ConfigOption[int]] = declare.duration(
     _JOB,
     "How long the adaptive scheduler waits for all slots; then the job starts with the slots that are "
     "available, or fails if there are none.",
+    deprecated_keys=("jobmanager.adaptive-scheduler.resource-wait-timeout",),
 )
 RESOURCE_STABILIZATION_TIMEOUT_MS: Final[ConfigOption[int]] = declare.duration(
     "jobmanager.adaptive-scheduler.submission.resource-stabilization-timeout",
@@ -353,4 +373,5 @@ RESOURCE_STABILIZATION_TIMEOUT_MS: Final[ConfigOption[int]] = declare.duration(
     _JOB,
     "The adaptive scheduler starts the job with some of the slots if no further slot has arrived for this "
     "long.",
+    deprecated_keys=("jobmanager.adaptive-scheduler.resource-stabilization-timeout",),
 )

@@ -15,6 +15,7 @@ TASKMANAGER_PROCESS_SIZE_MIB: Final[ConfigOption[int]] = declare.memory(
     _TASK_MANAGER,
     "All memory of a TaskManager: its own process, the Spark executor's JVM and the Python workers. The "
     "size of its container.",
+    deprecated_keys=("taskmanager.heap.size",),
 )
 TASKMANAGER_FRAMEWORK_MIB: Final[ConfigOption[int]] = declare.memory(
     "taskmanager.memory.framework.size",
@@ -34,6 +35,13 @@ MANAGED_FRACTION: Final[ConfigOption[float]] = declare.decimal(
     _TASK_MANAGER,
     "Share for the Python workers and RocksDB, of the memory that is left after overhead and metaspace.",
     below=1.0,
+)
+MANAGED_SIZE_MIB: Final[ConfigOption[int]] = declare.memory(
+    "taskmanager.memory.managed.size",
+    "0",
+    _TASK_MANAGER,
+    "Memory for the Python workers and RocksDB; 0 = taskmanager.memory.managed.fraction decides.",
+    deprecated_keys=("taskmanager.memory.size",),
 )
 TASKMANAGER_OVERHEAD_FRACTION: Final[ConfigOption[float]] = declare.decimal(
     "taskmanager.memory.jvm-overhead.fraction",
@@ -60,6 +68,7 @@ JOBMANAGER_PROCESS_SIZE_MIB: Final[ConfigOption[int]] = declare.memory(
     Scope.DEPLOYMENT,
     "Memory of the JobManager on YARN: its Python processes and skein's ApplicationMaster. The size of the "
     "master's container is this size, plus driver.memory.process.size for each of yarn.appmaster.drivers.",
+    deprecated_keys=("jobmanager.heap.size",),
 )
 DRIVER_PROCESS_SIZE_MIB: Final[ConfigOption[int]] = declare.memory(
     "driver.memory.process.size",

@@ -114,6 +114,7 @@ SHIP_FILES: Final[ConfigOption[str]] = declare.string(
     _DEPLOYMENT,
     "Files (local, or URIs that YARN's nodes can read), separated by ; or , which are copied to the working "
     "directory of every container.",
+    deprecated_keys=("yarn.ship-directories",),
 )
 SHIP_ARCHIVES: Final[ConfigOption[str]] = declare.string(
     "yarn.ship-archives",
@@ -139,8 +140,9 @@ MASTER_HEARTBEAT_INTERVAL_MS: Final[ConfigOption[int]] = declare.duration(
     "yarn.heartbeat.interval",
     "1 s",
     _DEPLOYMENT,
-    "Time between two heartbeats of the ApplicationMaster to YARN's ResourceManager. Requests for "
-    "containers are sent with the next heartbeat.",
+    "Time between two heartbeats of the ApplicationMaster to YARN's ResourceManager, 100 ms or more. "
+    "Requests for containers are sent with the next heartbeat. In Flink it is a number of seconds.",
+    at_least="100 ms",
 )
 VIEW_ACLS: Final[ConfigOption[str]] = declare.string(
     "yarn.view.acls",
@@ -167,6 +169,7 @@ TASKMANAGER_IDLE_TIMEOUT_MS: Final[ConfigOption[int]] = declare.duration(
     "30 s",
     _CLUSTER,
     "A TaskManager that has had no job for this long is released to YARN.",
+    deprecated_keys=("slotmanager.taskmanager-timeout",),
 )
 START_WORKER_MAX_FAILURE_RATE: Final[ConfigOption[float]] = declare.decimal(
     "resourcemanager.start-worker.max-failure-rate",
@@ -195,4 +198,12 @@ REDUNDANT_TASKMANAGERS: Final[ConfigOption[int]] = declare.integer(
     "Number of TaskManagers in addition to those that the jobs need, so that a lost one is replaced at "
     "once.",
     at_least=0,
+)
+MAX_SLOTS: Final[ConfigOption[int]] = declare.integer(
+    "slotmanager.number-of-slots.max",
+    2**31 - 1,
+    _CLUSTER,
+    "Most slots of a cluster whose TaskManagers are requested: no TaskManager is asked for beyond them, and "
+    "a job that needs more fails. 2147483647 = no limit.",
+    at_least=1,
 )

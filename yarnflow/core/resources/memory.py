@@ -8,7 +8,8 @@ TaskManager (one container or process tree)::
     process ─┬ framework     the python TaskManager itself
              ├ overhead      native memory of the JVM (threads, buffers, code): clamp(fraction × process)
              ├ metaspace     -XX:MaxMetaspaceSize
-             ├ python        python workers and RocksDB: fraction × (process − overhead − metaspace)
+             ├ python        python workers and RocksDB: a size of its own, else
+             │               fraction × (process − overhead − metaspace)
              ├ offheap       spark.memory.offHeap.size
              └ executor heap -Xmx: what is left
 
@@ -82,13 +83,15 @@ class _Division:
     overhead_min_mib: int
     overhead_max_mib: int
     metaspace_mib: int
+    #: 0 = the fraction decides
+    managed_mib: int = 0
 
     def task_manager(self, process_mib: int, framework_mib: int, offheap_mib: int) -> TaskManagerMemory:
         """A process of that size; one whose parts are too large has a negative heap."""
         most = min(self.overhead_max_mib, int(self.overhead_fraction * process_mib))
         overhead = max(self.overhead_min_mib, most)
         left = process_mib - overhead - self.metaspace_mib
-        python = int(self.managed_fraction * max(0, left))
+        python = self.managed_mib or int(self.managed_fraction * max(0, left))
         heap = left - framework_mib - python - offheap_mib
         return TaskManagerMemory(
             process_mib, framework_mib, overhead, self.metaspace_mib, python, offheap_mib, heap
@@ -116,6 +119,7 @@ def task_manager_memory(
     overhead_min_mib: int = 192,
     overhead_max_mib: int = 1024,
     metaspace_mib: int = 256,
+    managed_mib: int = 0,
 ) -> TaskManagerMemory:
     """Divide a TaskManager's memory.
 
@@ -131,7 +135,7 @@ def task_manager_memory(
         )
 
     division = _Division(
-        managed_fraction, overhead_fraction, overhead_min_mib, overhead_max_mib, metaspace_mib
+        managed_fraction, overhead_fraction, overhead_min_mib, overhead_max_mib, metaspace_mib, managed_mib
     )
     sizes = division.task_manager(process_mib, framework_mib, offheap_mib)
     if sizes.executor_heap_mib < MIN_SPARK_HEAP_MIB:
@@ -194,6 +198,7 @@ def task_manager_memory_of(configuration: Configuration) -> TaskManagerMemory:
         overhead_min_mib=get(options.TASKMANAGER_OVERHEAD_MIN_MIB),
         overhead_max_mib=get(options.TASKMANAGER_OVERHEAD_MAX_MIB),
         metaspace_mib=get(options.JVM_METASPACE_MIB),
+        managed_mib=get(options.MANAGED_SIZE_MIB),
     )
 
 
@@ -229,6 +234,7 @@ def executor_memory_of(
         get(options.TASKMANAGER_OVERHEAD_MIN_MIB),
         get(options.TASKMANAGER_OVERHEAD_MAX_MIB),
         whole.metaspace_mib,
+        get(options.MANAGED_SIZE_MIB) * slots // all_slots,
     )
     offheap = whole.offheap_mib * slots // all_slots
     part = division.task_manager(_share_mib(whole, slots, all_slots), 0, offheap).executor

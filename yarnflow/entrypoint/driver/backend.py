@@ -37,7 +37,7 @@ from yarnflow.spark.checkpoints.job import JobIdentity
 from yarnflow.spark.checkpoints.restoring.restore import restore as restore_state
 from yarnflow.spark.jars.driver_jars import DriverJars
 from yarnflow.spark.launch.driver_secret import spark_secret
-from yarnflow.spark.launch.jvm import GatewayJvm
+from yarnflow.spark.launch.jvm import GatewayJvm, set_java_log_level
 from yarnflow.spark.launch.session import DriverSession, SessionSettings, open_session
 from yarnflow.spark.run.graph_program import GraphProgram, query_sinks, state_layouts
 from yarnflow.spark.run.progress import ProgressCollector, listen
@@ -271,6 +271,15 @@ class SparkBackend:
     def on_progress(self, listener: Callable[[], None]) -> None:
         """Call ``listener`` after each batch."""
         self._listener = listener
+
+    def set_log_level(self, logger: str, level: str) -> None:
+        """Change what a logger of the JVM says."""
+        if not self._jvm.alive:
+            return
+        try:
+            set_java_log_level(self._jvm.connect(), logger, level)
+        except Exception as error:
+            raise _mapped(error) from error
 
     def usable(self) -> bool:
         """JVM and SparkContext are there."""

@@ -13,6 +13,7 @@ import argparse
 import json
 import logging
 import os
+import shlex
 import signal
 import sys
 import threading
@@ -23,6 +24,7 @@ from queue import Empty, SimpleQueue
 from typing import IO, TYPE_CHECKING, Final, NoReturn
 
 from yarnflow.config.configuration import Configuration
+from yarnflow.config.option import ConfigOption
 from yarnflow.config.options import cluster as cluster_options
 from yarnflow.config.options import ha as ha_options
 from yarnflow.config.options import job as job_options
@@ -30,6 +32,7 @@ from yarnflow.config.options import memory as memory_options
 from yarnflow.config.options import python as python_options
 from yarnflow.core.hosts import is_loopback
 from yarnflow.core.jars.request import layered
+from yarnflow.core.job.context import process_of_job
 from yarnflow.core.resources.memory import driver_memory_of
 from yarnflow.errors import YarnflowError
 from yarnflow.ha.settings import is_highly_available
@@ -46,6 +49,7 @@ from yarnflow.spark.launch.jvm import (
     GatewayJvm,
     gateway_command,
     has_collector,
+    name_java_job,
     split_options,
 )
 
@@ -63,6 +67,7 @@ _SHUTDOWN_MESSAGE_TIMEOUT_S: Final = 0.2
 #: how often a driver without a job looks whether it has its JVM
 _JVM_POLL_S: Final = 1.0
 _DRIVER_OPTIONS: Final = "spark.driver.extraJavaOptions"
+_EXECUTOR_OPTIONS: Final = "spark.executor.extraJavaOptions"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -100,7 +105,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def driver_jvm_flags(java: JavaRuntime, configuration: Configuration, scratch: Path) -> list[str]:
     """JVM options of a driver whose temporary files are in ``scratch``."""
-    own = split_options(_DRIVER_OPTIONS, configuration.get_raw(_DRIVER_OPTIONS) or "")
+    own = [
+        *_java_options(configuration, python_options.JAVA_OPTIONS_ALL),
+        *_java_options(configuration, python_options.JAVA_OPTIONS_DRIVER),
+        *split_options(_DRIVER_OPTIONS, configuration.get_raw(_DRIVER_OPTIONS) or ""),
+    ]
     flags = [flag for flag in DRIVER_JVM_FLAGS if not (has_collector([flag]) and has_collector(own))]
     flags.append(f"-XX:MaxMetaspaceSize={configuration.get(memory_options.DRIVER_METASPACE_MIB)}m")
     if configuration.get(python_options.CLASS_DATA_SHARING) != "off":
@@ -127,6 +136,7 @@ def _launch(
         memory.heap_mib,
         driver_jvm_flags(java, configuration, parsed.scratch_dir),
         hadoop_conf_dir=os.environ.get("HADOOP_CONF_DIR", ""),
+        log_format=configuration.get(cluster_options.LOG_FORMAT),
     )
     # of its own: Python renames the other one when it is large, and the JVM would go on in that
     log_file = parsed.log_file.with_suffix(".jvm.log")
@@ -183,6 +193,7 @@ def _serve(
     session: DriverSession | None = None
     while True:
         assignment = from_json(DriverAssignment, reader.wait(jvm))
+        _work_for(assignment.job_id, configuration, jvm)
         logger.info("This is driver %s of job %s.", assignment.driver_id, assignment.job_id)
         options = with_options_of(configuration, assignment.configuration)
         if session is not None:
@@ -196,13 +207,34 @@ def _serve(
         # while there is no job nobody else would answer it
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         logger.info("Waiting for another job.")
+        _work_for("", configuration, jvm)
+
+
+def _work_for(job_id: str, configuration: Configuration, jvm: GatewayJvm) -> None:
+    """Have lines of logs name the job; empty = none."""
+    process_of_job(job_id)
+    if configuration.get(cluster_options.LOG_FORMAT) == "json":
+        name_java_job(jvm.connect(), job_id)
 
 
 def with_options_of(configuration: Configuration, job: Mapping[str, str]) -> Configuration:
-    """The cluster's options with a job's over them; the jars of both are there."""
+    """The cluster's options with a job's over them; the jars of both are there.
+
+    JVM options of executors are all where Spark looks for them.
+    """
     layers = layered(configuration.to_dict(), job)
+    flags = [
+        *_java_options(configuration, python_options.JAVA_OPTIONS_ALL),
+        *_java_options(configuration, python_options.JAVA_OPTIONS_EXECUTOR),
+    ]
+    if flags:
+        layers[_EXECUTOR_OPTIONS] = f"{shlex.join(flags)} {layers.get(_EXECUTOR_OPTIONS, '')}".rstrip()
     changed = {key: text for key, text in layers.items() if configuration.get_raw(key) != text}
     return configuration.with_values(changed, "job")
+
+
+def _java_options(configuration: Configuration, option: ConfigOption[str]) -> list[str]:
+    return split_options(option.key, configuration.get(option))
 
 
 def driver_settings(configuration: Configuration) -> DriverSettings:

@@ -30,6 +30,7 @@ from yarnflow.core.resources.provider import TaskManagerInfo
 from yarnflow.core.yarn import DeploymentMode
 from yarnflow.entrypoint.master.fault_injection import FaultInjector, MasterFaults
 from yarnflow.entrypoint.master.lifetime import ClusterLife, Lifetime, UntilToldToEnd
+from yarnflow.entrypoint.master.log_levels import ClusterLogLevels
 from yarnflow.process.channel.messages import JobStatusReport
 from yarnflow.rest.routes import Answer, Routes
 from yarnflow.rpc.methods import DISPATCHER, JOB_MASTER, RESOURCE_MANAGER, Service
@@ -202,6 +203,13 @@ class Leader:
             lambda job_id: self.dispatcher.driver_of(job_id),
             lambda: [info.registration for info in self.resource_manager.task_managers()],
         )
+        log_levels = ClusterLogLevels(
+            parts.gateways,
+            parts.standbys,
+            lambda: [info.registration for info in self.resource_manager.task_managers()],
+            lambda: self.dispatcher.drivers(),
+            timeout_ms,
+        )
         self.dispatcher = Dispatcher(
             self._dispatcher_mailbox,
             self.board,
@@ -214,6 +222,7 @@ class Leader:
             parts.effects,
             parts.max_jobs,
             faults.inject,
+            log_levels.change,
         )
         self._jobs = jobs
         self.lifetime: ClusterLife = (
@@ -364,6 +373,7 @@ def resource_manager_settings(
         call_timeout_ms=get(cluster_options.RPC_ASK_TIMEOUT_MS),
         pending_slot_timeout_ms=get(cluster_options.RPC_ASK_TIMEOUT_MS),
         slots_per_worker=get(cluster_options.TASKMANAGER_SLOTS),
+        max_slots=get(yarn_options.MAX_SLOTS) if configuration.is_set(yarn_options.MAX_SLOTS) else None,
         redundant_workers=get(yarn_options.REDUNDANT_TASKMANAGERS),
         idle_timeout_ms=get(yarn_options.TASKMANAGER_IDLE_TIMEOUT_MS),
         registration_timeout_ms=get(yarn_options.WORKER_REGISTRATION_TIMEOUT_MS),

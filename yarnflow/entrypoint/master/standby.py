@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import Any, Final, NoReturn, Protocol, cast
 
 from yarnflow.core.cluster_result import ClusterResult
-from yarnflow.core.messages import DriverAssignment, Fence, LeaderInfo
+from yarnflow.core.messages import DriverAssignment, Fence, LeaderInfo, LogLevel
 from yarnflow.core.states import JobStatus
 from yarnflow.entrypoint.master.hosted_drivers import HostedDrivers
 from yarnflow.errors import LeadershipLost, ResourceError
 from yarnflow.rest.routes import Answer, error_answer
 from yarnflow.rpc.methods import DISPATCHER, JOB_MASTER, MASTER, RESOURCE_MANAGER, Service
 from yarnflow.runtime.job_dirs import work_dir
+from yarnflow.runtime.log_levels import set_log_level
 
 logger = logging.getLogger(__name__)
 
@@ -61,7 +62,7 @@ class MasterDuty(Protocol):
 
 
 class Standby:
-    """The duty of a master that does not lead: serves every call of a JobManager; only two have an answer.
+    """The duty of a master that does not lead: serves every call of a JobManager; few have an answer.
 
     Parameters
     ----------
@@ -110,6 +111,10 @@ class Standby:
         own = replace(assignment, work_dir=str(work_dir(self._cluster_dir, assignment.job_id)))
         logger.info("Driver %s of job %s is kept here.", assignment.driver_id, assignment.job_id)
         self._hosted.launch(own, memory_mib)
+
+    def set_log_level(self, level: LogLevel) -> None:
+        """What a logger of this process says."""
+        set_log_level(level)
 
     def services(self) -> Mapping[str, Service]:
         """All services of a JobManager."""

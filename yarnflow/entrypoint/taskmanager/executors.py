@@ -226,5 +226,6 @@ class SparkExecutorProcesses:
             temporary_dir=str(directories[0] / "tmp"),
             hadoop_conf_dir=os.environ.get("HADOOP_CONF_DIR", ""),
             python_executable=self._configuration.get(python_options.PYTHON_EXECUTABLE),
+            log_format=self._configuration.get(cluster_options.LOG_FORMAT),
         )
         return executor_command(descriptor, settings, spark_secret(self._secret, descriptor.driver_id))

@@ -31,6 +31,8 @@ from yarnflow.core.messages import (
     JobSubmission,
     JobSubmitted,
     LeaderInfo,
+    LogLevel,
+    LogLevelResult,
 )
 from yarnflow.core.states import JobStatus
 from yarnflow.errors import (
@@ -89,6 +91,8 @@ class Dispatcher(JobRouter):
         Drivers there is memory for, and so live jobs; 0 = no limit.
     faults : callable, optional
         Breaks what a drill asks for.
+    log_levels : callable, optional
+        Changes what loggers of all processes say.
     """
 
     def __init__(
@@ -104,6 +108,7 @@ class Dispatcher(JobRouter):
         effects: Effects,
         max_jobs: int = 0,
         faults: Callable[[FaultRequest], FaultInjected] | None = None,
+        log_levels: Callable[[LogLevel], LogLevelResult] | None = None,
     ) -> None:
         super().__init__()
         self._mailbox = mailbox
@@ -129,6 +134,7 @@ class Dispatcher(JobRouter):
         self._keys: dict[JobId, str] = {}
         self._max_jobs = max_jobs
         self._faults = faults
+        self._log_levels = log_levels
         #: why no further job is accepted; empty = jobs are welcome
         self._closed = ""
         #: jobs that were about to be accepted are canceled as the others
@@ -292,6 +298,12 @@ class Dispatcher(JobRouter):
         if self._faults is None:
             raise JobError("this cluster takes no drills")
         return self._faults(request)
+
+    def change_log_level(self, level: LogLevel) -> LogLevelResult:
+        """Change what a logger says in all processes of the cluster."""
+        if self._log_levels is None:
+            raise JobError("this cluster's logs cannot be changed while it runs")
+        return self._log_levels(level)
 
     def close(self, reason: str) -> None:
         """Accept no further job; end the process when those there are have ended.

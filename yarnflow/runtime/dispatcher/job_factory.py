@@ -19,6 +19,7 @@ from yarnflow.core.checkpoint.coordinator import CheckpointSettings
 from yarnflow.core.checkpoint.messages import ClaimMode, RestoreSettings
 from yarnflow.core.ha.ports import JobStores
 from yarnflow.core.ids import DriverId, JobId
+from yarnflow.core.job.context import job_context
 from yarnflow.core.job.restart import RestartStrategy, restart_strategy_from
 from yarnflow.core.job_run.events import StartKind
 from yarnflow.core.messages import JobDetails, JobSubmission, LeaderInfo
@@ -137,15 +138,17 @@ class JobMasterFactory:
                 self._live = {key: value for key, value in self._live.items() if key != job_id}
             on_ended(job_id)
 
-        job_master = JobMaster(
-            submission,
-            graph,
-            self._settings(submission, graph, configuration),
-            self._services,
-            self._new_mailbox(f"job-{submission.job_id[:8]}"),
-            ended,
-            start,
-        )
+        with job_context(submission.job_id):
+            mailbox = self._new_mailbox(f"job-{submission.job_id[:8]}")
+            job_master = JobMaster(
+                submission,
+                graph,
+                self._settings(submission, graph, configuration),
+                self._services,
+                mailbox,
+                ended,
+                start,
+            )
         with self._lock:
             self._live = {**self._live, submission.job_id: job_master}
         return job_master

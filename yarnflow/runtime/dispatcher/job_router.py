@@ -60,6 +60,11 @@ class JobRouter:
         endpoint = self._live.get(job_id)
         return None if endpoint is None else endpoint.driver()
 
+    def drivers(self) -> list[DriverRegistration]:
+        """The drivers that run live jobs."""
+        found = (endpoint.driver() for endpoint in self._live.values())
+        return [driver for driver in found if driver is not None]
+
     # --- ResourceManager → jobs ---
 
     def task_manager_lost(self, task_manager_id: TaskManagerId, reason: str) -> None:

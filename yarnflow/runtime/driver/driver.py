@@ -32,6 +32,7 @@ from yarnflow.core.messages import (
     DriverRegistration,
     DriverReport,
     ErrorInfo,
+    LogLevel,
 )
 from yarnflow.core.ports import Clock, JobMasterGateway
 from yarnflow.core.resources.attachment import ExecutorAttachment
@@ -43,6 +44,7 @@ from yarnflow.runtime.driver.run_context import HeldJob, RunContext, manifest_of
 from yarnflow.runtime.driver.services import DriverBackend, DriverSettings, Milestones, RunningProgram
 from yarnflow.runtime.halting import halt_soon
 from yarnflow.runtime.leader_follower import LeaderFollower
+from yarnflow.runtime.log_levels import is_of_java, set_log_level
 
 logger = logging.getLogger(__name__)
 
@@ -187,6 +189,12 @@ class Driver:
     def halt(self) -> None:
         """Kill this process, for a drill; its JVM ends with it."""
         halt_soon()
+
+    def set_log_level(self, level: LogLevel) -> None:
+        """What a logger of this process says; one of Java's, of its JVM."""
+        set_log_level(level)
+        if is_of_java(level.logger):
+            self._backend.set_log_level(level.logger, level.level.upper())
 
     @property
     def stays(self) -> bool:

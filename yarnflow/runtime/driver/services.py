@@ -88,6 +88,9 @@ class DriverBackend(Protocol):
     def on_progress(self, listener: Callable[[], None]) -> None:
         """Call ``listener`` after each batch, from any thread."""
 
+    def set_log_level(self, logger: str, level: str) -> None:
+        """Change what a logger of the JVM says; an empty level = that of the logger above it.  Any thread."""
+
     def usable(self) -> bool:
         """Another deployment can run in this driver.  Any thread."""
 

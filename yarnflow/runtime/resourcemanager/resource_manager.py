@@ -97,6 +97,8 @@ class ResourceManagerSettings:
     adoption_timeout_ms: int = 20_000
     #: how long no worker is asked for, because those of an earlier leader are about to register
     takeover_grace_ms: int = 0
+    #: most slots of all TaskManagers asked for (``slotmanager.number-of-slots.max``); None = no bound
+    max_slots: int | None = None
 
 
 class ResourceManager:
@@ -147,13 +149,18 @@ class ResourceManager:
         self._manager = SlotManager()
         self._registrations: dict[TaskManagerId, TaskManagerRegistration] = {}
         self._monitor = HeartbeatMonitor(settings.heartbeat_timeout_ms, settings.rpc_failure_threshold)
+        #: no more TaskManagers than this can ever be had; None = no bound is known
+        self._max_workers = _fewest(
+            provider.max_workers,
+            None if settings.max_slots is None else settings.max_slots // settings.slots_per_worker,
+        )
         policy = WorkerPolicy(
             redundant=settings.redundant_workers,
             idle_timeout_ms=settings.idle_timeout_ms,
             registration_timeout_ms=settings.registration_timeout_ms,
             max_failures_per_minute=settings.max_start_failures_per_minute,
             retry_interval_ms=settings.start_retry_interval_ms,
-            max_workers=provider.max_workers,
+            max_workers=self._max_workers,
             kept_by_provider=provider.replaces_workers,
         )
         self._workers = Workers.expecting(policy, settings.workers_expected, clock.monotonic_ms())
@@ -306,7 +313,7 @@ class ResourceManager:
     def _match(self) -> None:
         self._manager, requests = self._manager.match(self._clock.monotonic_ms(), self._allocation_ids())
         self._perform(requests)
-        limit = self._provider.max_workers
+        limit = self._max_workers
         if limit is not None and len(self._registrations) >= limit:
             self._refuse_what_never_fits(self._manager.missing())
         self._plan_workers()
@@ -319,7 +326,7 @@ class ResourceManager:
                 self._notices().slots_unfulfillable(
                     job_id,
                     f"needs {wanted} slots and this cluster can have no more than {total}; lower the "
-                    "parallelism or raise taskmanager.numberOfTaskSlots",
+                    "parallelism or raise taskmanager.numberOfTaskSlots or slotmanager.number-of-slots.max",
                 )
 
     def _allocation_ids(self) -> Iterator[AllocationId]:
@@ -498,6 +505,10 @@ class ResourceManager:
         if text != self._wait_text:
             self._wait_text = text
             self._notices().resources_wait(text)
+
+
+def _fewest(*bounds: int | None) -> int | None:
+    return min((bound for bound in bounds if bound is not None), default=None)
 
 
 def _targets_at(address: str) -> tuple[str, str]:

@@ -14,11 +14,13 @@ from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from yarnflow.core.ids import AllocationId, ExecutorId, JobId
+from yarnflow.core.job.context import job_context
 from yarnflow.core.messages import (
     ExecutorDescriptor,
     ExecutorExited,
     ExecutorStatus,
     LeaderInfo,
+    LogLevel,
     SlotOffer,
     SlotRequest,
     TaskManagerHeartbeat,
@@ -36,6 +38,7 @@ from yarnflow.errors import (
     YarnflowError,
 )
 from yarnflow.runtime.halting import halt_soon
+from yarnflow.runtime.log_levels import set_log_level
 from yarnflow.runtime.mailbox import Effects, Mailbox, TimerHandle
 from yarnflow.runtime.registration import RegistrationBackoff, jittered
 
@@ -166,11 +169,7 @@ class TaskExecutor:
         #: whom it registered with last
         self._leader_id = ""
         self._give_up: TimerHandle | None = None
-        processes.on_exit(
-            lambda job_id, executor_id, status, tail: mailbox.post(
-                lambda: self._executor_exited(job_id, executor_id, status, tail)
-            )
-        )
+        processes.on_exit(self._exited)
 
     def start(self, registration: TaskManagerRegistration) -> None:
         """Begin to register, with what this TaskManager brings."""
@@ -214,6 +213,14 @@ class TaskExecutor:
     def halt(self) -> None:
         """Kill this process, for a drill; its executors end with it."""
         halt_soon()
+
+    def set_log_level(self, level: LogLevel) -> None:
+        """What a logger of this process says."""
+        set_log_level(level)
+
+    def _exited(self, job_id: JobId, executor_id: ExecutorId, status: int, tail: str) -> None:
+        with job_context(job_id):
+            self._mailbox.post(lambda: self._executor_exited(job_id, executor_id, status, tail))
 
     # --- in the mailbox ---
 

@@ -59,6 +59,8 @@ class ExecutorSettings:
     #: directories user modules are found in
     python_path: tuple[str, ...] = ()
     log_level: str = "WARN"
+    #: of Spark's own log: text or json (``yarnflow.log.format``)
+    log_format: str = "text"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +102,7 @@ def executor_command(
         # an executor without memory must end, so that Spark runs its tasks elsewhere
         "-XX:+ExitOnOutOfMemoryError",
         *([f"-Djava.io.tmpdir={settings.temporary_dir}"] if settings.temporary_dir else []),
-        *common_flags(),
+        *common_flags(settings.log_format),
         *settings.class_data_sharing,
         f"-Dyarnflow.log.level={settings.log_level}",
         f"-Dyarnflow.job.id={descriptor.job_id}",

@@ -25,7 +25,13 @@ from typing import Any, Final
 from yarnflow.errors import DriverLost, InvalidOption
 from yarnflow.spark.launch.jar_loader import JarLoader
 from yarnflow.spark.launch.java import JavaRuntime
-from yarnflow.spark.launch.spark_home import LOG4J_CONFIG, class_path, module_options, spark_home
+from yarnflow.spark.launch.spark_home import (
+    LOG4J_CONFIG,
+    LOG4J_JSON_CONFIG,
+    class_path,
+    module_options,
+    spark_home,
+)
 
 GATEWAY_MAIN: Final = "org.apache.spark.api.python.PythonGatewayServer"
 #: A driver plans and schedules in short bursts, so it gets the quick compiler only and the
@@ -60,6 +66,7 @@ def gateway_command(
     flags: Sequence[str] = (),
     log_level: str = "WARN",
     hadoop_conf_dir: str = "",
+    log_format: str = "text",
 ) -> list[str]:
     """The command line of the gateway JVM.
 
@@ -74,11 +81,13 @@ def gateway_command(
         Level of Spark's own log.
     hadoop_conf_dir : str
         Where Hadoop's configuration is; empty = only local files are known.
+    log_format : str
+        Of Spark's own log: text or json (``yarnflow.log.format``).
     """
     return [
         str(java.program),
         f"-Xmx{heap_mib}m",
-        *common_flags(),
+        *common_flags(log_format),
         *flags,
         *module_options(),
         f"-Dyarnflow.log.level={log_level}",
@@ -88,18 +97,38 @@ def gateway_command(
     ]
 
 
-def common_flags() -> list[str]:
+def common_flags(log_format: str = "text") -> list[str]:
     """JVM options of every JVM of ours, driver or executor."""
+    log4j = LOG4J_JSON_CONFIG if log_format == "json" else LOG4J_CONFIG
     return [
         # the JVM's own warnings go to standard output by default, which belongs to the user
         "-Xlog:disable",
         "-Xlog:all=error:stderr",
-        f"-Dlog4j2.configurationFile=file:{LOG4J_CONFIG}",
+        f"-Dlog4j2.configurationFile=file:{log4j}",
         # without it every JVM makes a file in /tmp/hsperfdata that only jps reads
         "-XX:-UsePerfData",
         "-Djava.net.preferIPv4Stack=true",
         "-Dlog4j2.disable.jmx=true",
     ]
+
+
+def set_java_log_level(gateway: Any, logger: str, level: str) -> None:
+    """Change what a logger of a gateway JVM says, until that ends.
+
+    Parameters
+    ----------
+    gateway : py4j.java_gateway.JavaGateway
+    level : str
+        One of Log4j's; empty = that of the logger above it.
+    """
+    log4j = gateway.jvm.org.apache.logging.log4j
+    known = log4j.Level.toLevel(level) if level else None
+    log4j.core.config.Configurator.setLevel(logger, known)
+
+
+def name_java_job(gateway: Any, job_id: str) -> None:
+    """Have a gateway JVM write in its log lines for which job it works."""
+    gateway.jvm.java.lang.System.setProperty("yarnflow.job.id", job_id)
 
 
 def has_collector(options: Sequence[str]) -> bool:

@@ -20,6 +20,8 @@ from yarnflow.errors import ResourceError
 
 #: log4j 2 configuration of drivers and executors
 LOG4J_CONFIG: Final = Path(__file__).with_name("log4j2.properties")
+#: the same as JSON lines
+LOG4J_JSON_CONFIG: Final = Path(__file__).with_name("log4j2-json.properties")
 
 _MODULE_OPTIONS_CLASS: Final = "org/apache/spark/launcher/JavaModuleOptions.class"
 _PRINTABLE: Final = re.compile(rb"-[\x21-\x7e]{5,}")

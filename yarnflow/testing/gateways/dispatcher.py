@@ -20,6 +20,9 @@ from yarnflow.core.messages import (
     JobSubmission,
     JobSubmitted,
     LeaderInfo,
+    LogLevel,
+    LogLevelAnswer,
+    LogLevelResult,
 )
 from yarnflow.core.states import JobStatus
 from yarnflow.errors import JobNotFound, RpcUnavailable, YarnflowError
@@ -44,8 +47,10 @@ class FakeDispatcher:
     ----------
     known_fence : Fence, optional
         Whom calls are meant for; None as long as no test says otherwise.
-    submissions, cancelled, requests, faults, shut_downs
+    submissions, cancelled, requests, faults, levels, shut_downs
         What was asked for, in order.
+    level_answers : tuple of LogLevelAnswer
+        What processes answer to a change of a log level.
     error : ErrorInfo, optional
         Of jobs that are FAILED.
     before : callable
@@ -95,6 +100,8 @@ class FakeDispatcher:
         self.refuse_faults: YarnflowError | None = None
         self.pages: list[CollectedPage] = []
         self.positions: list[str] = []
+        self.levels: list[LogLevel] = []
+        self.level_answers: tuple[LogLevelAnswer, ...] = (LogLevelAnswer("JobManager"),)
         self.may_shut_down = False
         self.shut_downs = 0
 
@@ -197,6 +204,12 @@ class FakeDispatcher:
             raise self.refuse_faults
         self.faults.append(request)
         return FaultInjected("pid 7", 0)
+
+    def change_log_level(self, level: LogLevel) -> LogLevelResult:
+        """Remember it, and answer :attr:`level_answers`."""
+        self._begin("change_log_level")
+        self.levels.append(level)
+        return LogLevelResult(self.level_answers)
 
     def _begin(self, method: str) -> None:
         self.before(method)

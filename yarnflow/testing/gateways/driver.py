@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from yarnflow.core.checkpoint.messages import CheckpointOrder
-from yarnflow.core.messages import DriverDeployment, JobSubmission
+from yarnflow.core.messages import DriverDeployment, JobSubmission, LogLevel
 from yarnflow.errors import SubmissionMissing, YarnflowError
 
 
@@ -23,6 +23,7 @@ class FakeDriver:
     cancels: int = 0
     shut_downs: int = 0
     halts: int = 0
+    levels: list[LogLevel] = field(default_factory=list)
     error: YarnflowError | None = None
 
     def deploy(self, deployment: DriverDeployment) -> None:
@@ -59,6 +60,11 @@ class FakeDriver:
         """Count."""
         self._fail()
         self.halts += 1
+
+    def set_log_level(self, level: LogLevel) -> None:
+        """Add to :attr:`levels`."""
+        self._fail()
+        self.levels.append(level)
 
     def _fail(self) -> None:
         if self.error is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass, field
 
-from yarnflow.core.messages import DriverAssignment
+from yarnflow.core.messages import DriverAssignment, LogLevel
 from yarnflow.errors import YarnflowError
 
 
@@ -14,6 +14,7 @@ class FakeMaster:
     """:class:`~yarnflow.core.ports.MasterGateway` that records its calls; ``error`` makes them fail."""
 
     hosted: list[DriverAssignment] = field(default_factory=list)
+    levels: list[LogLevel] = field(default_factory=list)
     error: YarnflowError | None = None
     #: raised by every call to its Dispatcher
     down: YarnflowError | None = None
@@ -28,3 +29,9 @@ class FakeMaster:
             self.hosted.append(assignment)
         finally:
             self.asked.set()
+
+    def set_log_level(self, level: LogLevel) -> None:
+        """Add to :attr:`levels`."""
+        if self.error is not None:
+            raise self.error
+        self.levels.append(level)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from yarnflow.core.ids import AllocationId, ExecutorId, JobId
-from yarnflow.core.messages import ExecutorDescriptor, SlotRequest
+from yarnflow.core.messages import ExecutorDescriptor, LogLevel, SlotRequest
 from yarnflow.errors import YarnflowError
 
 
@@ -19,6 +19,7 @@ class FakeTaskExecutor:
     stopped: list[ExecutorId] = field(default_factory=list)
     pings: int = 0
     halts: int = 0
+    levels: list[LogLevel] = field(default_factory=list)
     error: YarnflowError | None = None
 
     def request_slot(self, request: SlotRequest) -> None:
@@ -50,6 +51,11 @@ class FakeTaskExecutor:
         """Count."""
         self._fail()
         self.halts += 1
+
+    def set_log_level(self, level: LogLevel) -> None:
+        """Add to :attr:`levels`."""
+        self._fail()
+        self.levels.append(level)
 
     def _fail(self) -> None:
         if self.error is not None:

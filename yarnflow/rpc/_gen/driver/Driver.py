@@ -83,6 +83,17 @@ class Iface(object):
         """
         pass
 
+    def setLogLevel(self, context, level):
+        """
+        Change what a logger of this process says.  Idempotent.
+
+        Parameters:
+         - context
+         - level
+
+        """
+        pass
+
 
 class Client(Iface):
     def __init__(self, iprot, oprot=None):
@@ -300,6 +311,42 @@ class Client(Iface):
             raise result.error
         return
 
+    def setLogLevel(self, context, level):
+        """
+        Change what a logger of this process says.  Idempotent.
+
+        Parameters:
+         - context
+         - level
+
+        """
+        self.send_setLogLevel(context, level)
+        self.recv_setLogLevel()
+
+    def send_setLogLevel(self, context, level):
+        self._oprot.writeMessageBegin('setLogLevel', TMessageType.CALL, self._seqid)
+        args = setLogLevel_args()
+        args.context = context
+        args.level = level
+        args.write(self._oprot)
+        self._oprot.writeMessageEnd()
+        self._oprot.trans.flush()
+
+    def recv_setLogLevel(self):
+        iprot = self._iprot
+        (fname, mtype, rseqid) = iprot.readMessageBegin()
+        if mtype == TMessageType.EXCEPTION:
+            x = TApplicationException()
+            x.read(iprot)
+            iprot.readMessageEnd()
+            raise x
+        result = setLogLevel_result()
+        result.read(iprot)
+        iprot.readMessageEnd()
+        if result.error is not None:
+            raise result.error
+        return
+
 
 class Processor(Iface, TProcessor):
     def __init__(self, handler):
@@ -311,6 +358,7 @@ class Processor(Iface, TProcessor):
         self._processMap["shutDown"] = Processor.process_shutDown
         self._processMap["ping"] = Processor.process_ping
         self._processMap["halt"] = Processor.process_halt
+        self._processMap["setLogLevel"] = Processor.process_setLogLevel
         self._on_message_begin = None
 
     def on_message_begin(self, func):
@@ -485,6 +533,32 @@ class Processor(Iface, TProcessor):
             msg_type = TMessageType.EXCEPTION
             result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
         oprot.writeMessageBegin("halt", msg_type, seqid)
+        result.write(oprot)
+        oprot.writeMessageEnd()
+        oprot.trans.flush()
+
+    def process_setLogLevel(self, seqid, iprot, oprot):
+        args = setLogLevel_args()
+        args.read(iprot)
+        iprot.readMessageEnd()
+        result = setLogLevel_result()
+        try:
+            self._handler.setLogLevel(args.context, args.level)
+            msg_type = TMessageType.REPLY
+        except TTransport.TTransportException:
+            raise
+        except yarnflow.rpc._gen.errors.ttypes.TError as error:
+            msg_type = TMessageType.REPLY
+            result.error = error
+        except TApplicationException as ex:
+            logging.exception('TApplication exception in handler')
+            msg_type = TMessageType.EXCEPTION
+            result = ex
+        except Exception:
+            logging.exception('Unexpected exception in handler')
+            msg_type = TMessageType.EXCEPTION
+            result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
+        oprot.writeMessageBegin("setLogLevel", msg_type, seqid)
         result.write(oprot)
         oprot.writeMessageEnd()
         oprot.trans.flush()
@@ -1397,6 +1471,167 @@ class halt_result(object):
         return not (self == other)
 all_structs.append(halt_result)
 halt_result.thrift_spec = (
+    None,  # 0
+    (1, TType.STRUCT, 'error', [yarnflow.rpc._gen.errors.ttypes.TError, None], None, ),  # 1
+)
+
+
+class setLogLevel_args(object):
+    """
+    Attributes:
+     - context
+     - level
+
+    """
+
+    __slots__ = (
+        'context',
+        'level',
+    )
+
+
+    def __init__(self, context=None, level=None,):
+        self.context = context
+        self.level = level
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 1:
+                if ftype == TType.STRUCT:
+                    self.context = yarnflow.rpc._gen.types.ttypes.TCallContext()
+                    self.context.read(iprot)
+                else:
+                    iprot.skip(ftype)
+            elif fid == 2:
+                if ftype == TType.STRUCT:
+                    self.level = yarnflow.rpc._gen.types.ttypes.TLogLevel()
+                    self.level.read(iprot)
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('setLogLevel_args')
+        if self.context is not None:
+            oprot.writeFieldBegin('context', TType.STRUCT, 1)
+            self.context.write(oprot)
+            oprot.writeFieldEnd()
+        if self.level is not None:
+            oprot.writeFieldBegin('level', TType.STRUCT, 2)
+            self.level.write(oprot)
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+all_structs.append(setLogLevel_args)
+setLogLevel_args.thrift_spec = (
+    None,  # 0
+    (1, TType.STRUCT, 'context', [yarnflow.rpc._gen.types.ttypes.TCallContext, None], None, ),  # 1
+    (2, TType.STRUCT, 'level', [yarnflow.rpc._gen.types.ttypes.TLogLevel, None], None, ),  # 2
+)
+
+
+class setLogLevel_result(object):
+    """
+    Attributes:
+     - error
+
+    """
+
+    __slots__ = (
+        'error',
+    )
+
+
+    def __init__(self, error=None,):
+        self.error = error
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 1:
+                if ftype == TType.STRUCT:
+                    self.error = yarnflow.rpc._gen.errors.ttypes.TError.read(iprot)
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('setLogLevel_result')
+        if self.error is not None:
+            oprot.writeFieldBegin('error', TType.STRUCT, 1)
+            self.error.write(oprot)
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+all_structs.append(setLogLevel_result)
+setLogLevel_result.thrift_spec = (
     None,  # 0
     (1, TType.STRUCT, 'error', [yarnflow.rpc._gen.errors.ttypes.TError, None], None, ),  # 1
 )

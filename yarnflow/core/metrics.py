@@ -1,0 +1,49 @@
+"""Names of what is measured, and how it is read.
+
+Flink counterpart: ``QueryScopeInfo`` and ``MetricStore``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol
+
+from yarnflow.core.ids import JobId, TaskManagerId, VertexId
+
+#: a text is a label, such as the path of the newest checkpoint
+MetricValue = int | float | str
+
+
+class ScopeKind(Enum):
+    """What a metric belongs to."""
+
+    JOB_MANAGER = "jobmanager"
+    TASK_MANAGER = "taskmanager"
+    JOB = "job"
+    #: a vertex as a whole; Flink: metrics of an operator's coordinator
+    VERTEX = "vertex"
+    SUBTASK = "subtask"
+
+
+@dataclass(frozen=True, slots=True)
+class MetricScope:
+    """Where a metric belongs; fields that its kind does not need stay empty."""
+
+    kind: ScopeKind
+    task_manager_id: TaskManagerId = TaskManagerId("")
+    job_id: JobId = JobId("")
+    vertex_id: VertexId = VertexId("")
+    subtask_index: int = -1
+
+
+class MetricsView(Protocol):
+    """The newest values; may be called from any thread."""
+
+    def metrics(self, scope: MetricScope) -> Mapping[str, MetricValue]:
+        """Name → newest value; empty when nothing is known of the scope.
+
+        Names are those of Flink's REST interface: without the scope; of an operator in a subtask
+        ``<operator name>.<metric>``.
+        """
