@@ -3,7 +3,7 @@
 import { h, render } from "./core/dom.js";
 import { match } from "./core/router.js";
 import { applyTheme } from "./core/session.js";
-import { Shell } from "./core/shell.js";
+import { Shell, showCurrent } from "./core/shell.js";
 import { Visit } from "./core/visit.js";
 
 const main = document.getElementById("main");
@@ -37,6 +37,7 @@ async function show() {
   if (!samePage) render(main, h("p", { class: "quiet" }, "Loading…"));
   visit = new Visit(place, module, shell, main);
   await visit.start();
+  if (mine === turn) showCurrent(main);
   if (mine === turn && moved) {
     // as after the load of a page: reading begins at its top
     window.scrollTo(0, 0);

@@ -16,8 +16,10 @@ export async function follow(path, onEvent, signal) {
     try {
       const answer = await raw(path, { signal, timeoutMs: 0, headers: { Accept: "text/event-stream" } });
       if (!answer.headers.get("Content-Type")?.startsWith("text/event-stream")) return;
-      pause = FIRST_PAUSE_MS;
-      await read(answer.body, onEvent);
+      await read(answer.body, (name, data) => {
+        pause = FIRST_PAUSE_MS;
+        onEvent(name, data);
+      });
     } catch (error) {
       if (signal.aborted || (error instanceof ApiError && !error.lost && error.status < 500)) return;
       if (error instanceof ApiError && error.status === 501) return;

@@ -2,24 +2,41 @@
 
 const TOKEN = "yarnflow.token";
 const THEME = "yarnflow.theme";
+/** For browsers that keep nothing. */
+const memory = new Map();
+
+function read(kind, name) {
+  try {
+    return window[kind].getItem(name) ?? "";
+  } catch {
+    return memory.get(name) ?? "";
+  }
+}
+
+function write(kind, name, value) {
+  try {
+    if (value) window[kind].setItem(name, value);
+    else window[kind].removeItem(name);
+  } catch {
+    memory.set(name, value);
+  }
+}
 
 export function token() {
-  return sessionStorage.getItem(TOKEN) ?? "";
+  return read("sessionStorage", TOKEN);
 }
 
 export function setToken(value) {
-  if (value) sessionStorage.setItem(TOKEN, value);
-  else sessionStorage.removeItem(TOKEN);
+  write("sessionStorage", TOKEN, value);
 }
 
 /** "light", "dark" or "" for what the system says. */
 export function theme() {
-  return localStorage.getItem(THEME) ?? "";
+  return read("localStorage", THEME);
 }
 
 export function setTheme(value) {
-  if (value) localStorage.setItem(THEME, value);
-  else localStorage.removeItem(THEME);
+  write("localStorage", THEME, value);
   applyTheme();
 }
 
@@ -31,12 +48,12 @@ export function applyTheme() {
 /** A choice that outlives a reload, such as the metrics shown of a kind of thing. */
 export function remembered(name, otherwise) {
   try {
-    return JSON.parse(sessionStorage.getItem(`yarnflow.${name}`)) ?? otherwise;
+    return JSON.parse(read("sessionStorage", `yarnflow.${name}`));
   } catch {
     return otherwise;
   }
 }
 
 export function remember(name, value) {
-  sessionStorage.setItem(`yarnflow.${name}`, JSON.stringify(value));
+  write("sessionStorage", `yarnflow.${name}`, JSON.stringify(value));
 }

@@ -21,6 +21,11 @@ const PARENTS = { job: "jobs", taskmanager: "taskmanagers" };
 
 const element = (id) => document.getElementById(id);
 
+/** Where there is no room for all links, the current one is in sight. */
+export function showCurrent(place) {
+  for (const link of place.querySelectorAll("nav [aria-current]")) link.scrollIntoView({ block: "nearest", inline: "nearest" });
+}
+
 export class Shell {
   refreshMs = DEFAULT_REFRESH_MS;
   version = "";
@@ -73,19 +78,18 @@ export class Shell {
           : null,
         h("select", { "aria-label": "Colours", value: theme(), onchange: (event) => setTheme(event.target.value) },
           [["", "System"], ["light", "Light"], ["dark", "Dark"]].map(([value, name]) => h("option", { value }, name)))));
+    showCurrent(element("top"));
   }
 
   connected() {
     if (!this.#lost) return;
     this.#lost = null;
-    document.body.classList.remove("lost");
     render(element("connection"));
     this.announce("Connected again.");
   }
 
   lost(why) {
     this.#lost ??= Date.now();
-    document.body.classList.add("lost");
     render(element("connection"), h("p", { class: "alert warn" },
       `No connection since ${clock(this.#lost)}. ${why} Trying again; what is shown may be old.`));
   }

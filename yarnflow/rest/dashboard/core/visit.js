@@ -116,11 +116,12 @@ export class Visit {
   #alert() {
     const error = this.#problem;
     if (!error) return null;
-    if (error.lost) return this.#loaded ? null : h("p", { class: "quiet" }, "Waiting for the JobManager…");
-    if (error.status === 401) return this.shell.tokenNeeded();
+    if (error.lost) return this.#loaded ? null : h("h1", {}, "Waiting for the JobManager…");
+    const heading = (words) => (this.#loaded ? null : h("h1", {}, words));
+    if (error.status === 401) return [heading("A token is needed"), this.shell.tokenNeeded()];
     if (error.status === 404 && !this.#loaded) {
-      return [h("h1", {}, "Not found"), h("p", {}, error.message), h("p", {}, h("a", { href: "#/jobs" }, "All jobs"))];
+      return [heading("Not found"), h("p", {}, error.message), h("p", {}, h("a", { href: "#/jobs" }, "All jobs"))];
     }
-    return h("p", { class: "alert bad", role: "alert" }, error.message);
+    return [heading("No data"), h("p", { class: "alert bad", role: "alert" }, error.message)];
   }
 }

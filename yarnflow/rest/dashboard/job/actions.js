@@ -1,9 +1,9 @@
 // What can be done with a job: checkpoint, savepoint, stop, cancel.
 
-import { ApiError, get, send, url } from "../core/api.js";
-import { reason } from "../core/api.js";
+import { ApiError, behindYarnProxy, get, reason, send, url } from "../core/api.js";
 import { h } from "../core/dom.js";
 import { wait } from "../core/live.js";
+import { token } from "../core/session.js";
 import { isOver } from "../parts/jobs.js";
 import { ask } from "../parts/dialog.js";
 
@@ -16,11 +16,12 @@ const DIRECTORY = {
 export function actions(ctx, job) {
   if (isOver(job.state) || !ctx.shell.features["web-cancel"]) return null;
   const running = job.state === "RUNNING";
+  const posts = running && !behindYarnProxy();
   const button = (words, act, props = {}) =>
     h("button", { type: "button", onclick: () => act(ctx, job), ...props }, words);
   return h("div", { class: "actions", role: "group", "aria-label": "Do with the job" },
-    button("Checkpoint", checkpoint, { disabled: !running }),
-    button("Savepoint…", savepoint, { disabled: !running }),
+    button("Checkpoint", checkpoint, { disabled: !posts }),
+    button("Savepoint…", savepoint, { disabled: !posts }),
     button("Stop…", stop, { disabled: !running, title: "Stop with a savepoint" }),
     button("Cancel…", cancel, { class: "danger", disabled: job.state === "CANCELLING" }));
 }
@@ -50,14 +51,15 @@ async function savepoint(ctx, job) {
 async function stop(ctx, job) {
   const answer = await ask({
     title: `Stop ${job.name}?`, text: "A savepoint is taken, and the job ends with it.",
-    fields: [DIRECTORY, { name: "drain", label: "Drain: let all windows and timers fire; the job cannot be continued then", type: "checkbox" }],
+    fields: behindYarnProxy() ? [] : [DIRECTORY, { name: "drain", label: "Drain: let all windows and timers fire; the job cannot be continued then", type: "checkbox" }],
     confirm: "Stop with savepoint", danger: true,
   });
   if (!answer) return;
   await ctx.shell.operate(`Stopping ${job.name}…`, async () => {
     const body = { drain: answer.drain };
-    if (answer.directory.trim()) body.targetDirectory = answer.directory.trim();
-    const { "request-id": trigger } = await send("POST", url`jobs/${job.jid}/stop`, body);
+    if (answer.directory?.trim()) body.targetDirectory = answer.directory.trim();
+    const { "request-id": trigger } = behindYarnProxy()
+      ? await throughYarn(url`jobs/${job.jid}/yarn-stop`) : await send("POST", url`jobs/${job.jid}/stop`, body);
     const made = await outcome(url`jobs/${job.jid}/savepoints/${trigger}`);
     return `${job.name} is stopped; its savepoint: ${made.location}`;
   });
@@ -71,10 +73,16 @@ async function cancel(ctx, job) {
   });
   if (!sure) return;
   await ctx.shell.operate(`Canceling ${job.name}…`, async () => {
-    await send("PATCH", url`jobs/${job.jid}?mode=cancel`);
+    if (behindYarnProxy()) await throughYarn(url`jobs/${job.jid}/yarn-cancel`);
+    else await send("PATCH", url`jobs/${job.jid}?mode=cancel`);
     return `${job.name} is being canceled.`;
   });
   ctx.refresh();
+}
+
+/** YARN's proxy passes on GET and PUT, and no header that could hold the token. */
+function throughYarn(path) {
+  return send("PUT", path, { token: token() });
 }
 
 /** What became of an operation that was begun; a leader that is away meanwhile may know it when it is back. */

@@ -46,14 +46,19 @@ async function loadPart(ctx, part, job, rest) {
 
 /** Begin to hear of changes; where there are no events, the page asks as often as others. */
 function listen(ctx, job, name) {
-  if (isOver(job.state)) ctx.told = false;
-  if (isOver(job.state) || ctx.listening || ctx.shell.features["web-history"]) return;
-  ctx.listening = true;
-  const heard = () => {
+  if (isOver(job.state)) {
+    ctx.listening?.abort();
+    ctx.told = false;
+    return;
+  }
+  if (ctx.listening || ctx.shell.features["web-history"]) return;
+  ctx.listening = new AbortController();
+  const onEvent = (event) => {
     ctx.told = PARTS[name]?.told ?? false;
-    ctx.refresh();
+    // of progress there is news all the time; it concerns what shows numbers
+    if (event !== "progress" || !ctx.told) ctx.refresh();
   };
-  followWhileSeen(url`jobs/${ctx.params.job}/events`, heard, ctx.signal);
+  followWhileSeen(url`jobs/${ctx.params.job}/events`, onEvent, AbortSignal.any([ctx.listening.signal, ctx.signal]));
 }
 
 function announce(ctx, job) {

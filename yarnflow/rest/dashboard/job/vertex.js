@@ -73,7 +73,7 @@ function subtasks(ctx, details) {
     columns: [
       { title: "Subtask", sort: (each) => each.subtask, cell: (each) => each.subtask },
       { title: "State", sort: (each) => each.status, cell: (each) => badge(each.status) },
-      { title: "Attempt", number: true, sort: (each) => each.attempt, cell: (each) => count(each.attempt + 1) },
+      { title: "Attempt", number: true, low: true, sort: (each) => each.attempt, cell: (each) => count(each.attempt + 1) },
       { title: "TaskManager", sort: taskManager, cell: (each) => (taskManager(each)
         ? h("a", { href: href("taskmanager", taskManager(each)) }, each.endpoint || taskManager(each)) : each.endpoint || "–") },
       { title: "Records in", number: true, sort: (each) => each.metrics?.["read-records"], cell: (each) => records(each.metrics, "read") },

@@ -1,6 +1,6 @@
 // Programs uploaded to the cluster: upload, look at the plan, run, remove.
 
-import { send, url } from "../core/api.js";
+import { behindYarnProxy, send, url } from "../core/api.js";
 import { h } from "../core/dom.js";
 import { descriptionLines } from "../core/format.js";
 import { href } from "../core/router.js";
@@ -15,12 +15,13 @@ export async function load(ctx) {
 }
 
 export function view(ctx, answer) {
-  const allowed = answer !== null && ctx.shell.features["web-submit"];
+  const allowed = answer !== null && ctx.shell.features["web-submit"] && !behindYarnProxy();
   const chosen = answer?.files?.find((file) => file.id === ctx.state.chosen);
   return [
     h("h1", {}, "Submit"),
-    allowed ? null : h("p", { class: "alert warn" }, answer?.error
-      ?? "This cluster takes no programs here (web.submit.enable). Use: yarnflow submit"),
+    allowed ? null : h("p", { class: "alert warn" }, behindYarnProxy()
+      ? "YARN's proxy passes on no programs; open the dashboard at the JobManager's own address, or use: yarnflow submit"
+      : "This cluster takes no programs here (web.submit.enable). Use: yarnflow submit"),
     allowed ? card("Upload a program", uploadForm(ctx)) : null,
     allowed ? card("Uploaded", files(ctx, answer.files)) : null,
     chosen ? card(`Run ${chosen.name}`, runForm(ctx, chosen)) : null,
@@ -57,7 +58,7 @@ function files(ctx, rows) {
       { title: "Program", sort: (file) => file.name, cell: (file) => file.name },
       { title: "Uploaded", sort: (file) => file.uploaded, cell: (file) => timeOf(file.uploaded) },
       { title: "Entry", cell: (file) => (file.entry ?? []).map((entry) => entry.name).join(", ") || "–", low: true },
-      { title: "Do", cell: (file) => h("span", { class: "actions" },
+      { title: "Actions", cell: (file) => h("span", { class: "actions" },
         h("button", {
           type: "button", "aria-expanded": String(ctx.state.chosen === file.id), "aria-label": `Run ${file.name}`,
           onclick: () => {

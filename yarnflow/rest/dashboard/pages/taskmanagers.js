@@ -1,7 +1,7 @@
 // All TaskManagers that are registered.
 
 import { h } from "../core/dom.js";
-import { bytes, count, duration, number } from "../core/format.js";
+import { UNKNOWN, bytes, count, duration, number } from "../core/format.js";
 import { href } from "../core/router.js";
 import { card, meter, table } from "../parts/common.js";
 
@@ -44,5 +44,6 @@ function heartbeatAge(each) {
 /** A time in spite of its name. */
 export function heartbeat(each) {
   const age = heartbeatAge(each);
-  return age === null ? "–" : `${duration(Math.floor(age / 1000) * 1000 || 0)} ago`;
+  if (age === null) return UNKNOWN;
+  return `${age < 60_000 ? `${Math.round(age / 1000)} s` : duration(age)} ago`;
 }

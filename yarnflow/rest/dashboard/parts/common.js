@@ -92,7 +92,8 @@ export function table(ctx, { caption, columns, rows, name, key = (row) => row.id
 const widths = new ResizeObserver((entries) => {
   for (const { target } of entries) {
     const box = target.closest(".scroll");
-    if (box.scrollWidth > box.clientWidth + 1) box.tabIndex = 0;
+    if (!target.isConnected || !box) widths.unobserve(target);
+    else if (box.scrollWidth > box.clientWidth + 1) box.tabIndex = 0;
     else box.removeAttribute("tabindex");
   }
 });

@@ -109,12 +109,25 @@ function stayAtTheEnd(element, ctx) {
 
 async function save(ctx, address, name) {
   await ctx.shell.operate(`Saving ${name}…`, async () => {
-    const answer = await raw(address, { timeoutMs: 0 });
     const link = document.createElement("a");
-    link.href = URL.createObjectURL(await answer.blob());
+    link.href = URL.createObjectURL(new Blob(await wholeFile(address)));
     link.download = name.split("/").at(-1);
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
     return `${name} is saved.`;
   });
+}
+
+/** All of a file, however much of it the server gives at once. */
+async function wholeFile(address) {
+  const parts = [];
+  for (let end = 0, size = 1; end < size;) {
+    const answer = await raw(address, { timeoutMs: 0, headers: { Range: `bytes=${end}-` } });
+    if (answer.status === 416) break;
+    parts.push(await answer.blob());
+    const [, last, all] = /-(\d+)\/(\d+)$/.exec(answer.headers.get("Content-Range") ?? "") ?? [];
+    if (answer.status !== 206 || !all) break;
+    [end, size] = [Number(last) + 1, Number(all)];
+  }
+  return parts;
 }
