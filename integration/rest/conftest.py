@@ -5,10 +5,19 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
+from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Response, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Page,
+    Request,
+    Response,
+    sync_playwright,
+)
 
 from integration.rest.fixture_server import FixtureServer
 from integration.rest.sample_cluster import SampleCluster
@@ -19,9 +28,10 @@ PHONE: Final = {"width": 360, "height": 740}
 PATIENCE_MS: Final = 30_000
 
 
-@pytest.fixture(scope="session")
+# not for the session: while it runs, no other test of the process can have an event loop
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """One browser for all tests, without a window."""
+    """One browser for a file of tests, without a window."""
     program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     assert program is not None, "a browser is missing (Debian: apt-get install chromium)"
     with sync_playwright() as playwright:
@@ -38,35 +48,86 @@ class Reader:
     context: BrowserContext
     page: Page
     complaints: list[str] = field(default_factory=list)
-    #: requests that went elsewhere than to the dashboard's server
-    foreign: list[str] = field(default_factory=list)
+    _host: str = ""
+
+    def __post_init__(self) -> None:
+        self.context.set_default_timeout(PATIENCE_MS)
+        self.page.on("pageerror", lambda error: self.complaints.append(f"{error}"))
+        self.page.on("console", self._hear)
+        self.page.on("response", self._check)
+        self.page.on("request", self._see)
 
     def open(self, url: str, place: str = "") -> Page:
         """Load the dashboard anew at a place, such as ``jobs``, and wait until it is drawn."""
-        host = url.split("/")[2]
-        self.page.on("request", lambda request: self._see(request.url, host))
         self.page.goto("about:blank")
+        return self.go(url, place)
+
+    def go(self, url: str, place: str) -> Page:
+        """The same by a link, where the dashboard of this server is shown already."""
+        self._host = urlsplit(url).netloc
         self.page.goto(f"{url}#/{place}")
-        self.page.wait_for_selector("main[aria-busy=false]")
+        self.page.wait_for_selector(f"main[data-place='#/{place}'][aria-busy=false]")
         return self.page
 
-    def _see(self, url: str, host: str) -> None:
-        if url.startswith("http") and url.split("/")[2] != host:
-            self.foreign.append(url)
+    def check(self) -> None:
+        """Scripts have not failed, the policy was kept, and no request went to another host."""
+        complaints = list(self.complaints)
+        self.complaints.clear()
+        assert not complaints
+
+    def _hear(self, message: ConsoleMessage) -> None:
+        # requests that fail are the tests' own doing
+        if message.type == "error" and "Failed to load resource" not in message.text:
+            self.complaints.append(message.text)
+
+    def _check(self, response: Response) -> None:
+        if "/dashboard/" in response.url and response.status != 200:
+            self.complaints.append(f"{response.status} {response.url}")
+
+    def _see(self, request: Request) -> None:
+        parts = urlsplit(request.url)
+        if parts.scheme in ("http", "https", "ws", "wss") and parts.netloc != self._host:
+            self.complaints.append(f"a request went to {request.url}")
 
 
 @pytest.fixture
 def reader(browser: Browser) -> Iterator[Reader]:
-    """With a screen of a desk; its script errors and breaches of the content security policy fail the test."""
-    yield from _reader(browser, viewport=DESKTOP)
+    """With the screen of a desk."""
+    context = browser.new_context(viewport=DESKTOP)
+    reader = Reader(context, context.new_page())
+    yield reader
+    context.close()
+    reader.check()
+
+
+@pytest.fixture(scope="module")
+def _desk(browser: Browser) -> Iterator[Reader]:
+    context = browser.new_context(viewport=DESKTOP)
+    yield Reader(context, context.new_page())
+    context.close()
+
+
+@pytest.fixture(scope="module")
+def _phone(browser: Browser) -> Iterator[Reader]:
+    context = browser.new_context(
+        viewport=PHONE, has_touch=True, is_mobile=True, color_scheme="dark", reduced_motion="reduce"
+    )
+    yield Reader(context, context.new_page())
+    context.close()
 
 
 @pytest.fixture
-def phone_reader(browser: Browser) -> Iterator[Reader]:
-    """With a phone that is dark, and who wants nothing to move."""
-    yield from _reader(
-        browser, viewport=PHONE, has_touch=True, is_mobile=True, color_scheme="dark", reduced_motion="reduce"
-    )
+def desk(_desk: Reader) -> Iterator[Reader]:
+    """One for many tests, who goes from page to page."""
+    yield _desk
+    _desk.check()
+
+
+@pytest.fixture
+def phone(_phone: Reader) -> Iterator[Reader]:
+    """The same with a phone that is dark, who wants nothing to move."""
+    yield _phone
+    _phone.check()
 
 
 @pytest.fixture
@@ -77,25 +138,9 @@ def server() -> Iterator[FixtureServer]:
     server.stop()
 
 
-def _reader(browser: Browser, **settings: Any) -> Iterator[Reader]:
-    context = browser.new_context(**settings)
-    context.set_default_timeout(PATIENCE_MS)
-    reader = Reader(context, context.new_page())
-    reader.page.on("pageerror", lambda error: reader.complaints.append(f"{error}"))
-    reader.page.on("console", lambda message: _hear(reader, message))
-    reader.page.on("response", lambda response: _check(reader, response))
-    yield reader
-    context.close()
-    assert not reader.complaints
-    assert not reader.foreign, "requests left the host"
-
-
-def _hear(reader: Reader, message: ConsoleMessage) -> None:
-    # failed requests are the test's own doing
-    if message.type == "error" and "Failed to load resource" not in message.text and "net::" not in message.text:
-        reader.complaints.append(message.text)
-
-
-def _check(reader: Reader, response: Response) -> None:
-    if "/dashboard/" in response.url and response.status != 200:
-        reader.complaints.append(f"{response.status} {response.url}")
+@pytest.fixture(scope="module")
+def steady_server() -> Iterator[FixtureServer]:
+    """The same for tests that change nothing."""
+    server = FixtureServer(SampleCluster())
+    yield server
+    server.stop()

@@ -154,7 +154,9 @@ class _Handler(BaseHTTPRequestHandler):
         if self.command == "GET":
             self.fixture.reads.append(self.path)
             return self._read(path, dict(parse_qsl(parts.query)))
-        self.fixture.writes.append((self.command, self.path, _decoded(body, self.headers.get("Content-Type", ""))))
+        self.fixture.writes.append(
+            (self.command, self.path, _decoded(body, self.headers.get("Content-Type", "")))
+        )
         return self._write(path)
 
     do_GET = do_POST = do_PATCH = do_PUT = do_DELETE = _handle
@@ -186,7 +188,11 @@ class _Handler(BaseHTTPRequestHandler):
         if failure := self.fixture.faults.savepoint_failure:
             cause = {"class": "x.Failed", "stack-trace": failure, "serialized-throwable": ""}
             return {"status": {"id": "COMPLETED"}, "operation": {"failure-cause": cause}}
-        done = {"checkpointId": 62} if "/checkpoints/" in path else {"location": "hdfs:///savepoints/savepoint-1"}
+        done = (
+            {"checkpointId": 62}
+            if "/checkpoints/" in path
+            else {"location": "hdfs:///savepoints/savepoint-1"}
+        )
         return {"status": {"id": "COMPLETED"}, "operation": done}
 
     def _write(self, path: str) -> None:
@@ -261,7 +267,7 @@ def _decoded(body: bytes, kind: str) -> Any:
 
 
 def main() -> None:
-    """Serve until interrupted, to look at the dashboard by hand: ``python -m integration.rest.fixture_server``."""
+    """Serve until interrupted, to look at the dashboard by hand."""
     from integration.rest.sample_cluster import SampleCluster
 
     print(FixtureServer(SampleCluster()).url)

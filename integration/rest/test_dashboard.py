@@ -18,8 +18,18 @@ from playwright.sync_api import Browser, Page, expect
 from integration.conftest import wait_until
 from integration.rest.conftest import PATIENCE_MS, Reader
 from integration.rest.fixture_server import DASHBOARD, FixtureServer, RecordedAnswers
-from integration.rest.sample_cluster import CANCELED, CREATED, FAILED, FINISHED, HOSTILE, RESTARTING, RUNNING
-from integration.rest.sample_cluster import SampleCluster, now_ms, vertex_id
+from integration.rest.sample_cluster import SampleCluster
+from integration.rest.sample_values import (
+    CANCELED,
+    CREATED,
+    FAILED,
+    FINISHED,
+    HOSTILE,
+    RESTARTING,
+    RUNNING,
+    now_ms,
+    vertex_id,
+)
 
 expect.set_options(timeout=PATIENCE_MS)
 
@@ -103,7 +113,7 @@ FLINK: Final = {
 }
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def empty_server() -> Iterator[FixtureServer]:
     server = FixtureServer(SampleCluster(empty=True))
     yield server
@@ -124,8 +134,8 @@ def violations(page: Page) -> list[str]:
 
 
 @pytest.mark.parametrize("place", PAGES)
-def test_page_shows_its_data_to_everybody(place: str, server: FixtureServer, reader: Reader) -> None:
-    page = reader.open(server.url, place)
+def test_page_shows_its_data_to_everybody(place: str, steady_server: FixtureServer, desk: Reader) -> None:
+    page = desk.go(steady_server.url, place)
     expect(page.locator("main")).to_contain_text(PAGES[place])
     expect(page.locator("main h1")).to_have_count(1)
     assert violations(page) == []
@@ -136,9 +146,9 @@ def test_page_shows_its_data_to_everybody(place: str, server: FixtureServer, rea
 
 @pytest.mark.parametrize("place", PAGES)
 def test_page_fits_a_phone_and_is_readable_in_the_dark(
-    place: str, server: FixtureServer, phone_reader: Reader
+    place: str, steady_server: FixtureServer, phone: Reader
 ) -> None:
-    page = phone_reader.open(server.url, place)
+    page = phone.go(steady_server.url, place)
     expect(page.locator("main")).to_contain_text(PAGES[place])
     # wide tables and graphs move in their own frames, never the page
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
@@ -148,15 +158,15 @@ def test_page_fits_a_phone_and_is_readable_in_the_dark(
 
 
 @pytest.mark.parametrize("place", EMPTY)
-def test_empty_cluster_says_what_there_is_not(place: str, empty_server: FixtureServer, reader: Reader) -> None:
-    page = reader.open(empty_server.url, place)
+def test_empty_cluster_says_what_there_is_not(place: str, empty_server: FixtureServer, desk: Reader) -> None:
+    page = desk.go(empty_server.url, place)
     expect(page.locator("main")).to_contain_text(EMPTY[place])
     assert violations(page) == []
 
 
 @pytest.mark.parametrize("place", FLINK)
-def test_answers_of_flink_are_shown(place: str, flink_server: FixtureServer, reader: Reader) -> None:
-    page = reader.open(flink_server.url, place)
+def test_answers_of_flink_are_shown(place: str, flink_server: FixtureServer, desk: Reader) -> None:
+    page = desk.go(flink_server.url, place)
     expect(page.locator("main")).to_contain_text(FLINK[place])
     expect(page.locator("main [role=alert], main .alert")).to_have_count(0)
 
@@ -165,7 +175,9 @@ def test_answers_of_flink_are_shown(place: str, flink_server: FixtureServer, rea
 def test_failing_server_is_told_with_its_words(place: str, server: FixtureServer, reader: Reader) -> None:
     server.faults.status = 500
     page = reader.open(server.url, place)
-    expect(page.locator("main [role=alert], main .alert").first).to_contain_text("The JobManager has a fault.")
+    expect(page.locator("main [role=alert], main .alert").first).to_contain_text(
+        "The JobManager has a fault."
+    )
     assert violations(page) == []
     server.faults.status = 0
     expect(page.locator("main")).to_contain_text(PAGES[place])
@@ -274,16 +286,22 @@ def test_job_is_stopped_with_a_savepoint(server: FixtureServer, reader: Reader) 
     page.get_by_label("Drain").check()
     page.get_by_role("button", name="Stop with savepoint").click()
     expect(page.locator("#notices")).to_contain_text("its savepoint: hdfs:///savepoints/savepoint-1")
-    assert server.writes == [("POST", f"/jobs/{RUNNING}/stop", {"drain": True, "targetDirectory": "hdfs:///mine"})]
+    assert server.writes == [
+        ("POST", f"/jobs/{RUNNING}/stop", {"drain": True, "targetDirectory": "hdfs:///mine"})
+    ]
     assert violations(page) == []
 
 
 def test_savepoint_fails_with_its_reason(server: FixtureServer, reader: Reader) -> None:
-    server.faults.savepoint_failure = "x.Outer: failed\n\tat a.b(c)\nCaused by: java.io.IOException: disk is full\n\tat d"
+    server.faults.savepoint_failure = (
+        "x.Outer: failed\n\tat a.b(c)\nCaused by: java.io.IOException: disk is full\n\tat d"
+    )
     page = reader.open(server.url, JOB)
     page.get_by_role("button", name="Savepoint…").click()
     page.get_by_role("button", name="Take savepoint").click()
-    expect(page.locator("#notices .bad")).to_have_text(re.compile("Savepoint of .*: ?… disk is full|… disk is full"))
+    expect(page.locator("#notices .bad")).to_have_text(
+        re.compile("Savepoint of .*: ?… disk is full|… disk is full")
+    )
     assert server.writes == [("POST", f"/jobs/{RUNNING}/savepoints", {"cancel-job": False})]
 
 
@@ -317,7 +335,12 @@ def test_program_is_uploaded_and_run(server: FixtureServer, reader: Reader, tmp_
     page = reader.open(server.url, "submit")
     page.get_by_label("Python file").set_input_files(program)
     cluster.jars.append(
-        {"id": "0f_words.py", "name": "words.py", "uploaded": now_ms(), "entry": [{"name": "words", "description": ""}]}
+        {
+            "id": "0f_words.py",
+            "name": "words.py",
+            "uploaded": now_ms(),
+            "entry": [{"name": "words", "description": ""}],
+        }
     )
     page.get_by_role("button", name="Upload").click()
     expect(page.get_by_label("Arguments")).to_be_visible()
@@ -332,7 +355,11 @@ def test_program_is_uploaded_and_run(server: FixtureServer, reader: Reader, tmp_
     assert violations(page) == []
     page.get_by_role("button", name="Run", exact=True).click()
     expect(page.locator("h1")).to_have_text("delays-per-airport")
-    wanted = {"allowNonRestoredState": False, "programArgsList": ["--input", "a b", "c", "d"], "parallelism": 3}
+    wanted = {
+        "allowNonRestoredState": False,
+        "programArgsList": ["--input", "a b", "c", "d"],
+        "parallelism": 3,
+    }
     assert server.writes[-1] == ("POST", "/jars/0f_words.py/run", wanted)
 
 
@@ -372,7 +399,9 @@ def test_everything_is_below_the_path_of_a_proxy(reader: Reader) -> None:
         page.get_by_role("button", name="Cancel job").click()
         expect(page.locator("#notices")).to_contain_text("is being canceled")
         assert server.writes == [("PUT", f"{server.prefix}jobs/{RUNNING}/yarn-cancel", {"token": ""})]
-        expect(reader.open(server.url, "submit").locator("main")).to_contain_text("YARN's proxy passes on no programs")
+        expect(reader.open(server.url, "submit").locator("main")).to_contain_text(
+            "YARN's proxy passes on no programs"
+        )
     finally:
         server.stop()
 
@@ -446,7 +475,7 @@ def test_log_is_followed_and_filtered(server: FixtureServer, reader: Reader) -> 
     bottom = "element => element.scrollHeight - element.scrollTop - element.clientHeight < 4"
     wait_until(lambda: lines.evaluate(bottom), "the end to be in sight")
     page.get_by_label("Lines with").fill("HEARTBEAT")
-    expect(lines).to_have_text("2026-11-26 10:02:58,000 WARN  yarnflow.jobmaster - a heartbeat is late\n")
+    expect(lines).to_have_text("2026-11-26 10:02:58,000 WARN  jobmaster - a heartbeat is late\n")
     with page.expect_download() as download:
         page.get_by_role("button", name="Save whole file").click()
     assert download.value.suggested_filename == "jobmanager.log"
@@ -503,7 +532,9 @@ def test_failed_and_canceled_jobs_say_so(server: FixtureServer, reader: Reader) 
     page = reader.open(server.url, f"job/{FAILED}/exceptions")
     expect(page.locator("li.card").first).to_contain_text("the job ended")
     traceback = page.get_by_role("region", name="Python traceback")
-    expect(traceback).to_have_text(re.compile(r"^Traceback .*flights\.py.*ValueError: [^\t]*'NA'$", re.DOTALL))
+    expect(traceback).to_have_text(
+        re.compile(r"^Traceback .*flights\.py.*ValueError: [^\t]*'NA'$", re.DOTALL)
+    )
     expect(page.get_by_text("at org.apache.spark").first).to_be_hidden()
     expect(reader.open(server.url, f"job/{CANCELED}").locator("h1 + .badge")).to_have_text("CANCELED")
 
@@ -522,17 +553,26 @@ def test_failed_and_canceled_jobs_say_so(server: FixtureServer, reader: Reader) 
         ),
     ],
 )  # fmt: skip
-def test_traceback_is_found(text: str, wanted: dict[str, str], server: FixtureServer, reader: Reader) -> None:
-    assert call(reader, server, "job/exceptions.js", "split", text) == wanted
+def test_traceback_is_found(
+    text: str, wanted: dict[str, str], steady_server: FixtureServer, desk: Reader
+) -> None:
+    assert call(desk, steady_server, "job/exceptions.js", "split", text) == wanted
 
 
-def test_graph_is_laid_out(server: FixtureServer, reader: Reader) -> None:
+def test_graph_is_laid_out(steady_server: FixtureServer, desk: Reader) -> None:
     ids = list("abcdef")
     edges = [{"from": pair[0], "to": pair[1]} for pair in ("ab", "ac", "bd", "cd", "ad", "ef")]
     size = {"along": 10, "across": 4, "layerGap": 5, "gap": 2}
-    made = call(reader, server, "parts/layout.js", "layout", ids, edges, size)
+    made = call(desk, steady_server, "parts/layout.js", "layout", ids, edges, size)
     places = made["places"]
-    assert {node: place["along"] for node, place in places.items()} == {"a": 0, "e": 0, "b": 15, "c": 15, "f": 15, "d": 30}
+    assert {node: place["along"] for node, place in places.items()} == {
+        "a": 0,
+        "e": 0,
+        "b": 15,
+        "c": 15,
+        "f": 15,
+        "d": 30,
+    }
     for layer in ("ae", "bcf"):
         across = sorted(places[node]["across"] for node in layer)
         assert all(other - one >= 6 for one, other in zip(across, across[1:], strict=False)), "nodes overlap"
@@ -541,7 +581,9 @@ def test_graph_is_laid_out(server: FixtureServer, reader: Reader) -> None:
     assert [point["along"] for point in through["points"]] == [10, 15, 25, 30]
     # no plan has one, but whoever draws must not hang
     circle = [{"from": "a", "to": "b"}, {"from": "b", "to": "a"}]
-    assert set(call(reader, server, "parts/layout.js", "layout", ["a", "b"], circle, size)["places"]) == {"a", "b"}
+    assert set(
+        call(desk, steady_server, "parts/layout.js", "layout", ["a", "b"], circle, size)["places"]
+    ) == {"a", "b"}
 
 
 @pytest.mark.parametrize(
@@ -555,8 +597,10 @@ def test_graph_is_laid_out(server: FixtureServer, reader: Reader) -> None:
         ("descriptionLines", "a &lt;b&gt;<br/>+- c<br/>", ["a <b>", "+- c"]),
     ],
 )  # fmt: skip
-def test_values_are_written(function: str, value: Any, wanted: Any, server: FixtureServer, reader: Reader) -> None:
-    assert call(reader, server, "core/format.js", function, value) == wanted
+def test_values_are_written(
+    function: str, value: Any, wanted: Any, steady_server: FixtureServer, desk: Reader
+) -> None:
+    assert call(desk, steady_server, "core/format.js", function, value) == wanted
 
 
 def call(reader: Reader, server: FixtureServer, module: str, function: str, *arguments: Any) -> Any:
@@ -566,7 +610,8 @@ def call(reader: Reader, server: FixtureServer, module: str, function: str, *arg
     return reader.page.evaluate(
         """async ([module, name, values]) => {
             const made = (await import(new URL(`dashboard/${module}`, document.baseURI)))[name](...values);
-            return JSON.parse(JSON.stringify(made, (key, value) => value instanceof Map ? Object.fromEntries(value) : value));
+            const plain = (key, value) => value instanceof Map ? Object.fromEntries(value) : value;
+            return JSON.parse(JSON.stringify(made, plain));
         }""",
         [module, function, list(arguments)],
     )

@@ -22,6 +22,7 @@ async function show() {
     visit = null;
     render(main, h("h1", { tabindex: -1 }, "Not found"), h("p", {}, "There is no such page."));
     main.setAttribute("aria-busy", "false");
+    main.dataset.place = location.hash;
     return;
   }
   let module;
@@ -37,8 +38,11 @@ async function show() {
   if (!samePage) render(main, h("p", { class: "quiet" }, "Loading…"));
   visit = new Visit(place, module, shell, main);
   await visit.start();
-  if (mine === turn) showCurrent(main);
-  if (mine === turn && moved) {
+  if (mine !== turn) return;
+  // what programs that look at the page wait for
+  main.dataset.place = location.hash;
+  showCurrent(main);
+  if (moved) {
     // as after the load of a page: reading begins at its top
     window.scrollTo(0, 0);
     main.focus({ preventScroll: true });
@@ -50,6 +54,8 @@ document.querySelector(".skip").addEventListener("click", (event) => {
   main.focus();
 });
 window.addEventListener("hashchange", show);
+// graphs are drawn otherwise on narrow windows
+window.matchMedia("(max-width: 620px)").addEventListener("change", () => visit?.draw());
 applyTheme();
 shell.draw();
 shell.configure(() => visit?.refresh());

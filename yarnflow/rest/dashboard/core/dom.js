@@ -10,7 +10,8 @@ const described = Symbol("what the node was made of");
  * Describe an element.
  *
  * Props: attributes; `on…` functions; `style` as an object; `key` to recognise it among its siblings;
- * `ref` called with the element when it is made; `own` when something else keeps its children.
+ * `ref` called with the element when it is made, and only with a key, so that no other element is taken for
+ * it; `own` when something else keeps its children.
  * A child that is null, false or undefined keeps its place, so that its siblings stay the same nodes.
  */
 export function h(tag, props, ...children) {

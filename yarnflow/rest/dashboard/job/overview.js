@@ -50,7 +50,7 @@ export function view(ctx, job, { plan, measured }) {
   const rows = job.vertices.map((vertex) => ({ ...vertex, ...(measured.get(vertex.id) ?? {}) }));
   const edges = planGraph(plan, job.vertices);
   return [
-    card("Graph", graph(ctx, {
+    card("Graph", graph({
       label: `Graph of ${rows.length} vertices; the table of vertices below says the same`,
       nodes: rows, edges, box: (vertex) => box(ctx, job, vertex, edges, rows),
     })),

@@ -38,7 +38,7 @@ export function view(ctx, job, { id, section, details, data }) {
     onkeydown: (event) => {
       if (event.key === "Escape" && !event.defaultPrevented) location.hash = close;
     },
-    ref: (drawer) => queueMicrotask(() => enter(drawer, job.jid, id)),
+    key: `vertex-${id}`, ref: (drawer) => queueMicrotask(() => enter(drawer, job.jid, id)),
   },
     h("div", { class: "bar" }, h("h2", { id: "vertex-title", tabindex: -1 }, name(details)),
       h("a", { class: "button", href: close, "aria-label": "Close the vertex" }, "Close")),

@@ -25,7 +25,7 @@ export function view(ctx, answer) {
     allowed ? card("Upload a program", uploadForm(ctx)) : null,
     allowed ? card("Uploaded", files(ctx, answer.files)) : null,
     chosen ? card(`Run ${chosen.name}`, runForm(ctx, chosen)) : null,
-    chosen && ctx.state.plan?.file === chosen.id ? card("Plan", plan(ctx, ctx.state.plan)) : null,
+    chosen && ctx.state.plan?.file === chosen.id ? card("Plan", plan(ctx.state.plan)) : null,
   ];
 }
 
@@ -127,10 +127,10 @@ async function showPlan(ctx, file, body) {
   });
 }
 
-function plan(ctx, made) {
+function plan(made) {
   const nodes = made.nodes ?? [];
   if (!nodes.length) return none("The program has no plan: it is no graph until it runs.");
-  return graph(ctx, {
+  return graph({
     label: `Plan of ${made.name}`, nodes, edges: planGraph(made, nodes),
     box: (node) => h("div", { class: "vertex" }, h("span", { class: "title" }, descriptionLines(node.description).join(" ")),
       badge("", `parallelism ${node.parallelism}`)),

@@ -76,7 +76,7 @@ export function table(ctx, { caption, columns, rows, name, key = (row) => row.id
     ctx.redraw();
   };
   const classes = ({ number, low }) => [number && "number", low && "low"].filter(Boolean).join(" ") || null;
-  return h("div", { class: "scroll", role: "region", "aria-label": caption, ref: reachable },
+  return h("div", { class: "scroll", role: "region", "aria-label": caption, key: `table-${name}`, ref: reachable },
     h("table", {},
       h("caption", { class: showCaption ? null : "hidden" }, caption),
       h("thead", {}, h("tr", {}, columns.map((each) => {

@@ -1,25 +1,25 @@
 // A graph drawn: vertices as boxes with whatever content, edges as lines behind them.
 
 import { h } from "../core/dom.js";
+import { reachable } from "./common.js";
 import { layout } from "./layout.js";
 
 const BOX = { width: 248, height: 138 };
 /** Where there is no room to the right, the flow goes down. */
-const NARROW_PX = 620;
+const NARROW = window.matchMedia("(max-width: 620px)");
 const MARGIN = 12;
 
 /**
- * @param ctx of the page
  * @param {{label: string, nodes: object[], edges: {from, to, label}[], box: function(object): object}} graph
  *   `box(node)` describes what stands in a vertex's place
  */
-export function graph(ctx, { label, nodes, edges, box }) {
-  const down = window.innerWidth < NARROW_PX;
+export function graph({ label, nodes, edges, box }) {
+  const down = NARROW.matches;
   const [along, across] = down ? [BOX.height, BOX.width] : [BOX.width, BOX.height];
   const made = layout(nodes.map((node) => node.id), edges, { along, across, layerGap: down ? 46 : 84, gap: 24 });
   const at = ({ along: one, across: other }) => (down ? [other, one] : [one, other]).map((value) => Math.round(value) + MARGIN);
   const [width, height] = (down ? [made.across, made.along] : [made.along, made.across]).map((size) => Math.round(size) + 2 * MARGIN);
-  return h("div", { class: "scroll graph", role: "group", "aria-label": label, ref: observeWindow(ctx) },
+  return h("div", { class: "scroll graph", role: "group", "aria-label": label, key: "graph", ref: reachable },
     h("div", { class: "sheet", style: { width: `${width}px`, height: `${height}px` } },
       h("svg", { width, height, "aria-hidden": "true" },
         h("defs", {}, h("marker", { id: "arrow", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto-start-reverse" },
@@ -48,21 +48,6 @@ function line(route, at, down) {
     route.label
       ? h("text", { x: (x1 + x2) / 2, y: (y1 + y2) / 2 - (down ? 0 : 6), "text-anchor": "middle" }, route.label)
       : null);
-}
-
-function observeWindow(ctx) {
-  return (element) => {
-    let narrow = window.innerWidth < NARROW_PX;
-    const look = () => {
-      if (narrow === (narrow = window.innerWidth < NARROW_PX)) return;
-      ctx.redraw();
-    };
-    window.addEventListener("resize", look, { signal: ctx.signal });
-    new ResizeObserver(() => {
-      if (element.scrollWidth > element.clientWidth + 1) element.tabIndex = 0;
-      else element.removeAttribute("tabindex");
-    }).observe(element);
-  };
 }
 
 /** Nodes and edges of a plan in Flink's form; vertices without a plan stand alone. */

@@ -71,7 +71,7 @@ export function logView(ctx, log, name) {
     h("p", { class: "quiet" }, wanted ? `${lines.length} of the last ${all} lines` : `${log.cut ? "The last " : ""}${all} lines, ${bytes(log.text.length)}`),
     h("pre", {
       class: ctx.state.wrap ? "lines wrap" : "lines", tabindex: 0, role: "region", "aria-label": `Lines of ${name}`,
-      ref: (element) => stayAtTheEnd(element, ctx),
+      key: log.address, ref: (element) => stayAtTheEnd(element, ctx),
     }, blocks(lines).map(({ tone, text }) => h("span", { class: tone }, text))));
 }
 
