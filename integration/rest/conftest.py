@@ -16,14 +16,15 @@ from playwright.sync_api import (
     Page,
     Request,
     Response,
+    ViewportSize,
     sync_playwright,
 )
 
 from integration.rest.fixture_server import FixtureServer
 from integration.rest.sample_cluster import SampleCluster
 
-DESKTOP: Final = {"width": 1360, "height": 860}
-PHONE: Final = {"width": 360, "height": 740}
+DESKTOP: Final[ViewportSize] = {"width": 1360, "height": 860}
+PHONE: Final[ViewportSize] = {"width": 360, "height": 740}
 #: how long anything may take to show; machines of tests are slow
 PATIENCE_MS: Final = 30_000
 

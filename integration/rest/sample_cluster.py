@@ -142,7 +142,8 @@ class SampleCluster:
             if found := re.fullmatch(pattern, path):
                 answer = handler(*found.groups())
                 if isinstance(answer, tuple):
-                    return metrics(*answer, query)
+                    names, owner = answer
+                    return metrics(names, owner, query)
                 return answer
         raise KeyError(path)
 
