@@ -18,7 +18,7 @@ from tests.client.fakes import FakeConnection, checkpoint
 from yarnflow.cli import savepoint_state
 from yarnflow.cli.main import main
 from yarnflow.client import targets
-from yarnflow.client.saved_state import SavedState
+from yarnflow.fs.saved_state import SavedState
 from yarnflow.core.checkpoint.manifest import METADATA_FILE, from_bytes
 from yarnflow.core.checkpoint.messages import (
     AfterSavepoint,

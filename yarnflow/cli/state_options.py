@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from yarnflow.client.saved_state import state_uri
+from yarnflow.fs.saved_state import state_uri
 from yarnflow.config.options import client, yarn
 
 if TYPE_CHECKING:

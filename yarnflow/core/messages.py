@@ -291,6 +291,10 @@ class TaskManagerRegistration:
     #: what it holds already, given by an earlier leader
     allocations: tuple[SlotStatus, ...] = ()
     executors: tuple[ExecutorStatus, ...] = ()
+    #: of the machine; 0 = unknown
+    physical_memory_bytes: int = 0
+    #: parts of the process's memory beside the heap (framework, overhead, metaspace, python, offheap), MiB
+    memory_mib: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

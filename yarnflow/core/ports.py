@@ -20,6 +20,7 @@ from yarnflow.core.checkpoint.messages import (
     JobCheckpoints,
 )
 from yarnflow.core.collect.parts import CollectedPage
+from yarnflow.core.resources.diagnostics import LogFile, LogPart, ThreadInfo
 from yarnflow.core.ids import AllocationId, DriverId, ExecutorId, JobId, TaskManagerId
 from yarnflow.core.messages import (
     ClusterOverview,
@@ -182,6 +183,15 @@ class TaskExecutorGateway(Protocol):
 
     def ping(self) -> None:
         """Answer at all.  Idempotent."""
+
+    def log_files(self) -> Sequence[LogFile]:
+        """See :class:`~yarnflow.core.resources.diagnostics.ProcessDiagnostics`."""
+
+    def read_log(self, name: str, offset: int, max_bytes: int) -> LogPart:
+        """See :class:`~yarnflow.core.resources.diagnostics.ProcessDiagnostics`."""
+
+    def thread_dump(self) -> Sequence[ThreadInfo]:
+        """See :class:`~yarnflow.core.resources.diagnostics.ProcessDiagnostics`."""
 
     def halt(self) -> None:
         """For drills: kill the own process (KILL) as soon as this is answered.  Not idempotent."""

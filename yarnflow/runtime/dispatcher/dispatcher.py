@@ -20,6 +20,7 @@ from yarnflow import __version__
 from yarnflow.core.checkpoint.messages import CheckpointInfo, CheckpointRequest, JobCheckpoints
 from yarnflow.core.collect.parts import CollectedPage
 from yarnflow.core.ids import JobId, is_job_id
+from yarnflow.core.job.description import JobDescription
 from yarnflow.core.job_run.events import Adopted, Fresh, StartKind
 from yarnflow.core.messages import (
     ClusterOverview,
@@ -266,6 +267,20 @@ class Dispatcher(JobRouter):
             return endpoint.checkpoints()
         self._board.get(job_id)
         return self._over.checkpoints(job_id)
+
+    def job_description(self, job_id: JobId) -> JobDescription | None:
+        """What a job is; None when it ended under an earlier leader.
+
+        Raises
+        ------
+        JobNotFound
+            No such job.
+        """
+        endpoint = self._live.get(job_id) or self._over.endpoint(job_id)
+        if endpoint is not None:
+            return endpoint.description()
+        self._board.get(job_id)
+        return self._over.description(job_id)
 
     def await_collected(self, job_id: JobId, position: str, timeout_ms: int) -> CollectedPage:
         """Elements that the job's program collects; the page after the last one says that it has ended."""
