@@ -52,12 +52,12 @@ def file(cluster: Cluster, call: Call) -> TextFile:
 
 
 @cache
-def _names() -> frozenset[str]:
-    return frozenset(entry.name for entry in FOLDER.iterdir() if entry.is_file())
+def _names(folder: Path) -> frozenset[str]:
+    return frozenset(entry.name for entry in folder.iterdir() if entry.is_file())
 
 
 def _content(name: str) -> bytes:
-    if name not in _names():
+    if name not in _names(FOLDER):
         raise FileNotFoundError(name)
     return (FOLDER / name).read_bytes()
 
