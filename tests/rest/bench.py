@@ -117,7 +117,9 @@ CHECKPOINTS = JobCheckpoints(
 )  # fmt: skip
 TASK_MANAGER = TaskManagerInfo(
     TaskManagerRegistration(
-        TaskManagerId("h:container_1"), "h:1", "h", 1, 4, "taskmanager_0", 1728, 900, cores=2
+        TaskManagerId("h:container_1"), "h:1", "h", 1, 4, "taskmanager_0", 1728, 900, cores=2,
+        physical_memory_bytes=8 << 30,
+        memory_mib={"framework": 128, "overhead": 192, "metaspace": 256, "python": 252, "offheap": 0},
     ),
     slots=4,
     free_slots=3,

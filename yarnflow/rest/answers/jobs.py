@@ -127,6 +127,8 @@ class Job(Kebab, kw_only=True):
     """``GET /jobs/:jobid``."""
 
     jid: str
+    #: each job is an application of its own
+    application_id: str
     name: str
     is_stoppable: bool = field(name="isStoppable")
     state: str
@@ -224,6 +226,7 @@ class ExecutionResult(Kebab):
     """How a job ended."""
 
     id: str
+    application_id: str
     application_status: str
     accumulator_results: dict[str, str]
     net_runtime: int
@@ -288,6 +291,7 @@ def job(
     ]
     return Job(
         jid=head.job_id,
+        application_id=head.job_id,
         name=head.name,
         # as in Flink, where it is of an older way to stop
         is_stoppable=False,
@@ -389,6 +393,7 @@ def execution_result(details: JobDetails) -> ExecutionResultAnswer:
         status=OperationStatus("COMPLETED"),
         job_execution_result=ExecutionResult(
             id=head.job_id,
+            application_id=head.job_id,
             application_status=_APPLICATION_STATUS[head.status],
             accumulator_results={},
             net_runtime=duration_ms(head.start_time_ms, head.end_time_ms, head.end_time_ms),
