@@ -33,18 +33,18 @@ _CHECKPOINT: Final = (p.JOB_ID, p.CHECKPOINT_ID)
 _TRIGGER: Final = (p.JOB_ID, p.TRIGGER_ID)
 
 _CLUSTER: Final = (
-    Route("GET", "/", dashboard.index, "The dashboard", ours=True),
-    Route("GET", "/dashboard/:file", dashboard.file, "A file of the dashboard", (p.DASHBOARD_FILE,), ours=True),
+    Route("GET", "/", dashboard.index, "The dashboard", blocks=True, ours=True),
+    Route("GET", "/dashboard/:file", dashboard.file, "A file of the dashboard", (p.DASHBOARD_FILE,), blocks=True, ours=True),
     Route("GET", "/overview", cluster.overview, "Counts of TaskManagers, slots and jobs"),
     Route("GET", "/config", cluster.dashboard_configuration, "What a dashboard needs to know"),
     Route("DELETE", "/cluster", cluster.shut_down, "Cancel every job and end the cluster", writes=True),
     Route("GET", "/jobmanager/config", cluster.configuration, "The cluster's options, secrets hidden"),
     Route("GET", "/jobmanager/environment", cluster.environment, "What runs the JobManager"),
-    Route("GET", "/jobmanager/logs", cluster.logs, "The JobManager's log files"),
-    Route("GET", "/jobmanager/logs/:filename", cluster.log_file, "One of them, or a range of it", (p.FILE_NAME,)),
-    Route("GET", "/jobmanager/log", cluster.log, "The JobManager's own log"),
-    Route("GET", "/jobmanager/stdout", cluster.stdout, "What the JobManager has printed"),
-    Route("GET", "/jobmanager/thread-dump", cluster.thread_dump, "What the JobManager's threads do"),
+    Route("GET", "/jobmanager/logs", cluster.logs, "The JobManager's log files", blocks=True),
+    Route("GET", "/jobmanager/logs/:filename", cluster.log_file, "One of them, or a range of it", (p.FILE_NAME,), blocks=True),
+    Route("GET", "/jobmanager/log", cluster.log, "The JobManager's own log", blocks=True),
+    Route("GET", "/jobmanager/stdout", cluster.stdout, "What the JobManager has printed", blocks=True),
+    Route("GET", "/jobmanager/thread-dump", cluster.thread_dump, "What the JobManager's threads do", blocks=True),
     Route("GET", "/jobmanager/metrics", metrics.of_job_manager, "Metrics of the JobManager", (p.GET,)),
 )
 
@@ -103,7 +103,7 @@ _CHECKPOINTS: Final = (
         writes=True,
     ),
     Route("GET", f"{_J}/checkpoints/config", checkpoints.configuration, "When they are begun", p.JOB),
-    Route("GET", f"{_J}/checkpoints/:triggerid", checkpoints.checkpoint_status, "What became of one", _TRIGGER),
+    Route("GET", f"{_J}/checkpoints/:triggerid", checkpoints.checkpoint_status, "What became of one", _TRIGGER, blocks=True),
     Route("GET", f"{_J}/checkpoints/details/:checkpointid", checkpoints.details, "One of them", _CHECKPOINT),
     Route(
         "GET", f"{_J}/checkpoints/details/:checkpointid/subtasks/:vertexid", checkpoints.subtasks,
@@ -113,12 +113,12 @@ _CHECKPOINTS: Final = (
         "POST", f"{_J}/savepoints", checkpoints.trigger_savepoint, "Begin a savepoint", p.JOB, status=202,
         writes=True,
     ),
-    Route("GET", f"{_J}/savepoints/:triggerid", checkpoints.savepoint_status, "What became of one", _TRIGGER),
+    Route("GET", f"{_J}/savepoints/:triggerid", checkpoints.savepoint_status, "What became of one", _TRIGGER, blocks=True),
     Route("POST", f"{_J}/stop", checkpoints.stop, "End a job with a savepoint", p.JOB, status=202, writes=True),
     Route("POST", "/savepoint-disposal", checkpoints.dispose, "Delete a savepoint", writes=True),
     Route(
         "GET", "/savepoint-disposal/:triggerid", checkpoints.disposal_status, "Whether it is deleted",
-        (p.TRIGGER_ID,),
+        (p.TRIGGER_ID,), blocks=True,
     ),
 )
 
@@ -152,14 +152,14 @@ _TASK_MANAGERS: Final = (
         (*_AGGREGATED, p.TASK_MANAGERS),
     ),
     Route("GET", _T, task_managers.details, "One TaskManager", _TASK_MANAGER),
-    Route("GET", f"{_T}/logs", task_managers.logs, "Its log files", _TASK_MANAGER),
+    Route("GET", f"{_T}/logs", task_managers.logs, "Its log files", _TASK_MANAGER, blocks=True),
     Route(
         "GET", f"{_T}/logs/:filename", task_managers.log_file, "One of them, or a range of it",
-        (p.TASK_MANAGER_ID, p.FILE_NAME),
+        (p.TASK_MANAGER_ID, p.FILE_NAME), blocks=True,
     ),
-    Route("GET", f"{_T}/log", task_managers.log, "Its own log", _TASK_MANAGER),
-    Route("GET", f"{_T}/stdout", task_managers.stdout, "What it has printed", _TASK_MANAGER),
-    Route("GET", f"{_T}/thread-dump", task_managers.thread_dump, "What its threads do", _TASK_MANAGER),
+    Route("GET", f"{_T}/log", task_managers.log, "Its own log", _TASK_MANAGER, blocks=True),
+    Route("GET", f"{_T}/stdout", task_managers.stdout, "What it has printed", _TASK_MANAGER, blocks=True),
+    Route("GET", f"{_T}/thread-dump", task_managers.thread_dump, "What its threads do", _TASK_MANAGER, blocks=True),
     Route("GET", f"{_T}/metrics", metrics.of_task_manager, "Its metrics", (p.TASK_MANAGER_ID, p.GET)),
 )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Final
 
 import msgspec
@@ -37,6 +38,7 @@ ROUTES: Final[tuple[Route, ...]] = (
 )
 
 
+@cache
 def openapi_json() -> bytes:
     """The OpenAPI document."""
     return msgspec.json.encode(document(ROUTES, _TITLE, __version__, _INTRODUCTION))

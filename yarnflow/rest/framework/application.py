@@ -51,18 +51,18 @@ class HandlerPool:
         self._pool = ThreadPoolExecutor(threads, "rest-handler")
         self._threads = threads
         #: only changed in the event loop's thread
-        self._under_way = 0
+        self.under_way = 0
         self.streams = 0
 
     async def run(self, work: Callable[[], Any]) -> Any:
         """The result of ``work``; raises RestError when too many wait."""
-        if self._under_way >= self._threads + MAX_WAITING:
+        if self.under_way >= self._threads + MAX_WAITING:
             raise RestError(503, _BUSY)
-        self._under_way += 1
+        self.under_way += 1
         try:
             return await asyncio.get_running_loop().run_in_executor(self._pool, work)
         finally:
-            self._under_way -= 1
+            self.under_way -= 1
 
     def close(self) -> None:
         """Take no more work."""

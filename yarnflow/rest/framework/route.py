@@ -83,7 +83,7 @@ class Route:
         Path as Flink writes it: ``/jobs/:jobid``.
     handler : callable
         ``handler(context, call)``, or ``handler(context, call, body)``; its annotations say what the body is
-        and what it answers.  Runs in a thread of the pool, and may block.
+        and what it answers.
     summary : str
         One line for the documents.
     parameters : tuple of Parameter
@@ -92,8 +92,8 @@ class Route:
         Of its answer.
     writes : bool
         It changes something.
-    quick : bool
-        It never blocks, and is called where requests are read.
+    blocks : bool
+        It waits for a file or another process, and so runs in a thread of the pool, as all that writes.
     ours : bool
         Flink does not have it.
     token_in_request : bool
@@ -107,10 +107,15 @@ class Route:
     parameters: tuple[Parameter[Any], ...] = ()
     status: int = 200
     writes: bool = False
-    quick: bool = False
+    blocks: bool = False
     ours: bool = False
     token_in_request: bool = False
     max_body_bytes: int = field(default=MAX_BODY_BYTES)
+
+    @cached_property
+    def quick(self) -> bool:
+        """It is called where requests are read."""
+        return not (self.writes or self.blocks)
 
     @cached_property
     def access(self) -> Access:

@@ -128,6 +128,9 @@ class Guarded:
                 await send(message)
 
         try:
+            if _head_bytes(scope) > MAX_HEAD_BYTES:
+                await _send_error(guarded, RestError(431, f"the head is longer than {MAX_HEAD_BYTES} bytes"))
+                return
             await self._application(scope, receive, guarded)
         except TimeoutError:
             logger.debug("client %s takes nothing", scope.get("client"))
@@ -148,6 +151,12 @@ async def _send_error(send: Send, error: RestError) -> None:
     headers = [(b"content-type", JSON.encode()), (b"content-length", str(len(body)).encode())]
     await send({"type": "http.response.start", "status": error.status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
+
+
+def _head_bytes(scope: Scope) -> int:
+    """Of what arrived at once: of what arrives in parts no more is kept."""
+    headers = sum(len(name) + len(value) for name, value in scope["headers"])
+    return headers + len(scope.get("raw_path") or b"") + len(scope["query_string"])
 
 
 def _plain_path(path: str) -> str:
