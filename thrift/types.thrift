@@ -521,6 +521,16 @@ struct TTaskManagerRegistration {
   13: optional map<string, i64> memoryMib,
 }
 
+/** How a client that has the cluster's secret uses the REST interface. */
+struct TRestAccess {
+  /** `http://host:port`; empty = there is none */
+  1: optional string address,
+  /** may read; empty = none is needed */
+  2: optional string readToken,
+  /** may change something as well; empty = none is needed */
+  3: optional string writeToken,
+}
+
 /** One file of a process's directory of logs.  Flink: `LogInfo`. */
 struct TLogFile {
   1: string name,

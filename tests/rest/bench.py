@@ -53,7 +53,9 @@ NOW_MS = 1_000_000
 
 def vertex(*states: S, name: str = "v1") -> VertexInfo:
     executions = tuple(
-        ExecutionInfo(index, 0, state, "h:container_1", {"CREATED": 900_000, "DEPLOYING": 910_000, state.name: 920_000})
+        ExecutionInfo(
+            index, 0, state, "h:container_1", {"CREATED": 900_000, "DEPLOYING": 910_000, state.name: 920_000}
+        )
         for index, state in enumerate(states)
     )
     return VertexInfo(VertexId(name), "Source", len(states), 128, "default", executions)
@@ -117,7 +119,15 @@ CHECKPOINTS = JobCheckpoints(
 )  # fmt: skip
 TASK_MANAGER = TaskManagerInfo(
     TaskManagerRegistration(
-        TaskManagerId("h:container_1"), "h:1", "h", 1, 4, "taskmanager_0", 1728, 900, cores=2,
+        TaskManagerId("h:container_1"),
+        "h:1",
+        "h",
+        1,
+        4,
+        "taskmanager_0",
+        1728,
+        900,
+        cores=2,
         physical_memory_bytes=8 << 30,
         memory_mib={"framework": 128, "overhead": 192, "metaspace": 256, "python": 252, "offheap": 0},
     ),
@@ -151,9 +161,7 @@ IO = (
 
 
 def subtask(index: int, vertex_id: str = "v1", job_id: JobId = NEW) -> MetricScope:
-    return MetricScope(
-        ScopeKind.SUBTASK, job_id=job_id, vertex_id=VertexId(vertex_id), subtask_index=index
-    )
+    return MetricScope(ScopeKind.SUBTASK, job_id=job_id, vertex_id=VertexId(vertex_id), subtask_index=index)
 
 
 class Bench:
@@ -174,7 +182,9 @@ class Bench:
         self.operations = Operations(300_000, self.clock.monotonic_ms)
         self.changes = JobChanges()
         self.pool = HandlerPool(2)
-        info = ClusterInfo({"a.b": "1", "c.secret": "******"}, 3_000, "9.9", Features(False, True, False, False))
+        info = ClusterInfo(
+            {"a.b": "1", "c.secret": "******"}, 3_000, "9.9", Features(False, True, False, False)
+        )
         cluster = Cluster(
             self.view, self.metrics, self.diagnostics, self.operations, self.clock, info, self.changes
         )
@@ -185,4 +195,3 @@ class Bench:
         answer = ask(self.app, "GET", target)
         assert answer.status == status, answer.body
         return answer.json
-

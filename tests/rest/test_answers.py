@@ -187,7 +187,8 @@ def test_what_is_not_there(method: str, path: str, status: int, said: str) -> No
 
 
 @pytest.mark.parametrize(
-    "path", ["/jobs/overview/", "//jobs/overview", "/jobs/overview?x=1", "/v1/jobs/overview", "//v1//jobs/overview/"]
+    "path",
+    ["/jobs/overview/", "//jobs/overview", "/jobs/overview?x=1", "/v1/jobs/overview", "//v1//jobs/overview/"],
 )
 def test_forms_of_a_path(path: str) -> None:
     assert len(BENCH.get(path)["jobs"]) == 2
@@ -237,7 +238,9 @@ def test_exceptions_by_number_and_label() -> None:
     path = f"/jobs/{OLD}/exceptions"
     history = BENCH.get(f"{path}?maxExceptions=1")["exceptionHistory"]
     assert (len(history["entries"]), history["truncated"]) == (1, True)
-    (only,) = BENCH.get(f"{path}?failureLabelFilter=recovered:true,level:TASKS")["exceptionHistory"]["entries"]
+    (only,) = BENCH.get(f"{path}?failureLabelFilter=recovered:true,level:TASKS")["exceptionHistory"][
+        "entries"
+    ]
     assert only["exceptionName"] == "EXECUTOR_LOST"
     assert BENCH.get(f"{path}?failureLabelFilter=level:MASTER")["exceptionHistory"]["entries"] == []
 
@@ -300,7 +303,10 @@ def test_metrics() -> None:
 def test_a_text_is_no_number_to_add() -> None:
     bench = Bench()
     scopes = [MetricScope(ScopeKind.JOB, job_id=job_id) for job_id in (OLD, NEW)]
-    bench.metrics.values = {scopes[0]: {"path": "hdfs://a", "n": 1}, scopes[1]: {"path": "hdfs://b", "n": 2.5}}
+    bench.metrics.values = {
+        scopes[0]: {"path": "hdfs://a", "n": 1},
+        scopes[1]: {"path": "hdfs://b", "n": 2.5},
+    }
     assert bench.get("/jobs/metrics?get=path,n&agg=sum") == [{"id": "n", "sum": 3.5}]
     assert bench.get(f"/jobs/{NEW}/metrics?get=path") == [{"id": "path", "value": "hdfs://b"}]
 
@@ -362,7 +368,10 @@ def test_half_a_surrogate_is_shown_all_the_same() -> None:
 
 
 def test_options_and_environment() -> None:
-    assert BENCH.get("/jobmanager/config") == [{"key": "a.b", "value": "1"}, {"key": "c.secret", "value": "******"}]
+    assert BENCH.get("/jobmanager/config") == [
+        {"key": "a.b", "value": "1"},
+        {"key": "c.secret", "value": "******"},
+    ]
     assert BENCH.get(f"/jobs/{NEW}/jobmanager/config") == BENCH.get("/jobmanager/config")
     assert "Python" in BENCH.get("/jobmanager/environment")["jvm"]["version"]
     assert BENCH.get("/config")["features"]["web-cancel"] is True

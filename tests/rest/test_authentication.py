@@ -6,8 +6,7 @@ import pytest
 
 from tests.rest.asgi import ask
 from tests.rest.bench import NEW, Bench
-from yarnflow.rest.framework.authentication import token
-from yarnflow.rest.framework.route import Access
+from yarnflow.rest.framework.tokens import Access, token
 
 SECRET = b"0123456789abcdef0123456789abcdef"
 READ, WRITE = token(SECRET, Access.READ), token(SECRET, Access.WRITE)

@@ -144,7 +144,9 @@ REQUESTS: Mapping[str, Callable[[Bench], Answer]] = {
     "jobs_overview_after": get("/jobs/overview"),
     "overview": get("/overview"),
     "savepoint_bad_status": status("savepoints", finish=True, failure="no space"),
-    "savepoint_bad_trigger": send("POST", f"/jobs/{NEW}/savepoints", **{"target-directory": "file:///proc/nope"}),
+    "savepoint_bad_trigger": send(
+        "POST", f"/jobs/{NEW}/savepoints", **{"target-directory": "file:///proc/nope"}
+    ),
     "savepoint_disposal_status": disposal,
     "savepoint_disposal_trigger": send("POST", "/savepoint-disposal", **{"savepoint-path": "/sp"}),
     "savepoint_on_finished": send("POST", f"/jobs/{OLD}/savepoints", **{"target-directory": "/sp"}),
@@ -168,7 +170,9 @@ REQUESTS: Mapping[str, Callable[[Bench], Answer]] = {
     "vertex_subtask": get(f"{V}/subtasks/0"),
     "vertex_subtask_attempt": get(f"{V}/subtasks/0/attempts/0"),
     "vertex_subtask_metrics": get(f"{V}/subtasks/metrics"),
-    "vertex_subtask_metrics_agg": get(f"{V}/subtasks/metrics?get=numRecordsIn,numRecordsOut&agg=min,max,sum,avg"),
+    "vertex_subtask_metrics_agg": get(
+        f"{V}/subtasks/metrics?get=numRecordsIn,numRecordsOut&agg=min,max,sum,avg"
+    ),
     "vertex_subtasktimes": get(f"{V}/subtasktimes"),
     "vertex_taskmanagers": get(f"{V}/taskmanagers"),
     "vertex_watermarks": get(f"{V}/watermarks"),

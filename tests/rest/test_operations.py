@@ -93,7 +93,8 @@ def test_a_failure_is_the_operations_not_the_requests(bench: Bench) -> None:
 
 @pytest.mark.parametrize(
     "body",
-    [b"{", b"[]", b"3", b'"x"', b'{"target-directory": 3}', b'{"formatType": "OTHER"}', b"\xff", b"[" * 60_000,
+    [b"{", b"[]", b"3", b'"x"', b'{"target-directory": 3}', b'{"formatType": "OTHER"}', b"\xff",
+     b"[" * 60_000,
      b'{"triggerId": "zz"}'],
 )  # fmt: skip
 def test_a_body_that_is_none(bench: Bench, body: bytes) -> None:

@@ -15,10 +15,10 @@ import pytest
 from tests.rest.bench import NEW, Bench
 from yarnflow.core.states import JobStatus
 from yarnflow.rest.framework import application, server
-from yarnflow.rest.framework.authentication import Authentication, token
+from yarnflow.rest.framework.authentication import Authentication
 from yarnflow.rest.framework.proxy import LeaderProxy
-from yarnflow.rest.framework.route import Access
 from yarnflow.rest.framework.server import WebServer
+from yarnflow.rest.framework.tokens import Access, token
 from yarnflow.rest.handlers import events
 
 SECRET = b"0123456789abcdef0123456789abcdef"
@@ -146,9 +146,7 @@ def test_a_connection_without_a_request_is_closed(
         assert with_reset == b""
 
 
-def test_a_head_that_comes_byte_by_byte_is_given_up(
-    web: WebServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_head_that_comes_byte_by_byte_is_given_up(web: WebServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each byte does not begin the time anew."""
     monkeypatch.setattr(server, "IDLE_TIMEOUT_S", 0.2)
     pause = threading.Event()
@@ -285,9 +283,7 @@ def test_nobody_hears_of_a_job_that_there_is_not(connection: HTTPConnection) -> 
     assert connection.getresponse().status == 404
 
 
-def test_heartbeats(
-    web: WebServer, connection: HTTPConnection, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_heartbeats(web: WebServer, connection: HTTPConnection, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(events, "HEARTBEAT_S", 0.05)
     connection.request("GET", f"/jobs/{NEW}/events")
     response = connection.getresponse()

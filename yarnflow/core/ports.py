@@ -20,7 +20,6 @@ from yarnflow.core.checkpoint.messages import (
     JobCheckpoints,
 )
 from yarnflow.core.collect.parts import CollectedPage
-from yarnflow.core.resources.diagnostics import LogFile, LogPart, ThreadInfo
 from yarnflow.core.ids import AllocationId, DriverId, ExecutorId, JobId, TaskManagerId
 from yarnflow.core.messages import (
     ClusterOverview,
@@ -38,11 +37,13 @@ from yarnflow.core.messages import (
     JobSubmission,
     JobSubmitted,
     LeaderInfo,
+    RestAccess,
     SlotOffer,
     SlotRequest,
     TaskManagerHeartbeat,
     TaskManagerRegistration,
 )
+from yarnflow.core.resources.diagnostics import LogFile, LogPart, ThreadInfo
 from yarnflow.core.resources.provider import ProviderState, WorkerExit
 
 
@@ -106,6 +107,9 @@ class DispatcherGateway(Protocol):
         position : str
             Of the page before, which the program has then; empty = the beginning.
         """
+
+    def rest_access(self) -> RestAccess:
+        """Address and tokens of the REST interface.  Idempotent."""
 
     def inject_fault(self, request: FaultRequest) -> FaultInjected:
         """For drills: break something the job needs, for real.  Not idempotent.

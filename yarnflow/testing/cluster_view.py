@@ -25,7 +25,10 @@ from yarnflow.testing.gateways.task_executor import FakeTaskExecutor
 
 @dataclass
 class FakeClusterView:
-    """:class:`~yarnflow.rest.handlers.context.ClusterView` of values; ``error`` makes what it changes fail."""
+    """:class:`~yarnflow.rest.handlers.context.ClusterView` of values.
+
+    ``error`` makes fail what it is to change.
+    """
 
     details: list[JobDetails] = field(default_factory=list)
     checkpoints: dict[JobId, JobCheckpoints] = field(default_factory=dict)
@@ -117,9 +120,11 @@ class FakeClusterView:
     def change(self, job_id: JobId, status: JobStatus) -> None:
         """A job has a new status."""
         self.details = [
-            replace(d, version=d.version + 1, overview=replace(d.overview, status=status))
-            if d.overview.job_id == job_id
-            else d
+            (
+                replace(d, version=d.version + 1, overview=replace(d.overview, status=status))
+                if d.overview.job_id == job_id
+                else d
+            )
             for d in self.details
         ]
 

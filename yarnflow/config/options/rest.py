@@ -14,8 +14,8 @@ REST_PORT: Final[ConfigOption[int]] = declare.integer(
     8081,
     _CLUSTER,
     "Port of the JobManager's REST interface and dashboard, unless rest.bind-port is set; 0 = any free port, "
-    "-1 = there is no REST interface. A local cluster takes any free port unless one of the two is set, and so "
-    "does a cluster on YARN, where the interface is always on and is reached through YARN's own web page.",
+    "-1 = there is no REST interface. A local cluster takes any free port unless one of the two is set, and "
+    "so does a cluster on YARN, where the interface is always on and is reached through YARN's own web page.",
     at_least=-1,
     at_most=65535,
 )

@@ -29,7 +29,7 @@ from yarnflow.config.options import rest as rest_options
 from yarnflow.core.cluster_result import ClusterResult
 from yarnflow.core.ha.ports import MasterInfo
 from yarnflow.core.ids import DriverId
-from yarnflow.core.messages import Fence, JobSubmission, LeaderInfo
+from yarnflow.core.messages import Fence, JobSubmission, LeaderInfo, RestAccess
 from yarnflow.core.ports import DriverLauncher, ResourceProvider
 from yarnflow.core.yarn import DeploymentMode
 from yarnflow.entrypoint.ha_services import HaServices
@@ -47,6 +47,7 @@ from yarnflow.process.clock import SystemClock
 from yarnflow.process.dirs import log_directory, write_json
 from yarnflow.process.logs import own_log_name
 from yarnflow.process.output.diagnostics import Diagnostics
+from yarnflow.rest.framework.tokens import Access
 from yarnflow.rpc.gateways import ThriftGatewayFactory
 from yarnflow.rpc.listen import bind_host
 from yarnflow.rpc.server import RpcServer
@@ -159,6 +160,7 @@ class JobManager:
             MasterFaults(configuration, cluster_dir, ha.election, stores.highly_available),
             secret,
             Diagnostics(logs, own_log_name(logs)),
+            self._rest_access,
             lambda: self._web.authentication,
             job_status=ask_supervisor,
             mode=mode,
@@ -206,6 +208,9 @@ class JobManager:
     def _web_address(self) -> str:
         host = self._configuration.get(rest_options.REST_ADDRESS) or self._host
         return f"http://{host}:{self._web.port}" if self._web.port else ""
+
+    def _rest_access(self) -> RestAccess:
+        return RestAccess(self._web_address, self._web.token(Access.READ), self._web.token(Access.WRITE))
 
     # --- from the supervisor ---
 

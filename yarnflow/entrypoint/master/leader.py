@@ -21,11 +21,11 @@ from yarnflow.config.options import cluster as cluster_options
 from yarnflow.config.options import ha as ha_options
 from yarnflow.config.options import yarn as yarn_options
 from yarnflow.core.cluster_result import ClusterResult, job_diagnostics
-from yarnflow.core.resources.diagnostics import ProcessDiagnostics
 from yarnflow.core.ha.ports import JobStores
-from yarnflow.core.ids import DriverId, JobId
-from yarnflow.core.messages import Fence, JobDetails, LeaderInfo
+from yarnflow.core.ids import DriverId
+from yarnflow.core.messages import Fence, JobDetails, LeaderInfo, RestAccess
 from yarnflow.core.ports import Clock, DriverLauncher, GatewayFactory, ResourceProvider
+from yarnflow.core.resources.diagnostics import ProcessDiagnostics
 from yarnflow.core.yarn import DeploymentMode
 from yarnflow.entrypoint.master.fault_injection import FaultInjector, MasterFaults
 from yarnflow.entrypoint.master.leader_web import LeaderView, LeaderWeb, NoMetrics
@@ -76,7 +76,9 @@ class MasterParts:
     secret: bytes
     #: of this process
     diagnostics: ProcessDiagnostics
-    #: the check of requests to the REST interface
+    #: address and tokens of the REST interface
+    rest_access: Callable[[], RestAccess]
+    #: the check of requests to it
     authentication: Callable[[], Authentication]
     #: told of each new status of a job
     job_status: Callable[[JobStatusReport], object] = lambda _report: None
@@ -223,6 +225,7 @@ class Leader:
             parts.effects,
             parts.max_jobs,
             faults.inject,
+            parts.rest_access,
         )
         self._jobs = jobs
         self.lifetime: ClusterLife = (

@@ -11,12 +11,12 @@ from yarnflow.config.configuration import Configuration
 from yarnflow.config.hadoop_conf import HadoopConf
 from yarnflow.config.options import rest as rest_options
 from yarnflow.core.checkpoint.messages import CheckpointInfo, CheckpointRequest, JobCheckpoints
-from yarnflow.core.resources.diagnostics import ProcessDiagnostics
 from yarnflow.core.ids import JobId
 from yarnflow.core.job.description import JobDescription
 from yarnflow.core.messages import ClusterOverview, JobDetails
 from yarnflow.core.metrics import MetricScope, MetricsView, MetricValue
 from yarnflow.core.ports import Clock, GatewayFactory
+from yarnflow.core.resources.diagnostics import ProcessDiagnostics
 from yarnflow.core.resources.provider import TaskManagerInfo
 from yarnflow.entrypoint.master.web import WebApplication
 from yarnflow.fs.file_systems import file_systems

@@ -18,6 +18,7 @@ from yarnflow.config.options import rest as rest_options
 from yarnflow.entrypoint.master.yarn_proxies import YarnProxies
 from yarnflow.errors import PortUnavailable
 from yarnflow.process.dirs import write_json
+from yarnflow.rest.framework.tokens import Access, token
 from yarnflow.rpc.listen import bind
 
 if TYPE_CHECKING:
@@ -60,11 +61,6 @@ class MasterWeb:
         YARN's web proxy may call.
     application : callable
         Who answers now.
-
-    Raises
-    ------
-    PortUnavailable
-        No port can be had.
     """
 
     def __init__(
@@ -86,20 +82,11 @@ class MasterWeb:
         self._lock = threading.Lock()
         self._authentication: Authentication | None = None
         self._stopped = False
-        ports = rest_ports(configuration)
-        if not ports:
-            return
-        try:
-            self._listener = bind(configuration.get(rest_options.REST_BIND_ADDRESS) or host, ports)
-        except PortUnavailable as error:
-            raise PortUnavailable(
-                f"the REST interface has no port: {error.message} (options rest.bind-port, rest.port and "
-                "rest.bind-address)"
-            ) from error
+        self._host = configuration.get(rest_options.REST_BIND_ADDRESS) or host
 
     @property
     def port(self) -> int:
-        """Port that is listened on; 0 = there is no REST interface."""
+        """Port that is listened on; 0 = there is no REST interface, or it is not started."""
         return 0 if self._listener is None else int(self._listener.getsockname()[1])
 
     @property
@@ -113,10 +100,29 @@ class MasterWeb:
                 self._authentication = Authentication(self._secret, proxies)
             return self._authentication
 
+    def token(self, access: Access) -> str:
+        """What a request needs; empty = nothing."""
+        return token(self._secret, access) if self._secret else ""
+
     def start(self) -> None:
-        """Begin to answer; returns at once."""
-        if self._listener is not None:
-            threading.Thread(target=self._start, name="rest-start", daemon=True).start()
+        """Take a port and begin to answer; returns at once.
+
+        Raises
+        ------
+        PortUnavailable
+            No port can be had.
+        """
+        ports = rest_ports(self._configuration)
+        if not ports:
+            return
+        try:
+            self._listener = bind(self._host, ports)
+        except PortUnavailable as error:
+            raise PortUnavailable(
+                f"the REST interface has no port: {error.message} (options rest.bind-port, rest.port and "
+                "rest.bind-address)"
+            ) from error
+        threading.Thread(target=self._start, name="rest-start", daemon=True).start()
 
     def stop(self) -> None:
         """Close the port."""
@@ -145,9 +151,6 @@ class MasterWeb:
     def _write_tokens(self) -> None:
         if not self._secret:
             return
-        from yarnflow.rest.framework.authentication import token
-        from yarnflow.rest.framework.route import Access
-
         tokens = {access.value: token(self._secret, access) for access in Access}
         try:
             write_json(self._cluster_dir / TOKENS_FILE, tokens)

@@ -50,7 +50,9 @@ class YarnProxies(Collection[str]):
     def _look_up(self) -> None:
         try:
             self._addresses = frozenset(
-                str(found[4][0]) for host in proxy_hosts(HadoopConf.load(os.environ)) for found in _lookup(host)
+                str(found[4][0])
+                for host in proxy_hosts(HadoopConf.load(os.environ))
+                for found in _lookup(host)
             )
         except YarnflowError as error:
             logger.warning("YARN's web proxy is not known, so it may not read without a token: %s", error)

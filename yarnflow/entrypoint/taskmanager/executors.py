@@ -192,7 +192,10 @@ class SparkExecutorProcesses:
     def pids(self) -> dict[str, int]:
         """Name → pid of the executors there are."""
         with self._lock:
-            return {f"executor {key[1]} of job {key[0][:8]}": child.pid for key, child in self._children.items()}
+            return {
+                f"executor {executor_id} of job {job_id[:8]}": child.pid
+                for (job_id, executor_id), child in self._children.items()
+            }
 
     def java_home(self) -> Path | None:
         """Directory of the Java that executors run on; None = there is none."""

@@ -118,7 +118,10 @@ class Diagnostics:
         program = None if home is None else home / "bin" / "jcmd"
         if program is None or not program.is_file():
             return [
-                ThreadInfo(name, f"{name} (pid {pid}): its threads can be shown with a JDK only, and {home} is none\n")
+                ThreadInfo(
+                    name,
+                    f"{name} (pid {pid}): its threads can be shown with a JDK only, and {home} is none\n",
+                )
             ]
         try:
             done = subprocess.run(

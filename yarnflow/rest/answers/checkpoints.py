@@ -203,14 +203,16 @@ def checkpoints(known: JobCheckpoints, now_ms: int) -> Checkpoints:
             completed=_latest(completed, now_ms, lambda info: info.kind is CheckpointKind.CHECKPOINT),
             savepoint=_latest(completed, now_ms, lambda info: info.kind is CheckpointKind.SAVEPOINT),
             failed=_latest(entries, now_ms, lambda info: info.status is CheckpointStatus.FAILED),
-            restored=None
-            if restored is None
-            else Restored(
-                id=restored.checkpoint_id,
-                restore_timestamp=restored.restored_ms,
-                is_savepoint=restored.kind is CheckpointKind.SAVEPOINT,
-                external_path=restored.path,
-                claim_mode=restored.claim_mode,
+            restored=(
+                None
+                if restored is None
+                else Restored(
+                    id=restored.checkpoint_id,
+                    restore_timestamp=restored.restored_ms,
+                    is_savepoint=restored.kind is CheckpointKind.SAVEPOINT,
+                    external_path=restored.path,
+                    claim_mode=restored.claim_mode,
+                )
             ),
         ),
         history=[checkpoint(info, now_ms) for info in entries],
@@ -329,7 +331,5 @@ def _summary(values: Sequence[int]) -> Summary:
     if not values:
         return Summary(min=0, max=0, avg=0, p50=NAN, p90=NAN, p95=NAN, p99=NAN, p999=NAN)
     ordered = sorted(values)
-    quantiles: dict[str, float] = {
-        name: float(quantile(ordered, part)) for name, part in _QUANTILES.items()
-    }
+    quantiles: dict[str, float] = {name: float(quantile(ordered, part)) for name, part in _QUANTILES.items()}
     return Summary(min=ordered[0], max=ordered[-1], avg=sum(ordered) // len(ordered), **quantiles)

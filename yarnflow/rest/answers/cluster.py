@@ -7,8 +7,8 @@ from datetime import datetime
 
 import msgspec
 
-from yarnflow.core.resources.diagnostics import LogFile, ThreadInfo
 from yarnflow.core.messages import ClusterOverview
+from yarnflow.core.resources.diagnostics import LogFile, ThreadInfo
 from yarnflow.rest.answers.shapes import Camel, Kebab
 
 

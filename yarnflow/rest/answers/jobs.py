@@ -258,9 +258,7 @@ class VertexRequirements(msgspec.Struct):
 
 def job_ids(jobs: Iterable[JobDetails]) -> JobIds:
     """``GET /jobs``."""
-    return JobIds(
-        [JobIdWithStatus(d.overview.job_id, d.overview.status.in_flink.name) for d in jobs]
-    )
+    return JobIds([JobIdWithStatus(d.overview.job_id, d.overview.status.in_flink.name) for d in jobs])
 
 
 def jobs_overview(
@@ -268,7 +266,10 @@ def jobs_overview(
 ) -> JobsOverview:
     """``GET /jobs/overview``; the newest job comes first."""
     return JobsOverview(
-        [_job_summary(details, descriptions.get(details.overview.job_id), now_ms) for details in reversed(jobs)]
+        [
+            _job_summary(details, descriptions.get(details.overview.job_id), now_ms)
+            for details in reversed(jobs)
+        ]
     )
 
 
@@ -410,9 +411,7 @@ def failure_cause(code: str, message: str, details: str = "") -> FailureCause:
     return FailureCause(class_=code, stack_trace="\n".join(text for text in (message, details) if text))
 
 
-def resource_requirements(
-    details: JobDetails, description: JobDescription
-) -> dict[str, VertexRequirements]:
+def resource_requirements(details: JobDetails, description: JobDescription) -> dict[str, VertexRequirements]:
     """``GET /jobs/:jobid/resource-requirements``: id of each vertex → what it needs."""
     return {
         vertex.vertex_id: VertexRequirements(

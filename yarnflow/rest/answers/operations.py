@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 import msgspec
-from msgspec import Meta, UNSET, UnsetType, field
+from msgspec import UNSET, Meta, UnsetType, field
 
 from yarnflow.rest.answers.jobs import FailureCause, OperationStatus, failure_cause
 from yarnflow.rest.answers.shapes import Kebab

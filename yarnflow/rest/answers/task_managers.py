@@ -234,7 +234,7 @@ def _resource(info: TaskManagerInfo, slots: int) -> Resource:
 def _assigned_tasks(info: TaskManagerInfo, jobs: Sequence[JobDetails]) -> dict[str, int]:
     """Job → its subtasks there."""
     mine = info.registration.task_manager_id
-    counts = {}
+    counts: dict[str, int] = {}
     for details in jobs:
         if details.overview.status.globally_terminal:
             continue

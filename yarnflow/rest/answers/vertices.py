@@ -224,9 +224,7 @@ def subtask(execution: ExecutionInfo, values: Values, hosts: Mapping[str, str], 
     )
 
 
-def vertex(
-    vertex: VertexInfo, values: Sequence[Values], hosts: Mapping[str, str], now_ms: int
-) -> Vertex:
+def vertex(vertex: VertexInfo, values: Sequence[Values], hosts: Mapping[str, str], now_ms: int) -> Vertex:
     """``GET /jobs/:jobid/vertices/:vertexid``; ``values`` has the metrics of each subtask."""
     subtasks = [
         subtask(execution, each, hosts, now_ms)
@@ -325,9 +323,7 @@ def back_pressure(values: Sequence[Values], now_ms: int) -> BackPressure:
 def watermarks(values: Sequence[Values]) -> list[Metric]:
     """``GET /jobs/:jobid/vertices/:vertexid/watermarks``; ``values`` has the metrics of each subtask."""
     name = "currentInputWatermark"
-    return [
-        Metric(f"{index}.{name}", str(each[name])) for index, each in enumerate(values) if name in each
-    ]
+    return [Metric(f"{index}.{name}", str(each[name])) for index, each in enumerate(values) if name in each]
 
 
 def accumulators(vertex: VertexInfo) -> VertexAccumulators:

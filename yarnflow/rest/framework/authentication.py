@@ -1,12 +1,7 @@
-"""Who may read and who may write: bearer tokens, and pages of other sites.
-
-The tokens of a cluster follow from its secret, so that every master, and every client that has the secret,
-knows them, and they stay the same over failovers.  Flink's REST interface knows nobody.
-"""
+"""Who may read and who may write: the check of requests.  Flink's REST interface knows nobody."""
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import json
 from collections.abc import Collection
@@ -17,24 +12,13 @@ from urllib.parse import urlsplit
 from starlette.requests import Request
 
 from yarnflow.rest.framework.errors import RestError
-from yarnflow.rest.framework.route import Access, Route
+from yarnflow.rest.framework.route import Route
+from yarnflow.rest.framework.tokens import Access, token
 
 #: header for clients that cannot set ``Authorization``
 TOKEN_HEADER: Final = "x-yarnflow-token"
 #: in queries and bodies of the routes that YARN's proxy passes on, which passes on no such header
 TOKEN_FIELD: Final = "token"
-_PURPOSE: Final = {Access.READ: b"yarnflow rest read", Access.WRITE: b"yarnflow rest write"}
-
-
-def token(secret: bytes, access: Access) -> str:
-    """The token of a cluster: 64 hexadecimal digits.
-
-    Parameters
-    ----------
-    secret : bytes
-        The cluster's.
-    """
-    return hmac.new(secret, _PURPOSE[access], hashlib.sha256).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)

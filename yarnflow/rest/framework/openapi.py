@@ -25,6 +25,7 @@ _ERRORS: Final = {
     "503": "It cannot be done at the moment",
     "504": "Another process of the cluster has not answered in time",
 }
+_TABLE_HEAD: Final = "| Method and path | What | Parameters | Body | Answer |\n|---|---|---|---|---|\n"
 _PAGE_HEAD: Final = """\
 <!-- Written by scripts/gen-docs from yarnflow/rest/routes.py; do not edit. -->
 # REST interface
@@ -61,7 +62,7 @@ def page(sections: Mapping[str, Sequence[Route]], introduction: str) -> str:
     """Markdown: one table per section."""
     parts = [_PAGE_HEAD.format(introduction=introduction.strip())]
     for title, routes in sections.items():
-        parts.append(f"\n## {title}\n\n| Method and path | What | Parameters | Body | Answer |\n|---|---|---|---|---|\n")
+        parts.append(f"\n## {title}\n\n{_TABLE_HEAD}")
         parts.extend(_row(route) for route in routes)
     return "".join(parts)
 

@@ -83,7 +83,9 @@ class LeaderProxy:
                         begun = True
                         await send(_start(event))
                     elif isinstance(event, h11.Data):
-                        await send({"type": "http.response.body", "body": bytes(event.data), "more_body": True})
+                        await send(
+                            {"type": "http.response.body", "body": bytes(event.data), "more_body": True}
+                        )
                     elif isinstance(event, h11.EndOfMessage):
                         await send({"type": "http.response.body", "body": b""})
                         return
@@ -125,7 +127,9 @@ class LeaderProxy:
 
 
 @asynccontextmanager
-async def _connected(host: str, port: int) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+async def _connected(
+    host: str, port: int
+) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
     async with asyncio.timeout(_CONNECT_TIMEOUT_S):
         reader, writer = await asyncio.open_connection(host, port)
     try:
@@ -145,8 +149,6 @@ async def _next_event(connection: h11.Connection, reader: asyncio.StreamReader) 
 
 def _start(response: h11.Response) -> dict[str, Any]:
     headers = [
-        (name, value)
-        for name, value in response.headers
-        if name not in _HOP_BY_HOP and name != b"date"
+        (name, value) for name, value in response.headers if name not in _HOP_BY_HOP and name != b"date"
     ]
     return {"type": "http.response.start", "status": response.status_code, "headers": headers}

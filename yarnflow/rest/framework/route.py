@@ -9,26 +9,17 @@ import inspect
 import re
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
-from enum import Enum
 from functools import cached_property
 from typing import Any, Final, TypeVar, cast, get_type_hints
 
 from yarnflow.rest.framework.parameters import Parameter
+from yarnflow.rest.framework.tokens import Access
 
 T = TypeVar("T")
 
 _PLACE: Final = re.compile(r":(\w+)")
 #: longest body of a route that says nothing else
 MAX_BODY_BYTES: Final = 64 * 1024
-
-
-class Access(Enum):
-    """Who may call a route."""
-
-    #: whoever may read
-    READ = "read"
-    #: whoever may change something
-    WRITE = "write"
 
 
 class Call:

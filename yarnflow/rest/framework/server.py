@@ -9,7 +9,7 @@ import asyncio
 import logging
 import socket
 import threading
-from typing import Any, Final
+from typing import Final
 
 import uvicorn
 from starlette.types import ASGIApp, Message, Receive, Scope, Send

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from yarnflow.core.checkpoint.messages import CheckpointInfo, CheckpointRequest, JobCheckpoints
-from yarnflow.core.resources.diagnostics import ProcessDiagnostics
 from yarnflow.core.ids import JobId
 from yarnflow.core.job.description import JobDescription
-from yarnflow.core.messages import ClusterOverview, JobDetails, JobOverview
+from yarnflow.core.messages import ClusterOverview, JobDetails
 from yarnflow.core.metrics import MetricsView
 from yarnflow.core.ports import Clock
+from yarnflow.core.resources.diagnostics import ProcessDiagnostics
 from yarnflow.core.resources.provider import TaskManagerInfo
 from yarnflow.rest.answers.cluster import Features
 from yarnflow.rest.framework.changes import JobChanges

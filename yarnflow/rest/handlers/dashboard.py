@@ -9,8 +9,8 @@ from typing import Final
 
 from starlette.responses import Response
 
-from yarnflow.core.ids import JobId
 from yarnflow.core.checkpoint.messages import JobCheckpoints
+from yarnflow.core.ids import JobId
 from yarnflow.errors import YarnflowError
 from yarnflow.rest.framework.errors import RestError
 from yarnflow.rest.framework.route import Call, TextFile

@@ -98,7 +98,9 @@ class Follower:
     def _new_checkpoints(self, checkpoints: JobCheckpoints) -> Iterator[CheckpointInfo]:
         for info in sorted(checkpoints.history, key=lambda each: each.checkpoint_id):
             known = self._statuses.get(info.checkpoint_id)
-            is_new = info.checkpoint_id > self.checkpoint_id or (known is not None and known is not info.status)
+            is_new = info.checkpoint_id > self.checkpoint_id or (
+                known is not None and known is not info.status
+            )
             if not is_new:
                 continue
             if info.status is CheckpointStatus.IN_PROGRESS:

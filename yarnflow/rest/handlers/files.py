@@ -1,7 +1,7 @@
 """Parts of log files: never more than a bound at once, and never a file of another directory.
 
-What users' code has printed is shown as it is; values that look like secrets in our own lines are hidden where
-they are written.
+What users' code has printed is shown as it is; values that look like secrets in our own lines are hidden
+where they are written.
 """
 
 from __future__ import annotations

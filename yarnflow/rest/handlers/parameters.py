@@ -14,10 +14,14 @@ CHECKPOINT_ID: Final = number("checkpointid", "Number of a checkpoint or savepoi
 SUBTASK_INDEX: Final = number("subtaskindex", "Number of a subtask, from 0.")
 ATTEMPT: Final = number("attempt", "Number of an attempt, from 0.")
 TASK_MANAGER_ID: Final = text("taskmanagerid", "Id of a TaskManager.", r"[^/\x00-\x1f\x7f]{1,255}")
-FILE_NAME: Final = text("filename", "Name of a file, as the list of logs has it.", r"[^/\x00-\x1f\x7f]{1,255}")
+FILE_NAME: Final = text(
+    "filename", "Name of a file, as the list of logs has it.", r"[^/\x00-\x1f\x7f]{1,255}"
+)
 DASHBOARD_FILE: Final = text("file", "Name of a file of the dashboard.", r"[0-9A-Za-z_.-]{1,128}")
 
-MODE: Final = choice("mode", "How the job ends; stop is not supported any more.", ("cancel", "stop"), "cancel")
+MODE: Final = choice(
+    "mode", "How the job ends; stop is not supported any more.", ("cancel", "stop"), "cancel"
+)
 MAX_EXCEPTIONS: Final = number("maxExceptions", "Most entries that are answered.")
 FAILURE_LABEL_FILTER: Final = words("failureLabelFilter", "Only entries with these labels: name:value,….")
 GET: Final = words("get", "Names of metrics; without it all names are answered, without values.")
@@ -27,7 +31,9 @@ AGG: Final = words(
 )  # fmt: skip
 JOBS: Final = words("jobs", "Only these jobs.", JOB_ID)
 TASK_MANAGERS: Final = words("taskmanagers", "Only these TaskManagers.")
-SUBTASKS: Final = words("subtasks", "Only these subtasks: numbers and ranges, 0-3,7.", text("subtasks", "", r"\d{1,6}(-\d{1,6})?"))
+SUBTASKS: Final = words(
+    "subtasks", "Only these subtasks: numbers and ranges, 0-3,7.", text("subtasks", "", r"\d{1,6}(-\d{1,6})?")
+)
 INCLUDE_SERIALIZED: Final[Parameter[Any]] = choice(
     "includeSerializedValue", "Without effect: there are no accumulators.", ("true", "false"), "false"
 )

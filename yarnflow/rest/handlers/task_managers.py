@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from yarnflow.core.resources.diagnostics import ProcessDiagnostics
 from yarnflow.core.metrics import MetricScope, ScopeKind
+from yarnflow.core.resources.diagnostics import ProcessDiagnostics
 from yarnflow.core.resources.provider import TaskManagerInfo
 from yarnflow.errors import TaskManagerNotFound
 from yarnflow.rest.answers import cluster as cluster_answers

@@ -32,6 +32,7 @@ from yarnflow.core.messages import (
     JobSubmission,
     JobSubmitted,
     LeaderInfo,
+    RestAccess,
 )
 from yarnflow.core.states import JobStatus
 from yarnflow.errors import (
@@ -90,6 +91,8 @@ class Dispatcher(JobRouter):
         Drivers there is memory for, and so live jobs; 0 = no limit.
     faults : callable, optional
         Breaks what a drill asks for.
+    rest_access : callable, optional
+        Address and tokens of the REST interface.
     """
 
     def __init__(
@@ -105,6 +108,7 @@ class Dispatcher(JobRouter):
         effects: Effects,
         max_jobs: int = 0,
         faults: Callable[[FaultRequest], FaultInjected] | None = None,
+        rest_access: Callable[[], RestAccess] = RestAccess,
     ) -> None:
         super().__init__()
         self._mailbox = mailbox
@@ -130,6 +134,7 @@ class Dispatcher(JobRouter):
         self._keys: dict[JobId, str] = {}
         self._max_jobs = max_jobs
         self._faults = faults
+        self._rest_access = rest_access
         #: why no further job is accepted; empty = jobs are welcome
         self._closed = ""
         #: jobs that were about to be accepted are canceled as the others
@@ -292,6 +297,10 @@ class Dispatcher(JobRouter):
             return page
         # a job that FINISHED has had all its elements read before
         return replace(page, ended=self._board.get(job_id).overview.status.globally_terminal)
+
+    def rest_access(self) -> RestAccess:
+        """Address and tokens of the REST interface."""
+        return self._rest_access()
 
     def inject_fault(self, request: FaultRequest) -> FaultInjected:
         """Break something a job needs, for a drill.

@@ -79,7 +79,8 @@ class JobBoard:
     on_status : callable, optional
         Told of each snapshot whose status is new, from the thread that publishes; must not block.
     on_change : callable, optional
-        Told the job's id after each snapshot that may be seen, from the thread that publishes; must not block.
+        Told the job's id after each snapshot that may be seen, from the thread that publishes; must not
+        block.
     first_version : int
         Versions are above it; so they rise from one leader to the next.
     keep_end : callable, optional

@@ -13,7 +13,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
-from yarnflow.core.resources.diagnostics import LogFile, LogPart, ProcessDiagnostics, ThreadInfo
 from yarnflow.core.ids import AllocationId, ExecutorId, JobId
 from yarnflow.core.messages import (
     ExecutorDescriptor,
@@ -26,6 +25,7 @@ from yarnflow.core.messages import (
     TaskManagerRegistration,
 )
 from yarnflow.core.ports import Clock, JobMasterGateway, ResourceManagerGateway
+from yarnflow.core.resources.diagnostics import LogFile, LogPart, ProcessDiagnostics, ThreadInfo
 from yarnflow.core.resources.slot_table import TaskSlotTable
 from yarnflow.errors import (
     JobNotFound,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from yarnflow.core.resources.diagnostics import LogFile, LogPart, ThreadInfo
 from yarnflow.core.ids import AllocationId, ExecutorId, JobId
 from yarnflow.core.messages import ExecutorDescriptor, SlotRequest
+from yarnflow.core.resources.diagnostics import LogFile, LogPart, ThreadInfo
 from yarnflow.errors import FileMissing, YarnflowError
 
 

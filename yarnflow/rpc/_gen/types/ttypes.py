@@ -4264,6 +4264,100 @@ class TTaskManagerRegistration(object):
         return not (self == other)
 
 
+class TRestAccess(object):
+    """
+    How a client that has the cluster's secret uses the REST interface.
+
+    Attributes:
+     - address: `http://host:port`; empty = there is none
+     - readToken: may read; empty = none is needed
+     - writeToken: may change something as well; empty = none is needed
+
+    """
+
+    __slots__ = (
+        'address',
+        'readToken',
+        'writeToken',
+    )
+
+
+    def __init__(self, address=None, readToken=None, writeToken=None,):
+        self.address = address
+        self.readToken = readToken
+        self.writeToken = writeToken
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 1:
+                if ftype == TType.STRING:
+                    self.address = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 2:
+                if ftype == TType.STRING:
+                    self.readToken = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 3:
+                if ftype == TType.STRING:
+                    self.writeToken = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('TRestAccess')
+        if self.address is not None:
+            oprot.writeFieldBegin('address', TType.STRING, 1)
+            oprot.writeString(self.address.encode('utf-8') if sys.version_info[0] == 2 else self.address)
+            oprot.writeFieldEnd()
+        if self.readToken is not None:
+            oprot.writeFieldBegin('readToken', TType.STRING, 2)
+            oprot.writeString(self.readToken.encode('utf-8') if sys.version_info[0] == 2 else self.readToken)
+            oprot.writeFieldEnd()
+        if self.writeToken is not None:
+            oprot.writeFieldBegin('writeToken', TType.STRING, 3)
+            oprot.writeString(self.writeToken.encode('utf-8') if sys.version_info[0] == 2 else self.writeToken)
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+
+
 class TLogFile(object):
     """
     One file of a process's directory of logs.  Flink: `LogInfo`.
@@ -6232,6 +6326,13 @@ TTaskManagerRegistration.thrift_spec = (
     (11, TType.LIST, 'executors', (TType.STRUCT, [TExecutorStatus, None], False), None, ),  # 11
     (12, TType.I64, 'physicalMemoryBytes', None, None, ),  # 12
     (13, TType.MAP, 'memoryMib', (TType.STRING, 'UTF8', TType.I64, None, False), None, ),  # 13
+)
+all_structs.append(TRestAccess)
+TRestAccess.thrift_spec = (
+    None,  # 0
+    (1, TType.STRING, 'address', 'UTF8', None, ),  # 1
+    (2, TType.STRING, 'readToken', 'UTF8', None, ),  # 2
+    (3, TType.STRING, 'writeToken', 'UTF8', None, ),  # 3
 )
 all_structs.append(TLogFile)
 TLogFile.thrift_spec = (
