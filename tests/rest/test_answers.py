@@ -397,11 +397,28 @@ def test_the_dashboard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert ask(BENCH.app, "GET", f"/dashboard/{name}").status in (400, 404)
 
 
+def test_each_job_is_an_application() -> None:
+    first, second = BENCH.get("/applications/overview")["applications"]
+    assert (first["id"], first["status"], first["jobs"]) == (NEW, "RUNNING", {"RUNNING": 1})
+    assert (second["status"], second["duration"]) == ("FAILED", 50_000)
+    made = BENCH.get(f"/applications/{NEW}")
+    assert [job["jid"] for job in made["jobs"]] == [NEW]
+    assert (made["timestamps"]["CREATED"], made["timestamps"]["RUNNING"]) == (960_000, 970_000)
+    assert made["timestamps"]["FAILED"] == 0
+    newest, _ = BENCH.get(f"/applications/{OLD}/exceptions")["exceptionHistory"]["entries"]
+    assert (newest["exceptionName"], newest["jobId"]) == ("USER_CODE", OLD)
+    assert BENCH.get(f"/applications/{NEW}/jobmanager/config") == BENCH.get("/jobmanager/config")
+    bench = Bench()
+    assert ask(bench.app, "POST", f"/applications/{NEW}/cancel").status == 202
+    assert bench.view.canceled == [NEW]
+    assert "Application ccc" in ask(bench.app, "GET", f"/applications/{'c' * 32}").error
+
+
 def test_a_bug_is_not_shown() -> None:
     bench = Bench()
-    bench.view.cluster_overview = lambda: 1 / 0  # type: ignore[assignment, method-assign]
-    answer = ask(bench.app, "GET", "/overview")
-    assert answer.status == 500 and "division" not in answer.error
+    bench.view.managers = None  # type: ignore[assignment]
+    answer = ask(bench.app, "GET", "/taskmanagers")
+    assert answer.status == 500 and "NoneType" not in answer.error
 
 
 def test_the_document_names_every_route() -> None:

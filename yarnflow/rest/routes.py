@@ -9,6 +9,7 @@ from typing import Final
 
 from yarnflow.rest.framework.route import Route
 from yarnflow.rest.handlers import (
+    applications,
     checkpoints,
     cluster,
     dashboard,
@@ -24,6 +25,7 @@ _J: Final = "/jobs/:jobid"
 _V: Final = f"{_J}/vertices/:vertexid"
 _S: Final = f"{_V}/subtasks/:subtaskindex"
 _A: Final = f"{_S}/attempts/:attempt"
+_P: Final = "/applications/:applicationid"
 _T: Final = "/taskmanagers/:taskmanagerid"
 _TASK_MANAGER: Final = (p.TASK_MANAGER_ID,)
 _ATTEMPT: Final = (*p.SUBTASK, p.ATTEMPT)
@@ -155,6 +157,18 @@ _JOBS: Final = (
         writes=True,
         token_in_request=True,
         ours=True,
+    ),
+)
+
+_APPLICATIONS: Final = (
+    Route("GET", "/applications/overview", applications.overview, "All applications, newest first"),
+    Route("GET", _P, applications.details, "One application", p.APPLICATION),
+    Route(
+        "POST", f"{_P}/cancel", applications.cancel, "Cancel its job", p.APPLICATION, status=202, writes=True
+    ),
+    Route("GET", f"{_P}/exceptions", applications.exceptions, "What went wrong, newest first", p.APPLICATION),
+    Route(
+        "GET", f"{_P}/jobmanager/config", applications.configuration, "The cluster's options", p.APPLICATION
     ),
 )
 
@@ -358,6 +372,7 @@ _REFUSED: Final = (
 SECTIONS: Final[dict[str, tuple[Route, ...]]] = {
     "Cluster and JobManager": _CLUSTER,
     "Jobs": _JOBS,
+    "Applications": _APPLICATIONS,
     "Checkpoints and savepoints": _CHECKPOINTS,
     "Vertices and subtasks": _VERTICES,
     "TaskManagers": _TASK_MANAGERS,

@@ -31,7 +31,9 @@ def job_ids(cluster: Cluster, call: Call) -> answers.JobIds:
 def overview(cluster: Cluster, call: Call) -> answers.JobsOverview:
     """All jobs, newest first."""
     jobs = cluster.view.jobs()
-    descriptions = {d.overview.job_id: _description(cluster, d.overview.job_id) for d in jobs}
+    descriptions: dict[str, JobDescription | None] = {
+        d.overview.job_id: description_of(cluster, d.overview.job_id) for d in jobs
+    }
     return answers.jobs_overview(jobs, descriptions, cluster.now_ms())
 
 
@@ -39,7 +41,7 @@ def details(cluster: Cluster, call: Call) -> answers.Job:
     """Everything about one job."""
     job = cluster.job(call.get(p.JOB_ID))
     io = [vertex_metrics(cluster, job, vertex) for vertex in job.vertices]
-    return answers.job(job, _description(cluster, job.overview.job_id), io, cluster.now_ms())
+    return answers.job(job, description_of(cluster, job.overview.job_id), io, cluster.now_ms())
 
 
 def status(cluster: Cluster, call: Call) -> answers.Status:
@@ -110,20 +112,21 @@ def cancel(cluster: Cluster, call: Call) -> Empty:
     """Begin to cancel a job."""
     if call.get(p.MODE) == "stop":
         raise RestError(308, _NO_STOP)
-    return _cancel(cluster, call.get(p.JOB_ID))
+    return begin_to_cancel(cluster, call.get(p.JOB_ID))
 
 
 def yarn_cancel(cluster: Cluster, call: Call) -> Empty:
     """The same by GET, as YARN's web proxy passes on no PATCH."""
-    return _cancel(cluster, call.get(p.JOB_ID))
+    return begin_to_cancel(cluster, call.get(p.JOB_ID))
 
 
 def yarn_cancel_with_token(cluster: Cluster, call: Call, body: TokenBody) -> Empty:
     """The same by PUT, with the token in the body."""
-    return _cancel(cluster, call.get(p.JOB_ID))
+    return begin_to_cancel(cluster, call.get(p.JOB_ID))
 
 
-def _cancel(cluster: Cluster, job_id: str) -> Empty:
+def begin_to_cancel(cluster: Cluster, job_id: str) -> Empty:
+    """Raises RestError when the job has ended otherwise, and what the Dispatcher raises."""
     head = cluster.job(job_id).overview
     if head.status.globally_terminal and head.status.name != "CANCELED":
         raise RestError(
@@ -147,7 +150,7 @@ def _described(cluster: Cluster, call: Call) -> tuple[JobDetails, JobDescription
     return job, description
 
 
-def _description(cluster: Cluster, job_id: JobId) -> JobDescription | None:
+def description_of(cluster: Cluster, job_id: JobId) -> JobDescription | None:
     """Of a job that may be forgotten at this moment."""
     try:
         return cluster.view.job_description(job_id)

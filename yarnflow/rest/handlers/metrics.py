@@ -94,9 +94,9 @@ def _answer(values: Values, call: Call) -> list[Metric]:
 
 
 def _put_together(values: Sequence[Values], call: Call) -> list[AggregatedMetric]:
-    wanted = call.get(p.GET)
+    wanted, aggregations = call.get(p.GET), call.get(p.AGG)
     if wanted:
-        return aggregated(values, wanted, call.get(p.AGG))
+        return aggregated(values, wanted, aggregations)
     return [AggregatedMetric(metric.id) for metric in names(values)]
 
 

@@ -8,6 +8,7 @@ from yarnflow.rest.answers.metrics import AGGREGATIONS
 from yarnflow.rest.framework.parameters import Parameter, choice, hexadecimal, number, text, words
 
 JOB_ID: Final = hexadecimal("jobid", "Id of a job.")
+APPLICATION_ID: Final = hexadecimal("applicationid", "Id of an application: that of its job.")
 TRIGGER_ID: Final = hexadecimal("triggerid", "Id that was answered when the operation was begun.")
 VERTEX_ID: Final = text("vertexid", "Id of a vertex of the job.", r"[0-9A-Za-z_-]{1,64}")
 CHECKPOINT_ID: Final = number("checkpointid", "Number of a checkpoint or savepoint of the job.")
@@ -38,6 +39,7 @@ INCLUDE_SERIALIZED: Final[Parameter[Any]] = choice(
     "includeSerializedValue", "Without effect: there are no accumulators.", ("true", "false"), "false"
 )
 
+APPLICATION: Final = (APPLICATION_ID,)
 JOB: Final = (JOB_ID,)
 VERTEX: Final = (JOB_ID, VERTEX_ID)
 SUBTASK: Final = (*VERTEX, SUBTASK_INDEX)
