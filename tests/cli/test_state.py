@@ -18,7 +18,6 @@ from tests.client.fakes import FakeConnection, checkpoint
 from yarnflow.cli import savepoint_state
 from yarnflow.cli.main import main
 from yarnflow.client import targets
-from yarnflow.client.saved_state import SavedState
 from yarnflow.core.checkpoint.manifest import METADATA_FILE, from_bytes
 from yarnflow.core.checkpoint.messages import (
     AfterSavepoint,
@@ -32,6 +31,7 @@ from yarnflow.core.json_codec import to_json
 from yarnflow.core.messages import ErrorInfo, FailureInfo, JobDetails, JobSubmission, ProgramKind
 from yarnflow.core.states import JobStatus
 from yarnflow.errors import CheckpointError, LeadershipLost, RpcUnavailable, SavepointNotFound
+from yarnflow.fs.saved_state import SavedState
 from yarnflow.process.signals import ENDING
 from yarnflow.spark.state.reader import StateStore, StateTable
 from yarnflow.testing.gateways.dispatcher import FakeDispatcher

@@ -112,6 +112,12 @@ def set_up_logging(log_file: Path | None, settings: Mapping[str, Any] | None = N
         raise InvalidOption(f"log.yaml is not a valid logging configuration: {error} ({cause})") from error
 
 
+def own_log_name(logs: Path) -> str:
+    """Name of the file in a directory that this process's lines go to; empty = they go elsewhere."""
+    path = os.environ.get(LOG_FILE_ENVIRONMENT, "")
+    return Path(path).name if path and Path(path).parent == logs else ""
+
+
 def _substitute(node: Any, log_file: str) -> Any:
     if isinstance(node, dict):
         return {key: _substitute(value, log_file) for key, value in node.items()}

@@ -18,6 +18,7 @@ from yarnflow.core.checkpoint.messages import (
 )
 from yarnflow.core.collect.parts import CollectedPage
 from yarnflow.core.ids import AllocationId, DriverId, JobId, TaskManagerId
+from yarnflow.core.job.description import JobDescription
 from yarnflow.core.job_run.events import Adopted, StartKind
 from yarnflow.core.messages import (
     DriverPhase,
@@ -122,6 +123,9 @@ class FakeJob:
 
     def await_checkpoint(self, request_id: str, timeout_ms: int) -> CheckpointInfo:
         return next(info for info in self.history if info.request_id == request_id)
+
+    def description(self) -> JobDescription:
+        return JobDescription(self.job_id, "flights")
 
     def checkpoints(self) -> JobCheckpoints:
         assert not self.stopped

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from yarnflow.core.ids import AllocationId, ExecutorId, JobId
 from yarnflow.core.messages import ExecutorDescriptor, SlotRequest
-from yarnflow.errors import YarnflowError
+from yarnflow.core.resources.diagnostics import LogFile, LogPart, ThreadInfo
+from yarnflow.errors import FileMissing, YarnflowError
 
 
 @dataclass
@@ -20,6 +22,7 @@ class FakeTaskExecutor:
     pings: int = 0
     halts: int = 0
     error: YarnflowError | None = None
+    logs: dict[str, bytes] = field(default_factory=dict)
 
     def request_slot(self, request: SlotRequest) -> None:
         """Add to :attr:`requests`; offering the slot is left to the test."""
@@ -45,6 +48,26 @@ class FakeTaskExecutor:
         """Count, also those that fail."""
         self.pings += 1
         self._fail()
+
+    def log_files(self) -> Sequence[LogFile]:
+        """Of :attr:`logs`."""
+        self._fail()
+        return [LogFile(name, len(content), 0) for name, content in sorted(self.logs.items())]
+
+    def read_log(self, name: str, offset: int, max_bytes: int) -> LogPart:
+        """Of :attr:`logs`; without a name the first."""
+        self._fail()
+        name = name or min(self.logs, default="")
+        if name not in self.logs:
+            raise FileMissing(f"there is no file {name} among the logs")
+        content = self.logs[name]
+        first = offset if offset >= 0 else max(0, len(content) + offset)
+        return LogPart(content[first : first + max_bytes], first, len(content))
+
+    def thread_dump(self) -> Sequence[ThreadInfo]:
+        """One thread."""
+        self._fail()
+        return [ThreadInfo("MainThread", '"MainThread"\n')]
 
     def halt(self) -> None:
         """Count."""

@@ -4038,6 +4038,8 @@ class TTaskManagerRegistration(object):
      - cores
      - allocations: what it holds already, given by an earlier leader
      - executors
+     - physicalMemoryBytes: of the machine; 0 = unknown
+     - memoryMib: part of the process's memory -> mebibytes
 
     """
 
@@ -4053,10 +4055,12 @@ class TTaskManagerRegistration(object):
         'cores',
         'allocations',
         'executors',
+        'physicalMemoryBytes',
+        'memoryMib',
     )
 
 
-    def __init__(self, taskManagerId=None, address=None, host=None, pid=None, slots=None, workerId=None, processMemoryMib=None, executorHeapMib=None, cores=None, allocations=None, executors=None,):
+    def __init__(self, taskManagerId=None, address=None, host=None, pid=None, slots=None, workerId=None, processMemoryMib=None, executorHeapMib=None, cores=None, allocations=None, executors=None, physicalMemoryBytes=None, memoryMib=None,):
         self.taskManagerId = taskManagerId
         self.address = address
         self.host = host
@@ -4068,6 +4072,8 @@ class TTaskManagerRegistration(object):
         self.cores = cores
         self.allocations = allocations
         self.executors = executors
+        self.physicalMemoryBytes = physicalMemoryBytes
+        self.memoryMib = memoryMib
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -4145,6 +4151,22 @@ class TTaskManagerRegistration(object):
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
+            elif fid == 12:
+                if ftype == TType.I64:
+                    self.physicalMemoryBytes = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 13:
+                if ftype == TType.MAP:
+                    self.memoryMib = {}
+                    (_ktype158, _vtype159, _size157) = iprot.readMapBegin()
+                    for _i161 in range(_size157):
+                        _key162 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _val163 = iprot.readI64()
+                        self.memoryMib[_key162] = _val163
+                    iprot.readMapEnd()
+                else:
+                    iprot.skip(ftype)
             else:
                 iprot.skip(ftype)
             iprot.readFieldEnd()
@@ -4194,16 +4216,392 @@ class TTaskManagerRegistration(object):
         if self.allocations is not None:
             oprot.writeFieldBegin('allocations', TType.LIST, 10)
             oprot.writeListBegin(TType.STRUCT, len(self.allocations))
-            for iter157 in self.allocations:
-                iter157.write(oprot)
+            for iter164 in self.allocations:
+                iter164.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.executors is not None:
             oprot.writeFieldBegin('executors', TType.LIST, 11)
             oprot.writeListBegin(TType.STRUCT, len(self.executors))
-            for iter158 in self.executors:
-                iter158.write(oprot)
+            for iter165 in self.executors:
+                iter165.write(oprot)
             oprot.writeListEnd()
+            oprot.writeFieldEnd()
+        if self.physicalMemoryBytes is not None:
+            oprot.writeFieldBegin('physicalMemoryBytes', TType.I64, 12)
+            oprot.writeI64(self.physicalMemoryBytes)
+            oprot.writeFieldEnd()
+        if self.memoryMib is not None:
+            oprot.writeFieldBegin('memoryMib', TType.MAP, 13)
+            oprot.writeMapBegin(TType.STRING, TType.I64, len(self.memoryMib))
+            for kiter166, viter167 in self.memoryMib.items():
+                oprot.writeString(kiter166.encode('utf-8') if sys.version_info[0] == 2 else kiter166)
+                oprot.writeI64(viter167)
+            oprot.writeMapEnd()
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+
+
+class TRestAccess(object):
+    """
+    How a client that has the cluster's secret uses the REST interface.
+
+    Attributes:
+     - address: `http://host:port`; empty = there is none
+     - readToken: may read; empty = none is needed
+     - writeToken: may change something as well; empty = none is needed
+
+    """
+
+    __slots__ = (
+        'address',
+        'readToken',
+        'writeToken',
+    )
+
+
+    def __init__(self, address=None, readToken=None, writeToken=None,):
+        self.address = address
+        self.readToken = readToken
+        self.writeToken = writeToken
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 1:
+                if ftype == TType.STRING:
+                    self.address = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 2:
+                if ftype == TType.STRING:
+                    self.readToken = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 3:
+                if ftype == TType.STRING:
+                    self.writeToken = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('TRestAccess')
+        if self.address is not None:
+            oprot.writeFieldBegin('address', TType.STRING, 1)
+            oprot.writeString(self.address.encode('utf-8') if sys.version_info[0] == 2 else self.address)
+            oprot.writeFieldEnd()
+        if self.readToken is not None:
+            oprot.writeFieldBegin('readToken', TType.STRING, 2)
+            oprot.writeString(self.readToken.encode('utf-8') if sys.version_info[0] == 2 else self.readToken)
+            oprot.writeFieldEnd()
+        if self.writeToken is not None:
+            oprot.writeFieldBegin('writeToken', TType.STRING, 3)
+            oprot.writeString(self.writeToken.encode('utf-8') if sys.version_info[0] == 2 else self.writeToken)
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+
+
+class TLogFile(object):
+    """
+    One file of a process's directory of logs.  Flink: `LogInfo`.
+
+    Attributes:
+     - name
+     - sizeBytes
+     - modifiedMs
+
+    """
+
+    __slots__ = (
+        'name',
+        'sizeBytes',
+        'modifiedMs',
+    )
+
+
+    def __init__(self, name=None, sizeBytes=None, modifiedMs=None,):
+        self.name = name
+        self.sizeBytes = sizeBytes
+        self.modifiedMs = modifiedMs
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 1:
+                if ftype == TType.STRING:
+                    self.name = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 2:
+                if ftype == TType.I64:
+                    self.sizeBytes = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 3:
+                if ftype == TType.I64:
+                    self.modifiedMs = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('TLogFile')
+        if self.name is not None:
+            oprot.writeFieldBegin('name', TType.STRING, 1)
+            oprot.writeString(self.name.encode('utf-8') if sys.version_info[0] == 2 else self.name)
+            oprot.writeFieldEnd()
+        if self.sizeBytes is not None:
+            oprot.writeFieldBegin('sizeBytes', TType.I64, 2)
+            oprot.writeI64(self.sizeBytes)
+            oprot.writeFieldEnd()
+        if self.modifiedMs is not None:
+            oprot.writeFieldBegin('modifiedMs', TType.I64, 3)
+            oprot.writeI64(self.modifiedMs)
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+
+
+class TLogPart(object):
+    """
+    A part of a file.
+
+    Attributes:
+     - content
+     - offset: where it begins
+     - sizeBytes: of the whole file when it was read
+
+    """
+
+    __slots__ = (
+        'content',
+        'offset',
+        'sizeBytes',
+    )
+
+
+    def __init__(self, content=None, offset=None, sizeBytes=None,):
+        self.content = content
+        self.offset = offset
+        self.sizeBytes = sizeBytes
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 1:
+                if ftype == TType.STRING:
+                    self.content = iprot.readBinary()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 2:
+                if ftype == TType.I64:
+                    self.offset = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 3:
+                if ftype == TType.I64:
+                    self.sizeBytes = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('TLogPart')
+        if self.content is not None:
+            oprot.writeFieldBegin('content', TType.STRING, 1)
+            oprot.writeBinary(self.content)
+            oprot.writeFieldEnd()
+        if self.offset is not None:
+            oprot.writeFieldBegin('offset', TType.I64, 2)
+            oprot.writeI64(self.offset)
+            oprot.writeFieldEnd()
+        if self.sizeBytes is not None:
+            oprot.writeFieldBegin('sizeBytes', TType.I64, 3)
+            oprot.writeI64(self.sizeBytes)
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+
+
+class TThreadInfo(object):
+    """
+    What one thread does.  Flink: `ThreadDumpInfo.ThreadInfo`.
+
+    Attributes:
+     - name
+     - stack
+
+    """
+
+    __slots__ = (
+        'name',
+        'stack',
+    )
+
+
+    def __init__(self, name=None, stack=None,):
+        self.name = name
+        self.stack = stack
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 1:
+                if ftype == TType.STRING:
+                    self.name = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 2:
+                if ftype == TType.STRING:
+                    self.stack = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('TThreadInfo')
+        if self.name is not None:
+            oprot.writeFieldBegin('name', TType.STRING, 1)
+            oprot.writeString(self.name.encode('utf-8') if sys.version_info[0] == 2 else self.name)
+            oprot.writeFieldEnd()
+        if self.stack is not None:
+            oprot.writeFieldBegin('stack', TType.STRING, 2)
+            oprot.writeString(self.stack.encode('utf-8') if sys.version_info[0] == 2 else self.stack)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -4270,22 +4668,22 @@ class TTaskManagerHeartbeat(object):
             elif fid == 2:
                 if ftype == TType.LIST:
                     self.slots = []
-                    (_etype162, _size159) = iprot.readListBegin()
-                    for _i163 in range(_size159):
-                        _elem164 = TSlotStatus()
-                        _elem164.read(iprot)
-                        self.slots.append(_elem164)
+                    (_etype171, _size168) = iprot.readListBegin()
+                    for _i172 in range(_size168):
+                        _elem173 = TSlotStatus()
+                        _elem173.read(iprot)
+                        self.slots.append(_elem173)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 3:
                 if ftype == TType.LIST:
                     self.executors = []
-                    (_etype168, _size165) = iprot.readListBegin()
-                    for _i169 in range(_size165):
-                        _elem170 = TExecutorStatus()
-                        _elem170.read(iprot)
-                        self.executors.append(_elem170)
+                    (_etype177, _size174) = iprot.readListBegin()
+                    for _i178 in range(_size174):
+                        _elem179 = TExecutorStatus()
+                        _elem179.read(iprot)
+                        self.executors.append(_elem179)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -4306,15 +4704,15 @@ class TTaskManagerHeartbeat(object):
         if self.slots is not None:
             oprot.writeFieldBegin('slots', TType.LIST, 2)
             oprot.writeListBegin(TType.STRUCT, len(self.slots))
-            for iter171 in self.slots:
-                iter171.write(oprot)
+            for iter180 in self.slots:
+                iter180.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.executors is not None:
             oprot.writeFieldBegin('executors', TType.LIST, 3)
             oprot.writeListBegin(TType.STRUCT, len(self.executors))
-            for iter172 in self.executors:
-                iter172.write(oprot)
+            for iter181 in self.executors:
+                iter181.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -4641,31 +5039,31 @@ class TExecutorDescriptor(object):
             elif fid == 7:
                 if ftype == TType.LIST:
                     self.allocationIds = []
-                    (_etype176, _size173) = iprot.readListBegin()
-                    for _i177 in range(_size173):
-                        _elem178 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.allocationIds.append(_elem178)
+                    (_etype185, _size182) = iprot.readListBegin()
+                    for _i186 in range(_size182):
+                        _elem187 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.allocationIds.append(_elem187)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 8:
                 if ftype == TType.LIST:
                     self.javaOptions = []
-                    (_etype182, _size179) = iprot.readListBegin()
-                    for _i183 in range(_size179):
-                        _elem184 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.javaOptions.append(_elem184)
+                    (_etype191, _size188) = iprot.readListBegin()
+                    for _i192 in range(_size188):
+                        _elem193 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.javaOptions.append(_elem193)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 9:
                 if ftype == TType.MAP:
                     self.environment = {}
-                    (_ktype186, _vtype187, _size185) = iprot.readMapBegin()
-                    for _i189 in range(_size185):
-                        _key190 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        _val191 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.environment[_key190] = _val191
+                    (_ktype195, _vtype196, _size194) = iprot.readMapBegin()
+                    for _i198 in range(_size194):
+                        _key199 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _val200 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.environment[_key199] = _val200
                     iprot.readMapEnd()
                 else:
                     iprot.skip(ftype)
@@ -4711,23 +5109,23 @@ class TExecutorDescriptor(object):
         if self.allocationIds is not None:
             oprot.writeFieldBegin('allocationIds', TType.LIST, 7)
             oprot.writeListBegin(TType.STRING, len(self.allocationIds))
-            for iter192 in self.allocationIds:
-                oprot.writeString(iter192.encode('utf-8') if sys.version_info[0] == 2 else iter192)
+            for iter201 in self.allocationIds:
+                oprot.writeString(iter201.encode('utf-8') if sys.version_info[0] == 2 else iter201)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.javaOptions is not None:
             oprot.writeFieldBegin('javaOptions', TType.LIST, 8)
             oprot.writeListBegin(TType.STRING, len(self.javaOptions))
-            for iter193 in self.javaOptions:
-                oprot.writeString(iter193.encode('utf-8') if sys.version_info[0] == 2 else iter193)
+            for iter202 in self.javaOptions:
+                oprot.writeString(iter202.encode('utf-8') if sys.version_info[0] == 2 else iter202)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.environment is not None:
             oprot.writeFieldBegin('environment', TType.MAP, 9)
             oprot.writeMapBegin(TType.STRING, TType.STRING, len(self.environment))
-            for kiter194, viter195 in self.environment.items():
-                oprot.writeString(kiter194.encode('utf-8') if sys.version_info[0] == 2 else kiter194)
-                oprot.writeString(viter195.encode('utf-8') if sys.version_info[0] == 2 else viter195)
+            for kiter203, viter204 in self.environment.items():
+                oprot.writeString(kiter203.encode('utf-8') if sys.version_info[0] == 2 else kiter203)
+                oprot.writeString(viter204.encode('utf-8') if sys.version_info[0] == 2 else viter204)
             oprot.writeMapEnd()
             oprot.writeFieldEnd()
         if self.jobSlots is not None:
@@ -4978,11 +5376,11 @@ class TDriverAssignment(object):
             elif fid == 8:
                 if ftype == TType.MAP:
                     self.configuration = {}
-                    (_ktype197, _vtype198, _size196) = iprot.readMapBegin()
-                    for _i200 in range(_size196):
-                        _key201 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        _val202 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.configuration[_key201] = _val202
+                    (_ktype206, _vtype207, _size205) = iprot.readMapBegin()
+                    for _i209 in range(_size205):
+                        _key210 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _val211 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.configuration[_key210] = _val211
                     iprot.readMapEnd()
                 else:
                     iprot.skip(ftype)
@@ -5032,9 +5430,9 @@ class TDriverAssignment(object):
         if self.configuration is not None:
             oprot.writeFieldBegin('configuration', TType.MAP, 8)
             oprot.writeMapBegin(TType.STRING, TType.STRING, len(self.configuration))
-            for kiter203, viter204 in self.configuration.items():
-                oprot.writeString(kiter203.encode('utf-8') if sys.version_info[0] == 2 else kiter203)
-                oprot.writeString(viter204.encode('utf-8') if sys.version_info[0] == 2 else viter204)
+            for kiter212, viter213 in self.configuration.items():
+                oprot.writeString(kiter212.encode('utf-8') if sys.version_info[0] == 2 else kiter212)
+                oprot.writeString(viter213.encode('utf-8') if sys.version_info[0] == 2 else viter213)
             oprot.writeMapEnd()
             oprot.writeFieldEnd()
         if self.hotSpareOf is not None:
@@ -5155,32 +5553,32 @@ class TDriverRegistration(object):
             elif fid == 7:
                 if ftype == TType.LIST:
                     self.javaOptions = []
-                    (_etype208, _size205) = iprot.readListBegin()
-                    for _i209 in range(_size205):
-                        _elem210 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.javaOptions.append(_elem210)
+                    (_etype217, _size214) = iprot.readListBegin()
+                    for _i218 in range(_size214):
+                        _elem219 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.javaOptions.append(_elem219)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 8:
                 if ftype == TType.MAP:
                     self.environment = {}
-                    (_ktype212, _vtype213, _size211) = iprot.readMapBegin()
-                    for _i215 in range(_size211):
-                        _key216 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        _val217 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.environment[_key216] = _val217
+                    (_ktype221, _vtype222, _size220) = iprot.readMapBegin()
+                    for _i224 in range(_size220):
+                        _key225 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _val226 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.environment[_key225] = _val226
                     iprot.readMapEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 9:
                 if ftype == TType.MAP:
                     self.milestonesMs = {}
-                    (_ktype219, _vtype220, _size218) = iprot.readMapBegin()
-                    for _i222 in range(_size218):
-                        _key223 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        _val224 = iprot.readI64()
-                        self.milestonesMs[_key223] = _val224
+                    (_ktype228, _vtype229, _size227) = iprot.readMapBegin()
+                    for _i231 in range(_size227):
+                        _key232 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _val233 = iprot.readI64()
+                        self.milestonesMs[_key232] = _val233
                     iprot.readMapEnd()
                 else:
                     iprot.skip(ftype)
@@ -5232,24 +5630,24 @@ class TDriverRegistration(object):
         if self.javaOptions is not None:
             oprot.writeFieldBegin('javaOptions', TType.LIST, 7)
             oprot.writeListBegin(TType.STRING, len(self.javaOptions))
-            for iter225 in self.javaOptions:
-                oprot.writeString(iter225.encode('utf-8') if sys.version_info[0] == 2 else iter225)
+            for iter234 in self.javaOptions:
+                oprot.writeString(iter234.encode('utf-8') if sys.version_info[0] == 2 else iter234)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.environment is not None:
             oprot.writeFieldBegin('environment', TType.MAP, 8)
             oprot.writeMapBegin(TType.STRING, TType.STRING, len(self.environment))
-            for kiter226, viter227 in self.environment.items():
-                oprot.writeString(kiter226.encode('utf-8') if sys.version_info[0] == 2 else kiter226)
-                oprot.writeString(viter227.encode('utf-8') if sys.version_info[0] == 2 else viter227)
+            for kiter235, viter236 in self.environment.items():
+                oprot.writeString(kiter235.encode('utf-8') if sys.version_info[0] == 2 else kiter235)
+                oprot.writeString(viter236.encode('utf-8') if sys.version_info[0] == 2 else viter236)
             oprot.writeMapEnd()
             oprot.writeFieldEnd()
         if self.milestonesMs is not None:
             oprot.writeFieldBegin('milestonesMs', TType.MAP, 9)
             oprot.writeMapBegin(TType.STRING, TType.I64, len(self.milestonesMs))
-            for kiter228, viter229 in self.milestonesMs.items():
-                oprot.writeString(kiter228.encode('utf-8') if sys.version_info[0] == 2 else kiter228)
-                oprot.writeI64(viter229)
+            for kiter237, viter238 in self.milestonesMs.items():
+                oprot.writeString(kiter237.encode('utf-8') if sys.version_info[0] == 2 else kiter237)
+                oprot.writeI64(viter238)
             oprot.writeMapEnd()
             oprot.writeFieldEnd()
         if self.attempt is not None:
@@ -5361,32 +5759,32 @@ class TDriverReport(object):
             elif fid == 5:
                 if ftype == TType.LIST:
                     self.executorIds = []
-                    (_etype233, _size230) = iprot.readListBegin()
-                    for _i234 in range(_size230):
-                        _elem235 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.executorIds.append(_elem235)
+                    (_etype242, _size239) = iprot.readListBegin()
+                    for _i243 in range(_size239):
+                        _elem244 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.executorIds.append(_elem244)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 6:
                 if ftype == TType.LIST:
                     self.queries = []
-                    (_etype239, _size236) = iprot.readListBegin()
-                    for _i240 in range(_size236):
-                        _elem241 = TQueryProgress()
-                        _elem241.read(iprot)
-                        self.queries.append(_elem241)
+                    (_etype248, _size245) = iprot.readListBegin()
+                    for _i249 in range(_size245):
+                        _elem250 = TQueryProgress()
+                        _elem250.read(iprot)
+                        self.queries.append(_elem250)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 7:
                 if ftype == TType.MAP:
                     self.milestonesMs = {}
-                    (_ktype243, _vtype244, _size242) = iprot.readMapBegin()
-                    for _i246 in range(_size242):
-                        _key247 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        _val248 = iprot.readI64()
-                        self.milestonesMs[_key247] = _val248
+                    (_ktype252, _vtype253, _size251) = iprot.readMapBegin()
+                    for _i255 in range(_size251):
+                        _key256 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _val257 = iprot.readI64()
+                        self.milestonesMs[_key256] = _val257
                     iprot.readMapEnd()
                 else:
                     iprot.skip(ftype)
@@ -5404,11 +5802,11 @@ class TDriverReport(object):
             elif fid == 10:
                 if ftype == TType.LIST:
                     self.checkpoints = []
-                    (_etype252, _size249) = iprot.readListBegin()
-                    for _i253 in range(_size249):
-                        _elem254 = TCheckpointOutcome()
-                        _elem254.read(iprot)
-                        self.checkpoints.append(_elem254)
+                    (_etype261, _size258) = iprot.readListBegin()
+                    for _i262 in range(_size258):
+                        _elem263 = TCheckpointOutcome()
+                        _elem263.read(iprot)
+                        self.checkpoints.append(_elem263)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -5441,23 +5839,23 @@ class TDriverReport(object):
         if self.executorIds is not None:
             oprot.writeFieldBegin('executorIds', TType.LIST, 5)
             oprot.writeListBegin(TType.STRING, len(self.executorIds))
-            for iter255 in self.executorIds:
-                oprot.writeString(iter255.encode('utf-8') if sys.version_info[0] == 2 else iter255)
+            for iter264 in self.executorIds:
+                oprot.writeString(iter264.encode('utf-8') if sys.version_info[0] == 2 else iter264)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.queries is not None:
             oprot.writeFieldBegin('queries', TType.LIST, 6)
             oprot.writeListBegin(TType.STRUCT, len(self.queries))
-            for iter256 in self.queries:
-                iter256.write(oprot)
+            for iter265 in self.queries:
+                iter265.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.milestonesMs is not None:
             oprot.writeFieldBegin('milestonesMs', TType.MAP, 7)
             oprot.writeMapBegin(TType.STRING, TType.I64, len(self.milestonesMs))
-            for kiter257, viter258 in self.milestonesMs.items():
-                oprot.writeString(kiter257.encode('utf-8') if sys.version_info[0] == 2 else kiter257)
-                oprot.writeI64(viter258)
+            for kiter266, viter267 in self.milestonesMs.items():
+                oprot.writeString(kiter266.encode('utf-8') if sys.version_info[0] == 2 else kiter266)
+                oprot.writeI64(viter267)
             oprot.writeMapEnd()
             oprot.writeFieldEnd()
         if self.error is not None:
@@ -5471,8 +5869,8 @@ class TDriverReport(object):
         if self.checkpoints is not None:
             oprot.writeFieldBegin('checkpoints', TType.LIST, 10)
             oprot.writeListBegin(TType.STRUCT, len(self.checkpoints))
-            for iter259 in self.checkpoints:
-                iter259.write(oprot)
+            for iter268 in self.checkpoints:
+                iter268.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -5552,10 +5950,10 @@ class TDriverDeployment(object):
             elif fid == 3:
                 if ftype == TType.LIST:
                     self.executorIds = []
-                    (_etype263, _size260) = iprot.readListBegin()
-                    for _i264 in range(_size260):
-                        _elem265 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.executorIds.append(_elem265)
+                    (_etype272, _size269) = iprot.readListBegin()
+                    for _i273 in range(_size269):
+                        _elem274 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.executorIds.append(_elem274)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -5591,8 +5989,8 @@ class TDriverDeployment(object):
         if self.executorIds is not None:
             oprot.writeFieldBegin('executorIds', TType.LIST, 3)
             oprot.writeListBegin(TType.STRING, len(self.executorIds))
-            for iter266 in self.executorIds:
-                oprot.writeString(iter266.encode('utf-8') if sys.version_info[0] == 2 else iter266)
+            for iter275 in self.executorIds:
+                oprot.writeString(iter275.encode('utf-8') if sys.version_info[0] == 2 else iter275)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.restore is not None:
@@ -5926,6 +6324,35 @@ TTaskManagerRegistration.thrift_spec = (
     (9, TType.I64, 'cores', None, None, ),  # 9
     (10, TType.LIST, 'allocations', (TType.STRUCT, [TSlotStatus, None], False), None, ),  # 10
     (11, TType.LIST, 'executors', (TType.STRUCT, [TExecutorStatus, None], False), None, ),  # 11
+    (12, TType.I64, 'physicalMemoryBytes', None, None, ),  # 12
+    (13, TType.MAP, 'memoryMib', (TType.STRING, 'UTF8', TType.I64, None, False), None, ),  # 13
+)
+all_structs.append(TRestAccess)
+TRestAccess.thrift_spec = (
+    None,  # 0
+    (1, TType.STRING, 'address', 'UTF8', None, ),  # 1
+    (2, TType.STRING, 'readToken', 'UTF8', None, ),  # 2
+    (3, TType.STRING, 'writeToken', 'UTF8', None, ),  # 3
+)
+all_structs.append(TLogFile)
+TLogFile.thrift_spec = (
+    None,  # 0
+    (1, TType.STRING, 'name', 'UTF8', None, ),  # 1
+    (2, TType.I64, 'sizeBytes', None, None, ),  # 2
+    (3, TType.I64, 'modifiedMs', None, None, ),  # 3
+)
+all_structs.append(TLogPart)
+TLogPart.thrift_spec = (
+    None,  # 0
+    (1, TType.STRING, 'content', 'BINARY', None, ),  # 1
+    (2, TType.I64, 'offset', None, None, ),  # 2
+    (3, TType.I64, 'sizeBytes', None, None, ),  # 3
+)
+all_structs.append(TThreadInfo)
+TThreadInfo.thrift_spec = (
+    None,  # 0
+    (1, TType.STRING, 'name', 'UTF8', None, ),  # 1
+    (2, TType.STRING, 'stack', 'UTF8', None, ),  # 2
 )
 all_structs.append(TTaskManagerHeartbeat)
 TTaskManagerHeartbeat.thrift_spec = (

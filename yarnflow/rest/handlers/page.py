@@ -42,7 +42,7 @@ def overview_page(
     """The whole page; ``checkpoints`` of the jobs for which they are known."""
     return "".join(
         (
-            "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>yarnflow</title>",
+            '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>yarnflow</title>',
             f'<meta http-equiv="refresh" content="{REFRESH_S}"><style>{_STYLE}</style></head><body>',
             f"<h1>yarnflow {escape(cluster.version)}</h1>",
             f"<p>{cluster.task_managers} TaskManagers, {cluster.slots_available} of "
@@ -75,9 +75,7 @@ def overview_page(
 def _job_row(details: JobDetails, checkpoints: Mapping[JobId, JobCheckpoints]) -> tuple[str, ...]:
     head = details.overview
     states = [execution.state for vertex in details.vertices for execution in vertex.executions]
-    counts = [
-        f"{states.count(state)} {state.name}" for state in ExecutionState if states.count(state)
-    ]
+    counts = [f"{states.count(state)} {state.name}" for state in ExecutionState if states.count(state)]
     link = f"jobs/{escape(head.job_id, quote=True)}"
     return (
         f'<a href="{link}">{escape(head.name)}</a><br>{escape(head.job_id)}',
