@@ -54,6 +54,12 @@ def test_without_authentication_everybody_may(bench: Bench) -> None:
     assert ask(Bench().app, "PATCH", f"/jobs/{NEW}").status == 202
 
 
+@pytest.mark.parametrize("path", ["/", "/dashboard/app.js", "/dashboard/core/api.js"])
+def test_the_dashboard_itself_needs_no_token(bench: Bench, path: str) -> None:
+    """A browser that is sent there has none yet; the files say nothing of the cluster."""
+    assert ask(bench.app, "GET", path).status == 200
+
+
 def test_yarns_proxy_may_read_and_no_more(bench: Bench) -> None:
     assert ask(bench.app, "GET", "/overview", client=PROXY).status == 200
     assert ask(bench.app, "GET", f"/jobs/{NEW}/yarn-cancel", client=PROXY).status == 401

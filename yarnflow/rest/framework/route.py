@@ -85,6 +85,8 @@ class Route:
         It changes something.
     blocks : bool
         It waits for a file or another process, and so runs in a thread of the pool, as all that writes.
+    public : bool
+        It says nothing of the cluster, and needs no token.
     ours : bool
         Flink does not have it.
     token_in_request : bool
@@ -99,6 +101,7 @@ class Route:
     status: int = 200
     writes: bool = False
     blocks: bool = False
+    public: bool = False
     ours: bool = False
     token_in_request: bool = False
     max_body_bytes: int = field(default=MAX_BODY_BYTES)

@@ -18,6 +18,7 @@ TASK_MANAGER_ID: Final = text("taskmanagerid", "Id of a TaskManager.", r"[^/\x00
 FILE_NAME: Final = text(
     "filename", "Name of a file, as the list of logs has it.", r"[^/\x00-\x1f\x7f]{1,255}"
 )
+DASHBOARD_FOLDER: Final = text("folder", "Name of a part of the dashboard.", r"[0-9a-z]{1,32}")
 DASHBOARD_FILE: Final = text("file", "Name of a file of the dashboard.", r"[0-9A-Za-z_.-]{1,128}")
 
 MODE: Final = choice(

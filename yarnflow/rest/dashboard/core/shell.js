@@ -152,7 +152,9 @@ export class Shell {
     try {
       return await work();
     } catch (error) {
-      if (error.status !== 401 || !(await this.askForToken(true))) throw error;
+      // 403: the one there is may only read
+      const weak = error.status === 401 || (error.status === 403 && token());
+      if (!weak || !(await this.askForToken(true))) throw error;
       return work();
     }
   }
