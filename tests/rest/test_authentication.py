@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.rest.asgi import ask
 from tests.rest.bench import NEW, Bench
 from yarnflow.rest.framework.tokens import Access, token
+from yarnflow.rest.handlers import dashboard
 
 SECRET = b"0123456789abcdef0123456789abcdef"
 READ, WRITE = token(SECRET, Access.READ), token(SECRET, Access.WRITE)
@@ -106,6 +109,18 @@ def test_pages_of_other_sites_change_nothing(headers: dict[str, str], status: in
     assert ask(bench.app, "GET", f"/jobs/{NEW}/yarn-cancel", headers=headers).status == status
     assert ask(bench.app, "GET", "/overview", headers=headers).status == 200
     assert len(bench.view.canceled) == 2 * (status == 202)
+
+
+def test_the_dashboard_is_for_everybody_and_shows_nothing_by_itself(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dashboard, "FOLDER", tmp_path)
+    assert ask(bench.app, "GET", "/").status == 401, "the page has the names of jobs"
+    assert ask(bench.app, "GET", "/", client=PROXY).status == 200
+    (tmp_path / "index.html").write_text("<!doctype html>")
+    dashboard._names.cache_clear()
+    assert ask(bench.app, "GET", "/").status == 200
+    assert ask(bench.app, "GET", "/dashboard/index.html").status == 200
 
 
 def test_who_may_not_ask_hears_nothing_of_what_there_is(bench: Bench) -> None:

@@ -34,7 +34,7 @@ _CHECKPOINT: Final = (p.JOB_ID, p.CHECKPOINT_ID)
 _TRIGGER: Final = (p.JOB_ID, p.TRIGGER_ID)
 
 _CLUSTER: Final = (
-    Route("GET", "/", dashboard.index, "The dashboard", blocks=True, ours=True),
+    Route("GET", "/", dashboard.index, "The dashboard", blocks=True, public=True, ours=True),
     Route(
         "GET",
         "/dashboard/:file",
@@ -42,6 +42,7 @@ _CLUSTER: Final = (
         "A file of the dashboard",
         (p.DASHBOARD_FILE,),
         blocks=True,
+        public=True,
         ours=True,
     ),
     Route("GET", "/overview", cluster.overview, "Counts of TaskManagers, slots and jobs"),

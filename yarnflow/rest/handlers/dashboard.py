@@ -26,6 +26,8 @@ def index(cluster: Cluster, call: Call) -> Response:
     """The dashboard; without its files, one page."""
     if (FOLDER / _INDEX).is_file():
         return Response(_content(_INDEX), media_type="text/html; charset=UTF-8")
+    if not call.may_read:
+        raise RestError(401, "a token of the cluster is needed")
     jobs = cluster.view.jobs()
     checkpoints: dict[JobId, JobCheckpoints] = {}
     for details in jobs:
