@@ -283,6 +283,12 @@ def test_nobody_hears_of_a_job_that_there_is_not(connection: HTTPConnection) -> 
     assert connection.getresponse().status == 404
 
 
+def test_the_head_of_a_stream_is_no_stream(connection: HTTPConnection, bench: Bench) -> None:
+    connection.request("HEAD", f"/jobs/{NEW}/events")
+    response = connection.getresponse()
+    assert (response.status, response.read(), bench.pool.streams) == (200, b"", 0)
+
+
 def test_heartbeats(web: WebServer, connection: HTTPConnection, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(events, "HEARTBEAT_S", 0.05)
     connection.request("GET", f"/jobs/{NEW}/events")

@@ -616,7 +616,10 @@ def test_checkpoints_are_asked_of_the_job_and_known_after_its_end() -> None:
     assert bench.dispatcher.await_checkpoint(JOB, "r1", 10).checkpoint_id == 1
     bench.dispatcher.trigger_checkpoint(JOB, request)
     assert len(bench.dispatcher.job_checkpoints(JOB).history) == 1
+    assert bench.dispatcher.job_description(JOB) == JobDescription(JOB, "flights")
     with pytest.raises(CheckpointError, match="is FINISHED"):
         bench.dispatcher.trigger_checkpoint(JOB, CheckpointRequest("r2", CheckpointKind.CHECKPOINT))
     with pytest.raises(JobNotFound):
         bench.dispatcher.job_checkpoints(OTHER)
+    with pytest.raises(JobNotFound):
+        bench.dispatcher.job_description(OTHER)

@@ -135,9 +135,17 @@ class MasterWeb:
             self._listener.close()
 
     def _start(self) -> None:
+        try:
+            self._serve()
+        except Exception:
+            logger.exception("the REST interface cannot be started")
+
+    def _serve(self) -> None:
         from yarnflow.rest.framework.server import WebServer
 
         self._write_tokens()
+        # looks hosts up, which the event loop must not wait for
+        logger.debug("requests are checked: %s", bool(self.authentication.secret))
 
         async def answer(scope: Any, receive: Any, send: Any) -> None:
             await self._application()(scope, receive, send)

@@ -35,6 +35,7 @@ BODY_TIMEOUT_S: Final = 15.0
 MAX_WAITING: Final = 128
 #: clients of event streams at the same time
 MAX_STREAMS: Final = 64
+_EVENTS: Final = "text/event-stream; charset=UTF-8"
 _BUSY: Final = "the JobManager has too many requests to answer; try again"
 
 
@@ -53,6 +54,7 @@ class HandlerPool:
         #: only changed in the event loop's thread
         self.under_way = 0
         self.streams = 0
+        self._closed = False
 
     async def run(self, work: Callable[[], Any]) -> Any:
         """The result of ``work``; raises RestError when too many wait."""
@@ -61,11 +63,16 @@ class HandlerPool:
         self.under_way += 1
         try:
             return await asyncio.get_running_loop().run_in_executor(self._pool, work)
+        except RuntimeError:
+            if self._closed:
+                raise RestError(503, "this JobManager is about to end") from None
+            raise
         finally:
             self.under_way -= 1
 
     def close(self) -> None:
         """Take no more work."""
+        self._closed = True
         self._pool.shutdown(wait=False, cancel_futures=True)
 
 
@@ -128,16 +135,16 @@ class Application:
 
     async def _answer(self, route: Route, request: Request) -> Response:
         body = await _read_body(request, route.max_body_bytes)
-        self._authentication.check(request, route, body)
+        may_read = self._authentication.check(request, route, body)
         values = _values(route, request.path_params, request.query_params)
-        call = Call(values, dict(request.headers), _base_url(request))
+        call = Call(values, dict(request.headers), may_read)
         arguments = [self._context, call]
         if route.body is not None:
             arguments.append(_decoded(body, route.body))
         work = functools.partial(self._work, route, arguments)
         answer = work() if route.quick else await self._pool.run(work)
         if isinstance(answer, EventStream):
-            return self._stream(answer)
+            return await self._stream(answer, request.method)
         return answer if isinstance(answer, Response) else _response(answer, route.status, request.headers)
 
     @staticmethod
@@ -148,7 +155,10 @@ class Application:
             return answer
         return encoded(answer)
 
-    def _stream(self, answer: EventStream) -> Response:
+    async def _stream(self, answer: EventStream, method: str) -> Response:
+        if method == "HEAD":
+            await answer.events.aclose()
+            return Response(media_type=_EVENTS)
         if self._pool.streams >= MAX_STREAMS:
             raise RestError(503, f"{MAX_STREAMS} clients follow events already; try again later")
 
@@ -160,7 +170,7 @@ class Application:
             finally:
                 self._pool.streams -= 1
 
-        return StreamingResponse(counted(), media_type="text/event-stream; charset=UTF-8")
+        return StreamingResponse(counted(), media_type=_EVENTS)
 
 
 def encoded(answer: Any) -> bytes:
@@ -256,7 +266,3 @@ def _parsed(parameter: Parameter[Any], text: str, place: str) -> Any:
             f"Bad request, could not parse parameters: Cannot resolve {place} parameter ({parameter.name}) "
             f'from value "{text[:80]}"; expected {error}.',
         ) from None
-
-
-def _base_url(request: Request) -> str:
-    return f"{request.url.scheme}://{request.headers.get('host', '')}"

@@ -30,22 +30,25 @@ class Authentication:
     #: addresses of YARN's web proxy, which knows its users: who comes from there may read
     proxies: Collection[str] = ()
 
-    def check(self, request: Request, route: Route, body: bytes = b"") -> None:
-        """Raises RestError (401, 403) when the request may not do what the route does."""
+    def check(self, request: Request, route: Route, body: bytes = b"") -> bool:
+        """Whether the client may read; of a public route it may be that it may not.
+
+        Raises
+        ------
+        RestError
+            401, 403: the request may not do what the route does.
+        """
         if route.writes:
             self._check_site(request)
-        if not self.secret or route.public:
-            return
-        given = _given(request, route, body)
-        write = token(self.secret, Access.WRITE)
-        if given and hmac.compare_digest(given.encode("utf-8", "replace"), write.encode()):
-            return
-        may_read = hmac.compare_digest(
-            given.encode("utf-8", "replace"), token(self.secret, Access.READ).encode()
-        )
+        if not self.secret:
+            return True
+        given = _given(request, route, body).encode("utf-8", "replace")
+        may_write = hmac.compare_digest(given, token(self.secret, Access.WRITE).encode())
+        may_read = hmac.compare_digest(given, token(self.secret, Access.READ).encode())
         client = request.client.host if request.client else ""
-        if route.access is Access.READ and (may_read or client in self.proxies):
-            return
+        reads = may_write or may_read or client in self.proxies
+        if may_write or route.public or (reads and route.access is Access.READ):
+            return reads
         if may_read:
             raise RestError(403, "the token of this request may only read")
         raise RestError(

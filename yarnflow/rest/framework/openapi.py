@@ -15,11 +15,14 @@ from yarnflow.rest.framework.route import EventStream, Route, TextFile
 
 _REFERENCE: Final = "#/components/schemas/{name}"
 _ERRORS: Final = {
+    "308": "This way to stop is not supported any more",
     "400": "A parameter or the body is not what is expected",
     "401": "A token is needed",
     "403": "The token may not do this",
     "404": "There is nothing of this name",
     "409": "It cannot be done in this state",
+    "413": "The body is too long",
+    "416": "The range is not in the file",
     "501": "yarnflow has no counterpart; the answer says why",
     "502": "Another process of the cluster has not answered well",
     "503": "It cannot be done at the moment",
@@ -49,6 +52,13 @@ def document(routes: Sequence[Route], title: str, version: str, description: str
         "paths": paths,
         "components": {
             "schemas": components,
+            "responses": {
+                status: {
+                    "description": text,
+                    "content": {"application/json": {"schema": schema_of[repr(ErrorAnswer)]}},
+                }
+                for status, text in _ERRORS.items()
+            },
             "securitySchemes": {
                 "bearer": {"type": "http", "scheme": "bearer"},
                 "header": {"type": "apiKey", "in": "header", "name": "X-Yarnflow-Token"},
@@ -77,13 +87,7 @@ def _operation(route: Route, schema_of: Mapping[str, Any]) -> dict[str, Any]:
         ],
         "responses": {
             **({} if route.answer is NoReturn else {str(route.status): _success(route, schema_of)}),
-            **{
-                status: {
-                    "description": text,
-                    "content": {"application/json": {"schema": schema_of[repr(ErrorAnswer)]}},
-                }
-                for status, text in _errors(route)
-            },
+            **{status: {"$ref": f"#/components/responses/{status}"} for status in _errors(route)},
         },
     }
     if route.writes:
@@ -93,15 +97,10 @@ def _operation(route: Route, schema_of: Mapping[str, Any]) -> dict[str, Any]:
     return made
 
 
-def _errors(route: Route) -> Iterable[tuple[str, str]]:
-    for status, text in _ERRORS.items():
-        yield status, text
-    if route.method == "PATCH":
-        yield "308", "This way to stop is not supported any more"
-    if route.answer is TextFile:
-        yield "416", "The range is not in the file"
-    if route.body is not None:
-        yield "413", "The body is too long"
+def _errors(route: Route) -> Iterable[str]:
+    """Statuses that it may be answered with."""
+    some = {"308": route.method == "PATCH", "413": route.body is not None, "416": route.answer is TextFile}
+    return [status for status in _ERRORS if some.get(status, True)]
 
 
 def _success(route: Route, schema_of: Mapping[str, Any]) -> dict[str, Any]:

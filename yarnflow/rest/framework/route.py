@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final, TypeVar, cast, get_type_hints
@@ -31,14 +31,14 @@ class Call:
         Name of a parameter → its value.
     headers : mapping
         Lower-case names.
-    base_url : str
-        ``http://host:port`` as the client sees it.
+    may_read : bool
+        The client may read; only a public route is called for one that may not.
     """
 
-    def __init__(self, values: Mapping[str, Any], headers: Mapping[str, str], base_url: str = "") -> None:
+    def __init__(self, values: Mapping[str, Any], headers: Mapping[str, str], may_read: bool = True) -> None:
         self._values = values
         self.headers = headers
-        self.base_url = base_url
+        self.may_read = may_read
 
     def get(self, parameter: Parameter[T]) -> T:
         """The value of a parameter that the route declares."""
@@ -61,7 +61,7 @@ class EventStream:
     """An answer that does not end by itself: server-sent events."""
 
     #: what is sent, in order
-    events: AsyncIterator[bytes]
+    events: AsyncGenerator[bytes]
 
 
 @dataclass(frozen=True)
@@ -85,10 +85,10 @@ class Route:
         It changes something.
     blocks : bool
         It waits for a file or another process, and so runs in a thread of the pool, as all that writes.
-    public : bool
-        It says nothing of the cluster, and needs no token.
     ours : bool
         Flink does not have it.
+    public : bool
+        Nobody needs a token.
     token_in_request : bool
         YARN's web proxy passes it on, without headers: a token may also be in query or body.
     """
@@ -101,8 +101,8 @@ class Route:
     status: int = 200
     writes: bool = False
     blocks: bool = False
-    public: bool = False
     ours: bool = False
+    public: bool = False
     token_in_request: bool = False
     max_body_bytes: int = field(default=MAX_BODY_BYTES)
 

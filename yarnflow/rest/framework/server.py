@@ -12,6 +12,7 @@ import threading
 from typing import Final
 
 import uvicorn
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -132,14 +133,21 @@ class Guarded:
                 await _send_error(guarded, RestError(431, f"the head is longer than {MAX_HEAD_BYTES} bytes"))
                 return
             await self._application(scope, receive, guarded)
-        except TimeoutError:
-            logger.debug("client %s takes nothing", scope.get("client"))
-            raise _Gone from None
-        except Exception:
+        except Exception as error:
+            if _is_clients(error):
+                logger.debug("client %s went away or takes nothing: %s", scope.get("client"), error)
+                raise _Gone from None
             logger.exception("request %s %s", scope["method"], scope["path"])
             if begun:
                 raise _Gone from None
             await _send_error(guarded, RestError(500, "Internal server error; see the JobManager's log."))
+
+
+def _is_clients(error: BaseException) -> bool:
+    """Whether only the client is to blame; streams are sent from groups of tasks, which group their errors."""
+    if isinstance(error, BaseExceptionGroup):
+        return all(_is_clients(each) for each in error.exceptions)
+    return isinstance(error, (TimeoutError, ClientDisconnect))
 
 
 class _Gone(Exception):

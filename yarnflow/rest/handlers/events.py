@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from dataclasses import dataclass, field
-from typing import Final, TypeVar
+from typing import Final
 
 from yarnflow.core.checkpoint.messages import CheckpointInfo, CheckpointStatus, JobCheckpoints
 from yarnflow.core.ids import JobId
@@ -22,8 +22,6 @@ from yarnflow.rest.answers.jobs import query_progress
 from yarnflow.rest.framework.route import Call, EventStream
 from yarnflow.rest.handlers import parameters as p
 from yarnflow.rest.handlers.context import Cluster
-
-T = TypeVar("T")
 
 #: between two events of progress
 PROGRESS_PACE_S: Final = 1.0
@@ -118,7 +116,7 @@ class Follower:
         return f"{max(self.version, 0)}.{max(self.checkpoint_id, 0)}"
 
 
-async def _events(cluster: Cluster, job_id: JobId, seen: Follower) -> AsyncIterator[bytes]:
+async def _events(cluster: Cluster, job_id: JobId, seen: Follower) -> AsyncGenerator[bytes]:
     loop = asyncio.get_running_loop()
     next_progress_s = 0.0
     last_sent_s = loop.time()
@@ -128,7 +126,7 @@ async def _events(cluster: Cluster, job_id: JobId, seen: Follower) -> AsyncItera
             changed.clear()
             try:
                 job = cluster.view.job_details(job_id)
-                checkpoints = await _in_thread(lambda: cluster.view.job_checkpoints(job_id))
+                checkpoints = cluster.view.job_checkpoints(job_id)
             except YarnflowError:
                 return  # it is forgotten
             is_time = loop.time() >= next_progress_s
@@ -149,7 +147,3 @@ async def _events(cluster: Cluster, job_id: JobId, seen: Follower) -> AsyncItera
                 if loop.time() - last_sent_s >= HEARTBEAT_S:
                     last_sent_s = loop.time()
                     yield answers.HEARTBEAT
-
-
-async def _in_thread(work: Callable[[], T]) -> T:
-    return await asyncio.get_running_loop().run_in_executor(None, work)
