@@ -9,6 +9,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import (
     Browser,
     BrowserContext,
@@ -89,6 +90,12 @@ class Reader:
         parts = urlsplit(request.url)
         if parts.scheme in ("http", "https", "ws", "wss") and parts.netloc != self._host:
             self.complaints.append(f"a request went to {request.url}")
+
+
+def violations(page: Page) -> list[str]:
+    """What axe-core finds fault with, each with the places."""
+    found = Axe().run(page).response["violations"]
+    return [f"{each['id']}: {[node['html'][:160] for node in each['nodes']]}" for each in found]
 
 
 @pytest.fixture

@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
 from integration.conftest import wait_until
-from integration.rest.conftest import PATIENCE_MS, Reader
+from integration.rest.conftest import PATIENCE_MS, Reader, violations
 from integration.rest.fixture_server import DASHBOARD, FixtureServer, RecordedAnswers
 from integration.rest.sample_cluster import SampleCluster
 from integration.rest.sample_values import (
@@ -125,12 +124,6 @@ def flink_server() -> Iterator[FixtureServer]:
     server = FixtureServer(RecordedAnswers())
     yield server
     server.stop()
-
-
-def violations(page: Page) -> list[str]:
-    """What axe-core finds fault with, each with the places."""
-    found = Axe().run(page).response["violations"]
-    return [f"{each['id']}: {[node['html'][:160] for node in each['nodes']]}" for each in found]
 
 
 @pytest.mark.parametrize("place", PAGES)
