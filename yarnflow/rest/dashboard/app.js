@@ -15,6 +15,11 @@ async function show() {
   const mine = ++turn;
   const place = match(location.hash);
   const samePage = place !== null && visit?.place.key === place.key;
+  if (place?.page === "overview" && shell.features["web-history"]) {
+    // an archive has no cluster
+    location.replace("#/jobs");
+    return;
+  }
   visit?.stop();
   main.setAttribute("aria-busy", "true");
   shell.at(place?.page ?? "");
@@ -58,5 +63,5 @@ window.addEventListener("hashchange", show);
 window.matchMedia("(max-width: 620px)").addEventListener("change", () => visit?.draw());
 applyTheme();
 shell.draw();
-shell.configure(() => visit?.refresh());
+shell.configure(() => (shell.features["web-history"] ? show() : visit?.refresh()));
 show();

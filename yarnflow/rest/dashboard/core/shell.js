@@ -114,8 +114,9 @@ export class Shell {
       this.draw();
       if (answer) {
         this.#refused = false;
-        window.dispatchEvent(new Event("hashchange"));
-        this.configure(() => window.dispatchEvent(new Event("hashchange")));
+        const again = () => window.dispatchEvent(new Event("hashchange"));
+        again();
+        this.configure(again);
       }
       return Boolean(answer);
     });

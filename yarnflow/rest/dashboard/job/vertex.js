@@ -50,7 +50,7 @@ export function view(ctx, job, { id, section, details, data }) {
     description.length ? h("details", {}, h("summary", {}, "Operators"), h("pre", { tabindex: 0, role: "region", "aria-label": "Operators" }, description.join("\n"))) : null,
     tabs("Parts of the vertex", Object.entries(SECTIONS).map(([key, each]) =>
       [href("job", job.jid, "vertex", id, key), each.title, each === section])),
-    data === null ? none("This server does not have it.") : section.view(ctx, data));
+    data === null ? none("This server does not have it.") : section.view(ctx, data, details));
 }
 
 /** The reader is led into what was opened, and back to the box it was opened from. */
@@ -114,13 +114,13 @@ function backPressure(ctx, answer) {
   ];
 }
 
-function watermarks(ctx, rows) {
+function watermarks(ctx, rows, { now }) {
   return table(ctx, {
     caption: "Watermarks", name: "watermarks", rows, empty: "There are no watermarks: no operator has asked for event time.",
     columns: [
       { title: "Subtask", sort: (each) => Number.parseInt(each.id, 10), cell: (each) => each.id.split(".")[0] },
       { title: "Watermark", sort: (each) => number(each.value), cell: (each) => (number(each.value) > 0 ? timeOf(each.value) : "none yet") },
-      { title: "Behind", number: true, cell: (each) => (number(each.value) > 0 ? duration(Date.now() - each.value) : "–") },
+      { title: "Behind", number: true, cell: (each) => (number(each.value) > 0 ? duration(now - each.value) : "–") },
     ],
   });
 }
