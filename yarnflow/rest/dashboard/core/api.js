@@ -44,7 +44,11 @@ export async function raw(path, { method = "GET", body, headers = {}, signal, ti
   let answer;
   try {
     answer = await fetch(address(path), {
-      method, body, headers: all, cache: "no-store", credentials: "same-origin",
+      method,
+      body,
+      headers: all,
+      cache: "no-store",
+      credentials: "same-origin",
       signal: signals.length ? AbortSignal.any(signals) : undefined,
     });
   } catch (error) {
@@ -73,11 +77,14 @@ export async function getIfAny(path, options) {
 /** Write: a plain object goes as JSON, a FormData as it is. */
 export async function send(method, path, body, options) {
   const form = body instanceof FormData;
-  return json(await raw(path, {
-    ...options, method,
-    body: body === undefined || form ? body : JSON.stringify(body),
-    headers: body === undefined || form ? {} : { "Content-Type": "application/json" },
-  }));
+  return json(
+    await raw(path, {
+      ...options,
+      method,
+      body: body === undefined || form ? body : JSON.stringify(body),
+      headers: body === undefined || form ? {} : { "Content-Type": "application/json" },
+    }),
+  );
 }
 
 async function json(answer) {
@@ -109,6 +116,9 @@ async function message(answer, method) {
 /** The reason in an exception's text: its last cause, first line, without the class. */
 export function reason(text) {
   const causes = text.split(/^Caused by: /m);
-  const line = causes.at(-1).replace(/^<Exception on server side:\s*/, "").split("\n")[0];
+  const line = causes
+    .at(-1)
+    .replace(/^<Exception on server side:\s*/, "")
+    .split("\n")[0];
   return line.replace(/^(?:[\w$]+\.)+[\w$]+(?:Exception|Error)?: /, "").trim();
 }

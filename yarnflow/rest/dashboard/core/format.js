@@ -24,7 +24,12 @@ export function count(value) {
 export function short(value) {
   const found = number(value);
   if (found === null) return UNKNOWN;
-  for (const [limit, unit] of [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e4, "k"]]) {
+  for (const [limit, unit] of [
+    [1e12, "T"],
+    [1e9, "G"],
+    [1e6, "M"],
+    [1e4, "k"],
+  ]) {
     if (Math.abs(found) >= limit) return fraction.format(found / (unit === "k" ? 1e3 : limit)) + unit;
   }
   return count(found);
@@ -52,7 +57,11 @@ export function duration(ms) {
   if (found < 1000) return `${Math.round(found)} ms`;
   if (found < 60_000) return `${(found / 1000).toFixed(found < 10_000 ? 1 : 0)} s`;
   const seconds = Math.floor(found / 1000);
-  const [days, hours, minutes] = [Math.floor(seconds / 86400), Math.floor(seconds / 3600) % 24, Math.floor(seconds / 60) % 60];
+  const [days, hours, minutes] = [
+    Math.floor(seconds / 86400),
+    Math.floor(seconds / 3600) % 24,
+    Math.floor(seconds / 60) % 60,
+  ];
   if (days) return `${days} d ${hours} h`;
   return hours ? `${hours} h ${minutes} min` : `${minutes} min ${seconds % 60} s`;
 }

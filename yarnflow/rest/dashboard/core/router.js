@@ -41,7 +41,13 @@ export function match(hash) {
       return name.startsWith(":") || name === segments[index];
     });
     if (!fits) continue;
-    return { page: names[0], key: segments.slice(0, names.length).join("/"), params, rest: segments.slice(names.length), load };
+    return {
+      page: names[0],
+      key: segments.slice(0, names.length).join("/"),
+      params,
+      rest: segments.slice(names.length),
+      load,
+    };
   }
   return null;
 }

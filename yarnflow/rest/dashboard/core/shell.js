@@ -23,7 +23,8 @@ const element = (id) => document.getElementById(id);
 
 /** Where there is no room for all links, the current one is in sight. */
 export function showCurrent(place) {
-  for (const link of place.querySelectorAll("nav [aria-current]")) link.scrollIntoView({ block: "nearest", inline: "nearest" });
+  for (const link of place.querySelectorAll("nav [aria-current]"))
+    link.scrollIntoView({ block: "nearest", inline: "nearest" });
 }
 
 export class Shell {
@@ -64,20 +65,47 @@ export class Shell {
 
   draw() {
     const archive = this.features["web-history"];
-    const pages = PAGES.filter(([page]) =>
-      (page !== "submit" || this.features["web-submit"]) && (!archive || page === "jobs"));
-    render(element("top"),
-      h("a", { class: "brand", href: "#/" }, h("img", { src: "dashboard/icon.svg", alt: "", width: 22, height: 22 }),
-        "yarnflow", archive ? h("span", { class: "quiet" }, " history") : null),
-      h("nav", { "aria-label": "Main" }, pages.map(([page, name]) =>
-        h("a", { href: `#/${page}`, "aria-current": page === this.#page ? (this.#within ? "true" : "page") : null }, name))),
-      h("div", { class: "tools" },
+    const pages = PAGES.filter(
+      ([page]) => (page !== "submit" || this.features["web-submit"]) && (!archive || page === "jobs"),
+    );
+    render(
+      element("top"),
+      h(
+        "a",
+        { class: "brand", href: "#/" },
+        h("img", { src: "dashboard/icon.svg", alt: "", width: 22, height: 22 }),
+        "yarnflow",
+        archive ? h("span", { class: "quiet" }, " history") : null,
+      ),
+      h(
+        "nav",
+        { "aria-label": "Main" },
+        pages.map(([page, name]) =>
+          h(
+            "a",
+            { href: `#/${page}`, "aria-current": page === this.#page ? (this.#within ? "true" : "page") : null },
+            name,
+          ),
+        ),
+      ),
+      h(
+        "div",
+        { class: "tools" },
         this.version ? h("span", { class: "quiet version" }, this.version) : null,
         token() || this.#refused
           ? h("button", { type: "button", class: "plain", onclick: () => this.askForToken(true) }, "Token")
           : null,
-        h("select", { "aria-label": "Colours", value: theme(), onchange: (event) => setTheme(event.target.value) },
-          [["", "System"], ["light", "Light"], ["dark", "Dark"]].map(([value, name]) => h("option", { value }, name)))));
+        h(
+          "select",
+          { "aria-label": "Colours", value: theme(), onchange: (event) => setTheme(event.target.value) },
+          [
+            ["", "System"],
+            ["light", "Light"],
+            ["dark", "Dark"],
+          ].map(([value, name]) => h("option", { value }, name)),
+        ),
+      ),
+    );
     showCurrent(element("top"));
   }
 
@@ -90,8 +118,14 @@ export class Shell {
 
   lost(why) {
     this.#lost ??= Date.now();
-    render(element("connection"), h("p", { class: "alert warn" },
-      `No connection since ${clock(this.#lost)}. ${why} Trying again; what is shown may be old.`));
+    render(
+      element("connection"),
+      h(
+        "p",
+        { class: "alert warn" },
+        `No connection since ${clock(this.#lost)}. ${why} Trying again; what is shown may be old.`,
+      ),
+    );
   }
 
   /** Say it to screen readers, where what changed is seen by others. */
@@ -124,9 +158,12 @@ export class Shell {
   }
 
   tokenNeeded() {
-    return h("div", { class: "alert warn", role: "alert" },
+    return h(
+      "div",
+      { class: "alert warn", role: "alert" },
       h("p", {}, token() ? "The token is not accepted." : "This cluster shows nothing without a token."),
-      h("button", { type: "button", onclick: () => this.askForToken(true) }, "Enter a token"));
+      h("button", { type: "button", onclick: () => this.askForToken(true) }, "Enter a token"),
+    );
   }
 
   /**
@@ -166,9 +203,22 @@ export class Shell {
   }
 
   #drawNotices() {
-    render(element("notices"), h("div", { role: "status" }, this.#notices.map((notice) =>
-      h("p", { key: notice.number, class: `alert ${notice.state}` }, h("span", {}, notice.text),
-        notice.state === "busy" ? null
-          : h("button", { type: "button", class: "plain", onclick: () => this.#dismiss(notice) }, "Dismiss")))));
+    render(
+      element("notices"),
+      h(
+        "div",
+        { role: "status" },
+        this.#notices.map((notice) =>
+          h(
+            "p",
+            { key: notice.number, class: `alert ${notice.state}` },
+            h("span", {}, notice.text),
+            notice.state === "busy"
+              ? null
+              : h("button", { type: "button", class: "plain", onclick: () => this.#dismiss(notice) }, "Dismiss"),
+          ),
+        ),
+      ),
+    );
   }
 }

@@ -9,7 +9,9 @@ import { ask } from "../parts/dialog.js";
 
 const LOOK_EVERY_MS = 1000;
 const DIRECTORY = {
-  name: "directory", label: "Directory", placeholder: "hdfs:///savepoints",
+  name: "directory",
+  label: "Directory",
+  placeholder: "hdfs:///savepoints",
   note: "Empty: the cluster's own (execution.checkpointing.savepoint-dir).",
 };
 
@@ -19,16 +21,21 @@ export function actions(ctx, job) {
   const posts = running && !behindYarnProxy();
   const button = (words, act, props = {}) =>
     h("button", { type: "button", onclick: () => act(ctx, job), ...props }, words);
-  return h("div", { class: "actions", role: "group", "aria-label": "Do with the job" },
+  return h(
+    "div",
+    { class: "actions", role: "group", "aria-label": "Do with the job" },
     button("Checkpoint", checkpoint, { disabled: !posts }),
     button("Savepoint…", savepoint, { disabled: !posts }),
     button("Stop…", stop, { disabled: !running, title: "Stop with a savepoint" }),
-    button("Cancel…", cancel, { class: "danger", disabled: job.state === "CANCELLING" }));
+    button("Cancel…", cancel, { class: "danger", disabled: job.state === "CANCELLING" }),
+  );
 }
 
 async function checkpoint(ctx, job) {
   await ctx.shell.operate(`Checkpoint of ${job.name}…`, async () => {
-    const { "request-id": trigger } = await send("POST", url`jobs/${job.jid}/checkpoints`, { checkpointType: "CONFIGURED" });
+    const { "request-id": trigger } = await send("POST", url`jobs/${job.jid}/checkpoints`, {
+      checkpointType: "CONFIGURED",
+    });
     const made = await outcome(url`jobs/${job.jid}/checkpoints/${trigger}`);
     return `Checkpoint ${made.checkpointId ?? ""} of ${job.name} is complete.`;
   });
@@ -36,7 +43,12 @@ async function checkpoint(ctx, job) {
 }
 
 async function savepoint(ctx, job) {
-  const answer = await ask({ title: `Savepoint of ${job.name}`, text: "The job goes on.", fields: [DIRECTORY], confirm: "Take savepoint" });
+  const answer = await ask({
+    title: `Savepoint of ${job.name}`,
+    text: "The job goes on.",
+    fields: [DIRECTORY],
+    confirm: "Take savepoint",
+  });
   if (!answer) return;
   await ctx.shell.operate(`Savepoint of ${job.name}…`, async () => {
     const body = { "cancel-job": false };
@@ -50,16 +62,28 @@ async function savepoint(ctx, job) {
 
 async function stop(ctx, job) {
   const answer = await ask({
-    title: `Stop ${job.name}?`, text: "A savepoint is taken, and the job ends with it.",
-    fields: behindYarnProxy() ? [] : [DIRECTORY, { name: "drain", label: "Drain: let all windows and timers fire; the job cannot be continued then", type: "checkbox" }],
-    confirm: "Stop with savepoint", danger: true,
+    title: `Stop ${job.name}?`,
+    text: "A savepoint is taken, and the job ends with it.",
+    fields: behindYarnProxy()
+      ? []
+      : [
+          DIRECTORY,
+          {
+            name: "drain",
+            label: "Drain: let all windows and timers fire; the job cannot be continued then",
+            type: "checkbox",
+          },
+        ],
+    confirm: "Stop with savepoint",
+    danger: true,
   });
   if (!answer) return;
   await ctx.shell.operate(`Stopping ${job.name}…`, async () => {
     const body = { drain: answer.drain };
     if (answer.directory?.trim()) body.targetDirectory = answer.directory.trim();
     const { "request-id": trigger } = behindYarnProxy()
-      ? await throughYarn(url`jobs/${job.jid}/yarn-stop`) : await send("POST", url`jobs/${job.jid}/stop`, body);
+      ? await throughYarn(url`jobs/${job.jid}/yarn-stop`)
+      : await send("POST", url`jobs/${job.jid}/stop`, body);
     const made = await outcome(url`jobs/${job.jid}/savepoints/${trigger}`);
     return `${job.name} is stopped; its savepoint: ${made.location}`;
   });
@@ -68,8 +92,10 @@ async function stop(ctx, job) {
 
 async function cancel(ctx, job) {
   const sure = await ask({
-    title: `Cancel ${job.name}?`, text: "The job ends at once, without a savepoint. To continue it later, stop it instead.",
-    confirm: "Cancel job", danger: true,
+    title: `Cancel ${job.name}?`,
+    text: "The job ends at once, without a savepoint. To continue it later, stop it instead.",
+    confirm: "Cancel job",
+    danger: true,
   });
   if (!sure) return;
   await ctx.shell.operate(`Canceling ${job.name}…`, async () => {

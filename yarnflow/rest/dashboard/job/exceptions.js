@@ -13,12 +13,28 @@ export async function load(ctx, job) {
 export function view(ctx, job, { entries = [], truncated }) {
   if (!entries.length) return none("Nothing has failed.");
   return [
-    h("ol", { class: "exceptions", "aria-label": "Exceptions, newest first" }, entries.map((entry, index) =>
-      h("li", { class: "card", key: `${entry.timestamp} ${entry.exceptionName} ${index}` }, exception(entry, index === 0),
-        (entry.concurrentExceptions ?? []).length ? h("details", {},
-          h("summary", {}, `${entry.concurrentExceptions.length} more at the same time`),
-          entry.concurrentExceptions.map((other) => h("div", { class: "concurrent" }, exception(other)))) : null))),
-    truncated ? h("p", { class: "quiet" }, "There were more; older ones are not kept (web.exception-history-size).") : null,
+    h(
+      "ol",
+      { class: "exceptions", "aria-label": "Exceptions, newest first" },
+      entries.map((entry, index) =>
+        h(
+          "li",
+          { class: "card", key: `${entry.timestamp} ${entry.exceptionName} ${index}` },
+          exception(entry, index === 0),
+          (entry.concurrentExceptions ?? []).length
+            ? h(
+                "details",
+                {},
+                h("summary", {}, `${entry.concurrentExceptions.length} more at the same time`),
+                entry.concurrentExceptions.map((other) => h("div", { class: "concurrent" }, exception(other))),
+              )
+            : null,
+        ),
+      ),
+    ),
+    truncated
+      ? h("p", { class: "quiet" }, "There were more; older ones are not kept (web.exception-history-size).")
+      : null,
   ];
 }
 
@@ -27,16 +43,40 @@ function exception(entry, open = false) {
   const labels = Object.entries(entry.failureLabels ?? {}).filter(([name]) => name !== "recovered");
   const recovered = entry.failureLabels?.recovered;
   return [
-    h("div", { class: "bar head" }, h("h2", {}, entry.exceptionName), timeOf(entry.timestamp),
-      recovered === "true" ? badge("FINISHED", "the job went on") : recovered === "false" ? badge("FAILED", "the job ended") : null,
-      labels.map(([name, value]) => h("span", { class: "badge idle" }, `${name}: ${value}`))),
+    h(
+      "div",
+      { class: "bar head" },
+      h("h2", {}, entry.exceptionName),
+      timeOf(entry.timestamp),
+      recovered === "true"
+        ? badge("FINISHED", "the job went on")
+        : recovered === "false"
+          ? badge("FAILED", "the job ended")
+          : null,
+      labels.map(([name, value]) => h("span", { class: "badge idle" }, `${name}: ${value}`)),
+    ),
     h("p", { class: "message" }, first),
-    python ? h("pre", { class: "python", tabindex: 0, role: "region", "aria-label": "Python traceback" }, python) : null,
-    h("p", { class: "quiet" }, entry.taskName ? `${entry.taskName} ` : "", entry.taskManagerId
-      ? ["at ", h("a", { href: href("taskmanager", entry.taskManagerId) }, entry.endpoint ?? entry.taskManagerId)]
-      : entry.endpoint ? `at ${entry.endpoint}` : ""),
-    rest ? h("details", { open: open && !python }, h("summary", {}, python ? "Everything else" : "Stack"),
-      h("pre", { tabindex: 0, role: "region", "aria-label": "Stack" }, rest)) : null,
+    python
+      ? h("pre", { class: "python", tabindex: 0, role: "region", "aria-label": "Python traceback" }, python)
+      : null,
+    h(
+      "p",
+      { class: "quiet" },
+      entry.taskName ? `${entry.taskName} ` : "",
+      entry.taskManagerId
+        ? ["at ", h("a", { href: href("taskmanager", entry.taskManagerId) }, entry.endpoint ?? entry.taskManagerId)]
+        : entry.endpoint
+          ? `at ${entry.endpoint}`
+          : "",
+    ),
+    rest
+      ? h(
+          "details",
+          { open: open && !python },
+          h("summary", {}, python ? "Everything else" : "Stack"),
+          h("pre", { tabindex: 0, role: "region", "aria-label": "Stack" }, rest),
+        )
+      : null,
   ];
 }
 

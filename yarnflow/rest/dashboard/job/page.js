@@ -74,18 +74,39 @@ export function view(ctx, { job, name, part, drawer }) {
     h("p", { class: "crumbs" }, h("a", { href: "#/jobs" }, "Jobs"), " / "),
     h("div", { class: "bar head" }, h("h1", {}, job.name || id), badge(job.state), actions(ctx, job)),
     job["waiting-for"] ? h("p", { class: "alert warn" }, h("strong", {}, "Waiting: "), job["waiting-for"]) : null,
-    facts([
-      ["Job id", h("code", { class: "id" }, job.jid)],
-      ["Started", timeOf(job["start-time"])],
-      job["end-time"] > 0 ? ["Ended", timeOf(job["end-time"])] : null,
-      ["Duration", duration(job.duration)],
-      job["slots-required"] === undefined ? null : ["Slots", `${count(job["slots-allocated"])} of ${count(job["slots-required"])}`],
-      job.restarts === undefined ? null : ["Restarts", job.restarts > 0
-        ? h("a", { href: href("job", id, "exceptions") }, count(job.restarts)) : count(job.restarts)],
-    ], "facts line"),
-    tabs("Parts of the job", Object.entries(PARTS).map(([part, { title }]) =>
-      [part === "overview" ? href("job", id) : href("job", id, part), title, part === current])),
+    facts(
+      [
+        ["Job id", h("code", { class: "id" }, job.jid)],
+        ["Started", timeOf(job["start-time"])],
+        job["end-time"] > 0 ? ["Ended", timeOf(job["end-time"])] : null,
+        ["Duration", duration(job.duration)],
+        job["slots-required"] === undefined
+          ? null
+          : ["Slots", `${count(job["slots-allocated"])} of ${count(job["slots-required"])}`],
+        job.restarts === undefined
+          ? null
+          : [
+              "Restarts",
+              job.restarts > 0
+                ? h("a", { href: href("job", id, "exceptions") }, count(job.restarts))
+                : count(job.restarts),
+            ],
+      ],
+      "facts line",
+    ),
+    tabs(
+      "Parts of the job",
+      Object.entries(PARTS).map(([part, { title }]) => [
+        part === "overview" ? href("job", id) : href("job", id, part),
+        title,
+        part === current,
+      ]),
+    ),
     part.problem ? h("p", { class: "alert warn" }, part.problem) : part.module.view(ctx, job, part.data),
-    drawer ? (drawer.problem ? h("p", { class: "alert warn" }, drawer.problem) : drawer.module.view(ctx, job, drawer.data)) : null,
+    drawer
+      ? drawer.problem
+        ? h("p", { class: "alert warn" }, drawer.problem)
+        : drawer.module.view(ctx, job, drawer.data)
+      : null,
   ];
 }

@@ -20,7 +20,13 @@ export function view(ctx, jobs) {
   const empty = wanted ? "No job here has this name, id or state." : null;
   return [
     h("div", { class: "bar" }, h("h1", {}, "Jobs"), filterField(ctx, "jobs", "Name, id or state")),
-    card(`Running (${running.length})`, jobsTable(ctx, "running", "Running jobs", running, empty ?? "No job is running.")),
-    card(`Completed (${completed.length})`, jobsTable(ctx, "completed", "Completed jobs", completed, empty ?? "No job has ended yet.")),
+    card(
+      `Running (${running.length})`,
+      jobsTable(ctx, "running", "Running jobs", running, empty ?? "No job is running."),
+    ),
+    card(
+      `Completed (${completed.length})`,
+      jobsTable(ctx, "completed", "Completed jobs", completed, empty ?? "No job has ended yet."),
+    ),
   ];
 }

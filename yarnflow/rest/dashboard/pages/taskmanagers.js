@@ -14,21 +14,41 @@ export async function load(ctx) {
 export function view(ctx, taskManagers) {
   return [
     h("h1", {}, "TaskManagers"),
-    card(`Registered (${taskManagers.length})`, table(ctx, {
-      caption: "TaskManagers", name: "taskmanagers", rows: taskManagers,
-      empty: "No TaskManager is registered. Jobs wait until one is.",
-      columns: [
-        { title: "Id", sort: (each) => each.id, cell: (each) => h("a", { href: href("taskmanager", each.id) }, each.id) },
-        { title: "Address", sort: (each) => each.path, cell: (each) => h("code", {}, each.path), low: true },
-        { title: "Slots in use", number: true, sort: (each) => each.slotsNumber - each.freeSlots, cell: (each) => [
-          `${count(each.slotsNumber - each.freeSlots)} of ${count(each.slotsNumber)} `,
-          meter((each.slotsNumber - each.freeSlots) / each.slotsNumber, "small"),
-        ] },
-        { title: "Cores", number: true, sort: (each) => each.hardware?.cpuCores, cell: (each) => count(each.hardware?.cpuCores), low: true },
-        { title: "Process memory", number: true, sort: memory, cell: (each) => bytes(memory(each)), low: true },
-        { title: "Last heartbeat", number: true, sort: heartbeatAge, cell: (each) => heartbeat(each) },
-      ],
-    })),
+    card(
+      `Registered (${taskManagers.length})`,
+      table(ctx, {
+        caption: "TaskManagers",
+        name: "taskmanagers",
+        rows: taskManagers,
+        empty: "No TaskManager is registered. Jobs wait until one is.",
+        columns: [
+          {
+            title: "Id",
+            sort: (each) => each.id,
+            cell: (each) => h("a", { href: href("taskmanager", each.id) }, each.id),
+          },
+          { title: "Address", sort: (each) => each.path, cell: (each) => h("code", {}, each.path), low: true },
+          {
+            title: "Slots in use",
+            number: true,
+            sort: (each) => each.slotsNumber - each.freeSlots,
+            cell: (each) => [
+              `${count(each.slotsNumber - each.freeSlots)} of ${count(each.slotsNumber)} `,
+              meter((each.slotsNumber - each.freeSlots) / each.slotsNumber, "small"),
+            ],
+          },
+          {
+            title: "Cores",
+            number: true,
+            sort: (each) => each.hardware?.cpuCores,
+            cell: (each) => count(each.hardware?.cpuCores),
+            low: true,
+          },
+          { title: "Process memory", number: true, sort: memory, cell: (each) => bytes(memory(each)), low: true },
+          { title: "Last heartbeat", number: true, sort: heartbeatAge, cell: (each) => heartbeat(each) },
+        ],
+      }),
+    ),
   ];
 }
 

@@ -10,7 +10,12 @@ import { bytes, clock, short } from "../core/format.js";
 export function chart({ title, series, format = short, actions = null }) {
   const points = series.flatMap((each) => each.points);
   if (!points.length) {
-    return h("figure", { class: "chart" }, h("figcaption", {}, h("strong", {}, title), actions), h("p", { class: "quiet none" }, "No values yet."));
+    return h(
+      "figure",
+      { class: "chart" },
+      h("figcaption", {}, h("strong", {}, title), actions),
+      h("p", { class: "quiet none" }, "No values yet."),
+    );
   }
   const times = points.map(([at]) => at);
   const [from, to] = [least(times), Math.max(most(times), least(times) + 1)];
@@ -20,25 +25,47 @@ export function chart({ title, series, format = short, actions = null }) {
   const x = (at) => round(((at - from) / (to - from)) * 100);
   const y = (value) => round(100 - ((value - bottom) / (top - bottom)) * 100);
   const said = series.map((each) => describe(each, format));
-  return h("figure", { class: "chart" },
+  return h(
+    "figure",
+    { class: "chart" },
     h("figcaption", {}, h("strong", {}, title), actions),
-    h("div", {
-      class: "plot",
-      onpointermove: (event) => point(event, series, from, to, format),
-      onpointerleave: (event) => leave(event),
-    },
+    h(
+      "div",
+      {
+        class: "plot",
+        onpointermove: (event) => point(event, series, from, to, format),
+        onpointerleave: (event) => leave(event),
+      },
       h("span", { class: "axis top", "aria-hidden": "true" }, format(top)),
       h("span", { class: "axis bottom", "aria-hidden": "true" }, format(bottom)),
-      h("svg", { viewBox: "0 0 100 100", preserveAspectRatio: "none", role: "img", "aria-label": `${title}, ${said.join("; ")}` },
+      h(
+        "svg",
+        {
+          viewBox: "0 0 100 100",
+          preserveAspectRatio: "none",
+          role: "img",
+          "aria-label": `${title}, ${said.join("; ")}`,
+        },
         [25, 50, 75].map((at) => h("line", { class: "grid", x1: 0, x2: 100, y1: at, y2: at })),
-        series.map((each, index) => h("polyline", {
-          class: `line s${index % 8}`, points: each.points.map(([at, value]) => `${x(at)},${y(value)}`).join(" "),
-        })),
-        h("line", { class: "cursor", x1: -1, x2: -1, y1: 0, y2: 100 })),
-      h("output", { class: "reading", own: true, "aria-hidden": "true" })),
+        series.map((each, index) =>
+          h("polyline", {
+            class: `line s${index % 8}`,
+            points: each.points.map(([at, value]) => `${x(at)},${y(value)}`).join(" "),
+          }),
+        ),
+        h("line", { class: "cursor", x1: -1, x2: -1, y1: 0, y2: 100 }),
+      ),
+      h("output", { class: "reading", own: true, "aria-hidden": "true" }),
+    ),
     h("div", { class: "span", "aria-hidden": "true" }, h("span", {}, clock(from)), h("span", {}, clock(to))),
-    h("ul", { class: "legend" }, series.map((each, index) =>
-      h("li", {}, h("span", { class: `key s${index % 8}`, "aria-hidden": "true" }), said[index]))));
+    h(
+      "ul",
+      { class: "legend" },
+      series.map((each, index) =>
+        h("li", {}, h("span", { class: `key s${index % 8}`, "aria-hidden": "true" }), said[index]),
+      ),
+    ),
+  );
 }
 
 function describe({ name, points }, format) {
@@ -74,15 +101,20 @@ function point(event, series, from, to, format) {
   const box = plot.getBoundingClientRect();
   const at = from + ((event.clientX - box.left) / box.width) * (to - from);
   const near = series.map(({ points }) =>
-    points.reduce((best, each) => (Math.abs(each[0] - at) < Math.abs(best[0] - at) ? each : best), points[0]));
+    points.reduce((best, each) => (Math.abs(each[0] - at) < Math.abs(best[0] - at) ? each : best), points[0]),
+  );
   const found = near.find(Boolean);
   if (!found) return;
   const share = round(((found[0] - from) / (to - from)) * 100);
   const cursor = plot.querySelector(".cursor");
   cursor.setAttribute("x1", share);
   cursor.setAttribute("x2", share);
-  plot.querySelector(".reading").textContent = [clock(found[0]), ...near.map((each, index) =>
-    each ? `${series.length > 1 ? `${series[index].name} ` : ""}${format(each[1])}` : "")].join("  ");
+  plot.querySelector(".reading").textContent = [
+    clock(found[0]),
+    ...near.map((each, index) =>
+      each ? `${series.length > 1 ? `${series[index].name} ` : ""}${format(each[1])}` : "",
+    ),
+  ].join("  ");
 }
 
 function leave(event) {

@@ -11,13 +11,22 @@ export function ask({ title, text, fields = [], confirm = "OK", danger = false }
   const dialog = document.createElement("dialog");
   const before = document.activeElement;
   dialog.setAttribute("aria-labelledby", "dialog-title");
-  render(dialog, h("form", { method: "dialog" },
-    h("h2", { id: "dialog-title" }, title),
-    text ? h("p", {}, text) : null,
-    fields.map(field),
-    h("div", { class: "actions" },
-      h("button", { type: "button", onclick: () => dialog.close() }, "Back"),
-      h("button", { class: danger ? "danger" : "primary", value: "yes" }, confirm))));
+  render(
+    dialog,
+    h(
+      "form",
+      { method: "dialog" },
+      h("h2", { id: "dialog-title" }, title),
+      text ? h("p", {}, text) : null,
+      fields.map(field),
+      h(
+        "div",
+        { class: "actions" },
+        h("button", { type: "button", onclick: () => dialog.close() }, "Back"),
+        h("button", { class: danger ? "danger" : "primary", value: "yes" }, confirm),
+      ),
+    ),
+  );
   document.body.append(dialog);
   dialog.showModal();
   return new Promise((resolve) => {
@@ -39,8 +48,19 @@ export function ask({ title, text, fields = [], confirm = "OK", danger = false }
 export function field({ name, label, note, type = "text", ...rest }) {
   const id = `field-${name}`;
   const described = note ? `${id}-note` : null;
-  const input = h("input", { id, name, type, autocomplete: "off", spellcheck: "false", "aria-describedby": described, ...rest });
-  return h("div", { class: type === "checkbox" ? "field check" : "field" },
+  const input = h("input", {
+    id,
+    name,
+    type,
+    autocomplete: "off",
+    spellcheck: "false",
+    "aria-describedby": described,
+    ...rest,
+  });
+  return h(
+    "div",
+    { class: type === "checkbox" ? "field check" : "field" },
     type === "checkbox" ? [input, h("label", { for: id }, label)] : [h("label", { for: id }, label), input],
-    note ? h("p", { id: described, class: "quiet" }, note) : null);
+    note ? h("p", { id: described, class: "quiet" }, note) : null,
+  );
 }

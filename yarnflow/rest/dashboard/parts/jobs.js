@@ -14,15 +14,25 @@ export function isOver(state) {
 export function jobsTable(ctx, name, caption, jobs, empty) {
   const over = jobs.some((job) => isOver(job.state));
   return table(ctx, {
-    caption, name, rows: jobs, empty, key: (job) => job.jid,
+    caption,
+    name,
+    rows: jobs,
+    empty,
+    key: (job) => job.jid,
     columns: [
-      { title: "Name", sort: (job) => job.name, cell: (job) => [
-        h("a", { href: href("job", job.jid) }, job.name || job.jid),
-        job["waiting-for"] ? h("div", { class: "waiting" }, job["waiting-for"]) : null,
-      ] },
+      {
+        title: "Name",
+        sort: (job) => job.name,
+        cell: (job) => [
+          h("a", { href: href("job", job.jid) }, job.name || job.jid),
+          job["waiting-for"] ? h("div", { class: "waiting" }, job["waiting-for"]) : null,
+        ],
+      },
       { title: "State", sort: (job) => job.state, cell: (job) => badge(job.state) },
       { title: "Started", sort: (job) => job["start-time"], cell: (job) => timeOf(job["start-time"]), low: true },
-      over ? { title: "Ended", sort: (job) => job["end-time"], cell: (job) => timeOf(job["end-time"]), low: true } : null,
+      over
+        ? { title: "Ended", sort: (job) => job["end-time"], cell: (job) => timeOf(job["end-time"]), low: true }
+        : null,
       { title: "Duration", number: true, sort: (job) => job.duration, cell: (job) => duration(job.duration) },
       { title: "Tasks", cell: (job) => taskCounts(job.tasks), low: true },
       { title: "Job id", sort: (job) => job.jid, cell: (job) => h("code", { class: "id" }, job.jid), low: true },
@@ -35,7 +45,8 @@ export function announceChanges(ctx, jobs) {
   const before = ctx.state.jobStates;
   ctx.state.jobStates = new Map(jobs.map((job) => [job.jid, job.state]));
   if (!before) return;
-  const changes = jobs.filter((job) => before.get(job.jid) !== job.state)
+  const changes = jobs
+    .filter((job) => before.get(job.jid) !== job.state)
     .map((job) => `Job ${job.name} is ${job.state}.`);
   if (changes.length) ctx.shell.announce(changes.join(" "));
 }

@@ -28,7 +28,10 @@ export function layout(ids, edges, size) {
   const places = new Map(ids.map((id) => [id, { along: layers.get(id) * step, across: byId.get(id).at }]));
   return {
     places,
-    routes: routes.map(({ chain: nodes, ...edge }) => ({ ...edge, points: points(nodes, layers.get(edge.from), layers.get(edge.to), step, size) })),
+    routes: routes.map(({ chain: nodes, ...edge }) => ({
+      ...edge,
+      points: points(nodes, layers.get(edge.from), layers.get(edge.to), step, size),
+    })),
     along: Math.max(0, rows.length * step - size.layerGap),
     across: Math.max(0, ...rows.flat().map((each) => each.at + each.width)),
   };
@@ -83,10 +86,12 @@ function order(rows) {
   for (let sweep = 0; sweep < SWEEPS; sweep++) {
     const forwards = sweep % 2 === 0;
     for (const row of forwards ? rows : [...rows].reverse()) {
-      const middle = new Map(row.map((each) => {
-        const others = forwards ? each.before : each.after;
-        return [each, others.length ? mean(others.map((other) => other.index)) : each.index];
-      }));
+      const middle = new Map(
+        row.map((each) => {
+          const others = forwards ? each.before : each.after;
+          return [each, others.length ? mean(others.map((other) => other.index)) : each.index];
+        }),
+      );
       row.sort((one, other) => middle.get(one) - middle.get(other));
       row.forEach((each, index) => (each.index = index));
     }
@@ -95,14 +100,23 @@ function order(rows) {
 
 /** Straighter lines: move every node towards its neighbours as far as its layer has room. */
 function straighten(rows, gap) {
-  for (const row of rows) pack(row, row.map(() => 0), gap);
+  for (const row of rows)
+    pack(
+      row,
+      row.map(() => 0),
+      gap,
+    );
   for (let sweep = 0; sweep < SWEEPS; sweep++) {
     const forwards = sweep % 2 === 0;
     for (const row of forwards ? rows : [...rows].reverse()) {
-      pack(row, row.map((each) => {
-        const others = forwards ? each.before : each.after;
-        return others.length ? mean(others.map(center)) - each.width / 2 : each.at;
-      }), gap);
+      pack(
+        row,
+        row.map((each) => {
+          const others = forwards ? each.before : each.after;
+          return others.length ? mean(others.map(center)) - each.width / 2 : each.at;
+        }),
+        gap,
+      );
     }
   }
 }
@@ -142,7 +156,10 @@ function points(nodes, first, last, step, size) {
     if (index === 0) return [{ along: first * step + size.along, across }];
     if (index === nodes.length - 1) return [{ along: last * step, across }];
     const along = (first + index) * step;
-    return [{ along, across }, { along: along + size.along, across }];
+    return [
+      { along, across },
+      { along: along + size.along, across },
+    ];
   });
 }
 

@@ -27,7 +27,12 @@ export async function loadLog(ctx, address) {
       const content = new Uint8Array(await answer.arrayBuffer());
       const follows = log.end > 0 && Number(first) === log.end - 1;
       const text = new TextDecoder().decode(follows ? content.subarray(1) : content);
-      log = { address, text: follows ? log.text + text : text, end: Number(last) + 1, cut: follows ? log.cut : Number(first) > 0 };
+      log = {
+        address,
+        text: follows ? log.text + text : text,
+        end: Number(last) + 1,
+        cut: follows ? log.cut : Number(first) > 0,
+      };
     } else if (answer.status === 416) {
       // empty, or begun anew and shorter than it was
       log = { address, text: "", end: -1, cut: false };
@@ -54,25 +59,52 @@ export function logView(ctx, log, name) {
   if (log.cut && lines.length) lines.shift(); // most likely half a line
   const all = lines.length;
   if (wanted) lines = lines.filter((line) => line.toLowerCase().includes(wanted));
-  return h("section", { class: "log", "aria-label": name },
-    h("div", { class: "bar" },
-      h("div", { class: "filter" }, h("label", { for: "log-filter" }, "Lines with"),
+  return h(
+    "section",
+    { class: "log", "aria-label": name },
+    h(
+      "div",
+      { class: "bar" },
+      h(
+        "div",
+        { class: "filter" },
+        h("label", { for: "log-filter" }, "Lines with"),
         h("input", {
-          id: "log-filter", type: "search", value: filters.log ?? "", spellcheck: "false",
+          id: "log-filter",
+          type: "search",
+          value: filters.log ?? "",
+          spellcheck: "false",
           oninput: (event) => {
             filters.log = event.target.value;
             ctx.redraw();
           },
-        })),
+        }),
+      ),
       toggle(ctx, "follow", "Follow the end", follow),
       toggle(ctx, "wrap", "Break lines", ctx.state.wrap ?? false),
-      h("button", { type: "button", onclick: () => save(ctx, log.address, name) }, "Save whole file")),
+      h("button", { type: "button", onclick: () => save(ctx, log.address, name) }, "Save whole file"),
+    ),
     log.missing ? h("p", { class: "alert warn" }, log.missing) : null,
-    h("p", { class: "quiet" }, wanted ? `${lines.length} of the last ${all} lines` : `${log.cut ? "The last " : ""}${all} lines, ${bytes(log.text.length)}`),
-    h("pre", {
-      class: ctx.state.wrap ? "lines wrap" : "lines", tabindex: 0, role: "region", "aria-label": `Lines of ${name}`,
-      key: log.address, ref: (element) => stayAtTheEnd(element, ctx),
-    }, blocks(lines).map(({ tone, text }) => h("span", { class: tone }, text))));
+    h(
+      "p",
+      { class: "quiet" },
+      wanted
+        ? `${lines.length} of the last ${all} lines`
+        : `${log.cut ? "The last " : ""}${all} lines, ${bytes(log.text.length)}`,
+    ),
+    h(
+      "pre",
+      {
+        class: ctx.state.wrap ? "lines wrap" : "lines",
+        tabindex: 0,
+        role: "region",
+        "aria-label": `Lines of ${name}`,
+        key: log.address,
+        ref: (element) => stayAtTheEnd(element, ctx),
+      },
+      blocks(lines).map(({ tone, text }) => h("span", { class: tone }, text)),
+    ),
+  );
 }
 
 /** Neighbouring lines of one look together: a log has thousands of lines and few warnings. */
@@ -89,13 +121,19 @@ function blocks(lines) {
 }
 
 function toggle(ctx, name, label, checked) {
-  return h("label", { class: "check" }, h("input", {
-    type: "checkbox", checked,
-    onchange: (event) => {
-      ctx.state[name] = event.target.checked;
-      ctx.redraw();
-    },
-  }), ` ${label}`);
+  return h(
+    "label",
+    { class: "check" },
+    h("input", {
+      type: "checkbox",
+      checked,
+      onchange: (event) => {
+        ctx.state[name] = event.target.checked;
+        ctx.redraw();
+      },
+    }),
+    ` ${label}`,
+  );
 }
 
 function stayAtTheEnd(element, ctx) {

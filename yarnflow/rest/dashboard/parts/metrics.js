@@ -42,8 +42,14 @@ export async function loadMetrics(ctx, source) {
   const { address, kind, usual, aggregated } = source;
   const listed = await ctx.getIfAny(address);
   if (listed === null) return null;
-  const names = listed.map((metric) => metric.id).filter(Boolean).sort();
-  const chosen = remembered(`metrics.${kind}`, usual.filter((name) => names.includes(name)));
+  const names = listed
+    .map((metric) => metric.id)
+    .filter(Boolean)
+    .sort();
+  const chosen = remembered(
+    `metrics.${kind}`,
+    usual.filter((name) => names.includes(name)),
+  );
   if (chosen.length) {
     const values = await ctx.get(`${address}?get=${query(chosen)}${aggregated ? "&agg=min,max,avg,sum" : ""}`);
     const now = Date.now();
@@ -66,31 +72,69 @@ export function metricsView(ctx, data) {
     ctx.refresh();
   };
   const sums = ctx.state.sums ?? false;
-  return h("div", {},
-    h("div", { class: "bar" },
-      picker(ctx, names.filter((name) => !chosen.includes(name)), (name) => choose([...chosen, name])),
+  return h(
+    "div",
+    {},
+    h(
+      "div",
+      { class: "bar" },
+      picker(
+        ctx,
+        names.filter((name) => !chosen.includes(name)),
+        (name) => choose([...chosen, name]),
+      ),
       aggregated
-        ? h("div", { class: "filter" }, h("label", { for: "metrics-sums" }, "Of the subtasks"),
-          h("select", {
-            id: "metrics-sums", value: sums ? "sum" : "spread",
-            onchange: (event) => {
-              ctx.state.sums = event.target.value === "sum";
-              ctx.redraw();
-            },
-          }, h("option", { value: "spread" }, "least, mean, most"), h("option", { value: "sum" }, "sum")))
-        : null),
+        ? h(
+            "div",
+            { class: "filter" },
+            h("label", { for: "metrics-sums" }, "Of the subtasks"),
+            h(
+              "select",
+              {
+                id: "metrics-sums",
+                value: sums ? "sum" : "spread",
+                onchange: (event) => {
+                  ctx.state.sums = event.target.value === "sum";
+                  ctx.redraw();
+                },
+              },
+              h("option", { value: "spread" }, "least, mean, most"),
+              h("option", { value: "sum" }, "sum"),
+            ),
+          )
+        : null,
+    ),
     chosen.length
-      ? h("div", { class: "charts" }, chosen.map((name) => h("div", { key: name }, oneMetric(address, name, aggregated, sums, () =>
-        choose(chosen.filter((other) => other !== name))))))
-      : none(names.length ? "No metric is chosen." : "There are no metrics yet."));
+      ? h(
+          "div",
+          { class: "charts" },
+          chosen.map((name) =>
+            h(
+              "div",
+              { key: name },
+              oneMetric(address, name, aggregated, sums, () => choose(chosen.filter((other) => other !== name))),
+            ),
+          ),
+        )
+      : none(names.length ? "No metric is chosen." : "There are no metrics yet."),
+  );
 }
 
 function oneMetric(address, name, aggregated, sums, remove) {
   const all = seriesOf(address, name);
-  const actions = h("button", { type: "button", class: "plain", "aria-label": `Remove ${name}`, onclick: remove }, "Remove");
+  const actions = h(
+    "button",
+    { type: "button", class: "plain", "aria-label": `Remove ${name}`, onclick: remove },
+    "Remove",
+  );
   const text = all.find((series) => series.name === "text");
   if (text) {
-    return h("figure", { class: "chart" }, h("figcaption", {}, h("strong", {}, name), actions), h("p", {}, h("code", {}, String(text.points.at(-1)[1]))));
+    return h(
+      "figure",
+      { class: "chart" },
+      h("figcaption", {}, h("strong", {}, name), actions),
+      h("p", {}, h("code", {}, String(text.points.at(-1)[1]))),
+    );
   }
   const series = all.filter((each) => !aggregated || (each.name === "sum") === sums);
   return chart({ title: name, series, format: formatOf(name), actions });
@@ -98,7 +142,8 @@ function oneMetric(address, name, aggregated, sums, remove) {
 
 /** By Flink's names: sizes end in Bytes or are parts of memory. */
 function formatOf(name) {
-  const size = /(num)?bytes(In|Out)?$|\.(Used|Committed|Max|MemoryUsed|TotalCapacity|UsedMemory|TotalMemory|AvailableMemory)$|Size$/i;
+  const size =
+    /(num)?bytes(In|Out)?$|\.(Used|Committed|Max|MemoryUsed|TotalCapacity|UsedMemory|TotalMemory|AvailableMemory)$|Size$/i;
   return size.test(name) && !/Count|Buffers/.test(name) ? bytes : short;
 }
 
@@ -106,22 +151,32 @@ function picker(ctx, names, add) {
   const filters = (ctx.state.filters ??= {});
   const wanted = (filters.metrics ?? "").toLowerCase();
   const found = names.filter((name) => name.toLowerCase().includes(wanted)).slice(0, MOST_OFFERED);
-  return h("form", {
-    class: "filter",
-    onsubmit: (event) => {
-      event.preventDefault();
-      const choice = event.target.elements.metric.value;
-      if (choice) add(choice);
+  return h(
+    "form",
+    {
+      class: "filter",
+      onsubmit: (event) => {
+        event.preventDefault();
+        const choice = event.target.elements.metric.value;
+        if (choice) add(choice);
+      },
     },
-  },
     h("label", { for: "metrics-filter" }, "Metrics with"),
     h("input", {
-      id: "metrics-filter", type: "search", value: filters.metrics ?? "", spellcheck: "false",
+      id: "metrics-filter",
+      type: "search",
+      value: filters.metrics ?? "",
+      spellcheck: "false",
       oninput: (event) => {
         filters.metrics = event.target.value;
         ctx.redraw();
       },
     }),
-    h("select", { name: "metric", "aria-label": "Metric" }, found.map((name) => h("option", { key: name, value: name }, name))),
-    h("button", { disabled: !found.length }, "Add"));
+    h(
+      "select",
+      { name: "metric", "aria-label": "Metric" },
+      found.map((name) => h("option", { key: name, value: name }, name)),
+    ),
+    h("button", { disabled: !found.length }, "Add"),
+  );
 }
