@@ -30,7 +30,7 @@ PAGES: Final = {
     "overview": "flights",
     "jobs": "old & <job>",
     JOB: "slots: 1 of 2",
-    f"{JOB}/vertex/v1": "h:container_1",
+    f"{JOB}/vertex/v1": "SCHEDULED",
     f"{JOB}/vertex/v1/metrics": "busyTimeMsPerSecond",
     f"{JOB}/vertex/v1/backpressure": "60 %",
     f"{JOB}/vertex/v1/watermarks": "1970-01-01",
@@ -118,12 +118,12 @@ def test_token_that_may_only_read_is_not_enough_to_write(reader: Reader) -> None
     bench = Bench(SECRET)
     with serving(bench) as url:
         page = reader.open(url, JOB)
-        page.get_by_label("Token").fill(token(SECRET, Access.READ))
+        page.get_by_role("textbox", name="Token").fill(token(SECRET, Access.READ))
         page.get_by_role("button", name="Use token").click()
         expect(page.locator("h1")).to_have_text("flights")
         page.get_by_role("button", name="Cancel…").click()
         page.get_by_role("button", name="Cancel job").click()
-        page.get_by_label("Token").fill(token(SECRET, Access.WRITE))
+        page.get_by_role("textbox", name="Token").fill(token(SECRET, Access.WRITE))
         page.get_by_role("button", name="Use token").click()
         expect(page.locator("#notices")).to_contain_text("flights is being canceled.")
         assert bench.view.canceled == [NEW]

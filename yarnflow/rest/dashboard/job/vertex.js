@@ -2,7 +2,7 @@
 
 import { url } from "../core/api.js";
 import { h } from "../core/dom.js";
-import { bytes, count, descriptionLines, duration, number, percent } from "../core/format.js";
+import { UNKNOWN, bytes, count, descriptionLines, duration, number, percent } from "../core/format.js";
 import { href } from "../core/router.js";
 import { badge, facts, meter, none, table, tabs, timeOf } from "../parts/common.js";
 import { loadMetrics, metricsView } from "../parts/metrics.js";
@@ -126,19 +126,9 @@ function subtasks(ctx, details) {
       { title: "Subtask", sort: (each) => each.subtask, cell: (each) => each.subtask },
       { title: "State", sort: (each) => each.status, cell: (each) => badge(each.status) },
       {
-        title: "Attempt",
-        number: true,
-        low: true,
-        sort: (each) => each.attempt,
-        cell: (each) => count(each.attempt + 1),
-      },
-      {
         title: "TaskManager",
         sort: taskManager,
-        cell: (each) =>
-          taskManager(each)
-            ? h("a", { href: href("taskmanager", taskManager(each)) }, each.endpoint || taskManager(each))
-            : each.endpoint || "–",
+        cell: taskManagerLink,
       },
       {
         title: "Records in",
@@ -151,6 +141,14 @@ function subtasks(ctx, details) {
         number: true,
         sort: (each) => each.metrics?.["write-records"],
         cell: (each) => records(each.metrics, "write"),
+      },
+      { title: "Duration", number: true, sort: (each) => each.duration, cell: (each) => duration(each.duration) },
+      {
+        title: "Attempt",
+        number: true,
+        low: true,
+        sort: (each) => each.attempt,
+        cell: (each) => count(each.attempt + 1),
       },
       {
         title: "Bytes in",
@@ -167,7 +165,6 @@ function subtasks(ctx, details) {
         cell: (each) => size(each, "write"),
       },
       { title: "Started", low: true, sort: (each) => each["start-time"], cell: (each) => timeOf(each["start-time"]) },
-      { title: "Duration", number: true, sort: (each) => each.duration, cell: (each) => duration(each.duration) },
     ],
   });
 }
@@ -175,6 +172,12 @@ function subtasks(ctx, details) {
 function taskManager(each) {
   const id = each["taskmanager-id"];
   return id && id !== "(unassigned)" ? id : "";
+}
+
+function taskManagerLink(each) {
+  const id = taskManager(each);
+  if (!id) return each.endpoint || UNKNOWN;
+  return h("a", { class: "nowrap", href: href("taskmanager", id) }, each.endpoint || id);
 }
 
 function size({ metrics }, kind) {
@@ -241,10 +244,7 @@ function taskManagers(ctx, answer) {
     columns: [
       {
         title: "TaskManager",
-        cell: (each) =>
-          taskManager(each)
-            ? h("a", { href: href("taskmanager", taskManager(each)) }, each.endpoint || taskManager(each))
-            : each.endpoint || "–",
+        cell: taskManagerLink,
       },
       { title: "State", cell: (each) => badge(each.status) },
       {

@@ -72,7 +72,7 @@ function files(ctx, rows) {
     empty: "Nothing is uploaded.",
     columns: [
       { title: "Program", sort: (file) => file.name, cell: (file) => file.name },
-      { title: "Uploaded", sort: (file) => file.uploaded, cell: (file) => timeOf(file.uploaded) },
+      { title: "Uploaded", sort: (file) => file.uploaded, cell: (file) => timeOf(file.uploaded), low: true },
       { title: "Entry", cell: (file) => (file.entry ?? []).map((entry) => entry.name).join(", ") || "–", low: true },
       {
         title: "Actions",
