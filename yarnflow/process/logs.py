@@ -119,7 +119,7 @@ def own_log_name(logs: Path) -> str:
 
 
 def own_output_name(logs: Path) -> str:
-    """Name of the file in a directory that this process's standard output goes to; empty = it goes elsewhere."""
+    """Name of the file in a directory that this process's standard output goes to; empty = elsewhere."""
     try:
         path = Path(os.readlink("/proc/self/fd/1"))
     except OSError:
