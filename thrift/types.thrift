@@ -536,6 +536,8 @@ struct TLogFile {
   1: string name,
   2: i64 sizeBytes,
   3: i64 modifiedMs,
+  /** the standard output of the process itself goes there */
+  4: optional bool ownOutput,
 }
 
 /** A part of a file. */

@@ -78,7 +78,9 @@ def known(address: str) -> Known:
 
 
 OPERATIONS: Final = [
-    result.ok() for result in schemathesis.openapi.from_dict(json.loads(openapi_json())).get_all_operations()
+    result.ok()
+    for result in schemathesis.openapi.from_dict(json.loads(openapi_json())).get_all_operations()
+    if isinstance(result, Ok)
 ]
 
 

@@ -29,7 +29,6 @@ MISSING: dict[tuple[str, str], str] = {
     ("job_checkpoints_config", "state_changelog_enabled"): _NO_CHANGELOG,
     ("job_checkpoints_config", "changelog_periodic_materialization_interval"): _NO_CHANGELOG,
     ("job_checkpoints_config", "changelog_storage"): _NO_CHANGELOG,
-    ("savepoint_bad_status", "operation.failure-cause.serialized-throwable"): "there is no Java exception",
     **{
         (name, f"jobs[].{key}"): "of a job that ended under an earlier leader this is not known any more"
         for name in ("jobs_overview", "jobs_overview_after")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from typing import Any
 
 import pytest
@@ -88,7 +89,8 @@ def test_a_failure_is_the_operations_not_the_requests(bench: Bench) -> None:
     trigger = begin(bench, f"/jobs/{NEW}/savepoints", {})
     bench.view.complete(trigger, failure="no space")
     cause = bench.get(f"/jobs/{NEW}/savepoints/{trigger}")["operation"]["failure-cause"]
-    assert cause == {"class": "CHECKPOINT_FAILED", "stack-trace": "no space"}
+    assert (cause["class"], cause["stack-trace"]) == ("CHECKPOINT_FAILED", "no space")
+    assert b"no space" in base64.b64decode(cause["serialized-throwable"])
 
 
 @pytest.mark.parametrize(

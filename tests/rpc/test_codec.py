@@ -25,7 +25,6 @@ from yarnflow.core.messages import (
     SlotStatus,
     TaskManagerHeartbeat,
 )
-from yarnflow.core.resources import diagnostics
 from yarnflow.errors import RpcProtocolError
 from yarnflow.rpc import framing
 from yarnflow.rpc._gen.types import constants, ttypes
@@ -134,7 +133,7 @@ def test_bool_is_no_int() -> None:
 
 def test_enums_are_written_by_name() -> None:
     """The library writes values; files and Thrift hold names."""
-    for module in (messages, checkpoint_messages, diagnostics, yarn):
+    for module in (messages, checkpoint_messages, yarn):
         for cls in vars(module).values():
             if isinstance(cls, type) and issubclass(cls, Enum):
                 assert all(member.value == member.name for member in cls), cls

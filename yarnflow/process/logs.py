@@ -118,6 +118,15 @@ def own_log_name(logs: Path) -> str:
     return Path(path).name if path and Path(path).parent == logs else ""
 
 
+def own_output_name(logs: Path) -> str:
+    """Name of the file in a directory that this process's standard output goes to; empty = elsewhere."""
+    try:
+        path = Path(os.readlink("/proc/self/fd/1"))
+    except OSError:
+        return ""
+    return path.name if path.parent == logs.resolve() and path.is_file() else ""
+
+
 def _substitute(node: Any, log_file: str) -> Any:
     if isinstance(node, dict):
         return {key: _substitute(value, log_file) for key, value in node.items()}

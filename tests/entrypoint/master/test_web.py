@@ -19,7 +19,6 @@ from yarnflow.rest.framework.tokens import Access, token
 SECRET = b"0123456789abcdef0123456789abcdef"
 
 
-
 @pytest.mark.parametrize(
     "options, ports",
     [

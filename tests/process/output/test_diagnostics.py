@@ -52,6 +52,11 @@ def test_files_of_the_directory_are_listed(logs: Path) -> None:
     assert Diagnostics(logs / "nothing").log_files() == ()
 
 
+def test_its_own_output_is_marked(logs: Path) -> None:
+    found = Diagnostics(logs, "", "driver.out").log_files()
+    assert [file.name for file in found if file.own_output] == ["driver.out"]
+
+
 def test_the_newest_of_very_many_files_are_listed(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_FILES", 1)
     os.utime(logs / "driver.out", (1, 1))
@@ -119,7 +124,7 @@ def test_threads_of_a_jvm() -> None:
 
 
 def test_a_java_without_its_tools_is_said(logs: Path, tmp_path: Path) -> None:
-    shown = Diagnostics(logs, "", lambda: {"executor 1": 7}, lambda: tmp_path).thread_dump()
+    shown = Diagnostics(logs, "", "", lambda: {"executor 1": 7}, lambda: tmp_path).thread_dump()
     assert "pid 7" in shown[-1].stack and "JDK" in shown[-1].stack
 
 
@@ -132,5 +137,5 @@ def test_threads_of_executors_are_asked_of_them(logs: Path, tmp_path: Path, scri
     program.parent.mkdir()
     program.write_text(f"#!/bin/sh\ntest \"$2\" = Thread.print || exit 9\n{script}\n")
     program.chmod(0o755)
-    shown = Diagnostics(logs, "", lambda: {"executor 1": 7}, lambda: tmp_path).thread_dump()
+    shown = Diagnostics(logs, "", "", lambda: {"executor 1": 7}, lambda: tmp_path).thread_dump()
     assert any(said in info.stack for info in shown)

@@ -20,6 +20,8 @@ class LogFile:
     name: str
     size_bytes: int
     modified_ms: int
+    #: the standard output of the process itself goes there
+    own_output: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,7 +45,7 @@ from yarnflow.process.channel.job_manager_end import Ask
 from yarnflow.process.channel.messages import MasterRole, StartMaster
 from yarnflow.process.clock import SystemClock
 from yarnflow.process.dirs import log_directory, write_json
-from yarnflow.process.logs import own_log_name
+from yarnflow.process.logs import own_log_name, own_output_name
 from yarnflow.process.output.diagnostics import Diagnostics
 from yarnflow.rest.framework.tokens import Access
 from yarnflow.rpc.gateways import ThriftGatewayFactory
@@ -159,7 +159,7 @@ class JobManager:
             stores,
             MasterFaults(configuration, cluster_dir, ha.election, stores.highly_available),
             secret,
-            Diagnostics(logs, own_log_name(logs)),
+            Diagnostics(logs, own_log_name(logs), own_output_name(logs)),
             self._rest_access,
             lambda: self._web.authentication,
             job_status=ask_supervisor,

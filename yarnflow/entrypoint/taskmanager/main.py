@@ -33,7 +33,7 @@ from yarnflow.entrypoint.taskmanager.single_master import StandaloneMaster
 from yarnflow.errors import ResourceError, TaskManagerDismissed, YarnflowError
 from yarnflow.process.clock import SystemClock
 from yarnflow.process.dirs import log_directory, open_cluster_directory
-from yarnflow.process.logs import log_settings, own_log_name, set_up_logging
+from yarnflow.process.logs import log_settings, own_log_name, own_output_name, set_up_logging
 from yarnflow.process.output.diagnostics import Diagnostics
 from yarnflow.process.secret import read_secret
 from yarnflow.rpc import descriptors
@@ -171,7 +171,13 @@ class TaskManager:
                 executor_idle_timeout_ms=configuration.get(cluster_options.DRIVER_IDLE_TIMEOUT_MS),
             ),
             self._fatal,
-            Diagnostics(logs, own_log_name(logs), self._processes.pids, self._processes.java_home),
+            Diagnostics(
+                logs,
+                own_log_name(logs),
+                own_output_name(logs),
+                self._processes.pids,
+                self._processes.java_home,
+            ),
         )
         self._server = RpcServer(
             host=bind_host(

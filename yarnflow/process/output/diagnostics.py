@@ -33,8 +33,8 @@ class Diagnostics:
     ----------
     logs : Path
         Directory of its files; what lies in directories below it is not shown.
-    own_log : str
-        Name of the file that this process's own lines go to; empty = they go elsewhere.
+    own_log, own_output : str
+        Names of the files that this process's own lines and its standard output go to; empty = elsewhere.
     java_processes : callable
         Name → pid of the Java processes it has started.
     java_home : callable
@@ -45,11 +45,13 @@ class Diagnostics:
         self,
         logs: Path,
         own_log: str = "",
+        own_output: str = "",
         java_processes: Callable[[], Mapping[str, int]] = dict,
         java_home: Callable[[], Path | None] = lambda: None,
     ) -> None:
         self._logs = logs
         self._own_log = own_log
+        self._own_output = own_output
         self._java_processes = java_processes
         self._java_home = java_home
 
@@ -66,7 +68,8 @@ class Diagnostics:
             except OSError:
                 continue  # rotated away at this moment
             if stat.S_ISREG(status.st_mode) and not entry.name.startswith("."):
-                found.append(LogFile(entry.name, status.st_size, int(status.st_mtime * 1000)))
+                is_output = entry.name == self._own_output
+                found.append(LogFile(entry.name, status.st_size, int(status.st_mtime * 1000), is_output))
         newest = sorted(found, key=lambda file: file.modified_ms, reverse=True)[:MAX_FILES]
         return sorted(newest, key=lambda file: file.name)
 

@@ -14,6 +14,7 @@ from msgspec import UNSET, UnsetType, field
 from yarnflow.core.job.description import JobDescription, PlanNode
 from yarnflow.core.messages import FailureInfo, JobDetails, QueryProgress
 from yarnflow.core.states import ExecutionState, JobStatus
+from yarnflow.rest.answers.java_throwable import serialized_throwable
 from yarnflow.rest.answers.metrics import IoMetrics
 from yarnflow.rest.answers.shapes import Camel, Kebab, Snake, duration_ms, state_counts
 from yarnflow.rest.answers.vertices import VertexSummary, vertex_summary
@@ -220,6 +221,8 @@ class FailureCause(Kebab):
 
     class_: str = field(name="class")
     stack_trace: str
+    #: for Flink's own client
+    serialized_throwable: str
 
 
 class ExecutionResult(Kebab):
@@ -408,7 +411,12 @@ def execution_result(details: JobDetails) -> ExecutionResultAnswer:
 
 def failure_cause(code: str, message: str, details: str = "") -> FailureCause:
     """An error of yarnflow in the place of a Java exception."""
-    return FailureCause(class_=code, stack_trace="\n".join(text for text in (message, details) if text))
+    stack_trace = "\n".join(text for text in (message, details) if text)
+    return FailureCause(
+        class_=code,
+        stack_trace=stack_trace,
+        serialized_throwable=serialized_throwable(code, message, stack_trace),
+    )
 
 
 def resource_requirements(details: JobDetails, description: JobDescription) -> dict[str, VertexRequirements]:

@@ -130,7 +130,8 @@ class Guarded:
 
         try:
             if _head_bytes(scope) > MAX_HEAD_BYTES:
-                await _send_error(guarded, RestError(431, f"the head is longer than {MAX_HEAD_BYTES} bytes"))
+                too_long = RestError(431, f"the head is longer than {MAX_HEAD_BYTES} bytes")
+                await _send_error(guarded, too_long)
                 return
             await self._application(scope, receive, guarded)
         except Exception as error:
@@ -144,7 +145,7 @@ class Guarded:
 
 
 def _is_clients(error: BaseException) -> bool:
-    """Whether only the client is to blame; streams are sent from groups of tasks, which group their errors."""
+    """Whether only the client is to blame; streams are sent by groups of tasks, which group their errors."""
     if isinstance(error, BaseExceptionGroup):
         return all(_is_clients(each) for each in error.exceptions)
     return isinstance(error, (TimeoutError, ClientDisconnect))

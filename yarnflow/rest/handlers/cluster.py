@@ -56,7 +56,7 @@ def environment(cluster: Cluster, call: Call) -> answers.Environment:
             arch=platform.machine(),
             options=[masked_text(text) for text in sys.orig_argv[1:]],
         ),
-        [path for path in sys.path if path],
+        list(dict.fromkeys(path for path in sys.path if path)),
     )
 
 

@@ -15,7 +15,6 @@ from yarnflow.rest.framework.errors import RestError
 from yarnflow.rest.framework.route import Call, TextFile
 
 _RANGE: Final = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
-_OUTPUT: Final = re.compile(r"(.*[.-])?(stdout|out)(\.log)?|output\.log")
 
 
 def read_file(diagnostics: ProcessDiagnostics, name: str, call: Call) -> TextFile:
@@ -59,7 +58,7 @@ def stdout_name(diagnostics: ProcessDiagnostics) -> str:
     FileMissing
         Its output goes elsewhere.
     """
-    found = [file for file in diagnostics.log_files() if _OUTPUT.fullmatch(file.name)]
-    if not found:
-        raise FileMissing("this process has no file of its standard output; see its log and the list of logs")
-    return max(found, key=lambda file: file.modified_ms).name
+    for file in diagnostics.log_files():
+        if file.own_output:
+            return file.name
+    raise FileMissing("this process has no file of its standard output; see its log and the list of logs")

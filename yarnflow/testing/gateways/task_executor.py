@@ -50,9 +50,12 @@ class FakeTaskExecutor:
         self._fail()
 
     def log_files(self) -> Sequence[LogFile]:
-        """Of :attr:`logs`."""
+        """Of :attr:`logs`; what ends in ``.out`` is its output."""
         self._fail()
-        return [LogFile(name, len(content), 0) for name, content in sorted(self.logs.items())]
+        return [
+            LogFile(name, len(content), 0, name.endswith(".out"))
+            for name, content in sorted(self.logs.items())
+        ]
 
     def read_log(self, name: str, offset: int, max_bytes: int) -> LogPart:
         """Of :attr:`logs`; without a name the first."""

@@ -4366,6 +4366,7 @@ class TLogFile(object):
      - name
      - sizeBytes
      - modifiedMs
+     - ownOutput: the standard output of the process itself goes there
 
     """
 
@@ -4373,13 +4374,15 @@ class TLogFile(object):
         'name',
         'sizeBytes',
         'modifiedMs',
+        'ownOutput',
     )
 
 
-    def __init__(self, name=None, sizeBytes=None, modifiedMs=None,):
+    def __init__(self, name=None, sizeBytes=None, modifiedMs=None, ownOutput=None,):
         self.name = name
         self.sizeBytes = sizeBytes
         self.modifiedMs = modifiedMs
+        self.ownOutput = ownOutput
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -4405,6 +4408,11 @@ class TLogFile(object):
                     self.modifiedMs = iprot.readI64()
                 else:
                     iprot.skip(ftype)
+            elif fid == 4:
+                if ftype == TType.BOOL:
+                    self.ownOutput = iprot.readBool()
+                else:
+                    iprot.skip(ftype)
             else:
                 iprot.skip(ftype)
             iprot.readFieldEnd()
@@ -4426,6 +4434,10 @@ class TLogFile(object):
         if self.modifiedMs is not None:
             oprot.writeFieldBegin('modifiedMs', TType.I64, 3)
             oprot.writeI64(self.modifiedMs)
+            oprot.writeFieldEnd()
+        if self.ownOutput is not None:
+            oprot.writeFieldBegin('ownOutput', TType.BOOL, 4)
+            oprot.writeBool(self.ownOutput)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -6340,6 +6352,7 @@ TLogFile.thrift_spec = (
     (1, TType.STRING, 'name', 'UTF8', None, ),  # 1
     (2, TType.I64, 'sizeBytes', None, None, ),  # 2
     (3, TType.I64, 'modifiedMs', None, None, ),  # 3
+    (4, TType.BOOL, 'ownOutput', None, None, ),  # 4
 )
 all_structs.append(TLogPart)
 TLogPart.thrift_spec = (
