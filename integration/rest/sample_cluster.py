@@ -493,7 +493,9 @@ class SampleCluster:
         return [] if self.empty else [task_manager(f"tm-{number}") for number in range(3)]
 
     def _task_manager(self, name: str) -> dict[str, Any]:
-        return task_manager("none" if self.empty else name)
+        if self.empty:
+            raise KeyError(f"No TaskExecutor registered under {name}.")
+        return task_manager(name)
 
 
 def _task_state(job_state: str) -> str:
