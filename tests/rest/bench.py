@@ -43,7 +43,7 @@ from yarnflow.rest.framework.operations import Operations
 from yarnflow.rest.framework.server import Guarded
 from yarnflow.rest.handlers.context import Cluster, ClusterInfo
 from yarnflow.rest.web import application
-from yarnflow.testing.cluster_view import FakeClusterView, FakeMetrics
+from yarnflow.testing.gateways.cluster_view import FakeClusterView, FakeMetrics
 from yarnflow.testing.gateways.task_executor import FakeTaskExecutor
 from yarnflow.testing.runtime import ManualClock
 

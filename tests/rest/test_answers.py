@@ -378,6 +378,26 @@ def test_the_dashboard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert ask(BENCH.app, "GET", f"/dashboard/{name}").status in (400, 404)
 
 
+@pytest.mark.parametrize("method", ["GET", "POST", "PATCH", "PUT", "DELETE"])
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"host": "["},
+        {"host": ""},
+        {"host": "a b", "origin": "http://["},
+        {"content-length": "9" * 5_000},
+        {"content-length": "-1"},
+        {"range": "bytes=" + "9" * 5_000 + "-"},
+        {"last-event-id": "9" * 5_000},
+        {"authorization": "Bearer"},
+    ],
+)
+def test_headers_that_make_no_sense_are_no_fault_of_the_server(method: str, headers: dict[str, str]) -> None:
+    bench = Bench()
+    for path in ("/overview", f"/jobs/{NEW}", "/taskmanagers/h:container_1/log", "/cluster", "/nothing"):
+        assert ask(bench.app, method, path, headers=headers).status not in (0, 500), path
+
+
 def test_each_job_is_an_application() -> None:
     first, second = BENCH.get("/applications/overview")["applications"]
     assert (first["id"], first["status"], first["jobs"]) == (NEW, "RUNNING", {"RUNNING": 1})

@@ -99,6 +99,8 @@ def test_a_token_in_a_query_counts_nowhere_else(bench: Bench) -> None:
         ({"origin": "http://jm:8081"}, 202),
         ({"origin": "http://evil.example"}, 403),
         ({"origin": "null"}, 403),
+        ({"origin": "http://["}, 403),
+        ({"origin": "://"}, 403),
         ({"sec-fetch-site": "cross-site"}, 403),
         ({"sec-fetch-site": "same-site"}, 403),
         ({"sec-fetch-site": "same-origin"}, 202),

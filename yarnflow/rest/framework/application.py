@@ -36,6 +36,8 @@ MAX_WAITING: Final = 128
 #: clients of event streams at the same time
 MAX_STREAMS: Final = 64
 _EVENTS: Final = "text/event-stream; charset=UTF-8"
+#: of a length
+_MAX_DIGITS: Final = 18
 _BUSY: Final = "the JobManager has too many requests to answer; try again"
 
 
@@ -122,7 +124,9 @@ class Application:
             method = "GET" if request.method == "HEAD" else request.method
             route = methods.get(method)
             if route is None:
-                message = f"{request.method} is not supported for {request.url.path}; use {allowed}."
+                message = (
+                    f"{request.method} is not supported for {request.scope['path'][:200]}; use {allowed}."
+                )
                 return error_response(RestError(405, message), {"Allow": allowed})
             try:
                 return await self._answer(route, request)
@@ -214,7 +218,8 @@ async def _nothing_there(scope: Scope, receive: Receive, send: Send) -> None:
 
 async def _read_body(request: Request, most: int) -> bytes:
     declared = request.headers.get("content-length", "0")
-    if not declared.isascii() or not declared.isdecimal() or int(declared) > most:
+    is_number = declared.isascii() and declared.isdecimal() and len(declared) <= _MAX_DIGITS
+    if not is_number or int(declared) > most:
         raise RestError(413, f"the body is longer than {most} bytes")
     parts, size = [], 0
     try:
