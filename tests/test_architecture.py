@@ -116,6 +116,10 @@ ROOMS: dict[str, set[str]] = {
     "process": {"process.channel", "process.output"},
     "process.channel": set(),
     "process.output": set(),
+    "rest": {"rest.framework", "rest.handlers"},
+    "rest.answers": {"rest.framework"},
+    "rest.framework": set(),
+    "rest.handlers": {"rest.answers", "rest.framework"},
     "runtime": set(),
     "runtime.dispatcher": {"runtime", "runtime.jobmaster"},
     "runtime.driver": {"runtime"},
@@ -204,12 +208,15 @@ SEEN_BY: dict[str, set[str]] = {
     "spark.state": {"cli"},
     "spark.translate": set(),
     "rest": {"entrypoint.master"},
+    "rest.answers": {"entrypoint.master"},
+    "rest.framework": {"entrypoint.master"},
+    "rest.handlers": {"entrypoint.master"},
 }
 
 #: third-party library → packages, rooms or modules that may import it
 LIBRARIES: dict[str, set[str]] = {
     "thrift": {"rpc"},
-    "msgspec": {"core.json_codec"},
+    "msgspec": {"core.json_codec", "rest"},
     "pyspark": {"spark"},
     "py4j": {"spark.checkpoints.file_copy", "spark.hadoop_files", "spark.launch.jar_loader"},
     "pyarrow": {
@@ -232,6 +239,9 @@ LIBRARIES: dict[str, set[str]] = {
     "yaml": {"config"},
     "skein": {"yarn.library", "client.diagnose.yarn_checks"},
     "cryptography": {"yarn.credentials"},
+    "starlette": {"rest"},
+    "uvicorn": {"rest.framework.server"},
+    "h11": {"rest.framework.proxy"},
     "hdfs": {"fs.webhdfs"},
     "kazoo": {"ha"},
     "requests": {"fs", "yarn.web.http"},

@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePath
 
 import pytest
 
@@ -171,13 +171,19 @@ def test_every_library_is_declared_and_every_declared_one_is_needed() -> None:
 def test_every_resource_is_packaged() -> None:
     parser = configparser.ConfigParser()
     parser.read(ROOT / "setup.cfg")
-    patterns = parser["options.package_data"]["*"].split()
-    resources = [
-        path
-        for path in (ROOT / "yarnflow").rglob("*")
-        if path.is_file() and path.suffix not in (".py", ".pyc")
-    ]
-    assert not [path.name for path in resources if not any(path.match(pattern) for pattern in patterns)]
+    patterns = {package: text.split() for package, text in parser["options.package_data"].items()}
+    left_out = []
+    for path in (ROOT / "yarnflow").rglob("*"):
+        if not path.is_file() or path.suffix in (".py", ".pyc"):
+            continue
+        folder = next(parent for parent in path.parents if (parent / "__init__.py").is_file())
+        package = ".".join(folder.relative_to(ROOT).parts)
+        # a pattern begins in the folder of its package
+        place = PurePath("/", path.relative_to(folder))
+        wanted = [*patterns["*"], *patterns.get(package, ())]
+        if not any(place.match(f"/{pattern}") for pattern in wanted):
+            left_out.append(path.relative_to(ROOT).as_posix())
+    assert not left_out
 
 
 @pytest.mark.parametrize("path", [*SCRIPTS, ROOT / ".ci" / "run"], ids=lambda path: path.name)

@@ -55,6 +55,10 @@ service Dispatcher {
   types.TCollectedPage awaitCollected(1: types.TCallContext context, 2: string jobId, 3: string position, 4: i64 timeoutMs)
     throws (1: errors.TError error)
 
+  /** Address and tokens of the REST interface.  Idempotent. */
+  types.TRestAccess restAccess(1: types.TCallContext context)
+    throws (1: errors.TError error)
+
   /** For drills: break something the job needs, for real.  Not idempotent. */
   types.TFaultInjected injectFault(1: types.TCallContext context, 2: types.TFaultRequest request)
     throws (1: errors.TError error)

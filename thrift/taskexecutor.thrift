@@ -26,6 +26,18 @@ service TaskExecutor {
   void ping(1: types.TCallContext context)
     throws (1: errors.TError error)
 
+  /** Files of the TaskManager's directory of logs.  Idempotent. */
+  list<types.TLogFile> logFiles(1: types.TCallContext context)
+    throws (1: errors.TError error)
+
+  /** A part of one of them; a negative offset counts from its end.  Idempotent. */
+  types.TLogPart readLog(1: types.TCallContext context, 2: string name, 3: i64 offset, 4: i64 maxBytes)
+    throws (1: errors.TError error)
+
+  /** What the threads of the TaskManager and of its executors do.  Idempotent. */
+  list<types.TThreadInfo> threadDump(1: types.TCallContext context)
+    throws (1: errors.TError error)
+
   /** For drills: the TaskManager kills its own process (KILL) as soon as it has answered.  Not idempotent. */
   void halt(1: types.TCallContext context)
     throws (1: errors.TError error)

@@ -536,6 +536,44 @@ struct TTaskManagerRegistration {
   /** what it holds already, given by an earlier leader */
   10: optional list<TSlotStatus> allocations,
   11: optional list<TExecutorStatus> executors,
+  /** of the machine; 0 = unknown */
+  12: optional i64 physicalMemoryBytes,
+  /** part of the process's memory -> mebibytes */
+  13: optional map<string, i64> memoryMib,
+}
+
+/** How a client that has the cluster's secret uses the REST interface. */
+struct TRestAccess {
+  /** `http://host:port`; empty = there is none */
+  1: optional string address,
+  /** may read; empty = none is needed */
+  2: optional string readToken,
+  /** may change something as well; empty = none is needed */
+  3: optional string writeToken,
+}
+
+/** One file of a process's directory of logs.  Flink: `LogInfo`. */
+struct TLogFile {
+  1: string name,
+  2: i64 sizeBytes,
+  3: i64 modifiedMs,
+  /** the standard output of the process itself goes there */
+  4: optional bool ownOutput,
+}
+
+/** A part of a file. */
+struct TLogPart {
+  1: binary content,
+  /** where it begins */
+  2: i64 offset,
+  /** of the whole file when it was read */
+  3: i64 sizeBytes,
+}
+
+/** What one thread does.  Flink: `ThreadDumpInfo.ThreadInfo`. */
+struct TThreadInfo {
+  1: string name,
+  2: string stack,
 }
 
 /** Slot and executor report.  Flink: `TaskExecutorHeartbeatPayload`. */

@@ -74,6 +74,14 @@ def test_a_job_is_stopped_with_a_savepoint(machine: Machine, capsys: pytest.Capt
     ]
 
 
+def test_the_token_of_its_rest_interface(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["token", JOB]) == 0
+    said = capsys.readouterr()
+    assert (said.out, said.err) == ("write-token\n", "REST interface: http://jm:8081\n")
+    assert main(["token", JOB, "--read-only"]) == 0
+    assert capsys.readouterr().out == "read-token\n"
+
+
 @pytest.mark.parametrize("verb", ["info", "checkpoints", "checkpoint", "drill"])
 def test_other_verbs_find_it(verb: str, machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
     _of(machine).states = [JobStatus.RUNNING]

@@ -14,10 +14,10 @@ from tests.client import saved
 from tests.client.fakes import checkpoint
 from yarnflow.cli import savepoint_state
 from yarnflow.cli.main import main
-from yarnflow.client.saved_state import SavedState
 from yarnflow.core.checkpoint.manifest import METADATA_FILE, from_bytes
 from yarnflow.core.checkpoint.messages import CheckpointKind, CheckpointStatus, JobCheckpoints, RestoredState
 from yarnflow.errors import SavepointNotFound
+from yarnflow.fs.saved_state import SavedState
 from yarnflow.spark.state.reader import StateStore, StateTable
 
 pytestmark = pytest.mark.usefixtures("interpreter")

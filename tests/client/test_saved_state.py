@@ -12,15 +12,14 @@ from yarnflow.client.saved_state import (
     check_fits,
     dispose,
     find_savepoint,
-    read_state,
     running_job_of,
-    state_uri,
 )
 from yarnflow.core.files import FileSystem
 from yarnflow.core.ha.ports import LatestState
 from yarnflow.core.ids import JobId
 from yarnflow.errors import InvalidOption, SavepointInvalid, SavepointNotFound, StateIncompatible
 from yarnflow.fs.local import LocalFileSystem
+from yarnflow.fs.saved_state import read_state, state_uri
 from yarnflow.ha.stores.latest_states import FileLatestStates
 
 

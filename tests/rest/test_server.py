@@ -1,52 +1,72 @@
-"""The web server over a real socket."""
+"""HTTP over a real socket: what clients may send and hold."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
+import threading
 from collections.abc import Iterator
-from http.client import HTTPConnection
+from http.client import HTTPConnection, HTTPResponse
+from typing import Any
 
 import pytest
 
-from yarnflow.errors import PortUnavailable
-from yarnflow.rest.routes import JSON, Answer, Routes
-from yarnflow.rest.server import WebServer
+from tests.rest.bench import NEW, Bench
+from yarnflow.core.states import JobStatus
+from yarnflow.rest.framework import application, server
+from yarnflow.rest.framework.authentication import Authentication
+from yarnflow.rest.framework.proxy import LeaderProxy
+from yarnflow.rest.framework.server import WebServer
+from yarnflow.rest.framework.tokens import Access, token
+from yarnflow.rest.handlers import events
+
+SECRET = b"0123456789abcdef0123456789abcdef"
 
 
-class Echo(Routes):
-    """Answers with what was asked."""
-
-    def __init__(self) -> None: ...
-
-    def answer(self, method: str, target: str) -> Answer:
-        if target == "/bug":
-            raise RuntimeError("the secret is 42")
-        return Answer(405 if method == "POST" else 200, JSON, json.dumps([method, target]).encode())
-
-
-@pytest.fixture
-def server() -> Iterator[WebServer]:
-    server = WebServer("127.0.0.1", 0, Echo())
-    server.start()
-    yield server
-    server.stop()
+def serve(app: Any) -> WebServer:
+    made = WebServer(socket.create_server(("127.0.0.1", 0)), app)
+    made.start()
+    return made
 
 
 @pytest.fixture
-def connection(server: WebServer) -> Iterator[HTTPConnection]:
-    connection = HTTPConnection("127.0.0.1", server.port, timeout=20)
-    yield connection
-    connection.close()
+def bench() -> Bench:
+    return Bench()
+
+
+@pytest.fixture
+def web(bench: Bench) -> Iterator[WebServer]:
+    made = serve(bench.app)
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def connection(web: WebServer) -> Iterator[HTTPConnection]:
+    made = HTTPConnection("127.0.0.1", web.port, timeout=20)
+    yield made
+    made.close()
+
+
+def raw(web: WebServer, sent: bytes) -> bytes:
+    """All that comes back until the server closes."""
+    received = b""
+    with socket.create_connection(("127.0.0.1", web.port), timeout=20) as connection:
+        connection.sendall(sent)
+        while part := connection.recv(65_536):
+            received += part
+    return received
 
 
 def test_get_twice_on_one_connection(connection: HTTPConnection) -> None:
-    for path in ("/jobs/overview", "/overview?x=1"):
+    for path in ("/jobs/overview", "/v1/overview?x=1"):
         connection.request("GET", path)
         response = connection.getresponse()
-        assert (response.status, json.load(response)) == (200, ["GET", path])
+        assert response.status == 200 and json.load(response)
         assert response.headers["Cache-Control"] == "no-store"
-        assert response.headers["Content-Type"] == JSON
+        assert response.headers["Content-Type"] == "application/json; charset=UTF-8"
+        assert "default-src 'none'" in response.headers["Content-Security-Policy"]
 
 
 def test_head_has_no_body(connection: HTTPConnection) -> None:
@@ -56,38 +76,356 @@ def test_head_has_no_body(connection: HTTPConnection) -> None:
     assert int(response.headers["Content-Length"]) > 0
 
 
-def test_post_is_not_allowed(connection: HTTPConnection) -> None:
-    connection.request("POST", "/overview", body=b"x" * 1000)
+@pytest.mark.parametrize("method", ["POST", "BREW", "OPTIONS", "TRACE"])
+def test_a_method_that_is_none(connection: HTTPConnection, method: str) -> None:
+    connection.request(method, "/overview")
     response = connection.getresponse()
     assert (response.status, response.headers["Allow"]) == (405, "GET, HEAD")
-    response.read()
+    assert method in json.load(response)["errors"][0]
 
 
-def test_an_unknown_method_is_answered_in_json(connection: HTTPConnection) -> None:
-    connection.request("BREW", "/overview")
-    response = connection.getresponse()
-    assert response.status == 501
-    assert "BREW" in json.load(response)["errors"][0]
-
-
-def test_a_bug_is_not_shown(connection: HTTPConnection) -> None:
-    connection.request("GET", "/bug")
-    response = connection.getresponse()
-    assert response.status == 500
-    assert "secret" not in response.read().decode()
-
-
-def test_noise_does_not_end_the_server(server: WebServer, connection: HTTPConnection) -> None:
-    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as noise:
-        noise.sendall(b"\x16\x03\x01\x00\xff\r\n\r\n")
-        while noise.recv(4096):
-            pass
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"\x16\x03\x01\x00\xff\r\n\r\n",
+        b"GET /over view HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"a" * 20_000,
+        b"GET /overview HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n",
+        b"POST /cluster HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+        b"GET /overview HTTP/1.1\r\n\r\n",
+    ],
+)
+def test_noise_is_answered_in_json_and_ends_nothing(
+    web: WebServer, connection: HTTPConnection, sent: bytes
+) -> None:
+    head, _, body = raw(web, sent).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 400"), head
+    assert json.loads(body)["errors"]
     connection.request("GET", "/overview")
     assert connection.getresponse().status == 200
 
 
-def test_a_port_that_is_taken() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        with pytest.raises(PortUnavailable, match=f"127.0.0.1:{port}: .*rest.port"):
-            WebServer("127.0.0.1", port, Echo())
+@pytest.mark.parametrize("name", ["path", "header"])
+def test_a_head_that_is_too_long(connection: HTTPConnection, name: str) -> None:
+    filling = "a" * 17_000
+    path, headers = ("/" + filling, {}) if name == "path" else ("/overview", {"X": filling})
+    connection.request("GET", path, headers=headers)
+    assert connection.getresponse().status == 431
+
+
+def test_a_body_without_an_end_is_cut_off(web: WebServer) -> None:
+    chunk = b"1000\r\n" + b" " * 4096 + b"\r\n"
+    request = f"POST /jobs/{NEW}/stop HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
+    with socket.create_connection(("127.0.0.1", web.port), timeout=20) as connection:
+        connection.sendall(request)
+        for _ in range(17):
+            connection.sendall(chunk)
+        assert connection.recv(65_536).startswith(b"HTTP/1.1 413")
+
+
+def test_a_slow_body_is_given_up(web: WebServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(application, "BODY_TIMEOUT_S", 0.05)
+    request = f"POST /jobs/{NEW}/stop HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n123".encode()
+    with socket.create_connection(("127.0.0.1", web.port), timeout=20) as connection:
+        connection.sendall(request)
+        assert connection.recv(65_536).startswith(b"HTTP/1.1 408")
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET /over", b"GET /overview HTTP/1.1\r\nHost: x\r\n"])
+def test_a_connection_without_a_request_is_closed(
+    web: WebServer, monkeypatch: pytest.MonkeyPatch, sent: bytes
+) -> None:
+    monkeypatch.setattr(server, "IDLE_TIMEOUT_S", 0.05)
+    with socket.create_connection(("127.0.0.1", web.port), timeout=20) as connection:
+        connection.sendall(sent)
+        with_reset = b""
+        try:
+            with_reset = connection.recv(1)
+        except ConnectionResetError:
+            pass
+        assert with_reset == b""
+
+
+def test_a_head_that_comes_byte_by_byte_is_given_up(web: WebServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each byte does not begin the time anew."""
+    monkeypatch.setattr(server, "IDLE_TIMEOUT_S", 0.2)
+    pause = threading.Event()
+    with socket.create_connection(("127.0.0.1", web.port), timeout=20) as connection:
+        with pytest.raises(OSError):
+            for _ in range(3_000):
+                connection.sendall(b"G")
+                pause.wait(0.01)
+
+
+def test_too_many_connections_are_closed_at_once(
+    web: WebServer, connection: HTTPConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "MAX_CONNECTIONS", 2)
+    connection.request("GET", "/overview")
+    assert connection.getresponse().read()
+    others = [socket.create_connection(("127.0.0.1", web.port), timeout=20) for _ in range(4)]
+    try:
+        closed = 0
+        for other in others[1:]:
+            try:
+                closed += other.recv(1) == b""
+            except ConnectionResetError:
+                closed += 1
+        assert closed == 3
+        connection.request("GET", "/overview")
+        assert connection.getresponse().status == 200, "who was there first stays"
+    finally:
+        for other in others:
+            other.close()
+
+
+def test_requests_that_would_wait_too_long_are_told_to_come_again(
+    web: WebServer, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(application, "MAX_WAITING", 1)
+    free = threading.Event()
+    busy = threading.Semaphore(0)
+
+    def slow() -> Any:
+        busy.release()
+        free.wait(20)
+        return []
+
+    bench.diagnostics.log_files = slow  # type: ignore[method-assign]
+    connections = [HTTPConnection("127.0.0.1", web.port, timeout=20) for _ in range(4)]
+    for connection in connections[:3]:
+        connection.request("GET", "/jobmanager/logs")
+    for _ in range(2):
+        assert busy.acquire(timeout=20)
+    for _ in range(3_000):
+        if bench.pool.under_way == 3:
+            break
+        threading.Event().wait(0.01)
+    connections[3].request("GET", "/jobmanager/logs")
+    refused = connections[3].getresponse()
+    assert (refused.status, refused.headers["Retry-After"]) == (503, "1")
+    free.set()
+    assert [connection.getresponse().status for connection in connections[:3]] == [200, 200, 200]
+    for connection in connections:
+        connection.close()
+
+
+def test_many_clients_at_once(web: WebServer) -> None:
+    statuses: list[int] = []
+
+    def ask() -> None:
+        connection = HTTPConnection("127.0.0.1", web.port, timeout=60)
+        for _ in range(5):
+            connection.request("GET", "/jobs/overview")
+            response = connection.getresponse()
+            response.read()
+            statuses.append(response.status)
+        connection.close()
+
+    threads = [threading.Thread(target=ask) for _ in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert statuses.count(200) == 80
+
+
+# --- events ---
+
+
+def read_events(response: HTTPResponse, count: int) -> list[tuple[str, str, Any]]:
+    """``(name, id, data)`` of the next events."""
+    found: list[tuple[str, str, Any]] = []
+    fields: dict[str, str] = {}
+    while len(found) < count:
+        line = response.readline().decode().rstrip("\n")
+        if not line:
+            if "data" in fields:
+                found.append((fields["event"], fields["id"], json.loads(fields["data"])))
+            fields = {}
+        elif not line.startswith(":"):
+            name, _, value = line.partition(": ")
+            fields[name] = value
+    return found
+
+
+def test_events_of_a_job(web: WebServer, bench: Bench, connection: HTTPConnection) -> None:
+    """1. what there is  2. what changes  3. the end, with which the stream ends."""
+    connection.request("GET", f"/jobs/{NEW}/events")
+    response = connection.getresponse()
+    assert response.headers["Content-Type"].startswith("text/event-stream")
+    first = read_events(response, 7)
+    assert [name for name, _, _ in first] == ["checkpoint"] * 5 + ["state", "progress"]
+    assert [data["checkpoint"]["id"] for name, _, data in first[:5]] == [20, 21, 22, 23, 24]
+    assert first[5][2]["state"] == "RUNNING" and first[6][2]["queries"][0]["name"] == "q"
+    bench.view.change(NEW, JobStatus.FINISHED)
+    bench.changes.changed(NEW)
+    (state, _, ended), (progress, last_id, _) = read_events(response, 2)
+    assert (state, ended["state"], progress) == ("state", "FINISHED", "progress")
+    assert response.read() == b"", "it ends with the job"
+
+
+def test_a_client_that_comes_back_misses_nothing(
+    web: WebServer, bench: Bench, connection: HTTPConnection
+) -> None:
+    connection.request("GET", f"/jobs/{NEW}/events")
+    *_, (_, last_id, _) = read_events(connection.getresponse(), 7)
+    connection.close()
+    bench.view.change(NEW, JobStatus.CANCELED)
+    connection.request("GET", f"/jobs/{NEW}/events", headers={"Last-Event-ID": last_id})
+    names = [(name, data.get("state")) for name, _, data in read_events(connection.getresponse(), 3)]
+    assert ("state", "CANCELED") in names
+    assert names[0][0] == "checkpoint", "the one in progress is told again"
+
+
+def test_nobody_hears_of_a_job_that_there_is_not(connection: HTTPConnection) -> None:
+    connection.request("GET", f"/jobs/{'c' * 32}/events")
+    assert connection.getresponse().status == 404
+
+
+def test_the_head_of_a_stream_is_no_stream(connection: HTTPConnection, bench: Bench) -> None:
+    connection.request("HEAD", f"/jobs/{NEW}/events")
+    response = connection.getresponse()
+    assert (response.status, response.read(), bench.pool.streams) == (200, b"", 0)
+
+
+def test_heartbeats(web: WebServer, connection: HTTPConnection, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(events, "HEARTBEAT_S", 0.05)
+    connection.request("GET", f"/jobs/{NEW}/events")
+    response = connection.getresponse()
+    read_events(response, 7)
+    assert response.readline() == b": heartbeat\n"
+
+
+def test_streams_are_bounded(
+    web: WebServer, bench: Bench, connection: HTTPConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(application, "MAX_STREAMS", 1)
+    connection.request("GET", f"/jobs/{NEW}/events")
+    read_events(connection.getresponse(), 7)
+    other = HTTPConnection("127.0.0.1", web.port, timeout=20)
+    other.request("GET", f"/jobs/{NEW}/events")
+    assert other.getresponse().status == 503
+    other.close()
+    connection.close()
+    for _ in range(3_000):
+        if bench.pool.streams == 0:
+            break
+        threading.Event().wait(0.01)
+        bench.changes.changed(NEW)
+    assert bench.pool.streams == 0, "a client that went away is still counted"
+
+
+def test_a_job_nobody_follows_wakes_nobody() -> None:
+    bench = Bench()
+    bench.changes.changed(NEW)
+
+    async def follow() -> bool:
+        async with bench.changes.following(NEW) as changed:
+            bench.changes.changed("other")
+            await asyncio.sleep(0)
+            before = changed.is_set()
+            bench.changes.changed(NEW)
+            await asyncio.wait_for(changed.wait(), 20)
+            return before
+
+    assert asyncio.run(follow()) is False
+
+
+# --- a standby ---
+
+
+@pytest.fixture
+def standby(web: WebServer) -> Iterator[HTTPConnection]:
+    made = serve(LeaderProxy(lambda: f"http://127.0.0.1:{web.port}", Authentication()))
+    connection = HTTPConnection("127.0.0.1", made.port, timeout=20)
+    yield connection
+    connection.close()
+    made.stop()
+
+
+@pytest.mark.parametrize(
+    "method, target, body",
+    [
+        ("GET", "/jobs/overview?x=1", None),
+        ("GET", "/v1/jobs/zz", None),
+        ("GET", "/nothing%20there", None),
+        ("PATCH", f"/jobs/{NEW}?mode=cancel", None),
+        ("POST", f"/jobs/{NEW}/savepoints", b'{"triggerId": "11111111111111111111111111111111"}'),
+        ("POST", f"/jobs/{NEW}/savepoints", b"{"),
+        ("GET", "/openapi.json", None),
+    ],
+)
+def test_a_standby_answers_as_the_leader(
+    standby: HTTPConnection, connection: HTTPConnection, method: str, target: str, body: bytes | None
+) -> None:
+    said = []
+    for each in (standby, connection):
+        each.request(method, target, body)
+        response = each.getresponse()
+        headers = {name.lower(): value for name, value in response.headers.items() if name.lower() != "date"}
+        headers.pop("connection", None)
+        said.append((response.status, response.read(), headers))
+    assert said[0] == said[1]
+
+
+def test_events_pass_a_standby(standby: HTTPConnection, bench: Bench) -> None:
+    standby.request("GET", f"/jobs/{NEW}/events")
+    response = standby.getresponse()
+    read_events(response, 7)
+    bench.view.change(NEW, JobStatus.FINISHED)
+    bench.changes.changed(NEW)
+    assert read_events(response, 1)[0][2]["state"] == "FINISHED"
+
+
+def test_a_range_passes_a_standby(standby: HTTPConnection) -> None:
+    standby.request("GET", "/taskmanagers/h:container_1/log", headers={"Range": "bytes=2-4"})
+    response = standby.getresponse()
+    assert (response.status, response.read()) == (206, b"234")
+
+
+@pytest.mark.parametrize("leader", ["", "http://127.0.0.1:1"])
+def test_a_standby_without_a_leader(leader: str) -> None:
+    made = serve(LeaderProxy(lambda: leader, Authentication()))
+    connection = HTTPConnection("127.0.0.1", made.port, timeout=20)
+    connection.request("GET", "/overview")
+    response = connection.getresponse()
+    assert (response.status, response.headers["Retry-After"]) == (503, "1")
+    assert "this master is a standby" in json.load(response)["errors"][0]
+    connection.close()
+    made.stop()
+
+
+def test_standbys_do_not_send_a_request_round_for_ever() -> None:
+    ports: list[int] = []
+    made = serve(LeaderProxy(lambda: f"http://127.0.0.1:{ports[0]}", Authentication()))
+    ports.append(made.port)
+    connection = HTTPConnection("127.0.0.1", made.port, timeout=20)
+    connection.request("GET", "/overview")
+    assert connection.getresponse().status == 503
+    connection.close()
+    made.stop()
+
+
+def test_who_comes_through_yarns_proxy_to_a_standby_may_read_from_the_leader() -> None:
+    leader = serve(Bench(SECRET).app)
+    passed_on = serve(
+        LeaderProxy(lambda: f"http://127.0.0.1:{leader.port}", Authentication(SECRET, ("127.0.0.1",)))
+    )
+    direct = HTTPConnection("127.0.0.1", leader.port, timeout=20)
+    through = HTTPConnection("127.0.0.1", passed_on.port, timeout=20)
+    write = {"Authorization": f"Bearer {token(SECRET, Access.WRITE)}"}
+    for connection, method, headers, status in (
+        (direct, "GET", {}, 401),
+        (through, "GET", {}, 200),
+        (through, "PATCH", {}, 403),
+        (through, "PATCH", write, 202),
+    ):
+        connection.request(method, "/overview" if method == "GET" else f"/jobs/{NEW}", headers=headers)
+        response = connection.getresponse()
+        response.read()
+        assert response.status == status, (method, headers)
+    for each in (direct, through):
+        each.close()
+    leader.stop()
+    passed_on.stop()

@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from yarnflow.core import messages
 from yarnflow.core.checkpoint import messages as checkpoint_messages
 from yarnflow.core.collect import parts
+from yarnflow.core.resources import diagnostics
 
 MESSAGE_CLASSES = [
     cls
-    for module in (checkpoint_messages, messages, parts)
+    for module in (checkpoint_messages, messages, parts, diagnostics)
     for cls in vars(module).values()
     if isinstance(cls, type) and is_dataclass(cls) and cls.__module__ == module.__name__
 ]

@@ -129,7 +129,8 @@ def with_state(configuration: Configuration, target: str) -> tuple[Configuration
     if text in ("", LATEST, NONE):
         return configuration, None
     from yarnflow.cli.state_options import absolute_state, open_file_systems
-    from yarnflow.client.saved_state import check_fits, read_state
+    from yarnflow.client.saved_state import check_fits
+    from yarnflow.fs.saved_state import read_state
 
     file_systems = open_file_systems()
     uri = absolute_state(text, configuration, file_systems, default_target=target)

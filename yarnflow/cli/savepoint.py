@@ -25,7 +25,7 @@ from yarnflow.cli.flags.flink_flags import SAVEPOINT_FLAGS, flink_flags, savepoi
 from yarnflow.cli.output import CONTEXT, Shown, Verb, wants_json
 from yarnflow.cli.state_options import absolute_state, interruptible, note, open_file_systems
 from yarnflow.client.cluster import job_details
-from yarnflow.client.saved_state import SavedState, dispose, read_state, running_job_of
+from yarnflow.client.saved_state import dispose, running_job_of
 from yarnflow.client.savepoints import new_request, take, trigger
 from yarnflow.config.configuration import Configuration
 from yarnflow.config.options import client as client_options
@@ -33,6 +33,7 @@ from yarnflow.config.options import job as job_options
 from yarnflow.core.checkpoint.messages import CheckpointInfo, CheckpointKind
 from yarnflow.core.ids import JobId
 from yarnflow.errors import CheckpointError, HaError, InvalidOption, JobNotFound, RpcError
+from yarnflow.fs.saved_state import SavedState, read_state
 
 _TRIGGER: Final = "trigger"
 #: how ``flink savepoint`` is told to dispose of one

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from yarnflow.cli.element_state import ENTRIES, STATES, element_operators, entry_rows, state_rows
 from yarnflow.cli.output import Shown
-from yarnflow.client.saved_state import SavedState
 from yarnflow.core.checkpoint.program_shape import ProgramShape
 from yarnflow.errors import SavepointNotFound
+from yarnflow.fs.saved_state import SavedState
 from yarnflow.graph.state.shape import ELEMENT_QUERY
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ from typing import Any, Final
 
 from yarnflow.cli.checkpoints import size_text
 from yarnflow.cli.output import plain_values
-from yarnflow.client.saved_state import SavedState
 from yarnflow.core.checkpoint.messages import QueryPosition
 from yarnflow.core.checkpoint.program_shape import FieldShape, OperatorShape, QueryShape, SourceShape
 from yarnflow.core.messages import ProgramKind
+from yarnflow.fs.saved_state import SavedState
 
 _KINDS: Final = {ProgramKind.GRAPH.value: "DataStream program", ProgramKind.SCRIPT.value: "PySpark script"}
 

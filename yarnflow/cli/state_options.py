@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from yarnflow.client.saved_state import state_uri
 from yarnflow.config.options import client, yarn
+from yarnflow.fs.saved_state import state_uri
 
 if TYPE_CHECKING:
     from yarnflow.config.configuration import Configuration

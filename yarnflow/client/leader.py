@@ -28,6 +28,7 @@ from yarnflow.core.messages import (
     LeaderInfo,
     LogLevel,
     LogLevelResult,
+    RestAccess,
 )
 from yarnflow.core.ports import DispatcherGateway, RemoteDispatcher
 from yarnflow.errors import (
@@ -249,6 +250,10 @@ class LeaderFollowingDispatcher:
     def await_collected(self, job_id: JobId, position: str, timeout_ms: int) -> CollectedPage:
         # parts outlive a leader, so positions are known to the next
         return self._call(lambda gateway: gateway.await_collected(job_id, position, timeout_ms))
+
+    def rest_access(self) -> RestAccess:
+        """Address and tokens of the REST interface."""
+        return self._call(lambda gateway: gateway.rest_access())
 
     def inject_fault(self, request: FaultRequest) -> FaultInjected:
         # one that was done without an answer must not be done to the next leader

@@ -10,32 +10,24 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 from yarnflow.config.hadoop_conf import HadoopConf
-from yarnflow.core.checkpoint.manifest import (
-    METADATA_FILE,
-    SavepointMetadata,
-    checkpoint_id_of,
-    from_bytes,
-)
+from yarnflow.core.checkpoint.manifest import METADATA_FILE, checkpoint_id_of
 from yarnflow.core.checkpoint.messages import CheckpointKind
 from yarnflow.core.checkpoint.program_shape import ProgramShape
 from yarnflow.core.checkpoint.query_files import query_directory
-from yarnflow.core.files import FileSystem, FileSystems
+from yarnflow.core.files import FileSystems
 from yarnflow.core.ids import JobId
 from yarnflow.core.states import GLOBALLY_TERMINAL
-from yarnflow.core.uris import split_uri
-from yarnflow.errors import (
-    CheckpointError,
-    FileMissing,
-    InvalidOption,
-    SavepointInvalid,
-    SavepointNotFound,
-    StateIncompatible,
+from yarnflow.errors import CheckpointError, SavepointInvalid, StateIncompatible
+from yarnflow.fs.saved_state import (
+    SavedState,
+    check_only_savepoint,
+    checked_file,
+    files_below,
+    read_state,
+    state_uri,
 )
 from yarnflow.graph.state.comparison import differences
 
@@ -44,21 +36,6 @@ _OF_A_JOB: Final = ("sources", "sinks", "restored.json", "saved-queries.json")
 #: begins the names of markers there
 _OWNER: Final = "owner."
 _OVER: Final = frozenset(status.value for status in GLOBALLY_TERMINAL)
-_SHOWN: Final = 3
-
-
-@dataclass(frozen=True, slots=True)
-class SavedState:
-    """A savepoint or retained checkpoint."""
-
-    #: its directory (a URI)
-    uri: str
-    metadata: SavepointMetadata
-
-    @property
-    def what(self) -> str:
-        """``savepoint`` or ``checkpoint``."""
-        return self.metadata.kind.value.lower()
 
 
 def typed_state_uri(text: str, *, on_hadoop: bool) -> str:
@@ -71,76 +48,6 @@ def typed_state_uri(text: str, *, on_hadoop: bool) -> str:
         return file_systems()(HadoopConf.load(os.environ).default_fs)[0].home()
 
     return state_uri(text, os.environ, on_hadoop=on_hadoop, home=home)
-
-
-def state_uri(text: str, environ: Mapping[str, str], *, on_hadoop: bool, home: Callable[[], str]) -> str:
-    """A path as typed, as a URI that means the same everywhere.
-
-    Parameters
-    ----------
-    on_hadoop : bool
-        A path without scheme is one of the cluster's default file system, else of this machine.
-    home : callable
-        Home directory there, for relative paths.
-
-    Raises
-    ------
-    InvalidOption
-        Neither HDFS nor a local path.
-    """
-    scheme, authority, path = split_uri(text)
-    if not text.strip():
-        raise InvalidOption("the path of the state is empty; name a directory, or leave the option out")
-    if scheme == "file":
-        if authority or not path.startswith("/"):
-            raise InvalidOption(f"{text} is not an absolute path; write file:///…")
-        return _file_uri(path)
-    if scheme == "hdfs":
-        if not path.startswith("/"):
-            raise InvalidOption(f"{text} is not an absolute path; write hdfs://host:port/…")
-        root = f"hdfs://{authority}" if authority else HadoopConf.load(environ).default_fs
-        return f"{root}{_normal(path)}"
-    if scheme and (authority or path.startswith("/")):
-        raise InvalidOption(f"{text}: only hdfs://…, file:///… and paths without a scheme can be used")
-    root = HadoopConf.load(environ).default_fs if on_hadoop else "file://"
-    if root == "file://":
-        return _file_uri(str(Path(text).absolute()))
-    path = text if text.startswith("/") else f"{home().rstrip('/')}/{text}"
-    return f"{root}{_normal(path)}"
-
-
-def read_state(file_systems: FileSystems, uri: str) -> SavedState:
-    """Read the manifest of a savepoint or checkpoint.
-
-    Parameters
-    ----------
-    uri : str
-        Its directory, or the ``_metadata`` in it.
-
-    Raises
-    ------
-    SavepointNotFound
-        There is none.
-    SavepointInvalid
-        It cannot be understood.
-    """
-    directory = uri.rstrip("/").removesuffix(f"/{METADATA_FILE}")
-    fs, path = file_systems(directory)
-    where = f"{directory}/{METADATA_FILE}"
-    try:
-        content = fs.read(f"{path}/{METADATA_FILE}")
-    except FileMissing:
-        raise SavepointNotFound(_not_found(fs, path, directory)) from None
-    return SavedState(directory, from_bytes(content, where))
-
-
-def _not_found(fs: FileSystem, path: str, uri: str) -> str:
-    if fs.status(path) is None:
-        return f"{uri} does not exist; check the path of the savepoint or checkpoint"
-    numbers = [n for e in fs.list(path) if (n := checkpoint_id_of(posixpath.basename(e.path))) is not None]
-    if numbers:
-        return f"{uri} is the directory of a job; name one of its checkpoints: {uri}/chk-{max(numbers)}"
-    return f"{uri} has no {METADATA_FILE}, so it is no (complete) savepoint or checkpoint; check the path"
 
 
 def check_fits(state: SavedState, program: ProgramShape, *, allow_non_restored: bool = False) -> None:
@@ -196,7 +103,8 @@ def dispose(file_systems: FileSystems, state: SavedState) -> list[str]:
         Its directory has files of others, or is not called as such directories are; nothing is deleted.
     """
     if state.metadata.kind is CheckpointKind.SAVEPOINT:
-        to_delete = _savepoint_parts(file_systems, state)
+        check_only_savepoint(file_systems, state)
+        to_delete = [state.uri]
     else:
         to_delete = _checkpoint_parts(file_systems, state)
     # what makes it one goes first, so that half of it is never taken for a whole
@@ -227,19 +135,6 @@ def _root_of(state: SavedState) -> str:
     return posixpath.dirname(posixpath.dirname(state.uri))
 
 
-def _savepoint_parts(file_systems: FileSystems, state: SavedState) -> list[str]:
-    fs, path = file_systems(state.uri)
-    own = {METADATA_FILE, *(file.path for file in state.metadata.files)}
-    foreign = [file for file in _files(fs, path) if file not in own and _checked(file) not in own]
-    if foreign:
-        shown = ", ".join(sorted(foreign)[:_SHOWN]) + (" …" if len(foreign) > _SHOWN else "")
-        raise SavepointInvalid(
-            f"{state.uri} has {len(foreign)} files that are not the savepoint's: {shown}; move them "
-            "elsewhere first; nothing was deleted"
-        )
-    return [state.uri]
-
-
 def _checkpoint_parts(file_systems: FileSystems, state: SavedState) -> list[str]:
     job, _, name = state.uri.rpartition("/")
     if checkpoint_id_of(name) != state.metadata.checkpoint_id:
@@ -248,7 +143,7 @@ def _checkpoint_parts(file_systems: FileSystems, state: SavedState) -> list[str]
             "be would be; nothing was deleted"
         )
     fs, path = file_systems(state.uri)
-    foreign = [f for f in _files(fs, path) if METADATA_FILE not in (f, _checked(f))]
+    foreign = [f for f in files_below(fs, path) if METADATA_FILE not in (f, checked_file(f))]
     if foreign:
         raise SavepointInvalid(
             f"{state.uri} has files that are not the checkpoint's ({foreign[0]}); nothing was deleted"
@@ -264,27 +159,3 @@ def _checkpoint_parts(file_systems: FileSystems, state: SavedState) -> list[str]
         for entry in entries
         if entry == name or entry in queries or entry in _OF_A_JOB or entry.startswith(_OWNER)
     ]
-
-
-def _files(fs: FileSystem, root: str, below: str = "") -> Iterator[str]:
-    """Paths of all files of a directory, relative to it."""
-    for entry in fs.list(posixpath.join(root, below)):
-        relative = posixpath.join(below, posixpath.basename(entry.path))
-        if entry.is_directory:
-            yield from _files(fs, root, relative)
-        else:
-            yield relative
-
-
-def _checked(file: str) -> str:
-    """The file a checksum file of Hadoop's local file system is about."""
-    parent, name = posixpath.split(file)
-    return posixpath.join(parent, name[1:-4]) if name.startswith(".") and name.endswith(".crc") else ""
-
-
-def _file_uri(path: str) -> str:
-    return f"file://{_normal(path)}"
-
-
-def _normal(path: str) -> str:
-    return "/" + posixpath.normpath(path).strip("/")

@@ -214,6 +214,18 @@ class LeaderInfo:
     web_address: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class RestAccess:
+    """How a client that has the cluster's secret uses the REST interface."""
+
+    #: ``http://host:port``; empty = there is none
+    address: str = ""
+    #: token with which a client may read; empty = none is needed
+    read_token: str = field(default="", repr=False)
+    #: token with which it may change something as well; empty = none is needed
+    write_token: str = field(default="", repr=False)
+
+
 class FaultKind(Enum):
     """What a drill breaks."""
 
@@ -317,6 +329,10 @@ class TaskManagerRegistration:
     #: what it holds already, given by an earlier leader
     allocations: tuple[SlotStatus, ...] = ()
     executors: tuple[ExecutorStatus, ...] = ()
+    #: of the machine; 0 = unknown
+    physical_memory_bytes: int = 0
+    #: parts of the process's memory beside the heap (framework, overhead, metaspace, python, offheap), MiB
+    memory_mib: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,11 +39,13 @@ from yarnflow.core.messages import (
     LeaderInfo,
     LogLevel,
     LogLevelResult,
+    RestAccess,
     SlotOffer,
     SlotRequest,
     TaskManagerHeartbeat,
     TaskManagerRegistration,
 )
+from yarnflow.core.resources.diagnostics import LogFile, LogPart, ThreadInfo
 from yarnflow.core.resources.provider import ProviderState, WorkerExit
 
 
@@ -107,6 +109,9 @@ class DispatcherGateway(Protocol):
         position : str
             Of the page before, which the program has then; empty = the beginning.
         """
+
+    def rest_access(self) -> RestAccess:
+        """Address and tokens of the REST interface.  Idempotent."""
 
     def inject_fault(self, request: FaultRequest) -> FaultInjected:
         """For drills: break something the job needs, for real.  Not idempotent.
@@ -193,6 +198,15 @@ class TaskExecutorGateway(Protocol):
 
     def ping(self) -> None:
         """Answer at all.  Idempotent."""
+
+    def log_files(self) -> Sequence[LogFile]:
+        """See :class:`~yarnflow.core.resources.diagnostics.ProcessDiagnostics`."""
+
+    def read_log(self, name: str, offset: int, max_bytes: int) -> LogPart:
+        """See :class:`~yarnflow.core.resources.diagnostics.ProcessDiagnostics`."""
+
+    def thread_dump(self) -> Sequence[ThreadInfo]:
+        """See :class:`~yarnflow.core.resources.diagnostics.ProcessDiagnostics`."""
 
     def halt(self) -> None:
         """For drills: kill the own process (KILL) as soon as this is answered.  Not idempotent."""

@@ -143,6 +143,12 @@ def open_cluster_directory(path: Path, log_dir: str = "") -> ClusterDirectory:
     return ClusterDirectory(path=path, logs=logs, _lock_fd=lock)
 
 
+def log_directory(configuration: Configuration, cluster_dir: Path) -> Path:
+    """Where the processes of a cluster in that directory write their logs."""
+    log_dir = configuration.get(cluster.LOG_DIR)
+    return Path(log_dir).expanduser().absolute() if log_dir else cluster_dir / "logs"
+
+
 def _lock(path: Path) -> int:
     lock = os.open(path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     # shared: supervisors of one standalone cluster on one machine use one directory

@@ -181,6 +181,21 @@ def _record(*arguments: Any, **named: Any) -> logging.LogRecord:
     return record
 
 
+def own_log_name(logs: Path) -> str:
+    """Name of the file in a directory that this process's lines go to; empty = they go elsewhere."""
+    path = os.environ.get(LOG_FILE_ENVIRONMENT, "")
+    return Path(path).name if path and Path(path).parent == logs else ""
+
+
+def own_output_name(logs: Path) -> str:
+    """Name of the file in a directory that this process's standard output goes to; empty = elsewhere."""
+    try:
+        path = Path(os.readlink("/proc/self/fd/1"))
+    except OSError:
+        return ""
+    return path.name if path.parent == logs.resolve() and path.is_file() else ""
+
+
 def _substitute(node: Any, log_file: str) -> Any:
     if isinstance(node, dict):
         return {key: _substitute(value, log_file) for key, value in node.items()}

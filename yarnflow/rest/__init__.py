@@ -1,5 +1,4 @@
-"""The JobManager's web page and the read-only part of Flink's REST interface.
+"""The JobManager's REST interface, Flink's wherever yarnflow has the thing.
 
-Runs in the JobManager, in threads of its own.  Never changes anything and never decides what is true: it asks
-the Dispatcher.
+Never decides what is true: it asks the Dispatcher.  Runs in the JobManager, in threads of its own.
 """

@@ -14,6 +14,7 @@ from yarnflow.core.checkpoint.messages import (
 )
 from yarnflow.core.collect.parts import CollectedPage
 from yarnflow.core.ids import AllocationId, JobId, TaskManagerId
+from yarnflow.core.job.description import JobDescription
 from yarnflow.core.job_run.events import StartKind
 from yarnflow.core.messages import (
     DriverRegistration,
@@ -105,6 +106,9 @@ class FakeJob:
 
     def await_checkpoint(self, request_id: str, timeout_ms: int) -> CheckpointInfo:
         return next(info for info in self.history if info.request_id == request_id)
+
+    def description(self) -> JobDescription:
+        return JobDescription(self.job_id, "flights")
 
     def checkpoints(self) -> JobCheckpoints:
         assert not self.stopped

@@ -8,6 +8,7 @@ from tests.runtime.dispatcher.dispatcher_bench import JOB, OTHER, Bench
 from yarnflow.core.checkpoint.messages import CheckpointKind, CheckpointRequest
 from yarnflow.core.collect.parts import CollectedPage
 from yarnflow.core.ids import DriverId, JobId, TaskManagerId
+from yarnflow.core.job.description import JobDescription
 from yarnflow.core.messages import DriverPhase, DriverReport
 from yarnflow.core.states import JobStatus
 from yarnflow.errors import CheckpointError, JobError, JobNotFound, LeadershipLost, ZooKeeperUnavailable
@@ -153,7 +154,13 @@ def test_checkpoints_are_asked_of_the_job_and_known_after_its_end() -> None:
     assert bench.dispatcher.await_checkpoint(JOB, "r1", 10).checkpoint_id == 1
     bench.dispatcher.trigger_checkpoint(JOB, request)
     assert len(bench.dispatcher.job_checkpoints(JOB).history) == 1
+    assert bench.dispatcher.job_description(JOB) == JobDescription(JOB, "flights")
+    assert bench.dispatcher.job_description(JOB) == JobDescription(JOB, "flights")
     with pytest.raises(CheckpointError, match="is FINISHED"):
         bench.dispatcher.trigger_checkpoint(JOB, CheckpointRequest("r2", CheckpointKind.CHECKPOINT))
     with pytest.raises(JobNotFound):
         bench.dispatcher.job_checkpoints(OTHER)
+    with pytest.raises(JobNotFound):
+        bench.dispatcher.job_description(OTHER)
+    with pytest.raises(JobNotFound):
+        bench.dispatcher.job_description(OTHER)

@@ -8,6 +8,7 @@ from typing import Self
 from yarnflow.core.checkpoint.coordinator import CheckpointSettings
 from yarnflow.core.checkpoint.messages import CheckpointOutcome, RestoreSettings
 from yarnflow.core.ids import AllocationId, DriverId, ExecutorId, JobId, TaskManagerId, VertexId
+from yarnflow.core.job.description import JobDescription
 from yarnflow.core.job.restart import restart_strategy_from
 from yarnflow.core.job_run.events import Adopted, Fresh
 from yarnflow.core.messages import (
@@ -150,7 +151,7 @@ class Bench:
         start = Adopted(1) if recovered else Fresh()
         self.master = JobMaster(
             *(self.submission, self.graph, self.settings, self.services),
-            *(self.mailbox, self.ended.append, start),
+            *(self.mailbox, self.ended.append, start, JobDescription(JOB, "flights")),
         )
         self.launcher.on_exit(self.master.driver_exited)
         self._allocations = itertools.count(1)

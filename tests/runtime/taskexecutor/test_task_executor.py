@@ -29,6 +29,7 @@ from yarnflow.runtime.registration import RegistrationBackoff
 from yarnflow.runtime.taskexecutor.task_executor import TaskExecutor, TaskExecutorTimes
 from yarnflow.testing.gateways.job_master import FakeJobMaster
 from yarnflow.testing.gateways.resource_manager import FakeResourceManager
+from yarnflow.testing.gateways.task_executor import FakeTaskExecutor
 from yarnflow.testing.runtime import InlineEffects, InlineMailbox, ManualClock
 
 JOB = JobId("a" * 32)
@@ -68,6 +69,7 @@ class Bench:
                 executor_idle_timeout_ms=idle_timeout_ms,
             ),
             self.fatal.append,
+            FakeTaskExecutor(logs={"taskmanager.log": b"one"}),
         )
 
     # link

@@ -8,13 +8,14 @@ from __future__ import annotations
 from typing import Final
 
 from yarnflow.config.option import AnyOption, ConfigOption
-from yarnflow.config.options import client, cluster, ha, job, memory, python, security, yarn
+from yarnflow.config.options import client, cluster, ha, job, memory, python, rest, security, yarn
 
 #: section title → options in order of declaration; the order of the generated documents
 SECTIONS: Final[dict[str, tuple[AnyOption, ...]]] = {
     title: tuple(value for value in vars(module).values() if isinstance(value, ConfigOption))
     for title, module in (
         ("Cluster", cluster),
+        ("REST interface and dashboard", rest),
         ("Memory", memory),
         ("Job", job),
         ("High availability", ha),

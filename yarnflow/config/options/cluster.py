@@ -188,20 +188,3 @@ JOBSTORE_MAX_CAPACITY: Final[ConfigOption[int]] = declare.integer(
     "Number of ended jobs in the JobManager's list; the oldest are removed first.",
     at_least=1,
 )
-REST_PORT: Final[ConfigOption[int]] = declare.integer(
-    "rest.port",
-    -1,
-    _CLUSTER,
-    "Port of the JobManager's web page and of its read-only REST interface; 0 = any free port, -1 = off. On "
-    "YARN it is always on, at any free port, and is reached through YARN's own web page.",
-    at_least=-1,
-    at_most=65535,
-    deprecated_keys=("web.port", "jobmanager.web.port"),
-)
-REST_BIND_ADDRESS: Final[ConfigOption[str]] = declare.string(
-    "rest.bind-address",
-    "",
-    _CLUSTER,
-    "Local address the web page is served at; empty = that of jobmanager.bind-host.",
-    deprecated_keys=("web.address", "jobmanager.web.address"),
-)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from yarnflow.core.ids import JobId
 from yarnflow.core.messages import TaskManagerRegistration
 
 
@@ -31,6 +32,8 @@ class TaskManagerInfo:
     slots: int
     free_slots: int
     last_heartbeat_ms: int
+    #: of each slot that is not free
+    job_ids: tuple[JobId, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

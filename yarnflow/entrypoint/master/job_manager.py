@@ -25,10 +25,11 @@ from yarnflow import __version__
 from yarnflow.config.configuration import Configuration
 from yarnflow.config.options import cluster as cluster_options
 from yarnflow.config.options import ha as ha_options
+from yarnflow.config.options import rest as rest_options
 from yarnflow.core.cluster_result import ClusterResult
 from yarnflow.core.ha.ports import MasterInfo
 from yarnflow.core.ids import DriverId
-from yarnflow.core.messages import Fence, JobSubmission, LeaderInfo
+from yarnflow.core.messages import Fence, JobSubmission, LeaderInfo, RestAccess
 from yarnflow.core.ports import DriverLauncher, ResourceProvider
 from yarnflow.core.yarn import DeploymentMode
 from yarnflow.entrypoint.ha_services import HaServices
@@ -38,13 +39,15 @@ from yarnflow.entrypoint.master.hosted_drivers import HostedDrivers
 from yarnflow.entrypoint.master.leader import Leader, MasterParts
 from yarnflow.entrypoint.master.master_count import keep_masters
 from yarnflow.entrypoint.master.standby import NOBODY, MasterDuty, Standby
+from yarnflow.entrypoint.master.web import MasterWeb
 from yarnflow.errors import LeadershipLost, YarnflowError
 from yarnflow.process.channel.job_manager_end import Ask
 from yarnflow.process.channel.messages import MasterRole, StartMaster
 from yarnflow.process.clock import SystemClock
-from yarnflow.process.dirs import write_json
-from yarnflow.rest.routes import Answer
-from yarnflow.rest.server import WebServer
+from yarnflow.process.dirs import log_directory, write_json
+from yarnflow.process.logs import own_log_name, own_output_name
+from yarnflow.process.output.diagnostics import Diagnostics
+from yarnflow.rest.framework.tokens import Access
 from yarnflow.rpc.gateways import ThriftGatewayFactory
 from yarnflow.rpc.listen import bind_host
 from yarnflow.rpc.server import RpcServer
@@ -54,7 +57,6 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-_NO_WEB_PAGE: Final = -1
 #: before something is tried again that ZooKeeper or the file system did not do
 _RETRY_S: Final = 0.5
 _APPLICATION: Final = re.compile(r"(?:application|container(?:_e\d+)?)_(\d+_\d+)(?![^_/])")
@@ -138,6 +140,14 @@ class JobManager:
         gateways.fence = lambda: self._fence
         self._effects = Effects()
         stores = ha.stores(lambda: self._fence)
+        self._bind_host = bind_host(
+            configuration.get(cluster_options.JOBMANAGER_BIND_HOST),
+            configuration.get(cluster_options.JOBMANAGER_RPC_ADDRESS),
+        )
+        self._web = MasterWeb(
+            configuration, cluster_dir, secret, self._bind_host, mode is not None, lambda: self._duty.web()
+        )
+        logs = log_directory(configuration, cluster_dir)
         self._parts = MasterParts(
             configuration,
             cluster_dir,
@@ -149,6 +159,9 @@ class JobManager:
             stores,
             MasterFaults(configuration, cluster_dir, ha.election, stores.highly_available),
             secret,
+            Diagnostics(logs, own_log_name(logs), own_output_name(logs)),
+            self._rest_access,
+            lambda: self._web.authentication,
             job_status=ask_supervisor,
             mode=mode,
             max_jobs=max_jobs,
@@ -165,10 +178,8 @@ class JobManager:
         )
         if self._parts.drivers_in_containers:
             self._hosted.report_ends()
-        self._duty: MasterDuty = Standby(lambda: self._known_leader, self._hosted, cluster_dir)
-        self._bind_host = bind_host(
-            configuration.get(cluster_options.JOBMANAGER_BIND_HOST),
-            configuration.get(cluster_options.JOBMANAGER_RPC_ADDRESS),
+        self._duty: MasterDuty = Standby(
+            lambda: self._known_leader, self._hosted, cluster_dir, lambda: self._web.authentication
         )
         self._server = RpcServer(
             host=self._bind_host,
@@ -179,7 +190,6 @@ class JobManager:
             on_disconnect=lambda identity: self._duty.connection_closed(identity),
             max_frame_bytes=max_frame_bytes,
         )
-        self._web: WebServer | None = None
 
     def leader_info(self) -> LeaderInfo:
         """Address and fence of this master."""
@@ -201,7 +211,11 @@ class JobManager:
 
     @property
     def _web_address(self) -> str:
-        return "" if self._web is None else f"http://{self._host}:{self._web.port}"
+        host = self._configuration.get(rest_options.REST_ADDRESS) or self._host
+        return f"http://{host}:{self._web.port}" if self._web.port else ""
+
+    def _rest_access(self) -> RestAccess:
+        return RestAccess(self._web_address, self._web.token(Access.READ), self._web.token(Access.WRITE))
 
     # --- from the supervisor ---
 
@@ -229,7 +243,7 @@ class JobManager:
         """
         self._submission = submission
         self._server.start()
-        self._web = self._start_web_page()
+        self._web.start()
         self._stand_for_election()
         self.ended.wait()
         if self._work_done:
@@ -239,8 +253,7 @@ class JobManager:
         self._duty.stop()
         self._ha.close()
         self._server.stop()
-        if self._web is not None:
-            self._web.stop()
+        self._web.stop()
         self._effects.close()
         if self._failure is not None:
             raise self._failure
@@ -366,19 +379,6 @@ class JobManager:
 
     # --- what others see ---
 
-    def answer(self, method: str, target: str) -> Answer:
-        """A request to the web page."""
-        return self._duty.answer(method, target)
-
-    def _start_web_page(self) -> WebServer | None:
-        port = self._configuration.get(cluster_options.REST_PORT)
-        if port == _NO_WEB_PAGE:
-            return None
-        host = self._configuration.get(cluster_options.REST_BIND_ADDRESS) or self._bind_host
-        web = WebServer(host, port, self)
-        web.start()
-        return web
-
     def _announce(self, leads: bool) -> None:
         """Say where this master serves, and as what: in its directory, and to its supervisor."""
         fence = self._fence if leads else NOBODY
@@ -393,7 +393,7 @@ class JobManager:
         write_json(self._cluster_dir / "jobmanager.json", content)
         logger.info("JobManager %s serves at %s.", role.leader_id or "(standby)", role.address)
         if role.web_address:
-            logger.info("Web page at %s.", role.web_address)
+            logger.info("Rest endpoint listening at %s.", role.web_address)
         self._ask_supervisor(role)
 
     # --- the end ---

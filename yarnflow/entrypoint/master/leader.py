@@ -14,25 +14,26 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from yarnflow.config.configuration import Configuration
 from yarnflow.config.options import cluster as cluster_options
 from yarnflow.config.options import ha as ha_options
 from yarnflow.config.options import yarn as yarn_options
-from yarnflow.core.checkpoint.messages import JobCheckpoints
 from yarnflow.core.cluster_result import ClusterResult, job_diagnostics
 from yarnflow.core.ha.ports import JobStores
-from yarnflow.core.ids import DriverId, JobId
-from yarnflow.core.messages import ClusterOverview, Fence, JobDetails, LeaderInfo
+from yarnflow.core.ids import DriverId
+from yarnflow.core.messages import Fence, JobDetails, LeaderInfo, RestAccess
 from yarnflow.core.ports import Clock, DriverLauncher, GatewayFactory, ResourceProvider
-from yarnflow.core.resources.provider import TaskManagerInfo
+from yarnflow.core.resources.diagnostics import ProcessDiagnostics
 from yarnflow.core.yarn import DeploymentMode
 from yarnflow.entrypoint.master.fault_injection import FaultInjector, MasterFaults
+from yarnflow.entrypoint.master.leader_web import LeaderView, LeaderWeb, NoMetrics
 from yarnflow.entrypoint.master.lifetime import ClusterLife, Lifetime, UntilToldToEnd
 from yarnflow.entrypoint.master.log_levels import ClusterLogLevels
+from yarnflow.entrypoint.master.web import WebApplication
 from yarnflow.process.channel.messages import JobStatusReport
-from yarnflow.rest.routes import Answer, Routes
+from yarnflow.rest.framework.changes import JobChanges
 from yarnflow.rpc.methods import DISPATCHER, JOB_MASTER, RESOURCE_MANAGER, Service
 from yarnflow.runtime.dispatcher.dispatcher import Dispatcher
 from yarnflow.runtime.dispatcher.job_archive import JobArchive
@@ -46,6 +47,9 @@ from yarnflow.runtime.placement.paced_launcher import PacedLauncher
 from yarnflow.runtime.placement.standby_first import StandbyFirstLauncher
 from yarnflow.runtime.placement.standby_hosts import StandbyHosts
 from yarnflow.runtime.resourcemanager.resource_manager import ResourceManager, ResourceManagerSettings
+
+if TYPE_CHECKING:
+    from yarnflow.rest.framework.authentication import Authentication
 
 logger = logging.getLogger(__name__)
 
@@ -71,6 +75,12 @@ class MasterParts:
     victim: MasterFaults
     #: the cluster's
     secret: bytes
+    #: of this process
+    diagnostics: ProcessDiagnostics
+    #: address and tokens of the REST interface
+    rest_access: Callable[[], RestAccess]
+    #: the check of requests to it
+    authentication: Callable[[], Authentication]
     #: told of each new status of a job
     job_status: Callable[[JobStatusReport], object] = lambda _report: None
     #: what the cluster lives for; None = until it is told to end
@@ -137,6 +147,7 @@ class Leader:
         self._parts = parts
         self._dispatcher_mailbox = new_mailbox("dispatcher")
         self._resource_mailbox = new_mailbox("resource-manager")
+        changes = JobChanges()
         self.board = JobBoard(
             clock,
             configuration.get(cluster_options.JOBSTORE_MAX_CAPACITY),
@@ -144,6 +155,7 @@ class Leader:
             # nobody else could run a job again
             self._keep_end if parts.stores.highly_available else None,
             (fence.epoch - 1) << _EPOCH_SHIFT,
+            changes.changed,
         )
         self.resource_manager = ResourceManager(
             resource_manager_settings(configuration, parts.workers_expected, fence.epoch > 1),
@@ -223,6 +235,7 @@ class Leader:
             parts.max_jobs,
             faults.inject,
             log_levels.change,
+            parts.rest_access,
         )
         self._jobs = jobs
         self.lifetime: ClusterLife = (
@@ -230,7 +243,15 @@ class Leader:
             if parts.mode is None
             else Lifetime(parts.mode, clock, self.dispatcher, self.board)
         )
-        self._routes = Routes(self, clock)
+        self._web = LeaderWeb(
+            LeaderView(self.dispatcher, self.board, self.resource_manager, parts.gateways),
+            NoMetrics(),
+            parts.diagnostics,
+            configuration,
+            clock,
+            changes,
+            parts.authentication,
+        )
 
     @property
     def fence(self) -> Fence:
@@ -278,9 +299,9 @@ class Leader:
         self._parts.launcher.on_exit(self._jobs.driver_exited)
         self._parts.launcher.on_wait(self._jobs.container_waits)
 
-    def answer(self, method: str, target: str) -> Answer:
-        """A request to the web page."""
-        return self._routes.answer(method, target)
+    def web(self) -> WebApplication:
+        """What answers requests to the REST interface."""
+        return self._web.application()
 
     def connection_closed(self, identity: str) -> None:
         """A TaskManager's connection is gone."""
@@ -301,6 +322,7 @@ class Leader:
     def stop(self) -> None:
         """Do nothing more; drivers and TaskManagers are not touched."""
         self.dispatcher.stop()
+        self._web.stop()
         self._time.end()
 
     def suspended(self) -> None:
@@ -338,28 +360,6 @@ class Leader:
 
     def _keep_end(self, details: JobDetails, shown: Callable[[], None]) -> None:
         self.dispatcher.keep_end(details, shown)
-
-    # --- what the web page shows ---
-
-    def cluster_overview(self) -> ClusterOverview:
-        """Counts of TaskManagers, slots and jobs."""
-        return self.dispatcher.cluster_overview()
-
-    def jobs(self) -> Sequence[JobDetails]:
-        """All jobs, oldest first."""
-        return self.board.all()
-
-    def job_details(self, job_id: JobId) -> JobDetails:
-        """Latest snapshot of one job."""
-        return self.board.get(job_id)
-
-    def job_checkpoints(self, job_id: JobId) -> JobCheckpoints:
-        """Checkpoints of one job."""
-        return self.dispatcher.job_checkpoints(job_id)
-
-    def task_managers(self) -> Sequence[TaskManagerInfo]:
-        """The registered TaskManagers."""
-        return self.resource_manager.task_managers()
 
 
 def resource_manager_settings(

@@ -1,6 +1,6 @@
 """What a master answers while it does not lead: who does.
 
-Its RPC port and its web page are there all the time, so clients may ask any master they know.  The
+Its RPC port and its REST interface are there all the time, so clients may ask any master they know.  The
 leader may have it keep a driver, which then outlives the leader.
 Flink counterpart: the ``LeaderRetriever`` half of ``WebMonitorEndpoint``.
 """
@@ -11,21 +11,23 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, NoReturn, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol, cast
 
 from yarnflow.core.cluster_result import ClusterResult
 from yarnflow.core.messages import DriverAssignment, Fence, LeaderInfo, LogLevel
 from yarnflow.core.states import JobStatus
 from yarnflow.entrypoint.master.hosted_drivers import HostedDrivers
+from yarnflow.entrypoint.master.web import WebApplication
 from yarnflow.errors import LeadershipLost, ResourceError
-from yarnflow.rest.routes import Answer, error_answer
 from yarnflow.rpc.methods import DISPATCHER, JOB_MASTER, MASTER, RESOURCE_MANAGER, Service
 from yarnflow.runtime.job_dirs import work_dir
 from yarnflow.runtime.log_levels import set_log_level
 
+if TYPE_CHECKING:
+    from yarnflow.rest.framework.authentication import Authentication
+
 logger = logging.getLogger(__name__)
 
-_TEXT: Final = "text/plain; charset=UTF-8"
 NOBODY: Final = Fence("", 0)
 
 
@@ -39,8 +41,8 @@ class MasterDuty(Protocol):
     def services(self) -> Mapping[str, Service]:
         """What the RPC server answers."""
 
-    def answer(self, method: str, target: str) -> Answer:
-        """A request to the web page."""
+    def web(self) -> WebApplication:
+        """What answers requests to the REST interface; only called in the event loop's thread."""
 
     def connection_closed(self, identity: str) -> None:
         """A TaskManager's connection is gone."""
@@ -72,11 +74,19 @@ class Standby:
         Drivers that this master's own supervisor starts for the leader.
     cluster_dir : Path
         Where jobs get their directories on this machine.
+    authentication : callable
+        The check of requests to the REST interface.
     """
 
     def __init__(
-        self, known_leader: Callable[[], LeaderInfo | None], hosted: HostedDrivers, cluster_dir: Path
+        self,
+        known_leader: Callable[[], LeaderInfo | None],
+        hosted: HostedDrivers,
+        cluster_dir: Path,
+        authentication: Callable[[], Authentication],
     ) -> None:
+        self._authentication = authentication
+        self._web: WebApplication | None = None
         self._known_leader = known_leader
         self._hosted = hosted
         self._cluster_dir = cluster_dir
@@ -148,16 +158,17 @@ class Standby:
     def stop(self) -> None:
         """Nothing is under way."""
 
-    def answer(self, method: str, target: str) -> Answer:
-        """Send browsers to the leader's web page."""
+    def web(self) -> WebApplication:
+        """Passes requests to the REST interface on to the leader."""
+        if self._web is None:
+            from yarnflow.rest.framework.proxy import LeaderProxy
+
+            self._web = LeaderProxy(self._leader_web_address, self._authentication())
+        return self._web
+
+    def _leader_web_address(self) -> str:
         leader = self._known_leader()
-        if leader is None:
-            return error_answer("This master is a standby and no master leads at the moment.", 503)
-        if not leader.web_address:
-            where = leader.address
-            return error_answer(f"This master is a standby; the leader {where} has no web page.", 503)
-        location = leader.web_address.rstrip("/") + "/" + target.lstrip("/")
-        return Answer(307, _TEXT, f"The leader is at {leader.web_address}.\n".encode(), location)
+        return "" if leader is None else leader.web_address
 
     def __getattr__(self, name: str) -> Callable[..., NoReturn]:
         if name.startswith("_"):

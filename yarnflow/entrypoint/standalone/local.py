@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from yarnflow.config.configuration import Configuration
-from yarnflow.config.options import cluster, ha, job, memory, security
+from yarnflow.config.options import cluster, ha, job, memory, rest, security
 from yarnflow.core.ids import JobId
 from yarnflow.core.messages import Fence, JobDetails, JobSubmission, JobSubmitted
 from yarnflow.core.ports import DispatcherGateway, GatewayFactory
@@ -325,6 +325,8 @@ def local_configuration(configuration: Configuration, secret_file: Path) -> Conf
         # it ends with its command, so there is nobody to take over
         ha.HA_TYPE.key: "none",
     }
+    if not configuration.is_set(rest.REST_PORT) and not configuration.is_set(rest.REST_BIND_PORT):
+        values[rest.REST_BIND_PORT.key] = "0"
     if not configuration.is_set(job.RESTART_EXPONENTIAL_ATTEMPTS):
         values[job.RESTART_EXPONENTIAL_ATTEMPTS.key] = str(LOCAL_RESTARTS)
     return configuration.with_values(values, source="local cluster")

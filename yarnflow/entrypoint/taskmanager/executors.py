@@ -20,7 +20,7 @@ from yarnflow.config.options import python as python_options
 from yarnflow.core.ids import ExecutorId, JobId
 from yarnflow.core.messages import ExecutorDescriptor
 from yarnflow.core.resources.memory import executor_memory_of
-from yarnflow.errors import ResourceError
+from yarnflow.errors import JavaUnavailable, ResourceError
 from yarnflow.process.leftovers import end_grandchildren
 from yarnflow.process.spawn import ChildProcess, ProcessSpec, spawn
 from yarnflow.spark.launch.class_data_sharing import Role, installed_flags
@@ -188,6 +188,21 @@ class SparkExecutorProcesses:
             child.kill_group()
         for child in children:
             child.wait(_STOP_GRACE_S)
+
+    def pids(self) -> dict[str, int]:
+        """Name → pid of the executors there are."""
+        with self._lock:
+            return {
+                f"executor {executor_id} of job {job_id[:8]}": child.pid
+                for (job_id, executor_id), child in self._children.items()
+            }
+
+    def java_home(self) -> Path | None:
+        """Directory of the Java that executors run on; None = there is none."""
+        try:
+            return self._find_java().program.resolve().parents[1]
+        except JavaUnavailable:
+            return None
 
     def on_exit(self, listener: Callable[[JobId, ExecutorId, int, str], None]) -> None:
         """Call ``listener(job, executor, exit status, output tail)`` for each end."""

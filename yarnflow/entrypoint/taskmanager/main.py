@@ -32,8 +32,9 @@ from yarnflow.entrypoint.taskmanager.executors import ExecutorPlaces, SparkExecu
 from yarnflow.entrypoint.taskmanager.single_master import StandaloneMaster
 from yarnflow.errors import ResourceError, TaskManagerDismissed, YarnflowError
 from yarnflow.process.clock import SystemClock
-from yarnflow.process.dirs import open_cluster_directory
-from yarnflow.process.logs import log_settings, set_up_logging
+from yarnflow.process.dirs import log_directory, open_cluster_directory
+from yarnflow.process.logs import log_settings, own_log_name, own_output_name, set_up_logging
+from yarnflow.process.output.diagnostics import Diagnostics
 from yarnflow.process.secret import read_secret
 from yarnflow.rpc import descriptors
 from yarnflow.rpc.gateways import ThriftGatewayFactory
@@ -148,6 +149,7 @@ class TaskManager:
             secret,
             one_job,
         )
+        logs = log_directory(configuration, cluster_dir)
         self._executor = TaskExecutor(
             configuration.get(cluster_options.TASKMANAGER_SLOTS),
             clock,
@@ -169,6 +171,13 @@ class TaskManager:
                 executor_idle_timeout_ms=configuration.get(cluster_options.DRIVER_IDLE_TIMEOUT_MS),
             ),
             self._fatal,
+            Diagnostics(
+                logs,
+                own_log_name(logs),
+                own_output_name(logs),
+                self._processes.pids,
+                self._processes.java_home,
+            ),
         )
         self._server = RpcServer(
             host=bind_host(
@@ -193,6 +202,14 @@ class TaskManager:
             process_memory_mib=self._memory.process_mib,
             executor_heap_mib=self._memory.executor_heap_mib,
             cores=os.cpu_count() or 1,
+            physical_memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+            memory_mib={
+                "framework": self._memory.framework_mib,
+                "overhead": self._memory.overhead_mib,
+                "metaspace": self._memory.metaspace_mib,
+                "python": self._memory.python_mib,
+                "offheap": self._memory.offheap_mib,
+            },
         )
 
     def run(self) -> None:

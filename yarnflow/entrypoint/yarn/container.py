@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 
 from yarnflow.config.configuration import Configuration
 from yarnflow.config.option import ConfigOption
-from yarnflow.config.options import cluster, python, security
+from yarnflow.config.options import cluster, python, rest, security
 from yarnflow.config.parsers import port_candidates
 from yarnflow.core.hosts import bind_address
 from yarnflow.core.json_codec import from_json
@@ -89,7 +89,8 @@ class Container:
         own = {
             cluster.JOBMANAGER_RPC_PORT.key: _shared_port(client, cluster.JOBMANAGER_RPC_PORT),
             cluster.TASKMANAGER_RPC_PORT.key: _shared_port(client, cluster.TASKMANAGER_RPC_PORT),
-            cluster.REST_PORT.key: "0",
+            rest.REST_PORT.key: "0",
+            rest.REST_BIND_PORT.key: "0",
             # a node's name may mean an address that only others have for it
             cluster.JOBMANAGER_BIND_HOST.key: bind_address(self.host),
             cluster.TASKMANAGER_BIND_HOST.key: bind_address(self.host),
@@ -98,6 +99,10 @@ class Container:
             cluster.IO_TMP_DIRS.key: str(self.directory / "tmp"),
             security.CLUSTER_SECRET_FILE.key: str(self.secret_file),
         }
+        if client.is_set(rest.REST_BIND_PORT):
+            own[rest.REST_BIND_PORT.key] = _shared_port(client, rest.REST_BIND_PORT)
+        if not client.is_set(rest.REST_AUTHENTICATION):
+            own[rest.REST_AUTHENTICATION.key] = "true"
         # what users mean by a path without scheme is on the cluster's file system
         if client.get_raw(_DEFAULT_FS) is None:
             own[_DEFAULT_FS] = "{0.scheme}://{0.netloc}".format(urlsplit(self.deployment.staging_uri))

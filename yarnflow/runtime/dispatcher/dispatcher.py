@@ -20,6 +20,7 @@ from yarnflow import __version__
 from yarnflow.core.checkpoint.messages import CheckpointInfo, CheckpointRequest, JobCheckpoints
 from yarnflow.core.collect.parts import CollectedPage
 from yarnflow.core.ids import JobId, is_job_id
+from yarnflow.core.job.description import JobDescription
 from yarnflow.core.job_run.events import Adopted, Fresh, StartKind
 from yarnflow.core.messages import (
     ClusterOverview,
@@ -33,6 +34,7 @@ from yarnflow.core.messages import (
     LeaderInfo,
     LogLevel,
     LogLevelResult,
+    RestAccess,
 )
 from yarnflow.core.states import JobStatus
 from yarnflow.errors import (
@@ -93,6 +95,8 @@ class Dispatcher(JobRouter):
         Breaks what a drill asks for.
     log_levels : callable, optional
         Changes what loggers of all processes say.
+    rest_access : callable, optional
+        Address and tokens of the REST interface.
     """
 
     def __init__(
@@ -109,6 +113,7 @@ class Dispatcher(JobRouter):
         max_jobs: int = 0,
         faults: Callable[[FaultRequest], FaultInjected] | None = None,
         log_levels: Callable[[LogLevel], LogLevelResult] | None = None,
+        rest_access: Callable[[], RestAccess] = RestAccess,
     ) -> None:
         super().__init__()
         self._mailbox = mailbox
@@ -135,6 +140,7 @@ class Dispatcher(JobRouter):
         self._max_jobs = max_jobs
         self._faults = faults
         self._log_levels = log_levels
+        self._rest_access = rest_access
         #: why no further job is accepted; empty = jobs are welcome
         self._closed = ""
         #: jobs that were about to be accepted are canceled as the others
@@ -273,6 +279,20 @@ class Dispatcher(JobRouter):
         self._board.get(job_id)
         return self._over.checkpoints(job_id)
 
+    def job_description(self, job_id: JobId) -> JobDescription | None:
+        """What a job is; None when it ended under an earlier leader.
+
+        Raises
+        ------
+        JobNotFound
+            No such job.
+        """
+        endpoint = self._live.get(job_id) or self._over.endpoint(job_id)
+        if endpoint is not None:
+            return endpoint.description()
+        self._board.get(job_id)
+        return self._over.description(job_id)
+
     def await_collected(self, job_id: JobId, position: str, timeout_ms: int) -> CollectedPage:
         """Elements that the job's program collects; the page after the last one says that it has ended."""
         endpoint = self._live.get(job_id) or self._over.endpoint(job_id)
@@ -283,6 +303,10 @@ class Dispatcher(JobRouter):
             return page
         # a job that FINISHED has had all its elements read before
         return replace(page, ended=self._board.get(job_id).overview.status.globally_terminal)
+
+    def rest_access(self) -> RestAccess:
+        """Address and tokens of the REST interface."""
+        return self._rest_access()
 
     def inject_fault(self, request: FaultRequest) -> FaultInjected:
         """Break something a job needs, for a drill.

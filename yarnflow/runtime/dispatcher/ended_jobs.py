@@ -14,6 +14,7 @@ from typing import Final, TypeVar
 
 from yarnflow.core.checkpoint.messages import JobCheckpoints
 from yarnflow.core.ids import JobId
+from yarnflow.core.job.description import JobDescription
 from yarnflow.core.messages import JobDetails, JobSubmission
 from yarnflow.errors import YarnflowError
 from yarnflow.runtime.dispatcher.job_archive import JobArchive
@@ -49,6 +50,8 @@ class EndedJobs:
         self._ending: dict[JobId, JobEndpoint] = {}
         #: of those that were cleared away; replaced likewise
         self._checkpoints: dict[JobId, JobCheckpoints] = {}
+        #: likewise
+        self._descriptions: dict[JobId, JobDescription] = {}
 
     # --- any thread ---
 
@@ -64,6 +67,10 @@ class EndedJobs:
     def checkpoints(self, job_id: JobId) -> JobCheckpoints:
         """Those of a job that was cleared away; of one that ended under an earlier leader none are known."""
         return self._checkpoints.get(job_id) or JobCheckpoints(job_id)
+
+    def description(self, job_id: JobId) -> JobDescription | None:
+        """Of a job that was cleared away; None when it ended under an earlier leader."""
+        return self._descriptions.get(job_id)
 
     def keep_end(self, details: JobDetails, shown: Callable[[], None]) -> None:
         """Write a job's end down, then call ``shown``; returns at once.
@@ -104,10 +111,8 @@ class EndedJobs:
             return checkpoints
 
         def cleared(checkpoints: JobCheckpoints) -> None:
-            known = {**self._checkpoints, job_id: checkpoints}
-            self._checkpoints = {
-                other: value for other, value in known.items() if self._board.last(other) is not None
-            }
+            self._checkpoints = self._of_known({**self._checkpoints, job_id: checkpoints})
+            self._descriptions = self._of_known({**self._descriptions, job_id: endpoint.description()})
             ending = dict(self._ending)
             ending.pop(job_id).stop()
             self._ending = ending
@@ -115,6 +120,10 @@ class EndedJobs:
             on_cleared()
 
         self._until_done(f"Job {job_id} is not cleared away yet", clear, cleared)
+
+    def _of_known(self, values: dict[JobId, T]) -> dict[JobId, T]:
+        """Without those of jobs that are forgotten."""
+        return {job_id: value for job_id, value in values.items() if self._board.last(job_id) is not None}
 
     def _until_done(self, problem: str, work: Callable[[], T], on_done: Callable[[T], None]) -> None:
         def failed(error: YarnflowError) -> None:

@@ -78,6 +78,9 @@ class JobBoard:
         Ended jobs kept, oldest dropped first.
     on_status : callable, optional
         Told of each snapshot whose status is new, from the thread that publishes; must not block.
+    on_change : callable, optional
+        Told the job's id after each snapshot that may be seen, from the thread that publishes; must not
+        block.
     first_version : int
         Versions are above it; so they rise from one leader to the next.
     keep_end : callable, optional
@@ -92,7 +95,9 @@ class JobBoard:
         on_status: Callable[[JobDetails], None] | None = None,
         keep_end: Callable[[JobDetails, Callable[[], None]], None] | None = None,
         first_version: int = 0,
+        on_change: Callable[[JobId], None] | None = None,
     ) -> None:
+        self._on_change = on_change
         self._first_version = first_version
         self._keep_end = keep_end
         #: ends that are being written down
@@ -149,6 +154,8 @@ class JobBoard:
                 self._drop_oldest()
         if self._on_status is not None and new_status:
             self._on_status(details)
+        if self._on_change is not None:
+            self._on_change(job_id)
 
     def _wake(self, job_id: JobId, version: int, new_status: bool) -> None:
         followers = self._followers.get(job_id)

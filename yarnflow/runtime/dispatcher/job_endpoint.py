@@ -11,6 +11,7 @@ from typing import Protocol
 from yarnflow.core.checkpoint.messages import CheckpointInfo, CheckpointRequest, JobCheckpoints
 from yarnflow.core.collect.parts import CollectedPage
 from yarnflow.core.ids import AllocationId, JobId, TaskManagerId
+from yarnflow.core.job.description import JobDescription
 from yarnflow.core.job_run.events import StartKind
 from yarnflow.core.messages import (
     DriverRegistration,
@@ -40,6 +41,9 @@ class JobEndpoint(Protocol):
 
     def driver(self) -> DriverRegistration | None:
         """The job's own driver, not its hot spare."""
+
+    def description(self) -> JobDescription:
+        """What the job is; any thread, quick, also after its end."""
 
     def task_manager_lost(self, task_manager_id: TaskManagerId, reason: str) -> None: ...
 

@@ -29,6 +29,7 @@ from yarnflow.core.uris import file_uri
 from yarnflow.errors import ConfigError, YarnflowError
 from yarnflow.graph.codec import job_graph_from_json
 from yarnflow.graph.job_graph import JobGraph
+from yarnflow.runtime.dispatcher.describing import describe_job
 from yarnflow.runtime.dispatcher.job_board import JobBoard
 from yarnflow.runtime.job_dirs import local_checkpoints, work_dir
 from yarnflow.runtime.jobmaster.driver_keeper import DriverKeeper
@@ -148,6 +149,7 @@ class JobMasterFactory:
                 mailbox,
                 ended,
                 start,
+                describe_job(submission, graph, configuration),
             )
         with self._lock:
             self._live = {**self._live, submission.job_id: job_master}

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from yarnflow.core.checkpoint.messages import CheckpointInfo, CheckpointRequest, JobCheckpoints
 from yarnflow.core.collect.parts import CollectedPage, part_key
 from yarnflow.core.ids import AllocationId, DriverId, JobId, TaskManagerId
+from yarnflow.core.job.description import JobDescription
 from yarnflow.core.job_run import events as ev
 from yarnflow.core.messages import (
     DriverRegistration,
@@ -45,6 +46,8 @@ class JobMaster:
         of it is left but what it retained.
     start : Fresh or Adopted
         How the job came to this master.
+    description : JobDescription
+        What it is, for people and tools.
     """
 
     def __init__(
@@ -56,7 +59,9 @@ class JobMaster:
         mailbox: Mailbox,
         on_ended: Callable[[JobId], None],
         start: ev.StartKind,
+        description: JobDescription,
     ) -> None:
+        self._description = description
         self._name = submission.name
         self._job_id = submission.job_id
         self._mailbox = mailbox
@@ -151,6 +156,10 @@ class JobMaster:
     def driver(self) -> DriverRegistration | None:
         """The driver that runs the job, or is about to; None while it has none that has registered."""
         return self._runner.run.active.registration
+
+    def description(self) -> JobDescription:
+        """What the job is, as it was submitted."""
+        return self._description
 
     def trigger_checkpoint(self, request: CheckpointRequest) -> None:
         """Begin a checkpoint or savepoint; a request that is known already changes nothing.

@@ -243,6 +243,7 @@ class ResourceManager:
                 slots=len(slots[task_manager_id].slots),
                 free_slots=slots[task_manager_id].free,
                 last_heartbeat_ms=beats[task_manager_id].last_seen_ms + offset_ms,
+                job_ids=tuple(slot.job_id for slot in slots[task_manager_id].slots if slot.job_id),
             )
             for task_manager_id, registration in list(self._registrations.items())
             if task_manager_id in slots and task_manager_id in beats

@@ -27,6 +27,7 @@ from yarnflow.core.messages import (
     TaskManagerRegistration,
 )
 from yarnflow.core.ports import Clock, JobMasterGateway, ResourceManagerGateway
+from yarnflow.core.resources.diagnostics import LogFile, LogPart, ProcessDiagnostics, ThreadInfo
 from yarnflow.core.resources.slot_table import TaskSlotTable
 from yarnflow.errors import (
     JobNotFound,
@@ -138,6 +139,8 @@ class TaskExecutor:
         Intervals.
     on_fatal : callable
         Ends the process with the error.
+    diagnostics : ProcessDiagnostics
+        Of this process.
     """
 
     def __init__(
@@ -150,7 +153,9 @@ class TaskExecutor:
         processes: ExecutorProcesses,
         times: TaskExecutorTimes,
         on_fatal: Callable[[YarnflowError], None],
+        diagnostics: ProcessDiagnostics,
     ) -> None:
+        self._diagnostics = diagnostics
         #: what this TaskManager brings; known once its server has a port
         self._registration: TaskManagerRegistration
         self._clock = clock
@@ -209,6 +214,18 @@ class TaskExecutor:
 
     def ping(self) -> None:
         """Answer."""
+
+    def log_files(self) -> Sequence[LogFile]:
+        """Its files."""
+        return self._diagnostics.log_files()
+
+    def read_log(self, name: str, offset: int, max_bytes: int) -> LogPart:
+        """A part of one of them."""
+        return self._diagnostics.read_log(name, offset, max_bytes)
+
+    def thread_dump(self) -> Sequence[ThreadInfo]:
+        """What its threads do, and those of its executors."""
+        return self._diagnostics.thread_dump()
 
     def halt(self) -> None:
         """Kill this process, for a drill; its executors end with it."""

@@ -23,6 +23,7 @@ from yarnflow.core.messages import (
     LogLevel,
     LogLevelAnswer,
     LogLevelResult,
+    RestAccess,
 )
 from yarnflow.core.states import JobStatus
 from yarnflow.errors import JobNotFound, RpcUnavailable, YarnflowError
@@ -196,6 +197,11 @@ class FakeDispatcher:
         self._begin("shut_down_cluster")
         assert self.may_shut_down, "nobody was to shut the cluster down"
         self.shut_downs += 1
+
+    def rest_access(self) -> RestAccess:
+        """An address and two tokens."""
+        self._begin("rest_access")
+        return RestAccess("http://jm:8081", "read-token", "write-token")
 
     def inject_fault(self, request: FaultRequest) -> FaultInjected:
         """Break nothing, or raise :attr:`refuse_faults`."""

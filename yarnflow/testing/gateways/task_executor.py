@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from yarnflow.core.ids import AllocationId, ExecutorId, JobId
 from yarnflow.core.messages import ExecutorDescriptor, LogLevel, SlotRequest
-from yarnflow.errors import YarnflowError
+from yarnflow.core.resources.diagnostics import LogFile, LogPart, ThreadInfo
+from yarnflow.errors import FileMissing, YarnflowError
 
 
 @dataclass
@@ -21,6 +23,7 @@ class FakeTaskExecutor:
     halts: int = 0
     levels: list[LogLevel] = field(default_factory=list)
     error: YarnflowError | None = None
+    logs: dict[str, bytes] = field(default_factory=dict)
 
     def request_slot(self, request: SlotRequest) -> None:
         """Add to :attr:`requests`; offering the slot is left to the test."""
@@ -46,6 +49,29 @@ class FakeTaskExecutor:
         """Count, also those that fail."""
         self.pings += 1
         self._fail()
+
+    def log_files(self) -> Sequence[LogFile]:
+        """Of :attr:`logs`; what ends in ``.out`` is its output."""
+        self._fail()
+        return [
+            LogFile(name, len(content), 0, name.endswith(".out"))
+            for name, content in sorted(self.logs.items())
+        ]
+
+    def read_log(self, name: str, offset: int, max_bytes: int) -> LogPart:
+        """Of :attr:`logs`; without a name the first."""
+        self._fail()
+        name = name or min(self.logs, default="")
+        if name not in self.logs:
+            raise FileMissing(f"there is no file {name} among the logs")
+        content = self.logs[name]
+        first = offset if offset >= 0 else max(0, len(content) + offset)
+        return LogPart(content[first : first + max_bytes], first, len(content))
+
+    def thread_dump(self) -> Sequence[ThreadInfo]:
+        """One thread."""
+        self._fail()
+        return [ThreadInfo("MainThread", '"MainThread"\n')]
 
     def halt(self) -> None:
         """Count."""

@@ -4281,6 +4281,8 @@ class TTaskManagerRegistration(object):
      - cores
      - allocations: what it holds already, given by an earlier leader
      - executors
+     - physicalMemoryBytes: of the machine; 0 = unknown
+     - memoryMib: part of the process's memory -> mebibytes
 
     """
 
@@ -4296,10 +4298,12 @@ class TTaskManagerRegistration(object):
         'cores',
         'allocations',
         'executors',
+        'physicalMemoryBytes',
+        'memoryMib',
     )
 
 
-    def __init__(self, taskManagerId=None, address=None, host=None, pid=None, slots=None, workerId=None, processMemoryMib=None, executorHeapMib=None, cores=None, allocations=None, executors=None,):
+    def __init__(self, taskManagerId=None, address=None, host=None, pid=None, slots=None, workerId=None, processMemoryMib=None, executorHeapMib=None, cores=None, allocations=None, executors=None, physicalMemoryBytes=None, memoryMib=None,):
         self.taskManagerId = taskManagerId
         self.address = address
         self.host = host
@@ -4311,6 +4315,8 @@ class TTaskManagerRegistration(object):
         self.cores = cores
         self.allocations = allocations
         self.executors = executors
+        self.physicalMemoryBytes = physicalMemoryBytes
+        self.memoryMib = memoryMib
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -4388,6 +4394,22 @@ class TTaskManagerRegistration(object):
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
+            elif fid == 12:
+                if ftype == TType.I64:
+                    self.physicalMemoryBytes = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 13:
+                if ftype == TType.MAP:
+                    self.memoryMib = {}
+                    (_ktype165, _vtype166, _size164) = iprot.readMapBegin()
+                    for _i168 in range(_size164):
+                        _key169 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _val170 = iprot.readI64()
+                        self.memoryMib[_key169] = _val170
+                    iprot.readMapEnd()
+                else:
+                    iprot.skip(ftype)
             else:
                 iprot.skip(ftype)
             iprot.readFieldEnd()
@@ -4437,16 +4459,404 @@ class TTaskManagerRegistration(object):
         if self.allocations is not None:
             oprot.writeFieldBegin('allocations', TType.LIST, 10)
             oprot.writeListBegin(TType.STRUCT, len(self.allocations))
-            for iter164 in self.allocations:
-                iter164.write(oprot)
+            for iter171 in self.allocations:
+                iter171.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.executors is not None:
             oprot.writeFieldBegin('executors', TType.LIST, 11)
             oprot.writeListBegin(TType.STRUCT, len(self.executors))
-            for iter165 in self.executors:
-                iter165.write(oprot)
+            for iter172 in self.executors:
+                iter172.write(oprot)
             oprot.writeListEnd()
+            oprot.writeFieldEnd()
+        if self.physicalMemoryBytes is not None:
+            oprot.writeFieldBegin('physicalMemoryBytes', TType.I64, 12)
+            oprot.writeI64(self.physicalMemoryBytes)
+            oprot.writeFieldEnd()
+        if self.memoryMib is not None:
+            oprot.writeFieldBegin('memoryMib', TType.MAP, 13)
+            oprot.writeMapBegin(TType.STRING, TType.I64, len(self.memoryMib))
+            for kiter173, viter174 in self.memoryMib.items():
+                oprot.writeString(kiter173.encode('utf-8') if sys.version_info[0] == 2 else kiter173)
+                oprot.writeI64(viter174)
+            oprot.writeMapEnd()
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+
+
+class TRestAccess(object):
+    """
+    How a client that has the cluster's secret uses the REST interface.
+
+    Attributes:
+     - address: `http://host:port`; empty = there is none
+     - readToken: may read; empty = none is needed
+     - writeToken: may change something as well; empty = none is needed
+
+    """
+
+    __slots__ = (
+        'address',
+        'readToken',
+        'writeToken',
+    )
+
+
+    def __init__(self, address=None, readToken=None, writeToken=None,):
+        self.address = address
+        self.readToken = readToken
+        self.writeToken = writeToken
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 1:
+                if ftype == TType.STRING:
+                    self.address = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 2:
+                if ftype == TType.STRING:
+                    self.readToken = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 3:
+                if ftype == TType.STRING:
+                    self.writeToken = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('TRestAccess')
+        if self.address is not None:
+            oprot.writeFieldBegin('address', TType.STRING, 1)
+            oprot.writeString(self.address.encode('utf-8') if sys.version_info[0] == 2 else self.address)
+            oprot.writeFieldEnd()
+        if self.readToken is not None:
+            oprot.writeFieldBegin('readToken', TType.STRING, 2)
+            oprot.writeString(self.readToken.encode('utf-8') if sys.version_info[0] == 2 else self.readToken)
+            oprot.writeFieldEnd()
+        if self.writeToken is not None:
+            oprot.writeFieldBegin('writeToken', TType.STRING, 3)
+            oprot.writeString(self.writeToken.encode('utf-8') if sys.version_info[0] == 2 else self.writeToken)
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+
+
+class TLogFile(object):
+    """
+    One file of a process's directory of logs.  Flink: `LogInfo`.
+
+    Attributes:
+     - name
+     - sizeBytes
+     - modifiedMs
+     - ownOutput: the standard output of the process itself goes there
+
+    """
+
+    __slots__ = (
+        'name',
+        'sizeBytes',
+        'modifiedMs',
+        'ownOutput',
+    )
+
+
+    def __init__(self, name=None, sizeBytes=None, modifiedMs=None, ownOutput=None,):
+        self.name = name
+        self.sizeBytes = sizeBytes
+        self.modifiedMs = modifiedMs
+        self.ownOutput = ownOutput
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 1:
+                if ftype == TType.STRING:
+                    self.name = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 2:
+                if ftype == TType.I64:
+                    self.sizeBytes = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 3:
+                if ftype == TType.I64:
+                    self.modifiedMs = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 4:
+                if ftype == TType.BOOL:
+                    self.ownOutput = iprot.readBool()
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('TLogFile')
+        if self.name is not None:
+            oprot.writeFieldBegin('name', TType.STRING, 1)
+            oprot.writeString(self.name.encode('utf-8') if sys.version_info[0] == 2 else self.name)
+            oprot.writeFieldEnd()
+        if self.sizeBytes is not None:
+            oprot.writeFieldBegin('sizeBytes', TType.I64, 2)
+            oprot.writeI64(self.sizeBytes)
+            oprot.writeFieldEnd()
+        if self.modifiedMs is not None:
+            oprot.writeFieldBegin('modifiedMs', TType.I64, 3)
+            oprot.writeI64(self.modifiedMs)
+            oprot.writeFieldEnd()
+        if self.ownOutput is not None:
+            oprot.writeFieldBegin('ownOutput', TType.BOOL, 4)
+            oprot.writeBool(self.ownOutput)
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+
+
+class TLogPart(object):
+    """
+    A part of a file.
+
+    Attributes:
+     - content
+     - offset: where it begins
+     - sizeBytes: of the whole file when it was read
+
+    """
+
+    __slots__ = (
+        'content',
+        'offset',
+        'sizeBytes',
+    )
+
+
+    def __init__(self, content=None, offset=None, sizeBytes=None,):
+        self.content = content
+        self.offset = offset
+        self.sizeBytes = sizeBytes
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 1:
+                if ftype == TType.STRING:
+                    self.content = iprot.readBinary()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 2:
+                if ftype == TType.I64:
+                    self.offset = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 3:
+                if ftype == TType.I64:
+                    self.sizeBytes = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('TLogPart')
+        if self.content is not None:
+            oprot.writeFieldBegin('content', TType.STRING, 1)
+            oprot.writeBinary(self.content)
+            oprot.writeFieldEnd()
+        if self.offset is not None:
+            oprot.writeFieldBegin('offset', TType.I64, 2)
+            oprot.writeI64(self.offset)
+            oprot.writeFieldEnd()
+        if self.sizeBytes is not None:
+            oprot.writeFieldBegin('sizeBytes', TType.I64, 3)
+            oprot.writeI64(self.sizeBytes)
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+
+
+class TThreadInfo(object):
+    """
+    What one thread does.  Flink: `ThreadDumpInfo.ThreadInfo`.
+
+    Attributes:
+     - name
+     - stack
+
+    """
+
+    __slots__ = (
+        'name',
+        'stack',
+    )
+
+
+    def __init__(self, name=None, stack=None,):
+        self.name = name
+        self.stack = stack
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 1:
+                if ftype == TType.STRING:
+                    self.name = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 2:
+                if ftype == TType.STRING:
+                    self.stack = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('TThreadInfo')
+        if self.name is not None:
+            oprot.writeFieldBegin('name', TType.STRING, 1)
+            oprot.writeString(self.name.encode('utf-8') if sys.version_info[0] == 2 else self.name)
+            oprot.writeFieldEnd()
+        if self.stack is not None:
+            oprot.writeFieldBegin('stack', TType.STRING, 2)
+            oprot.writeString(self.stack.encode('utf-8') if sys.version_info[0] == 2 else self.stack)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -4513,22 +4923,22 @@ class TTaskManagerHeartbeat(object):
             elif fid == 2:
                 if ftype == TType.LIST:
                     self.slots = []
-                    (_etype169, _size166) = iprot.readListBegin()
-                    for _i170 in range(_size166):
-                        _elem171 = TSlotStatus()
-                        _elem171.read(iprot)
-                        self.slots.append(_elem171)
+                    (_etype178, _size175) = iprot.readListBegin()
+                    for _i179 in range(_size175):
+                        _elem180 = TSlotStatus()
+                        _elem180.read(iprot)
+                        self.slots.append(_elem180)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 3:
                 if ftype == TType.LIST:
                     self.executors = []
-                    (_etype175, _size172) = iprot.readListBegin()
-                    for _i176 in range(_size172):
-                        _elem177 = TExecutorStatus()
-                        _elem177.read(iprot)
-                        self.executors.append(_elem177)
+                    (_etype184, _size181) = iprot.readListBegin()
+                    for _i185 in range(_size181):
+                        _elem186 = TExecutorStatus()
+                        _elem186.read(iprot)
+                        self.executors.append(_elem186)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -4549,15 +4959,15 @@ class TTaskManagerHeartbeat(object):
         if self.slots is not None:
             oprot.writeFieldBegin('slots', TType.LIST, 2)
             oprot.writeListBegin(TType.STRUCT, len(self.slots))
-            for iter178 in self.slots:
-                iter178.write(oprot)
+            for iter187 in self.slots:
+                iter187.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.executors is not None:
             oprot.writeFieldBegin('executors', TType.LIST, 3)
             oprot.writeListBegin(TType.STRUCT, len(self.executors))
-            for iter179 in self.executors:
-                iter179.write(oprot)
+            for iter188 in self.executors:
+                iter188.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -4884,31 +5294,31 @@ class TExecutorDescriptor(object):
             elif fid == 7:
                 if ftype == TType.LIST:
                     self.allocationIds = []
-                    (_etype183, _size180) = iprot.readListBegin()
-                    for _i184 in range(_size180):
-                        _elem185 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.allocationIds.append(_elem185)
+                    (_etype192, _size189) = iprot.readListBegin()
+                    for _i193 in range(_size189):
+                        _elem194 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.allocationIds.append(_elem194)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 8:
                 if ftype == TType.LIST:
                     self.javaOptions = []
-                    (_etype189, _size186) = iprot.readListBegin()
-                    for _i190 in range(_size186):
-                        _elem191 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.javaOptions.append(_elem191)
+                    (_etype198, _size195) = iprot.readListBegin()
+                    for _i199 in range(_size195):
+                        _elem200 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.javaOptions.append(_elem200)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 9:
                 if ftype == TType.MAP:
                     self.environment = {}
-                    (_ktype193, _vtype194, _size192) = iprot.readMapBegin()
-                    for _i196 in range(_size192):
-                        _key197 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        _val198 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.environment[_key197] = _val198
+                    (_ktype202, _vtype203, _size201) = iprot.readMapBegin()
+                    for _i205 in range(_size201):
+                        _key206 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _val207 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.environment[_key206] = _val207
                     iprot.readMapEnd()
                 else:
                     iprot.skip(ftype)
@@ -4954,23 +5364,23 @@ class TExecutorDescriptor(object):
         if self.allocationIds is not None:
             oprot.writeFieldBegin('allocationIds', TType.LIST, 7)
             oprot.writeListBegin(TType.STRING, len(self.allocationIds))
-            for iter199 in self.allocationIds:
-                oprot.writeString(iter199.encode('utf-8') if sys.version_info[0] == 2 else iter199)
+            for iter208 in self.allocationIds:
+                oprot.writeString(iter208.encode('utf-8') if sys.version_info[0] == 2 else iter208)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.javaOptions is not None:
             oprot.writeFieldBegin('javaOptions', TType.LIST, 8)
             oprot.writeListBegin(TType.STRING, len(self.javaOptions))
-            for iter200 in self.javaOptions:
-                oprot.writeString(iter200.encode('utf-8') if sys.version_info[0] == 2 else iter200)
+            for iter209 in self.javaOptions:
+                oprot.writeString(iter209.encode('utf-8') if sys.version_info[0] == 2 else iter209)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.environment is not None:
             oprot.writeFieldBegin('environment', TType.MAP, 9)
             oprot.writeMapBegin(TType.STRING, TType.STRING, len(self.environment))
-            for kiter201, viter202 in self.environment.items():
-                oprot.writeString(kiter201.encode('utf-8') if sys.version_info[0] == 2 else kiter201)
-                oprot.writeString(viter202.encode('utf-8') if sys.version_info[0] == 2 else viter202)
+            for kiter210, viter211 in self.environment.items():
+                oprot.writeString(kiter210.encode('utf-8') if sys.version_info[0] == 2 else kiter210)
+                oprot.writeString(viter211.encode('utf-8') if sys.version_info[0] == 2 else viter211)
             oprot.writeMapEnd()
             oprot.writeFieldEnd()
         if self.jobSlots is not None:
@@ -5221,11 +5631,11 @@ class TDriverAssignment(object):
             elif fid == 8:
                 if ftype == TType.MAP:
                     self.configuration = {}
-                    (_ktype204, _vtype205, _size203) = iprot.readMapBegin()
-                    for _i207 in range(_size203):
-                        _key208 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        _val209 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.configuration[_key208] = _val209
+                    (_ktype213, _vtype214, _size212) = iprot.readMapBegin()
+                    for _i216 in range(_size212):
+                        _key217 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _val218 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.configuration[_key217] = _val218
                     iprot.readMapEnd()
                 else:
                     iprot.skip(ftype)
@@ -5275,9 +5685,9 @@ class TDriverAssignment(object):
         if self.configuration is not None:
             oprot.writeFieldBegin('configuration', TType.MAP, 8)
             oprot.writeMapBegin(TType.STRING, TType.STRING, len(self.configuration))
-            for kiter210, viter211 in self.configuration.items():
-                oprot.writeString(kiter210.encode('utf-8') if sys.version_info[0] == 2 else kiter210)
-                oprot.writeString(viter211.encode('utf-8') if sys.version_info[0] == 2 else viter211)
+            for kiter219, viter220 in self.configuration.items():
+                oprot.writeString(kiter219.encode('utf-8') if sys.version_info[0] == 2 else kiter219)
+                oprot.writeString(viter220.encode('utf-8') if sys.version_info[0] == 2 else viter220)
             oprot.writeMapEnd()
             oprot.writeFieldEnd()
         if self.hotSpareOf is not None:
@@ -5398,32 +5808,32 @@ class TDriverRegistration(object):
             elif fid == 7:
                 if ftype == TType.LIST:
                     self.javaOptions = []
-                    (_etype215, _size212) = iprot.readListBegin()
-                    for _i216 in range(_size212):
-                        _elem217 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.javaOptions.append(_elem217)
+                    (_etype224, _size221) = iprot.readListBegin()
+                    for _i225 in range(_size221):
+                        _elem226 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.javaOptions.append(_elem226)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 8:
                 if ftype == TType.MAP:
                     self.environment = {}
-                    (_ktype219, _vtype220, _size218) = iprot.readMapBegin()
-                    for _i222 in range(_size218):
-                        _key223 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        _val224 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.environment[_key223] = _val224
+                    (_ktype228, _vtype229, _size227) = iprot.readMapBegin()
+                    for _i231 in range(_size227):
+                        _key232 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _val233 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.environment[_key232] = _val233
                     iprot.readMapEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 9:
                 if ftype == TType.MAP:
                     self.milestonesMs = {}
-                    (_ktype226, _vtype227, _size225) = iprot.readMapBegin()
-                    for _i229 in range(_size225):
-                        _key230 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        _val231 = iprot.readI64()
-                        self.milestonesMs[_key230] = _val231
+                    (_ktype235, _vtype236, _size234) = iprot.readMapBegin()
+                    for _i238 in range(_size234):
+                        _key239 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _val240 = iprot.readI64()
+                        self.milestonesMs[_key239] = _val240
                     iprot.readMapEnd()
                 else:
                     iprot.skip(ftype)
@@ -5475,24 +5885,24 @@ class TDriverRegistration(object):
         if self.javaOptions is not None:
             oprot.writeFieldBegin('javaOptions', TType.LIST, 7)
             oprot.writeListBegin(TType.STRING, len(self.javaOptions))
-            for iter232 in self.javaOptions:
-                oprot.writeString(iter232.encode('utf-8') if sys.version_info[0] == 2 else iter232)
+            for iter241 in self.javaOptions:
+                oprot.writeString(iter241.encode('utf-8') if sys.version_info[0] == 2 else iter241)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.environment is not None:
             oprot.writeFieldBegin('environment', TType.MAP, 8)
             oprot.writeMapBegin(TType.STRING, TType.STRING, len(self.environment))
-            for kiter233, viter234 in self.environment.items():
-                oprot.writeString(kiter233.encode('utf-8') if sys.version_info[0] == 2 else kiter233)
-                oprot.writeString(viter234.encode('utf-8') if sys.version_info[0] == 2 else viter234)
+            for kiter242, viter243 in self.environment.items():
+                oprot.writeString(kiter242.encode('utf-8') if sys.version_info[0] == 2 else kiter242)
+                oprot.writeString(viter243.encode('utf-8') if sys.version_info[0] == 2 else viter243)
             oprot.writeMapEnd()
             oprot.writeFieldEnd()
         if self.milestonesMs is not None:
             oprot.writeFieldBegin('milestonesMs', TType.MAP, 9)
             oprot.writeMapBegin(TType.STRING, TType.I64, len(self.milestonesMs))
-            for kiter235, viter236 in self.milestonesMs.items():
-                oprot.writeString(kiter235.encode('utf-8') if sys.version_info[0] == 2 else kiter235)
-                oprot.writeI64(viter236)
+            for kiter244, viter245 in self.milestonesMs.items():
+                oprot.writeString(kiter244.encode('utf-8') if sys.version_info[0] == 2 else kiter244)
+                oprot.writeI64(viter245)
             oprot.writeMapEnd()
             oprot.writeFieldEnd()
         if self.attempt is not None:
@@ -5604,32 +6014,32 @@ class TDriverReport(object):
             elif fid == 5:
                 if ftype == TType.LIST:
                     self.executorIds = []
-                    (_etype240, _size237) = iprot.readListBegin()
-                    for _i241 in range(_size237):
-                        _elem242 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.executorIds.append(_elem242)
+                    (_etype249, _size246) = iprot.readListBegin()
+                    for _i250 in range(_size246):
+                        _elem251 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.executorIds.append(_elem251)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 6:
                 if ftype == TType.LIST:
                     self.queries = []
-                    (_etype246, _size243) = iprot.readListBegin()
-                    for _i247 in range(_size243):
-                        _elem248 = TQueryProgress()
-                        _elem248.read(iprot)
-                        self.queries.append(_elem248)
+                    (_etype255, _size252) = iprot.readListBegin()
+                    for _i256 in range(_size252):
+                        _elem257 = TQueryProgress()
+                        _elem257.read(iprot)
+                        self.queries.append(_elem257)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 7:
                 if ftype == TType.MAP:
                     self.milestonesMs = {}
-                    (_ktype250, _vtype251, _size249) = iprot.readMapBegin()
-                    for _i253 in range(_size249):
-                        _key254 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        _val255 = iprot.readI64()
-                        self.milestonesMs[_key254] = _val255
+                    (_ktype259, _vtype260, _size258) = iprot.readMapBegin()
+                    for _i262 in range(_size258):
+                        _key263 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _val264 = iprot.readI64()
+                        self.milestonesMs[_key263] = _val264
                     iprot.readMapEnd()
                 else:
                     iprot.skip(ftype)
@@ -5647,11 +6057,11 @@ class TDriverReport(object):
             elif fid == 10:
                 if ftype == TType.LIST:
                     self.checkpoints = []
-                    (_etype259, _size256) = iprot.readListBegin()
-                    for _i260 in range(_size256):
-                        _elem261 = TCheckpointOutcome()
-                        _elem261.read(iprot)
-                        self.checkpoints.append(_elem261)
+                    (_etype268, _size265) = iprot.readListBegin()
+                    for _i269 in range(_size265):
+                        _elem270 = TCheckpointOutcome()
+                        _elem270.read(iprot)
+                        self.checkpoints.append(_elem270)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -5684,23 +6094,23 @@ class TDriverReport(object):
         if self.executorIds is not None:
             oprot.writeFieldBegin('executorIds', TType.LIST, 5)
             oprot.writeListBegin(TType.STRING, len(self.executorIds))
-            for iter262 in self.executorIds:
-                oprot.writeString(iter262.encode('utf-8') if sys.version_info[0] == 2 else iter262)
+            for iter271 in self.executorIds:
+                oprot.writeString(iter271.encode('utf-8') if sys.version_info[0] == 2 else iter271)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.queries is not None:
             oprot.writeFieldBegin('queries', TType.LIST, 6)
             oprot.writeListBegin(TType.STRUCT, len(self.queries))
-            for iter263 in self.queries:
-                iter263.write(oprot)
+            for iter272 in self.queries:
+                iter272.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.milestonesMs is not None:
             oprot.writeFieldBegin('milestonesMs', TType.MAP, 7)
             oprot.writeMapBegin(TType.STRING, TType.I64, len(self.milestonesMs))
-            for kiter264, viter265 in self.milestonesMs.items():
-                oprot.writeString(kiter264.encode('utf-8') if sys.version_info[0] == 2 else kiter264)
-                oprot.writeI64(viter265)
+            for kiter273, viter274 in self.milestonesMs.items():
+                oprot.writeString(kiter273.encode('utf-8') if sys.version_info[0] == 2 else kiter273)
+                oprot.writeI64(viter274)
             oprot.writeMapEnd()
             oprot.writeFieldEnd()
         if self.error is not None:
@@ -5714,8 +6124,8 @@ class TDriverReport(object):
         if self.checkpoints is not None:
             oprot.writeFieldBegin('checkpoints', TType.LIST, 10)
             oprot.writeListBegin(TType.STRUCT, len(self.checkpoints))
-            for iter266 in self.checkpoints:
-                iter266.write(oprot)
+            for iter275 in self.checkpoints:
+                iter275.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -5795,10 +6205,10 @@ class TDriverDeployment(object):
             elif fid == 3:
                 if ftype == TType.LIST:
                     self.executorIds = []
-                    (_etype270, _size267) = iprot.readListBegin()
-                    for _i271 in range(_size267):
-                        _elem272 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.executorIds.append(_elem272)
+                    (_etype279, _size276) = iprot.readListBegin()
+                    for _i280 in range(_size276):
+                        _elem281 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.executorIds.append(_elem281)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -5834,8 +6244,8 @@ class TDriverDeployment(object):
         if self.executorIds is not None:
             oprot.writeFieldBegin('executorIds', TType.LIST, 3)
             oprot.writeListBegin(TType.STRING, len(self.executorIds))
-            for iter273 in self.executorIds:
-                oprot.writeString(iter273.encode('utf-8') if sys.version_info[0] == 2 else iter273)
+            for iter282 in self.executorIds:
+                oprot.writeString(iter282.encode('utf-8') if sys.version_info[0] == 2 else iter282)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.restore is not None:
@@ -6186,6 +6596,36 @@ TTaskManagerRegistration.thrift_spec = (
     (9, TType.I64, 'cores', None, None, ),  # 9
     (10, TType.LIST, 'allocations', (TType.STRUCT, [TSlotStatus, None], False), None, ),  # 10
     (11, TType.LIST, 'executors', (TType.STRUCT, [TExecutorStatus, None], False), None, ),  # 11
+    (12, TType.I64, 'physicalMemoryBytes', None, None, ),  # 12
+    (13, TType.MAP, 'memoryMib', (TType.STRING, 'UTF8', TType.I64, None, False), None, ),  # 13
+)
+all_structs.append(TRestAccess)
+TRestAccess.thrift_spec = (
+    None,  # 0
+    (1, TType.STRING, 'address', 'UTF8', None, ),  # 1
+    (2, TType.STRING, 'readToken', 'UTF8', None, ),  # 2
+    (3, TType.STRING, 'writeToken', 'UTF8', None, ),  # 3
+)
+all_structs.append(TLogFile)
+TLogFile.thrift_spec = (
+    None,  # 0
+    (1, TType.STRING, 'name', 'UTF8', None, ),  # 1
+    (2, TType.I64, 'sizeBytes', None, None, ),  # 2
+    (3, TType.I64, 'modifiedMs', None, None, ),  # 3
+    (4, TType.BOOL, 'ownOutput', None, None, ),  # 4
+)
+all_structs.append(TLogPart)
+TLogPart.thrift_spec = (
+    None,  # 0
+    (1, TType.STRING, 'content', 'BINARY', None, ),  # 1
+    (2, TType.I64, 'offset', None, None, ),  # 2
+    (3, TType.I64, 'sizeBytes', None, None, ),  # 3
+)
+all_structs.append(TThreadInfo)
+TThreadInfo.thrift_spec = (
+    None,  # 0
+    (1, TType.STRING, 'name', 'UTF8', None, ),  # 1
+    (2, TType.STRING, 'stack', 'UTF8', None, ),  # 2
 )
 all_structs.append(TTaskManagerHeartbeat)
 TTaskManagerHeartbeat.thrift_spec = (

@@ -1,0 +1,112 @@
+"""The REST interface of a real JobManager, fuzzed from its own OpenAPI document: no bug is ever found."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from collections.abc import Iterator
+from typing import Any, Final
+from urllib.request import urlopen
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, given, settings
+from schemathesis.checks import load_all_checks
+from schemathesis.core.result import Ok
+from schemathesis.specs.openapi import checks
+
+from integration.conftest import commands_in, wait_until
+from yarnflow.rest.web import openapi_json
+
+load_all_checks()
+
+#: parameter → what there is of it, so that requests go deeper than "not found"
+Known = dict[str, list[str]]
+#: would end what is fuzzed, or never end themselves
+_SPARED: Final = ("/cluster", "/jobs/{jobid}/events")
+_WANTED: Final = [
+    checks.status_code_conformance, checks.content_type_conformance, checks.response_schema_conformance
+]  # fmt: skip
+EXAMPLES: Final = int(os.environ.get("YARNFLOW_TEST_REST_EXAMPLES", "15"))
+
+
+def get(url: str) -> Any:
+    with urlopen(url, timeout=60) as response:
+        return json.load(response)
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A JobManager with a job that waits for slots; its driver is started, and nothing else."""
+    running = os.environ.get("YARNFLOW_TEST_REST")
+    if running:  # one that is there, to try a test again and again
+        yield running
+        return
+    directory = tmp_path_factory.mktemp("rest")
+    with commands_in(directory) as commands:
+        options = [f"-Dio.tmp.dirs={directory}", "-Djobmanager.rpc.port=0", "-Drest.bind-port=0"]
+        commands.start("jobmanager", *options)
+
+        def serving() -> dict[str, Any] | None:
+            for file in directory.glob("yarnflow-*/standalone-*/jobmanager.json"):
+                return dict(json.loads(file.read_text()))
+            return None
+
+        master = wait_until(serving, "the JobManager to serve", 120)
+        program = directory / "program.py"
+        program.write_text("from pyspark.sql import SparkSession\nSparkSession.builder.getOrCreate()\n")
+        submitted = commands.run(
+            "submit", "--detached", "--target", "remote", "-m", master["address"], *options, program
+        )
+        assert submitted.process.returncode == 0, submitted.stderr
+        yield master["web_address"]
+
+
+@pytest.fixture(scope="module")
+def known(address: str) -> Known:
+    """What there is, by the names of parameters."""
+    jobs = [job["id"] for job in get(f"{address}/jobs")["jobs"]]
+    return {
+        "jobid": jobs,
+        "vertexid": [vertex["id"] for job in jobs for vertex in get(f"{address}/jobs/{job}")["vertices"]],
+        "taskmanagerid": [each["id"] for each in get(f"{address}/taskmanagers")["taskmanagers"]],
+        "filename": [log["name"] for log in get(f"{address}/jobmanager/logs")["logs"]],
+        "subtaskindex": ["0"],
+        "attempt": ["0"],
+    }
+
+
+OPERATIONS: Final = [
+    result.ok()
+    for result in schemathesis.openapi.from_dict(json.loads(openapi_json())).get_all_operations()
+    if isinstance(result, Ok)
+]
+
+
+def aimed(case: schemathesis.Case[Any], known: Known) -> None:
+    """Half of the requests are about what there is."""
+    chance = random.Random(json.dumps(case.path_parameters, default=str, sort_keys=True))
+    for name in case.path_parameters or {}:
+        if known.get(name) and chance.random() < 0.5:
+            case.path_parameters[name] = chance.choice(known[name])
+
+
+@pytest.mark.parametrize("operation", [o for o in OPERATIONS if o.path not in _SPARED], ids=lambda o: o.label)
+def test_no_bug_is_found(
+    operation: schemathesis.APIOperation[Any, Any, Any, Any], address: str, known: Known
+) -> None:
+    @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+    @given(case=operation.as_strategy())
+    def ask(case: schemathesis.Case[Any]) -> None:
+        aimed(case, known)
+        response = case.call(base_url=address, timeout=60)
+        assert response.status_code != 500, response.text
+        case.validate_response(response, checks=_WANTED)
+
+    ask()
+
+
+def test_it_serves_all_the_same(address: str, known: Known) -> None:
+    """After all the others; it is no later request that finds the damage."""
+    assert [job["id"] for job in get(f"{address}/jobs")["jobs"]] == known["jobid"]

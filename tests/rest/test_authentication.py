@@ -1,0 +1,121 @@
+"""Who may read and who may write."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.rest.asgi import ask
+from tests.rest.bench import NEW, Bench
+from yarnflow.rest.framework.tokens import Access, token
+
+SECRET = b"0123456789abcdef0123456789abcdef"
+READ, WRITE = token(SECRET, Access.READ), token(SECRET, Access.WRITE)
+PROXY = "10.0.0.1"
+
+
+@pytest.fixture
+def bench() -> Bench:
+    return Bench(SECRET, (PROXY,))
+
+
+def test_tokens_follow_from_the_secret_and_differ() -> None:
+    assert READ != WRITE and len(READ) == 64
+    assert token(SECRET, Access.READ) == READ
+    assert token(b"another", Access.READ) != READ
+
+
+@pytest.mark.parametrize(
+    "headers, read, write",
+    [
+        ({}, 401, 401),
+        ({"authorization": f"Bearer {WRITE}"}, 200, 202),
+        ({"authorization": f"bearer {WRITE}"}, 200, 202),
+        ({"authorization": f"Bearer {READ}"}, 200, 403),
+        ({"x-yarnflow-token": WRITE}, 200, 202),
+        ({"x-yarnflow-token": READ}, 200, 403),
+        ({"authorization": f"Bearer {WRITE[:-1]}"}, 401, 401),
+        ({"authorization": f"Bearer {WRITE}0"}, 401, 401),
+        ({"authorization": "Bearer ü€"}, 401, 401),
+        ({"authorization": f"Basic {WRITE}"}, 401, 401),
+        ({"cookie": f"token={WRITE}; Authorization={WRITE}"}, 401, 401),
+    ],
+)
+def test_tokens(bench: Bench, headers: dict[str, str], read: int, write: int) -> None:
+    sent = {name: value.encode().decode("latin-1") for name, value in headers.items()}
+    assert ask(bench.app, "GET", "/overview", headers=sent).status == read
+    answer = ask(bench.app, "PATCH", f"/jobs/{NEW}", headers=sent)
+    assert answer.status == write
+    assert bench.view.canceled == ([NEW] if write == 202 else [])
+    if write == 401:
+        assert answer.headers["www-authenticate"].startswith("Bearer")
+
+
+def test_without_authentication_everybody_may(bench: Bench) -> None:
+    assert ask(Bench().app, "PATCH", f"/jobs/{NEW}").status == 202
+
+
+@pytest.mark.parametrize("path", ["/", "/dashboard/app.js", "/dashboard/core/api.js"])
+def test_the_dashboard_itself_needs_no_token(bench: Bench, path: str) -> None:
+    """A browser that is sent there has none yet; the files say nothing of the cluster."""
+    assert ask(bench.app, "GET", path).status == 200
+
+
+def test_yarns_proxy_may_read_and_no_more(bench: Bench) -> None:
+    assert ask(bench.app, "GET", "/overview", client=PROXY).status == 200
+    assert ask(bench.app, "GET", f"/jobs/{NEW}/yarn-cancel", client=PROXY).status == 401
+    assert not bench.view.canceled
+
+
+@pytest.mark.parametrize(
+    "method, query, body, status",
+    [
+        ("GET", f"?token={WRITE}", b"", 202),
+        ("GET", f"?token={READ}", b"", 403),
+        ("GET", "?token=x", b"", 401),
+        ("PUT", "", {"token": WRITE}, 202),
+        ("PUT", "", {"token": READ}, 403),
+        ("PUT", "", {"token": 3}, 401),
+        ("PUT", "", b"[" * 5000, 401),
+        ("PUT", "", {}, 401),
+    ],
+)
+def test_a_token_passes_yarns_proxy_without_headers(
+    bench: Bench, method: str, query: str, body: bytes | dict[str, str], status: int
+) -> None:
+    for what in ("yarn-cancel", "yarn-stop"):
+        answer = ask(bench.app, method, f"/jobs/{NEW}/{what}{query}", body, client=PROXY)
+        assert answer.status == status, what
+    assert len(bench.view.canceled) == len(bench.view.requests) == (status == 202)
+
+
+def test_a_token_in_a_query_counts_nowhere_else(bench: Bench) -> None:
+    assert ask(bench.app, "PATCH", f"/jobs/{NEW}?token={WRITE}").status == 401
+    assert ask(bench.app, "GET", f"/overview?token={WRITE}").status == 401
+
+
+@pytest.mark.parametrize(
+    "headers, status",
+    [
+        ({"origin": "http://jm:8081"}, 202),
+        ({"origin": "http://evil.example"}, 403),
+        ({"origin": "null"}, 403),
+        ({"origin": "http://["}, 403),
+        ({"origin": "://"}, 403),
+        ({"sec-fetch-site": "cross-site"}, 403),
+        ({"sec-fetch-site": "same-site"}, 403),
+        ({"sec-fetch-site": "same-origin"}, 202),
+        ({"sec-fetch-site": "none"}, 202),
+    ],
+)
+def test_pages_of_other_sites_change_nothing(headers: dict[str, str], status: int) -> None:
+    """Also where nobody needs a token: any page a user looks at could ask his browser for it."""
+    bench = Bench()
+    assert ask(bench.app, "PATCH", f"/jobs/{NEW}", headers=headers).status == status
+    assert ask(bench.app, "GET", f"/jobs/{NEW}/yarn-cancel", headers=headers).status == status
+    assert ask(bench.app, "GET", "/overview", headers=headers).status == 200
+    assert len(bench.view.canceled) == 2 * (status == 202)
+
+
+def test_who_may_not_ask_hears_nothing_of_what_there_is(bench: Bench) -> None:
+    for target in (f"/jobs/{NEW}", "/jobs/zz", f"/jobs/{'c' * 32}"):
+        assert ask(bench.app, "GET", target).status == 401

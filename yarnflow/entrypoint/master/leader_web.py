@@ -1,0 +1,184 @@
+"""What a leading master answers by REST: the view of it that handlers ask, and their application."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from yarnflow import __version__
+from yarnflow.config.configuration import Configuration
+from yarnflow.config.hadoop_conf import HadoopConf
+from yarnflow.config.options import rest as rest_options
+from yarnflow.core.checkpoint.messages import CheckpointInfo, CheckpointRequest, JobCheckpoints
+from yarnflow.core.ids import JobId
+from yarnflow.core.job.description import JobDescription
+from yarnflow.core.messages import ClusterOverview, JobDetails
+from yarnflow.core.metrics import MetricScope, MetricsView, MetricValue
+from yarnflow.core.ports import Clock, GatewayFactory
+from yarnflow.core.resources.diagnostics import ProcessDiagnostics
+from yarnflow.core.resources.provider import TaskManagerInfo
+from yarnflow.entrypoint.master.web import WebApplication
+from yarnflow.fs.file_systems import file_systems
+from yarnflow.fs.saved_state import delete_savepoint, read_state, state_uri
+from yarnflow.rest.framework.changes import JobChanges
+from yarnflow.runtime.dispatcher.dispatcher import Dispatcher
+from yarnflow.runtime.dispatcher.job_board import JobBoard
+from yarnflow.runtime.resourcemanager.resource_manager import ResourceManager
+
+if TYPE_CHECKING:
+    from yarnflow.rest.framework.authentication import Authentication
+
+_NOTHING: Final[Mapping[str, MetricValue]] = {}
+
+
+class NoMetrics:
+    """Nothing is measured."""
+
+    def metrics(self, scope: MetricScope) -> Mapping[str, MetricValue]:
+        """Empty."""
+        return _NOTHING
+
+
+class LeaderView:
+    """See :class:`~yarnflow.rest.handlers.context.ClusterView`."""
+
+    def __init__(
+        self,
+        dispatcher: Dispatcher,
+        board: JobBoard,
+        resource_manager: ResourceManager,
+        gateways: GatewayFactory,
+    ) -> None:
+        self._dispatcher = dispatcher
+        self._board = board
+        self._resource_manager = resource_manager
+        self._gateways = gateways
+
+    def cluster_overview(self) -> ClusterOverview:
+        """Counts of TaskManagers, slots and jobs."""
+        return self._dispatcher.cluster_overview()
+
+    def jobs(self) -> Sequence[JobDetails]:
+        """All jobs, oldest first."""
+        return self._board.all()
+
+    def job_details(self, job_id: JobId) -> JobDetails:
+        """Latest snapshot of one job."""
+        return self._board.get(job_id)
+
+    def job_checkpoints(self, job_id: JobId) -> JobCheckpoints:
+        """Checkpoints of one job."""
+        return self._dispatcher.job_checkpoints(job_id)
+
+    def job_description(self, job_id: JobId) -> JobDescription | None:
+        """What one job is."""
+        return self._dispatcher.job_description(job_id)
+
+    def task_managers(self) -> Sequence[TaskManagerInfo]:
+        """The registered TaskManagers."""
+        return self._resource_manager.task_managers()
+
+    def task_manager_diagnostics(self, info: TaskManagerInfo) -> ProcessDiagnostics:
+        """Of a registered TaskManager."""
+        return self._gateways.task_executor(info.registration.address)
+
+    def cancel_job(self, job_id: JobId) -> None:
+        """Begin to cancel a job."""
+        self._dispatcher.cancel_job(job_id)
+
+    def trigger_checkpoint(self, job_id: JobId, request: CheckpointRequest) -> None:
+        """Begin a checkpoint or savepoint."""
+        self._dispatcher.trigger_checkpoint(job_id, request)
+
+    def await_checkpoint(self, job_id: JobId, request_id: str, timeout_ms: int) -> CheckpointInfo:
+        """What a request led to."""
+        return self._dispatcher.await_checkpoint(job_id, request_id, timeout_ms)
+
+    def dispose_savepoint(self, path: str) -> None:
+        """Delete a savepoint."""
+        opened = file_systems()
+
+        def home() -> str:
+            return opened(HadoopConf.load(os.environ).default_fs)[0].home()
+
+        on_hadoop = any(os.environ.get(name) for name in ("HADOOP_CONF_DIR", "YARN_CONF_DIR"))
+        uri = state_uri(path, os.environ, on_hadoop=on_hadoop, home=home)
+        delete_savepoint(opened, read_state(opened, uri))
+
+    def shut_down_cluster(self) -> None:
+        """Cancel every job, then end the cluster."""
+        self._dispatcher.shut_down_cluster()
+
+
+class LeaderWeb:
+    """The REST interface of one leadership; its libraries are loaded with the first request.
+
+    Parameters
+    ----------
+    view : LeaderView
+    metrics : MetricsView
+        What is measured.
+    diagnostics : ProcessDiagnostics
+        Of this process.
+    configuration : Configuration
+        The cluster's.
+    clock : Clock
+    changes : JobChanges
+        Told of each change of a job.
+    authentication : callable
+        The check of requests.
+    """
+
+    def __init__(
+        self,
+        view: LeaderView,
+        metrics: MetricsView,
+        diagnostics: ProcessDiagnostics,
+        configuration: Configuration,
+        clock: Clock,
+        changes: JobChanges,
+        authentication: Callable[[], Authentication],
+    ) -> None:
+        self._view = view
+        self._metrics = metrics
+        self._diagnostics = diagnostics
+        self._configuration = configuration
+        self._clock = clock
+        self._changes = changes
+        self._authentication = authentication
+        self._application: WebApplication | None = None
+        self._on_stop: list[Callable[[], None]] = []
+
+    def application(self) -> WebApplication:
+        """What answers; only called in the event loop's thread."""
+        if self._application is None:
+            self._application = self._make()
+        return self._application
+
+    def stop(self) -> None:
+        """Take no more requests."""
+        for close in self._on_stop:
+            close()
+
+    def _make(self) -> WebApplication:
+        from yarnflow.rest.answers.cluster import Features
+        from yarnflow.rest.framework.application import HandlerPool
+        from yarnflow.rest.framework.operations import Operations
+        from yarnflow.rest.handlers.context import Cluster, ClusterInfo
+        from yarnflow.rest.web import application
+
+        get = self._configuration.get
+        operations = Operations(get(rest_options.REST_STORE_DURATION_MS), self._clock.monotonic_ms)
+        pool = HandlerPool(get(rest_options.REST_THREADS))
+        self._on_stop += [operations.close, pool.close]
+        info = ClusterInfo(
+            configuration=self._configuration.masked(),
+            refresh_interval_ms=get(rest_options.WEB_REFRESH_INTERVAL_MS),
+            version=__version__,
+            features=Features(web_submit=False, web_cancel=True, web_rescale=False, web_history=False),
+        )
+        cluster = Cluster(
+            self._view, self._metrics, self._diagnostics, operations, self._clock, info, self._changes
+        )
+        return application(cluster, self._authentication(), pool)

@@ -1,0 +1,153 @@
+// What TaskManager and JobManager have in common: logs, standard output, threads, metrics.
+
+import { ApiError, url } from "../core/api.js";
+import { h } from "../core/dom.js";
+import { bytes } from "../core/format.js";
+import { href } from "../core/router.js";
+import { filterField, none, table, tabs, timeOf } from "../parts/common.js";
+import { loadLog, logView } from "../parts/logs.js";
+import { loadMetrics, metricsView } from "../parts/metrics.js";
+
+export const PROCESS_METRICS = [
+  "Status.JVM.CPU.Load",
+  "Status.JVM.Memory.Heap.Used",
+  "Status.JVM.Memory.NonHeap.Used",
+  "Status.JVM.Threads.Count",
+];
+
+/** Parts every process has: name in the address → title. */
+const SHARED = { metrics: "Metrics", logs: "Logs", stdout: "Standard output", threads: "Threads" };
+
+/**
+ * The current part of a process's page.
+ *
+ * @param {{root: string, link: string[], kind: string, usual: string[], own: object}} process `root` of its
+ *   REST paths, `link` of its page, `own` parts of its own: name → {title, load, view}
+ */
+export async function loadPart(ctx, process) {
+  const [name = Object.keys(process.own)[0], file] = ctx.rest;
+  try {
+    return { name, file, data: await partData(ctx, process, name, file) };
+  } catch (error) {
+    // the rest of the page is good without this part
+    if (!(error instanceof ApiError) || error.lost || error.status === 401) throw error;
+    return { name, file, problem: error.message };
+  }
+}
+
+async function partData(ctx, { root, kind, usual, own }, name, file) {
+  if (own[name]) return own[name].load(ctx);
+  switch (name) {
+    case "metrics":
+      return loadMetrics(ctx, { address: `${root}/metrics`, kind, usual });
+    case "logs":
+      return file ? loadLog(ctx, `${root}/${url`logs/${file}`}`) : ctx.get(`${root}/logs`);
+    case "stdout":
+      return loadLog(ctx, `${root}/stdout`);
+    case "threads":
+      return once(ctx, `${root}/thread-dump`);
+    default:
+      throw new ApiError(404, "There is no such part of the page.");
+  }
+}
+
+/** A dump of all threads costs the process something: it is asked for when somebody wants it. */
+async function once(ctx, address) {
+  const kept = ctx.state.dump;
+  if (kept && !ctx.state.again) return kept;
+  ctx.state.again = false;
+  ctx.state.dump = { ...(await ctx.get(address)), at: Date.now() };
+  return ctx.state.dump;
+}
+
+export function partTabs(process, part) {
+  const titles = {
+    ...Object.fromEntries(Object.entries(process.own).map(([name, { title }]) => [name, title])),
+    ...SHARED,
+  };
+  return tabs(
+    "Parts",
+    Object.entries(titles).map(([name, title]) => [href(...process.link, name), title, name === part.name]),
+  );
+}
+
+export function partView(ctx, process, part) {
+  if (part.problem) return h("p", { class: "alert warn" }, part.problem);
+  const { name, file, data } = part;
+  if (process.own[name]) return process.own[name].view(ctx, data);
+  const panel = (...content) => h("section", { class: "card" }, content);
+  switch (name) {
+    case "metrics":
+      return metricsView(ctx, data);
+    case "logs":
+      return file
+        ? panel(
+            h("p", { class: "crumbs" }, h("a", { href: href(...process.link, "logs") }, "All logs"), ` / ${file}`),
+            logView(ctx, data, file),
+          )
+        : panel(logList(ctx, process, data.logs));
+    case "stdout":
+      return panel(logView(ctx, data, "standard output"));
+    default:
+      return threads(ctx, data);
+  }
+}
+
+function logList(ctx, { link }, logs) {
+  return table(ctx, {
+    caption: "Logs",
+    name: "logs",
+    rows: logs,
+    key: (log) => log.name,
+    empty: "There are no logs.",
+    columns: [
+      {
+        title: "File",
+        sort: (log) => log.name,
+        cell: (log) => h("a", { href: href(...link, "logs", log.name) }, log.name),
+      },
+      { title: "Size", number: true, sort: (log) => log.size, cell: (log) => bytes(log.size) },
+      { title: "Changed", sort: (log) => log.mtime, cell: (log) => timeOf(log.mtime) },
+    ],
+  });
+}
+
+function threads(ctx, dump) {
+  const wanted = (ctx.state.filters?.threads ?? "").toLowerCase();
+  const all = dump.threadInfos ?? [];
+  const found = all.filter((thread) =>
+    `${thread.threadName} ${thread.stringifiedThreadInfo}`.toLowerCase().includes(wanted),
+  );
+  return [
+    h(
+      "div",
+      { class: "bar" },
+      filterField(ctx, "threads", "Threads with"),
+      h(
+        "button",
+        {
+          type: "button",
+          onclick: () => {
+            ctx.state.again = true;
+            ctx.refresh();
+          },
+        },
+        "New dump",
+      ),
+      h("span", { class: "quiet" }, `${found.length} of ${all.length} threads, `, timeOf(dump.at)),
+    ),
+    found.length ? null : none("No thread has this text in it."),
+    found.map((thread, index) =>
+      h(
+        "details",
+        { class: "thread", key: `${thread.threadName} ${index}` },
+        h("summary", {}, thread.threadName),
+        h(
+          "pre",
+          { tabindex: 0, role: "region", "aria-label": `Stack of ${thread.threadName}` },
+          String(thread.stringifiedThreadInfo).trim(),
+        ),
+      ),
+    ),
+  ];
+}

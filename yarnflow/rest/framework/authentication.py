@@ -1,0 +1,100 @@
+"""Who may read and who may write: the check of requests.  Flink's REST interface knows nobody."""
+
+from __future__ import annotations
+
+import hmac
+import json
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import Final
+
+from starlette.requests import Request
+
+from yarnflow.rest.framework.errors import RestError
+from yarnflow.rest.framework.route import Route
+from yarnflow.rest.framework.tokens import Access, token
+
+#: header for clients that cannot set ``Authorization``
+TOKEN_HEADER: Final = "x-yarnflow-token"
+#: in queries and bodies of the routes that YARN's proxy passes on, which passes on no such header
+TOKEN_FIELD: Final = "token"
+
+
+@dataclass(frozen=True, slots=True)
+class Authentication:
+    """The check of every request."""
+
+    #: of the cluster; empty = everybody may do everything
+    secret: bytes = field(default=b"", repr=False)
+    #: addresses of YARN's web proxy, which knows its users: who comes from there may read
+    proxies: Collection[str] = ()
+
+    def check(self, request: Request, route: Route, body: bytes = b"") -> bool:
+        """Whether the client may read; of a public route it may be that it may not.
+
+        Raises
+        ------
+        RestError
+            401, 403: the request may not do what the route does.
+        """
+        if route.writes:
+            self._check_site(request)
+        if not self.secret:
+            return True
+        given = _given(request, route, body).encode("utf-8", "replace")
+        may_write = hmac.compare_digest(given, token(self.secret, Access.WRITE).encode())
+        may_read = hmac.compare_digest(given, token(self.secret, Access.READ).encode())
+        client = request.client.host if request.client else ""
+        reads = may_write or may_read or client in self.proxies
+        if may_write or route.public or (reads and route.access is Access.READ):
+            return reads
+        if may_read:
+            raise RestError(403, "the token of this request may only read")
+        raise RestError(
+            401,
+            "a token of the cluster is needed: send it as 'Authorization: Bearer …' or in X-Yarnflow-Token "
+            "(rest-tokens.json in the cluster's directory)",
+        )
+
+    def token_for(self, request: Request) -> str:
+        """What a standby adds to a request that it passes on: who may read here may read from the leader.
+
+        Empty = nothing.
+        """
+        client = request.client.host if request.client else ""
+        given = "authorization" in request.headers or TOKEN_HEADER in request.headers
+        if not self.secret or given or client not in self.proxies:
+            return ""
+        return token(self.secret, Access.READ)
+
+    @staticmethod
+    def _check_site(request: Request) -> None:
+        """A page of another site may not have a browser change anything."""
+        origin = request.headers.get("origin", "")
+        here = request.headers.get("host", "")
+        site = request.headers.get("sec-fetch-site", "none")
+        # no browser sends an origin that is no address
+        foreign = bool(origin) and origin.partition("://")[2] != here
+        if site not in ("none", "same-origin") or foreign:
+            raise RestError(403, "a page of another site asks for a change")
+
+
+def _given(request: Request, route: Route, body: bytes) -> str:
+    if route.token_in_request and (value := _in_request(request, body)):
+        return value
+    kind, _, value = request.headers.get("authorization", "").partition(" ")
+    if kind.lower() == "bearer" and value:
+        return value.strip()
+    return request.headers.get(TOKEN_HEADER, "")
+
+
+def _in_request(request: Request, body: bytes) -> str:
+    value = request.query_params.get(TOKEN_FIELD, "")
+    if value or not body:
+        return value
+    try:
+        content = json.loads(body)
+    except (ValueError, RecursionError):
+        return ""
+    found = content.get(TOKEN_FIELD, "") if isinstance(content, dict) else ""
+    return found if isinstance(found, str) else ""

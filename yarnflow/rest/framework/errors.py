@@ -1,0 +1,47 @@
+"""What is wrong with a request, in Flink's shape."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from yarnflow.errors import InternalError, YarnflowError
+
+JSON: Final = "application/json; charset=UTF-8"
+
+
+class ErrorAnswer(msgspec.Struct):
+    """Body of every answer that is no success.  Flink: ``ErrorResponseBody``."""
+
+    errors: list[str]
+
+
+class RestError(Exception):
+    """A request that is answered with an error.
+
+    Parameters
+    ----------
+    status : int
+        HTTP status.
+    message : str
+        One line: what is wrong, and what to do.
+    """
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+
+
+def of_yarnflow(error: YarnflowError) -> RestError:
+    """An error of ours: only what must not happen is the server's fault."""
+    status = error.http_status
+    if status == 500 and not isinstance(error, InternalError):
+        status = 503 if error.retryable else 409
+    return RestError(status, error.message)
+
+
+def error_body(*messages: str) -> bytes:
+    """JSON of an :class:`ErrorAnswer`."""
+    return msgspec.json.encode(ErrorAnswer(list(messages)))

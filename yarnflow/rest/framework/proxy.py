@@ -1,0 +1,154 @@
+"""A standby's REST interface: every request is passed on to the leader, with the same answer.
+
+Nothing of a request is kept, and answers pass as they come, so that event streams do too.  Flink counterpart:
+the gateway of ``LeaderRetrievalHandler``, by which a standby's handlers ask the leader.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import h11
+from starlette.requests import Request
+from starlette.types import Receive, Scope, Send
+
+from yarnflow.rest.framework.application import error_response
+from yarnflow.rest.framework.authentication import Authentication
+from yarnflow.rest.framework.errors import RestError
+
+logger: Final = logging.getLogger(__name__)
+
+#: says that a standby passed the request on, so that no two of them do it for ever
+_FORWARDED: Final = "x-yarnflow-forwarded"
+_CONNECT_TIMEOUT_S: Final = 5.0
+#: without a byte of the answer
+_ANSWER_TIMEOUT_S: Final = 60.0
+_BODY_TIMEOUT_S: Final = 15.0
+#: requests that are passed on at the same time
+MAX_FORWARDED: Final = 64
+_BLOCK_BYTES: Final = 64 * 1024
+#: between two hops only
+_HOP_BY_HOP: Final = frozenset(
+    {
+        b"connection", b"keep-alive", b"proxy-authenticate", b"proxy-authorization", b"te", b"trailer",
+        b"transfer-encoding", b"upgrade", b"proxy-connection", b"expect",
+    }
+)  # fmt: skip
+
+
+class LeaderProxy:
+    """An ASGI application.
+
+    Parameters
+    ----------
+    leader_url : callable
+        ``http://host:port`` of the leader's REST interface; empty = no master leads, or it has none.
+    authentication : Authentication
+        Who comes through YARN's proxy to this master may read from the leader, too.
+    """
+
+    def __init__(self, leader_url: Callable[[], str], authentication: Authentication) -> None:
+        self._leader_url = leader_url
+        self._authentication = authentication
+        self._under_way = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass one request on."""
+        try:
+            await self._pass_on(Request(scope, receive), send)
+        except RestError as error:
+            headers = {"Retry-After": "1"} if error.status == 503 else {}
+            await error_response(error, headers)(scope, receive, send)
+
+    async def _pass_on(self, request: Request, send: Send) -> None:
+        url = urlsplit(self._leader_url())
+        if not url.hostname or _FORWARDED in request.headers:
+            raise RestError(503, "this master is a standby and no master leads at the moment; try again")
+        if self._under_way >= MAX_FORWARDED:
+            raise RestError(503, "this standby passes on too many requests already; try again")
+        self._under_way += 1
+        begun = False
+        try:
+            async with _connected(url.hostname, url.port or 80) as (reader, writer):
+                connection = h11.Connection(h11.CLIENT)
+                await self._send_request(connection, request, writer)
+                while True:
+                    event = await _next_event(connection, reader)
+                    if isinstance(event, h11.Response):
+                        begun = True
+                        await send(_start(event))
+                    elif isinstance(event, h11.Data):
+                        await send(
+                            {"type": "http.response.body", "body": bytes(event.data), "more_body": True}
+                        )
+                    elif isinstance(event, h11.EndOfMessage):
+                        await send({"type": "http.response.body", "body": b""})
+                        return
+                    elif isinstance(event, h11.ConnectionClosed):
+                        raise OSError("the leader closed the connection")
+        except (OSError, TimeoutError, h11.ProtocolError) as error:
+            if begun:
+                raise
+            logger.info("The leader's REST interface at %s does not answer: %s", url.netloc, error)
+            raise RestError(
+                503, f"this master is a standby and the leader at {url.netloc} does not answer; try again"
+            ) from None
+        finally:
+            self._under_way -= 1
+
+    async def _send_request(
+        self, connection: h11.Connection, request: Request, writer: asyncio.StreamWriter
+    ) -> None:
+        scope = request.scope
+        target = scope.get("raw_path") or scope["path"].encode()
+        if scope["query_string"]:
+            target += b"?" + scope["query_string"]
+        headers = [(name, value) for name, value in scope["headers"] if name not in _HOP_BY_HOP]
+        headers += [(b"connection", b"close"), (_FORWARDED.encode(), b"1")]
+        token = self._authentication.token_for(request)
+        if token:
+            headers.append((b"authorization", f"Bearer {token}".encode()))
+        if "transfer-encoding" in request.headers:
+            headers.append((b"transfer-encoding", b"chunked"))
+        head = h11.Request(method=scope["method"], target=target, headers=headers)
+        writer.write(connection.send(head) or b"")
+        async with asyncio.timeout(_BODY_TIMEOUT_S):
+            async for part in request.stream():
+                if part:
+                    writer.write(connection.send(h11.Data(data=part)) or b"")
+                    await writer.drain()
+        writer.write(connection.send(h11.EndOfMessage()) or b"")
+        await writer.drain()
+
+
+@asynccontextmanager
+async def _connected(
+    host: str, port: int
+) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    async with asyncio.timeout(_CONNECT_TIMEOUT_S):
+        reader, writer = await asyncio.open_connection(host, port)
+    try:
+        yield reader, writer
+    finally:
+        writer.close()
+
+
+async def _next_event(connection: h11.Connection, reader: asyncio.StreamReader) -> Any:
+    while True:
+        event = connection.next_event()
+        if event is not h11.NEED_DATA:
+            return event
+        async with asyncio.timeout(_ANSWER_TIMEOUT_S):
+            connection.receive_data(await reader.read(_BLOCK_BYTES))
+
+
+def _start(response: h11.Response) -> dict[str, Any]:
+    headers = [
+        (name, value) for name, value in response.headers if name not in _HOP_BY_HOP and name != b"date"
+    ]
+    return {"type": "http.response.start", "status": response.status_code, "headers": headers}

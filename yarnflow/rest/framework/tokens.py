@@ -1,0 +1,33 @@
+"""The tokens of a cluster.
+
+They follow from its secret, so that every master knows them, and they stay the same over failovers.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from enum import Enum
+from typing import Final
+
+
+class Access(Enum):
+    """What somebody may do."""
+
+    READ = "read"
+    #: change something, and read
+    WRITE = "write"
+
+
+_PURPOSE: Final = {Access.READ: b"yarnflow rest read", Access.WRITE: b"yarnflow rest write"}
+
+
+def token(secret: bytes, access: Access) -> str:
+    """64 hexadecimal digits.
+
+    Parameters
+    ----------
+    secret : bytes
+        The cluster's.
+    """
+    return hmac.new(secret, _PURPOSE[access], hashlib.sha256).hexdigest()

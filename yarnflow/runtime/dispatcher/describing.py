@@ -1,0 +1,58 @@
+"""What a submission is, for people and tools: its plan and the options that matter to them."""
+
+from __future__ import annotations
+
+from yarnflow.config.configuration import Configuration
+from yarnflow.config.options import job as job_options
+from yarnflow.config.secrets import masked
+from yarnflow.core.job.description import JobDescription, PlanInput, PlanNode
+from yarnflow.core.messages import JobSubmission
+from yarnflow.core.resources.scheduling import SchedulerKind
+from yarnflow.graph.job_graph import JobGraph, JobVertex
+from yarnflow.graph.plan import describe
+
+
+def describe_job(submission: JobSubmission, graph: JobGraph, configuration: Configuration) -> JobDescription:
+    """One job.
+
+    Parameters
+    ----------
+    configuration : Configuration
+        The job's own options over the cluster's.
+    """
+    get = configuration.get
+    scheduler = get(job_options.SCHEDULER)
+    # records of a micro-batch wait in files until all senders are done
+    exchange = "pipelined" if get(job_options.EXECUTION_MODE) == "real-time" else "blocking"
+    return JobDescription(
+        job_id=submission.job_id,
+        name=submission.name,
+        batch=graph.batch,
+        nodes=tuple(_node(graph, vertex, exchange) for vertex in reversed(graph.vertices)),
+        parallelism=max((vertex.parallelism for vertex in graph.vertices), default=1),
+        restart_strategy=get(job_options.RESTART_STRATEGY),
+        scheduler=scheduler,
+        state_backend=get(job_options.STATE_BACKEND),
+        adaptive=SchedulerKind(scheduler) is not SchedulerKind.DEFAULT,
+        job_parameters=masked(dict(graph.job_parameters)),
+    )
+
+
+def _node(graph: JobGraph, vertex: JobVertex, exchange: str) -> PlanNode:
+    nodes = {node.node_id: node for node in graph.nodes}
+    operators = tuple(
+        f"{nodes[number].name}: {nodes[number].description or describe(nodes[number].operator)}"
+        for number in vertex.chain
+        if number in nodes
+    )
+    return PlanNode(
+        vertex_id=vertex.vertex_id,
+        parallelism=vertex.parallelism,
+        # a script has a vertex and no operators that anybody knows
+        operators=operators or (vertex.name,),
+        inputs=tuple(
+            PlanInput(edge.source, edge.ship_strategy.value, exchange)
+            for edge in graph.edges
+            if edge.target == vertex.vertex_id
+        ),
+    )
