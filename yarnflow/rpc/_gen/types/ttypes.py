@@ -91,6 +91,19 @@ class TDriverPhase(IntEnum):
 
 
 
+class TScopeKind(IntEnum):
+    """
+    What a metric belongs to.
+
+    """
+    JOB_MANAGER = 1
+    TASK_MANAGER = 2
+    JOB = 3
+    VERTEX = 4
+    SUBTASK = 5
+
+
+
 class TCheckpointKind(IntEnum):
     CHECKPOINT = 0
     SAVEPOINT = 1
@@ -290,6 +303,156 @@ class TCallContext(object):
         if self.requestId is not None:
             oprot.writeFieldBegin('requestId', TType.STRING, 3)
             oprot.writeString(self.requestId.encode('utf-8') if sys.version_info[0] == 2 else self.requestId)
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+
+
+class TMetricDump(object):
+    """
+    Newest values of a scope, or of one operator in it.  Flink: `MetricDump`.
+
+    Attributes:
+     - kind: job or TaskManager are those of the message that carries it
+     - vertexId
+     - subtaskIndex
+     - operator: name of an operator in a subtask; empty = the values are the subtask's own
+     - counts: name -> whole number
+     - rates: name -> other number
+
+    """
+
+    __slots__ = (
+        'kind',
+        'vertexId',
+        'subtaskIndex',
+        'operator',
+        'counts',
+        'rates',
+    )
+
+
+    def __init__(self, kind=None, vertexId=None, subtaskIndex=None, operator=None, counts=None, rates=None,):
+        self.kind = kind
+        self.vertexId = vertexId
+        self.subtaskIndex = subtaskIndex
+        self.operator = operator
+        self.counts = counts
+        self.rates = rates
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 1:
+                if ftype == TType.I32:
+                    self.kind = TScopeKind(iprot.readI32()).name
+                else:
+                    iprot.skip(ftype)
+            elif fid == 2:
+                if ftype == TType.STRING:
+                    self.vertexId = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 3:
+                if ftype == TType.I64:
+                    self.subtaskIndex = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 4:
+                if ftype == TType.STRING:
+                    self.operator = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 5:
+                if ftype == TType.MAP:
+                    self.counts = {}
+                    (_ktype1, _vtype2, _size0) = iprot.readMapBegin()
+                    for _i4 in range(_size0):
+                        _key5 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _val6 = iprot.readI64()
+                        self.counts[_key5] = _val6
+                    iprot.readMapEnd()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 6:
+                if ftype == TType.MAP:
+                    self.rates = {}
+                    (_ktype8, _vtype9, _size7) = iprot.readMapBegin()
+                    for _i11 in range(_size7):
+                        _key12 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _val13 = iprot.readDouble()
+                        self.rates[_key12] = _val13
+                    iprot.readMapEnd()
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('TMetricDump')
+        if self.kind is not None:
+            oprot.writeFieldBegin('kind', TType.I32, 1)
+            oprot.writeI32(TScopeKind[self.kind].value)
+            oprot.writeFieldEnd()
+        if self.vertexId is not None:
+            oprot.writeFieldBegin('vertexId', TType.STRING, 2)
+            oprot.writeString(self.vertexId.encode('utf-8') if sys.version_info[0] == 2 else self.vertexId)
+            oprot.writeFieldEnd()
+        if self.subtaskIndex is not None:
+            oprot.writeFieldBegin('subtaskIndex', TType.I64, 3)
+            oprot.writeI64(self.subtaskIndex)
+            oprot.writeFieldEnd()
+        if self.operator is not None:
+            oprot.writeFieldBegin('operator', TType.STRING, 4)
+            oprot.writeString(self.operator.encode('utf-8') if sys.version_info[0] == 2 else self.operator)
+            oprot.writeFieldEnd()
+        if self.counts is not None:
+            oprot.writeFieldBegin('counts', TType.MAP, 5)
+            oprot.writeMapBegin(TType.STRING, TType.I64, len(self.counts))
+            for kiter14, viter15 in self.counts.items():
+                oprot.writeString(kiter14.encode('utf-8') if sys.version_info[0] == 2 else kiter14)
+                oprot.writeI64(viter15)
+            oprot.writeMapEnd()
+            oprot.writeFieldEnd()
+        if self.rates is not None:
+            oprot.writeFieldBegin('rates', TType.MAP, 6)
+            oprot.writeMapBegin(TType.STRING, TType.DOUBLE, len(self.rates))
+            for kiter16, viter17 in self.rates.items():
+                oprot.writeString(kiter16.encode('utf-8') if sys.version_info[0] == 2 else kiter16)
+                oprot.writeDouble(viter17)
+            oprot.writeMapEnd()
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -730,22 +893,22 @@ class TQueryPosition(object):
             elif fid == 6:
                 if ftype == TType.LIST:
                     self.sources = []
-                    (_etype3, _size0) = iprot.readListBegin()
-                    for _i4 in range(_size0):
-                        _elem5 = TSourceProgress()
-                        _elem5.read(iprot)
-                        self.sources.append(_elem5)
+                    (_etype21, _size18) = iprot.readListBegin()
+                    for _i22 in range(_size18):
+                        _elem23 = TSourceProgress()
+                        _elem23.read(iprot)
+                        self.sources.append(_elem23)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 7:
                 if ftype == TType.LIST:
                     self.operators = []
-                    (_etype9, _size6) = iprot.readListBegin()
-                    for _i10 in range(_size6):
-                        _elem11 = TStateOperatorProgress()
-                        _elem11.read(iprot)
-                        self.operators.append(_elem11)
+                    (_etype27, _size24) = iprot.readListBegin()
+                    for _i28 in range(_size24):
+                        _elem29 = TStateOperatorProgress()
+                        _elem29.read(iprot)
+                        self.operators.append(_elem29)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -782,15 +945,15 @@ class TQueryPosition(object):
         if self.sources is not None:
             oprot.writeFieldBegin('sources', TType.LIST, 6)
             oprot.writeListBegin(TType.STRUCT, len(self.sources))
-            for iter12 in self.sources:
-                iter12.write(oprot)
+            for iter30 in self.sources:
+                iter30.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.operators is not None:
             oprot.writeFieldBegin('operators', TType.LIST, 7)
             oprot.writeListBegin(TType.STRUCT, len(self.operators))
-            for iter13 in self.operators:
-                iter13.write(oprot)
+            for iter31 in self.operators:
+                iter31.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -945,11 +1108,11 @@ class TCheckpointInfo(object):
             elif fid == 11:
                 if ftype == TType.LIST:
                     self.positions = []
-                    (_etype17, _size14) = iprot.readListBegin()
-                    for _i18 in range(_size14):
-                        _elem19 = TQueryPosition()
-                        _elem19.read(iprot)
-                        self.positions.append(_elem19)
+                    (_etype35, _size32) = iprot.readListBegin()
+                    for _i36 in range(_size32):
+                        _elem37 = TQueryPosition()
+                        _elem37.read(iprot)
+                        self.positions.append(_elem37)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -1036,8 +1199,8 @@ class TCheckpointInfo(object):
         if self.positions is not None:
             oprot.writeFieldBegin('positions', TType.LIST, 11)
             oprot.writeListBegin(TType.STRUCT, len(self.positions))
-            for iter20 in self.positions:
-                iter20.write(oprot)
+            for iter38 in self.positions:
+                iter38.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.externalPath is not None:
@@ -1281,11 +1444,11 @@ class TJobCheckpoints(object):
             elif fid == 4:
                 if ftype == TType.LIST:
                     self.history = []
-                    (_etype24, _size21) = iprot.readListBegin()
-                    for _i25 in range(_size21):
-                        _elem26 = TCheckpointInfo()
-                        _elem26.read(iprot)
-                        self.history.append(_elem26)
+                    (_etype42, _size39) = iprot.readListBegin()
+                    for _i43 in range(_size39):
+                        _elem44 = TCheckpointInfo()
+                        _elem44.read(iprot)
+                        self.history.append(_elem44)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -1350,8 +1513,8 @@ class TJobCheckpoints(object):
         if self.history is not None:
             oprot.writeFieldBegin('history', TType.LIST, 4)
             oprot.writeListBegin(TType.STRUCT, len(self.history))
-            for iter27 in self.history:
-                iter27.write(oprot)
+            for iter45 in self.history:
+                iter45.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.restored is not None:
@@ -1442,10 +1605,10 @@ class TCollectedPage(object):
             if fid == 1:
                 if ftype == TType.LIST:
                     self.payloads = []
-                    (_etype31, _size28) = iprot.readListBegin()
-                    for _i32 in range(_size28):
-                        _elem33 = iprot.readBinary()
-                        self.payloads.append(_elem33)
+                    (_etype49, _size46) = iprot.readListBegin()
+                    for _i50 in range(_size46):
+                        _elem51 = iprot.readBinary()
+                        self.payloads.append(_elem51)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -1472,8 +1635,8 @@ class TCollectedPage(object):
         if self.payloads is not None:
             oprot.writeFieldBegin('payloads', TType.LIST, 1)
             oprot.writeListBegin(TType.STRING, len(self.payloads))
-            for iter34 in self.payloads:
-                oprot.writeBinary(iter34)
+            for iter52 in self.payloads:
+                oprot.writeBinary(iter52)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.position is not None:
@@ -1802,11 +1965,11 @@ class TCheckpointOutcome(object):
             elif fid == 3:
                 if ftype == TType.LIST:
                     self.positions = []
-                    (_etype38, _size35) = iprot.readListBegin()
-                    for _i39 in range(_size35):
-                        _elem40 = TQueryPosition()
-                        _elem40.read(iprot)
-                        self.positions.append(_elem40)
+                    (_etype56, _size53) = iprot.readListBegin()
+                    for _i57 in range(_size53):
+                        _elem58 = TQueryPosition()
+                        _elem58.read(iprot)
+                        self.positions.append(_elem58)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -1871,8 +2034,8 @@ class TCheckpointOutcome(object):
         if self.positions is not None:
             oprot.writeFieldBegin('positions', TType.LIST, 3)
             oprot.writeListBegin(TType.STRUCT, len(self.positions))
-            for iter41 in self.positions:
-                iter41.write(oprot)
+            for iter59 in self.positions:
+                iter59.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.commitWaitMs is not None:
@@ -2099,11 +2262,11 @@ class TJobSubmission(object):
             elif fid == 5:
                 if ftype == TType.MAP:
                     self.configuration = {}
-                    (_ktype43, _vtype44, _size42) = iprot.readMapBegin()
-                    for _i46 in range(_size42):
-                        _key47 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        _val48 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.configuration[_key47] = _val48
+                    (_ktype61, _vtype62, _size60) = iprot.readMapBegin()
+                    for _i64 in range(_size60):
+                        _key65 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _val66 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.configuration[_key65] = _val66
                     iprot.readMapEnd()
                 else:
                     iprot.skip(ftype)
@@ -2115,21 +2278,21 @@ class TJobSubmission(object):
             elif fid == 7:
                 if ftype == TType.MAP:
                     self.files = {}
-                    (_ktype50, _vtype51, _size49) = iprot.readMapBegin()
-                    for _i53 in range(_size49):
-                        _key54 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        _val55 = iprot.readBinary()
-                        self.files[_key54] = _val55
+                    (_ktype68, _vtype69, _size67) = iprot.readMapBegin()
+                    for _i71 in range(_size67):
+                        _key72 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _val73 = iprot.readBinary()
+                        self.files[_key72] = _val73
                     iprot.readMapEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 8:
                 if ftype == TType.LIST:
                     self.scriptArgv = []
-                    (_etype59, _size56) = iprot.readListBegin()
-                    for _i60 in range(_size56):
-                        _elem61 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.scriptArgv.append(_elem61)
+                    (_etype77, _size74) = iprot.readListBegin()
+                    for _i78 in range(_size74):
+                        _elem79 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.scriptArgv.append(_elem79)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -2168,9 +2331,9 @@ class TJobSubmission(object):
         if self.configuration is not None:
             oprot.writeFieldBegin('configuration', TType.MAP, 5)
             oprot.writeMapBegin(TType.STRING, TType.STRING, len(self.configuration))
-            for kiter62, viter63 in self.configuration.items():
-                oprot.writeString(kiter62.encode('utf-8') if sys.version_info[0] == 2 else kiter62)
-                oprot.writeString(viter63.encode('utf-8') if sys.version_info[0] == 2 else viter63)
+            for kiter80, viter81 in self.configuration.items():
+                oprot.writeString(kiter80.encode('utf-8') if sys.version_info[0] == 2 else kiter80)
+                oprot.writeString(viter81.encode('utf-8') if sys.version_info[0] == 2 else viter81)
             oprot.writeMapEnd()
             oprot.writeFieldEnd()
         if self.jobKey is not None:
@@ -2180,16 +2343,16 @@ class TJobSubmission(object):
         if self.files is not None:
             oprot.writeFieldBegin('files', TType.MAP, 7)
             oprot.writeMapBegin(TType.STRING, TType.STRING, len(self.files))
-            for kiter64, viter65 in self.files.items():
-                oprot.writeString(kiter64.encode('utf-8') if sys.version_info[0] == 2 else kiter64)
-                oprot.writeBinary(viter65)
+            for kiter82, viter83 in self.files.items():
+                oprot.writeString(kiter82.encode('utf-8') if sys.version_info[0] == 2 else kiter82)
+                oprot.writeBinary(viter83)
             oprot.writeMapEnd()
             oprot.writeFieldEnd()
         if self.scriptArgv is not None:
             oprot.writeFieldBegin('scriptArgv', TType.LIST, 8)
             oprot.writeListBegin(TType.STRING, len(self.scriptArgv))
-            for iter66 in self.scriptArgv:
-                oprot.writeString(iter66.encode('utf-8') if sys.version_info[0] == 2 else iter66)
+            for iter84 in self.scriptArgv:
+                oprot.writeString(iter84.encode('utf-8') if sys.version_info[0] == 2 else iter84)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.restore is not None:
@@ -2518,11 +2681,11 @@ class TExecutionInfo(object):
             elif fid == 5:
                 if ftype == TType.MAP:
                     self.timestampsMs = {}
-                    (_ktype68, _vtype69, _size67) = iprot.readMapBegin()
-                    for _i71 in range(_size67):
-                        _key72 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        _val73 = iprot.readI64()
-                        self.timestampsMs[_key72] = _val73
+                    (_ktype86, _vtype87, _size85) = iprot.readMapBegin()
+                    for _i89 in range(_size85):
+                        _key90 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _val91 = iprot.readI64()
+                        self.timestampsMs[_key90] = _val91
                     iprot.readMapEnd()
                 else:
                     iprot.skip(ftype)
@@ -2555,9 +2718,9 @@ class TExecutionInfo(object):
         if self.timestampsMs is not None:
             oprot.writeFieldBegin('timestampsMs', TType.MAP, 5)
             oprot.writeMapBegin(TType.STRING, TType.I64, len(self.timestampsMs))
-            for kiter74, viter75 in self.timestampsMs.items():
-                oprot.writeString(kiter74.encode('utf-8') if sys.version_info[0] == 2 else kiter74)
-                oprot.writeI64(viter75)
+            for kiter92, viter93 in self.timestampsMs.items():
+                oprot.writeString(kiter92.encode('utf-8') if sys.version_info[0] == 2 else kiter92)
+                oprot.writeI64(viter93)
             oprot.writeMapEnd()
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -2654,11 +2817,11 @@ class TVertexInfo(object):
             elif fid == 6:
                 if ftype == TType.LIST:
                     self.executions = []
-                    (_etype79, _size76) = iprot.readListBegin()
-                    for _i80 in range(_size76):
-                        _elem81 = TExecutionInfo()
-                        _elem81.read(iprot)
-                        self.executions.append(_elem81)
+                    (_etype97, _size94) = iprot.readListBegin()
+                    for _i98 in range(_size94):
+                        _elem99 = TExecutionInfo()
+                        _elem99.read(iprot)
+                        self.executions.append(_elem99)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -2695,8 +2858,8 @@ class TVertexInfo(object):
         if self.executions is not None:
             oprot.writeFieldBegin('executions', TType.LIST, 6)
             oprot.writeListBegin(TType.STRUCT, len(self.executions))
-            for iter82 in self.executions:
-                iter82.write(oprot)
+            for iter100 in self.executions:
+                iter100.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -2866,33 +3029,33 @@ class TQueryProgress(object):
             elif fid == 14:
                 if ftype == TType.MAP:
                     self.durationsMs = {}
-                    (_ktype84, _vtype85, _size83) = iprot.readMapBegin()
-                    for _i87 in range(_size83):
-                        _key88 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        _val89 = iprot.readI64()
-                        self.durationsMs[_key88] = _val89
+                    (_ktype102, _vtype103, _size101) = iprot.readMapBegin()
+                    for _i105 in range(_size101):
+                        _key106 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _val107 = iprot.readI64()
+                        self.durationsMs[_key106] = _val107
                     iprot.readMapEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 15:
                 if ftype == TType.LIST:
                     self.sources = []
-                    (_etype93, _size90) = iprot.readListBegin()
-                    for _i94 in range(_size90):
-                        _elem95 = TSourceProgress()
-                        _elem95.read(iprot)
-                        self.sources.append(_elem95)
+                    (_etype111, _size108) = iprot.readListBegin()
+                    for _i112 in range(_size108):
+                        _elem113 = TSourceProgress()
+                        _elem113.read(iprot)
+                        self.sources.append(_elem113)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 16:
                 if ftype == TType.LIST:
                     self.operators = []
-                    (_etype99, _size96) = iprot.readListBegin()
-                    for _i100 in range(_size96):
-                        _elem101 = TStateOperatorProgress()
-                        _elem101.read(iprot)
-                        self.operators.append(_elem101)
+                    (_etype117, _size114) = iprot.readListBegin()
+                    for _i118 in range(_size114):
+                        _elem119 = TStateOperatorProgress()
+                        _elem119.read(iprot)
+                        self.operators.append(_elem119)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -2966,23 +3129,23 @@ class TQueryProgress(object):
         if self.durationsMs is not None:
             oprot.writeFieldBegin('durationsMs', TType.MAP, 14)
             oprot.writeMapBegin(TType.STRING, TType.I64, len(self.durationsMs))
-            for kiter102, viter103 in self.durationsMs.items():
-                oprot.writeString(kiter102.encode('utf-8') if sys.version_info[0] == 2 else kiter102)
-                oprot.writeI64(viter103)
+            for kiter120, viter121 in self.durationsMs.items():
+                oprot.writeString(kiter120.encode('utf-8') if sys.version_info[0] == 2 else kiter120)
+                oprot.writeI64(viter121)
             oprot.writeMapEnd()
             oprot.writeFieldEnd()
         if self.sources is not None:
             oprot.writeFieldBegin('sources', TType.LIST, 15)
             oprot.writeListBegin(TType.STRUCT, len(self.sources))
-            for iter104 in self.sources:
-                iter104.write(oprot)
+            for iter122 in self.sources:
+                iter122.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.operators is not None:
             oprot.writeFieldBegin('operators', TType.LIST, 16)
             oprot.writeListBegin(TType.STRUCT, len(self.operators))
-            for iter105 in self.operators:
-                iter105.write(oprot)
+            for iter123 in self.operators:
+                iter123.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.directory is not None:
@@ -3201,44 +3364,44 @@ class TJobDetails(object):
             elif fid == 3:
                 if ftype == TType.MAP:
                     self.timestampsMs = {}
-                    (_ktype107, _vtype108, _size106) = iprot.readMapBegin()
-                    for _i110 in range(_size106):
-                        _key111 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        _val112 = iprot.readI64()
-                        self.timestampsMs[_key111] = _val112
+                    (_ktype125, _vtype126, _size124) = iprot.readMapBegin()
+                    for _i128 in range(_size124):
+                        _key129 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _val130 = iprot.readI64()
+                        self.timestampsMs[_key129] = _val130
                     iprot.readMapEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 4:
                 if ftype == TType.LIST:
                     self.vertices = []
-                    (_etype116, _size113) = iprot.readListBegin()
-                    for _i117 in range(_size113):
-                        _elem118 = TVertexInfo()
-                        _elem118.read(iprot)
-                        self.vertices.append(_elem118)
+                    (_etype134, _size131) = iprot.readListBegin()
+                    for _i135 in range(_size131):
+                        _elem136 = TVertexInfo()
+                        _elem136.read(iprot)
+                        self.vertices.append(_elem136)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 5:
                 if ftype == TType.LIST:
                     self.queries = []
-                    (_etype122, _size119) = iprot.readListBegin()
-                    for _i123 in range(_size119):
-                        _elem124 = TQueryProgress()
-                        _elem124.read(iprot)
-                        self.queries.append(_elem124)
+                    (_etype140, _size137) = iprot.readListBegin()
+                    for _i141 in range(_size137):
+                        _elem142 = TQueryProgress()
+                        _elem142.read(iprot)
+                        self.queries.append(_elem142)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 6:
                 if ftype == TType.LIST:
                     self.failures = []
-                    (_etype128, _size125) = iprot.readListBegin()
-                    for _i129 in range(_size125):
-                        _elem130 = TFailureInfo()
-                        _elem130.read(iprot)
-                        self.failures.append(_elem130)
+                    (_etype146, _size143) = iprot.readListBegin()
+                    for _i147 in range(_size143):
+                        _elem148 = TFailureInfo()
+                        _elem148.read(iprot)
+                        self.failures.append(_elem148)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -3255,11 +3418,11 @@ class TJobDetails(object):
             elif fid == 9:
                 if ftype == TType.MAP:
                     self.milestonesMs = {}
-                    (_ktype132, _vtype133, _size131) = iprot.readMapBegin()
-                    for _i135 in range(_size131):
-                        _key136 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        _val137 = iprot.readI64()
-                        self.milestonesMs[_key136] = _val137
+                    (_ktype150, _vtype151, _size149) = iprot.readMapBegin()
+                    for _i153 in range(_size149):
+                        _key154 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _val155 = iprot.readI64()
+                        self.milestonesMs[_key154] = _val155
                     iprot.readMapEnd()
                 else:
                     iprot.skip(ftype)
@@ -3290,30 +3453,30 @@ class TJobDetails(object):
         if self.timestampsMs is not None:
             oprot.writeFieldBegin('timestampsMs', TType.MAP, 3)
             oprot.writeMapBegin(TType.STRING, TType.I64, len(self.timestampsMs))
-            for kiter138, viter139 in self.timestampsMs.items():
-                oprot.writeString(kiter138.encode('utf-8') if sys.version_info[0] == 2 else kiter138)
-                oprot.writeI64(viter139)
+            for kiter156, viter157 in self.timestampsMs.items():
+                oprot.writeString(kiter156.encode('utf-8') if sys.version_info[0] == 2 else kiter156)
+                oprot.writeI64(viter157)
             oprot.writeMapEnd()
             oprot.writeFieldEnd()
         if self.vertices is not None:
             oprot.writeFieldBegin('vertices', TType.LIST, 4)
             oprot.writeListBegin(TType.STRUCT, len(self.vertices))
-            for iter140 in self.vertices:
-                iter140.write(oprot)
+            for iter158 in self.vertices:
+                iter158.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.queries is not None:
             oprot.writeFieldBegin('queries', TType.LIST, 5)
             oprot.writeListBegin(TType.STRUCT, len(self.queries))
-            for iter141 in self.queries:
-                iter141.write(oprot)
+            for iter159 in self.queries:
+                iter159.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.failures is not None:
             oprot.writeFieldBegin('failures', TType.LIST, 6)
             oprot.writeListBegin(TType.STRUCT, len(self.failures))
-            for iter142 in self.failures:
-                iter142.write(oprot)
+            for iter160 in self.failures:
+                iter160.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.restarts is not None:
@@ -3327,9 +3490,9 @@ class TJobDetails(object):
         if self.milestonesMs is not None:
             oprot.writeFieldBegin('milestonesMs', TType.MAP, 9)
             oprot.writeMapBegin(TType.STRING, TType.I64, len(self.milestonesMs))
-            for kiter143, viter144 in self.milestonesMs.items():
-                oprot.writeString(kiter143.encode('utf-8') if sys.version_info[0] == 2 else kiter143)
-                oprot.writeI64(viter144)
+            for kiter161, viter162 in self.milestonesMs.items():
+                oprot.writeString(kiter161.encode('utf-8') if sys.version_info[0] == 2 else kiter161)
+                oprot.writeI64(viter162)
             oprot.writeMapEnd()
             oprot.writeFieldEnd()
         if self.error is not None:
@@ -4126,22 +4289,22 @@ class TTaskManagerRegistration(object):
             elif fid == 10:
                 if ftype == TType.LIST:
                     self.allocations = []
-                    (_etype148, _size145) = iprot.readListBegin()
-                    for _i149 in range(_size145):
-                        _elem150 = TSlotStatus()
-                        _elem150.read(iprot)
-                        self.allocations.append(_elem150)
+                    (_etype166, _size163) = iprot.readListBegin()
+                    for _i167 in range(_size163):
+                        _elem168 = TSlotStatus()
+                        _elem168.read(iprot)
+                        self.allocations.append(_elem168)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 11:
                 if ftype == TType.LIST:
                     self.executors = []
-                    (_etype154, _size151) = iprot.readListBegin()
-                    for _i155 in range(_size151):
-                        _elem156 = TExecutorStatus()
-                        _elem156.read(iprot)
-                        self.executors.append(_elem156)
+                    (_etype172, _size169) = iprot.readListBegin()
+                    for _i173 in range(_size169):
+                        _elem174 = TExecutorStatus()
+                        _elem174.read(iprot)
+                        self.executors.append(_elem174)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -4194,15 +4357,15 @@ class TTaskManagerRegistration(object):
         if self.allocations is not None:
             oprot.writeFieldBegin('allocations', TType.LIST, 10)
             oprot.writeListBegin(TType.STRUCT, len(self.allocations))
-            for iter157 in self.allocations:
-                iter157.write(oprot)
+            for iter175 in self.allocations:
+                iter175.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.executors is not None:
             oprot.writeFieldBegin('executors', TType.LIST, 11)
             oprot.writeListBegin(TType.STRUCT, len(self.executors))
-            for iter158 in self.executors:
-                iter158.write(oprot)
+            for iter176 in self.executors:
+                iter176.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -4238,6 +4401,7 @@ class TTaskManagerHeartbeat(object):
      - taskManagerId
      - slots
      - executors
+     - metrics: all of the TaskManager's at once; missing = nothing was measured since the last heartbeat
 
     """
 
@@ -4245,13 +4409,15 @@ class TTaskManagerHeartbeat(object):
         'taskManagerId',
         'slots',
         'executors',
+        'metrics',
     )
 
 
-    def __init__(self, taskManagerId=None, slots=None, executors=None,):
+    def __init__(self, taskManagerId=None, slots=None, executors=None, metrics=None,):
         self.taskManagerId = taskManagerId
         self.slots = slots
         self.executors = executors
+        self.metrics = metrics
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -4270,22 +4436,33 @@ class TTaskManagerHeartbeat(object):
             elif fid == 2:
                 if ftype == TType.LIST:
                     self.slots = []
-                    (_etype162, _size159) = iprot.readListBegin()
-                    for _i163 in range(_size159):
-                        _elem164 = TSlotStatus()
-                        _elem164.read(iprot)
-                        self.slots.append(_elem164)
+                    (_etype180, _size177) = iprot.readListBegin()
+                    for _i181 in range(_size177):
+                        _elem182 = TSlotStatus()
+                        _elem182.read(iprot)
+                        self.slots.append(_elem182)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 3:
                 if ftype == TType.LIST:
                     self.executors = []
-                    (_etype168, _size165) = iprot.readListBegin()
-                    for _i169 in range(_size165):
-                        _elem170 = TExecutorStatus()
-                        _elem170.read(iprot)
-                        self.executors.append(_elem170)
+                    (_etype186, _size183) = iprot.readListBegin()
+                    for _i187 in range(_size183):
+                        _elem188 = TExecutorStatus()
+                        _elem188.read(iprot)
+                        self.executors.append(_elem188)
+                    iprot.readListEnd()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 4:
+                if ftype == TType.LIST:
+                    self.metrics = []
+                    (_etype192, _size189) = iprot.readListBegin()
+                    for _i193 in range(_size189):
+                        _elem194 = TMetricDump()
+                        _elem194.read(iprot)
+                        self.metrics.append(_elem194)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -4306,15 +4483,22 @@ class TTaskManagerHeartbeat(object):
         if self.slots is not None:
             oprot.writeFieldBegin('slots', TType.LIST, 2)
             oprot.writeListBegin(TType.STRUCT, len(self.slots))
-            for iter171 in self.slots:
-                iter171.write(oprot)
+            for iter195 in self.slots:
+                iter195.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.executors is not None:
             oprot.writeFieldBegin('executors', TType.LIST, 3)
             oprot.writeListBegin(TType.STRUCT, len(self.executors))
-            for iter172 in self.executors:
-                iter172.write(oprot)
+            for iter196 in self.executors:
+                iter196.write(oprot)
+            oprot.writeListEnd()
+            oprot.writeFieldEnd()
+        if self.metrics is not None:
+            oprot.writeFieldBegin('metrics', TType.LIST, 4)
+            oprot.writeListBegin(TType.STRUCT, len(self.metrics))
+            for iter197 in self.metrics:
+                iter197.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -4641,31 +4825,31 @@ class TExecutorDescriptor(object):
             elif fid == 7:
                 if ftype == TType.LIST:
                     self.allocationIds = []
-                    (_etype176, _size173) = iprot.readListBegin()
-                    for _i177 in range(_size173):
-                        _elem178 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.allocationIds.append(_elem178)
+                    (_etype201, _size198) = iprot.readListBegin()
+                    for _i202 in range(_size198):
+                        _elem203 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.allocationIds.append(_elem203)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 8:
                 if ftype == TType.LIST:
                     self.javaOptions = []
-                    (_etype182, _size179) = iprot.readListBegin()
-                    for _i183 in range(_size179):
-                        _elem184 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.javaOptions.append(_elem184)
+                    (_etype207, _size204) = iprot.readListBegin()
+                    for _i208 in range(_size204):
+                        _elem209 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.javaOptions.append(_elem209)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 9:
                 if ftype == TType.MAP:
                     self.environment = {}
-                    (_ktype186, _vtype187, _size185) = iprot.readMapBegin()
-                    for _i189 in range(_size185):
-                        _key190 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        _val191 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.environment[_key190] = _val191
+                    (_ktype211, _vtype212, _size210) = iprot.readMapBegin()
+                    for _i214 in range(_size210):
+                        _key215 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _val216 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.environment[_key215] = _val216
                     iprot.readMapEnd()
                 else:
                     iprot.skip(ftype)
@@ -4711,23 +4895,23 @@ class TExecutorDescriptor(object):
         if self.allocationIds is not None:
             oprot.writeFieldBegin('allocationIds', TType.LIST, 7)
             oprot.writeListBegin(TType.STRING, len(self.allocationIds))
-            for iter192 in self.allocationIds:
-                oprot.writeString(iter192.encode('utf-8') if sys.version_info[0] == 2 else iter192)
+            for iter217 in self.allocationIds:
+                oprot.writeString(iter217.encode('utf-8') if sys.version_info[0] == 2 else iter217)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.javaOptions is not None:
             oprot.writeFieldBegin('javaOptions', TType.LIST, 8)
             oprot.writeListBegin(TType.STRING, len(self.javaOptions))
-            for iter193 in self.javaOptions:
-                oprot.writeString(iter193.encode('utf-8') if sys.version_info[0] == 2 else iter193)
+            for iter218 in self.javaOptions:
+                oprot.writeString(iter218.encode('utf-8') if sys.version_info[0] == 2 else iter218)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.environment is not None:
             oprot.writeFieldBegin('environment', TType.MAP, 9)
             oprot.writeMapBegin(TType.STRING, TType.STRING, len(self.environment))
-            for kiter194, viter195 in self.environment.items():
-                oprot.writeString(kiter194.encode('utf-8') if sys.version_info[0] == 2 else kiter194)
-                oprot.writeString(viter195.encode('utf-8') if sys.version_info[0] == 2 else viter195)
+            for kiter219, viter220 in self.environment.items():
+                oprot.writeString(kiter219.encode('utf-8') if sys.version_info[0] == 2 else kiter219)
+                oprot.writeString(viter220.encode('utf-8') if sys.version_info[0] == 2 else viter220)
             oprot.writeMapEnd()
             oprot.writeFieldEnd()
         if self.jobSlots is not None:
@@ -4978,11 +5162,11 @@ class TDriverAssignment(object):
             elif fid == 8:
                 if ftype == TType.MAP:
                     self.configuration = {}
-                    (_ktype197, _vtype198, _size196) = iprot.readMapBegin()
-                    for _i200 in range(_size196):
-                        _key201 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        _val202 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.configuration[_key201] = _val202
+                    (_ktype222, _vtype223, _size221) = iprot.readMapBegin()
+                    for _i225 in range(_size221):
+                        _key226 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _val227 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.configuration[_key226] = _val227
                     iprot.readMapEnd()
                 else:
                     iprot.skip(ftype)
@@ -5032,9 +5216,9 @@ class TDriverAssignment(object):
         if self.configuration is not None:
             oprot.writeFieldBegin('configuration', TType.MAP, 8)
             oprot.writeMapBegin(TType.STRING, TType.STRING, len(self.configuration))
-            for kiter203, viter204 in self.configuration.items():
-                oprot.writeString(kiter203.encode('utf-8') if sys.version_info[0] == 2 else kiter203)
-                oprot.writeString(viter204.encode('utf-8') if sys.version_info[0] == 2 else viter204)
+            for kiter228, viter229 in self.configuration.items():
+                oprot.writeString(kiter228.encode('utf-8') if sys.version_info[0] == 2 else kiter228)
+                oprot.writeString(viter229.encode('utf-8') if sys.version_info[0] == 2 else viter229)
             oprot.writeMapEnd()
             oprot.writeFieldEnd()
         if self.hotSpareOf is not None:
@@ -5155,32 +5339,32 @@ class TDriverRegistration(object):
             elif fid == 7:
                 if ftype == TType.LIST:
                     self.javaOptions = []
-                    (_etype208, _size205) = iprot.readListBegin()
-                    for _i209 in range(_size205):
-                        _elem210 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.javaOptions.append(_elem210)
+                    (_etype233, _size230) = iprot.readListBegin()
+                    for _i234 in range(_size230):
+                        _elem235 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.javaOptions.append(_elem235)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 8:
                 if ftype == TType.MAP:
                     self.environment = {}
-                    (_ktype212, _vtype213, _size211) = iprot.readMapBegin()
-                    for _i215 in range(_size211):
-                        _key216 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        _val217 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.environment[_key216] = _val217
+                    (_ktype237, _vtype238, _size236) = iprot.readMapBegin()
+                    for _i240 in range(_size236):
+                        _key241 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _val242 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.environment[_key241] = _val242
                     iprot.readMapEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 9:
                 if ftype == TType.MAP:
                     self.milestonesMs = {}
-                    (_ktype219, _vtype220, _size218) = iprot.readMapBegin()
-                    for _i222 in range(_size218):
-                        _key223 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        _val224 = iprot.readI64()
-                        self.milestonesMs[_key223] = _val224
+                    (_ktype244, _vtype245, _size243) = iprot.readMapBegin()
+                    for _i247 in range(_size243):
+                        _key248 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _val249 = iprot.readI64()
+                        self.milestonesMs[_key248] = _val249
                     iprot.readMapEnd()
                 else:
                     iprot.skip(ftype)
@@ -5232,24 +5416,24 @@ class TDriverRegistration(object):
         if self.javaOptions is not None:
             oprot.writeFieldBegin('javaOptions', TType.LIST, 7)
             oprot.writeListBegin(TType.STRING, len(self.javaOptions))
-            for iter225 in self.javaOptions:
-                oprot.writeString(iter225.encode('utf-8') if sys.version_info[0] == 2 else iter225)
+            for iter250 in self.javaOptions:
+                oprot.writeString(iter250.encode('utf-8') if sys.version_info[0] == 2 else iter250)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.environment is not None:
             oprot.writeFieldBegin('environment', TType.MAP, 8)
             oprot.writeMapBegin(TType.STRING, TType.STRING, len(self.environment))
-            for kiter226, viter227 in self.environment.items():
-                oprot.writeString(kiter226.encode('utf-8') if sys.version_info[0] == 2 else kiter226)
-                oprot.writeString(viter227.encode('utf-8') if sys.version_info[0] == 2 else viter227)
+            for kiter251, viter252 in self.environment.items():
+                oprot.writeString(kiter251.encode('utf-8') if sys.version_info[0] == 2 else kiter251)
+                oprot.writeString(viter252.encode('utf-8') if sys.version_info[0] == 2 else viter252)
             oprot.writeMapEnd()
             oprot.writeFieldEnd()
         if self.milestonesMs is not None:
             oprot.writeFieldBegin('milestonesMs', TType.MAP, 9)
             oprot.writeMapBegin(TType.STRING, TType.I64, len(self.milestonesMs))
-            for kiter228, viter229 in self.milestonesMs.items():
-                oprot.writeString(kiter228.encode('utf-8') if sys.version_info[0] == 2 else kiter228)
-                oprot.writeI64(viter229)
+            for kiter253, viter254 in self.milestonesMs.items():
+                oprot.writeString(kiter253.encode('utf-8') if sys.version_info[0] == 2 else kiter253)
+                oprot.writeI64(viter254)
             oprot.writeMapEnd()
             oprot.writeFieldEnd()
         if self.attempt is not None:
@@ -5300,6 +5484,7 @@ class TDriverReport(object):
      - error: FAILED only
      - driverUnusable: FAILED only: the SparkContext is gone as well; only a new driver helps
      - checkpoints
+     - metrics: all of the job's at once; missing = nothing was measured since the last report
 
     """
 
@@ -5314,10 +5499,11 @@ class TDriverReport(object):
         'error',
         'driverUnusable',
         'checkpoints',
+        'metrics',
     )
 
 
-    def __init__(self, jobId=None, driverId=None, attempt=None, phase=None, executorIds=None, queries=None, milestonesMs=None, error=None, driverUnusable=None, checkpoints=None,):
+    def __init__(self, jobId=None, driverId=None, attempt=None, phase=None, executorIds=None, queries=None, milestonesMs=None, error=None, driverUnusable=None, checkpoints=None, metrics=None,):
         self.jobId = jobId
         self.driverId = driverId
         self.attempt = attempt
@@ -5328,6 +5514,7 @@ class TDriverReport(object):
         self.error = error
         self.driverUnusable = driverUnusable
         self.checkpoints = checkpoints
+        self.metrics = metrics
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -5361,32 +5548,32 @@ class TDriverReport(object):
             elif fid == 5:
                 if ftype == TType.LIST:
                     self.executorIds = []
-                    (_etype233, _size230) = iprot.readListBegin()
-                    for _i234 in range(_size230):
-                        _elem235 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.executorIds.append(_elem235)
+                    (_etype258, _size255) = iprot.readListBegin()
+                    for _i259 in range(_size255):
+                        _elem260 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.executorIds.append(_elem260)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 6:
                 if ftype == TType.LIST:
                     self.queries = []
-                    (_etype239, _size236) = iprot.readListBegin()
-                    for _i240 in range(_size236):
-                        _elem241 = TQueryProgress()
-                        _elem241.read(iprot)
-                        self.queries.append(_elem241)
+                    (_etype264, _size261) = iprot.readListBegin()
+                    for _i265 in range(_size261):
+                        _elem266 = TQueryProgress()
+                        _elem266.read(iprot)
+                        self.queries.append(_elem266)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 7:
                 if ftype == TType.MAP:
                     self.milestonesMs = {}
-                    (_ktype243, _vtype244, _size242) = iprot.readMapBegin()
-                    for _i246 in range(_size242):
-                        _key247 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        _val248 = iprot.readI64()
-                        self.milestonesMs[_key247] = _val248
+                    (_ktype268, _vtype269, _size267) = iprot.readMapBegin()
+                    for _i271 in range(_size267):
+                        _key272 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _val273 = iprot.readI64()
+                        self.milestonesMs[_key272] = _val273
                     iprot.readMapEnd()
                 else:
                     iprot.skip(ftype)
@@ -5404,11 +5591,22 @@ class TDriverReport(object):
             elif fid == 10:
                 if ftype == TType.LIST:
                     self.checkpoints = []
-                    (_etype252, _size249) = iprot.readListBegin()
-                    for _i253 in range(_size249):
-                        _elem254 = TCheckpointOutcome()
-                        _elem254.read(iprot)
-                        self.checkpoints.append(_elem254)
+                    (_etype277, _size274) = iprot.readListBegin()
+                    for _i278 in range(_size274):
+                        _elem279 = TCheckpointOutcome()
+                        _elem279.read(iprot)
+                        self.checkpoints.append(_elem279)
+                    iprot.readListEnd()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 11:
+                if ftype == TType.LIST:
+                    self.metrics = []
+                    (_etype283, _size280) = iprot.readListBegin()
+                    for _i284 in range(_size280):
+                        _elem285 = TMetricDump()
+                        _elem285.read(iprot)
+                        self.metrics.append(_elem285)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -5441,23 +5639,23 @@ class TDriverReport(object):
         if self.executorIds is not None:
             oprot.writeFieldBegin('executorIds', TType.LIST, 5)
             oprot.writeListBegin(TType.STRING, len(self.executorIds))
-            for iter255 in self.executorIds:
-                oprot.writeString(iter255.encode('utf-8') if sys.version_info[0] == 2 else iter255)
+            for iter286 in self.executorIds:
+                oprot.writeString(iter286.encode('utf-8') if sys.version_info[0] == 2 else iter286)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.queries is not None:
             oprot.writeFieldBegin('queries', TType.LIST, 6)
             oprot.writeListBegin(TType.STRUCT, len(self.queries))
-            for iter256 in self.queries:
-                iter256.write(oprot)
+            for iter287 in self.queries:
+                iter287.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.milestonesMs is not None:
             oprot.writeFieldBegin('milestonesMs', TType.MAP, 7)
             oprot.writeMapBegin(TType.STRING, TType.I64, len(self.milestonesMs))
-            for kiter257, viter258 in self.milestonesMs.items():
-                oprot.writeString(kiter257.encode('utf-8') if sys.version_info[0] == 2 else kiter257)
-                oprot.writeI64(viter258)
+            for kiter288, viter289 in self.milestonesMs.items():
+                oprot.writeString(kiter288.encode('utf-8') if sys.version_info[0] == 2 else kiter288)
+                oprot.writeI64(viter289)
             oprot.writeMapEnd()
             oprot.writeFieldEnd()
         if self.error is not None:
@@ -5471,8 +5669,15 @@ class TDriverReport(object):
         if self.checkpoints is not None:
             oprot.writeFieldBegin('checkpoints', TType.LIST, 10)
             oprot.writeListBegin(TType.STRUCT, len(self.checkpoints))
-            for iter259 in self.checkpoints:
-                iter259.write(oprot)
+            for iter290 in self.checkpoints:
+                iter290.write(oprot)
+            oprot.writeListEnd()
+            oprot.writeFieldEnd()
+        if self.metrics is not None:
+            oprot.writeFieldBegin('metrics', TType.LIST, 11)
+            oprot.writeListBegin(TType.STRUCT, len(self.metrics))
+            for iter291 in self.metrics:
+                iter291.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -5552,10 +5757,10 @@ class TDriverDeployment(object):
             elif fid == 3:
                 if ftype == TType.LIST:
                     self.executorIds = []
-                    (_etype263, _size260) = iprot.readListBegin()
-                    for _i264 in range(_size260):
-                        _elem265 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.executorIds.append(_elem265)
+                    (_etype295, _size292) = iprot.readListBegin()
+                    for _i296 in range(_size292):
+                        _elem297 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.executorIds.append(_elem297)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -5591,8 +5796,8 @@ class TDriverDeployment(object):
         if self.executorIds is not None:
             oprot.writeFieldBegin('executorIds', TType.LIST, 3)
             oprot.writeListBegin(TType.STRING, len(self.executorIds))
-            for iter266 in self.executorIds:
-                oprot.writeString(iter266.encode('utf-8') if sys.version_info[0] == 2 else iter266)
+            for iter298 in self.executorIds:
+                oprot.writeString(iter298.encode('utf-8') if sys.version_info[0] == 2 else iter298)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.restore is not None:
@@ -5638,6 +5843,16 @@ TCallContext.thrift_spec = (
     (1, TType.STRUCT, 'fence', [TFence, None], None, ),  # 1
     (2, TType.I64, 'timeoutMs', None, None, ),  # 2
     (3, TType.STRING, 'requestId', 'UTF8', None, ),  # 3
+)
+all_structs.append(TMetricDump)
+TMetricDump.thrift_spec = (
+    None,  # 0
+    (1, TType.I32, 'kind', None, None, ),  # 1
+    (2, TType.STRING, 'vertexId', 'UTF8', None, ),  # 2
+    (3, TType.I64, 'subtaskIndex', None, None, ),  # 3
+    (4, TType.STRING, 'operator', 'UTF8', None, ),  # 4
+    (5, TType.MAP, 'counts', (TType.STRING, 'UTF8', TType.I64, None, False), None, ),  # 5
+    (6, TType.MAP, 'rates', (TType.STRING, 'UTF8', TType.DOUBLE, None, False), None, ),  # 6
 )
 all_structs.append(TErrorInfo)
 TErrorInfo.thrift_spec = (
@@ -5933,6 +6148,7 @@ TTaskManagerHeartbeat.thrift_spec = (
     (1, TType.STRING, 'taskManagerId', 'UTF8', None, ),  # 1
     (2, TType.LIST, 'slots', (TType.STRUCT, [TSlotStatus, None], False), None, ),  # 2
     (3, TType.LIST, 'executors', (TType.STRUCT, [TExecutorStatus, None], False), None, ),  # 3
+    (4, TType.LIST, 'metrics', (TType.STRUCT, [TMetricDump, None], False), None, ),  # 4
 )
 all_structs.append(TSlotRequest)
 TSlotRequest.thrift_spec = (
@@ -6015,6 +6231,7 @@ TDriverReport.thrift_spec = (
     (8, TType.STRUCT, 'error', [TErrorInfo, None], None, ),  # 8
     (9, TType.BOOL, 'driverUnusable', None, None, ),  # 9
     (10, TType.LIST, 'checkpoints', (TType.STRUCT, [TCheckpointOutcome, None], False), None, ),  # 10
+    (11, TType.LIST, 'metrics', (TType.STRUCT, [TMetricDump, None], False), None, ),  # 11
 )
 all_structs.append(TDriverDeployment)
 TDriverDeployment.thrift_spec = (
