@@ -19,12 +19,12 @@ MetricValue = int | float | str
 class ScopeKind(Enum):
     """What a metric belongs to."""
 
-    JOB_MANAGER = "jobmanager"
-    TASK_MANAGER = "taskmanager"
-    JOB = "job"
+    JOB_MANAGER = "JOB_MANAGER"
+    TASK_MANAGER = "TASK_MANAGER"
+    JOB = "JOB"
     #: a vertex as a whole; Flink: metrics of an operator's coordinator
-    VERTEX = "vertex"
-    SUBTASK = "subtask"
+    VERTEX = "VERTEX"
+    SUBTASK = "SUBTASK"
 
 
 @dataclass(frozen=True, slots=True)
