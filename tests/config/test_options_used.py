@@ -7,10 +7,21 @@ from pathlib import Path
 from types import ModuleType
 
 from yarnflow.config.option import ConfigOption
-from yarnflow.config.options import ALL_OPTIONS, client, cluster, ha, job, memory, python, security, yarn
+from yarnflow.config.options import (
+    ALL_OPTIONS,
+    client,
+    cluster,
+    ha,
+    job,
+    memory,
+    metrics,
+    python,
+    security,
+    yarn,
+)
 
 PACKAGE = Path(__file__).resolve().parents[2] / "yarnflow"
-MODULES: tuple[ModuleType, ...] = (client, cluster, ha, job, memory, python, security, yarn)
+MODULES: tuple[ModuleType, ...] = (client, cluster, ha, job, memory, metrics, python, security, yarn)
 
 
 def constants() -> dict[str, str]:

@@ -132,7 +132,9 @@ def shipped_options(configuration: Configuration) -> dict[str, str]:
     return {
         key: value
         for key, value in configuration.to_dict().items()
-        if key.startswith(PASSED_THROUGH) or (OPTIONS_BY_KEY[key].scope is Scope.JOB)
+        if key.startswith(PASSED_THROUGH)
+        # those of metric reporters have the user's names, and are the cluster's
+        or (key in OPTIONS_BY_KEY and OPTIONS_BY_KEY[key].scope is Scope.JOB)
     }
 
 

@@ -20,7 +20,7 @@ from typing import Final, NamedTuple, TypeVar
 
 from yarnflow.config.conf_file import CONF_FILE_NAME, read_conf_file
 from yarnflow.config.option import AnyOption, ConfigOption
-from yarnflow.config.options import OPTIONS_BY_KEY, PASSED_THROUGH, cluster, job
+from yarnflow.config.options import OPTIONS_BY_KEY, PASSED_THROUGH, REPORTER_OPTION, cluster, job
 from yarnflow.config.secrets import HIDDEN, is_secret, masked_text
 from yarnflow.errors import ConfigError, InvalidOption, UnknownOption
 
@@ -200,7 +200,7 @@ def _merged(*layers: Mapping[str, Setting]) -> dict[str, Setting]:
 def _check(key: str, setting: Setting) -> None:
     option = OPTIONS_BY_KEY.get(key)
     if option is None:
-        if key.startswith(PASSED_THROUGH):
+        if key.startswith(PASSED_THROUGH) or REPORTER_OPTION.fullmatch(key):
             return
         near = difflib.get_close_matches(key, OPTIONS_BY_KEY, n=2, cutoff=0.6)
         hint = f"did you mean {' or '.join(near)}?" if near else "conf/OPTIONS.md lists all options"

@@ -7,6 +7,7 @@ that a wrong one cannot be imported.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TypeVar
 
 from yarnflow.config import parsers
@@ -93,6 +94,11 @@ def boolean(key: str, default: bool, scope: Scope, description: str) -> ConfigOp
 def string(key: str, default: str, scope: Scope, description: str) -> ConfigOption[str]:
     """Any text."""
     return _option(key, default, scope, description, parsers.text, "String")
+
+
+def secret(key: str, default: str, scope: Scope, description: str) -> ConfigOption[str]:
+    """Any text, which is shown to nobody."""
+    return replace(string(key, default, scope, description), secret=True)
 
 
 def ports(key: str, default: str, scope: Scope, description: str) -> ConfigOption[str]:

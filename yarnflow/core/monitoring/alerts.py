@@ -243,11 +243,11 @@ class AlertBook:
     def observe(self, seen: Observation) -> tuple[AlertBook, tuple[Tell, ...]]:
         """Look at the cluster."""
         settings, at_ms = self.settings, seen.at_ms
-        restarts = {
+        restarts: dict[str, History] = {
             job.job_id: _kept(self.restarts.get(job.job_id, ()), at_ms, job.restarts, settings.restarts_window_ms)
             for job in seen.jobs
         }
-        pending = {
+        pending: dict[str, History] = {
             job.job_id: _kept(
                 self.pending.get(job.job_id, ()), at_ms, job.pending_records, settings.lag_window_ms
             )

@@ -354,9 +354,6 @@ JVM_HEAP_COMMITTED: Final = _gauge(
     "Status.JVM.Memory.Heap.Committed", _JOB, Unit.BYTES, "Heap of the driver's JVM that there is."
 )
 JVM_HEAP_MAX: Final = _gauge("Status.JVM.Memory.Heap.Max", _JOB, Unit.BYTES, "Limit of the driver's heap.")
-JVM_NON_HEAP_USED: Final = _gauge(
-    "Status.JVM.Memory.NonHeap.Used", _JOB, Unit.BYTES, "Metaspace and code of the driver's JVM."
-)
 JVM_GC_COUNT: Final = _counter(
     "Status.JVM.GarbageCollector.All.Count", _JOB, Unit.NONE, "Collections in the driver's JVM."
 )

@@ -180,6 +180,11 @@ class SparkExecutorProcesses:
                 self._children[to, executor_id] = child
         return child is not None
 
+    def pids(self) -> tuple[int, ...]:
+        """Of the executors that run; any thread."""
+        with self._lock:
+            return tuple(child.pid for child in self._children.values())
+
     def stop_all(self) -> None:
         """KILL every executor and wait until they are gone."""
         with self._lock:

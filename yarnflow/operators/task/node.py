@@ -21,6 +21,7 @@ from yarnflow.operators.process.user_code import placed
 from yarnflow.operators.state.keyed import KeyedState
 from yarnflow.operators.state.store import GroupStore
 from yarnflow.operators.task.key_groups import subtask_of_group
+from yarnflow.operators.task.measures import OperatorMeasures, UserMetricsReader
 from yarnflow.operators.task.micro_batch import MicroBatch
 from yarnflow.operators.task.plan import JobInfo, OperatorPlan
 
@@ -86,6 +87,7 @@ class Node:
             job_parameters=dict(job.parameters),
         )
         self.metrics = RecordedMetrics()
+        self._user_metrics = UserMetricsReader(self.metrics)
         self._state = KeyedState(plan.operator_id, plan.name, plan.origin)
         runtime_context = TaskRuntimeContext(self._info, self._state if plan.keyed else None, self.metrics)
         self.runtime_context = runtime_context
@@ -130,6 +132,13 @@ class Node:
         self.elements_in = self.elements_out = 0
         self.context.processing_time_ms, self.context.run_ms = batch.time_ms, batch.run_ms
         self._state.set_processing_time(batch.time_ms)
+
+    def take_measures(self, busy_ns: int) -> OperatorMeasures:
+        """What was counted since the last call, which was before the last :meth:`bind`."""
+        measures = OperatorMeasures(self.elements_in, self.elements_out, busy_ns, self.status.watermark_ms)
+        self.elements_in = self.elements_out = 0
+        self._user_metrics.read_into(measures)
+        return measures
 
     def subtask(self) -> int:
         """Number of the subtask that has the key group bound at present."""

@@ -19,6 +19,7 @@ from yarnflow.core.messages import (
     ExecutorExited,
     ExecutorStatus,
     LeaderInfo,
+    MetricDump,
     SlotOffer,
     SlotRequest,
     TaskManagerHeartbeat,
@@ -135,6 +136,8 @@ class TaskExecutor:
         Intervals.
     on_fatal : callable
         Ends the process with the error.
+    take_metrics : callable
+        What was measured since it was asked last; any thread, and quick.
     """
 
     def __init__(
@@ -147,7 +150,9 @@ class TaskExecutor:
         processes: ExecutorProcesses,
         times: TaskExecutorTimes,
         on_fatal: Callable[[YarnflowError], None],
+        take_metrics: Callable[[], tuple[MetricDump, ...]] = tuple,
     ) -> None:
+        self._take_metrics = take_metrics
         #: what this TaskManager brings; known once its server has a port
         self._registration: TaskManagerRegistration
         self._clock = clock
@@ -508,6 +513,7 @@ class TaskExecutor:
             task_manager_id=self._registration.task_manager_id,
             slots=self._slots.statuses(),
             executors=self._executor_statuses(),
+            metrics=self._take_metrics(),
         )
         self._effects.perform(
             self._mailbox,
