@@ -143,13 +143,13 @@ class MetricRegistry:
             if found.scope.kind is ScopeKind.SUBTASK:
                 subtask = found.scope.subtask_index
                 place = next((e for e in vertex.executions if e.subtask_index == subtask), None)
-                task_manager_id = getattr(place, "task_manager_id", "")
-                variables |= {
-                    "host": hosts.get(task_manager_id, ""),
-                    "tm_id": str(task_manager_id),
-                    "subtask_index": str(subtask),
-                    "task_attempt_num": str(getattr(place, "attempt", 0)),
-                }
+                variables |= {"host": "", "tm_id": "", "subtask_index": str(subtask)}
+                if place is not None:
+                    variables |= {
+                        "host": hosts.get(TaskManagerId(place.task_manager_id), ""),
+                        "tm_id": str(place.task_manager_id),
+                        "task_attempt_num": str(place.attempt),
+                    }
             if found.operator:
                 variables["operator_name"] = found.operator
             yield LabeledMetrics(found, variables)

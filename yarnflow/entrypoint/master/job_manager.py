@@ -132,6 +132,10 @@ class JobManager:
         self._program_end: tuple[int, str] | None = None
         self._drivers_left: list[DriverId] = []
         self._submission: JobSubmission | None = None
+        self._bind_host = bind_host(
+            configuration.get(cluster_options.JOBMANAGER_BIND_HOST),
+            configuration.get(cluster_options.JOBMANAGER_RPC_ADDRESS),
+        )
         timeout_ms = configuration.get(cluster_options.RPC_ASK_TIMEOUT_MS)
         max_frame_bytes = configuration.get(cluster_options.RPC_FRAME_SIZE_BYTES)
         gateways = ThriftGatewayFactory(secret, "jobmanager", timeout_ms, max_frame_bytes)
@@ -155,16 +159,13 @@ class JobManager:
             workers_expected=workers_expected,
             own_worker=lambda worker_id: application_number(worker_id) in ("", self._application),
             standbys=lambda: self._standbys,
+            bind_host=self._bind_host,
             still_leads=self._still_leads,
         )
         self._hosted = HostedDrivers(launcher, lambda: self._known_leader, gateways)
         if self._parts.drivers_in_containers:
             self._hosted.report_ends()
         self._duty: MasterDuty = Standby(lambda: self._known_leader, self._hosted, cluster_dir)
-        self._bind_host = bind_host(
-            configuration.get(cluster_options.JOBMANAGER_BIND_HOST),
-            configuration.get(cluster_options.JOBMANAGER_RPC_ADDRESS),
-        )
         self._server = RpcServer(
             host=self._bind_host,
             port_range=configuration.get(cluster_options.JOBMANAGER_RPC_PORT),

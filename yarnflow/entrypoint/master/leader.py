@@ -30,6 +30,8 @@ from yarnflow.core.resources.provider import TaskManagerInfo
 from yarnflow.core.yarn import DeploymentMode
 from yarnflow.entrypoint.master.fault_injection import FaultInjector, MasterFaults
 from yarnflow.entrypoint.master.lifetime import ClusterLife, Lifetime, UntilToldToEnd
+from yarnflow.entrypoint.master.own_process import JobManagerProcess
+from yarnflow.metrics.service import MetricsService
 from yarnflow.process.channel.messages import JobStatusReport
 from yarnflow.rest.routes import Answer, Routes
 from yarnflow.rpc.methods import DISPATCHER, JOB_MASTER, RESOURCE_MANAGER, Service
@@ -82,6 +84,8 @@ class MasterParts:
     own_worker: Callable[[str], bool] = lambda _worker_id: True
     #: addresses of the other masters, the one that leads next first
     standbys: Callable[[], Sequence[str]] = tuple
+    #: address that this master listens at
+    bind_host: str = ""
     #: asks until there is an answer whether this process still leads under a fence; blocks
     still_leads: Callable[[Fence], bool] = lambda _fence: True
 
@@ -155,6 +159,10 @@ class Leader:
             lambda: secrets.token_hex(16),
             lambda: self.dispatcher,
             parts.own_worker,
+            lambda task_manager_id, dumps: self.metrics.store.put_task_manager(task_manager_id, dumps),
+        )
+        self.metrics = MetricsService(
+            configuration, self, JobManagerProcess(), clock, parts.bind_host
         )
         hosts = StandbyHosts(parts.gateways, clock)
         launcher: DriverLauncher = parts.launcher
@@ -192,6 +200,7 @@ class Leader:
                 self._dispatcher_mailbox.schedule,
                 parts.launcher.kill,
             ),
+            metrics=self.metrics.store,
         )
         faults = FaultInjector(
             clock,
@@ -241,6 +250,7 @@ class Leader:
         self._dispatcher_mailbox.start()
         self._resource_mailbox.start()
         self.resource_manager.start()
+        self.metrics.start()
 
     def recover(self, drivers_left: Sequence[DriverId] = ()) -> None:
         """Take over the jobs there are; blocks.
@@ -289,6 +299,7 @@ class Leader:
 
     def stop(self) -> None:
         """Do nothing more; drivers and TaskManagers are not touched."""
+        self.metrics.stop()
         self.dispatcher.stop()
         self._time.end()
 

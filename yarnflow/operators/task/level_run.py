@@ -22,6 +22,7 @@ from typing import Any, Final, cast
 
 from yarnflow.graph.closures import Closure
 from yarnflow.operators.elements import MAX_WATERMARK_MS, MIN_WATERMARK_MS, Chunk, SourceChunk
+from yarnflow.operators.functions.measures import Measures
 from yarnflow.operators.process.key_selection import SelectKeys
 from yarnflow.operators.process.operator import AsyncCalls, OperatorDefinition, WatermarkStatus
 from yarnflow.operators.process.snapshots import snapshot
@@ -29,7 +30,6 @@ from yarnflow.operators.state.store import GroupStore
 from yarnflow.operators.task.blocks import ALL_GROUPS, ELEMENTS, END, WATERMARK, Block
 from yarnflow.operators.task.channels import Channels
 from yarnflow.operators.task.key_groups import is_first_of_subtask
-from yarnflow.operators.task.measures import Measures
 from yarnflow.operators.task.micro_batch import MicroBatch
 from yarnflow.operators.task.node import Deliver, Node, joined
 from yarnflow.operators.task.outputs import (

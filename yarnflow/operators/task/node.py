@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any, Final, cast
 
 from yarnflow.operators.elements import MAX_WATERMARK_MS, Chunk
+from yarnflow.operators.functions.measures import OperatorMeasures, UserMetricsReader
 from yarnflow.operators.functions.metrics import RecordedMetrics
 from yarnflow.operators.functions.runtime_context import TaskInfo, TaskRuntimeContext
 from yarnflow.operators.process.operator import (
@@ -21,7 +22,6 @@ from yarnflow.operators.process.user_code import placed
 from yarnflow.operators.state.keyed import KeyedState
 from yarnflow.operators.state.store import GroupStore
 from yarnflow.operators.task.key_groups import subtask_of_group
-from yarnflow.operators.task.measures import OperatorMeasures, UserMetricsReader
 from yarnflow.operators.task.micro_batch import MicroBatch
 from yarnflow.operators.task.plan import JobInfo, OperatorPlan
 

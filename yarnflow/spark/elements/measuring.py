@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator
 from types import TracebackType
 from typing import Final, TypeVar
 
+from yarnflow.operators.functions.measures import Measures, OperatorMeasures, source_node
 from yarnflow.operators.task.level_run import LevelRun
-from yarnflow.operators.task.measures import Measures, OperatorMeasures, source_node
 from yarnflow.spark.elements.worker_runs import LevelTask
 
 T = TypeVar("T")

@@ -28,12 +28,12 @@ from yarnflow.core.resources.attachment import PYTHON_MEMORY_VARIABLE
 from yarnflow.core.resources.memory import TaskManagerMemory
 from yarnflow.errors import StateTooLarge
 from yarnflow.graph.closures import dumps_with_classes, load_closure
+from yarnflow.operators.functions.measures import Measures
 from yarnflow.operators.state.backends.group_log import KeptGroup
 from yarnflow.operators.state.backends.turns import HASHMAP, ROCKSDB, Backends
 from yarnflow.operators.state.store import GroupStore
 from yarnflow.operators.task.key_groups import stable_hash
 from yarnflow.operators.task.level_run import LevelRun
-from yarnflow.operators.task.measures import Measures
 from yarnflow.operators.task.plan import JobInfo, LevelPlan
 from yarnflow.spark.elements.async_calls import AsyncioCalls
 from yarnflow.spark.elements.worker_memory import MemoryWatch, memory_usage

@@ -12,7 +12,7 @@ from yarnflow.core.ids import VertexId
 from yarnflow.core.monitoring import declarations as m
 from yarnflow.core.monitoring.rates import RateWindow
 from yarnflow.graph.job_graph import JobVertex, StreamNode
-from yarnflow.operators.task.measures import Measures, OperatorMeasures
+from yarnflow.operators.functions.measures import Measures, OperatorMeasures
 from yarnflow.spark.metrics.dumps import DumpBuilder
 from yarnflow.spark.metrics.vertices import JobPlaces
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 from pyspark import SparkContext
 from pyspark.accumulators import Accumulator, AccumulatorParam
 
-from yarnflow.operators.task.measures import Measures, add_measures
+from yarnflow.operators.functions.measures import Measures, add_measures
 
 #: the driver's thread for accumulators adds, others read; a worker has one thread
 _lock: Final = threading.Lock()

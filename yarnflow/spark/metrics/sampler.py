@@ -13,7 +13,7 @@ from yarnflow.core.ids import VertexId
 from yarnflow.core.messages import MetricDump, QueryProgress
 from yarnflow.core.monitoring import declarations as m
 from yarnflow.core.monitoring.rates import RateWindow
-from yarnflow.operators.task.measures import Measures
+from yarnflow.operators.functions.measures import Measures
 from yarnflow.spark.metrics.busy import PER_SECOND, TimeShares, back_pressure, stage_shares
 from yarnflow.spark.metrics.dumps import DumpBuilder
 from yarnflow.spark.metrics.elements import ElementMetrics

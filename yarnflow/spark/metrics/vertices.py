@@ -14,7 +14,7 @@ from yarnflow.core.ids import VertexId
 from yarnflow.core.messages import ProgramKind
 from yarnflow.graph.job_graph import JobGraph, JobVertex, StreamNode
 from yarnflow.graph.operators import Sink, Source
-from yarnflow.operators.task.measures import source_node
+from yarnflow.operators.functions.measures import source_node
 from yarnflow.spark.translate.query_groups import GraphIndex, query_groups
 
 T = TypeVar("T")
