@@ -69,6 +69,7 @@ ROOMS: dict[str, set[str]] = {
     "config.options": {"config"},
     "core": {
         *("core.checkpoint", "core.collect", "core.ha", "core.job", "core.job_run", "core.resources"),
+        "core.monitoring",
     },
     "core.checkpoint": {"core"},
     "core.collect": {"core"},
@@ -118,6 +119,7 @@ ROOMS: dict[str, set[str]] = {
     "process": {"process.channel", "process.output"},
     "process.channel": set(),
     "process.output": set(),
+    "process.resources": set(),
     "runtime": set(),
     "runtime.dispatcher": {"runtime", "runtime.jobmaster"},
     "runtime.driver": {"runtime"},

@@ -154,8 +154,8 @@ def _unchanged(model: AlertModel, event: AlertEvent) -> Result:
 
 _ROWS: Final[tuple[AlertRow, ...]] = (
     on(A.QUIET, ConditionHolds, _began, A.PENDING, A.FIRING, note="FIRING if it need not last"),
-    on(A.QUIET, ConditionClear, _unchanged, A.QUIET),
-    on(A.QUIET, SubjectEnded, _ended, A.ENDED),
+    on(A.QUIET, ConditionClear, _unchanged, A.QUIET, note="as before"),
+    on(A.QUIET, SubjectEnded, _ended, A.ENDED, note="nobody was told"),
     on(A.PENDING, ConditionHolds, _lasts, A.PENDING, A.FIRING, note="FIRING once it has lasted"),
     on(A.PENDING, ConditionClear, _passed, A.QUIET, note="nobody was told"),
     on(A.PENDING, SubjectEnded, _ended, A.ENDED),

@@ -10,7 +10,7 @@ from yarnflow.core.messages import MetricDump
 from yarnflow.core.metrics import ScopeKind
 from yarnflow.core.monitoring import declarations as m
 from yarnflow.graph.job_graph import JobGraph
-from yarnflow.process.usage import LoadMeter, usage_of
+from yarnflow.process.resources.usage import LoadMeter, usage_of
 from yarnflow.spark.elements.worker_runs import MeasureSink
 from yarnflow.spark.metrics.measures import MeasureSums
 from yarnflow.spark.metrics.sampler import JobSampler, Progress

@@ -10,7 +10,7 @@ from typing import Final
 
 from yarnflow.core.metrics import MetricValue
 from yarnflow.core.monitoring import declarations as m
-from yarnflow.process.usage import LoadMeter, max_descriptors, usage_of
+from yarnflow.process.resources.usage import LoadMeter, max_descriptors, usage_of
 
 #: looks that follow each other sooner would each be of a moment
 _SHORTEST_LOOK_S: Final = 1.0

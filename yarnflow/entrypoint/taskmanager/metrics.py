@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from yarnflow.core.messages import MetricDump
 from yarnflow.core.metrics import ScopeKind
 from yarnflow.core.monitoring import declarations as m
-from yarnflow.process.usage import LoadMeter, below, max_descriptors, usage_of, usage_of_all
+from yarnflow.process.resources.usage import LoadMeter, below, max_descriptors, usage_of, usage_of_all
 
 
 class TaskManagerMetrics:
