@@ -71,10 +71,6 @@ class JobPlaces:
         found = (of_node(node) for node in vertex.chain)
         return next((value for value in found if value is not None), None)
 
-    def chain_ends(self, vertex: JobVertex) -> tuple[StreamNode, StreamNode]:
-        """First and last operator."""
-        return self.nodes[vertex.chain[0]], self.nodes[vertex.chain[-1]]
-
     def _queries(self, graph: JobGraph) -> list[QueryVertices]:
         index = GraphIndex(graph)
         found = []
