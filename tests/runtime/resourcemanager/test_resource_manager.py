@@ -12,10 +12,12 @@ from yarnflow.core.ids import AllocationId, JobId, TaskManagerId
 from yarnflow.core.messages import (
     Fence,
     LeaderInfo,
+    MetricDump,
     SlotStatus,
     TaskManagerHeartbeat,
     TaskManagerRegistration,
 )
+from yarnflow.core.metrics import ScopeKind
 from yarnflow.errors import (
     CallSuspended,
     RpcUnavailable,
@@ -57,6 +59,7 @@ class Bench:
         self.diagnosed: list[tuple[str, str]] = []
         self.waits: list[str] = []
         self.mailbox = InlineMailbox("rm", clock, may_run=self.time.is_certain if lead else None)
+        self.measured: list[tuple[str, tuple[MetricDump, ...]]] = []
         ids = (f"{number:032x}" for number in itertools.count(1))
         self.manager = ResourceManager(
             ResourceManagerSettings(10_000, 2, 1_000, 5_000, 2, workers_expected, redundant_workers),
@@ -69,6 +72,7 @@ class Bench:
             lambda: next(ids),
             lambda: self,
             lambda worker: not worker.startswith("theirs"),
+            lambda task_manager_id, dumps: self.measured.append((task_manager_id, tuple(dumps))),
         )
         self.manager.start()
         self.run()
@@ -556,3 +560,14 @@ def test_a_ping_that_is_not_sent_is_no_failure_of_the_task_manager() -> None:
     for _ in range(5):
         bench.run(1_000)
     assert bench.lost
+
+
+def test_what_a_task_manager_measured_is_passed_on() -> None:
+    bench = Bench()
+    bench.register("tm-1")
+    dump = MetricDump(ScopeKind.TASK_MANAGER, counts={"a": 1})
+    bench.manager.heartbeat(TaskManagerHeartbeat(TaskManagerId("tm-1"), metrics=(dump,)))
+    bench.manager.heartbeat(TaskManagerHeartbeat(TaskManagerId("tm-1")))
+    with pytest.raises(TaskManagerNotFound):
+        bench.manager.heartbeat(TaskManagerHeartbeat(TaskManagerId("tm-2"), metrics=(dump,)))
+    assert bench.measured == [("tm-1", (dump,))]

@@ -7,7 +7,15 @@ from collections.abc import Callable
 import pytest
 
 from yarnflow.core.ids import AllocationId, DriverId, ExecutorId, JobId, TaskManagerId
-from yarnflow.core.messages import ExecutorDescriptor, Fence, LeaderInfo, SlotRequest, TaskManagerRegistration
+from yarnflow.core.messages import (
+    ExecutorDescriptor,
+    Fence,
+    LeaderInfo,
+    MetricDump,
+    SlotRequest,
+    TaskManagerRegistration,
+)
+from yarnflow.core.metrics import ScopeKind
 from yarnflow.errors import (
     LeadershipLost,
     ResourceError,
@@ -31,7 +39,9 @@ LEADER = LeaderInfo(Fence("leader", 1), "jm:1", "0", "default")
 class Bench:
     """A TaskExecutor of two slots; this object is its link and its processes."""
 
-    def __init__(self, idle_timeout_ms: int = 0) -> None:
+    def __init__(
+        self, idle_timeout_ms: int = 0, take_metrics: Callable[[], tuple[MetricDump, ...]] = tuple
+    ) -> None:
         self.clock = ManualClock()
         self.mailbox = InlineMailbox("te", self.clock)
         self.master = FakeResourceManager(LEADER)
@@ -60,6 +70,7 @@ class Bench:
                 executor_idle_timeout_ms=idle_timeout_ms,
             ),
             self.fatal.append,
+            take_metrics,
         )
 
     # link
@@ -443,3 +454,11 @@ def test_it_does_not_wait_on_a_slot_that_another_job_has() -> None:
     bench.give_slot("a3", job=FOLLOWING)
     bench.executor.free_slot(AllocationId("a2"))
     assert (bench.cleared, bench.stopped) == ([], ["0"])
+
+
+def test_what_was_measured_goes_with_the_next_heartbeat_only() -> None:
+    dump = MetricDump(ScopeKind.TASK_MANAGER, counts={"a": 1})
+    waiting = [(dump,)]
+    bench = Bench(take_metrics=lambda: waiting.pop() if waiting else ()).begin()
+    bench.run(1_000)
+    assert [beat.metrics for beat in bench.master.heartbeats] == [(dump,), ()]
