@@ -1,7 +1,7 @@
 """The import rules of the package, checked on its syntax trees; nothing is imported.
 
 ``errors ← config ← core ← graph ← operators ← {runtime, rpc, process, spark, api, fs, yarn, staging, rest,
-ha} ← {client, entrypoint} ← cli``; siblings in braces never import each other, ``testing`` may import all
+ha, metrics} ← {client, entrypoint} ← cli``; siblings in braces never import each other, ``testing`` may import all
 and is imported by nobody.  Imports inside functions and under ``TYPE_CHECKING`` count like any other.
 
 A *room* is a folder of a package.  Rooms see each other only as the table says, and some are seen from other

@@ -84,6 +84,8 @@ class JobSampler:
         self._busy_ns: dict[tuple[VertexId, int], int] = {}
         #: (vertex, subtask or -1) → milliseconds busy, back-pressured, idle
         self._totals: dict[tuple[VertexId, int], tuple[float, float, float]] = {}
+        #: why the status store could not be read the last time; empty = it could
+        self._said = ""
         #: query → time of its last progress at the last sample
         self._seen_ms: dict[str, int] = {}
 
@@ -127,8 +129,12 @@ class JobSampler:
             totals, jvm = self._status.executors()
             stages = self._status.stages()
         except Exception as error:  # the context may just be ending
-            logger.info("Spark's status store could not be read: %s", type(error).__name__)
+            said = f"{type(error).__name__}: {error}".partition("\n")[0]
+            if said != self._said:
+                logger.info("Spark's status store could not be read: %s", said)
+            self._said = said
             return None, ()
+        self._said = ""
         for declared, value in (
             (m.EXECUTORS, totals.executors),
             (m.ACTIVE_TASKS, totals.active_tasks),
