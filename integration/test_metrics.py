@@ -96,7 +96,9 @@ def test_what_functions_count_reaches_prometheus(yarnflow: Commands, tmp_path: P
         found = scrape(port)
         seen = "flink_taskmanager_job_task_operator_mine_seen"
         # of two measurements, so that there are rates
-        ready = total(found, seen) > 60 and total(found, "flink_jobmanager_job_task_numRecordsInPerSecond") > 0
+        ready = (
+            total(found, seen) > 60 and total(found, "flink_jobmanager_job_task_numRecordsInPerSecond") > 0
+        )
         return found if ready and total(found, "flink_jobmanager_job_numExecutors") else None
 
     found = wait_until(measured, "measurements of the job", 240, 1.0)
@@ -117,7 +119,12 @@ def test_what_functions_count_reaches_prometheus(yarnflow: Commands, tmp_path: P
     assert len(vertices) == 2 and max(vertices.values()) == seen
     for of, busy in found[f"{task}_busyTimeMsPerSecond"]:
         rest = sum(
-            total(found, f"{task}_{kind}TimeMsPerSecond", task_id=of["task_id"], subtask_index=of["subtask_index"])
+            total(
+                found,
+                f"{task}_{kind}TimeMsPerSecond",
+                task_id=of["task_id"],
+                subtask_index=of["subtask_index"],
+            )
             for kind in ("idle", "backPressured")
         )
         assert 0 <= busy <= 1_000 and abs(busy + rest - 1_000) < 1
@@ -127,7 +134,11 @@ def test_what_functions_count_reaches_prometheus(yarnflow: Commands, tmp_path: P
     assert total(found, "flink_jobmanager_numRegisteredTaskManagers") == 1
     assert total(found, f"{job}_uptime") > 0 and total(found, f"{job}_numRestarts") == 0
     assert total(found, f"{job}_numExecutors") == 1 and total(found, f"{job}_numCompletedTasks") > 0
-    assert 0 < total(found, f"{job}_Status_JVM_Memory_Heap_Used") <= total(found, f"{job}_Status_JVM_Memory_Heap_Max")
+    assert (
+        0
+        < total(found, f"{job}_Status_JVM_Memory_Heap_Used")
+        <= total(found, f"{job}_Status_JVM_Memory_Heap_Max")
+    )
     assert total(found, "flink_taskmanager_Status_JVM_Count") == 1
     assert total(found, "flink_taskmanager_Status_Python_Workers_Count") >= 2
     assert 0 <= total(found, f"{job}_secondsSinceLastCommit") < 120

@@ -1,8 +1,8 @@
 """The import rules of the package, checked on its syntax trees; nothing is imported.
 
 ``errors ← config ← core ← graph ← operators ← {runtime, rpc, process, spark, api, fs, yarn, staging, rest,
-ha, metrics} ← {client, entrypoint} ← cli``; siblings in braces never import each other, ``testing`` may import all
-and is imported by nobody.  Imports inside functions and under ``TYPE_CHECKING`` count like any other.
+ha, metrics} ← {client, entrypoint} ← cli``; siblings in braces never import each other, ``testing`` may
+import all and is imported by nobody.  Imports inside functions and under ``TYPE_CHECKING`` count like others.
 
 A *room* is a folder of a package.  Rooms see each other only as the table says, and some are seen from other
 packages by few.  A string that names a module of ours is held to the same rules as an import of it.
@@ -203,7 +203,6 @@ SEEN_BY: dict[str, set[str]] = {
     "spark.jars": {"client.jars", "entrypoint.driver"},
     "spark.lookups": set(),
     "spark.messages": set(),
-    "spark.metrics": {"spark.translate"},
     "spark.run": {"entrypoint.driver"},
     "spark.script": {"entrypoint.driver"},
     "spark.state": {"cli"},

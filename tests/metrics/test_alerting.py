@@ -55,7 +55,10 @@ def test_a_job_without_checkpoints_is_told(caplog: pytest.LogCaptureFixture) -> 
     assert f"Alert NO_CHECKPOINT of job flights ({JOB}): no checkpoint" in caplog.text
     cluster.all_jobs = []
     watch.look()
-    assert [(one["state"], one["job_name"]) for one in sent] == [("firing", "flights"), ("resolved", "flights")]
+    assert [(one["state"], one["job_name"]) for one in sent] == [
+        ("firing", "flights"),
+        ("resolved", "flights"),
+    ]
 
 
 def test_restarts_and_task_managers() -> None:
@@ -73,7 +76,11 @@ def test_restarts_and_task_managers() -> None:
 
 
 def test_options_are_limits() -> None:
-    values = {"alerts.checkpoint.max-age": "5 min", "alerts.restarts.threshold": "0", "alerts.lag.growing-for": "1 min"}
+    values = {
+        "alerts.checkpoint.max-age": "5 min",
+        "alerts.restarts.threshold": "0",
+        "alerts.lag.growing-for": "1 min",
+    }
     found = alert_settings(Configuration.from_dict(values, "test"))
     assert (found.checkpoint_max_age_ms, found.restarts, found.lag_window_ms) == (300_000, 0, 60_000)
 

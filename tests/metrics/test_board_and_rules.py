@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from yarnflow.core.metrics import MetricScope, OperatorMetrics, ScopeKind
+from yarnflow.core.metrics import MetricScope, OperatorMetrics
 from yarnflow.core.monitoring.declarations import ALL_METRICS
 from yarnflow.metrics.reporters.names import prometheus_name
 

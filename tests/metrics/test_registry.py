@@ -28,7 +28,8 @@ def test_what_nobody_knows_is_empty() -> None:
 
 def test_labels_are_flinks() -> None:
     found = {
-        (one.metrics.scope.kind, one.metrics.operator): one.variables for one in registry(Cluster()).everything()
+        (one.metrics.scope.kind, one.metrics.operator): one.variables
+        for one in registry(Cluster()).everything()
     }
     assert found[ScopeKind.JOB_MANAGER, ""] == {"host": "master-1"}
     assert found[ScopeKind.TASK_MANAGER, ""] == {"host": "worker-1", "tm_id": "tm-1"}

@@ -18,9 +18,9 @@ _HEAD: Final = """\
 # States
 
 The states of jobs and executions are Flink's, but for one of a job. In Flink, leadership is a flag; here
-it has states. The hot spare and alerts have states, too; Flink has neither. An event that the table of a machine
-does not contain is illegal: it is refused and nothing changes. Each row is one line of a table in the code,
-with its reason.
+it has states. The hot spare and alerts have states, too; Flink has neither. An event that the table of a
+machine does not contain is illegal: it is refused and nothing changes. Each row is one line of a table in the
+code, with its reason.
 """
 _JOB: Final = """
 ## Job

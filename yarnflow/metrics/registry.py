@@ -1,7 +1,7 @@
 """All metrics of the cluster: what was reported, and what the JobManager itself knows.
 
-What it knows is worked out when somebody asks, so it is never old.  Flink counterparts: ``MetricRegistryImpl``,
-``MetricFetcher``.
+What it knows is worked out when somebody asks, so it is never old.  Flink counterparts:
+``MetricRegistryImpl``, ``MetricFetcher``.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ Flink counterpart: ``MetricStore``.
 from __future__ import annotations
 
 import logging
+import sys
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
@@ -20,8 +21,8 @@ logger = logging.getLogger(__name__)
 
 #: values of one job or TaskManager; what is more is left out
 MAX_VALUES: Final = 20_000
-#: values of all together; the jobs that reported first give way
-MAX_ALL_VALUES: Final = 500_000
+#: values of all jobs together, some 10 MiB; the jobs whose last report is the oldest give way
+MAX_ALL_VALUES: Final = 100_000
 #: jobs that have ended and whose values stay
 ENDED_JOBS: Final = 20
 
@@ -35,6 +36,8 @@ class MetricStore:
         self._lock = threading.Lock()
         # values are replaced, never changed in place
         self._jobs: dict[JobId, _Values] = {}
+        self._sizes: dict[JobId, int] = {}
+        self._total = 0
         self._task_managers: dict[TaskManagerId, _Values] = {}
         #: those that have ended, oldest first
         self._ended: dict[JobId, None] = {}
@@ -45,10 +48,12 @@ class MetricStore:
     def put_job(self, job_id: JobId, dumps: Sequence[MetricDump]) -> None:
         """All that a job's driver has measured, in place of what it had before."""
         values = self._values(dumps, TaskManagerId(""), job_id, _OF_JOBS)
+        size = _size(values)
         with self._lock:
+            self._drop(job_id)
             # the newest is the last
-            self._jobs.pop(job_id, None)
-            self._jobs[job_id] = values
+            self._jobs[job_id], self._sizes[job_id] = values, size
+            self._total += size
             self._bound(job_id)
 
     def put_task_manager(self, task_manager_id: TaskManagerId, dumps: Sequence[MetricDump]) -> None:
@@ -57,7 +62,9 @@ class MetricStore:
         with self._lock:
             self._task_managers[task_manager_id] = values
 
-    def retain(self, live: Iterable[JobId], ended: Iterable[JobId], task_managers: Iterable[TaskManagerId]) -> None:
+    def retain(
+        self, live: Iterable[JobId], ended: Iterable[JobId], task_managers: Iterable[TaskManagerId]
+    ) -> None:
         """Forget what is there no more.
 
         Parameters
@@ -80,11 +87,15 @@ class MetricStore:
                 del self._task_managers[task_manager_id]
 
     def _forget(self, job_id: JobId) -> None:
-        self._jobs.pop(job_id, None)
+        self._drop(job_id)
         self._ended.pop(job_id, None)
 
+    def _drop(self, job_id: JobId) -> None:
+        self._jobs.pop(job_id, None)
+        self._total -= self._sizes.pop(job_id, 0)
+
     def _bound(self, newest: JobId) -> None:
-        while sum(map(_size, self._jobs.values())) > MAX_ALL_VALUES and len(self._jobs) > 1:
+        while self._total > MAX_ALL_VALUES and len(self._jobs) > 1:
             first = next(key for key in (*self._ended, *self._jobs) if key != newest)
             self._warn(f"job {first}")
             self._forget(first)
@@ -101,7 +112,12 @@ class MetricStore:
         for dump in dumps:
             if dump.kind not in kinds:
                 continue
-            values: dict[str, MetricValue] = {**dump.counts, **dump.rates}
+            # each report brings the same few names as texts of its own, for all subtasks
+            values: dict[str, MetricValue] = {
+                sys.intern(name): value
+                for named in (dump.counts, dump.rates)
+                for name, value in named.items()
+            }
             if len(values) > room:
                 self._warn(f"job {job_id}" if job_id else f"TaskManager {task_manager_id}")
                 break

@@ -112,7 +112,11 @@ class Webhook:
                 # texts of such errors may have the address in them
                 reason = error.code if isinstance(error, urllib.error.HTTPError) else type(error).__name__
                 logger.warning(
-                    "The alert did not reach %s (%s), try %d of %d.", self._shown, reason, attempt, self._attempts
+                    "The alert did not reach %s (%s), try %d of %d.",
+                    self._shown,
+                    reason,
+                    attempt,
+                    self._attempts,
                 )
             with self._changed:
                 pause_s = _FIRST_PAUSE_S * 2 ** (attempt - 1)

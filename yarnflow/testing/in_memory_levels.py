@@ -12,8 +12,8 @@ from typing import Any
 
 from yarnflow.graph.closures import Closure, dumps_with_classes
 from yarnflow.operators.elements import Chunk
-from yarnflow.operators.state.store import GroupStore
 from yarnflow.operators.functions.measures import Measures, OperatorMeasures, add_measures, source_node
+from yarnflow.operators.state.store import GroupStore
 from yarnflow.operators.task.blocks import ALL_GROUPS, END, SINK_LEVEL, TICK, Block
 from yarnflow.operators.task.level_run import LevelRun
 from yarnflow.operators.task.micro_batch import MicroBatch

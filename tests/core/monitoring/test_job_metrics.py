@@ -105,7 +105,8 @@ def test_seconds_since_the_last_commit_are_never_negative() -> None:
 def test_all_subtasks_running() -> None:
     def vertex(*states: ExecutionState) -> VertexInfo:
         executions = tuple(
-            ExecutionInfo(n, 1, state, timestamps_ms={state.name: 50_000 + n}) for n, state in enumerate(states)
+            ExecutionInfo(n, 1, state, timestamps_ms={state.name: 50_000 + n})
+            for n, state in enumerate(states)
         )
         return VertexInfo(VertexId("v"), "v", len(states), 128, "default", executions)
 

@@ -23,9 +23,10 @@ def settings(values: dict[str, str]) -> tuple[ReporterSettings, ...]:
 
 
 def test_flinks_options_are_read() -> None:
+    flinks = "org.apache.flink.metrics.prometheus.PrometheusReporterFactory"
     (found,) = settings(
         {
-            "metrics.reporter.prom.factory.class": "org.apache.flink.metrics.prometheus.PrometheusReporterFactory",
+            "metrics.reporter.prom.factory.class": flinks,
             "metrics.reporter.prom.port": "9250-9260",
             "metrics.reporter.prom.filter.includes": "num*;uptime",
             "metrics.reporter.prom.scope.variables.excludes": "<host>;task_id",
@@ -99,7 +100,9 @@ def test_prometheus_gets_flinks_names_and_labels() -> None:
     assert 'flink_jobmanager_numRegisteredTaskManagers{host="master-1"} 1.0' in text
     assert 'flink_taskmanager_Status_JVM_Count{host="worker-1",tm_id="tm-1"} 1.0' in text
     assert "# TYPE flink_taskmanager_job_task_numRecordsIn gauge" in text
-    line = next(line for line in text.splitlines() if line.startswith("flink_taskmanager_job_task_operator_mine"))
+    line = next(
+        line for line in text.splitlines() if line.startswith("flink_taskmanager_job_task_operator_mine")
+    )
     assert line.startswith("flink_taskmanager_job_task_operator_mine_seen{") and line.endswith("} 7.0")
     for label in ('operator_name="my map"', 'task_name="map -> sink"', 'subtask_index="1"', 'tm_id="tm-1"'):
         assert label in line

@@ -36,10 +36,7 @@ def test_a_process_that_is_not_there_uses_nothing() -> None:
 
 
 def test_descendants_are_found() -> None:
-    nested = (
-        "import subprocess, sys; "
-        f"subprocess.run([sys.executable, '-c', {_SAYS_READY!r}])"
-    )
+    nested = "import subprocess, sys; " f"subprocess.run([sys.executable, '-c', {_SAYS_READY!r}])"
     with subprocess.Popen(
         [sys.executable, "-c", nested], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as child:

@@ -41,7 +41,9 @@ def native_graph(kind: ProgramKind = ProgramKind.GRAPH) -> JobGraph:
         RateSource(20), RunningAggregate(Key(("n",), ("n",)), ("count(*) AS c",)), PrintSink(),
     ]  # fmt: skip
     nodes = tuple(
-        StreamNode(n, f"node {n}", f"{n:032x}", operator, (n - 1,) if n > 1 else (), SCHEMA, 2, 128, "default")
+        StreamNode(
+            n, f"node {n}", f"{n:032x}", operator, (n - 1,) if n > 1 else (), SCHEMA, 2, 128, "default"
+        )
         for n, operator in enumerate(operators, 1)
     )
     vertices = (
@@ -84,12 +86,16 @@ class Told:
         return self.ended_stages
 
 
-def sampler(graph: JobGraph, told: Told, measures: Measures | None = None, interval_ms: int = 0) -> JobSampler:
+def sampler(
+    graph: JobGraph, told: Told, measures: Measures | None = None, interval_ms: int = 0
+) -> JobSampler:
     found = {} if measures is None else measures
     return JobSampler(JobPlaces(graph), interval_ms, told, told, lambda: found, began_ms=0)
 
 
-def values(dumps: Sequence[MetricDump], vertex: str = "", subtask: int = -1, operator: str = "") -> dict[str, Any]:
+def values(
+    dumps: Sequence[MetricDump], vertex: str = "", subtask: int = -1, operator: str = ""
+) -> dict[str, Any]:
     return {
         name: value
         for dump in dumps
@@ -131,7 +137,9 @@ def test_lag_belongs_to_the_source() -> None:
 
 def test_all_queries_of_a_script_belong_to_its_vertex() -> None:
     graph = native_graph(ProgramKind.SCRIPT)
-    one = JobGraph(graph.job_id, "s", ProgramKind.SCRIPT, (), (JobVertex(SOURCE, "s", (), 1, 128, "default"),))
+    one = JobGraph(
+        graph.job_id, "s", ProgramKind.SCRIPT, (), (JobVertex(SOURCE, "s", (), 1, 128, "default"),)
+    )
     told = Told(
         (
             QueryProgress("x", 1, batch_duration_ms=5, total_input_rows=10, watermark_ms=50),
@@ -141,7 +149,11 @@ def test_all_queries_of_a_script_belong_to_its_vertex() -> None:
     )
     found = sampler(one, told).sample(1_000)
     vertex = values(found, SOURCE)
-    assert (vertex["numRecordsIn"], vertex["lastBatchDuration"], vertex["currentInputWatermark"]) == (30, 5, 40)
+    assert (vertex["numRecordsIn"], vertex["lastBatchDuration"], vertex["currentInputWatermark"]) == (
+        30,
+        5,
+        40,
+    )
     assert values(found)["lastCommitTimestamp"] == 800, "of the one that has been silent for longest"
 
 
@@ -185,11 +197,11 @@ def test_stages_of_before_and_of_others_do_not_count() -> None:
         (2_000, 0, 10, 0, 0.0),
     ],
 )
-def test_back_pressure(duration_ms: int, interval_ms: int, input_rows: int, behind: int, waits: float) -> None:
+def test_back_pressure(
+    duration_ms: int, interval_ms: int, input_rows: int, behind: int, waits: float
+) -> None:
     source = SourceProgress("k", end_offset='{"t":{"0":0}}', latest_offset=f'{{"t":{{"0":{behind}}}}}')
-    progress = QueryProgress(
-        "q", batch_duration_ms=duration_ms, input_rows=input_rows, sources=(source,)
-    )
+    progress = QueryProgress("q", batch_duration_ms=duration_ms, input_rows=input_rows, sources=(source,))
     assert back_pressure(progress, interval_ms) == waits
 
 
@@ -264,7 +276,7 @@ def test_sparks_answers_are_read() -> None:
         [
             {"stageId": 2, "status": "COMPLETE", "completionTime": 9, "executorRunTime": 5,
              "description": f"\nid = {QUERY_ID}\nrunId = {'f' * 36}\nbatch = 4"},
-            {"stageId": 1, "status": "COMPLETE", "completionTime": 8, "executorRunTime": 6, "description": None},
+            {"stageId": 1, "status": "COMPLETE", "completionTime": 8, "executorRunTime": 6},
             {"stageId": 3, "status": "ACTIVE", "executorRunTime": 6},
         ]
     )  # fmt: skip
@@ -276,4 +288,9 @@ def test_sparks_answers_are_read() -> None:
             {"id": "2", "totalDuration": 6, "peakMemoryMetrics": {"JVMHeapMemory": 3}},
         ]
     )
-    assert (totals.executors, totals.task_time_ms, totals.active_tasks, totals.heap_peak_bytes) == (2, 11, 1, 7)
+    assert (totals.executors, totals.task_time_ms, totals.active_tasks, totals.heap_peak_bytes) == (
+        2,
+        11,
+        1,
+        7,
+    )

@@ -244,7 +244,9 @@ class AlertBook:
         """Look at the cluster."""
         settings, at_ms = self.settings, seen.at_ms
         restarts: dict[str, History] = {
-            job.job_id: _kept(self.restarts.get(job.job_id, ()), at_ms, job.restarts, settings.restarts_window_ms)
+            job.job_id: _kept(
+                self.restarts.get(job.job_id, ()), at_ms, job.restarts, settings.restarts_window_ms
+            )
             for job in seen.jobs
         }
         pending: dict[str, History] = {

@@ -106,7 +106,10 @@ SLOTS_TOTAL: Final = _gauge("taskSlotsTotal", _JM, Unit.NONE, "Slots of all regi
 
 def _status_time(status: JobStatus) -> MetricDeclaration:
     return _gauge(
-        f"{status.name.lower()}Time", _JOB, Unit.MILLISECONDS, f"Since the job is {status.name}; 0 = it is not."
+        f"{status.name.lower()}Time",
+        _JOB,
+        Unit.MILLISECONDS,
+        f"Since the job is {status.name}; 0 = it is not.",
     )
 
 
@@ -230,13 +233,21 @@ EXECUTORS: Final = _gauge(
 )
 ACTIVE_TASKS: Final = _gauge("numActiveTasks", _JOB, Unit.NONE, "Spark tasks that run now.", of_flink=False)
 COMPLETED_TASKS: Final = _counter(
-    "numCompletedTasks", _JOB, Unit.NONE, "Spark tasks that ended well, on the executors there are.", of_flink=False
+    "numCompletedTasks",
+    _JOB,
+    Unit.NONE,
+    "Spark tasks that ended well, on the executors there are.",
+    of_flink=False,
 )
 FAILED_TASKS: Final = _counter(
     "numFailedTasks", _JOB, Unit.NONE, "Spark tasks that failed, on the executors there are.", of_flink=False
 )
 TASK_TIME: Final = _counter(
-    "taskTime", _JOB, Unit.MILLISECONDS, "How long Spark tasks ran, on the executors there are.", of_flink=False
+    "taskTime",
+    _JOB,
+    Unit.MILLISECONDS,
+    "How long Spark tasks ran, on the executors there are.",
+    of_flink=False,
 )
 SHUFFLE_READ: Final = _counter(
     "shuffleReadBytes", _JOB, Unit.BYTES, "What Spark tasks read of exchanges.", of_flink=False
@@ -289,7 +300,11 @@ PENDING_RECORDS: Final = _gauge(
     "pendingRecords", _VERTEX, Unit.RECORDS, "Of a Kafka source: messages that were not read yet."
 )
 BATCH_DURATION: Final = _gauge(
-    "lastBatchDuration", _VERTEX, Unit.MILLISECONDS, "Of the query that the vertex is part of.", of_flink=False
+    "lastBatchDuration",
+    _VERTEX,
+    Unit.MILLISECONDS,
+    "Of the query that the vertex is part of.",
+    of_flink=False,
 )
 BATCH_ID: Final = _gauge(
     "lastBatchId", _VERTEX, Unit.NONE, "Number of that query's last batch; -1 = none yet.", of_flink=False
@@ -333,7 +348,9 @@ WORKERS_CPU_LOAD: Final = _gauge(
     "Status.Python.Workers.CPU.Load", _TM, Unit.SHARE, "Their processor time.", of_flink=False
 )
 _JVM: Final = (ScopeKind.TASK_MANAGER, ScopeKind.JOB)
-JVM_COUNT: Final = _gauge("Status.JVM.Count", _TM, Unit.NONE, "Spark executors of the TaskManager.", of_flink=False)
+JVM_COUNT: Final = _gauge(
+    "Status.JVM.Count", _TM, Unit.NONE, "Spark executors of the TaskManager.", of_flink=False
+)
 JVM_MEMORY: Final = _gauge(
     "Status.JVM.Memory.Resident",
     _JVM,

@@ -108,7 +108,9 @@ class OpenTelemetryReporter:
                     continue
                 point = NumberDataPoint(attributes, self._began_ns, now_ns, value)
                 points.setdefault(otel_name(found.metrics, name), (name, []))[1].append(point)
-        metrics = [_metric(full_name, name, found_points) for full_name, (name, found_points) in points.items()]
+        metrics = [
+            _metric(full_name, name, found_points) for full_name, (name, found_points) in points.items()
+        ]
         scope = ScopeMetrics(self._scope, metrics, "")
         return MetricsData([ResourceMetrics(self._resource, [scope], "")])
 

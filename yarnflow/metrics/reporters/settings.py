@@ -101,7 +101,9 @@ def _settings(name: str, options: Mapping[str, str]) -> ReporterSettings:
         kind,
         host=options.get("host", ""),
         ports=_parsed(name, "port", options.get("port", DEFAULT_PORT), parsers.port_range),
-        endpoint=_parsed(name, "exporter.endpoint", options.get("exporter.endpoint", _DEFAULT_ENDPOINT), _url),
+        endpoint=_parsed(
+            name, "exporter.endpoint", options.get("exporter.endpoint", _DEFAULT_ENDPOINT), _url
+        ),
         interval_ms=_parsed(name, "interval", options.get("interval", _DEFAULT_INTERVAL), _interval_ms),
         service_name=options.get("service.name", "yarnflow"),
         service_version=options.get("service.version", ""),

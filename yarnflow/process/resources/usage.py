@@ -1,7 +1,7 @@
 """What processes use: memory, processor time, threads, descriptors.
 
-Reads ``/proc``; nothing is known of processes of other systems.  Flink counterpart: ``SystemResourcesCounter``
-and ``MetricUtils.instantiateStatusMetrics``.
+Reads ``/proc``; nothing is known of processes of other systems.  Flink counterparts:
+``SystemResourcesCounter``, ``MetricUtils.instantiateStatusMetrics``.
 """
 
 from __future__ import annotations

@@ -41,7 +41,9 @@ class DumpBuilder:
         known = values.get(name)
         values[name] = value if not isinstance(known, (int, float)) else together((known, value))
 
-    def subtask(self, vertex_id: VertexId, subtask: int, name: str, value: MetricValue, operator: str = "") -> None:
+    def subtask(
+        self, vertex_id: VertexId, subtask: int, name: str, value: MetricValue, operator: str = ""
+    ) -> None:
         """Of a subtask, or of one operator in it."""
         self._put((ScopeKind.SUBTASK, vertex_id, subtask, operator), name, value)
 

@@ -63,7 +63,9 @@ class ElementMetrics:
             busy_ns[vertex.vertex_id] = _busy(vertex, nodes)
             for node_id in vertex.chain:
                 for subtask, measured in nodes.get(node_id, {}).items():
-                    self._put_operator(into, vertex.vertex_id, self.places.nodes[node_id], subtask, measured, at_ms)
+                    self._put_operator(
+                        into, vertex.vertex_id, self.places.nodes[node_id], subtask, measured, at_ms
+                    )
         return busy_ns
 
     def _of_elements(self) -> Iterator[JobVertex]:

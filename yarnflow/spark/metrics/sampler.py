@@ -110,7 +110,9 @@ class JobSampler:
             for vertex_id in place.sources:
                 waited[vertex_id] = max(waits, waited.get(vertex_id, 0.0))
         # a batch is no streaming query, and tells no progress
-        for name in () if last else dict.fromkeys([*(query.query for query in queries), *self._places.queries]):
+        for name in (
+            () if last else dict.fromkeys([*(query.query for query in queries), *self._places.queries])
+        ):
             place = self._places.query(name)
             for vertex_id, shares in self._shares(place, busy_ns, stages, at_ms).items():
                 for subtask, share in shares.items():
@@ -231,7 +233,8 @@ class JobSampler:
         parallelism = {key: vertex.parallelism for key, vertex in self._places.vertices.items()}
         found = stage_shares(stages, ids[-1], place.vertices, parallelism, from_ms, at_ms)
         return {
-            vertex_id: dict.fromkeys(range(-1, parallelism[vertex_id]), share) for vertex_id, share in found.items()
+            vertex_id: dict.fromkeys(range(-1, parallelism[vertex_id]), share)
+            for vertex_id, share in found.items()
         }
 
     def _measured_shares(
