@@ -50,7 +50,8 @@ interval. Without one, it is how much of a batch was left to be read behind the 
 is known of Kafka only, and 0 elsewhere. It is 0 for all vertices behind sources: nothing waits between
 vertices of one batch.
 
-**Idle** is the rest of each second. The three add up to 1000.
+**Idle** is the rest of each second. The three add up to 1000. Of a vertex as a whole they are the mean of its
+subtasks.
 
 ## User metrics
 

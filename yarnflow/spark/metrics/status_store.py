@@ -67,6 +67,8 @@ class StatusStore:
 
     def __init__(self, context: Any) -> None:
         jvm = context._jvm
+        self._all = jvm.java.util.Collections.emptyList()
+        self._no_quantiles = context._gateway.new_array(jvm.double, 0)
         self._runtime = jvm.java.lang.Runtime.getRuntime()
         self._store = context._jsc.sc().statusStore()
         self._mapper = jvm.com.fasterxml.jackson.databind.ObjectMapper()
@@ -82,7 +84,9 @@ class StatusStore:
 
     def stages(self) -> list[StageRun]:
         """The last stages that have ended well, the oldest first."""
-        return stage_runs(json.loads(self._mapper.writeValueAsString(self._store.stageList(None))))
+        # Scala's default values do not count here: neither details nor quantiles, and tasks of any status
+        found = self._store.stageList(self._all, False, False, self._no_quantiles, self._all)
+        return stage_runs(json.loads(self._mapper.writeValueAsString(found)))
 
 
 def executor_totals(summaries: Iterable[Mapping[str, Any]]) -> ExecutorTotals:
