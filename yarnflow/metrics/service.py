@@ -35,6 +35,18 @@ class Reporter(Protocol):
         """End."""
 
 
+def check_options(configuration: Configuration) -> None:
+    """Find wrong options before there is a leader.
+
+    Raises
+    ------
+    ConfigError
+        Names the option.
+    """
+    reporter_settings(configuration)
+    webhook_of(configuration)
+
+
 class MetricsService:
     """Of one leadership.
 
@@ -78,9 +90,8 @@ class MetricsService:
         )
         self._interval_s = (get(metric_options.UPDATE_INTERVAL_MS) or _LOOK_MS) / 1000
         self._stopped = threading.Event()
-        self._reporters = [
-            make_reporter(settings, self.registry, bind_host) for settings in reporter_settings(configuration)
-        ]
+        self._settings = reporter_settings(configuration)
+        self._bind_host = bind_host
         self._started: list[Reporter] = []
 
     def start(self) -> None:
@@ -88,8 +99,9 @@ class MetricsService:
         threading.Thread(target=self._run, name="metrics", daemon=True).start()
         if self._webhook is not None:
             self._webhook.start()
-        for reporter in self._reporters:
+        for settings in self._settings:
             try:
+                reporter = make_reporter(settings, self.registry, self._bind_host)
                 reporter.start()
                 self._started.append(reporter)
             except YarnflowError as error:

@@ -20,6 +20,7 @@ from yarnflow.graph.operators import Key, RunningAggregate
 from yarnflow.graph.schema import Field, Schema
 from yarnflow.operators.functions.measures import Measures, OperatorMeasures
 from yarnflow.spark.metrics.busy import TimeShares, back_pressure, stage_shares
+from yarnflow.spark.metrics.native import RETAINED_STAGES
 from yarnflow.spark.metrics.sampler import JobSampler
 from yarnflow.spark.metrics.status_store import (
     DriverJvm,
@@ -294,3 +295,37 @@ def test_sparks_answers_are_read() -> None:
         1,
         7,
     )
+
+
+def counted(number: int, batch: int, records_in: int, records_out: int) -> StageRun:
+    return StageRun(number, QUERY_ID, batch, 5_000, 1, records_in, records_out)
+
+
+def exchanged(told: Told) -> dict[str, tuple[Any, Any]]:
+    """What the source handed on and what the next vertex got, in two samples."""
+    graph = native_graph()
+    query = the_query(graph)
+    told.queries = (QueryProgress(query, 1, total_input_rows=1),)
+    measured = sampler(graph, told)
+    samples = {}
+    for name, batch in (("first", 1), ("second", 2)):
+        told.queries = (QueryProgress(query, batch, total_input_rows=1),)
+        found = measured.sample(batch * 10_000)
+        got = values(found, SOURCE).get("numRecordsOut"), values(found, COUNT).get("numRecordsIn")
+        samples[name] = got
+    return samples
+
+
+def test_records_between_native_vertices_are_counted_once_their_batch_has_ended() -> None:
+    stages = [counted(1, 1, 100, 10), counted(2, 1, 10, 0), counted(3, 2, 100, 20), counted(4, 2, 20, 0)]
+    assert exchanged(Told(ended_stages=stages)) == {"first": (10, 10), "second": (30, 30)}
+
+
+def test_a_batch_with_other_stages_ends_the_count() -> None:
+    stages = [counted(1, 1, 100, 10), counted(2, 1, 10, 0), counted(3, 2, 100, 20)]
+    assert exchanged(Told(ended_stages=stages)) == {"first": (10, 10), "second": (None, None)}
+
+
+def test_stages_that_spark_has_forgotten_end_the_count() -> None:
+    stages = [counted(number, 1 + number // 2, 1, 1) for number in range(RETAINED_STAGES)]
+    assert exchanged(Told(ended_stages=stages)) == {"first": (None, None), "second": (None, None)}

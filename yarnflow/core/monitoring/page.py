@@ -29,7 +29,7 @@ Records run in micro-batches. What can be measured depends on how a vertex runs:
 
 | | operators on elements (PyFlink's functions) | native operators (columns, SQL) | scripts |
 |---|---|---|---|
-| records in and out | counted for each operator and subtask by the Python workers | of sources and sinks, for the vertex as a whole, from Spark's progress | of all queries together |
+| records in and out | counted for each operator and subtask by the Python workers | for the vertex as a whole: of sources and sinks from Spark's progress; between vertices that stand in a row from Spark's stages, as long as each has one stage in every batch | of all queries together |
 | watermark | of each subtask | Spark's, of the query | the earliest of all queries |
 | busy time | measured for each subtask in the Python workers | from the run time of Spark's stages, **an estimate** | likewise |
 | user metrics | yes | no | no |

@@ -39,6 +39,7 @@ from yarnflow.entrypoint.master.leader import Leader, MasterParts
 from yarnflow.entrypoint.master.master_count import keep_masters
 from yarnflow.entrypoint.master.standby import NOBODY, MasterDuty, Standby
 from yarnflow.errors import LeadershipLost, YarnflowError
+from yarnflow.metrics.service import check_options
 from yarnflow.process.channel.job_manager_end import Ask
 from yarnflow.process.channel.messages import MasterRole, StartMaster
 from yarnflow.process.clock import SystemClock
@@ -111,6 +112,7 @@ class JobManager:
         container_id: str = "",
         end_process: Callable[[int], None] = exit_process,
     ) -> None:
+        check_options(configuration)
         self._configuration = configuration
         self._cluster_dir = cluster_dir
         self._ha = ha

@@ -17,6 +17,7 @@ from yarnflow.operators.functions.measures import Measures
 from yarnflow.spark.metrics.busy import PER_SECOND, TimeShares, back_pressure, stage_shares
 from yarnflow.spark.metrics.dumps import DumpBuilder
 from yarnflow.spark.metrics.elements import ElementMetrics
+from yarnflow.spark.metrics.native import RETAINED_STAGES, NativeRecords
 from yarnflow.spark.metrics.status_store import DriverJvm, ExecutorTotals, StageRun
 from yarnflow.spark.metrics.vertices import JobPlaces, QueryVertices
 
@@ -78,6 +79,7 @@ class JobSampler:
         self._status = status
         self._measures = measures
         self._elements = ElementMetrics(places)
+        self._native = NativeRecords(places, began_ms)
         self._rates: dict[tuple[object, ...], RateWindow] = {}
         self._sampled_ms = began_ms
         #: (vertex, subtask or -1) → busy nanoseconds at the last sample
@@ -101,6 +103,7 @@ class JobSampler:
         queries = self._progress.snapshot()
         totals, stages = (None, ()) if last else self._ask_spark(into)
         busy_ns = self._elements.put(self._measures(), at_ms, into)
+        self._native.add(stages, self._progress.names(), {query.query: query.batch_id for query in queries})
         busy: dict[VertexId, dict[int, float]] = {}
         waited: dict[VertexId, float] = {}
         for query in queries:
@@ -173,6 +176,13 @@ class JobSampler:
         rows = self._progress.source_rows().get(query.query, ())
         for vertex_id, count in _by_vertex(place.sources, rows, query.total_input_rows).items():
             self._put_records(into, query.query, vertex_id, m.RECORDS_IN, m.RECORDS_IN_RATE, count, at_ms)
+        for vertex_id, (read, handed_on) in self._native.counts(place).items():
+            if vertex_id not in place.sources:
+                self._put_records(into, query.query, vertex_id, m.RECORDS_IN, m.RECORDS_IN_RATE, read, at_ms)
+            if vertex_id not in place.sinks:
+                self._put_records(
+                    into, query.query, vertex_id, m.RECORDS_OUT, m.RECORDS_OUT_RATE, handed_on, at_ms
+                )
         if len(set(place.sinks)) == 1 and query.output_rows >= 0:
             written, vertex_id = query.total_output_rows, place.sinks[0]
             self._put_records(into, query.query, vertex_id, m.RECORDS_OUT, m.RECORDS_OUT_RATE, written, at_ms)
@@ -228,7 +238,7 @@ class JobSampler:
             return {}
         # of a query with many small batches Spark has forgotten the first ones
         from_ms = self._sampled_ms
-        if stages and stages[0].completed_ms > from_ms and len(stages) >= _RETAINED_STAGES:
+        if stages and stages[0].completed_ms > from_ms and len(stages) >= RETAINED_STAGES:
             from_ms = stages[0].completed_ms
         parallelism = {key: vertex.parallelism for key, vertex in self._places.vertices.items()}
         found = stage_shares(stages, ids[-1], place.vertices, parallelism, from_ms, at_ms)
@@ -278,10 +288,6 @@ class JobSampler:
             into.vertex(vertex_id, name, value)
         else:
             into.subtask(vertex_id, subtask, name, value)
-
-
-#: ``spark.ui.retainedStages`` of the session
-_RETAINED_STAGES: Final = 50
 
 
 def _by_vertex(sources: Sequence[VertexId], counts: Sequence[int], total: int) -> dict[VertexId, int]:

@@ -55,6 +55,10 @@ class StageRun:
     completed_ms: int
     #: sum over its tasks
     run_time_ms: int
+    #: read of sources and exchanges
+    records_in: int = 0
+    #: written to exchanges
+    records_out: int = 0
 
 
 class StatusStore:
@@ -131,6 +135,8 @@ def stage_runs(stages: Iterable[Mapping[str, Any]]) -> list[StageRun]:
                 batch_id=-1 if batch is None else int(batch[1]),
                 completed_ms=int(stage["completionTime"]),
                 run_time_ms=int(stage.get("executorRunTime") or 0),
+                records_in=int(stage.get("inputRecords") or 0) + int(stage.get("shuffleReadRecords") or 0),
+                records_out=int(stage.get("shuffleWriteRecords") or 0),
             )
         )
     return sorted(found, key=lambda stage: stage.stage_id)

@@ -34,6 +34,8 @@ class QueryVertices:
     source_nodes: tuple[int, ...] = ()
     #: workers count what its operators do
     of_elements: bool = False
+    #: each vertex but the last feeds the next one, and no other
+    in_a_row: bool = False
 
 
 class JobPlaces:
@@ -90,6 +92,13 @@ class JobPlaces:
                     tuple(self._of_node[node] for node in sinks if node in self._of_node),
                     () if levels is None else tuple(source.node_id for source in levels.sources),
                     levels is not None,
+                    _in_a_row(tuple(dict.fromkeys(ids)), graph),
                 )
             )
         return found
+
+
+def _in_a_row(vertices: tuple[VertexId, ...], graph: JobGraph) -> bool:
+    own = set(vertices)
+    edges = sorted((edge.source, edge.target) for edge in graph.edges if {edge.source, edge.target} <= own)
+    return edges == sorted(zip(vertices, vertices[1:]))
