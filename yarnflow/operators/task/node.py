@@ -134,9 +134,8 @@ class Node:
         self._state.set_processing_time(batch.time_ms)
 
     def take_measures(self, busy_ns: int) -> OperatorMeasures:
-        """What was counted since the last call, which was before the last :meth:`bind`."""
+        """What was counted since the last :meth:`bind`; to be asked once before the next one."""
         measures = OperatorMeasures(self.elements_in, self.elements_out, busy_ns, self.status.watermark_ms)
-        self.elements_in = self.elements_out = 0
         self._user_metrics.read_into(measures)
         return measures
 
