@@ -270,6 +270,10 @@ def test_busy_time_is_that_since_the_last_sample() -> None:
     assert values(second, vertex.vertex_id, 0)["idleTimeMsPerSecond"] == 900.0
     assert values(second, vertex.vertex_id, 0)["accumulateBusyTimeMs"] == 4_000
     assert values(second, vertex.vertex_id)["busyTimeMsPerSecond"] == 100.0
+    counted[node.node_id, 1] = OperatorMeasures(busy_ns=3_000_000_000)
+    third = values(measured.sample(30_000), vertex.vertex_id)
+    assert third["busyTimeMsPerSecond"] == 150.0, "the mean of two subtasks"
+    assert third["accumulateBusyTimeMs"] == 7_000, "of both"
 
 
 def test_sparks_answers_are_read() -> None:

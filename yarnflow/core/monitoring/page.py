@@ -51,7 +51,7 @@ is known of Kafka only, and 0 elsewhere. It is 0 for all vertices behind sources
 vertices of one batch.
 
 **Idle** is the rest of each second. The three add up to 1000. Of a vertex as a whole they are the mean of its
-subtasks.
+subtasks, and the `accumulate…` metrics are sums over them.
 
 ## User metrics
 

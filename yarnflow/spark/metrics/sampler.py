@@ -271,11 +271,14 @@ class JobSampler:
         self, into: DumpBuilder, vertex_id: VertexId, busy: Mapping[int, float], waited: float, at_ms: int
     ) -> None:
         window_ms = at_ms - self._sampled_ms
+        subtasks = max(1, sum(subtask >= 0 for subtask in busy))
         for subtask, share in busy.items():
             shares = TimeShares.of(share, waited)
             before = self._totals.get((vertex_id, subtask), (0.0, 0.0, 0.0))
             parts = (shares.busy, shares.back_pressured, shares.idle)
-            total = tuple(old + part * window_ms / PER_SECOND for old, part in zip(before, parts))
+            # rates of a vertex are a mean, and its sums are sums over its subtasks, as Flink's
+            weight = window_ms / PER_SECOND * (subtasks if subtask < 0 else 1)
+            total = tuple(old + part * weight for old, part in zip(before, parts))
             self._totals[vertex_id, subtask] = total[0], total[1], total[2]
             for declared, value in zip((m.BUSY_TIME, m.BACK_PRESSURED_TIME, m.IDLE_TIME), parts):
                 self._put(into, vertex_id, subtask, declared.name, value)
