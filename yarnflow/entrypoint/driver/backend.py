@@ -310,6 +310,8 @@ class SparkBackend:
         """Leave nothing of the job; see :class:`~yarnflow.runtime.driver.services.DriverBackend`."""
         if not self.usable():
             return False
+        if self._metrics is not None:
+            self._metrics.close()
         try:
             self._no_longer_listen()
             self._open_session().clear()

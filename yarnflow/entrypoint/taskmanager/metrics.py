@@ -59,7 +59,7 @@ class TaskManagerMetrics:
         """All there is now."""
         pids = self._executor_pids()
         own, jvms = usage_of(os.getpid()), usage_of_all(pids)
-        workers = usage_of_all(worker for pid in pids for worker in below(pid))
+        workers = usage_of_all(below(*pids))
         counts = {
             m.PYTHON_MEMORY: own.memory_bytes,
             m.PYTHON_CPU_TIME: own.cpu_ns,

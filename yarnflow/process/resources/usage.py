@@ -64,11 +64,13 @@ def max_descriptors() -> int:
     return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
 
 
-def below(pid: int) -> tuple[int, ...]:
-    """All processes that a process has started, and those that they have."""
+def below(*pids: int) -> tuple[int, ...]:
+    """All processes that some processes have started, and those that they have; looks at all there are."""
+    if not pids:
+        return ()
     children = _children()
     found: list[int] = []
-    waiting = list(children.get(pid, ()))
+    waiting = [child for pid in pids for child in children.get(pid, ())]
     while waiting:
         one = waiting.pop()
         found.append(one)

@@ -70,6 +70,12 @@ class StatusStore:
     """
 
     def __init__(self, context: Any) -> None:
+        self._context = context
+        self._connected = False
+
+    def _connect(self) -> None:
+        """When it is needed first: a job must start also where this fails."""
+        context = self._context
         jvm = context._jvm
         self._all = jvm.java.util.Collections.emptyList()
         self._no_quantiles = context._gateway.new_array(jvm.double, 0)
@@ -78,9 +84,12 @@ class StatusStore:
         self._mapper = jvm.com.fasterxml.jackson.databind.ObjectMapper()
         scala = jvm.com.fasterxml.jackson.module.scala
         self._mapper.registerModule(getattr(getattr(scala, "DefaultScalaModule$"), "MODULE$"))
+        self._connected = True
 
     def executors(self) -> tuple[ExecutorTotals, DriverJvm]:
         """All executors that are registered, and the driver."""
+        if not self._connected:
+            self._connect()
         found = json.loads(self._mapper.writeValueAsString(self._store.executorList(True)))
         committed = int(self._runtime.totalMemory())
         used = committed - int(self._runtime.freeMemory())
@@ -88,6 +97,8 @@ class StatusStore:
 
     def stages(self) -> list[StageRun]:
         """The last stages that have ended well, the oldest first."""
+        if not self._connected:
+            self._connect()
         # Scala's default values do not count here: neither details nor quantiles, and tasks of any status
         found = self._store.stageList(self._all, False, False, self._no_quantiles, self._all)
         return stage_runs(json.loads(self._mapper.writeValueAsString(found)))
