@@ -22,10 +22,10 @@ class RateWindow:
 
     def __init__(self, span_ms: int = DEFAULT_SPAN_MS) -> None:
         self._span_ms = span_ms
-        self._readings: deque[tuple[int, int]] = deque()
+        self._readings: deque[tuple[int, int | float]] = deque()
 
-    def read(self, at_ms: int, count: int) -> float:
-        """Note a count; returns the rate since the oldest reading of the window, 0 with the first one."""
+    def read(self, at_ms: int, count: int | float) -> float | None:
+        """Note a count; gives the rate since the oldest reading of the window, None with the first one."""
         readings = self._readings
         if readings and count < readings[-1][1]:
             # it began anew
@@ -34,4 +34,4 @@ class RateWindow:
         while len(readings) > 2 and readings[1][0] <= at_ms - self._span_ms:
             readings.popleft()
         first_ms, first = readings[0]
-        return (count - first) * 1000 / (at_ms - first_ms) if at_ms > first_ms else 0.0
+        return (count - first) * 1000 / (at_ms - first_ms) if at_ms > first_ms else None

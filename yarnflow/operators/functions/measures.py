@@ -8,9 +8,10 @@ Flink counterparts: ``TaskIOMetricGroup``, ``OperatorMetricGroup``.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from yarnflow.operators.elements import MIN_WATERMARK_MS
 from yarnflow.operators.functions.metrics import (
@@ -37,9 +38,9 @@ class Spread:
     """Statistics of the numbers of a distribution."""
 
     count: int
-    sum: int
-    min: int
-    max: int
+    sum: int | float
+    min: int | float
+    max: int | float
 
     def with_later(self, later: Spread) -> Spread:
         """Both together."""
@@ -61,9 +62,9 @@ class OperatorMeasures:
     busy_ns: int = 0
     watermark_ms: int = MIN_WATERMARK_MS
     #: the user's, by name: ``group.group.name``
-    counters: dict[str, int] = field(default_factory=dict)
+    counters: dict[str, int | float] = field(default_factory=dict)
     #: name → events
-    meters: dict[str, int] = field(default_factory=dict)
+    meters: dict[str, int | float] = field(default_factory=dict)
     #: name → seconds over which its rate is wanted
     spans_s: dict[str, int] = field(default_factory=dict)
     gauges: dict[str, int | float] = field(default_factory=dict)
@@ -126,19 +127,18 @@ class UserMetricsReader:
             elif isinstance(metric, Distribution):
                 count, total = self._told.get(name, (0, 0))
                 self._told[name] = metric.count, metric.sum
-                if metric.min is not None and metric.max is not None and metric.count > count:
-                    measures.distributions[name] = Spread(
-                        metric.count - count, metric.sum - total, metric.min, metric.max
-                    )
+                least, most, added = _number(metric.min), _number(metric.max), _number(metric.sum - total)
+                if least is not None and most is not None and added is not None and metric.count > count:
+                    measures.distributions[name] = Spread(metric.count - count, added, least, most)
             elif isinstance(metric, GaugeMetric):
                 value = _read(metric)
                 if value is not None:
                     measures.gauges[name] = value
 
-    def _news(self, name: str, count: int) -> int:
+    def _news(self, name: str, count: int) -> int | float:
         before, _ = self._told.get(name, (0, 0))
         self._told[name] = count, 0
-        return count - before
+        return _number(count - before) or 0
 
 
 def _read(gauge: GaugeMetric) -> int | float | None:
@@ -146,5 +146,18 @@ def _read(gauge: GaugeMetric) -> int | float | None:
         value = gauge.read()
     except Exception:  # whatever the user's function raises
         return None
-    # PyFlink's gauges are whole numbers; anything else a number can be made of is taken, too
-    return value if isinstance(value, (int, float)) else None
+    return _number(value)
+
+
+def _number(value: Any) -> int | float | None:
+    """PyFlink's metrics are whole numbers; anything else that is a number, such as NumPy's, is taken, too."""
+    if value is None or isinstance(value, (str, bytes)):
+        return None
+    try:
+        return operator.index(value)
+    except TypeError:
+        pass
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return None

@@ -166,7 +166,8 @@ class RecordedMetrics(MetricGroup):
     def items(self) -> Iterator[tuple[str, Metric]]:
         """All metrics of this group and those below it, by ``group.group.name``."""
         for name, metric in self.metrics.items():
-            yield ".".join((*self.scope, name)), metric
+            # a name that is no text must not end the job
+            yield ".".join(map(str, (*self.scope, name))), metric
         for group in self.groups.values():
             yield from group.items()
 

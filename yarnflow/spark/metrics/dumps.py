@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-import math
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from yarnflow.core.ids import VertexId
@@ -15,6 +15,11 @@ logger = logging.getLogger(__name__)
 
 #: values of one report: some hundred KiB on the wire
 MAX_VALUES: Final = 20_000
+
+#: of a name; a longer one is cut
+_MAX_NAME: Final = 300
+#: of whole numbers on the wire
+_SMALLEST, _LARGEST = -(2**63), 2**63 - 1
 
 _Key = tuple[ScopeKind, VertexId, int, str]
 
@@ -33,19 +38,25 @@ class DumpBuilder:
         self,
         vertex_id: VertexId,
         name: str,
-        value: int | float,
+        value: int | float | None,
         together: Callable[[tuple[int | float, int | float]], int | float] = sum,
     ) -> None:
-        """Of a vertex as a whole; ``together`` makes one value of those of several queries that share it."""
+        """Of a vertex as a whole; None = it is not known.
+
+        ``together`` makes one value of those of several queries that share it.
+        """
+        if value is None:
+            return
         values = self._values.setdefault((ScopeKind.VERTEX, vertex_id, -1, ""), {})
         known = values.get(name)
         values[name] = value if not isinstance(known, (int, float)) else together((known, value))
 
     def subtask(
-        self, vertex_id: VertexId, subtask: int, name: str, value: MetricValue, operator: str = ""
+        self, vertex_id: VertexId, subtask: int, name: str, value: int | float | None, operator: str = ""
     ) -> None:
-        """Of a subtask, or of one operator in it."""
-        self._put((ScopeKind.SUBTASK, vertex_id, subtask, operator), name, value)
+        """Of a subtask, or of one operator in it; None = it is not known."""
+        if value is not None:
+            self._put((ScopeKind.SUBTASK, vertex_id, subtask, operator), name, value)
 
     def _put(self, key: _Key, name: str, value: MetricValue) -> None:
         self._values.setdefault(key, {})[name] = value
@@ -60,19 +71,24 @@ class DumpBuilder:
                 logger.warning("More than %d metric values; the rest is left out.", MAX_VALUES)
                 break
             room -= len(values)
-            kind, vertex_id, subtask, operator = key
-            found.append(
-                MetricDump(
-                    kind,
-                    vertex_id,
-                    subtask,
-                    operator,
-                    {name: value for name, value in values.items() if isinstance(value, int)},
-                    {
-                        name: value
-                        for name, value in values.items()
-                        if isinstance(value, float) and math.isfinite(value)
-                    },
-                )
-            )
+            found.append(_dump(key, values))
         return tuple(found)
+
+
+def _dump(key: _Key, values: Mapping[str, MetricValue]) -> MetricDump:
+    """Values as they can travel; a user's function may give any number and any name."""
+    counts: dict[str, int] = {}
+    rates: dict[str, float] = {}
+    for name, value in values.items():
+        shown = _name(name)
+        if isinstance(value, int) and _SMALLEST <= value <= _LARGEST:
+            counts[shown] = value
+        elif isinstance(value, (int, float)) and abs(value) <= sys.float_info.max:
+            rates[shown] = float(value)
+    kind, vertex_id, subtask, operator = key
+    return MetricDump(kind, vertex_id, subtask, operator, counts, rates)
+
+
+def _name(name: str) -> str:
+    short = name if len(name) <= _MAX_NAME else name[:_MAX_NAME]
+    return short if short.isascii() else short.encode(errors="replace").decode()

@@ -141,7 +141,7 @@ class ElementMetrics:
         measured: OperatorMeasures,
         at_ms: int,
     ) -> None:
-        def put(name: str, value: int | float) -> None:
+        def put(name: str, value: int | float | None) -> None:
             into.subtask(vertex_id, subtask, name, value, node.name)
 
         put(m.RECORDS_IN.name, measured.elements_in)
@@ -161,7 +161,9 @@ class ElementMetrics:
             put(f"{name}_max", spread.max)
             put(f"{name}_mean", spread.sum / spread.count)
 
-    def _rate(self, key: tuple[object, ...], count: int, at_ms: int, span_ms: int = 60_000) -> float:
+    def _rate(
+        self, key: tuple[object, ...], count: int | float, at_ms: int, span_ms: int = 60_000
+    ) -> float | None:
         window = self._rates.get(key)
         if window is None:
             window = self._rates[key] = RateWindow(span_ms)
