@@ -69,6 +69,15 @@ def test_operators_are_left_out_before_vertices(
     assert "the rest is left out" in caplog.text
 
 
+def test_long_names_make_no_large_report() -> None:
+    builder = DumpBuilder()
+    for subtask in range(100):
+        for number in range(200):
+            builder.subtask(VertexId("v"), subtask, f"{number:0300}", 1, "operator")
+    size = sum(len(name) for dump in builder.dumps() for name in dump.counts)
+    assert 900_000 < size < dumps.MAX_BYTES
+
+
 def test_numbers_of_numpy_are_numbers() -> None:
     metrics, measures = RecordedMetrics(), OperatorMeasures()
     metrics.counter("seen").inc(np.int64(3))  # type: ignore[arg-type]

@@ -13,8 +13,11 @@ from yarnflow.core.metrics import MetricValue, ScopeKind
 
 logger = logging.getLogger(__name__)
 
-#: values of one report: some hundred KiB on the wire
+#: values of one report, and about what they take on the wire: the report is a heartbeat, too
 MAX_VALUES: Final = 20_000
+MAX_BYTES: Final = 1024 * 1024
+#: of a value and what frames its name
+_VALUE_BYTES: Final = 12
 
 #: of a name; a longer one is cut
 _MAX_NAME: Final = 300
@@ -64,13 +67,15 @@ class DumpBuilder:
     def dumps(self) -> tuple[MetricDump, ...]:
         """All of it; what is too much is left out, operators of subtasks first."""
         found: list[MetricDump] = []
-        room = MAX_VALUES
+        room, room_bytes = MAX_VALUES, MAX_BYTES
         for key in sorted(self._values, key=lambda key: (key[3] != "", key[2])):
             values = self._values[key]
-            if len(values) > room:
-                logger.warning("More than %d metric values; the rest is left out.", MAX_VALUES)
+            size = sum(_VALUE_BYTES + len(_name(name).encode()) for name in values)
+            if len(values) > room or size > room_bytes:
+                logger.warning("Too many metric values for a report; the rest is left out.")
                 break
             room -= len(values)
+            room_bytes -= size
             found.append(_dump(key, values))
         return tuple(found)
 
