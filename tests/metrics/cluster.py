@@ -62,6 +62,9 @@ class Cluster:
     def job_checkpoints(self, job_id: JobId) -> JobCheckpoints:
         return self.checkpoints
 
+    def pending_task_managers(self) -> int:
+        return 3
+
     def task_managers(self) -> Sequence[TaskManagerInfo]:
         return [
             TaskManagerInfo(TaskManagerRegistration(key, "x:1", host, 1, 2), 2, 1, 0)

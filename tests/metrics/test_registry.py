@@ -13,6 +13,7 @@ def test_each_scope() -> None:
     cluster = view.metrics(MetricScope(ScopeKind.JOB_MANAGER))
     assert (cluster["taskSlotsAvailable"], cluster["numRegisteredTaskManagers"]) == (1, 1)
     assert cluster["Status.Python.Memory.Resident"] == 1_000
+    assert cluster["numPendingTaskManagers"] == 3
     assert view.metrics(MetricScope(ScopeKind.TASK_MANAGER, TM)) == {"Status.JVM.Count": 1}
     job = view.metrics(MetricScope(ScopeKind.JOB, job_id=JOB))
     assert (job["numExecutors"], job["uptime"]) == (3, 9_999)

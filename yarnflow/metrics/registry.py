@@ -44,6 +44,9 @@ class ClusterKnowledge(Protocol):
 
     def task_managers(self) -> Sequence[TaskManagerInfo]: ...
 
+    def pending_task_managers(self) -> int:
+        """Asked for, and not registered."""
+
 
 @dataclass(frozen=True, slots=True)
 class LabeledMetrics:
@@ -155,7 +158,8 @@ class MetricRegistry:
             yield LabeledMetrics(found, variables)
 
     def _job_manager(self) -> dict[str, MetricValue]:
-        return {**cluster_metrics(self._cluster.cluster_overview()), **self._own_process.metrics()}
+        known = cluster_metrics(self._cluster.cluster_overview(), self._cluster.pending_task_managers())
+        return {**known, **self._own_process.metrics()}
 
     def _job(self, details: JobDetails) -> dict[str, MetricValue]:
         job_id = details.overview.job_id

@@ -571,3 +571,11 @@ def test_what_a_task_manager_measured_is_passed_on() -> None:
     with pytest.raises(TaskManagerNotFound):
         bench.manager.heartbeat(TaskManagerHeartbeat(TaskManagerId("tm-2"), metrics=(dump,)))
     assert bench.measured == [("tm-1", (dump,))]
+
+
+def test_task_managers_that_are_on_their_way_are_counted() -> None:
+    bench = Bench()
+    assert bench.manager.pending_task_managers() == 0
+    bench.manager.declare_requirements(JOB, 3)
+    bench.run()
+    assert bench.manager.pending_task_managers() == 2, "of two slots each"

@@ -97,6 +97,9 @@ def _meter(
 REGISTERED_TASK_MANAGERS: Final = _gauge(
     "numRegisteredTaskManagers", _JM, Unit.NONE, "TaskManagers that are registered."
 )
+PENDING_TASK_MANAGERS: Final = _gauge(
+    "numPendingTaskManagers", _JM, Unit.NONE, "TaskManagers that were asked for and have not registered."
+)
 RUNNING_JOBS: Final = _gauge("numRunningJobs", _JM, Unit.NONE, "Jobs that are not over.")
 SLOTS_AVAILABLE: Final = _gauge("taskSlotsAvailable", _JM, Unit.NONE, "Slots that no job has.")
 SLOTS_TOTAL: Final = _gauge("taskSlotsTotal", _JM, Unit.NONE, "Slots of all registered TaskManagers.")

@@ -25,10 +25,11 @@ _NO_PATH: Final = "n/a"
 _AT_WORK: Final = {ExecutionState.RUNNING.name, ExecutionState.FINISHED.name}
 
 
-def cluster_metrics(cluster: ClusterOverview) -> dict[str, MetricValue]:
+def cluster_metrics(cluster: ClusterOverview, pending_task_managers: int) -> dict[str, MetricValue]:
     """Metrics of the whole cluster."""
     return {
         m.REGISTERED_TASK_MANAGERS.name: cluster.task_managers,
+        m.PENDING_TASK_MANAGERS.name: pending_task_managers,
         m.RUNNING_JOBS.name: cluster.jobs_running,
         m.SLOTS_AVAILABLE.name: cluster.slots_available,
         m.SLOTS_TOTAL.name: cluster.slots_total,

@@ -361,6 +361,10 @@ class Leader:
         """The registered TaskManagers."""
         return self.resource_manager.task_managers()
 
+    def pending_task_managers(self) -> int:
+        """TaskManagers that were asked for and have not registered."""
+        return self.resource_manager.pending_task_managers()
+
 
 def resource_manager_settings(
     configuration: Configuration, workers_expected: int, takes_over: bool

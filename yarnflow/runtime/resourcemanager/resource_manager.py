@@ -238,6 +238,10 @@ class ResourceManager:
         manager = self._manager
         return len(manager.task_managers), manager.slots_total, manager.slots_free
 
+    def pending_task_managers(self) -> int:
+        """TaskManagers that were asked for, or are starting, and have not registered; any thread."""
+        return self._workers.coming
+
     def task_managers(self) -> tuple[TaskManagerInfo, ...]:
         """The registered TaskManagers, for the web page; from any thread."""
         slots, beats = self._manager.task_managers, self._monitor.targets
