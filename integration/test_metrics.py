@@ -94,12 +94,16 @@ def test_what_functions_count_reaches_prometheus(yarnflow: Commands, tmp_path: P
     def measured() -> Samples | None:
         assert submit.process.poll() is None, submit.stderr
         found = scrape(port)
-        seen = "flink_taskmanager_job_task_operator_mine_seen"
-        # of two measurements, so that there are rates
-        ready = (
-            total(found, seen) > 60 and total(found, "flink_jobmanager_job_task_numRecordsInPerSecond") > 0
-        )
-        return found if ready and total(found, "flink_jobmanager_job_numExecutors") else None
+        # each of two measurements, so that there are rates, and of a batch that was committed
+        least = {
+            "flink_taskmanager_job_task_operator_mine_seen": 60,
+            "flink_taskmanager_job_task_operator_elements": 1,
+            "flink_jobmanager_job_task_numRecordsInPerSecond": 0.1,
+            "flink_jobmanager_job_numExecutors": 1,
+            "flink_jobmanager_job_lastCommitTimestamp": 1,
+            "flink_taskmanager_Status_Python_Workers_Count": 2,
+        }
+        return found if all(total(found, name) >= value for name, value in least.items()) else None
 
     found = wait_until(measured, "measurements of the job", 240, 1.0)
     operator, task, job = (
