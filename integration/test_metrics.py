@@ -105,7 +105,7 @@ def test_what_functions_count_reaches_prometheus(yarnflow: Commands, tmp_path: P
         }
         return found if all(total(found, name) >= value for name, value in least.items()) else None
 
-    found = wait_until(measured, "measurements of the job", 240, 1.0)
+    found = wait_until(measured, "measurements of the job", 600, 1.0)
     operator, task, job = (
         "flink_taskmanager_job_task_operator", "flink_taskmanager_job_task", "flink_jobmanager_job",
     )  # fmt: skip
