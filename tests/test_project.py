@@ -32,6 +32,8 @@ FOR_USERS = ("yarnflow.testing.", "yarnflow.api.")
 IMPORT_NAMES = {
     "confluent-kafka": "confluent_kafka",
     "opensearch-py": "opensearchpy",
+    "opentelemetry-sdk": "opentelemetry",
+    "prometheus-client": "prometheus_client",
     "protobuf": "google",
     "pyyaml": "yaml",
     "venv-pack": "venv_pack",

@@ -98,6 +98,29 @@ struct TCallContext {
 
 // --- values -------------------------------------------------------------------
 
+/** What a metric belongs to. */
+enum TScopeKind {
+  JOB_MANAGER = 1,
+  TASK_MANAGER = 2,
+  JOB = 3,
+  VERTEX = 4,
+  SUBTASK = 5,
+}
+
+/** Newest values of a scope, or of one operator in it.  Flink: `MetricDump`. */
+struct TMetricDump {
+  /** job or TaskManager are those of the message that carries it */
+  1: TScopeKind kind,
+  2: optional string vertexId,
+  3: optional i64 subtaskIndex,
+  /** name of an operator in a subtask; empty = the values are the subtask's own */
+  4: optional string operator,
+  /** name -> whole number */
+  5: optional map<string, i64> counts,
+  /** name -> other number */
+  6: optional map<string, double> rates,
+}
+
 /** An error that crosses a process boundary. */
 struct TErrorInfo {
   /** a `YarnflowError.code` */
@@ -581,6 +604,8 @@ struct TTaskManagerHeartbeat {
   1: string taskManagerId,
   2: optional list<TSlotStatus> slots,
   3: optional list<TExecutorStatus> executors,
+  /** all of the TaskManager's at once; missing = nothing was measured since the last heartbeat */
+  4: optional list<TMetricDump> metrics,
 }
 
 /** The ResourceManager tells a TaskManager to give a slot to a job. */
@@ -687,6 +712,8 @@ struct TDriverReport {
   /** FAILED only: the SparkContext is gone as well; only a new driver helps */
   9: optional bool driverUnusable,
   10: optional list<TCheckpointOutcome> checkpoints,
+  /** all of the job's at once; missing = nothing was measured since the last report */
+  11: optional list<TMetricDump> metrics,
 }
 
 /** JobMaster → driver: run the job now. */

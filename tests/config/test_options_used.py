@@ -14,6 +14,7 @@ from yarnflow.config.options import (
     ha,
     job,
     memory,
+    metrics,
     python,
     rest,
     security,
@@ -21,7 +22,7 @@ from yarnflow.config.options import (
 )
 
 PACKAGE = Path(__file__).resolve().parents[2] / "yarnflow"
-MODULES: tuple[ModuleType, ...] = (client, cluster, ha, job, memory, python, rest, security, yarn)
+MODULES: tuple[ModuleType, ...] = (client, cluster, ha, job, memory, metrics, python, rest, security, yarn)
 
 
 def constants() -> dict[str, str]:

@@ -21,7 +21,14 @@ from typing import Final, NamedTuple, TypeVar
 from yarnflow.config.conf_file import CONF_FILE_NAME, read_conf_file
 from yarnflow.config.not_here import why_not_here
 from yarnflow.config.option import AnyOption, ConfigOption
-from yarnflow.config.options import FREE_KEYS, OPTIONS_BY_KEY, PASSED_THROUGH, cluster, job
+from yarnflow.config.options import (
+    FREE_KEYS,
+    OPTIONS_BY_KEY,
+    PASSED_THROUGH,
+    REPORTER_OPTION,
+    cluster,
+    job,
+)
 from yarnflow.config.secrets import HIDDEN, is_secret, masked_text
 from yarnflow.errors import ConfigError, InvalidOption, UnknownOption
 
@@ -240,7 +247,9 @@ def _with_present_keys(
 def _check(key: str, setting: Setting) -> None:
     option = OPTIONS_BY_KEY.get(key)
     if option is None:
-        if any(key.startswith(beginning) and key != beginning for beginning in FREE_KEYS):
+        if REPORTER_OPTION.fullmatch(key) or any(
+            key.startswith(beginning) and key != beginning for beginning in FREE_KEYS
+        ):
             return
         if why := why_not_here(key):
             raise UnknownOption(f"{key} ({setting.source}) of Flink means nothing here: {why}; leave it out")

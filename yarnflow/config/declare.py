@@ -7,6 +7,7 @@ that a wrong one cannot be imported.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TypeVar
 
 from yarnflow.config import parsers
@@ -105,6 +106,11 @@ def string(
 ) -> ConfigOption[str]:
     """Any text."""
     return _option(key, default, scope, description, parsers.text, "String", "", deprecated_keys)
+
+
+def secret(key: str, default: str, scope: Scope, description: str) -> ConfigOption[str]:
+    """Any text, which is shown to nobody."""
+    return replace(string(key, default, scope, description), secret=True)
 
 
 def ports(key: str, default: str, scope: Scope, description: str) -> ConfigOption[str]:

@@ -17,6 +17,7 @@ from yarnflow.core.checkpoint.messages import (
     StateOperatorProgress,
 )
 from yarnflow.core.ids import AllocationId, DriverId, ExecutorId, JobId, TaskManagerId, VertexId
+from yarnflow.core.metrics import ScopeKind
 from yarnflow.core.states import ExecutionState, JobStatus, RestartLevel
 
 
@@ -39,6 +40,25 @@ class ErrorInfo:
     message: str
     #: user traceback (never Java frames) or empty
     details: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MetricDump:
+    """Newest values of a scope, or of one operator in it, on their way to the JobManager.
+
+    Flink: ``MetricDump``.
+    """
+
+    #: job or TaskManager are those of the message that carries it
+    kind: ScopeKind
+    vertex_id: VertexId = VertexId("")
+    subtask_index: int = -1
+    #: name of an operator in a subtask; empty = the values are the subtask's own
+    operator: str = ""
+    #: name → whole number
+    counts: dict[str, int] = field(default_factory=dict)
+    #: name → other number
+    rates: dict[str, float] = field(default_factory=dict)
 
 
 # --- Dispatcher -------------------------------------------------------------
@@ -342,6 +362,8 @@ class TaskManagerHeartbeat:
     task_manager_id: TaskManagerId
     slots: tuple[SlotStatus, ...] = ()
     executors: tuple[ExecutorStatus, ...] = ()
+    #: all of the TaskManager's at once; empty = nothing was measured since the last heartbeat
+    metrics: tuple[MetricDump, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -488,6 +510,8 @@ class DriverReport:
     driver_unusable: bool = False
     #: orders of the last minutes that have an outcome
     checkpoints: tuple[CheckpointOutcome, ...] = ()
+    #: all of the job's at once; empty = nothing was measured since the last report
+    metrics: tuple[MetricDump, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,12 +19,12 @@ MetricValue = int | float | str
 class ScopeKind(Enum):
     """What a metric belongs to."""
 
-    JOB_MANAGER = "jobmanager"
-    TASK_MANAGER = "taskmanager"
-    JOB = "job"
+    JOB_MANAGER = "JOB_MANAGER"
+    TASK_MANAGER = "TASK_MANAGER"
+    JOB = "JOB"
     #: a vertex as a whole; Flink: metrics of an operator's coordinator
-    VERTEX = "vertex"
-    SUBTASK = "subtask"
+    VERTEX = "VERTEX"
+    SUBTASK = "SUBTASK"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,3 +47,19 @@ class MetricsView(Protocol):
         Names are those of Flink's REST interface: without the scope; of an operator in a subtask
         ``<operator name>.<metric>``.
         """
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorMetrics:
+    """Newest values of what belongs to one scope, or to one operator in it."""
+
+    scope: MetricScope
+    #: name of the operator; empty = the values are the task's own
+    operator: str
+    #: name without scope and operator → value
+    values: Mapping[str, MetricValue]
+
+
+def with_operator(operator: str, name: str) -> str:
+    """Name of an operator's metric in a subtask, as Flink's REST interface has it."""
+    return f"{operator}.{name}" if operator else name

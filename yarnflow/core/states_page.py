@@ -11,15 +11,16 @@ from typing import Final
 from yarnflow.core.ha import leadership
 from yarnflow.core.job import execution, job
 from yarnflow.core.job_run import spare_life
+from yarnflow.core.monitoring import alerts
 
 _HEAD: Final = """\
 <!-- Written by scripts/gen-docs from the machines in yarnflow/core; do not edit. -->
 # States
 
 The states of jobs and executions are Flink's, but for one of a job. In Flink, leadership is a flag; here
-it has states. The hot spare has states, too; Flink has no hot spare. An event that the table of a machine
-does not contain is illegal: it is refused and nothing changes. Each row is one line of a table in the code,
-with its reason.
+it has states. The hot spare and alerts have states, too; Flink has neither. An event that the table of a
+machine does not contain is illegal: it is refused and nothing changes. Each row is one line of a table in the
+code, with its reason.
 """
 _JOB: Final = """
 ## Job
@@ -42,6 +43,11 @@ _HOT_SPARE: Final = """
 `high-availability.standby-mode` is `hot`. When it takes over the job (SpareStepped), its states start again,
 and the next hot spare is prepared.
 """
+_ALERT: Final = """
+## Alert
+
+`yarnflow/core/monitoring/alerts.py`. One [alert](metrics.md#alerts) rule and one job, or the cluster.
+"""
 _LEADERSHIP: Final = """
 ## Leadership
 
@@ -58,6 +64,7 @@ def states_markdown() -> str:
         (_EXECUTION, execution.MACHINE.mermaid(), execution.MACHINE.markdown()),
         (_HOT_SPARE, spare_life.MACHINE.mermaid(), spare_life.MACHINE.markdown()),
         (_LEADERSHIP, leadership.MACHINE.mermaid(), leadership.MACHINE.markdown()),
+        (_ALERT, alerts.MACHINE.mermaid(), alerts.MACHINE.markdown()),
     ):
         parts.append(f"{text}\n```mermaid\n{diagram}\n```\n\n{table}\n")
     return "".join(parts)

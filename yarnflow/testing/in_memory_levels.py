@@ -12,6 +12,7 @@ from typing import Any
 
 from yarnflow.graph.closures import Closure, dumps_with_classes
 from yarnflow.operators.elements import Chunk
+from yarnflow.operators.functions.measures import Measures, OperatorMeasures, add_measures, source_node
 from yarnflow.operators.state.store import GroupStore
 from yarnflow.operators.task.blocks import ALL_GROUPS, END, SINK_LEVEL, TICK, Block
 from yarnflow.operators.task.level_run import LevelRun
@@ -42,6 +43,8 @@ class InMemoryLevels:
         self._run = 0
         #: sink node → elements it got
         self.sinks: dict[int, list[Any]] = {}
+        #: what the operators counted
+        self.measures: Measures = {}
 
     def restart(self) -> None:
         """The job starts again, with the state it has."""
@@ -76,6 +79,8 @@ class InMemoryLevels:
             for partition, chunks in enumerate(partitions):
                 run = self._opened(self._sources[number], partition)
                 blocks += run.run_source(chunks, (number << 20) + partition, batch)
+                read = OperatorMeasures(run.elements_read, run.elements_read)
+                add_measures(self.measures, {(source_node(number), partition): read, **run.take_measures(1)})
                 _close(run)
         kinds = [kind for kind, wanted in ((END, end), (TICK, tick)) if wanted]
         blocks += [
@@ -104,6 +109,7 @@ class InMemoryLevels:
             snapshot = pickle.loads(stores[group]) if group in stores else None
             store = GroupStore.load(snapshot)
             passed += run.run_group(group, store, found, batch)
+            add_measures(self.measures, run.take_measures(1))
             # what a commit looks at: values that are not of their state's type end the batch
             store.changes()
             stores[group] = pickle.dumps(store.snapshot())

@@ -15,9 +15,11 @@ from yarnflow.core.messages import (
     Fence,
     JobSubmission,
     LeaderInfo,
+    MetricDump,
     ProgramKind,
     QueryProgress,
 )
+from yarnflow.core.metrics import ScopeKind
 from yarnflow.core.ports import JobMasterGateway
 from yarnflow.core.resources.attachment import ExecutorAttachment
 from yarnflow.core.submissions import submission_digest
@@ -131,6 +133,15 @@ class FakeBackend:
         self.listener: Callable[[], None] | None = None
         self.made = threading.Condition()
         self.rehearsing, self.rehearsed = threading.Event(), threading.Event()
+        #: how often was measured while the attempt ran, and after it
+        self.measured: list[bool] = []
+        self.metrics_error: Exception | None = None
+
+    def metrics(self, last: bool) -> tuple[MetricDump, ...]:
+        self.measured.append(last)
+        if self.metrics_error is not None:
+            raise self.metrics_error
+        return (MetricDump(ScopeKind.JOB, counts={"measurement": len(self.measured), "last": int(last)}),)
 
     def rehearse(self, assignment: DriverAssignment, wanted: Callable[[], bool]) -> None:
         self.rehearsing.set()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from typing import Self
 
 from yarnflow.core.checkpoint.coordinator import CheckpointSettings
@@ -21,6 +22,7 @@ from yarnflow.core.messages import (
     JobDetails,
     JobSubmission,
     LeaderInfo,
+    MetricDump,
     ProgramKind,
     QueryProgress,
     SlotOffer,
@@ -147,6 +149,7 @@ class Bench:
             self.launcher,
             b"secret",
             self.keeper,
+            self,
         )
         start = Adopted(1) if recovered else Fresh()
         self.master = JobMaster(
@@ -156,8 +159,13 @@ class Bench:
         self.launcher.on_exit(self.master.driver_exited)
         self._allocations = itertools.count(1)
         self.attempt = 1
+        self.measured: list[tuple[JobId, tuple[MetricDump, ...]]] = []
         #: reports are of this one
         self.adopted_driver: DriverId | None = None
+
+    def put_job(self, job_id: JobId, dumps: Sequence[MetricDump]) -> None:
+        """Where what drivers measure goes."""
+        self.measured.append((job_id, tuple(dumps)))
 
     # --- what happens ---
 

@@ -8,7 +8,8 @@ import pytest
 
 from tests.runtime.jobmaster.job_bench import ADAPTIVE, ADDRESS, JOB, TM1, TM2, USER_ERROR, Bench
 from yarnflow.core.ids import AllocationId, ExecutorId, TaskManagerId
-from yarnflow.core.messages import DriverPhase, DriverReport, ExecutorExited, ProgramKind
+from yarnflow.core.messages import DriverPhase, DriverReport, ExecutorExited, MetricDump, ProgramKind
+from yarnflow.core.metrics import ScopeKind
 from yarnflow.core.states import ExecutionState, JobStatus, RestartLevel
 from yarnflow.errors import CallSuspended, DriverLost, JavaUnavailable, SlotUnavailable
 from yarnflow.testing.gateways.task_executor import FakeTaskExecutor
@@ -566,3 +567,11 @@ def test_a_task_manager_that_is_not_called_for_a_while_costs_no_restart() -> Non
     task_executor.error = None
     bench.run(1_000)
     assert len(task_executor.started) == 1
+
+
+def test_what_the_driver_measured_is_passed_on_and_not_kept() -> None:
+    bench = Bench().running()
+    dump = MetricDump(ScopeKind.JOB, counts={"a": 1})
+    bench.report(DriverPhase.RUNNING, "0", metrics=(dump,))
+    bench.report(DriverPhase.RUNNING, "0")
+    assert bench.measured == [(JOB, (dump,))]

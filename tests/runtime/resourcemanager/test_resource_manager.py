@@ -12,10 +12,12 @@ from yarnflow.core.ids import AllocationId, JobId, TaskManagerId
 from yarnflow.core.messages import (
     Fence,
     LeaderInfo,
+    MetricDump,
     SlotStatus,
     TaskManagerHeartbeat,
     TaskManagerRegistration,
 )
+from yarnflow.core.metrics import ScopeKind
 from yarnflow.errors import (
     CallSuspended,
     RpcUnavailable,
@@ -58,6 +60,7 @@ class Bench:
         self.diagnosed: list[tuple[str, str]] = []
         self.waits: list[str] = []
         self.mailbox = InlineMailbox("rm", clock, may_run=self.time.is_certain if lead else None)
+        self.measured: list[tuple[str, tuple[MetricDump, ...]]] = []
         ids = (f"{number:032x}" for number in itertools.count(1))
         self.manager = ResourceManager(
             ResourceManagerSettings(
@@ -72,6 +75,7 @@ class Bench:
             lambda: next(ids),
             lambda: self,
             lambda worker: not worker.startswith("theirs"),
+            lambda task_manager_id, dumps: self.measured.append((task_manager_id, tuple(dumps))),
         )
         self.manager.start()
         self.run()
@@ -573,3 +577,22 @@ def test_a_ping_that_is_not_sent_is_no_failure_of_the_task_manager() -> None:
     for _ in range(5):
         bench.run(1_000)
     assert bench.lost
+
+
+def test_what_a_task_manager_measured_is_passed_on() -> None:
+    bench = Bench()
+    bench.register("tm-1")
+    dump = MetricDump(ScopeKind.TASK_MANAGER, counts={"a": 1})
+    bench.manager.heartbeat(TaskManagerHeartbeat(TaskManagerId("tm-1"), metrics=(dump,)))
+    bench.manager.heartbeat(TaskManagerHeartbeat(TaskManagerId("tm-1")))
+    with pytest.raises(TaskManagerNotFound):
+        bench.manager.heartbeat(TaskManagerHeartbeat(TaskManagerId("tm-2"), metrics=(dump,)))
+    assert bench.measured == [("tm-1", (dump,))]
+
+
+def test_task_managers_that_are_on_their_way_are_counted() -> None:
+    bench = Bench()
+    assert bench.manager.pending_task_managers() == 0
+    bench.manager.declare_requirements(JOB, 3)
+    bench.run()
+    assert bench.manager.pending_task_managers() == 2, "of two slots each"

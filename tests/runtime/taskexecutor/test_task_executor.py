@@ -13,9 +13,11 @@ from yarnflow.core.messages import (
     Fence,
     LeaderInfo,
     LogLevel,
+    MetricDump,
     SlotRequest,
     TaskManagerRegistration,
 )
+from yarnflow.core.metrics import ScopeKind
 from yarnflow.errors import (
     LeadershipLost,
     ResourceError,
@@ -40,7 +42,9 @@ LEADER = LeaderInfo(Fence("leader", 1), "jm:1", "0", "default")
 class Bench:
     """A TaskExecutor of two slots; this object is its link and its processes."""
 
-    def __init__(self, idle_timeout_ms: int = 0) -> None:
+    def __init__(
+        self, idle_timeout_ms: int = 0, take_metrics: Callable[[], tuple[MetricDump, ...]] = tuple
+    ) -> None:
         self.clock = ManualClock()
         self.mailbox = InlineMailbox("te", self.clock)
         self.master = FakeResourceManager(LEADER)
@@ -70,6 +74,7 @@ class Bench:
             ),
             self.fatal.append,
             FakeTaskExecutor(logs={"taskmanager.log": b"one"}),
+            take_metrics,
         )
 
     # link
@@ -460,3 +465,11 @@ def test_the_level_of_a_logger_changes() -> None:
     Bench().executor.set_log_level(LogLevel(name, "DEBUG"))
     assert logging.getLogger(name).level == logging.DEBUG
     logging.getLogger(name).setLevel(logging.NOTSET)
+
+
+def test_what_was_measured_goes_with_the_next_heartbeat_only() -> None:
+    dump = MetricDump(ScopeKind.TASK_MANAGER, counts={"a": 1})
+    waiting = [(dump,)]
+    bench = Bench(take_metrics=lambda: waiting.pop() if waiting else ()).begin()
+    bench.run(1_000)
+    assert [beat.metrics for beat in bench.master.heartbeats] == [(dump,), ()]

@@ -52,7 +52,11 @@ def elements(graph: JobGraph, node_id: int) -> Iterator[Chunk]:
 
 def run(program: str) -> list[list[Any]]:
     """What each sink got, in the order of the sinks."""
-    graph = graph_of(program)
+    return [found for _, found in sorted(run_graph(graph_of(program)).sinks.items())]
+
+
+def run_graph(graph: JobGraph) -> InMemoryLevels:
+    """A job that has ended."""
     (group,) = query_groups(graph)
     assert group.levels is not None
     plan = group.levels
@@ -60,4 +64,4 @@ def run(program: str) -> list[list[Any]]:
     inputs = {i: [elements(graph, source.node_id)] for i, source in enumerate(plan.sources)}
     levels.run_batch(inputs)
     levels.run_batch(end=True)
-    return [found for _, found in sorted(levels.sinks.items())]
+    return levels

@@ -5,10 +5,11 @@ Nothing else in the code names a key as text.
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from yarnflow.config.option import AnyOption, ConfigOption
-from yarnflow.config.options import client, cluster, ha, job, memory, python, rest, security, yarn
+from yarnflow.config.options import client, cluster, ha, job, memory, metrics, python, rest, security, yarn
 
 #: section title → options in order of declaration; the order of the generated documents
 SECTIONS: Final[dict[str, tuple[AnyOption, ...]]] = {
@@ -19,6 +20,7 @@ SECTIONS: Final[dict[str, tuple[AnyOption, ...]]] = {
         ("Memory", memory),
         ("Job", job),
         ("High availability", ha),
+        ("Metrics and alerts", metrics),
         ("YARN", yarn),
         ("Client", client),
         ("Python and JVM", python),
@@ -40,3 +42,9 @@ MASTER_ENVIRONMENT: Final = "containerized.master.env."
 TASKMANAGER_ENVIRONMENT: Final = "containerized.taskmanager.env."
 #: all beginnings of keys that are no options of their own
 FREE_KEYS: Final = (*PASSED_THROUGH, MASTER_ENVIRONMENT, TASKMANAGER_ENVIRONMENT)
+#: options of metric reporters, whose names are the user's; see ``metrics.reporters``
+REPORTER_OPTION: Final = re.compile(
+    r"metrics\.reporter\.(?P<name>[\w-]+)\.(?P<option>factory\.class|host|port|interval|exporter\.endpoint"
+    r"|service\.name|service\.version|filter\.includes|filter\.excludes|scope\.variables\.excludes"
+    r"|scope\.variables\.additional)"
+)

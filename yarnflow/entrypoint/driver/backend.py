@@ -17,14 +17,16 @@ from typing import Final
 from yarnflow.config.configuration import Configuration
 from yarnflow.config.options import cluster as cluster_options
 from yarnflow.config.options import job as job_options
+from yarnflow.config.options import metrics as metric_options
 from yarnflow.config.options import python as python_options
 from yarnflow.core.checkpoint.messages import CheckpointOrder, CheckpointOutcome
 from yarnflow.core.checkpoint.signature import savepoint_key
 from yarnflow.core.collect.parts import part_key
 from yarnflow.core.jars.request import BROUGHT, SPARK_JARS
-from yarnflow.core.messages import DriverAssignment, ProgramKind, QueryProgress
+from yarnflow.core.messages import DriverAssignment, MetricDump, ProgramKind, QueryProgress
 from yarnflow.core.resources.attachment import SMALLEST_WORKER_LIMIT_MIB, ExecutorAttachment
 from yarnflow.core.resources.memory import task_manager_memory_of
+from yarnflow.entrypoint.driver.attempt_metrics import AttemptMetrics
 from yarnflow.errors import DriverLost, YarnflowError
 from yarnflow.graph.job_graph import JobGraph
 from yarnflow.graph.modes.real_time import REAL_TIME
@@ -122,6 +124,8 @@ class SparkBackend:
         self._listener: Callable[[], None] | None = None
         self._progress = ProgressCollector(on_change=self._progressed)
         self._closed = threading.Event()
+        #: of the attempt that runs; None = nothing is measured
+        self._metrics: AttemptMetrics | None = None
 
     def open(self, assignment: DriverAssignment) -> ExecutorAttachment:
         """Bring the SparkContext up; see :class:`~yarnflow.runtime.driver.services.DriverBackend`."""
@@ -217,6 +221,7 @@ class SparkBackend:
             if not self._configuration.get_raw(_SHUFFLE_PARTITIONS):
                 session.spark.conf.set(_SHUFFLE_PARTITIONS, str(_widest(graph)))
             self._progress.forget_failures()
+            metrics = self._new_metrics(context)
             program: RunningProgram
             if submission.kind is ProgramKind.SCRIPT:
                 self._progress.use_output_rows(None)
@@ -250,6 +255,7 @@ class SparkBackend:
                     attempt_number=context.attempt - 1,
                     epoch=context.epoch,
                     part_key=part_key(self._cluster_secret, submission.job_id),
+                    measures=None if metrics is None else metrics.sink,
                 )
                 self._progress.use_output_rows(graph_program.output_rows)
                 self._progress.use_directories(graph_program.query_directory)
@@ -263,6 +269,30 @@ class SparkBackend:
         if submission.kind is not ProgramKind.SCRIPT:
             spark = self._open_session().spark
             ship_files(spark.sparkContext, submission.files, Path(context.assignment.work_dir))
+
+    def _new_metrics(self, context: RunContext) -> AttemptMetrics | None:
+        if self._metrics is not None:
+            self._metrics.close()
+            self._metrics = None
+        if self._configuration.get(metric_options.UPDATE_INTERVAL_MS):
+            self._metrics = AttemptMetrics(
+                self._open_session().spark.sparkContext,
+                context.job.graph,
+                # of a script only Spark knows
+                0
+                if context.job.submission.kind is ProgramKind.SCRIPT
+                else self._configuration.get(job_options.MICRO_BATCH_INTERVAL_MS),
+                self._progress,
+                self._jvm.pid,
+            )
+        return self._metrics
+
+    def metrics(self, last: bool) -> tuple[MetricDump, ...]:
+        """What can be measured; see :class:`~yarnflow.runtime.driver.services.DriverBackend`."""
+        metrics = self._metrics
+        if metrics is None or self._closed.is_set() or not self._jvm.alive:
+            return ()
+        return metrics.sample(last)
 
     def progress(self) -> tuple[QueryProgress, ...]:
         """What the queries last said."""
@@ -289,6 +319,8 @@ class SparkBackend:
         """Leave nothing of the job; see :class:`~yarnflow.runtime.driver.services.DriverBackend`."""
         if not self.usable():
             return False
+        if self._metrics is not None:
+            self._metrics.close()
         try:
             self._no_longer_listen()
             self._open_session().clear()

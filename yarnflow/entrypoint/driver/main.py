@@ -29,6 +29,7 @@ from yarnflow.config.options import cluster as cluster_options
 from yarnflow.config.options import ha as ha_options
 from yarnflow.config.options import job as job_options
 from yarnflow.config.options import memory as memory_options
+from yarnflow.config.options import metrics as metric_options
 from yarnflow.config.options import python as python_options
 from yarnflow.core.hosts import is_loopback
 from yarnflow.core.jars.request import layered
@@ -249,6 +250,7 @@ def driver_settings(configuration: Configuration) -> DriverSettings:
         lease_timeout_ms=max(_LEASE_WAIT_MS, 3 * get(ha_options.ZOOKEEPER_SESSION_TIMEOUT_MS)),
         checkpoint_timeout_ms=get(job_options.CHECKPOINT_TIMEOUT_MS),
         recovery_timeout_ms=get(ha_options.ADOPTION_TIMEOUT_MS),
+        metrics_interval_ms=get(metric_options.UPDATE_INTERVAL_MS),
         serves_several_jobs=(
             get(cluster_options.DRIVER_IDLE_TIMEOUT_MS) > 0 and not is_highly_available(configuration)
         ),

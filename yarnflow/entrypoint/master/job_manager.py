@@ -41,6 +41,7 @@ from yarnflow.entrypoint.master.master_count import keep_masters
 from yarnflow.entrypoint.master.standby import NOBODY, MasterDuty, Standby
 from yarnflow.entrypoint.master.web import MasterWeb
 from yarnflow.errors import LeadershipLost, YarnflowError
+from yarnflow.metrics.service import check_options
 from yarnflow.process.channel.job_manager_end import Ask
 from yarnflow.process.channel.messages import MasterRole, StartMaster
 from yarnflow.process.clock import SystemClock
@@ -113,6 +114,7 @@ class JobManager:
         container_id: str = "",
         end_process: Callable[[int], None] = exit_process,
     ) -> None:
+        check_options(configuration)
         self._configuration = configuration
         self._cluster_dir = cluster_dir
         self._ha = ha
@@ -134,16 +136,16 @@ class JobManager:
         self._program_end: tuple[int, str] | None = None
         self._drivers_left: list[DriverId] = []
         self._submission: JobSubmission | None = None
+        self._bind_host = bind_host(
+            configuration.get(cluster_options.JOBMANAGER_BIND_HOST),
+            configuration.get(cluster_options.JOBMANAGER_RPC_ADDRESS),
+        )
         timeout_ms = configuration.get(cluster_options.RPC_ASK_TIMEOUT_MS)
         max_frame_bytes = configuration.get(cluster_options.RPC_FRAME_SIZE_BYTES)
         gateways = ThriftGatewayFactory(secret, "jobmanager", timeout_ms, max_frame_bytes)
         gateways.fence = lambda: self._fence
         self._effects = Effects()
         stores = ha.stores(lambda: self._fence)
-        self._bind_host = bind_host(
-            configuration.get(cluster_options.JOBMANAGER_BIND_HOST),
-            configuration.get(cluster_options.JOBMANAGER_RPC_ADDRESS),
-        )
         self._web = MasterWeb(
             configuration, cluster_dir, secret, self._bind_host, mode is not None, lambda: self._duty.web()
         )
@@ -168,6 +170,7 @@ class JobManager:
             workers_expected=workers_expected,
             own_worker=lambda worker_id: application_number(worker_id) in ("", self._application),
             standbys=lambda: self._standbys,
+            bind_host=self._bind_host,
             still_leads=self._still_leads,
         )
         self._hosted = HostedDrivers(

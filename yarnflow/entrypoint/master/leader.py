@@ -28,10 +28,13 @@ from yarnflow.core.ports import Clock, DriverLauncher, GatewayFactory, ResourceP
 from yarnflow.core.resources.diagnostics import ProcessDiagnostics
 from yarnflow.core.yarn import DeploymentMode
 from yarnflow.entrypoint.master.fault_injection import FaultInjector, MasterFaults
-from yarnflow.entrypoint.master.leader_web import LeaderView, LeaderWeb, NoMetrics
+from yarnflow.entrypoint.master.leader_web import LeaderView, LeaderWeb
 from yarnflow.entrypoint.master.lifetime import ClusterLife, Lifetime, UntilToldToEnd
 from yarnflow.entrypoint.master.log_levels import ClusterLogLevels
+from yarnflow.entrypoint.master.own_process import JobManagerProcess
 from yarnflow.entrypoint.master.web import WebApplication
+from yarnflow.metrics.service import MetricsService
+from yarnflow.metrics.store import MetricStore
 from yarnflow.process.channel.messages import JobStatusReport
 from yarnflow.rest.framework.changes import JobChanges
 from yarnflow.rpc.methods import DISPATCHER, JOB_MASTER, RESOURCE_MANAGER, Service
@@ -93,6 +96,8 @@ class MasterParts:
     own_worker: Callable[[str], bool] = lambda _worker_id: True
     #: addresses of the other masters, the one that leads next first
     standbys: Callable[[], Sequence[str]] = tuple
+    #: address that this master listens at
+    bind_host: str = ""
     #: asks until there is an answer whether this process still leads under a fence; blocks
     still_leads: Callable[[Fence], bool] = lambda _fence: True
 
@@ -148,6 +153,7 @@ class Leader:
         self._dispatcher_mailbox = new_mailbox("dispatcher")
         self._resource_mailbox = new_mailbox("resource-manager")
         changes = JobChanges()
+        measured = MetricStore()
         self.board = JobBoard(
             clock,
             configuration.get(cluster_options.JOBSTORE_MAX_CAPACITY),
@@ -168,6 +174,7 @@ class Leader:
             lambda: secrets.token_hex(16),
             lambda: self.dispatcher,
             parts.own_worker,
+            measured.put_task_manager,
         )
         hosts = StandbyHosts(parts.gateways, clock)
         launcher: DriverLauncher = parts.launcher
@@ -206,6 +213,7 @@ class Leader:
                 self._dispatcher_mailbox.schedule,
                 parts.launcher.kill,
             ),
+            metrics=measured,
         )
         faults = FaultInjector(
             clock,
@@ -243,9 +251,13 @@ class Leader:
             if parts.mode is None
             else Lifetime(parts.mode, clock, self.dispatcher, self.board)
         )
+        view = LeaderView(self.dispatcher, self.board, self.resource_manager, parts.gateways)
+        self._metrics = MetricsService(
+            configuration, view, measured, JobManagerProcess(), clock, parts.bind_host
+        )
         self._web = LeaderWeb(
-            LeaderView(self.dispatcher, self.board, self.resource_manager, parts.gateways),
-            NoMetrics(),
+            view,
+            self._metrics.registry,
             parts.diagnostics,
             configuration,
             clock,
@@ -272,6 +284,7 @@ class Leader:
         self._dispatcher_mailbox.start()
         self._resource_mailbox.start()
         self.resource_manager.start()
+        self._metrics.start()
 
     def recover(self, drivers_left: Sequence[DriverId] = ()) -> None:
         """Take over the jobs there are; blocks.
@@ -321,6 +334,7 @@ class Leader:
 
     def stop(self) -> None:
         """Do nothing more; drivers and TaskManagers are not touched."""
+        self._metrics.stop()
         self.dispatcher.stop()
         self._web.stop()
         self._time.end()

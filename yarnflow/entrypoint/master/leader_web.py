@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from yarnflow import __version__
 from yarnflow.config.configuration import Configuration
@@ -14,7 +14,7 @@ from yarnflow.core.checkpoint.messages import CheckpointInfo, CheckpointRequest,
 from yarnflow.core.ids import JobId
 from yarnflow.core.job.description import JobDescription
 from yarnflow.core.messages import ClusterOverview, JobDetails
-from yarnflow.core.metrics import MetricScope, MetricsView, MetricValue
+from yarnflow.core.metrics import MetricsView
 from yarnflow.core.ports import Clock, GatewayFactory
 from yarnflow.core.resources.diagnostics import ProcessDiagnostics
 from yarnflow.core.resources.provider import TaskManagerInfo
@@ -29,19 +29,9 @@ from yarnflow.runtime.resourcemanager.resource_manager import ResourceManager
 if TYPE_CHECKING:
     from yarnflow.rest.framework.authentication import Authentication
 
-_NOTHING: Final[Mapping[str, MetricValue]] = {}
-
-
-class NoMetrics:
-    """Nothing is measured."""
-
-    def metrics(self, scope: MetricScope) -> Mapping[str, MetricValue]:
-        """Empty."""
-        return _NOTHING
-
 
 class LeaderView:
-    """See :class:`~yarnflow.rest.handlers.context.ClusterView`."""
+    """What handlers and metrics ask of a leader; any thread."""
 
     def __init__(
         self,
@@ -78,6 +68,10 @@ class LeaderView:
     def task_managers(self) -> Sequence[TaskManagerInfo]:
         """The registered TaskManagers."""
         return self._resource_manager.task_managers()
+
+    def pending_task_managers(self) -> int:
+        """TaskManagers that were asked for and have not registered."""
+        return self._resource_manager.pending_task_managers()
 
     def task_manager_diagnostics(self, info: TaskManagerInfo) -> ProcessDiagnostics:
         """Of a registered TaskManager."""

@@ -190,7 +190,7 @@ class SparkExecutorProcesses:
             child.wait(_STOP_GRACE_S)
 
     def pids(self) -> dict[str, int]:
-        """Name → pid of the executors there are."""
+        """Name → pid of the executors there are; any thread."""
         with self._lock:
             return {
                 f"executor {executor_id} of job {job_id[:8]}": child.pid

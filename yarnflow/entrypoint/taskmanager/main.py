@@ -20,6 +20,7 @@ from pathlib import Path
 from yarnflow.config.configuration import Configuration
 from yarnflow.config.options import cluster as cluster_options
 from yarnflow.config.options import ha as ha_options
+from yarnflow.config.options import metrics as metric_options
 from yarnflow.config.options import security as security_options
 from yarnflow.core.ha.ports import LeaderRetrieval
 from yarnflow.core.hosts import is_loopback
@@ -29,6 +30,7 @@ from yarnflow.core.ports import GatewayFactory, JobMasterGateway, ResourceManage
 from yarnflow.core.resources.memory import shared_too_small, task_manager_memory_of
 from yarnflow.entrypoint.ha_services import services_of
 from yarnflow.entrypoint.taskmanager.executors import ExecutorPlaces, SparkExecutorProcesses
+from yarnflow.entrypoint.taskmanager.metrics import TaskManagerMetrics
 from yarnflow.entrypoint.taskmanager.single_master import StandaloneMaster
 from yarnflow.errors import ResourceError, TaskManagerDismissed, YarnflowError
 from yarnflow.process.clock import SystemClock
@@ -150,6 +152,10 @@ class TaskManager:
             one_job,
         )
         logs = log_directory(configuration, cluster_dir)
+        self._metrics = TaskManagerMetrics(
+            lambda: tuple(self._processes.pids().values()),
+            configuration.get(metric_options.UPDATE_INTERVAL_MS),
+        )
         self._executor = TaskExecutor(
             configuration.get(cluster_options.TASKMANAGER_SLOTS),
             clock,
@@ -178,6 +184,7 @@ class TaskManager:
                 self._processes.pids,
                 self._processes.java_home,
             ),
+            self._metrics.take,
         )
         self._server = RpcServer(
             host=bind_host(
@@ -222,8 +229,10 @@ class TaskManager:
         """
         self._server.start()
         self._mailbox.start()
+        self._metrics.start()
         self._executor.start(self._registration())
         self.ended.wait()
+        self._metrics.stop()
         if self._failure is None:
             self._leave()
         self._processes.stop_all()

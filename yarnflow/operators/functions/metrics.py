@@ -6,7 +6,7 @@ Names and signatures are PyFlink's.  Nothing here knows a clock: a meter's rate 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -158,14 +158,26 @@ class RecordedMetrics(MetricGroup):
             )
         return found
 
+    @property
+    def is_empty(self) -> bool:
+        """Nothing was registered."""
+        return not self.metrics and not self.groups
+
+    def items(self) -> Iterator[tuple[str, Metric]]:
+        """All metrics of this group and those below it, by ``group.group.name``."""
+        for name, metric in self.metrics.items():
+            # a name that is no text must not end the job
+            yield ".".join(map(str, (*self.scope, name))), metric
+        for group in self.groups.values():
+            yield from group.items()
+
     def read(self) -> dict[str, Any]:
         """Values by ``group.group.name``: numbers of counters, meters and gauges, dicts of distributions.
 
         A gauge that raises is left out: a metric must not end the job.
         """
         found: dict[str, Any] = {}
-        for name, metric in self.metrics.items():
-            full_name = ".".join((*self.scope, name))
+        for full_name, metric in self.items():
             if isinstance(metric, (Counter, Meter)):
                 found[full_name] = metric.get_count()
             elif isinstance(metric, Distribution):
@@ -177,6 +189,4 @@ class RecordedMetrics(MetricGroup):
                     found[full_name] = metric.read()
                 except Exception:  # whatever the user's function raises
                     continue
-        for group in self.groups.values():
-            found.update(group.read())
         return found

@@ -22,6 +22,7 @@ from typing import Any, Final, cast
 
 from yarnflow.graph.closures import Closure
 from yarnflow.operators.elements import MAX_WATERMARK_MS, MIN_WATERMARK_MS, Chunk, SourceChunk
+from yarnflow.operators.functions.measures import Measures
 from yarnflow.operators.process.key_selection import SelectKeys
 from yarnflow.operators.process.operator import AsyncCalls, OperatorDefinition, WatermarkStatus
 from yarnflow.operators.process.snapshots import snapshot
@@ -90,6 +91,8 @@ class LevelRun:
         self._dumps = dumps
         self._loads = loads
         self._subtask = subtask
+        #: by the last :meth:`run_source`
+        self.elements_read = 0
         self._channels = Channels(_channel_names(plan), plan.idle_after_ms)
         self._targets: list[Target] = []
         #: routes that leave the level, with the node before them
@@ -145,6 +148,18 @@ class LevelRun:
             except Exception as error:
                 errors.append(error)
         return errors
+
+    def take_measures(self, busy_ns: int) -> Measures:
+        """What the operators counted in the turn that was last; to be asked once after each.
+
+        Parameters
+        ----------
+        busy_ns : int
+            How long that turn took.
+        """
+        return {
+            (node.plan.node_id, node.subtask()): node.take_measures(busy_ns) for node in self._nodes.values()
+        }
 
     # --- building -------------------------------------------------------------------
 
@@ -225,8 +240,10 @@ class LevelRun:
         sequence = count()
         self._bind(self._subtask, GroupStore(), batch)
         empty = True
+        self.elements_read = 0
         for chunk in chunks:
             empty = False
+            self.elements_read += len(chunk.values)
             for deliver in self._head:
                 deliver(chunk)
             if isinstance(chunk, SourceChunk):

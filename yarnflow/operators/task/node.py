@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any, Final, cast
 
 from yarnflow.operators.elements import MAX_WATERMARK_MS, Chunk
+from yarnflow.operators.functions.measures import OperatorMeasures, UserMetricsReader
 from yarnflow.operators.functions.metrics import RecordedMetrics
 from yarnflow.operators.functions.runtime_context import TaskInfo, TaskRuntimeContext
 from yarnflow.operators.process.operator import (
@@ -86,6 +87,7 @@ class Node:
             job_parameters=dict(job.parameters),
         )
         self.metrics = RecordedMetrics()
+        self._user_metrics = UserMetricsReader(self.metrics)
         self._state = KeyedState(plan.operator_id, plan.name, plan.origin)
         runtime_context = TaskRuntimeContext(self._info, self._state if plan.keyed else None, self.metrics)
         self.runtime_context = runtime_context
@@ -130,6 +132,12 @@ class Node:
         self.elements_in = self.elements_out = 0
         self.context.processing_time_ms, self.context.run_ms = batch.time_ms, batch.run_ms
         self._state.set_processing_time(batch.time_ms)
+
+    def take_measures(self, busy_ns: int) -> OperatorMeasures:
+        """What was counted since the last :meth:`bind`; to be asked once before the next one."""
+        measures = OperatorMeasures(self.elements_in, self.elements_out, busy_ns, self.status.watermark_ms)
+        self._user_metrics.read_into(measures)
+        return measures
 
     def subtask(self) -> int:
         """Number of the subtask that has the key group bound at present."""

@@ -39,6 +39,7 @@ from yarnflow.runtime.jobmaster.services import (
     HotSpareLaunching,
     JobMasterServices,
     JobMasterSettings,
+    JobMetricsSink,
     Retention,
     SlotRequirements,
 )
@@ -68,6 +69,8 @@ class JobMasterFactory:
         The cluster's.
     driver_keeper : DriverKeeper
         Has the driver that waits for another job.
+    metrics : JobMetricsSink
+        Takes what the jobs' drivers measure.
     """
 
     def __init__(
@@ -88,6 +91,7 @@ class JobMasterFactory:
         hot_spare_launcher: HotSpareLaunching,
         secret: bytes,
         driver_keeper: DriverKeeper,
+        metrics: JobMetricsSink,
     ) -> None:
         self._configuration = configuration
         self._cluster_dir = cluster_dir
@@ -106,6 +110,7 @@ class JobMasterFactory:
             hot_spare_launcher,
             secret,
             driver_keeper,
+            metrics,
         )
         #: guards changes of the table: jobs come in the Dispatcher's thread and go in their own
         self._lock = threading.Lock()

@@ -39,6 +39,7 @@ from yarnflow.core.resources.attachment import ExecutorAttachment
 from yarnflow.errors import DriverLost, ExecutorLost, InternalError, JobCanceled, YarnflowError
 from yarnflow.runtime.driver.checkpoints import DriverCheckpoints
 from yarnflow.runtime.driver.lease import LeaseKeeper
+from yarnflow.runtime.driver.measuring import Measurements
 from yarnflow.runtime.driver.reports import Reporter
 from yarnflow.runtime.driver.run_context import HeldJob, RunContext, manifest_of
 from yarnflow.runtime.driver.services import DriverBackend, DriverSettings, Milestones, RunningProgram
@@ -107,6 +108,7 @@ class Driver:
             leaders, self._registration, self._report, self.shut_down, self._settings, clock
         )
         self._checkpoints = DriverCheckpoints(self._reporter.due, clock)
+        self._measurements = Measurements(backend.metrics, self._settings.metrics_interval_ms)
         #: set by the main thread before anybody can ask
         self._address = ""
         self._attachment = ExecutorAttachment("", "")
@@ -231,6 +233,7 @@ class Driver:
             except YarnflowError as error:
                 return self._did_not_come_up(error)
             self._milestones.reached("SESSION_UP")
+            self._measurements.start()
             if self._assignment.hot_spare_of:
                 threading.Thread(target=self._rehearse, name="rehearsal", daemon=True).start()
             while (context := self._await_deployment()) is not None:
@@ -240,6 +243,7 @@ class Driver:
                 self._ending = True
                 went_well = self._phase is DriverPhase.FINISHED and self._attempt == 1
             self._reporter.stop()
+            self._measurements.stop()
             self._stays = went_well and self._may_stay() and self._backend.release()
             if not self._stays:
                 self._backend.close()
@@ -328,6 +332,7 @@ class Driver:
                     program.await_end()
                     # the end of the job is the end of its files, and the report of it the last one
                     self._checkpoints.await_none(self._settings.checkpoint_timeout_ms, self._interrupted)
+                    self._measurements.last()
         except YarnflowError as raised:
             error = raised
         except KeyboardInterrupt:
@@ -496,6 +501,7 @@ class Driver:
             driver_unusable=unusable and phase is DriverPhase.FAILED,
             # looked at after the phase: a savepoint that ends the job must not come later than the end
             checkpoints=self._checkpoints.outcomes(),
+            metrics=self._measurements.take(),
         )
 
     def _check_backend(self) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from yarnflow.core.checkpoint.messages import CheckpointOrder, CheckpointOutcome
-from yarnflow.core.messages import DriverAssignment, QueryProgress
+from yarnflow.core.messages import DriverAssignment, MetricDump, QueryProgress
 from yarnflow.core.ports import Clock
 from yarnflow.core.resources.attachment import ExecutorAttachment
 from yarnflow.runtime.driver.run_context import RunContext
@@ -91,6 +91,12 @@ class DriverBackend(Protocol):
     def set_log_level(self, logger: str, level: str) -> None:
         """Change what a logger of the JVM says; an empty level = that of the logger above it.  Any thread."""
 
+    def metrics(self, last: bool) -> tuple[MetricDump, ...]:
+        """What can be measured of the attempt that runs; takes its time.  One thread at a time.
+
+        ``last``: it has ended, and only what it has counted is of interest.
+        """
+
     def usable(self) -> bool:
         """Another deployment can run in this driver.  Any thread."""
 
@@ -121,6 +127,8 @@ class DriverSettings:
     checkpoint_timeout_ms: int = 600_000
     #: once its job has finished the process waits for another one
     serves_several_jobs: bool = False
+    #: between two measurements; 0 = none
+    metrics_interval_ms: int = 10_000
     #: how long a new leader may take to know the job
     recovery_timeout_ms: int = 20_000
     registration_backoff: RegistrationBackoff = RegistrationBackoff(100, 5_000)

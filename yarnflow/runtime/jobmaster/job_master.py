@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from yarnflow.core.checkpoint.messages import CheckpointInfo, CheckpointRequest, JobCheckpoints
 from yarnflow.core.collect.parts import CollectedPage, part_key
@@ -67,6 +68,7 @@ class JobMaster:
         self._mailbox = mailbox
         self._launcher = services.launcher
         self._effects = services.effects
+        self._metrics = services.metrics
         self._call_timeout_ms = settings.call_timeout_ms
         self._runner = JobRunner(submission, graph, settings, services, mailbox, on_ended, start)
         self._collecting = (
@@ -151,7 +153,11 @@ class JobMaster:
         address = self._runner.run.address_of(report.driver_id)
         if address:
             self._effects.alive(address)
-        self._post(lambda at: ev.DriverReported(at, report))
+        if report.metrics and self._runner.run.active.has_driver(report.driver_id):
+            self._metrics.put_job(report.job_id, report.metrics)
+        # the events of a job are kept for a while, what was measured is not
+        event = replace(report, metrics=()) if report.metrics else report
+        self._post(lambda at: ev.DriverReported(at, event))
 
     def driver(self) -> DriverRegistration | None:
         """The driver that runs the job, or is about to; None while it has none that has registered."""

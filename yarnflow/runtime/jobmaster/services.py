@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
 
@@ -12,7 +12,7 @@ from yarnflow.core.checkpoint.messages import RestoreSettings
 from yarnflow.core.ha.ports import JobStores
 from yarnflow.core.ids import DriverId, JobId
 from yarnflow.core.job_run.model import RunSettings
-from yarnflow.core.messages import JobDetails, LeaderInfo
+from yarnflow.core.messages import JobDetails, LeaderInfo, MetricDump
 from yarnflow.core.ports import Clock, DriverLauncher, GatewayFactory
 from yarnflow.core.states import JobStatus
 from yarnflow.runtime.jobmaster.driver_keeper import DriverKeeper
@@ -56,6 +56,20 @@ class HotSpareLaunching(DriverLauncher, Protocol):
         """This hot spare would be lost with that driver's master, and there is another master."""
 
 
+class JobMetricsSink(Protocol):
+    """Where what is measured of a job goes; any thread, and quick."""
+
+    def put_job(self, job_id: JobId, dumps: Sequence[MetricDump]) -> None:
+        """All that its driver has measured, in place of what it had before."""
+
+
+class NoMetrics:
+    """Nobody wants to know."""
+
+    def put_job(self, job_id: JobId, dumps: Sequence[MetricDump]) -> None:
+        """Nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class JobMasterServices:
     """What all JobMasters of a process share."""
@@ -76,6 +90,8 @@ class JobMasterServices:
     #: the cluster's
     secret: bytes
     driver_keeper: DriverKeeper
+    #: takes what the drivers of jobs measure; any thread
+    metrics: JobMetricsSink = field(default_factory=NoMetrics)
 
 
 class Retention(Enum):

@@ -20,7 +20,13 @@ from typing import Final, Protocol
 
 from yarnflow.core.heartbeat import HeartbeatMonitor
 from yarnflow.core.ids import AllocationId, JobId, TaskManagerId
-from yarnflow.core.messages import LeaderInfo, SlotRequest, TaskManagerHeartbeat, TaskManagerRegistration
+from yarnflow.core.messages import (
+    LeaderInfo,
+    MetricDump,
+    SlotRequest,
+    TaskManagerHeartbeat,
+    TaskManagerRegistration,
+)
 from yarnflow.core.ports import Clock, GatewayFactory, ResourceProvider
 from yarnflow.core.resources.provider import ProviderState, TaskManagerInfo, WorkerExit
 from yarnflow.core.resources.slot_manager import (
@@ -118,6 +124,8 @@ class ResourceManager:
         Told of lost TaskManagers.
     own_worker : callable
         Whether a worker is one of this provider's, or one that another master has asked for.
+    on_metrics : callable
+        Takes what a TaskManager has measured; any thread, and quick.
     """
 
     def __init__(
@@ -132,7 +140,9 @@ class ResourceManager:
         new_id: Callable[[], str],
         notices: Callable[[], JobNotices],
         own_worker: Callable[[str], bool] = lambda _worker_id: True,
+        on_metrics: Callable[[TaskManagerId, Sequence[MetricDump]], None] = lambda _id, _dumps: None,
     ) -> None:
+        self._on_metrics = on_metrics
         self._own_worker = own_worker
         #: TaskManagers given up here: what they still hold has been replaced; the newest, in order
         self._given_up: dict[TaskManagerId, None] = {}
@@ -208,6 +218,8 @@ class ResourceManager:
             raise TaskManagerNotFound(
                 f"TaskManager {report.task_manager_id} is not registered here; it must register again"
             )
+        if report.metrics:
+            self._on_metrics(report.task_manager_id, report.metrics)
         self._mailbox.post(lambda: self._heartbeat(report))
 
     def disconnect_task_manager(self, task_manager_id: TaskManagerId, reason: str) -> None:
@@ -232,6 +244,10 @@ class ResourceManager:
         """TaskManagers, slots in all, slots free."""
         manager = self._manager
         return len(manager.task_managers), manager.slots_total, manager.slots_free
+
+    def pending_task_managers(self) -> int:
+        """TaskManagers that were asked for, or are starting, and have not registered; any thread."""
+        return self._workers.coming
 
     def task_managers(self) -> tuple[TaskManagerInfo, ...]:
         """The registered TaskManagers, for the web page; from any thread."""

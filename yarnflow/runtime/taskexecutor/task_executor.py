@@ -21,6 +21,7 @@ from yarnflow.core.messages import (
     ExecutorStatus,
     LeaderInfo,
     LogLevel,
+    MetricDump,
     SlotOffer,
     SlotRequest,
     TaskManagerHeartbeat,
@@ -141,6 +142,8 @@ class TaskExecutor:
         Ends the process with the error.
     diagnostics : ProcessDiagnostics
         Of this process.
+    take_metrics : callable
+        What was measured since it was asked last; any thread, and quick.
     """
 
     def __init__(
@@ -154,8 +157,10 @@ class TaskExecutor:
         times: TaskExecutorTimes,
         on_fatal: Callable[[YarnflowError], None],
         diagnostics: ProcessDiagnostics,
+        take_metrics: Callable[[], tuple[MetricDump, ...]] = tuple,
     ) -> None:
         self._diagnostics = diagnostics
+        self._take_metrics = take_metrics
         #: what this TaskManager brings; known once its server has a port
         self._registration: TaskManagerRegistration
         self._clock = clock
@@ -532,6 +537,7 @@ class TaskExecutor:
             task_manager_id=self._registration.task_manager_id,
             slots=self._slots.statuses(),
             executors=self._executor_statuses(),
+            metrics=self._take_metrics(),
         )
         self._effects.perform(
             self._mailbox,

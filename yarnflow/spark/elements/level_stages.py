@@ -30,6 +30,7 @@ from yarnflow.spark.elements.block_rows import (
     spread,
     to_batches,
 )
+from yarnflow.spark.elements.measuring import Measuring
 from yarnflow.spark.elements.told_batch import told_batch
 from yarnflow.spark.elements.worker_runs import LevelTask, backends, named_memory_errors, worker_runs
 
@@ -70,8 +71,10 @@ class SourceStage:
         chunks = (self._read(batch) for batch in batches if batch.num_rows)
         sender = (self._task.source << _PARTITION_BITS) + partition
         batch = told_batch()
-        with worker_runs.opened_level(self._task, partition, batch.number) as run:
-            yield from to_batches(run.run_source(chunks, sender, batch))
+        with Measuring(self._task) as measuring:
+            with worker_runs.opened_level(self._task, partition, batch.number) as run:
+                yield from to_batches(measuring.timed(run.run_source(chunks, sender, batch)))
+                measuring.source_read(run, partition)
 
 
 class PlainStage:
@@ -96,7 +99,9 @@ class PlainStage:
                 else:
                     yield block
             for group in sorted(own):
-                yield from run.run_group(group, GroupStore(), own.pop(group), batch)
+                with Measuring(self._task) as measuring:
+                    yield from measuring.timed(run.run_group(group, GroupStore(), own.pop(group), batch))
+                    measuring.group_done(run)
 
 
 class BatchStage:
@@ -126,11 +131,15 @@ class BatchStage:
             if not own:
                 continue
             number = partition if plan.keyed else group
-            with worker_runs.opened_level(self._task, number, batch.number) as run:
+            with (
+                Measuring(self._task) as measuring,
+                worker_runs.opened_level(self._task, number, batch.number) as run,
+            ):
                 store = GroupStore()
-                yield from run.run_group(group, store, own, batch)
+                yield from measuring.timed(run.run_group(group, store, own, batch))
                 # values that are not of their state's type are found here
                 store.changes()
+                measuring.group_done(run)
 
 
 class StateStorage:
@@ -184,15 +193,16 @@ class StatefulStage(StatefulProcessor):
         task, group, batch = self._task, key[0], self._batch.number
         # every subtask has functions of its own; those of a keyed level serve all key groups of a partition
         number = partition_number() if task.plan.keyed else group
-        with named_memory_errors(task) as at_work:
+        with Measuring(task) as measuring, named_memory_errors(task) as at_work:
             turn = backends.open(
                 task.settings.state_backend, self._storage, worker_runs.take_group(task, group, batch)
             )
             at_work.store = turn.store
             with worker_runs.opened_level(task, number, batch) as run:
-                for block in run.run_group(group, turn.store, own, self._batch):
+                for block in measuring.timed(run.run_group(group, turn.store, own, self._batch)):
                     yield row_of(block)
                 kept = turn.commit()
+                measuring.group_done(run)
         if kept is not None:
             worker_runs.put_group(task, group, kept, batch)
         worker_runs.check_memory(task, turn.store)

@@ -21,13 +21,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import yarnflow
 from yarnflow.core.resources.attachment import PYTHON_MEMORY_VARIABLE
 from yarnflow.core.resources.memory import TaskManagerMemory
 from yarnflow.errors import StateTooLarge
 from yarnflow.graph.closures import dumps_with_classes, load_closure
+from yarnflow.operators.functions.measures import Measures
 from yarnflow.operators.state.backends.group_log import KeptGroup
 from yarnflow.operators.state.backends.turns import HASHMAP, ROCKSDB, Backends
 from yarnflow.operators.state.store import GroupStore
@@ -47,6 +48,13 @@ _PACKAGE_DIRECTORY: Final = os.path.dirname(yarnflow.__file__) + os.sep
 logger = logging.getLogger(__name__)
 
 
+class MeasureSink(Protocol):
+    """Takes what tasks counted to the driver: an accumulator of Spark's."""
+
+    def add(self, term: Measures) -> None:
+        """Tell more of the task at hand; it arrives when the task has ended well."""
+
+
 @dataclass(frozen=True, slots=True)
 class WorkerSettings:
     """What workers are told of the job's options."""
@@ -55,6 +63,8 @@ class WorkerSettings:
     state_backend: str = HASHMAP
     #: of the TaskManagers; None = not known
     memory: TaskManagerMemory | None = None
+    #: where tasks tell what was counted in them; None = nobody wants to know
+    measures: MeasureSink | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ from yarnflow.spark.checkpoints.graph import GraphCheckpoints
 from yarnflow.spark.checkpoints.job import Fence, JobIdentity, no_fence
 from yarnflow.spark.checkpoints.savepoint_writer import SavepointWriter
 from yarnflow.spark.connectors.sources import Sources, infers_schema
-from yarnflow.spark.elements.worker_runs import WorkerSettings
+from yarnflow.spark.elements.worker_runs import MeasureSink, WorkerSettings
 from yarnflow.spark.run.adaptive_batch import batch_settings
 from yarnflow.spark.run.query_plan import state_layout
 from yarnflow.spark.run.query_run import QueryRun
@@ -102,6 +102,8 @@ class GraphProgram:
         Of the leader that deployed this attempt.
     part_key : bytes
         Seals the elements that the program collects.
+    measures : MeasureSink, optional
+        Takes what operators on elements count; None = nobody wants to know.
     """
 
     def __init__(
@@ -117,13 +119,14 @@ class GraphProgram:
         attempt_number: int = 0,
         epoch: int = 0,
         part_key: bytes = b"",
+        measures: MeasureSink | None = None,
     ) -> None:
         job = job or JobIdentity.nobody()
         self._token = RunToken(job.job_id, epoch, attempt_number + 1)
         self._part_key = part_key
         self._configuration = configuration
         self._interval_ms = configuration.get(MICRO_BATCH_INTERVAL_MS)
-        self._settings = WorkerSettings(configuration.get(STATE_BACKEND), memory)
+        self._settings = WorkerSettings(configuration.get(STATE_BACKEND), memory, measures)
         self._spark = spark
         self._graph = graph
         self._directory = checkpoint_dir.rstrip("/")

@@ -53,6 +53,10 @@ class ProgressCollector:
         self._runs: dict[str, str] = {}
         #: query id → message of that run's failure
         self._failures: dict[str, str] = {}
+        #: query → rows that it has read of each source, in the order of Spark's offset log
+        self._source_rows: dict[str, tuple[int, ...]] = {}
+        #: query → when it committed a batch last
+        self._committed_ms: dict[str, int] = {}
 
     def use_output_rows(self, output_rows: Callable[[], Mapping[str, int]] | None) -> None:
         """Ask this for rows written from now on."""
@@ -93,6 +97,8 @@ class ProgressCollector:
                 counted_input = counted_output = 0
             else:
                 counted_input, counted_output = now.input_rows, max(0, now.output_rows)
+                self._committed_ms[name] = now.at_ms + now.batch_duration_ms
+                self._source_rows[name] = _added(self._source_rows.get(name, ()), now)
             self._queries[name] = replace(
                 now,
                 directory=directory,
@@ -125,6 +131,21 @@ class ProgressCollector:
         """All queries, in the order they first started."""
         with self._lock:
             return tuple(self._queries.values())
+
+    def source_rows(self) -> dict[str, tuple[int, ...]]:
+        """Query → rows that it has read of each source, as :attr:`QueryProgress.total_input_rows`."""
+        with self._lock:
+            return dict(self._source_rows)
+
+    def committed_ms(self) -> dict[str, int]:
+        """Query → when it committed a batch last; those without a batch are left out."""
+        with self._lock:
+            return dict(self._committed_ms)
+
+    def names(self) -> dict[str, str]:
+        """Spark's id of a query → its name."""
+        with self._lock:
+            return dict(self._names)
 
     def _directory(self, query_id: str, name: str) -> str:
         with self._lock:
@@ -203,6 +224,11 @@ def parse_operators(event: Mapping[str, Any]) -> tuple[StateOperatorProgress, ..
         )
         for operator in event.get("stateOperators") or ()
     )
+
+
+def _added(before: tuple[int, ...], now: QueryProgress) -> tuple[int, ...]:
+    rows = tuple(source.input_rows for source in now.sources)
+    return tuple(map(sum, zip(before, rows))) if len(before) == len(rows) else rows
 
 
 def _offset(value: Any) -> str:

@@ -91,6 +91,19 @@ class TDriverPhase(IntEnum):
 
 
 
+class TScopeKind(IntEnum):
+    """
+    What a metric belongs to.
+
+    """
+    JOB_MANAGER = 1
+    TASK_MANAGER = 2
+    JOB = 3
+    VERTEX = 4
+    SUBTASK = 5
+
+
+
 class TCheckpointKind(IntEnum):
     CHECKPOINT = 0
     SAVEPOINT = 1
@@ -290,6 +303,156 @@ class TCallContext(object):
         if self.requestId is not None:
             oprot.writeFieldBegin('requestId', TType.STRING, 3)
             oprot.writeString(self.requestId.encode('utf-8') if sys.version_info[0] == 2 else self.requestId)
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+
+
+class TMetricDump(object):
+    """
+    Newest values of a scope, or of one operator in it.  Flink: `MetricDump`.
+
+    Attributes:
+     - kind: job or TaskManager are those of the message that carries it
+     - vertexId
+     - subtaskIndex
+     - operator: name of an operator in a subtask; empty = the values are the subtask's own
+     - counts: name -> whole number
+     - rates: name -> other number
+
+    """
+
+    __slots__ = (
+        'kind',
+        'vertexId',
+        'subtaskIndex',
+        'operator',
+        'counts',
+        'rates',
+    )
+
+
+    def __init__(self, kind=None, vertexId=None, subtaskIndex=None, operator=None, counts=None, rates=None,):
+        self.kind = kind
+        self.vertexId = vertexId
+        self.subtaskIndex = subtaskIndex
+        self.operator = operator
+        self.counts = counts
+        self.rates = rates
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 1:
+                if ftype == TType.I32:
+                    self.kind = TScopeKind(iprot.readI32()).name
+                else:
+                    iprot.skip(ftype)
+            elif fid == 2:
+                if ftype == TType.STRING:
+                    self.vertexId = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 3:
+                if ftype == TType.I64:
+                    self.subtaskIndex = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 4:
+                if ftype == TType.STRING:
+                    self.operator = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 5:
+                if ftype == TType.MAP:
+                    self.counts = {}
+                    (_ktype1, _vtype2, _size0) = iprot.readMapBegin()
+                    for _i4 in range(_size0):
+                        _key5 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _val6 = iprot.readI64()
+                        self.counts[_key5] = _val6
+                    iprot.readMapEnd()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 6:
+                if ftype == TType.MAP:
+                    self.rates = {}
+                    (_ktype8, _vtype9, _size7) = iprot.readMapBegin()
+                    for _i11 in range(_size7):
+                        _key12 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _val13 = iprot.readDouble()
+                        self.rates[_key12] = _val13
+                    iprot.readMapEnd()
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('TMetricDump')
+        if self.kind is not None:
+            oprot.writeFieldBegin('kind', TType.I32, 1)
+            oprot.writeI32(TScopeKind[self.kind].value)
+            oprot.writeFieldEnd()
+        if self.vertexId is not None:
+            oprot.writeFieldBegin('vertexId', TType.STRING, 2)
+            oprot.writeString(self.vertexId.encode('utf-8') if sys.version_info[0] == 2 else self.vertexId)
+            oprot.writeFieldEnd()
+        if self.subtaskIndex is not None:
+            oprot.writeFieldBegin('subtaskIndex', TType.I64, 3)
+            oprot.writeI64(self.subtaskIndex)
+            oprot.writeFieldEnd()
+        if self.operator is not None:
+            oprot.writeFieldBegin('operator', TType.STRING, 4)
+            oprot.writeString(self.operator.encode('utf-8') if sys.version_info[0] == 2 else self.operator)
+            oprot.writeFieldEnd()
+        if self.counts is not None:
+            oprot.writeFieldBegin('counts', TType.MAP, 5)
+            oprot.writeMapBegin(TType.STRING, TType.I64, len(self.counts))
+            for kiter14, viter15 in self.counts.items():
+                oprot.writeString(kiter14.encode('utf-8') if sys.version_info[0] == 2 else kiter14)
+                oprot.writeI64(viter15)
+            oprot.writeMapEnd()
+            oprot.writeFieldEnd()
+        if self.rates is not None:
+            oprot.writeFieldBegin('rates', TType.MAP, 6)
+            oprot.writeMapBegin(TType.STRING, TType.DOUBLE, len(self.rates))
+            for kiter16, viter17 in self.rates.items():
+                oprot.writeString(kiter16.encode('utf-8') if sys.version_info[0] == 2 else kiter16)
+                oprot.writeDouble(viter17)
+            oprot.writeMapEnd()
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -730,22 +893,22 @@ class TQueryPosition(object):
             elif fid == 6:
                 if ftype == TType.LIST:
                     self.sources = []
-                    (_etype3, _size0) = iprot.readListBegin()
-                    for _i4 in range(_size0):
-                        _elem5 = TSourceProgress()
-                        _elem5.read(iprot)
-                        self.sources.append(_elem5)
+                    (_etype21, _size18) = iprot.readListBegin()
+                    for _i22 in range(_size18):
+                        _elem23 = TSourceProgress()
+                        _elem23.read(iprot)
+                        self.sources.append(_elem23)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 7:
                 if ftype == TType.LIST:
                     self.operators = []
-                    (_etype9, _size6) = iprot.readListBegin()
-                    for _i10 in range(_size6):
-                        _elem11 = TStateOperatorProgress()
-                        _elem11.read(iprot)
-                        self.operators.append(_elem11)
+                    (_etype27, _size24) = iprot.readListBegin()
+                    for _i28 in range(_size24):
+                        _elem29 = TStateOperatorProgress()
+                        _elem29.read(iprot)
+                        self.operators.append(_elem29)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -782,15 +945,15 @@ class TQueryPosition(object):
         if self.sources is not None:
             oprot.writeFieldBegin('sources', TType.LIST, 6)
             oprot.writeListBegin(TType.STRUCT, len(self.sources))
-            for iter12 in self.sources:
-                iter12.write(oprot)
+            for iter30 in self.sources:
+                iter30.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.operators is not None:
             oprot.writeFieldBegin('operators', TType.LIST, 7)
             oprot.writeListBegin(TType.STRUCT, len(self.operators))
-            for iter13 in self.operators:
-                iter13.write(oprot)
+            for iter31 in self.operators:
+                iter31.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -945,11 +1108,11 @@ class TCheckpointInfo(object):
             elif fid == 11:
                 if ftype == TType.LIST:
                     self.positions = []
-                    (_etype17, _size14) = iprot.readListBegin()
-                    for _i18 in range(_size14):
-                        _elem19 = TQueryPosition()
-                        _elem19.read(iprot)
-                        self.positions.append(_elem19)
+                    (_etype35, _size32) = iprot.readListBegin()
+                    for _i36 in range(_size32):
+                        _elem37 = TQueryPosition()
+                        _elem37.read(iprot)
+                        self.positions.append(_elem37)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -1036,8 +1199,8 @@ class TCheckpointInfo(object):
         if self.positions is not None:
             oprot.writeFieldBegin('positions', TType.LIST, 11)
             oprot.writeListBegin(TType.STRUCT, len(self.positions))
-            for iter20 in self.positions:
-                iter20.write(oprot)
+            for iter38 in self.positions:
+                iter38.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.externalPath is not None:
@@ -1281,11 +1444,11 @@ class TJobCheckpoints(object):
             elif fid == 4:
                 if ftype == TType.LIST:
                     self.history = []
-                    (_etype24, _size21) = iprot.readListBegin()
-                    for _i25 in range(_size21):
-                        _elem26 = TCheckpointInfo()
-                        _elem26.read(iprot)
-                        self.history.append(_elem26)
+                    (_etype42, _size39) = iprot.readListBegin()
+                    for _i43 in range(_size39):
+                        _elem44 = TCheckpointInfo()
+                        _elem44.read(iprot)
+                        self.history.append(_elem44)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -1350,8 +1513,8 @@ class TJobCheckpoints(object):
         if self.history is not None:
             oprot.writeFieldBegin('history', TType.LIST, 4)
             oprot.writeListBegin(TType.STRUCT, len(self.history))
-            for iter27 in self.history:
-                iter27.write(oprot)
+            for iter45 in self.history:
+                iter45.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.restored is not None:
@@ -1442,10 +1605,10 @@ class TCollectedPage(object):
             if fid == 1:
                 if ftype == TType.LIST:
                     self.payloads = []
-                    (_etype31, _size28) = iprot.readListBegin()
-                    for _i32 in range(_size28):
-                        _elem33 = iprot.readBinary()
-                        self.payloads.append(_elem33)
+                    (_etype49, _size46) = iprot.readListBegin()
+                    for _i50 in range(_size46):
+                        _elem51 = iprot.readBinary()
+                        self.payloads.append(_elem51)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -1472,8 +1635,8 @@ class TCollectedPage(object):
         if self.payloads is not None:
             oprot.writeFieldBegin('payloads', TType.LIST, 1)
             oprot.writeListBegin(TType.STRING, len(self.payloads))
-            for iter34 in self.payloads:
-                oprot.writeBinary(iter34)
+            for iter52 in self.payloads:
+                oprot.writeBinary(iter52)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.position is not None:
@@ -1802,11 +1965,11 @@ class TCheckpointOutcome(object):
             elif fid == 3:
                 if ftype == TType.LIST:
                     self.positions = []
-                    (_etype38, _size35) = iprot.readListBegin()
-                    for _i39 in range(_size35):
-                        _elem40 = TQueryPosition()
-                        _elem40.read(iprot)
-                        self.positions.append(_elem40)
+                    (_etype56, _size53) = iprot.readListBegin()
+                    for _i57 in range(_size53):
+                        _elem58 = TQueryPosition()
+                        _elem58.read(iprot)
+                        self.positions.append(_elem58)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -1871,8 +2034,8 @@ class TCheckpointOutcome(object):
         if self.positions is not None:
             oprot.writeFieldBegin('positions', TType.LIST, 3)
             oprot.writeListBegin(TType.STRUCT, len(self.positions))
-            for iter41 in self.positions:
-                iter41.write(oprot)
+            for iter59 in self.positions:
+                iter59.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.commitWaitMs is not None:
@@ -2099,11 +2262,11 @@ class TJobSubmission(object):
             elif fid == 5:
                 if ftype == TType.MAP:
                     self.configuration = {}
-                    (_ktype43, _vtype44, _size42) = iprot.readMapBegin()
-                    for _i46 in range(_size42):
-                        _key47 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        _val48 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.configuration[_key47] = _val48
+                    (_ktype61, _vtype62, _size60) = iprot.readMapBegin()
+                    for _i64 in range(_size60):
+                        _key65 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _val66 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.configuration[_key65] = _val66
                     iprot.readMapEnd()
                 else:
                     iprot.skip(ftype)
@@ -2115,21 +2278,21 @@ class TJobSubmission(object):
             elif fid == 7:
                 if ftype == TType.MAP:
                     self.files = {}
-                    (_ktype50, _vtype51, _size49) = iprot.readMapBegin()
-                    for _i53 in range(_size49):
-                        _key54 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        _val55 = iprot.readBinary()
-                        self.files[_key54] = _val55
+                    (_ktype68, _vtype69, _size67) = iprot.readMapBegin()
+                    for _i71 in range(_size67):
+                        _key72 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _val73 = iprot.readBinary()
+                        self.files[_key72] = _val73
                     iprot.readMapEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 8:
                 if ftype == TType.LIST:
                     self.scriptArgv = []
-                    (_etype59, _size56) = iprot.readListBegin()
-                    for _i60 in range(_size56):
-                        _elem61 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.scriptArgv.append(_elem61)
+                    (_etype77, _size74) = iprot.readListBegin()
+                    for _i78 in range(_size74):
+                        _elem79 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.scriptArgv.append(_elem79)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -2168,9 +2331,9 @@ class TJobSubmission(object):
         if self.configuration is not None:
             oprot.writeFieldBegin('configuration', TType.MAP, 5)
             oprot.writeMapBegin(TType.STRING, TType.STRING, len(self.configuration))
-            for kiter62, viter63 in self.configuration.items():
-                oprot.writeString(kiter62.encode('utf-8') if sys.version_info[0] == 2 else kiter62)
-                oprot.writeString(viter63.encode('utf-8') if sys.version_info[0] == 2 else viter63)
+            for kiter80, viter81 in self.configuration.items():
+                oprot.writeString(kiter80.encode('utf-8') if sys.version_info[0] == 2 else kiter80)
+                oprot.writeString(viter81.encode('utf-8') if sys.version_info[0] == 2 else viter81)
             oprot.writeMapEnd()
             oprot.writeFieldEnd()
         if self.jobKey is not None:
@@ -2180,16 +2343,16 @@ class TJobSubmission(object):
         if self.files is not None:
             oprot.writeFieldBegin('files', TType.MAP, 7)
             oprot.writeMapBegin(TType.STRING, TType.STRING, len(self.files))
-            for kiter64, viter65 in self.files.items():
-                oprot.writeString(kiter64.encode('utf-8') if sys.version_info[0] == 2 else kiter64)
-                oprot.writeBinary(viter65)
+            for kiter82, viter83 in self.files.items():
+                oprot.writeString(kiter82.encode('utf-8') if sys.version_info[0] == 2 else kiter82)
+                oprot.writeBinary(viter83)
             oprot.writeMapEnd()
             oprot.writeFieldEnd()
         if self.scriptArgv is not None:
             oprot.writeFieldBegin('scriptArgv', TType.LIST, 8)
             oprot.writeListBegin(TType.STRING, len(self.scriptArgv))
-            for iter66 in self.scriptArgv:
-                oprot.writeString(iter66.encode('utf-8') if sys.version_info[0] == 2 else iter66)
+            for iter84 in self.scriptArgv:
+                oprot.writeString(iter84.encode('utf-8') if sys.version_info[0] == 2 else iter84)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.restore is not None:
@@ -2518,11 +2681,11 @@ class TExecutionInfo(object):
             elif fid == 5:
                 if ftype == TType.MAP:
                     self.timestampsMs = {}
-                    (_ktype68, _vtype69, _size67) = iprot.readMapBegin()
-                    for _i71 in range(_size67):
-                        _key72 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        _val73 = iprot.readI64()
-                        self.timestampsMs[_key72] = _val73
+                    (_ktype86, _vtype87, _size85) = iprot.readMapBegin()
+                    for _i89 in range(_size85):
+                        _key90 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _val91 = iprot.readI64()
+                        self.timestampsMs[_key90] = _val91
                     iprot.readMapEnd()
                 else:
                     iprot.skip(ftype)
@@ -2555,9 +2718,9 @@ class TExecutionInfo(object):
         if self.timestampsMs is not None:
             oprot.writeFieldBegin('timestampsMs', TType.MAP, 5)
             oprot.writeMapBegin(TType.STRING, TType.I64, len(self.timestampsMs))
-            for kiter74, viter75 in self.timestampsMs.items():
-                oprot.writeString(kiter74.encode('utf-8') if sys.version_info[0] == 2 else kiter74)
-                oprot.writeI64(viter75)
+            for kiter92, viter93 in self.timestampsMs.items():
+                oprot.writeString(kiter92.encode('utf-8') if sys.version_info[0] == 2 else kiter92)
+                oprot.writeI64(viter93)
             oprot.writeMapEnd()
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -2654,11 +2817,11 @@ class TVertexInfo(object):
             elif fid == 6:
                 if ftype == TType.LIST:
                     self.executions = []
-                    (_etype79, _size76) = iprot.readListBegin()
-                    for _i80 in range(_size76):
-                        _elem81 = TExecutionInfo()
-                        _elem81.read(iprot)
-                        self.executions.append(_elem81)
+                    (_etype97, _size94) = iprot.readListBegin()
+                    for _i98 in range(_size94):
+                        _elem99 = TExecutionInfo()
+                        _elem99.read(iprot)
+                        self.executions.append(_elem99)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -2695,8 +2858,8 @@ class TVertexInfo(object):
         if self.executions is not None:
             oprot.writeFieldBegin('executions', TType.LIST, 6)
             oprot.writeListBegin(TType.STRUCT, len(self.executions))
-            for iter82 in self.executions:
-                iter82.write(oprot)
+            for iter100 in self.executions:
+                iter100.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -2866,33 +3029,33 @@ class TQueryProgress(object):
             elif fid == 14:
                 if ftype == TType.MAP:
                     self.durationsMs = {}
-                    (_ktype84, _vtype85, _size83) = iprot.readMapBegin()
-                    for _i87 in range(_size83):
-                        _key88 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        _val89 = iprot.readI64()
-                        self.durationsMs[_key88] = _val89
+                    (_ktype102, _vtype103, _size101) = iprot.readMapBegin()
+                    for _i105 in range(_size101):
+                        _key106 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _val107 = iprot.readI64()
+                        self.durationsMs[_key106] = _val107
                     iprot.readMapEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 15:
                 if ftype == TType.LIST:
                     self.sources = []
-                    (_etype93, _size90) = iprot.readListBegin()
-                    for _i94 in range(_size90):
-                        _elem95 = TSourceProgress()
-                        _elem95.read(iprot)
-                        self.sources.append(_elem95)
+                    (_etype111, _size108) = iprot.readListBegin()
+                    for _i112 in range(_size108):
+                        _elem113 = TSourceProgress()
+                        _elem113.read(iprot)
+                        self.sources.append(_elem113)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 16:
                 if ftype == TType.LIST:
                     self.operators = []
-                    (_etype99, _size96) = iprot.readListBegin()
-                    for _i100 in range(_size96):
-                        _elem101 = TStateOperatorProgress()
-                        _elem101.read(iprot)
-                        self.operators.append(_elem101)
+                    (_etype117, _size114) = iprot.readListBegin()
+                    for _i118 in range(_size114):
+                        _elem119 = TStateOperatorProgress()
+                        _elem119.read(iprot)
+                        self.operators.append(_elem119)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -2966,23 +3129,23 @@ class TQueryProgress(object):
         if self.durationsMs is not None:
             oprot.writeFieldBegin('durationsMs', TType.MAP, 14)
             oprot.writeMapBegin(TType.STRING, TType.I64, len(self.durationsMs))
-            for kiter102, viter103 in self.durationsMs.items():
-                oprot.writeString(kiter102.encode('utf-8') if sys.version_info[0] == 2 else kiter102)
-                oprot.writeI64(viter103)
+            for kiter120, viter121 in self.durationsMs.items():
+                oprot.writeString(kiter120.encode('utf-8') if sys.version_info[0] == 2 else kiter120)
+                oprot.writeI64(viter121)
             oprot.writeMapEnd()
             oprot.writeFieldEnd()
         if self.sources is not None:
             oprot.writeFieldBegin('sources', TType.LIST, 15)
             oprot.writeListBegin(TType.STRUCT, len(self.sources))
-            for iter104 in self.sources:
-                iter104.write(oprot)
+            for iter122 in self.sources:
+                iter122.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.operators is not None:
             oprot.writeFieldBegin('operators', TType.LIST, 16)
             oprot.writeListBegin(TType.STRUCT, len(self.operators))
-            for iter105 in self.operators:
-                iter105.write(oprot)
+            for iter123 in self.operators:
+                iter123.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.directory is not None:
@@ -3201,44 +3364,44 @@ class TJobDetails(object):
             elif fid == 3:
                 if ftype == TType.MAP:
                     self.timestampsMs = {}
-                    (_ktype107, _vtype108, _size106) = iprot.readMapBegin()
-                    for _i110 in range(_size106):
-                        _key111 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        _val112 = iprot.readI64()
-                        self.timestampsMs[_key111] = _val112
+                    (_ktype125, _vtype126, _size124) = iprot.readMapBegin()
+                    for _i128 in range(_size124):
+                        _key129 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _val130 = iprot.readI64()
+                        self.timestampsMs[_key129] = _val130
                     iprot.readMapEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 4:
                 if ftype == TType.LIST:
                     self.vertices = []
-                    (_etype116, _size113) = iprot.readListBegin()
-                    for _i117 in range(_size113):
-                        _elem118 = TVertexInfo()
-                        _elem118.read(iprot)
-                        self.vertices.append(_elem118)
+                    (_etype134, _size131) = iprot.readListBegin()
+                    for _i135 in range(_size131):
+                        _elem136 = TVertexInfo()
+                        _elem136.read(iprot)
+                        self.vertices.append(_elem136)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 5:
                 if ftype == TType.LIST:
                     self.queries = []
-                    (_etype122, _size119) = iprot.readListBegin()
-                    for _i123 in range(_size119):
-                        _elem124 = TQueryProgress()
-                        _elem124.read(iprot)
-                        self.queries.append(_elem124)
+                    (_etype140, _size137) = iprot.readListBegin()
+                    for _i141 in range(_size137):
+                        _elem142 = TQueryProgress()
+                        _elem142.read(iprot)
+                        self.queries.append(_elem142)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 6:
                 if ftype == TType.LIST:
                     self.failures = []
-                    (_etype128, _size125) = iprot.readListBegin()
-                    for _i129 in range(_size125):
-                        _elem130 = TFailureInfo()
-                        _elem130.read(iprot)
-                        self.failures.append(_elem130)
+                    (_etype146, _size143) = iprot.readListBegin()
+                    for _i147 in range(_size143):
+                        _elem148 = TFailureInfo()
+                        _elem148.read(iprot)
+                        self.failures.append(_elem148)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -3255,11 +3418,11 @@ class TJobDetails(object):
             elif fid == 9:
                 if ftype == TType.MAP:
                     self.milestonesMs = {}
-                    (_ktype132, _vtype133, _size131) = iprot.readMapBegin()
-                    for _i135 in range(_size131):
-                        _key136 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        _val137 = iprot.readI64()
-                        self.milestonesMs[_key136] = _val137
+                    (_ktype150, _vtype151, _size149) = iprot.readMapBegin()
+                    for _i153 in range(_size149):
+                        _key154 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _val155 = iprot.readI64()
+                        self.milestonesMs[_key154] = _val155
                     iprot.readMapEnd()
                 else:
                     iprot.skip(ftype)
@@ -3290,30 +3453,30 @@ class TJobDetails(object):
         if self.timestampsMs is not None:
             oprot.writeFieldBegin('timestampsMs', TType.MAP, 3)
             oprot.writeMapBegin(TType.STRING, TType.I64, len(self.timestampsMs))
-            for kiter138, viter139 in self.timestampsMs.items():
-                oprot.writeString(kiter138.encode('utf-8') if sys.version_info[0] == 2 else kiter138)
-                oprot.writeI64(viter139)
+            for kiter156, viter157 in self.timestampsMs.items():
+                oprot.writeString(kiter156.encode('utf-8') if sys.version_info[0] == 2 else kiter156)
+                oprot.writeI64(viter157)
             oprot.writeMapEnd()
             oprot.writeFieldEnd()
         if self.vertices is not None:
             oprot.writeFieldBegin('vertices', TType.LIST, 4)
             oprot.writeListBegin(TType.STRUCT, len(self.vertices))
-            for iter140 in self.vertices:
-                iter140.write(oprot)
+            for iter158 in self.vertices:
+                iter158.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.queries is not None:
             oprot.writeFieldBegin('queries', TType.LIST, 5)
             oprot.writeListBegin(TType.STRUCT, len(self.queries))
-            for iter141 in self.queries:
-                iter141.write(oprot)
+            for iter159 in self.queries:
+                iter159.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.failures is not None:
             oprot.writeFieldBegin('failures', TType.LIST, 6)
             oprot.writeListBegin(TType.STRUCT, len(self.failures))
-            for iter142 in self.failures:
-                iter142.write(oprot)
+            for iter160 in self.failures:
+                iter160.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.restarts is not None:
@@ -3327,9 +3490,9 @@ class TJobDetails(object):
         if self.milestonesMs is not None:
             oprot.writeFieldBegin('milestonesMs', TType.MAP, 9)
             oprot.writeMapBegin(TType.STRING, TType.I64, len(self.milestonesMs))
-            for kiter143, viter144 in self.milestonesMs.items():
-                oprot.writeString(kiter143.encode('utf-8') if sys.version_info[0] == 2 else kiter143)
-                oprot.writeI64(viter144)
+            for kiter161, viter162 in self.milestonesMs.items():
+                oprot.writeString(kiter161.encode('utf-8') if sys.version_info[0] == 2 else kiter161)
+                oprot.writeI64(viter162)
             oprot.writeMapEnd()
             oprot.writeFieldEnd()
         if self.error is not None:
@@ -4003,11 +4166,11 @@ class TLogLevelResult(object):
             if fid == 1:
                 if ftype == TType.LIST:
                     self.processes = []
-                    (_etype148, _size145) = iprot.readListBegin()
-                    for _i149 in range(_size145):
-                        _elem150 = TLogLevelAnswer()
-                        _elem150.read(iprot)
-                        self.processes.append(_elem150)
+                    (_etype166, _size163) = iprot.readListBegin()
+                    for _i167 in range(_size163):
+                        _elem168 = TLogLevelAnswer()
+                        _elem168.read(iprot)
+                        self.processes.append(_elem168)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -4024,8 +4187,8 @@ class TLogLevelResult(object):
         if self.processes is not None:
             oprot.writeFieldBegin('processes', TType.LIST, 1)
             oprot.writeListBegin(TType.STRUCT, len(self.processes))
-            for iter151 in self.processes:
-                iter151.write(oprot)
+            for iter169 in self.processes:
+                iter169.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -4375,22 +4538,22 @@ class TTaskManagerRegistration(object):
             elif fid == 10:
                 if ftype == TType.LIST:
                     self.allocations = []
-                    (_etype155, _size152) = iprot.readListBegin()
-                    for _i156 in range(_size152):
-                        _elem157 = TSlotStatus()
-                        _elem157.read(iprot)
-                        self.allocations.append(_elem157)
+                    (_etype173, _size170) = iprot.readListBegin()
+                    for _i174 in range(_size170):
+                        _elem175 = TSlotStatus()
+                        _elem175.read(iprot)
+                        self.allocations.append(_elem175)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 11:
                 if ftype == TType.LIST:
                     self.executors = []
-                    (_etype161, _size158) = iprot.readListBegin()
-                    for _i162 in range(_size158):
-                        _elem163 = TExecutorStatus()
-                        _elem163.read(iprot)
-                        self.executors.append(_elem163)
+                    (_etype179, _size176) = iprot.readListBegin()
+                    for _i180 in range(_size176):
+                        _elem181 = TExecutorStatus()
+                        _elem181.read(iprot)
+                        self.executors.append(_elem181)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -4402,11 +4565,11 @@ class TTaskManagerRegistration(object):
             elif fid == 13:
                 if ftype == TType.MAP:
                     self.memoryMib = {}
-                    (_ktype165, _vtype166, _size164) = iprot.readMapBegin()
-                    for _i168 in range(_size164):
-                        _key169 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        _val170 = iprot.readI64()
-                        self.memoryMib[_key169] = _val170
+                    (_ktype183, _vtype184, _size182) = iprot.readMapBegin()
+                    for _i186 in range(_size182):
+                        _key187 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _val188 = iprot.readI64()
+                        self.memoryMib[_key187] = _val188
                     iprot.readMapEnd()
                 else:
                     iprot.skip(ftype)
@@ -4459,15 +4622,15 @@ class TTaskManagerRegistration(object):
         if self.allocations is not None:
             oprot.writeFieldBegin('allocations', TType.LIST, 10)
             oprot.writeListBegin(TType.STRUCT, len(self.allocations))
-            for iter171 in self.allocations:
-                iter171.write(oprot)
+            for iter189 in self.allocations:
+                iter189.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.executors is not None:
             oprot.writeFieldBegin('executors', TType.LIST, 11)
             oprot.writeListBegin(TType.STRUCT, len(self.executors))
-            for iter172 in self.executors:
-                iter172.write(oprot)
+            for iter190 in self.executors:
+                iter190.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.physicalMemoryBytes is not None:
@@ -4477,9 +4640,9 @@ class TTaskManagerRegistration(object):
         if self.memoryMib is not None:
             oprot.writeFieldBegin('memoryMib', TType.MAP, 13)
             oprot.writeMapBegin(TType.STRING, TType.I64, len(self.memoryMib))
-            for kiter173, viter174 in self.memoryMib.items():
-                oprot.writeString(kiter173.encode('utf-8') if sys.version_info[0] == 2 else kiter173)
-                oprot.writeI64(viter174)
+            for kiter191, viter192 in self.memoryMib.items():
+                oprot.writeString(kiter191.encode('utf-8') if sys.version_info[0] == 2 else kiter191)
+                oprot.writeI64(viter192)
             oprot.writeMapEnd()
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -4891,6 +5054,7 @@ class TTaskManagerHeartbeat(object):
      - taskManagerId
      - slots
      - executors
+     - metrics: all of the TaskManager's at once; missing = nothing was measured since the last heartbeat
 
     """
 
@@ -4898,13 +5062,15 @@ class TTaskManagerHeartbeat(object):
         'taskManagerId',
         'slots',
         'executors',
+        'metrics',
     )
 
 
-    def __init__(self, taskManagerId=None, slots=None, executors=None,):
+    def __init__(self, taskManagerId=None, slots=None, executors=None, metrics=None,):
         self.taskManagerId = taskManagerId
         self.slots = slots
         self.executors = executors
+        self.metrics = metrics
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -4923,22 +5089,33 @@ class TTaskManagerHeartbeat(object):
             elif fid == 2:
                 if ftype == TType.LIST:
                     self.slots = []
-                    (_etype178, _size175) = iprot.readListBegin()
-                    for _i179 in range(_size175):
-                        _elem180 = TSlotStatus()
-                        _elem180.read(iprot)
-                        self.slots.append(_elem180)
+                    (_etype196, _size193) = iprot.readListBegin()
+                    for _i197 in range(_size193):
+                        _elem198 = TSlotStatus()
+                        _elem198.read(iprot)
+                        self.slots.append(_elem198)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 3:
                 if ftype == TType.LIST:
                     self.executors = []
-                    (_etype184, _size181) = iprot.readListBegin()
-                    for _i185 in range(_size181):
-                        _elem186 = TExecutorStatus()
-                        _elem186.read(iprot)
-                        self.executors.append(_elem186)
+                    (_etype202, _size199) = iprot.readListBegin()
+                    for _i203 in range(_size199):
+                        _elem204 = TExecutorStatus()
+                        _elem204.read(iprot)
+                        self.executors.append(_elem204)
+                    iprot.readListEnd()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 4:
+                if ftype == TType.LIST:
+                    self.metrics = []
+                    (_etype208, _size205) = iprot.readListBegin()
+                    for _i209 in range(_size205):
+                        _elem210 = TMetricDump()
+                        _elem210.read(iprot)
+                        self.metrics.append(_elem210)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -4959,15 +5136,22 @@ class TTaskManagerHeartbeat(object):
         if self.slots is not None:
             oprot.writeFieldBegin('slots', TType.LIST, 2)
             oprot.writeListBegin(TType.STRUCT, len(self.slots))
-            for iter187 in self.slots:
-                iter187.write(oprot)
+            for iter211 in self.slots:
+                iter211.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.executors is not None:
             oprot.writeFieldBegin('executors', TType.LIST, 3)
             oprot.writeListBegin(TType.STRUCT, len(self.executors))
-            for iter188 in self.executors:
-                iter188.write(oprot)
+            for iter212 in self.executors:
+                iter212.write(oprot)
+            oprot.writeListEnd()
+            oprot.writeFieldEnd()
+        if self.metrics is not None:
+            oprot.writeFieldBegin('metrics', TType.LIST, 4)
+            oprot.writeListBegin(TType.STRUCT, len(self.metrics))
+            for iter213 in self.metrics:
+                iter213.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -5294,31 +5478,31 @@ class TExecutorDescriptor(object):
             elif fid == 7:
                 if ftype == TType.LIST:
                     self.allocationIds = []
-                    (_etype192, _size189) = iprot.readListBegin()
-                    for _i193 in range(_size189):
-                        _elem194 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.allocationIds.append(_elem194)
+                    (_etype217, _size214) = iprot.readListBegin()
+                    for _i218 in range(_size214):
+                        _elem219 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.allocationIds.append(_elem219)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 8:
                 if ftype == TType.LIST:
                     self.javaOptions = []
-                    (_etype198, _size195) = iprot.readListBegin()
-                    for _i199 in range(_size195):
-                        _elem200 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.javaOptions.append(_elem200)
+                    (_etype223, _size220) = iprot.readListBegin()
+                    for _i224 in range(_size220):
+                        _elem225 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.javaOptions.append(_elem225)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 9:
                 if ftype == TType.MAP:
                     self.environment = {}
-                    (_ktype202, _vtype203, _size201) = iprot.readMapBegin()
-                    for _i205 in range(_size201):
-                        _key206 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        _val207 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.environment[_key206] = _val207
+                    (_ktype227, _vtype228, _size226) = iprot.readMapBegin()
+                    for _i230 in range(_size226):
+                        _key231 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _val232 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.environment[_key231] = _val232
                     iprot.readMapEnd()
                 else:
                     iprot.skip(ftype)
@@ -5364,23 +5548,23 @@ class TExecutorDescriptor(object):
         if self.allocationIds is not None:
             oprot.writeFieldBegin('allocationIds', TType.LIST, 7)
             oprot.writeListBegin(TType.STRING, len(self.allocationIds))
-            for iter208 in self.allocationIds:
-                oprot.writeString(iter208.encode('utf-8') if sys.version_info[0] == 2 else iter208)
+            for iter233 in self.allocationIds:
+                oprot.writeString(iter233.encode('utf-8') if sys.version_info[0] == 2 else iter233)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.javaOptions is not None:
             oprot.writeFieldBegin('javaOptions', TType.LIST, 8)
             oprot.writeListBegin(TType.STRING, len(self.javaOptions))
-            for iter209 in self.javaOptions:
-                oprot.writeString(iter209.encode('utf-8') if sys.version_info[0] == 2 else iter209)
+            for iter234 in self.javaOptions:
+                oprot.writeString(iter234.encode('utf-8') if sys.version_info[0] == 2 else iter234)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.environment is not None:
             oprot.writeFieldBegin('environment', TType.MAP, 9)
             oprot.writeMapBegin(TType.STRING, TType.STRING, len(self.environment))
-            for kiter210, viter211 in self.environment.items():
-                oprot.writeString(kiter210.encode('utf-8') if sys.version_info[0] == 2 else kiter210)
-                oprot.writeString(viter211.encode('utf-8') if sys.version_info[0] == 2 else viter211)
+            for kiter235, viter236 in self.environment.items():
+                oprot.writeString(kiter235.encode('utf-8') if sys.version_info[0] == 2 else kiter235)
+                oprot.writeString(viter236.encode('utf-8') if sys.version_info[0] == 2 else viter236)
             oprot.writeMapEnd()
             oprot.writeFieldEnd()
         if self.jobSlots is not None:
@@ -5631,11 +5815,11 @@ class TDriverAssignment(object):
             elif fid == 8:
                 if ftype == TType.MAP:
                     self.configuration = {}
-                    (_ktype213, _vtype214, _size212) = iprot.readMapBegin()
-                    for _i216 in range(_size212):
-                        _key217 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        _val218 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.configuration[_key217] = _val218
+                    (_ktype238, _vtype239, _size237) = iprot.readMapBegin()
+                    for _i241 in range(_size237):
+                        _key242 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _val243 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.configuration[_key242] = _val243
                     iprot.readMapEnd()
                 else:
                     iprot.skip(ftype)
@@ -5685,9 +5869,9 @@ class TDriverAssignment(object):
         if self.configuration is not None:
             oprot.writeFieldBegin('configuration', TType.MAP, 8)
             oprot.writeMapBegin(TType.STRING, TType.STRING, len(self.configuration))
-            for kiter219, viter220 in self.configuration.items():
-                oprot.writeString(kiter219.encode('utf-8') if sys.version_info[0] == 2 else kiter219)
-                oprot.writeString(viter220.encode('utf-8') if sys.version_info[0] == 2 else viter220)
+            for kiter244, viter245 in self.configuration.items():
+                oprot.writeString(kiter244.encode('utf-8') if sys.version_info[0] == 2 else kiter244)
+                oprot.writeString(viter245.encode('utf-8') if sys.version_info[0] == 2 else viter245)
             oprot.writeMapEnd()
             oprot.writeFieldEnd()
         if self.hotSpareOf is not None:
@@ -5808,32 +5992,32 @@ class TDriverRegistration(object):
             elif fid == 7:
                 if ftype == TType.LIST:
                     self.javaOptions = []
-                    (_etype224, _size221) = iprot.readListBegin()
-                    for _i225 in range(_size221):
-                        _elem226 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.javaOptions.append(_elem226)
+                    (_etype249, _size246) = iprot.readListBegin()
+                    for _i250 in range(_size246):
+                        _elem251 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.javaOptions.append(_elem251)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 8:
                 if ftype == TType.MAP:
                     self.environment = {}
-                    (_ktype228, _vtype229, _size227) = iprot.readMapBegin()
-                    for _i231 in range(_size227):
-                        _key232 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        _val233 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.environment[_key232] = _val233
+                    (_ktype253, _vtype254, _size252) = iprot.readMapBegin()
+                    for _i256 in range(_size252):
+                        _key257 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _val258 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.environment[_key257] = _val258
                     iprot.readMapEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 9:
                 if ftype == TType.MAP:
                     self.milestonesMs = {}
-                    (_ktype235, _vtype236, _size234) = iprot.readMapBegin()
-                    for _i238 in range(_size234):
-                        _key239 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        _val240 = iprot.readI64()
-                        self.milestonesMs[_key239] = _val240
+                    (_ktype260, _vtype261, _size259) = iprot.readMapBegin()
+                    for _i263 in range(_size259):
+                        _key264 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _val265 = iprot.readI64()
+                        self.milestonesMs[_key264] = _val265
                     iprot.readMapEnd()
                 else:
                     iprot.skip(ftype)
@@ -5885,24 +6069,24 @@ class TDriverRegistration(object):
         if self.javaOptions is not None:
             oprot.writeFieldBegin('javaOptions', TType.LIST, 7)
             oprot.writeListBegin(TType.STRING, len(self.javaOptions))
-            for iter241 in self.javaOptions:
-                oprot.writeString(iter241.encode('utf-8') if sys.version_info[0] == 2 else iter241)
+            for iter266 in self.javaOptions:
+                oprot.writeString(iter266.encode('utf-8') if sys.version_info[0] == 2 else iter266)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.environment is not None:
             oprot.writeFieldBegin('environment', TType.MAP, 8)
             oprot.writeMapBegin(TType.STRING, TType.STRING, len(self.environment))
-            for kiter242, viter243 in self.environment.items():
-                oprot.writeString(kiter242.encode('utf-8') if sys.version_info[0] == 2 else kiter242)
-                oprot.writeString(viter243.encode('utf-8') if sys.version_info[0] == 2 else viter243)
+            for kiter267, viter268 in self.environment.items():
+                oprot.writeString(kiter267.encode('utf-8') if sys.version_info[0] == 2 else kiter267)
+                oprot.writeString(viter268.encode('utf-8') if sys.version_info[0] == 2 else viter268)
             oprot.writeMapEnd()
             oprot.writeFieldEnd()
         if self.milestonesMs is not None:
             oprot.writeFieldBegin('milestonesMs', TType.MAP, 9)
             oprot.writeMapBegin(TType.STRING, TType.I64, len(self.milestonesMs))
-            for kiter244, viter245 in self.milestonesMs.items():
-                oprot.writeString(kiter244.encode('utf-8') if sys.version_info[0] == 2 else kiter244)
-                oprot.writeI64(viter245)
+            for kiter269, viter270 in self.milestonesMs.items():
+                oprot.writeString(kiter269.encode('utf-8') if sys.version_info[0] == 2 else kiter269)
+                oprot.writeI64(viter270)
             oprot.writeMapEnd()
             oprot.writeFieldEnd()
         if self.attempt is not None:
@@ -5953,6 +6137,7 @@ class TDriverReport(object):
      - error: FAILED only
      - driverUnusable: FAILED only: the SparkContext is gone as well; only a new driver helps
      - checkpoints
+     - metrics: all of the job's at once; missing = nothing was measured since the last report
 
     """
 
@@ -5967,10 +6152,11 @@ class TDriverReport(object):
         'error',
         'driverUnusable',
         'checkpoints',
+        'metrics',
     )
 
 
-    def __init__(self, jobId=None, driverId=None, attempt=None, phase=None, executorIds=None, queries=None, milestonesMs=None, error=None, driverUnusable=None, checkpoints=None,):
+    def __init__(self, jobId=None, driverId=None, attempt=None, phase=None, executorIds=None, queries=None, milestonesMs=None, error=None, driverUnusable=None, checkpoints=None, metrics=None,):
         self.jobId = jobId
         self.driverId = driverId
         self.attempt = attempt
@@ -5981,6 +6167,7 @@ class TDriverReport(object):
         self.error = error
         self.driverUnusable = driverUnusable
         self.checkpoints = checkpoints
+        self.metrics = metrics
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -6014,32 +6201,32 @@ class TDriverReport(object):
             elif fid == 5:
                 if ftype == TType.LIST:
                     self.executorIds = []
-                    (_etype249, _size246) = iprot.readListBegin()
-                    for _i250 in range(_size246):
-                        _elem251 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.executorIds.append(_elem251)
+                    (_etype274, _size271) = iprot.readListBegin()
+                    for _i275 in range(_size271):
+                        _elem276 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.executorIds.append(_elem276)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 6:
                 if ftype == TType.LIST:
                     self.queries = []
-                    (_etype255, _size252) = iprot.readListBegin()
-                    for _i256 in range(_size252):
-                        _elem257 = TQueryProgress()
-                        _elem257.read(iprot)
-                        self.queries.append(_elem257)
+                    (_etype280, _size277) = iprot.readListBegin()
+                    for _i281 in range(_size277):
+                        _elem282 = TQueryProgress()
+                        _elem282.read(iprot)
+                        self.queries.append(_elem282)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 7:
                 if ftype == TType.MAP:
                     self.milestonesMs = {}
-                    (_ktype259, _vtype260, _size258) = iprot.readMapBegin()
-                    for _i262 in range(_size258):
-                        _key263 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        _val264 = iprot.readI64()
-                        self.milestonesMs[_key263] = _val264
+                    (_ktype284, _vtype285, _size283) = iprot.readMapBegin()
+                    for _i287 in range(_size283):
+                        _key288 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _val289 = iprot.readI64()
+                        self.milestonesMs[_key288] = _val289
                     iprot.readMapEnd()
                 else:
                     iprot.skip(ftype)
@@ -6057,11 +6244,22 @@ class TDriverReport(object):
             elif fid == 10:
                 if ftype == TType.LIST:
                     self.checkpoints = []
-                    (_etype268, _size265) = iprot.readListBegin()
-                    for _i269 in range(_size265):
-                        _elem270 = TCheckpointOutcome()
-                        _elem270.read(iprot)
-                        self.checkpoints.append(_elem270)
+                    (_etype293, _size290) = iprot.readListBegin()
+                    for _i294 in range(_size290):
+                        _elem295 = TCheckpointOutcome()
+                        _elem295.read(iprot)
+                        self.checkpoints.append(_elem295)
+                    iprot.readListEnd()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 11:
+                if ftype == TType.LIST:
+                    self.metrics = []
+                    (_etype299, _size296) = iprot.readListBegin()
+                    for _i300 in range(_size296):
+                        _elem301 = TMetricDump()
+                        _elem301.read(iprot)
+                        self.metrics.append(_elem301)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -6094,23 +6292,23 @@ class TDriverReport(object):
         if self.executorIds is not None:
             oprot.writeFieldBegin('executorIds', TType.LIST, 5)
             oprot.writeListBegin(TType.STRING, len(self.executorIds))
-            for iter271 in self.executorIds:
-                oprot.writeString(iter271.encode('utf-8') if sys.version_info[0] == 2 else iter271)
+            for iter302 in self.executorIds:
+                oprot.writeString(iter302.encode('utf-8') if sys.version_info[0] == 2 else iter302)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.queries is not None:
             oprot.writeFieldBegin('queries', TType.LIST, 6)
             oprot.writeListBegin(TType.STRUCT, len(self.queries))
-            for iter272 in self.queries:
-                iter272.write(oprot)
+            for iter303 in self.queries:
+                iter303.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.milestonesMs is not None:
             oprot.writeFieldBegin('milestonesMs', TType.MAP, 7)
             oprot.writeMapBegin(TType.STRING, TType.I64, len(self.milestonesMs))
-            for kiter273, viter274 in self.milestonesMs.items():
-                oprot.writeString(kiter273.encode('utf-8') if sys.version_info[0] == 2 else kiter273)
-                oprot.writeI64(viter274)
+            for kiter304, viter305 in self.milestonesMs.items():
+                oprot.writeString(kiter304.encode('utf-8') if sys.version_info[0] == 2 else kiter304)
+                oprot.writeI64(viter305)
             oprot.writeMapEnd()
             oprot.writeFieldEnd()
         if self.error is not None:
@@ -6124,8 +6322,15 @@ class TDriverReport(object):
         if self.checkpoints is not None:
             oprot.writeFieldBegin('checkpoints', TType.LIST, 10)
             oprot.writeListBegin(TType.STRUCT, len(self.checkpoints))
-            for iter275 in self.checkpoints:
-                iter275.write(oprot)
+            for iter306 in self.checkpoints:
+                iter306.write(oprot)
+            oprot.writeListEnd()
+            oprot.writeFieldEnd()
+        if self.metrics is not None:
+            oprot.writeFieldBegin('metrics', TType.LIST, 11)
+            oprot.writeListBegin(TType.STRUCT, len(self.metrics))
+            for iter307 in self.metrics:
+                iter307.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -6205,10 +6410,10 @@ class TDriverDeployment(object):
             elif fid == 3:
                 if ftype == TType.LIST:
                     self.executorIds = []
-                    (_etype279, _size276) = iprot.readListBegin()
-                    for _i280 in range(_size276):
-                        _elem281 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.executorIds.append(_elem281)
+                    (_etype311, _size308) = iprot.readListBegin()
+                    for _i312 in range(_size308):
+                        _elem313 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.executorIds.append(_elem313)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -6244,8 +6449,8 @@ class TDriverDeployment(object):
         if self.executorIds is not None:
             oprot.writeFieldBegin('executorIds', TType.LIST, 3)
             oprot.writeListBegin(TType.STRING, len(self.executorIds))
-            for iter282 in self.executorIds:
-                oprot.writeString(iter282.encode('utf-8') if sys.version_info[0] == 2 else iter282)
+            for iter314 in self.executorIds:
+                oprot.writeString(iter314.encode('utf-8') if sys.version_info[0] == 2 else iter314)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.restore is not None:
@@ -6291,6 +6496,16 @@ TCallContext.thrift_spec = (
     (1, TType.STRUCT, 'fence', [TFence, None], None, ),  # 1
     (2, TType.I64, 'timeoutMs', None, None, ),  # 2
     (3, TType.STRING, 'requestId', 'UTF8', None, ),  # 3
+)
+all_structs.append(TMetricDump)
+TMetricDump.thrift_spec = (
+    None,  # 0
+    (1, TType.I32, 'kind', None, None, ),  # 1
+    (2, TType.STRING, 'vertexId', 'UTF8', None, ),  # 2
+    (3, TType.I64, 'subtaskIndex', None, None, ),  # 3
+    (4, TType.STRING, 'operator', 'UTF8', None, ),  # 4
+    (5, TType.MAP, 'counts', (TType.STRING, 'UTF8', TType.I64, None, False), None, ),  # 5
+    (6, TType.MAP, 'rates', (TType.STRING, 'UTF8', TType.DOUBLE, None, False), None, ),  # 6
 )
 all_structs.append(TErrorInfo)
 TErrorInfo.thrift_spec = (
@@ -6633,6 +6848,7 @@ TTaskManagerHeartbeat.thrift_spec = (
     (1, TType.STRING, 'taskManagerId', 'UTF8', None, ),  # 1
     (2, TType.LIST, 'slots', (TType.STRUCT, [TSlotStatus, None], False), None, ),  # 2
     (3, TType.LIST, 'executors', (TType.STRUCT, [TExecutorStatus, None], False), None, ),  # 3
+    (4, TType.LIST, 'metrics', (TType.STRUCT, [TMetricDump, None], False), None, ),  # 4
 )
 all_structs.append(TSlotRequest)
 TSlotRequest.thrift_spec = (
@@ -6715,6 +6931,7 @@ TDriverReport.thrift_spec = (
     (8, TType.STRUCT, 'error', [TErrorInfo, None], None, ),  # 8
     (9, TType.BOOL, 'driverUnusable', None, None, ),  # 9
     (10, TType.LIST, 'checkpoints', (TType.STRUCT, [TCheckpointOutcome, None], False), None, ),  # 10
+    (11, TType.LIST, 'metrics', (TType.STRUCT, [TMetricDump, None], False), None, ),  # 11
 )
 all_structs.append(TDriverDeployment)
 TDriverDeployment.thrift_spec = (

@@ -1,0 +1,100 @@
+"""What Prometheus gets when it asks.  Flink counterpart: ``PrometheusReporter``.
+
+As there, counters are gauges: they begin anew with each attempt of a job, and have no ``_total`` in their
+names.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from wsgiref.simple_server import WSGIServer
+
+from prometheus_client import CollectorRegistry, start_http_server
+from prometheus_client.metrics_core import Metric
+
+from yarnflow.config.parsers import port_candidates
+from yarnflow.core.monitoring.declarations import METRICS_BY_NAME
+from yarnflow.errors import PortUnavailable
+from yarnflow.metrics.registry import LabeledMetrics
+from yarnflow.metrics.reporters.names import prometheus_name
+from yarnflow.metrics.reporters.settings import ReporterSettings
+
+logger = logging.getLogger(__name__)
+
+
+class PrometheusReporter:
+    """Serves ``/metrics``.
+
+    Parameters
+    ----------
+    settings : ReporterSettings
+    everything : callable
+        All values there are now; called for each request, by a thread of its own.
+    host : str
+        Address to listen at where the settings name none; empty = every interface.
+    """
+
+    def __init__(
+        self, settings: ReporterSettings, everything: Callable[[], Iterable[LabeledMetrics]], host: str
+    ) -> None:
+        self._settings = settings
+        self._everything = everything
+        self._host = settings.host or host or "0.0.0.0"  # noqa: S104 - as Flink's
+        self._server: tuple[WSGIServer, threading.Thread] | None = None
+        self.port = 0
+
+    def start(self) -> None:
+        """Listen at the first port that is free.
+
+        Raises
+        ------
+        PortUnavailable
+            None is.
+        """
+        registry = CollectorRegistry(auto_describe=False)
+        registry.register(self)
+        for port in port_candidates(self._settings.ports):
+            try:
+                self._server = start_http_server(port, self._host, registry)
+            except OSError as error:
+                logger.debug("Port %d: %s", port, error)
+                continue
+            self.port = self._server[0].server_port
+            logger.info("Metrics for Prometheus at http://%s:%d/metrics.", self._host, self.port)
+            return
+        raise PortUnavailable(
+            f"metrics.reporter.{self._settings.name}.port: no port of {self._settings.ports} is free at "
+            f"{self._host}; give a range"
+        )
+
+    def stop(self) -> None:
+        """Listen no more."""
+        if self._server is not None:
+            server, thread = self._server
+            server.shutdown()
+            server.server_close()
+            thread.join()
+
+    def collect(self) -> Iterator[Metric]:
+        """Called by the library for each request."""
+        families: dict[str, Metric] = {}
+        settings = self._settings
+        for found in self._everything():
+            labels = settings.variables(found.variables)
+            for name, value in found.metrics.values.items():
+                if isinstance(value, str) or not settings.wants(name):
+                    continue
+                full_name = prometheus_name(found.metrics, name)
+                family = families.get(full_name)
+                if family is None:
+                    declared = METRICS_BY_NAME.get(name)
+                    said = name if declared is None else declared.description
+                    family = families[full_name] = Metric(full_name, said, "gauge")
+                family.add_sample(full_name, labels, float(value))
+        return iter(families.values())
+
+    def describe(self) -> Iterable[Metric]:
+        """Nothing is known before it is asked for."""
+        return ()
