@@ -1,9 +1,9 @@
 """Records of native operators' vertices, from the stages of a query's batches.
 
 Spark counts what a stage reads and what it hands to the next one.  That is a vertex's only if the vertices
-of a query stand in a row and each has one stage in every batch; else, and once Spark has forgotten a stage before
-it was seen, nothing is told of the query any more.  What is counted is what travels: an aggregation hands on
-partial results, fewer than the records that it got.
+of a query stand in a row and each has one stage in every batch; else, and once Spark has forgotten a stage
+before it was seen, nothing is told of the query any more.  What is counted is what travels: an aggregation
+hands on partial results, fewer than the records that it got.
 """
 
 from __future__ import annotations
