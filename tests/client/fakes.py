@@ -102,7 +102,7 @@ class Listener:
         self.notes: list[str] = []
         self.names: list[str] = []
 
-    def submitted(self, job_id: JobId, name: str, attached_to_existing: bool) -> None:
+    def submitted(self, job_id: JobId, name: str, attached_to_existing: bool, page: str = "") -> None:
         self.names.append(name)
 
     def changed(self, details: JobDetails, overview: ClusterOverview | None) -> None:
