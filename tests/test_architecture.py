@@ -265,7 +265,10 @@ COMPUTED: dict[str, str] = {
     "spark.launch.worker_daemon": "a table of libraries",
 }
 #: dotted strings of ours that name no module
-NO_MODULES = {"yarnflow.executors", "yarnflow.log.dir", "yarnflow.log.config-file", "yarnflow.jobmanager"}
+NO_MODULES = {
+    *("yarnflow.executors", "yarnflow.jobmanager"),
+    *("yarnflow.log.dir", "yarnflow.log.config-file", "yarnflow.log.retained-processes"),
+}
 
 #: modules a folder may have; more than a dozen are hard to survey
 FOLDER_LIMIT = 14

@@ -19,8 +19,8 @@ from integration.faults.records import PATIENT, Taken
 from integration.hadoop import HadoopCluster
 
 MINUTES = float(os.environ.get("YARNFLOW_TEST_SOAK_MINUTES", "30"))
-#: of the list of ended jobs, so that it is full soon
-_FEW_RESULTS = "-Djobstore.max-capacity=4"
+#: lists of ended jobs, and logs of ended processes, so that there are as many as may be soon
+_FEW = ("-Djobstore.max-capacity=4", "-Dyarnflow.log.retained-processes=4")
 #: records of a short job
 _COUNT = 250
 _CYCLES_PER_KILL = 3
@@ -29,7 +29,7 @@ _CYCLES_PER_KILL = 3
 @pytest.mark.drill
 def test_figures_level_off(hadoop: HadoopCluster, yarnflow: Commands, tmp_path: Path) -> None:
     samples: list[dict[str, float]] = []
-    with ha_cluster(hadoop, yarnflow, tmp_path, task_managers=3, options=[_FEW_RESULTS]) as cluster:
+    with ha_cluster(hadoop, yarnflow, tmp_path, task_managers=3, options=_FEW) as cluster:
         job = cluster.numbered("soak")
         job_id = cluster.submit(job)
         cluster.await_running(job_id)
