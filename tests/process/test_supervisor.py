@@ -351,8 +351,8 @@ def test_old_logs_of_drivers_are_removed(
         for file in (head, head.with_suffix(".log"), head.with_suffix(".jvm.log")):
             file.write_text("text")
         world.children[number].end(0)
-    rotation.rotate(0)
-    assert {path.stem.split(".")[0] for path in directory.logs.iterdir()} == {"driver-3"}
+        rotation.rotate(number)
+        assert {path.name.split(".")[0] for path in directory.logs.iterdir()} == {f"driver-{number + 1}"}
     cluster.stop(0.0)
 
 
