@@ -66,13 +66,11 @@ def _free_port() -> int:
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """JobManager and two TaskManagers of one slot; a test leaves no job on it."""
     directory = tmp_path_factory.mktemp("standalone")
-    settings = [
-        *(f"-Djobmanager.rpc.port={_free_port()}", f"-Dio.tmp.dirs={directory}"),
-        f"-Dyarnflow.log.retained-processes={RETAINED}",
-    ]
+    settings = [f"-Djobmanager.rpc.port={_free_port()}", f"-Dio.tmp.dirs={directory}"]
+    own = [*settings, f"-Dyarnflow.log.retained-processes={RETAINED}"]
     environment = {"YARNFLOW_PID_DIR": str(directory / "pids")}
     with commands_in(directory) as commands:
-        start = commands.start_command([ROOT / "scripts" / "start-cluster.sh", "2", *settings], environment)
+        start = commands.start_command([ROOT / "scripts" / "start-cluster.sh", "2", *own], environment)
         assert start.wait(120) == 0, start.stdout + start.stderr
         (runtime,) = directory.glob("yarnflow-*/standalone-*")
         yield Cluster(commands, ["--target", "remote", *settings], runtime)

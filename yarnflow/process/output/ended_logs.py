@@ -1,9 +1,10 @@
 """Log files of processes that have ended: the newest are kept, so that their number does not grow for ever.
 
 A process has several files, whose names begin with its own: ``driver-3.out``, ``driver-3.log``,
-``driver-3.jvm.log.1``.  One of them, the head, is open as the process's standard error for as long as it or
-anything that it has started lives, and is locked by that (:func:`open_head`).  So whoever shares the
-directory sees which processes live, also those of another cluster, and no lock is left by one that was killed.
+``driver-3.jvm.log.1``.  One of them, the head, is its standard error, which is open and locked
+(:func:`open_head`) for as long as the process, or anything that it has started with it, lives.  So whoever
+shares the directory sees which processes live, also those of another cluster, and one that was killed leaves
+no lock.
 
 Flink has no counterpart: its processes are few, and YARN or Kubernetes removes their files.
 """
@@ -194,7 +195,7 @@ def open_head(path: Path, mode: int) -> int:
             # whoever looks whether it lives has it for a moment
             time.sleep(_TRY_AGAIN_S)
         except OSError as error:
-            logger.warning("%s cannot be locked: %s; that its process lives is not seen by others", path, error)
+            logger.warning("%s cannot be locked: %s; others do not see that its process lives", path, error)
             return descriptor
         # it was an ended process's, and has just been removed
         os.close(descriptor)
