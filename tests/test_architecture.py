@@ -296,6 +296,7 @@ COMPUTED: dict[str, str] = {
 NO_MODULES = {
     *("yarnflow.executors", "yarnflow.jobmanager", "yarnflow.job.id"),
     *("yarnflow.log.dir", "yarnflow.log.config-file", "yarnflow.log.format"),
+    "yarnflow.log.retained-processes",
 }
 
 #: modules a folder may have; more than a dozen are hard to survey
