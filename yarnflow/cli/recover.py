@@ -155,13 +155,13 @@ class _Recovery:
         return True
 
     def _checkpoints(self, job_id: JobId, submission: JobSubmission) -> CheckpointFiles:
+        from yarnflow.config.checkpoint_root import shared_checkpoint_root
         from yarnflow.config.options import ha
-        from yarnflow.config.options.job import CHECKPOINT_DIR
         from yarnflow.ha.stores.checkpoint_files import CheckpointFiles
 
-        get = self._configuration.with_values(submission.configuration, f"job {job_id}").get
-        root = get(CHECKPOINT_DIR) or f"{get(ha.STORAGE_DIR).rstrip('/')}/checkpoints"
-        return CheckpointFiles(self._file_systems, f"{root.rstrip('/')}/{job_id}")
+        of_job = self._configuration.with_values(submission.configuration, f"job {job_id}")
+        root = shared_checkpoint_root(of_job, self._configuration.get(ha.STORAGE_DIR))
+        return CheckpointFiles(self._file_systems, f"{root}/{job_id}")
 
     def _delete(self, delete: Callable[[FileSystems, str, StoredJob], None], job: StoredJob) -> bool:
         if self._dry_run:

@@ -186,6 +186,9 @@ SAVEPOINT_DIR: Final[ConfigOption[str]] = declare.string(
     _JOB,
     "Directory (a URI) for savepoints if the command names no directory.",
 )
+#: values of the next option that are no paths
+LATEST_STATE: Final = "latest"
+NO_STATE: Final = "none"
 STATE_RECOVERY_PATH: Final[ConfigOption[str]] = declare.string(
     "execution.state-recovery.path",
     "",
