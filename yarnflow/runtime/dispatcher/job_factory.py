@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from yarnflow.config.checkpoint_root import shared_checkpoint_root
+from yarnflow.config.checkpoint_root import cluster_storage, shared_checkpoint_root
 from yarnflow.config.configuration import Configuration
 from yarnflow.config.options import cluster as cluster_options
 from yarnflow.config.options import ha as ha_options
@@ -237,10 +237,9 @@ class JobMasterFactory:
             return self._checkpoint_root(self._configuration)
 
     def _checkpoint_root(self, configuration: Configuration) -> str:
-        storage_dir = ""
-        if self._services.stores.highly_available:  # the next leader may be elsewhere
-            storage_dir = self._configuration.get(ha_options.STORAGE_DIR)
-        root = shared_checkpoint_root(configuration, storage_dir)
+        # the next leader may be elsewhere
+        storage = cluster_storage(self._configuration) if self._services.stores.highly_available else ""
+        root = shared_checkpoint_root(configuration, storage)
         return root or file_uri(local_checkpoints(self._cluster_dir))
 
 
