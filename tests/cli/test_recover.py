@@ -10,7 +10,7 @@ from tests.cli.state_cluster import JOB, Cluster
 from yarnflow.cli.main import main
 from yarnflow.core.ids import JobId
 from yarnflow.core.json_codec import to_json
-from yarnflow.core.messages import JobSubmission, ProgramKind
+from yarnflow.core.messages import Fence, JobSubmission, ProgramKind
 
 pytestmark = pytest.mark.usefixtures("interpreter")
 
@@ -128,3 +128,20 @@ def test_recover_tells_the_cluster_where_the_state_is(
     assert f"Job {job} (lost) is recovered." in capsys.readouterr().out
     (submission,) = cluster.submissions[before:]
     assert submission.configuration == {"execution.checkpointing.dir": f"file://{state}"}
+
+
+@pytest.mark.parametrize(("epoch", "status"), [(1, 10), (2_000_001, 0), (2_000_002, 0)])
+def test_recover_is_for_a_cluster_whose_epochs_go_on(
+    epoch: int, status: int, cluster: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One with another storage directory begins at 1, and sinks refuse its drivers, again and again."""
+    file, before = store(tmp_path, JobId("cd" * 16)), len(cluster.submissions)
+    epochs = file.parents[1] / "epochs"
+    epochs.mkdir()
+    (epochs / f"{2_000_001:019d}").touch()
+    cluster.leads = Fence("leader", epoch)
+    assert recover(tmp_path, "--from", f"file://{file.parents[1]}") == status
+    assert len(cluster.submissions) == before + (status == 0)
+    if status:
+        (line,) = [line for line in capsys.readouterr().err.splitlines() if line]
+        assert f"epoch 2000001, and this cluster's is of epoch {epoch}" in line and "copy of all" in line

@@ -81,7 +81,7 @@ class EmptiedServer:
         self.attempts.append((zxid, session))
         if self.emptied.is_set() and zxid > 0:
             return False
-        known = session == 0
+        known: bool = session == 0
         granted_ms, number = (self._granted_ms, len(self.attempts)) if known else (0, 0)
         answer = struct.pack(">iiqi", 0, granted_ms, number, 16) + b"p" * 16 + b"\0"
         connection.sendall(struct.pack(">i", len(answer)) + answer)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from yarnflow.config.configuration import Configuration
     from yarnflow.core.files import FileSystems
     from yarnflow.core.ids import JobId
-    from yarnflow.core.messages import JobSubmission
+    from yarnflow.core.messages import Fence, JobSubmission
     from yarnflow.core.ports import DispatcherGateway
     from yarnflow.ha.stores.checkpoint_files import CheckpointFiles
     from yarnflow.ha.stores.stored_jobs import StoredJob
@@ -85,7 +85,7 @@ def command(
         )
     work = _Recovery(open_file_system, where, configuration, dry_run)
     with existing_cluster(configuration) as connection:
-        failed = work.run(connection.gateway(), chosen)
+        failed = work.run(connection.gateway(), connection.followed, chosen)
     if failed:
         raise JobUnreadable(f"{len(failed)} of {len(chosen)} jobs were not recovered: {', '.join(failed)}")
 
@@ -101,9 +101,18 @@ class _Recovery:
         self._configuration = configuration
         self._dry_run = dry_run
 
-    def run(self, cluster: DispatcherGateway, stored: Sequence[StoredJob]) -> list[JobId]:
-        """Say of each job what becomes of it; returns those that are not there afterwards."""
+    def run(
+        self, cluster: DispatcherGateway, leader: Callable[[], Fence | None], stored: Sequence[StoredJob]
+    ) -> list[JobId]:
+        """Say of each job what becomes of it; returns those that are not there afterwards.
+
+        Raises
+        ------
+        ConfigError
+            What this cluster's drivers write would be refused as that of a leader before.
+        """
         known = {job.job_id: job.status for job in cluster.list_jobs()}
+        self._check_epochs(leader())
         failed = []
         for job in stored:
             said, is_there = self._one(cluster, job, known.get(job.job_id))
@@ -111,6 +120,17 @@ class _Recovery:
             if not is_there:
                 failed.append(job.job_id)
         return failed
+
+    def _check_epochs(self, leader: Fence | None) -> None:
+        from yarnflow.ha.stores.incarnations import GrantedEpochs
+
+        last = GrantedEpochs(self._file_systems, self._directory).last()
+        if leader is not None and leader.epoch < last:
+            raise ConfigError(
+                f"the jobs in {self._directory} ran under leaders up to epoch {last}, and this cluster's is of "
+                f"epoch {leader.epoch}, so sinks would refuse what they write; start the cluster with the "
+                "high-availability.storageDir and cluster-id of that directory, or with a copy of all of it"
+            )
 
     def _one(
         self, cluster: DispatcherGateway, job: StoredJob, status: JobStatus | None
