@@ -29,5 +29,5 @@ class Cluster(FakeDispatcher):
         super().__init__([S.RUNNING])
         self.connects: list[str] = []
         self.left: JobDetails | None = None
-        self.leads: Fence | None = None
+        self.followed: Fence | None = None
         self.submissions.append(JobSubmission(JOB, "flights", ProgramKind.GRAPH, "{}", {}))

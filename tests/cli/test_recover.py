@@ -139,7 +139,7 @@ def test_recover_is_for_a_cluster_whose_epochs_go_on(
     epochs = file.parents[1] / "epochs"
     epochs.mkdir()
     (epochs / f"{2_000_001:019d}").touch()
-    cluster.leads = Fence("leader", epoch)
+    cluster.followed = Fence("leader", epoch)
     assert recover(tmp_path, "--from", f"file://{file.parents[1]}") == status
     assert len(cluster.submissions) == before + (status == 0)
     if status:
