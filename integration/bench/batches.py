@@ -1,11 +1,12 @@
-"""How long a small micro-batch takes whose checkpoint, state and output are on HDFS, or on this machine.
+"""How long a small micro-batch takes whose checkpoint, state and output are on HDFS or this machine.
 
 One script with a checkpoint location of its own, a windowless count per key over many small files,
-one file per batch, as fast as it goes: under ``yarnflow submit`` as it is, and in another way.  On HDFS that is
-with the delay that Hadoop's clients have by default before they ask again whether a file is complete
-(``hadoop_delay``), with ``--local`` by the manager of checkpoint files that Spark has by default (``file_context``).
-A batch's time is the gap between two of Spark's own commit files; ``cpu_s`` is what one run takes of all
-processes, starts included.  Rounds alternate, medians are compared; ratios are as-is ÷ the other, below 1 is less.
+one file per batch, as fast as it goes: under ``yarnflow submit`` as it is, and in another way.  On HDFS
+that is with the delay that Hadoop's clients have by default before they ask again whether a file is
+complete (``hadoop_delay``), with ``--local`` by the manager of checkpoint files that Spark has by
+default (``file_context``).  A batch's time is the gap between two of Spark's own commit files; ``cpu_s``
+is what one run takes of all processes, starts included.  Rounds alternate, medians are compared; ratios
+are as-is ÷ the other, below 1 is less.
 """
 
 from __future__ import annotations
@@ -96,7 +97,7 @@ def on_this_machine(scratch: Path) -> Iterator[Place]:
 
 
 def run(place: Place, directory: Path, *options: str) -> tuple[list[float], float]:
-    """One job to its end: seconds between its commits, in order, without those of the warm-up; its CPU time."""
+    """One job to its end: seconds between its commits, without those of the warm-up, and its CPU time."""
     name = uuid.uuid4().hex[:8]
     where = f"/bench/{name}"
     script = directory / f"batches-{name}.py"

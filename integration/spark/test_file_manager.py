@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,9 @@ from integration.spark.savepoint_support import (
     use_backend,
     wait_until,
 )
+from integration.spark.translate_support import Graph, schema
+from yarnflow.errors import StateDamaged
+from yarnflow.graph.connectors.sources import RateSource
 from yarnflow.spark.checkpoints.file_manager import FILE_MANAGER, LOCAL_FILE_MANAGER
 from yarnflow.spark.run.progress import ProgressCollector
 from yarnflow.spark.script.program import ScriptProgram
@@ -40,6 +44,10 @@ def manager_of(query: Any) -> str:
     return str(query._jsq.streamingQuery().commitLog().fileManager().getClass().getSimpleName())
 
 
+def _has_committed(job: Job, batch_id: int) -> bool:
+    return job.program._runs[0].committed() == batch_id
+
+
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_state_goes_on_from_one_manager_to_the_other_and_back(
     spark: SparkSession, tmp_path: Path, backend: str
@@ -55,7 +63,7 @@ def test_state_goes_on_from_one_manager_to_the_other_and_back(
         assert spark.conf.get(FILE_MANAGER, None) == (set_by_user or None), "the next query chooses anew"
         # one file is one batch; to be stopped in a commit would leave a file of either manager
         last = source.written // 10 - 1
-        job.wait_until(lambda run=job.program._runs[0], last=last: run.committed() == last, "all of the input")
+        job.wait_until(partial(_has_committed, job, last), "all of the input")
         job.cancel()
         assert totals(out) == expected_totals(source.written)
         spark.conf.unset(FILE_MANAGER)
@@ -67,6 +75,26 @@ def test_state_goes_on_from_one_manager_to_the_other_and_back(
     assert not list(checkpoint.rglob("*.tmp")), "every file has got its name"
 
 
+def test_a_checkpoint_that_is_deleted_while_its_query_runs_ends_the_job(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Spark's manager would make the directory again, and the query go on without its past."""
+    graph = Graph()
+    # one of files keeps a list there, and would miss it
+    graph.files(tmp_path / "out", graph.add(RateSource(10), schema("timestamp timestamp, value bigint")))
+    job = Job(spark, graph, tmp_path)
+    run = job.program._runs[0]
+    job.wait_until(lambda: run.committed() >= 0, "the first batch")
+    # not while Spark writes into it: the next batch is planned and waits
+    last = job.hold(run.name)
+    offsets = Path(run.directory, "offsets", str(last + 1))
+    job.wait_until(offsets.exists, "the next batch")
+    Path(run.directory).rename(tmp_path / "elsewhere")
+    run.gate.release()
+    with pytest.raises(StateDamaged, match="was deleted while its query ran; put it back from a copy"):
+        job.ended()
+
+
 SCRIPT = """
 import sys
 from pyspark.sql import SparkSession
@@ -74,8 +102,8 @@ spark = SparkSession.builder.getOrCreate()
 _, source, local, other = sys.argv
 numbers = spark.readStream.schema("n bigint, k bigint, at timestamp").parquet(source)
 def start(name, checkpoint, out):
-    (numbers.writeStream.format("parquet").queryName(name).option("checkpointLocation", f"{checkpoint}/{name}")
-            .start(f"{out}/out-{name}"))
+    (numbers.writeStream.format("parquet").queryName(name)
+            .option("checkpointLocation", f"{checkpoint}/{name}").start(f"{out}/out-{name}"))
 start("local", local, local)
 start("other", other, other)
 start("out", local, other)

@@ -59,7 +59,7 @@ def test_the_session_lasts_as_long_as_the_server_says() -> None:
 
 
 class EmptiedServer:
-    """Loses its data after the first session: it refuses whoever has seen more changes, and knows no session."""
+    """Loses its data after the first session: refuses who has seen more changes, and knows no session."""
 
     def __init__(self, listening: socket.socket, granted_ms: int) -> None:
         self._listening = listening
@@ -95,7 +95,8 @@ class EmptiedServer:
                     return False
                 continue
             # with the number of the last change
-            connection.sendall(struct.pack(">iiqi", 16, xid, LAST_CHANGE, NO_NODE if operation == EXISTS else 0))
+            error = NO_NODE if operation == EXISTS else 0
+            connection.sendall(struct.pack(">iiqi", 16, xid, LAST_CHANGE, error))
         return known
 
 

@@ -127,8 +127,8 @@ class _Recovery:
         last = GrantedEpochs(self._file_systems, self._directory).last()
         if leader is not None and leader.epoch < last:
             raise ConfigError(
-                f"the jobs in {self._directory} ran under leaders up to epoch {last}, and this cluster's is of "
-                f"epoch {leader.epoch}, so sinks would refuse what they write; start the cluster with the "
+                f"the jobs in {self._directory} ran under leaders up to epoch {last}, and this cluster's is "
+                f"of epoch {leader.epoch}, so sinks would refuse what they write; start the cluster with the "
                 "high-availability.storageDir and cluster-id of that directory, or with a copy of all of it"
             )
 

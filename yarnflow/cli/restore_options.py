@@ -6,7 +6,7 @@ Flink counterpart: ``flink run -s`` with ``--claimMode``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 import click
 

@@ -284,8 +284,8 @@ class ZooKeeperConnection:
             return
         if self.client.last_zxid:
             logger.warning(
-                "No ZooKeeper server has taken this process for %d ms; it connects as if it had seen nothing, "
-                "as the servers may have lost their data.",
+                "No ZooKeeper server has taken this process for %d ms; it connects as if it had seen "
+                "nothing, as the servers may have lost their data.",
                 (time.monotonic() - since_s) * 1000,
             )
             self.client.last_zxid = 0

@@ -48,6 +48,11 @@ class State:
         return None
 
 
+def _identities(job_dir: str, directory: Path) -> QueryIdentities:
+    state: Any = State()
+    return QueryIdentities(CallPlaces(directory, directory / "job.py"), job_dir, state)
+
+
 def _kept(writer: Writer) -> Callable[[str], str]:
     return lambda key: writer.options.get(key, "")
 
@@ -73,12 +78,10 @@ def test_where_spark_writes_by_itself(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(identity, "_kept_options", _kept)
-    writer, state = Writer(queryName="counts", **kept), State()
-    identities = QueryIdentities(CallPlaces(tmp_path, tmp_path / "job.py"), "/job", state)  # type: ignore[arg-type]
+    writer, identities = Writer(queryName="counts", **kept), _identities("/job", tmp_path)
     assert identities.prepare(writer, Writer.start, call, options, None) == places
     assert identities.prepare(writer, Writer.toTable, ("t",), {}, None) == (), "a table's place is not known"
 
 
 def test_nothing_is_known_of_a_job_without_a_directory(tmp_path: Path) -> None:
-    identities = QueryIdentities(CallPlaces(tmp_path, tmp_path / "job.py"), "", State())  # type: ignore[arg-type]
-    assert identities.prepare(Writer(), Writer.start, ("/out",), {}, None) == ()
+    assert _identities("", tmp_path).prepare(Writer(), Writer.start, ("/out",), {}, None) == ()

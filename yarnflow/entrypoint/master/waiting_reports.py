@@ -1,7 +1,7 @@
 """Reports for drivers that wait for their containers, to whoever leads.
 
-So the leader knows that such a driver lives, and the time to register begins when its container is there.  Decides
-that a request which the leader wants no more is withdrawn.  Flink has no counterpart.
+So the leader knows that such a driver lives, and the time to register begins when its container is there.
+Decides that a request which the leader wants no more is withdrawn.  Flink has no counterpart.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
 """Which of Spark's file managers writes the checkpoint of a query.
 
 Spark writes each file of a checkpoint under another name and renames it, by default through Hadoop's
-``FileContext``.  On a local file system that asks of every name whether it is a link, for which it runs the program
-``readlink`` unless Hadoop's native library is there: eight processes for each file.  The manager through Hadoop's
-``FileSystem`` ends in the same system call, keeps the same checksum files, and asks nothing.  Decides that
-it is used for local files alone: elsewhere, as on HDFS, only ``FileContext`` renames over a file in one step.
+``FileContext``.  On a local file system that asks of every name whether it is a link, for which it runs the
+program ``readlink`` unless Hadoop's native library is there: eight processes for each file.  The manager
+through Hadoop's ``FileSystem`` ends in the same system call, keeps the same checksum files, and asks nothing.
+Decides that it is used for local files alone: elsewhere, as on HDFS, only ``FileContext`` renames over a file
+in one step.  It makes a directory anew that is gone, which ``FileContext`` does not: so that is looked for.
 
 Flink has no counterpart.
 """
@@ -18,14 +19,15 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
-from yarnflow.errors import StorageError
-from yarnflow.spark.hadoop_files import HadoopFiles
+from yarnflow.errors import StateDamaged, StorageError
+from yarnflow.spark.checkpoints.damage.soundness import METADATA
+from yarnflow.spark.hadoop_files import WAYS_OUT, HadoopFiles
 
 FILE_MANAGER: Final = "spark.sql.streaming.checkpointFileManagerClass"
 _MANAGERS: Final = "org.apache.spark.sql.execution.streaming.checkpointing"
 LOCAL_FILE_MANAGER: Final = f"{_MANAGERS}.FileSystemBasedCheckpointFileManager"
 
-#: a query that starts must not see what is set for another one.  Listeners may start queries in the same thread
+#: a query that starts must not see what is set for another one; listeners may start some in the same thread
 _starting: Final = threading.RLock()
 
 
@@ -50,6 +52,18 @@ def file_manager(spark: SparkSession, files: HadoopFiles, *places: str) -> Itera
             settings[FILE_MANAGER] = LOCAL_FILE_MANAGER
         with session_settings(spark, settings):
             yield
+
+
+def check_still_there(files: HadoopFiles, directory: str) -> None:
+    """Before a batch: a query would go on without what was in its checkpoint directory.
+
+    Raises
+    ------
+    StateDamaged
+        The directory is a local one, and was deleted since the query was started.
+    """
+    if files.is_local(directory) and not files.exists(f"{directory}/{METADATA}"):
+        raise StateDamaged(f"{directory} was deleted while its query ran; {WAYS_OUT}")
 
 
 @contextmanager

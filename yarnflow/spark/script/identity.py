@@ -74,8 +74,8 @@ class QueryIdentities:
         Returns
         -------
         tuple of str
-            Directories that Spark writes to by itself: the query's checkpoint, and what a sink of files writes
-            to, which has a log of its own.  Empty where that is not known, as of tables.
+            Directories that Spark writes to by itself: the query's checkpoint, and what a sink of files
+            writes to, which has a log of its own.  Empty where that is not known, as of tables.
 
         Raises
         ------
