@@ -198,8 +198,8 @@ class RealTimeRun(QueryRun):
         writer = writer.queryName(self.name).outputMode("update")
         writer = writer.option("checkpointLocation", self.directory)
         with (
-            session_settings(self._spark, _SESSION),
             file_manager(self._spark, self._files, self.directory),
+            session_settings(self._spark, _SESSION),
         ):
             self._query = writer.trigger(realTime=f"{self._real_time.trigger_ms} milliseconds").start()
         logger.info(
