@@ -362,7 +362,7 @@ class ClusterExecutor:
             answer.job_id, name, answer.attached_to_existing, page_of(cluster, answer.job_id)
         )
         path = self._configuration.get(job.STATE_RECOVERY_PATH.key, "")
-        if answer.attached_to_existing and path not in ("", "latest", "none"):
+        if answer.attached_to_existing and path not in ("", job.LATEST_STATE, job.NO_STATE):
             self._listener.note(
                 f"The job runs already, so nothing starts from {path}; for that, submit with --on-existing "
                 "replace."

@@ -24,6 +24,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
+from yarnflow.config.checkpoint_root import cluster_storage, shared_checkpoint_root
 from yarnflow.config.configuration import Configuration
 from yarnflow.config.options import cluster
 from yarnflow.config.options import ha as ha_options
@@ -154,10 +155,9 @@ def master_configuration(configuration: Configuration) -> Configuration:
     values: dict[str, str] = {}
     if not configuration.is_set(cluster.JOBMANAGER_RPC_PORT):
         values[cluster.JOBMANAGER_RPC_PORT.key] = _MASTER_PORTS
-    storage = configuration.get(ha_options.STORAGE_DIR).rstrip("/")
+    storage = cluster_storage(configuration)
     if storage and not configuration.get(job.CHECKPOINT_DIR):
-        name = configuration.get(cluster.CLUSTER_ID).strip("/")
-        values[job.CHECKPOINT_DIR.key] = f"{storage}/{name}/checkpoints"
+        values[job.CHECKPOINT_DIR.key] = shared_checkpoint_root(configuration, storage)
     return configuration.with_values(values, source="supervisor")
 
 
