@@ -18,7 +18,7 @@ from yarnflow.core.metrics import MetricsView
 from yarnflow.core.ports import Clock, GatewayFactory
 from yarnflow.core.resources.diagnostics import ProcessDiagnostics
 from yarnflow.core.resources.provider import TaskManagerInfo
-from yarnflow.entrypoint.master.web import WebApplication
+from yarnflow.entrypoint.master.web.master_web import WebApplication
 from yarnflow.fs.file_systems import file_systems
 from yarnflow.fs.saved_state import delete_savepoint, read_state, state_uri
 from yarnflow.rest.framework.changes import JobChanges
