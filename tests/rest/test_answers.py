@@ -29,6 +29,20 @@ def test_overview() -> None:
     }  # fmt: skip
 
 
+def test_leadership() -> None:
+    assert BENCH.get("/jobmanager/leadership") == {
+        "leader": {
+            "id": "1ead", "address": "h:6123", "web-address": "http://h:8081", "epoch": 3, "since": 950_000,
+        },
+        "standbys": [
+            {
+                "id": "57a4d", "address": "g:6123", "web-address": "http://g:8081", "host": "g", "pid": 7,
+                "application-id": "application_1_2",
+            }
+        ],
+    }  # fmt: skip
+
+
 def test_jobs() -> None:
     assert BENCH.get("/jobs") == {"jobs": [{"id": OLD, "status": "FAILED"}, {"id": NEW, "status": "RUNNING"}]}
 

@@ -60,6 +60,7 @@ _CLUSTER: Final = (
     Route("DELETE", "/cluster", cluster.shut_down, "Cancel every job and end the cluster", writes=True),
     Route("GET", "/jobmanager/config", cluster.configuration, "The cluster's options, secrets hidden"),
     Route("GET", "/jobmanager/environment", cluster.environment, "What runs the JobManager"),
+    Route("GET", "/jobmanager/leadership", cluster.leadership, "Who leads, and who stands by", ours=True),
     Route("GET", "/jobmanager/logs", cluster.logs, "The JobManager's log files", blocks=True),
     Route(
         "GET",

@@ -11,6 +11,7 @@ from yarnflow.config.configuration import Configuration
 from yarnflow.config.hadoop_conf import HadoopConf
 from yarnflow.config.options import rest as rest_options
 from yarnflow.core.checkpoint.messages import CheckpointInfo, CheckpointRequest, JobCheckpoints
+from yarnflow.core.ha.ports import Leadership
 from yarnflow.core.ids import JobId
 from yarnflow.core.job.description import JobDescription
 from yarnflow.core.messages import ClusterOverview, JobDetails
@@ -39,7 +40,9 @@ class LeaderView:
         board: JobBoard,
         resource_manager: ResourceManager,
         gateways: GatewayFactory,
+        leadership: Callable[[], Leadership],
     ) -> None:
+        self._leadership = leadership
         self._dispatcher = dispatcher
         self._board = board
         self._resource_manager = resource_manager
@@ -48,6 +51,10 @@ class LeaderView:
     def cluster_overview(self) -> ClusterOverview:
         """Counts of TaskManagers, slots and jobs."""
         return self._dispatcher.cluster_overview()
+
+    def leadership(self) -> Leadership:
+        """The masters of the cluster."""
+        return self._leadership()
 
     def jobs(self) -> Sequence[JobDetails]:
         """All jobs, oldest first."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from yarnflow.core.checkpoint.messages import CheckpointInfo, CheckpointRequest, JobCheckpoints
+from yarnflow.core.ha.ports import Leadership
 from yarnflow.core.ids import JobId
 from yarnflow.core.job.description import JobDescription
 from yarnflow.core.messages import ClusterOverview, JobDetails
@@ -23,6 +24,9 @@ class ClusterView(Protocol):
     """The leading JobManager; every method may be called from any thread, and may block."""
 
     def cluster_overview(self) -> ClusterOverview: ...
+
+    def leadership(self) -> Leadership:
+        """The masters of the cluster."""
 
     def jobs(self) -> Sequence[JobDetails]:
         """Oldest first."""

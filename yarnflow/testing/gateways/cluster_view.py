@@ -12,9 +12,10 @@ from yarnflow.core.checkpoint.messages import (
     CheckpointTrigger,
     JobCheckpoints,
 )
+from yarnflow.core.ha.ports import Leadership
 from yarnflow.core.ids import JobId
 from yarnflow.core.job.description import JobDescription
-from yarnflow.core.messages import ClusterOverview, JobDetails
+from yarnflow.core.messages import ClusterOverview, Fence, JobDetails, LeaderInfo
 from yarnflow.core.metrics import MetricScope, MetricValue
 from yarnflow.core.resources.diagnostics import ProcessDiagnostics
 from yarnflow.core.resources.provider import TaskManagerInfo
@@ -35,6 +36,7 @@ class FakeClusterView:
     descriptions: dict[JobId, JobDescription] = field(default_factory=dict)
     managers: list[TaskManagerInfo] = field(default_factory=list)
     overview: ClusterOverview = ClusterOverview(0, 0, 0, 0, 0, 0, 0, "9.9")
+    masters: Leadership = Leadership(LeaderInfo(Fence("", 0), "", "9.9", ""), 0)
     executor: FakeTaskExecutor = field(default_factory=FakeTaskExecutor)
     error: YarnflowError | None = None
     canceled: list[JobId] = field(default_factory=list)
@@ -47,6 +49,10 @@ class FakeClusterView:
     def cluster_overview(self) -> ClusterOverview:
         """:attr:`overview`."""
         return self.overview
+
+    def leadership(self) -> Leadership:
+        """:attr:`masters`."""
+        return self.masters
 
     def jobs(self) -> Sequence[JobDetails]:
         """:attr:`details`."""
