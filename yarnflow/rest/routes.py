@@ -111,6 +111,15 @@ _JOBS: Final = (
         p.JOB,
         ours=True,
     ),
+    Route(
+        "GET",
+        f"{_J}/driver/thread-dump",
+        jobs.driver_thread_dump,
+        "What the threads of its driver and of the driver's JVM do",
+        p.JOB,
+        blocks=True,
+        ours=True,
+    ),
     Route("GET", f"{_J}/jobmanager/config", cluster.job_configuration, "The cluster's options", p.JOB),
     Route("GET", f"{_J}/jobmanager/environment", cluster.job_environment, "What runs the JobManager", p.JOB),
     Route(

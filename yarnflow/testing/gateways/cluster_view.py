@@ -17,7 +17,7 @@ from yarnflow.core.ids import JobId
 from yarnflow.core.job.description import JobDescription
 from yarnflow.core.messages import ClusterOverview, Fence, JobDetails, LeaderInfo
 from yarnflow.core.metrics import MetricScope, MetricValue
-from yarnflow.core.resources.diagnostics import ProcessDiagnostics
+from yarnflow.core.resources.diagnostics import ProcessDiagnostics, ThreadInfo
 from yarnflow.core.resources.provider import TaskManagerInfo
 from yarnflow.core.states import JobStatus
 from yarnflow.errors import CheckpointError, JobNotFound, SavepointNotFound, YarnflowError
@@ -83,6 +83,12 @@ class FakeClusterView:
         """:attr:`executor`."""
         return self.executor
 
+    def driver_threads(self, job_id: JobId) -> Sequence[ThreadInfo]:
+        """One thread."""
+        self._fail()
+        self.job_details(job_id)
+        return (ThreadInfo("MainThread", "at work\n"),)
+
     def cancel_job(self, job_id: JobId) -> None:
         """Add to :attr:`canceled`."""
         self._fail()
@@ -123,16 +129,21 @@ class FakeClusterView:
         self._fail()
         self.ended = True
 
-    def change(self, job_id: JobId, status: JobStatus) -> None:
-        """A job has a new status."""
-        self.details = [
-            (
-                replace(d, version=d.version + 1, overview=replace(d.overview, status=status))
-                if d.overview.job_id == job_id
-                else d
+    def change(self, job_id: JobId, status: JobStatus, entered_ms: int | None = None) -> None:
+        """A job has a new status, perhaps since another time."""
+
+        def changed(details: JobDetails) -> JobDetails:
+            times = dict(details.timestamps_ms)
+            if entered_ms is not None:
+                times[status.name] = entered_ms
+            return replace(
+                details,
+                version=details.version + 1,
+                timestamps_ms=times,
+                overview=replace(details.overview, status=status),
             )
-            for d in self.details
-        ]
+
+        self.details = [changed(d) if d.overview.job_id == job_id else d for d in self.details]
 
     def _fail(self) -> None:
         if self.error is not None:
