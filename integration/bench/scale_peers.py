@@ -23,6 +23,7 @@ from yarnflow.core.messages import (
     DriverReport,
     ExecutorDescriptor,
     Fence,
+    LogLevel,
     QueryProgress,
     SlotOffer,
     SlotRequest,
@@ -30,6 +31,7 @@ from yarnflow.core.messages import (
     TaskManagerHeartbeat,
     TaskManagerRegistration,
 )
+from yarnflow.core.resources.diagnostics import LogFile, LogPart, ThreadInfo
 from yarnflow.rpc import framing
 from yarnflow.rpc._gen.types import ttypes
 from yarnflow.rpc.codec import to_thrift
@@ -164,6 +166,17 @@ class Peers:
     def ping(self) -> None: ...
 
     def halt(self) -> None: ...
+
+    def set_log_level(self, level: LogLevel) -> None: ...
+
+    def log_files(self) -> Sequence[LogFile]:
+        return ()
+
+    def read_log(self, name: str, offset: int, max_bytes: int) -> LogPart:
+        return LogPart(b"", 0, 0)
+
+    def thread_dump(self) -> Sequence[ThreadInfo]:
+        return ()
 
 
 class Sender:

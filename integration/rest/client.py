@@ -40,10 +40,13 @@ class Rest:
         ``http://host:port``, perhaps with a path below which everything is.
     token : str
         Sent with each request; empty = none.
+    source : str
+        Address of this machine that it asks from; empty = the system's choice.
     """
 
     url: str
     token: str = field(default="", repr=False)
+    source: str = ""
 
     def ask(
         self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
@@ -62,7 +65,8 @@ class Rest:
         """The same, up to the head of the answer; the caller closes the connection."""
         parts = urlsplit(self.url)
         assert parts.hostname
-        connection = HTTPConnection(parts.hostname, parts.port, timeout=_TIMEOUT_S)
+        source = (self.source, 0) if self.source else None
+        connection = HTTPConnection(parts.hostname, parts.port, _TIMEOUT_S, source)
         given = {"Authorization": f"Bearer {self.token}"} if self.token else {}
         sent = None if body is None else json.dumps(body)
         connection.request(method, parts.path + path, sent, {**given, **(headers or {})})
