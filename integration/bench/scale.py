@@ -60,7 +60,7 @@ from yarnflow.testing.resource_provider import FakeResourceProvider
 HEARTBEAT_S: Final = 10.0
 #: of drivers
 REPORT_S: Final = 1.0
-SET_UP_S: Final = 180.0
+SET_UP_S: Final = 600.0
 SLOTS: Final = 4
 
 

@@ -18,10 +18,10 @@ import os
 import resource
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, Final
 
 from integration.bench.rest.flink import flink_job_manager, get
 from integration.bench.rest.load import load
@@ -29,12 +29,20 @@ from integration.bench.rest.page import measure_page
 from integration.bench.rest.start import measure_starts
 from integration.bench.scale import Bench
 
-_ROOT = Path(__file__).resolve().parents[3]
+_ROOT: Final = Path(__file__).resolve().parents[3]
+#: address, and what its process has had of a processor, in seconds
+Server = tuple[str, Callable[[], float]]
 
 
-def measure(options: argparse.Namespace, url: str, flink_url: str) -> dict[str, Any]:
-    """Both servers in turns: medians of the rounds, and ours over Flink's."""
-    ids = {of: [job["id"] for job in get(f"{of}/jobs")["jobs"]] for of in (url, flink_url)}
+def measure(options: argparse.Namespace, servers: dict[str, Server]) -> dict[str, Any]:
+    """Both servers in turns: medians of the rounds, and ours over Flink's.
+
+    Parameters
+    ----------
+    servers : dict
+        By name: yarnflow, then Flink.
+    """
+    ids = {of: [job["id"] for job in get(f"{url}/jobs")["jobs"]] for of, (url, _) in servers.items()}
     cases = {
         "/jobs/overview": lambda of: ["/jobs/overview"],
         "/jobs/:jobid": lambda of: [f"/jobs/{job_id}" for job_id in ids[of]],
@@ -42,21 +50,25 @@ def measure(options: argparse.Namespace, url: str, flink_url: str) -> dict[str, 
     }
     result: dict[str, Any] = {}
     for name, paths in cases.items():
-        rounds: dict[str, list[dict[str, float]]] = {url: [], flink_url: []}
-        for of in rounds:
-            load(of, paths(of), options.clients, min(options.seconds, 3))  # compiled, loaded, kept
+        rounds: dict[str, list[dict[str, float]]] = {of: [] for of in servers}
+        for of, (url, _) in servers.items():
+            load(url, paths(of), options.clients, min(options.seconds, 3))  # compiled, loaded, kept
         for _ in range(options.rounds):
-            for of in rounds:
-                rounds[of].append(load(of, paths(of), options.clients, options.seconds))
+            for of, (url, cpu_s) in servers.items():
+                before_s = cpu_s()
+                found = load(url, paths(of), options.clients, options.seconds)
+                found["cpu_ms_per_answer"] = (cpu_s() - before_s) / found["answers"] * 1000
+                rounds[of].append(found)
         ours, theirs = (
-            {key: round(median(each[key] for each in rounds[of]), 1) for key in rounds[of][0]}
-            for of in (url, flink_url)
+            {key: round(median(each[key] for each in found), 2) for key in found[0]}
+            for found in rounds.values()
         )
         result[name] = {
             "yarnflow": ours,
             "flink": theirs,
             "per_second_ratio": round(ours["per_second"] / theirs["per_second"], 3),
             "p99_ratio": round(ours["p99_ms"] / theirs["p99_ms"], 3),
+            "cpu_ratio": round(ours["cpu_ms_per_answer"] / theirs["cpu_ms_per_answer"], 3),
         }
     return result
 
@@ -71,14 +83,13 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--before", type=Path, help="checkout of an earlier version")
     options = parser.parse_args(argv)
-    options.clients, clients = 0, options.clients
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     result: dict[str, Any] = {
         "bench": "rest",
         "jobs": options.jobs,
         "task_managers": options.task_managers,
-        "clients": clients,
+        "clients": options.clients,
         "load_average": round(os.getloadavg()[0], 1),
     }
     checkouts = {"now": _ROOT}
@@ -86,7 +97,8 @@ def main(argv: Sequence[str]) -> int:
         checkouts["before"] = options.before.resolve()
     result["start"] = measure_starts(checkouts, options.rounds)
     with tempfile.TemporaryDirectory() as scratch, tempfile.TemporaryDirectory() as flink_scratch:
-        bench = Bench(options, scratch, {"rest.port": "0"})
+        # its clients are those of another protocol
+        bench = Bench(argparse.Namespace(**{**vars(options), "clients": 0}), scratch, {"rest.port": "0"})
         try:
             bench.set_up()
             url = json.loads((Path(scratch) / "jobmanager.json").read_text())["web_address"]
@@ -94,8 +106,10 @@ def main(argv: Sequence[str]) -> int:
             result["page"] = [measure_page(url, place, options.rounds) for place in ("overview", "jobs")]
             with flink_job_manager(Path(flink_scratch)) as flink:
                 flink.submit(options.jobs)
-                options.clients = clients
-                result["answers"] = measure(options, url, flink.url)
+                result["answers"] = measure(
+                    options,
+                    {"yarnflow": (url, lambda: bench.usage()[0]), "flink": (flink.url, flink.cpu_s)},
+                )
                 result["memory"] = {
                     "yarnflow_most_mib": bench.usage()[1],
                     "yarnflow_before_any_request_mib": before_mib,

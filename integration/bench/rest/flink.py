@@ -21,7 +21,7 @@ _START_S: Final = 180.0
 _SUBMIT_S: Final = 1_800.0
 #: as Flink's own scripts start a JobManager whose memory is the default, 1600m
 _MEMORY: Final = ("-Xmx1073741824", "-Xms1073741824", "-XX:MaxMetaspaceSize=268435456")
-_OPENED: Final = ("--add-opens=java.base/java.util=ALL-UNNAMED", "--add-opens=java.base/java.lang=ALL-UNNAMED")
+_OPENED: Final = tuple(f"--add-opens=java.base/java.{name}=ALL-UNNAMED" for name in ("util", "lang"))
 _ENTRYPOINT: Final = "org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint"
 
 
@@ -39,6 +39,11 @@ class FlinkJobManager:
     def rss_mib(self) -> int:
         """What it has resident."""
         return int(self.process.memory_info().rss >> 20)
+
+    def cpu_s(self) -> float:
+        """What it has had of a processor."""
+        times = self.process.cpu_times()
+        return float(times.user + times.system)
 
     def submit(self, jobs: int) -> list[str]:
         """Their ids, when all of them run and wait for slots."""

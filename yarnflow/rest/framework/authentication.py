@@ -37,7 +37,8 @@ class Authentication:
         RestError
             401, 403: the request may not do what the route does.
         """
-        if route.writes and not (route.token_in_request and request.method == "PUT" and self.is_proxy(request)):
+        by_proxy = route.token_in_request and request.method == "PUT" and self.is_proxy(request)
+        if route.writes and not by_proxy:
             self._check_site(request)
         if not self.secret:
             return True
@@ -69,7 +70,8 @@ class Authentication:
         """Whether YARN's web proxy asks for somebody.
 
         It passes on the origin of a page, which is the proxy's own, and not the host that was asked for.  A
-        page of another site can have no PUT sent through it: a browser asks by OPTIONS first, which it refuses.
+        page of another site can have no PUT sent through it: a browser asks by OPTIONS first, which the
+        proxy refuses.
         """
         return request.client is not None and request.client.host in self.proxies
 

@@ -1,8 +1,8 @@
 """Follows a job: an event for each new state and checkpoint at once, and for progress at a pace.
 
-An event's id is ``<version of the job>.<newest checkpoint>.<state>.<when it was entered>``; a client that comes
-back with the last one it had (``Last-Event-ID``) misses no checkpoint that is still in the history, and is told
-the state only if it is another one.
+An event's id is ``<version of the job>.<newest checkpoint>.<state>.<when it was entered>``; a client that
+comes back with the last one it had (``Last-Event-ID``) misses no checkpoint that is still in the history,
+and is told the state only if it is another one.
 """
 
 from __future__ import annotations
