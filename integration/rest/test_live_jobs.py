@@ -223,7 +223,7 @@ def test_numbers_are_measured(live: Live) -> None:
         )
         return vertices if known else None
 
-    vertices = wait_until(measured, "records of every vertex", 120)
+    vertices = wait_until(measured, "records of every vertex", 300)
     assert {vertex["status"] for vertex in vertices} == {"RUNNING"}
     for vertex in vertices:
         path = f"/jobs/{job_id}/vertices/{vertex['id']}"
