@@ -412,7 +412,7 @@ def test_many_and_bad_clients_harm_nothing(live: Live) -> None:
     connection.close()
     for claimed in (b"99999999999", b"-1", b"x"):
         parts = urlsplit(rest.url)
-        with socket.create_connection((parts.hostname, parts.port)) as bad:  # type: ignore[arg-type]
+        with socket.create_connection((parts.hostname, parts.port)) as bad:
             bad.settimeout(60)
             head = b"POST %s/stop HTTP/1.1\r\nHost: x\r\nContent-Length: %s\r\n\r\n"
             bad.sendall(head % (job.encode(), claimed))

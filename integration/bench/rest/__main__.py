@@ -43,20 +43,16 @@ def measure(options: argparse.Namespace, servers: dict[str, Server]) -> dict[str
         By name: yarnflow, then Flink.
     """
     ids = {of: [job["id"] for job in get(f"{url}/jobs")["jobs"]] for of, (url, _) in servers.items()}
-    cases = {
-        "/jobs/overview": lambda of: ["/jobs/overview"],
-        "/jobs/:jobid": lambda of: [f"/jobs/{job_id}" for job_id in ids[of]],
-        "/overview": lambda of: ["/overview"],
-    }
     result: dict[str, Any] = {}
-    for name, paths in cases.items():
+    for name in ("/jobs/overview", "/jobs/:jobid", "/overview"):
+        paths = {of: [name.replace(":jobid", job_id) for job_id in ids[of]] for of in servers}
         rounds: dict[str, list[dict[str, float]]] = {of: [] for of in servers}
         for of, (url, _) in servers.items():
-            load(url, paths(of), options.clients, min(options.seconds, 3))  # compiled, loaded, kept
+            load(url, paths[of], options.clients, min(options.seconds, 3))  # compiled, loaded, kept
         for _ in range(options.rounds):
             for of, (url, cpu_s) in servers.items():
                 before_s = cpu_s()
-                found = load(url, paths(of), options.clients, options.seconds)
+                found = load(url, paths[of], options.clients, options.seconds)
                 found["cpu_ms_per_answer"] = (cpu_s() - before_s) / found["answers"] * 1000
                 rounds[of].append(found)
         ours, theirs = (
