@@ -29,6 +29,10 @@ service Driver {
   void ping(1: types.TCallContext context)
     throws (1: errors.TError error)
 
+  /** What the threads of the driver and of its JVM do.  Idempotent. */
+  list<types.TThreadInfo> threadDump(1: types.TCallContext context)
+    throws (1: errors.TError error)
+
   /** For drills: the driver kills its own process (KILL) as soon as it has answered.  Not idempotent. */
   void halt(1: types.TCallContext context)
     throws (1: errors.TError error)

@@ -29,7 +29,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Final
@@ -60,7 +60,7 @@ from yarnflow.testing.resource_provider import FakeResourceProvider
 HEARTBEAT_S: Final = 10.0
 #: of drivers
 REPORT_S: Final = 1.0
-SET_UP_S: Final = 180.0
+SET_UP_S: Final = 600.0
 SLOTS: Final = 4
 
 
@@ -87,7 +87,7 @@ class _Launcher(FakeDriverLauncher):
             self._pipe.send((what, value))
 
 
-def serve(pipe: Connection, directory: str) -> None:
+def serve(pipe: Connection, directory: str, settings: Mapping[str, str]) -> None:
     """JobManager process."""
     configuration = Configuration.from_dict(
         {
@@ -96,6 +96,7 @@ def serve(pipe: Connection, directory: str) -> None:
             # this machine may be too slow for what it plays
             "heartbeat.timeout": "10 min",
             "driver.heartbeat.timeout": "10 min",
+            **settings,
         },
         "bench",
     )
@@ -129,11 +130,13 @@ def serve(pipe: Connection, directory: str) -> None:
 class Bench:
     """One run."""
 
-    def __init__(self, options: argparse.Namespace, scratch: str) -> None:
+    def __init__(
+        self, options: argparse.Namespace, scratch: str, settings: Mapping[str, str] | None = None
+    ) -> None:
         self._options = options
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
-        self._server = context.Process(target=serve, args=(theirs, scratch), daemon=True)
+        self._server = context.Process(target=serve, args=(theirs, scratch, settings or {}), daemon=True)
         self._server.start()
         _, (self._master, self._fence) = self._pipe.recv()
         self._port = int(self._master.rpartition(":")[2])

@@ -75,7 +75,20 @@ def leadership(started_ms: int, standby: bool) -> dict[str, Any]:
             "epoch": 3,
             "since": started_ms,
         },
-        "standbys": [{"id": "77aa01fe", "address": "node-2:6123", "mode": "warm"}] if standby else [],
+        "standbys": (
+            [
+                {
+                    "id": "77aa01fe",
+                    "address": "node-2:6123",
+                    "web-address": "http://node-2:8081",
+                    "host": "node-2",
+                    "pid": 4242,
+                    "application-id": "",
+                }
+            ]
+            if standby
+            else []
+        ),
     }
 
 

@@ -52,6 +52,7 @@ PAGES: Final = {
     f"{TASK_MANAGER}/logs/taskmanager.log": "0123456789",
     f"{TASK_MANAGER}/stdout": "printed",
     "jobmanager": "a.b",
+    "jobmanager/leadership": "g:6123",
     "jobmanager/environment": "CPython",
     "jobmanager/logs/jobmanager.log": "jobmanager's",
 }

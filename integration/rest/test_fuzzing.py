@@ -45,8 +45,8 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         return
     directory = tmp_path_factory.mktemp("rest")
     with commands_in(directory) as commands:
-        options = [f"-Dio.tmp.dirs={directory}", "-Djobmanager.rpc.port=0", "-Drest.bind-port=0"]
-        commands.start("jobmanager", *options)
+        here = f"-Dio.tmp.dirs={directory}"
+        commands.start("jobmanager", here, "-Djobmanager.rpc.port=0", "-Drest.bind-port=0")
 
         def serving() -> dict[str, Any] | None:
             for file in directory.glob("yarnflow-*/standalone-*/jobmanager.json"):
@@ -57,7 +57,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         program = directory / "program.py"
         program.write_text("from pyspark.sql import SparkSession\nSparkSession.builder.getOrCreate()\n")
         submitted = commands.run(
-            "submit", "--detached", "--target", "remote", "-m", master["address"], *options, program
+            "submit", "--detached", "--target", "remote", "-m", master["address"], here, program
         )
         assert submitted.process.returncode == 0, submitted.stderr
         yield master["web_address"]

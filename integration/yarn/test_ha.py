@@ -7,6 +7,7 @@ masters, each one is in the results once.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,12 +15,15 @@ import pytest
 from integration.conftest import wait_until
 from integration.faults.records import Numbered
 from integration.processes import DRIVER, EXECUTOR, JOB_MANAGER
+from integration.rest.client import Follower
 from integration.yarn.jobs import Yarn, application_id, job_id
 from integration.yarn.masters import MASTER, Masters
+from integration.yarn.web import proxied, with_token
 
 
 def test_two_leaders_are_killed(masters: Masters, tmp_path: Path) -> None:
     """
+    0. what the standby is asked by REST the leader answers, and so it goes on after
     1. `yarn application -kill` of one master is a fault: the standby takes over and is given another
     2. kill -9 of the JobManager that leads now: the driver and its executors do not notice
     """
@@ -28,8 +32,27 @@ def test_two_leaders_are_killed(masters: Masters, tmp_path: Path) -> None:
     first, second = masters.await_two()
     (named,) = {application_id(started)}
     assert named == first
+    # the standby passes requests on, also those of YARN's proxy, and event streams
+    path, proxy = f"/jobs/{job_id(started)}", proxied(masters.yarn, second)
+    assert proxy.get(path)["state"] == "RUNNING"
+    (standby,) = proxy.get("/jobmanager/leadership")["standbys"]
+    assert standby["application-id"] == second
+    rest = with_token(masters.yarn, f"-Dyarn.application.id={first}")
+    rest = replace(rest, url=standby["web-address"])
+    before = Follower(rest, job_id(started))
+    wait_until(lambda: before.of("progress"), "progress")
     masters.yarn.hadoop.kill_application(first)
     masters.await_commits(started)
+    # the same addresses and the same token, now of the leader
+    assert proxy.get(path)["state"] in ("RUNNING", "RESTARTING")
+    assert proxy.get("/jobmanager/leadership")["leader"]["epoch"] > 1
+    after = Follower(rest, job_id(started), before.events[-1].id)
+    batch = before.of("progress")[-1]["queries"][0]["batch-id"]
+    wait_until(
+        lambda: [told for told in after.of("progress") if told["queries"][0]["batch-id"] > batch],
+        "events of the new leader",
+    )
+    after.leave()
     listed = masters.yarn.run("list", f"-Dyarn.application.id={first}")
     assert re.search(r"\b[0-9a-f]{32}\b.*numbered", listed.stdout), "a dead master's name leads nowhere"
     assert first not in masters.live() and second in masters.live()

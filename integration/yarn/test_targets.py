@@ -9,6 +9,7 @@ import pytest
 
 from integration.conftest import wait_until
 from integration.yarn.jobs import FLIGHTS, SCRIPT, TWO_TASK_MANAGERS, Yarn, application_id
+from integration.yarn.web import check_reading, origin_of, proxied, with_token
 
 
 # elsewhere than in drills, each target runs one of the two programs
@@ -80,8 +81,14 @@ def test_failing_user_code_is_what_yarn_shows(yarn: Yarn, tmp_path: Path) -> Non
     assert "ZeroDivisionError" in report["diagnostics"]
 
 
-def test_cancel_is_killed_for_yarn(yarn: Yarn, endless: Path) -> None:
-    job = yarn.run("submit", "-t", "yarn-per-job", "-d", endless)
+@pytest.mark.parametrize(
+    "verb, status",
+    [("yarn-cancel", "KILLED"), pytest.param("yarn-stop", "SUCCEEDED", marks=pytest.mark.drill)],
+)
+def test_ended_through_yarns_proxy(yarn: Yarn, endless: Path, verb: str, status: str) -> None:
+    """Read through the proxy, refused, and ended as a page of the dashboard does it there."""
+    savepoints = "-Dexecution.checkpointing.savepoint-dir=hdfs:///tests/by-proxy"
+    job = yarn.run("submit", "-t", "yarn-per-job", "-d", savepoints, endless)
     assert job.process.returncode == 0
     application = application_id(job)
     (job_id,) = set(re.findall(r"\b[0-9a-f]{32}\b", job.stdout + job.stderr))
@@ -92,10 +99,15 @@ def test_cancel_is_killed_for_yarn(yarn: Yarn, endless: Path) -> None:
     wait_until(
         lambda: yarn.run("checkpoint", where, job_id).process.returncode == 0, "a checkpoint", 120
     )
-    canceled = yarn.run("cancel", where, job_id)
-    assert canceled.process.returncode == 0
-    assert yarn.ended(application)["finalStatus"] == "KILLED"
-    assert any(job_id in path for path in yarn.retained_state()), "the state went with the application"
+    check_reading(yarn, application, job_id)
+    proxy, token = proxied(yarn, application), with_token(yarn, where).token
+    ended = proxy.ask("PUT", f"/jobs/{job_id}/{verb}", {"token": token}, origin_of(proxy))
+    assert ended.status == 202, ended.body
+    assert yarn.ended(application)["finalStatus"] == status
+    if verb == "yarn-cancel":
+        assert any(job_id in path for path in yarn.retained_state()), "the state went with the application"
+    else:
+        assert yarn.below("/tests/by-proxy"), "no savepoint"
 
 
 def test_one_key_one_job(yarn: Yarn, endless: Path) -> None:

@@ -18,6 +18,7 @@ from yarnflow.core.checkpoint.messages import (
     SourceProgress,
     StateOperatorProgress,
 )
+from yarnflow.core.ha.ports import Leadership, MasterInfo
 from yarnflow.core.ids import JobId, TaskManagerId, VertexId
 from yarnflow.core.job.description import JobDescription, PlanInput, PlanNode
 from yarnflow.core.messages import (
@@ -25,8 +26,10 @@ from yarnflow.core.messages import (
     ErrorInfo,
     ExecutionInfo,
     FailureInfo,
+    Fence,
     JobDetails,
     JobOverview,
+    LeaderInfo,
     QueryProgress,
     TaskManagerRegistration,
     VertexInfo,
@@ -136,6 +139,11 @@ TASK_MANAGER = TaskManagerInfo(
     last_heartbeat_ms=999_000,
     job_ids=(NEW,),
 )
+MASTERS = Leadership(
+    LeaderInfo(Fence("1ead", 3), "h:6123", "9.9", "c", "http://h:8081"),
+    950_000,
+    (MasterInfo("57a4d", "g:6123", "g", 7, "application_1_2", "http://g:8081"),),
+)
 DESCRIPTION = JobDescription(
     NEW,
     "flights",
@@ -175,6 +183,7 @@ class Bench:
             {NEW: DESCRIPTION},
             [TASK_MANAGER],
             ClusterOverview(1, 4, 3, 1, 0, 0, 1, "9.9"),
+            MASTERS,
             FakeTaskExecutor(logs={"taskmanager.log": b"0123456789", "taskmanager.out": b"printed"}),
         )
         self.metrics = FakeMetrics({subtask(index): dict(values) for index, values in enumerate(IO)})

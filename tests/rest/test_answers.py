@@ -10,6 +10,7 @@ import pytest
 from tests.rest.asgi import ask
 from tests.rest.bench import NEW, NOW_MS, OLD, Bench, subtask, vertex
 from yarnflow.core.checkpoint.messages import SourceProgress
+from yarnflow.core.ids import VertexId
 from yarnflow.core.messages import ErrorInfo, FailureInfo, JobDetails, JobOverview
 from yarnflow.core.metrics import MetricScope, ScopeKind
 from yarnflow.core.states import ExecutionState as S
@@ -26,6 +27,20 @@ def test_overview() -> None:
         "taskmanagers": 1, "slots-total": 4, "slots-available": 3,
         "jobs-running": 1, "jobs-finished": 0, "jobs-cancelled": 0, "jobs-failed": 1,
         "flink-version": "9.9", "flink-commit": "",
+    }  # fmt: skip
+
+
+def test_leadership() -> None:
+    assert BENCH.get("/jobmanager/leadership") == {
+        "leader": {
+            "id": "1ead", "address": "h:6123", "web-address": "http://h:8081", "epoch": 3, "since": 950_000,
+        },
+        "standbys": [
+            {
+                "id": "57a4d", "address": "g:6123", "web-address": "http://g:8081", "host": "g", "pid": 7,
+                "application-id": "application_1_2",
+            }
+        ],
     }  # fmt: skip
 
 
@@ -245,6 +260,16 @@ def test_back_pressure() -> None:
     assert (unknown["status"], unknown["subtasks"]) == ("deprecated", None), "a number nobody has measured"
 
 
+def test_subtasks_of_native_operators_have_the_watermark_of_the_query() -> None:
+    bench = Bench()
+    assert bench.get(f"/jobs/{NEW}/vertices/v2/watermarks") == [], "nobody has one"
+    whole = MetricScope(ScopeKind.VERTEX, job_id=NEW, vertex_id=VertexId("v2"))
+    bench.metrics.values[whole] = {"currentInputWatermark": 970_000}
+    assert bench.get(f"/jobs/{NEW}/vertices/v2/watermarks") == [
+        {"id": f"{index}.currentInputWatermark", "value": "970000"} for index in (0, 1)
+    ]
+
+
 def test_watermarks_and_subtasks() -> None:
     assert BENCH.get(f"/jobs/{NEW}/vertices/v1/watermarks")[1] == {
         "id": "1.currentInputWatermark", "value": "980000"
@@ -316,6 +341,8 @@ def test_logs_and_thread_dumps() -> None:
         assert answer.headers["content-type"].startswith("text/plain")
     assert BENCH.get(f"{path}/thread-dump")["threadInfos"][0]["threadName"] == "MainThread"
     assert ask(BENCH.app, "GET", "/jobmanager/log").body == b"jobmanager's"
+    assert BENCH.get(f"/jobs/{NEW}/driver/thread-dump")["threadInfos"][0]["threadName"] == "MainThread"
+    assert "has ended (FAILED)" in BENCH.get(f"/jobs/{OLD}/driver/thread-dump", 404)["errors"][0]
 
 
 @pytest.mark.parametrize(

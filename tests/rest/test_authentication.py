@@ -116,6 +116,19 @@ def test_pages_of_other_sites_change_nothing(headers: dict[str, str], status: in
     assert len(bench.view.canceled) == 2 * (status == 202)
 
 
+@pytest.mark.parametrize("secret, sent", [(SECRET, {"token": WRITE}), (b"", {})])
+def test_yarns_proxy_passes_on_the_origin_of_its_own_pages(secret: bytes, sent: dict[str, str]) -> None:
+    bench = Bench(secret, (PROXY,))
+    origin = {"origin": "http://rm:8088"}
+    for client, status in ((PROXY, 202), ("10.0.0.9", 403)):
+        for what in ("yarn-cancel", "yarn-stop"):
+            answer = ask(bench.app, "PUT", f"/jobs/{NEW}/{what}", sent, origin, client)
+            assert answer.status == status, (client, what)
+    # what a page of another site could have a browser send without asking first
+    target = f"/jobs/{NEW}/yarn-cancel"
+    assert ask(bench.app, "GET", target, headers=origin, client=PROXY).status == 403
+
+
 def test_who_may_not_ask_hears_nothing_of_what_there_is(bench: Bench) -> None:
     for target in (f"/jobs/{NEW}", "/jobs/zz", f"/jobs/{'c' * 32}"):
         assert ask(bench.app, "GET", target).status == 401

@@ -278,6 +278,21 @@ def test_a_client_that_comes_back_misses_nothing(
     assert names[0][0] == "checkpoint", "the one in progress is told again"
 
 
+@pytest.mark.parametrize("running_since_ms, states", [(970_000, []), (990_000, ["RUNNING"])])
+def test_a_client_that_comes_back_is_told_a_state_it_knows_only_if_there_was_another(
+    running_since_ms: int, states: list[str], web: WebServer, bench: Bench, connection: HTTPConnection
+) -> None:
+    connection.request("GET", f"/jobs/{NEW}/events")
+    *_, (_, last_id, _) = read_events(connection.getresponse(), 7)
+    connection.close()
+    # a batch later, or after a restart
+    bench.view.change(NEW, JobStatus.RUNNING, running_since_ms)
+    connection.request("GET", f"/jobs/{NEW}/events", headers={"Last-Event-ID": last_id})
+    told = read_events(connection.getresponse(), 2 + len(states))
+    assert [data["state"] for name, _, data in told if name == "state"] == states
+    assert told[-1][0] == "progress"
+
+
 def test_nobody_hears_of_a_job_that_there_is_not(connection: HTTPConnection) -> None:
     connection.request("GET", f"/jobs/{'c' * 32}/events")
     assert connection.getresponse().status == 404

@@ -245,6 +245,9 @@ class DriverGateway(Protocol):
     def ping(self) -> None:
         """Answer at all.  Idempotent."""
 
+    def thread_dump(self) -> Sequence[ThreadInfo]:
+        """What its threads do, and those of its JVM.  Idempotent."""
+
     def halt(self) -> None:
         """For drills: kill the own process (KILL) as soon as this is answered.  Not idempotent."""
 

@@ -60,6 +60,7 @@ _CLUSTER: Final = (
     Route("DELETE", "/cluster", cluster.shut_down, "Cancel every job and end the cluster", writes=True),
     Route("GET", "/jobmanager/config", cluster.configuration, "The cluster's options, secrets hidden"),
     Route("GET", "/jobmanager/environment", cluster.environment, "What runs the JobManager"),
+    Route("GET", "/jobmanager/leadership", cluster.leadership, "Who leads, and who stands by", ours=True),
     Route("GET", "/jobmanager/logs", cluster.logs, "The JobManager's log files", blocks=True),
     Route(
         "GET",
@@ -108,6 +109,15 @@ _JOBS: Final = (
         events.follow,
         "States, checkpoints and progress, as they happen",
         p.JOB,
+        ours=True,
+    ),
+    Route(
+        "GET",
+        f"{_J}/driver/thread-dump",
+        jobs.driver_thread_dump,
+        "What the threads of its driver and of the driver's JVM do",
+        p.JOB,
+        blocks=True,
         ours=True,
     ),
     Route("GET", f"{_J}/jobmanager/config", cluster.job_configuration, "The cluster's options", p.JOB),

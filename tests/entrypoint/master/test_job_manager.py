@@ -303,6 +303,16 @@ def test_a_standby_leads_to_the_leader(start: Callable[..., Cluster]) -> None:
     connection.request("GET", "/jobs?x=1")
     answer = connection.getresponse()
     assert (answer.status, json.load(answer)) == (200, {"jobs": []}), "the leader's answer"
+    assert first.ha.candidacy is not None
+    first.ha.candidacy.tell_masters()
+    connection.request("GET", "/jobmanager/leadership")
+    told = json.load(connection.getresponse())
+    leader, (standby,) = told["leader"], told["standbys"]
+    assert (leader["address"], leader["epoch"]) == (addresses[0]["address"], 3)
+    assert (standby["address"], standby["web-address"]) == (
+        addresses[1]["address"],
+        addresses[1]["web_address"],
+    )
     connection.close()
     assert first.gateway(addresses[0]["address"]).leader().fence.epoch == 3
     assert [role.leads for role in first.said] == [False, True]

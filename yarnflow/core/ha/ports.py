@@ -44,6 +44,17 @@ class MasterInfo:
     sequence: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Leadership:
+    """The masters of a cluster, as the one that leads knows them."""
+
+    leader: LeaderInfo
+    #: when it was granted
+    since_ms: int
+    #: the one that leads next first
+    standbys: tuple[MasterInfo, ...] = ()
+
+
 class LeaderContender(Protocol):
     """Whoever may become leader; methods are called one after another and must be quick."""
 

@@ -188,6 +188,8 @@ def _serve(
         host,
         parsed.cluster_dir,
         parsed.scratch_dir,
+        parsed.log_file,
+        java.home,
         clock,
         halt=lambda error: end_process(jvm, error),
     )

@@ -25,6 +25,7 @@ from yarnflow.errors import YarnflowError
 from yarnflow.fs.file_systems import file_systems
 from yarnflow.ha.single_master import SingleMasterRetrieval
 from yarnflow.ha.stores.state_owner import FileStateOwner
+from yarnflow.process.output.diagnostics import Diagnostics
 from yarnflow.rpc.gateways import ThriftGatewayFactory
 from yarnflow.rpc.methods import DRIVER, Service
 from yarnflow.rpc.server import RpcServer
@@ -46,6 +47,10 @@ class DriverProcess:
     host: str
     cluster_dir: Path
     scratch: Path
+    #: of its own lines
+    log_file: Path
+    #: directory of the Java that runs its JVM
+    java_home: Path
     clock: Clock
     #: ends the process at once, see :class:`~yarnflow.runtime.driver.driver.Driver`
     halt: Callable[[YarnflowError | None], None]
@@ -90,6 +95,12 @@ def run_job(
     leaders = LeaderFollower(
         ha.retrieval, lambda leader: gateways.job_master(leader.address, leader.fence), launcher
     )
+    diagnostics = Diagnostics(
+        process.log_file.parent,
+        process.log_file.name,
+        java_processes=lambda: {"driver": process.jvm.pid},
+        java_home=lambda: process.java_home,
+    )
     driver = Driver(
         assignment,
         backend,
@@ -98,6 +109,7 @@ def run_job(
         milestones,
         pid=os.getpid(),
         halt=process.halt,
+        threads=diagnostics.thread_dump,
         lease=ha.lease(assignment.job_id),
         settings=settings,
         owner=FileStateOwner(

@@ -128,8 +128,8 @@ class JobManager:
         self._clock = clock = SystemClock()
         self._fence = NOBODY
         self._known_leader: LeaderInfo | None = None
-        #: addresses of the other masters, the oldest first
-        self._standbys: tuple[str, ...] = ()
+        #: the oldest first
+        self._other_masters: tuple[MasterInfo, ...] = ()
         #: guards the next two, which go together
         self._duty_lock = threading.Lock()
         self._suspended = False
@@ -169,7 +169,7 @@ class JobManager:
             max_jobs=max_jobs,
             workers_expected=workers_expected,
             own_worker=lambda worker_id: application_number(worker_id) in ("", self._application),
-            standbys=lambda: self._standbys,
+            other_masters=lambda: self._other_masters,
             bind_host=self._bind_host,
             still_leads=self._still_leads,
         )
@@ -375,7 +375,7 @@ class JobManager:
         return Leader(self._parts, self._fence, self.leader_info, self._done, self._fatal)
 
     def _masters_changed(self, masters: Sequence[MasterInfo]) -> None:
-        self._standbys = tuple(master.address for master in masters if master.address != self._address)
+        self._other_masters = tuple(master for master in masters if master.address != self._address)
 
     def _leader_known(self, leader: LeaderInfo | None) -> None:
         self._known_leader = leader

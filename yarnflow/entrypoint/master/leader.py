@@ -21,7 +21,7 @@ from yarnflow.config.options import cluster as cluster_options
 from yarnflow.config.options import ha as ha_options
 from yarnflow.config.options import yarn as yarn_options
 from yarnflow.core.cluster_result import ClusterResult, job_diagnostics
-from yarnflow.core.ha.ports import JobStores
+from yarnflow.core.ha.ports import JobStores, Leadership, MasterInfo
 from yarnflow.core.ids import DriverId
 from yarnflow.core.messages import Fence, JobDetails, LeaderInfo, RestAccess
 from yarnflow.core.ports import Clock, DriverLauncher, GatewayFactory, ResourceProvider
@@ -94,12 +94,16 @@ class MasterParts:
     workers_expected: int = 0
     #: whether a worker is one of this master's own provider
     own_worker: Callable[[str], bool] = lambda _worker_id: True
-    #: addresses of the other masters, the one that leads next first
-    standbys: Callable[[], Sequence[str]] = tuple
+    #: the other masters, the one that leads next first
+    other_masters: Callable[[], Sequence[MasterInfo]] = tuple
     #: address that this master listens at
     bind_host: str = ""
     #: asks until there is an answer whether this process still leads under a fence; blocks
     still_leads: Callable[[Fence], bool] = lambda _fence: True
+
+    def standbys(self) -> Sequence[str]:
+        """Addresses of the other masters, the one that leads next first."""
+        return tuple(master.address for master in self.other_masters())
 
     @property
     def keeps_masters(self) -> bool:
@@ -251,7 +255,14 @@ class Leader:
             if parts.mode is None
             else Lifetime(parts.mode, clock, self.dispatcher, self.board)
         )
-        view = LeaderView(self.dispatcher, self.board, self.resource_manager, parts.gateways)
+        since_ms = clock.now_ms()
+        view = LeaderView(
+            self.dispatcher,
+            self.board,
+            self.resource_manager,
+            parts.gateways,
+            lambda: Leadership(leader_info(), since_ms, tuple(parts.other_masters())),
+        )
         self._metrics = MetricsService(
             configuration, view, measured, JobManagerProcess(), clock, parts.bind_host
         )

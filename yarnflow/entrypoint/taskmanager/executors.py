@@ -205,7 +205,7 @@ class SparkExecutorProcesses:
     def java_home(self) -> Path | None:
         """Directory of the Java that executors run on; None = there is none."""
         try:
-            return self._find_java().program.resolve().parents[1]
+            return self._find_java().home
         except JavaUnavailable:
             return None
 

@@ -7,6 +7,7 @@ from datetime import datetime
 
 import msgspec
 
+from yarnflow.core.ha.ports import Leadership
 from yarnflow.core.messages import ClusterOverview
 from yarnflow.core.resources.diagnostics import LogFile, ThreadInfo
 from yarnflow.rest.answers.shapes import Camel, Kebab
@@ -68,6 +69,42 @@ class Environment(msgspec.Struct):
     #: Flink's name; the JobManager has no JVM
     jvm: Runtime
     classpath: list[str]
+
+
+class LeadingMaster(Kebab):
+    """The master that leads."""
+
+    #: of this leadership
+    id: str
+    #: Thrift, ``host:port``
+    address: str
+    #: empty = it has none
+    web_address: str
+    #: number of the leadership; each is higher than those before
+    epoch: int
+    #: when it was granted
+    since: int
+
+
+class StandbyMaster(Kebab):
+    """A master that stands by."""
+
+    #: new for every process
+    id: str
+    address: str
+    web_address: str
+    host: str
+    pid: int
+    #: of YARN; empty elsewhere
+    application_id: str
+
+
+class LeadershipAnswer(msgspec.Struct):
+    """``GET /jobmanager/leadership``."""
+
+    leader: LeadingMaster
+    #: the one that leads next first
+    standbys: list[StandbyMaster]
 
 
 class Log(msgspec.Struct):
@@ -136,6 +173,31 @@ def dashboard_configuration(
 def configuration(options: Mapping[str, str]) -> list[ConfigurationEntry]:
     """Options, secrets hidden already, by key."""
     return [ConfigurationEntry(key, value) for key, value in sorted(options.items())]
+
+
+def leadership(masters: Leadership) -> LeadershipAnswer:
+    """``GET /jobmanager/leadership``."""
+    leader = masters.leader
+    return LeadershipAnswer(
+        LeadingMaster(
+            id=leader.fence.leader_id,
+            address=leader.address,
+            web_address=leader.web_address,
+            epoch=leader.fence.epoch,
+            since=masters.since_ms,
+        ),
+        [
+            StandbyMaster(
+                id=master.master_id,
+                address=master.address,
+                web_address=master.web_address,
+                host=master.host,
+                pid=master.pid,
+                application_id=master.application_id,
+            )
+            for master in masters.standbys
+        ],
+    )
 
 
 def log_list(files: Iterable[LogFile]) -> LogList:

@@ -16,7 +16,7 @@ from yarnflow.core.messages import FailureInfo, JobDetails, QueryProgress
 from yarnflow.core.states import ExecutionState, JobStatus
 from yarnflow.rest.answers.java_throwable import serialized_throwable
 from yarnflow.rest.answers.metrics import IoMetrics
-from yarnflow.rest.answers.shapes import Camel, Kebab, Snake, duration_ms, state_counts
+from yarnflow.rest.answers.shapes import Camel, Kebab, Snake, duration_ms, lower_state_counts, state_counts
 from yarnflow.rest.answers.vertices import VertexSummary, vertex_summary
 
 #: the status of an application that has ended, as Flink tells it
@@ -436,7 +436,7 @@ def _job_summary(details: JobDetails, description: JobDescription | None, now_ms
     head = details.overview
     executions = [execution for vertex in details.vertices for execution in vertex.executions]
     changes = [time for execution in executions for time in execution.timestamps_ms.values()]
-    counts = state_counts(execution.state for execution in executions)
+    counts = lower_state_counts(execution.state for execution in executions)
     return JobSummary(
         jid=head.job_id,
         name=head.name,
@@ -447,7 +447,7 @@ def _job_summary(details: JobDetails, description: JobDescription | None, now_ms
         duration=duration_ms(head.start_time_ms, head.end_time_ms, now_ms),
         state=head.status.in_flink.name,
         last_modification=max([head.start_time_ms, *details.timestamps_ms.values(), *changes]),
-        tasks={"total": len(executions), **{name.lower(): count for name, count in counts.items()}},
+        tasks={"total": len(executions), **counts},
         pending_operators=0,
         waiting_for=details.waiting_for,
     )

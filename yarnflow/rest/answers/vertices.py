@@ -320,10 +320,19 @@ def back_pressure(values: Sequence[Values], now_ms: int) -> BackPressure:
     )
 
 
-def watermarks(values: Sequence[Values]) -> list[Metric]:
-    """``GET /jobs/:jobid/vertices/:vertexid/watermarks``; ``values`` has the metrics of each subtask."""
+def watermarks(values: Sequence[Values], whole: Values) -> list[Metric]:
+    """``GET /jobs/:jobid/vertices/:vertexid/watermarks``.
+
+    Parameters
+    ----------
+    values : sequence of mapping
+        Metrics of each subtask.
+    whole : mapping
+        Of the vertex: native operators have Spark's watermark of the query, which all subtasks go by.
+    """
     name = "currentInputWatermark"
-    return [Metric(f"{index}.{name}", str(each[name])) for index, each in enumerate(values) if name in each]
+    found = ((index, each.get(name, whole.get(name))) for index, each in enumerate(values))
+    return [Metric(f"{index}.{name}", str(value)) for index, value in found if value is not None]
 
 
 def accumulators(vertex: VertexInfo) -> VertexAccumulators:

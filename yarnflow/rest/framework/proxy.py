@@ -108,7 +108,11 @@ class LeaderProxy:
         target = scope.get("raw_path") or scope["path"].encode()
         if scope["query_string"]:
             target += b"?" + scope["query_string"]
-        headers = [(name, value) for name, value in scope["headers"] if name not in _HOP_BY_HOP]
+        left_out = _HOP_BY_HOP
+        if self._authentication.is_proxy(request):
+            # is checked here, see there; the leader could only take it for another site's
+            left_out |= {b"origin"}
+        headers = [(name, value) for name, value in scope["headers"] if name not in left_out]
         headers += [(b"connection", b"close"), (_FORWARDED.encode(), b"1")]
         token = self._authentication.token_for(request)
         if token:

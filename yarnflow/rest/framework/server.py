@@ -25,7 +25,7 @@ IDLE_TIMEOUT_S: Final = 15.0
 #: a client that takes nothing of an answer for so long is given up
 SEND_TIMEOUT_S: Final = 30.0
 #: further ones are closed at once
-MAX_CONNECTIONS: Final = 256
+MAX_CONNECTIONS: Final = 1024
 #: of request line and headers
 MAX_HEAD_BYTES: Final = 16 * 1024
 _STOP_TIMEOUT_S: Final = 1

@@ -66,6 +66,11 @@ def job_environment(cluster: Cluster, call: Call) -> answers.Environment:
     return environment(cluster, call)
 
 
+def leadership(cluster: Cluster, call: Call) -> answers.LeadershipAnswer:
+    """Who leads, and who stands by."""
+    return answers.leadership(cluster.view.leadership())
+
+
 def logs(cluster: Cluster, call: Call) -> answers.LogList:
     """The JobManager's files."""
     return answers.log_list(cluster.diagnostics.log_files())

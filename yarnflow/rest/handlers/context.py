@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from yarnflow.core.checkpoint.messages import CheckpointInfo, CheckpointRequest, JobCheckpoints
+from yarnflow.core.ha.ports import Leadership
 from yarnflow.core.ids import JobId
 from yarnflow.core.job.description import JobDescription
 from yarnflow.core.messages import ClusterOverview, JobDetails
 from yarnflow.core.metrics import MetricsView
 from yarnflow.core.ports import Clock
-from yarnflow.core.resources.diagnostics import ProcessDiagnostics
+from yarnflow.core.resources.diagnostics import ProcessDiagnostics, ThreadInfo
 from yarnflow.core.resources.provider import TaskManagerInfo
 from yarnflow.rest.answers.cluster import Features
 from yarnflow.rest.framework.changes import JobChanges
@@ -23,6 +24,9 @@ class ClusterView(Protocol):
     """The leading JobManager; every method may be called from any thread, and may block."""
 
     def cluster_overview(self) -> ClusterOverview: ...
+
+    def leadership(self) -> Leadership:
+        """The masters of the cluster."""
 
     def jobs(self) -> Sequence[JobDetails]:
         """Oldest first."""
@@ -40,6 +44,9 @@ class ClusterView(Protocol):
 
     def task_manager_diagnostics(self, info: TaskManagerInfo) -> ProcessDiagnostics:
         """Of a registered TaskManager; its calls raise RpcError."""
+
+    def driver_threads(self, job_id: JobId) -> Sequence[ThreadInfo]:
+        """What the threads of a job's driver and of its JVM do.  Raises JobNotFound, DriverLost, RpcError."""
 
     def cancel_job(self, job_id: JobId) -> None:
         """Raises JobNotFound, JobError, LeadershipLost, HaError."""

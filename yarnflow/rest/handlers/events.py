@@ -1,7 +1,8 @@
 """Follows a job: an event for each new state and checkpoint at once, and for progress at a pace.
 
-An event's id is ``<version of the job>.<version of its checkpoints>``; a client that comes back with the last
-one it had (``Last-Event-ID``) misses no state and no checkpoint that is still in the history.
+An event's id is ``<version of the job>.<newest checkpoint>.<state>.<when it was entered>``; a client that
+comes back with the last one it had (``Last-Event-ID``) misses no checkpoint that is still in the history,
+and is told the state only if it is another one.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ PROGRESS_PACE_S: Final = 1.0
 HEARTBEAT_S: Final = 15.0
 #: after a change further ones are waited for, for a moment
 _GATHER_S: Final = 0.05
-_EVENT_ID: Final = re.compile(r"(\d{1,18})\.(\d{1,18})")
+_EVENT_ID: Final = re.compile(r"(\d{1,18})\.(\d{1,18})\.([A-Z]{1,32})\.(\d{1,18})")
 
 
 def follow(cluster: Cluster, call: Call) -> EventStream:
@@ -37,7 +38,9 @@ def follow(cluster: Cluster, call: Call) -> EventStream:
     job_id = JobId(call.get(p.JOB_ID))
     cluster.view.job_details(job_id)
     found = _EVENT_ID.fullmatch(call.headers.get("last-event-id", ""))
-    seen = Follower() if found is None else Follower(int(found[1]), int(found[2]))
+    seen = Follower()
+    if found is not None:
+        seen = Follower(int(found[1]), int(found[2]), (found[3], int(found[4])))
     return EventStream(_events(cluster, job_id, seen))
 
 
@@ -48,9 +51,9 @@ class Follower:
     version: int = -1
     #: checkpoints up to this one
     checkpoint_id: int = -1
-    _state: str = ""
+    #: with the time when it was entered
+    state: tuple[str, int] = ("NONE", 0)
     _statuses: dict[int, CheckpointStatus] = field(default_factory=dict)
-    _began: bool = False
 
     def news(
         self, job: JobDetails, checkpoints: JobCheckpoints, now_ms: int, *, progress: bool
@@ -63,25 +66,23 @@ class Follower:
             It is time for progress.
         """
         head = job.overview
-        came_back = not self._began and job.version <= self.version
-        self._began = True
         changed = job.version > self.version
         for info in self._new_checkpoints(checkpoints):
             shown = answers.CheckpointEvent(jid=head.job_id, checkpoint=checkpoint(info, now_ms))
             yield answers.event("checkpoint", shown, self._id())
-        state = head.status.in_flink.name
-        if state != self._state:
-            self._state = state
-            if not came_back:
-                self.version = max(self.version, job.version)
-                told = answers.StateEvent(
-                    jid=head.job_id,
-                    state=state,
-                    timestamp=job.timestamps_ms.get(head.status.name, now_ms),
-                    restarts=job.restarts,
-                    waiting_for=job.waiting_for,
-                )
-                yield answers.event("state", told, self._id())
+        entered_ms = job.timestamps_ms.get(head.status.name, 0)
+        state = (head.status.in_flink.name, entered_ms)
+        if state != self.state:
+            self.state = state
+            self.version = max(self.version, job.version)
+            told = answers.StateEvent(
+                jid=head.job_id,
+                state=state[0],
+                timestamp=entered_ms or now_ms,
+                restarts=job.restarts,
+                waiting_for=job.waiting_for,
+            )
+            yield answers.event("state", told, self._id())
         if changed and (progress or head.status.globally_terminal):
             self.version = max(self.version, job.version)
             said = answers.ProgressEvent(
@@ -113,7 +114,8 @@ class Follower:
             yield info
 
     def _id(self) -> str:
-        return f"{max(self.version, 0)}.{max(self.checkpoint_id, 0)}"
+        state, entered_ms = self.state
+        return f"{max(self.version, 0)}.{max(self.checkpoint_id, 0)}.{state}.{entered_ms}"
 
 
 async def _events(cluster: Cluster, job_id: JobId, seen: Follower) -> AsyncGenerator[bytes]:

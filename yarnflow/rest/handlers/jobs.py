@@ -9,6 +9,7 @@ from yarnflow.core.job.description import JobDescription
 from yarnflow.core.messages import JobDetails
 from yarnflow.errors import YarnflowError
 from yarnflow.rest.answers import jobs as answers
+from yarnflow.rest.answers.cluster import ThreadDump, thread_dump
 from yarnflow.rest.answers.operations import TokenBody
 from yarnflow.rest.answers.shapes import Empty
 from yarnflow.rest.framework.errors import RestError
@@ -106,6 +107,14 @@ def change_resource_requirements(
         "The parallelism of a running job cannot be changed: Spark fixes the number of state partitions at "
         "the first start. Stop the job with a savepoint and submit it again with another parallelism.",
     )
+
+
+def driver_thread_dump(cluster: Cluster, call: Call) -> ThreadDump:
+    """What the threads of a job's driver and of its JVM do."""
+    head = cluster.job(call.get(p.JOB_ID)).overview
+    if head.status.globally_terminal:
+        raise RestError(404, f"Job {head.job_id} has ended ({head.status.name}); it has no driver any more.")
+    return thread_dump(cluster.view.driver_threads(head.job_id))
 
 
 def cancel(cluster: Cluster, call: Call) -> Empty:

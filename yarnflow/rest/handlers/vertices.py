@@ -40,7 +40,8 @@ def back_pressure(cluster: Cluster, call: Call) -> answers.BackPressure:
 def watermarks(cluster: Cluster, call: Call) -> list[Metric]:
     """Where the subtasks stand in event time."""
     job, vertex = find(cluster, call)
-    return answers.watermarks(subtask_metrics(cluster, job, vertex))
+    whole = cluster.metrics.metrics(vertex_scope(job, vertex))
+    return answers.watermarks(subtask_metrics(cluster, job, vertex), whole)
 
 
 def subtask(cluster: Cluster, call: Call) -> answers.Subtask:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from yarnflow.core.checkpoint.messages import CheckpointOrder, ClaimMode, RestoreSettings
@@ -36,6 +36,7 @@ from yarnflow.core.messages import (
 )
 from yarnflow.core.ports import Clock, JobMasterGateway
 from yarnflow.core.resources.attachment import ExecutorAttachment
+from yarnflow.core.resources.diagnostics import ThreadInfo
 from yarnflow.errors import DriverLost, ExecutorLost, InternalError, JobCanceled, YarnflowError
 from yarnflow.runtime.driver.checkpoints import DriverCheckpoints
 from yarnflow.runtime.driver.lease import LeaseKeeper
@@ -79,6 +80,8 @@ class Driver:
     owner : StateOwner, optional
         Whether that directory is the job's at all, and other state may become its own.
     settings : DriverSettings, optional
+    threads : callable, optional
+        What the threads of this process and of its JVM do.
     """
 
     def __init__(
@@ -93,7 +96,9 @@ class Driver:
         lease: DriverLease | None = None,
         settings: DriverSettings | None = None,
         owner: StateOwner | None = None,
+        threads: Callable[[], Sequence[ThreadInfo]] = tuple,
     ) -> None:
+        self._threads = threads
         self._assignment = assignment
         self._backend = backend
         self._leaders = leaders
@@ -187,6 +192,10 @@ class Driver:
 
     def ping(self) -> None:
         """Answer."""
+
+    def thread_dump(self) -> Sequence[ThreadInfo]:
+        """What the threads of this process and of its JVM do."""
+        return self._threads()
 
     def halt(self) -> None:
         """Kill this process, for a drill; its JVM ends with it."""

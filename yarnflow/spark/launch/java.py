@@ -41,6 +41,11 @@ class JavaRuntime:
     origin: str
 
     @property
+    def home(self) -> Path:
+        """The directory it is installed in."""
+        return self.program.resolve().parents[1]
+
+    @property
     def feature(self) -> int:
         """The feature release: 17 for ``17.0.15``, 8 for ``1.8.0_402``."""
         return feature_release(self.version)

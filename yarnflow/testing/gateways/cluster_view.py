@@ -12,11 +12,12 @@ from yarnflow.core.checkpoint.messages import (
     CheckpointTrigger,
     JobCheckpoints,
 )
+from yarnflow.core.ha.ports import Leadership
 from yarnflow.core.ids import JobId
 from yarnflow.core.job.description import JobDescription
-from yarnflow.core.messages import ClusterOverview, JobDetails
+from yarnflow.core.messages import ClusterOverview, Fence, JobDetails, LeaderInfo
 from yarnflow.core.metrics import MetricScope, MetricValue
-from yarnflow.core.resources.diagnostics import ProcessDiagnostics
+from yarnflow.core.resources.diagnostics import ProcessDiagnostics, ThreadInfo
 from yarnflow.core.resources.provider import TaskManagerInfo
 from yarnflow.core.states import JobStatus
 from yarnflow.errors import CheckpointError, JobNotFound, SavepointNotFound, YarnflowError
@@ -35,6 +36,7 @@ class FakeClusterView:
     descriptions: dict[JobId, JobDescription] = field(default_factory=dict)
     managers: list[TaskManagerInfo] = field(default_factory=list)
     overview: ClusterOverview = ClusterOverview(0, 0, 0, 0, 0, 0, 0, "9.9")
+    masters: Leadership = Leadership(LeaderInfo(Fence("", 0), "", "9.9", ""), 0)
     executor: FakeTaskExecutor = field(default_factory=FakeTaskExecutor)
     error: YarnflowError | None = None
     canceled: list[JobId] = field(default_factory=list)
@@ -47,6 +49,10 @@ class FakeClusterView:
     def cluster_overview(self) -> ClusterOverview:
         """:attr:`overview`."""
         return self.overview
+
+    def leadership(self) -> Leadership:
+        """:attr:`masters`."""
+        return self.masters
 
     def jobs(self) -> Sequence[JobDetails]:
         """:attr:`details`."""
@@ -76,6 +82,12 @@ class FakeClusterView:
     def task_manager_diagnostics(self, info: TaskManagerInfo) -> ProcessDiagnostics:
         """:attr:`executor`."""
         return self.executor
+
+    def driver_threads(self, job_id: JobId) -> Sequence[ThreadInfo]:
+        """One thread."""
+        self._fail()
+        self.job_details(job_id)
+        return (ThreadInfo("MainThread", "at work\n"),)
 
     def cancel_job(self, job_id: JobId) -> None:
         """Add to :attr:`canceled`."""
@@ -117,16 +129,21 @@ class FakeClusterView:
         self._fail()
         self.ended = True
 
-    def change(self, job_id: JobId, status: JobStatus) -> None:
-        """A job has a new status."""
-        self.details = [
-            (
-                replace(d, version=d.version + 1, overview=replace(d.overview, status=status))
-                if d.overview.job_id == job_id
-                else d
+    def change(self, job_id: JobId, status: JobStatus, entered_ms: int | None = None) -> None:
+        """A job has a new status, perhaps since another time."""
+
+        def changed(details: JobDetails) -> JobDetails:
+            times = dict(details.timestamps_ms)
+            if entered_ms is not None:
+                times[status.name] = entered_ms
+            return replace(
+                details,
+                version=details.version + 1,
+                timestamps_ms=times,
+                overview=replace(details.overview, status=status),
             )
-            for d in self.details
-        ]
+
+        self.details = [changed(d) if d.overview.job_id == job_id else d for d in self.details]
 
     def _fail(self) -> None:
         if self.error is not None:

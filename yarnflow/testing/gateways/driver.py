@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from yarnflow.core.checkpoint.messages import CheckpointOrder
 from yarnflow.core.messages import DriverDeployment, JobSubmission, LogLevel
+from yarnflow.core.resources.diagnostics import ThreadInfo
 from yarnflow.errors import SubmissionMissing, YarnflowError
 
 
@@ -55,6 +57,11 @@ class FakeDriver:
     def ping(self) -> None:
         """Answer."""
         self._fail()
+
+    def thread_dump(self) -> Sequence[ThreadInfo]:
+        """One thread."""
+        self._fail()
+        return (ThreadInfo("MainThread", "at work\n"),)
 
     def halt(self) -> None:
         """Count."""

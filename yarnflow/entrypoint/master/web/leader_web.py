@@ -11,14 +11,16 @@ from yarnflow.config.configuration import Configuration
 from yarnflow.config.hadoop_conf import HadoopConf
 from yarnflow.config.options import rest as rest_options
 from yarnflow.core.checkpoint.messages import CheckpointInfo, CheckpointRequest, JobCheckpoints
+from yarnflow.core.ha.ports import Leadership
 from yarnflow.core.ids import JobId
 from yarnflow.core.job.description import JobDescription
 from yarnflow.core.messages import ClusterOverview, JobDetails
 from yarnflow.core.metrics import MetricsView
 from yarnflow.core.ports import Clock, GatewayFactory
-from yarnflow.core.resources.diagnostics import ProcessDiagnostics
+from yarnflow.core.resources.diagnostics import ProcessDiagnostics, ThreadInfo
 from yarnflow.core.resources.provider import TaskManagerInfo
 from yarnflow.entrypoint.master.web.master_web import WebApplication
+from yarnflow.errors import DriverLost
 from yarnflow.fs.file_systems import file_systems
 from yarnflow.fs.saved_state import delete_savepoint, read_state, state_uri
 from yarnflow.rest.framework.changes import JobChanges
@@ -39,7 +41,9 @@ class LeaderView:
         board: JobBoard,
         resource_manager: ResourceManager,
         gateways: GatewayFactory,
+        leadership: Callable[[], Leadership],
     ) -> None:
+        self._leadership = leadership
         self._dispatcher = dispatcher
         self._board = board
         self._resource_manager = resource_manager
@@ -48,6 +52,10 @@ class LeaderView:
     def cluster_overview(self) -> ClusterOverview:
         """Counts of TaskManagers, slots and jobs."""
         return self._dispatcher.cluster_overview()
+
+    def leadership(self) -> Leadership:
+        """The masters of the cluster."""
+        return self._leadership()
 
     def jobs(self) -> Sequence[JobDetails]:
         """All jobs, oldest first."""
@@ -76,6 +84,14 @@ class LeaderView:
     def task_manager_diagnostics(self, info: TaskManagerInfo) -> ProcessDiagnostics:
         """Of a registered TaskManager."""
         return self._gateways.task_executor(info.registration.address)
+
+    def driver_threads(self, job_id: JobId) -> Sequence[ThreadInfo]:
+        """What the threads of a job's driver and of its JVM do."""
+        self._board.get(job_id)
+        registration = self._dispatcher.driver_of(job_id)
+        if registration is None:
+            raise DriverLost(f"job {job_id} has no driver just now; its status says why")
+        return self._gateways.driver(registration.address).thread_dump()
 
     def cancel_job(self, job_id: JobId) -> None:
         """Begin to cancel a job."""

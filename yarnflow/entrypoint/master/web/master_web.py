@@ -96,7 +96,7 @@ class MasterWeb:
 
         with self._lock:
             if self._authentication is None:
-                proxies: Collection[str] = YarnProxies() if self._on_yarn and self._secret else ()
+                proxies: Collection[str] = YarnProxies() if self._on_yarn else ()
                 self._authentication = Authentication(self._secret, proxies)
             return self._authentication
 

@@ -47,7 +47,7 @@ export function view(ctx, part) {
 
 function leadership(ctx, answer) {
   if (answer === null)
-    return none("This cluster does not say who leads; without high availability there is one JobManager.");
+    return none("This server does not say who leads.");
   const { leader, standbys = [] } = answer;
   return h(
     "div",
@@ -75,7 +75,8 @@ function leadership(ctx, answer) {
         columns: [
           { title: "Id", cell: (row) => h("code", {}, row.id ?? "–") },
           { title: "Address", cell: (row) => h("code", {}, row.address ?? "–") },
-          { title: "Mode", cell: (row) => row.mode ?? "–" },
+          { title: "Web address", cell: (row) => h("code", {}, row["web-address"] || "–") },
+          { title: "YARN application", cell: (row) => row["application-id"] || "–" },
         ],
       }),
     ),

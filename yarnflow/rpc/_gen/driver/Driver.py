@@ -73,6 +73,16 @@ class Iface(object):
         """
         pass
 
+    def threadDump(self, context):
+        """
+        What the threads of the driver and of its JVM do.  Idempotent.
+
+        Parameters:
+         - context
+
+        """
+        pass
+
     def halt(self, context):
         """
         For drills: the driver kills its own process (KILL) as soon as it has answered.  Not idempotent.
@@ -277,6 +287,42 @@ class Client(Iface):
             raise result.error
         return
 
+    def threadDump(self, context):
+        """
+        What the threads of the driver and of its JVM do.  Idempotent.
+
+        Parameters:
+         - context
+
+        """
+        self.send_threadDump(context)
+        return self.recv_threadDump()
+
+    def send_threadDump(self, context):
+        self._oprot.writeMessageBegin('threadDump', TMessageType.CALL, self._seqid)
+        args = threadDump_args()
+        args.context = context
+        args.write(self._oprot)
+        self._oprot.writeMessageEnd()
+        self._oprot.trans.flush()
+
+    def recv_threadDump(self):
+        iprot = self._iprot
+        (fname, mtype, rseqid) = iprot.readMessageBegin()
+        if mtype == TMessageType.EXCEPTION:
+            x = TApplicationException()
+            x.read(iprot)
+            iprot.readMessageEnd()
+            raise x
+        result = threadDump_result()
+        result.read(iprot)
+        iprot.readMessageEnd()
+        if result.success is not None:
+            return result.success
+        if result.error is not None:
+            raise result.error
+        raise TApplicationException(TApplicationException.MISSING_RESULT, "threadDump failed: unknown result")
+
     def halt(self, context):
         """
         For drills: the driver kills its own process (KILL) as soon as it has answered.  Not idempotent.
@@ -357,6 +403,7 @@ class Processor(Iface, TProcessor):
         self._processMap["takeCheckpoint"] = Processor.process_takeCheckpoint
         self._processMap["shutDown"] = Processor.process_shutDown
         self._processMap["ping"] = Processor.process_ping
+        self._processMap["threadDump"] = Processor.process_threadDump
         self._processMap["halt"] = Processor.process_halt
         self._processMap["setLogLevel"] = Processor.process_setLogLevel
         self._on_message_begin = None
@@ -507,6 +554,32 @@ class Processor(Iface, TProcessor):
             msg_type = TMessageType.EXCEPTION
             result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
         oprot.writeMessageBegin("ping", msg_type, seqid)
+        result.write(oprot)
+        oprot.writeMessageEnd()
+        oprot.trans.flush()
+
+    def process_threadDump(self, seqid, iprot, oprot):
+        args = threadDump_args()
+        args.read(iprot)
+        iprot.readMessageEnd()
+        result = threadDump_result()
+        try:
+            result.success = self._handler.threadDump(args.context)
+            msg_type = TMessageType.REPLY
+        except TTransport.TTransportException:
+            raise
+        except yarnflow.rpc._gen.errors.ttypes.TError as error:
+            msg_type = TMessageType.REPLY
+            result.error = error
+        except TApplicationException as ex:
+            logging.exception('TApplication exception in handler')
+            msg_type = TMessageType.EXCEPTION
+            result = ex
+        except Exception:
+            logging.exception('Unexpected exception in handler')
+            msg_type = TMessageType.EXCEPTION
+            result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
+        oprot.writeMessageBegin("threadDump", msg_type, seqid)
         result.write(oprot)
         oprot.writeMessageEnd()
         oprot.trans.flush()
@@ -1325,6 +1398,174 @@ class ping_result(object):
 all_structs.append(ping_result)
 ping_result.thrift_spec = (
     None,  # 0
+    (1, TType.STRUCT, 'error', [yarnflow.rpc._gen.errors.ttypes.TError, None], None, ),  # 1
+)
+
+
+class threadDump_args(object):
+    """
+    Attributes:
+     - context
+
+    """
+
+    __slots__ = (
+        'context',
+    )
+
+
+    def __init__(self, context=None,):
+        self.context = context
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 1:
+                if ftype == TType.STRUCT:
+                    self.context = yarnflow.rpc._gen.types.ttypes.TCallContext()
+                    self.context.read(iprot)
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('threadDump_args')
+        if self.context is not None:
+            oprot.writeFieldBegin('context', TType.STRUCT, 1)
+            self.context.write(oprot)
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+all_structs.append(threadDump_args)
+threadDump_args.thrift_spec = (
+    None,  # 0
+    (1, TType.STRUCT, 'context', [yarnflow.rpc._gen.types.ttypes.TCallContext, None], None, ),  # 1
+)
+
+
+class threadDump_result(object):
+    """
+    Attributes:
+     - success
+     - error
+
+    """
+
+    __slots__ = (
+        'success',
+        'error',
+    )
+
+
+    def __init__(self, success=None, error=None,):
+        self.success = success
+        self.error = error
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 0:
+                if ftype == TType.LIST:
+                    self.success = []
+                    (_etype3, _size0) = iprot.readListBegin()
+                    for _i4 in range(_size0):
+                        _elem5 = yarnflow.rpc._gen.types.ttypes.TThreadInfo()
+                        _elem5.read(iprot)
+                        self.success.append(_elem5)
+                    iprot.readListEnd()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 1:
+                if ftype == TType.STRUCT:
+                    self.error = yarnflow.rpc._gen.errors.ttypes.TError.read(iprot)
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('threadDump_result')
+        if self.success is not None:
+            oprot.writeFieldBegin('success', TType.LIST, 0)
+            oprot.writeListBegin(TType.STRUCT, len(self.success))
+            for iter6 in self.success:
+                iter6.write(oprot)
+            oprot.writeListEnd()
+            oprot.writeFieldEnd()
+        if self.error is not None:
+            oprot.writeFieldBegin('error', TType.STRUCT, 1)
+            self.error.write(oprot)
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+all_structs.append(threadDump_result)
+threadDump_result.thrift_spec = (
+    (0, TType.LIST, 'success', (TType.STRUCT, [yarnflow.rpc._gen.types.ttypes.TThreadInfo, None], False), None, ),  # 0
     (1, TType.STRUCT, 'error', [yarnflow.rpc._gen.errors.ttypes.TError, None], None, ),  # 1
 )
 
