@@ -480,7 +480,7 @@ def test_metric_is_added_and_its_values_collected(server: FixtureServer, reader:
     page.get_by_label("Metrics with").fill("bytes")
     page.get_by_role("button", name="Add").click()
     chart = page.locator("figure", has_text="numBytesIn")
-    expect(chart.get_by_role("img")).to_have_attribute("aria-label", re.compile("numBytesIn, min: .* to "))
+    expect(chart.get_by_role("img")).to_have_attribute("aria-label", re.compile("numBytesIn, least: .* to "))
     points = "element => element.getAttribute('points').split(' ').length"
     wait_until(lambda: chart.locator("polyline").first.evaluate(points) > 3, "values to be collected")
     page.get_by_label("Of the subtasks").select_option("sum")

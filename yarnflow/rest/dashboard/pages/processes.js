@@ -4,15 +4,23 @@ import { ApiError, url } from "../core/api.js";
 import { h } from "../core/dom.js";
 import { bytes } from "../core/format.js";
 import { href } from "../core/router.js";
-import { filterField, none, table, tabs, timeOf } from "../parts/common.js";
+import { crumbs, filterField, none, table, tabs, timeOf } from "../parts/common.js";
 import { loadLog, logView } from "../parts/logs.js";
 import { loadMetrics, metricsView } from "../parts/metrics.js";
 
+/** What is shown first of those that a process has: the JobManager has no JVM here, one of Flink's no Python. */
 export const PROCESS_METRICS = [
   "Status.JVM.CPU.Load",
   "Status.JVM.Memory.Heap.Used",
   "Status.JVM.Memory.NonHeap.Used",
+  "Status.JVM.Memory.Resident",
   "Status.JVM.Threads.Count",
+  "Status.Python.Workers.CPU.Load",
+  "Status.Python.Workers.Memory.Resident",
+  "Status.Python.CPU.Load",
+  "Status.Python.Memory.Resident",
+  "numRunningJobs",
+  "taskSlotsAvailable",
 ];
 
 /** Parts every process has: name in the address → title. */
@@ -82,7 +90,8 @@ export function partView(ctx, process, part) {
     case "logs":
       return file
         ? panel(
-            h("p", { class: "crumbs" }, h("a", { href: href(...process.link, "logs") }, "All logs"), ` / ${file}`),
+            crumbs(href(...process.link, "logs"), "All logs"),
+            h("h2", { class: "value" }, file),
             logView(ctx, data, file),
           )
         : panel(logList(ctx, process, data.logs));

@@ -4,7 +4,7 @@ import { url } from "../core/api.js";
 import { h } from "../core/dom.js";
 import { bytes, count, duration, number, percent } from "../core/format.js";
 import { href } from "../core/router.js";
-import { card, facts, meter, none, table } from "../parts/common.js";
+import { card, crumbs, facts, meter, none, table } from "../parts/common.js";
 import { PROCESS_METRICS, loadPart, partTabs, partView } from "./processes.js";
 import { heartbeat } from "./taskmanagers.js";
 
@@ -42,7 +42,7 @@ function described(ctx) {
 
 export function view(ctx, { process, details, part }) {
   return [
-    h("p", { class: "crumbs" }, h("a", { href: "#/taskmanagers" }, "TaskManagers"), " / "),
+    crumbs("#/taskmanagers", "TaskManagers"),
     h("h1", { class: "long" }, details.id),
     facts(
       [
