@@ -121,6 +121,20 @@ function logList(ctx, { link }, logs) {
   });
 }
 
+/** Name → stacks: threads of a pool, whose names differ by their last number, stand together. */
+function pools(found) {
+  const groups = new Map();
+  for (const { threadName, stringifiedThreadInfo } of found) {
+    const pool = threadName.replace(/([-#_ ])\d+$/, "$1…");
+    if (!groups.has(pool)) groups.set(pool, []);
+    groups.get(pool).push({ threadName, stack: String(stringifiedThreadInfo).trim() });
+  }
+  return [...groups].map(([pool, members]) => [
+    members.length > 1 ? pool : members[0].threadName,
+    members.map(({ stack }) => stack),
+  ]);
+}
+
 function threads(ctx, dump) {
   const wanted = (ctx.state.filters?.threads ?? "").toLowerCase();
   const all = dump.threadInfos ?? [];
@@ -145,18 +159,28 @@ function threads(ctx, dump) {
       ),
       h("span", { class: "quiet" }, `${found.length} of ${all.length} threads, `, timeOf(dump.at)),
     ),
-    found.length ? null : none("No thread has this text in it."),
-    found.map((thread, index) =>
-      h(
-        "details",
-        { class: "thread", key: `${thread.threadName} ${index}` },
-        h("summary", {}, thread.threadName),
-        h(
-          "pre",
-          { tabindex: 0, role: "region", "aria-label": `Stack of ${thread.threadName}` },
-          String(thread.stringifiedThreadInfo).trim(),
-        ),
-      ),
-    ),
+    found.length
+      ? h(
+          "section",
+          { class: "card threads", "aria-label": "Threads" },
+          pools(found).map(([name, stacks]) =>
+            h(
+              "details",
+              { class: "thread", key: name },
+              h(
+                "summary",
+                {},
+                h("span", { class: "value" }, name),
+                stacks.length > 1 ? h("span", { class: "quiet" }, `${stacks.length} threads`) : null,
+              ),
+              h(
+                "pre",
+                { tabindex: 0, role: "region", "aria-label": `Stack of ${name}` },
+                stacks.join("\n\n"),
+              ),
+            ),
+          ),
+        )
+      : none("No thread has this text in it."),
   ];
 }

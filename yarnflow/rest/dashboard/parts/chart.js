@@ -54,7 +54,10 @@ export function chart({ title, series, format = short, top: atLeast = 0, actions
         series.map((each, index) =>
           h("polyline", {
             class: `line s${index % 8}`,
-            points: each.points.map(([at, value]) => `${x(at)},${y(value)}`).join(" "),
+            // one point alone is no line: it becomes a level
+            points: (each.points.length === 1 ? [each.points[0], [to, each.points[0][1]]] : each.points)
+              .map(([at, value]) => `${x(at)},${y(value)}`)
+              .join(" "),
           }),
         ),
         h("line", { class: "cursor", x1: -1, x2: -1, y1: 0, y2: 100 }),

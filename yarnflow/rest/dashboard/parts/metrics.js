@@ -146,8 +146,11 @@ function oneMetric(address, name, aggregated, sums, remove) {
     );
   }
   const series = all.filter(({ name: of }) => of === "value" || !aggregated || (of === "sum") === sums);
-  const said = series.map((each) => ({ ...each, name: WORDS[each.name] ?? each.name }));
-  return chart({ title: name, series: said, actions, ...formatOf(name) });
+  const look = formatOf(name);
+  // -1 of a time or size stands for: there is none
+  const counts = ([, value]) => value >= 0 || (look.format !== duration && look.format !== bytes);
+  const said = series.map((each) => ({ name: WORDS[each.name] ?? each.name, points: each.points.filter(counts) }));
+  return chart({ title: name, series: said, actions, ...look });
 }
 
 /** Name in an answer → in words. */
