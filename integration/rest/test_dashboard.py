@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, expect
 
 from integration.conftest import wait_until
-from integration.rest.conftest import PATIENCE_MS, Reader, violations
+from integration.rest.conftest import PATIENCE_MS, Reader, tab_to, violations
 from integration.rest.fixture_server import DASHBOARD, FixtureServer, RecordedAnswers
 from integration.rest.sample_cluster import SampleCluster
 from integration.rest.sample_values import (
@@ -422,15 +422,6 @@ def test_keyboard_leads_through_a_job(server: FixtureServer, reader: Reader) -> 
     page.keyboard.press("Escape")
     expect(page.locator(".drawer")).to_have_count(0)
     expect(page.locator("a.vertex:focus")).to_contain_text("Source: airports")
-
-
-def tab_to(page: Page, text: str, most: int = 60) -> None:
-    """Press the tab key until what has the focus begins with a text."""
-    for _ in range(most):
-        page.keyboard.press("Tab")
-        if page.evaluate("document.activeElement.textContent.trim()").startswith(text):
-            return
-    raise AssertionError(f"the tab key does not lead to {text!r}")
 
 
 def test_focus_and_typed_text_outlive_new_data(server: FixtureServer, reader: Reader) -> None:
