@@ -169,7 +169,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     with commands_in(directory) as commands:
         made = Cluster(commands, directory, port, options, commands.start("jobmanager", *options))
         commands.start("taskmanager", *options)
-        wait_until(lambda: _has_slots(made), "the TaskManager", 120)
+        wait_until(lambda: _has_slots(made), "the TaskManager", SLOW_MS / 1000)
         yield made
 
 

@@ -31,8 +31,9 @@ export async function load(ctx, job) {
       const [subtasks, whole] = await Promise.all([
         ctx.getIfAny(`${path}/subtasks/metrics?get=${MEASURED}&agg=min,max,sum`),
         // native operators are measured as a whole only; Flink has other metrics there
-        ctx.getIfAny(`${path}/jm-operator-metrics?get=${MEASURED}`),
+        ctx.state.noWhole ? null : ctx.getIfAny(`${path}/jm-operator-metrics?get=${MEASURED}`),
       ]);
+      ctx.state.noWhole ||= whole === null;
       return [vertex.id, values(subtasks ?? [], whole ?? [])];
     }),
   );
