@@ -1,4 +1,4 @@
-"""A job on a local cluster, measured from a function in a Python worker to whom the JobManager tells of it."""
+"""A job on a local cluster, measured from a function in a Python worker to those who are told of it."""
 
 from __future__ import annotations
 
@@ -65,6 +65,7 @@ numbers.key_by(lambda number: number % 5).process(Sum(), output_type=Types.STRIN
 env.execute("measured")
 """
 
+FLINKS_PROMETHEUS = "org.apache.flink.metrics.prometheus.PrometheusReporterFactory"
 Samples = dict[str, list[tuple[dict[str, str], float]]]
 OPERATOR, TASK, JOB = (
     "flink_taskmanager_job_task_operator", "flink_taskmanager_job_task", "flink_jobmanager_job",
@@ -186,7 +187,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Measured]:
         "yarnflow.log.format": "json",
         "metrics.fetcher.update-interval": "2 s",
         "metrics.reporters": "prom,otel",
-        "metrics.reporter.prom.factory.class": "org.apache.flink.metrics.prometheus.PrometheusReporterFactory",
+        "metrics.reporter.prom.factory.class": FLINKS_PROMETHEUS,
         "metrics.reporter.prom.port": str(port),
         "metrics.reporter.otel.factory.class": "otel",
         "metrics.reporter.otel.interval": "2 s",
@@ -273,12 +274,14 @@ def test_cluster_and_processes_are_measured(measured: Measured) -> None:
 
 
 def test_open_telemetry_is_told_the_same(measured: Measured) -> None:
-    found = wait_until(
-        lambda: found if "flink.taskmanager.job.task.operator.mine.seen" in (found := measured.received.open_telemetry()) else None,
-        "user metrics at the collector",
-        300,
-    )
-    seen = found["flink.taskmanager.job.task.operator.mine.seen"]
+    name = "flink.taskmanager.job.task.operator.mine.seen"
+
+    def told() -> dict[str, Any] | None:
+        found = measured.received.open_telemetry()
+        return found if name in found else None
+
+    found = wait_until(told, "user metrics at the collector", 300)
+    seen = found[name]
     points = seen.gauge.data_points or seen.sum.data_points
     labels = {each.key: each.value.string_value for each in points[0].attributes}
     assert labels["operator_name"] == "count them" and labels["job_name"] == "measured"

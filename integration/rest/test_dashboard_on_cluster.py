@@ -40,7 +40,8 @@ clicks = rows.map(lambda row: (f"page-{row[1] % 3}", int(row[0].timestamp() * 10
 stamped = clicks.assign_timestamps_and_watermarks(
     WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_seconds(1)).with_timestamp_assigner(Stamp())
 )
-windows = stamped.key_by(lambda click: click[0], Types.STRING()).window(TumblingEventTimeWindows.of(Time.seconds(1)))
+keyed = stamped.key_by(lambda click: click[0], Types.STRING())
+windows = keyed.window(TumblingEventTimeWindows.of(Time.seconds(1)))
 windows.reduce(lambda a, b: (a[0], max(a[1], b[1]))).name("newest per page").print()
 env.execute("clicks")
 """

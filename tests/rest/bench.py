@@ -64,7 +64,10 @@ def vertex(*states: S, name: str = "v1") -> VertexInfo:
 FAILURES = (
     FailureInfo(930_000, ErrorInfo("EXECUTOR_LOST", "executor 1 is lost"), "tm-1", RestartLevel.TASKS, True),
     FailureInfo(
-        940_000, ErrorInfo("USER_CODE", "ValueError: <b>", "Traceback\n  <script>"), "driver-1", RestartLevel.QUERY
+        940_000,
+        ErrorInfo("USER_CODE", "ValueError: <b>", "Traceback\n  <script>"),
+        "driver-1",
+        RestartLevel.QUERY,
     ),
 )
 ENDED = JobDetails(

@@ -260,17 +260,14 @@ def test_elements_are_counted_from_source_to_sink() -> None:
 
 def test_partitions_of_a_source_behind_those_of_another_are_its_subtasks() -> None:
     graph = graph_of(ELEMENTS)
-    (vertex,) = [each for each in graph.vertices if any(node.node_id == each.chain[0] for node in sources(graph))]
+    (source,) = [node.node_id for node in graph.nodes if isinstance(node.operator, Source)]
+    (vertex,) = [each for each in graph.vertices if source in each.chain]
     read = {(source_node(0), 6 + partition): OperatorMeasures(5, 5) for partition in range(3)}
     found = sampler(graph, Told(), read).sample(10_000)
     by_subtask = [
         values(found, vertex.vertex_id, subtask)["numRecordsIn"] for subtask in range(vertex.parallelism)
     ]
     assert sum(by_subtask) == values(found, vertex.vertex_id)["numRecordsIn"] == 15
-
-
-def sources(graph: JobGraph) -> list[StreamNode]:
-    return [node for node in graph.nodes if isinstance(node.operator, Source)]
 
 
 def test_busy_time_is_that_since_the_last_sample() -> None:

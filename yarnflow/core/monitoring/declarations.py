@@ -325,10 +325,18 @@ PYTHON_MEMORY: Final = _gauge(
     "Status.Python.Memory.Resident", _PROCESS, Unit.BYTES, "Memory that Python has got.", of_flink=False
 )
 PYTHON_CPU_LOAD: Final = _gauge(
-    "Status.Python.CPU.Load", _PROCESS, Unit.SHARE, "Processor time of the Python process since the last look.", of_flink=False
+    "Status.Python.CPU.Load",
+    _PROCESS,
+    Unit.SHARE,
+    "Processor time of the Python process since the last look.",
+    of_flink=False,
 )
 PYTHON_CPU_TIME: Final = _counter(
-    "Status.Python.CPU.Time", _PROCESS, Unit.NANOSECONDS, "Processor time of the Python process.", of_flink=False
+    "Status.Python.CPU.Time",
+    _PROCESS,
+    Unit.NANOSECONDS,
+    "Processor time of the Python process.",
+    of_flink=False,
 )
 PYTHON_THREADS: Final = _gauge(
     "Status.Python.Threads.Count", _PROCESS, Unit.NONE, "Threads of the Python process.", of_flink=False
@@ -341,7 +349,11 @@ PYTHON_DESCRIPTORS: Final = _gauge(
     of_flink=False,
 )
 PYTHON_MAX_DESCRIPTORS: Final = _gauge(
-    "Status.Python.FileDescriptor.Max", _JM + _TM, Unit.NONE, "Open file descriptors it may have.", of_flink=False
+    "Status.Python.FileDescriptor.Max",
+    _JM + _TM,
+    Unit.NONE,
+    "Open file descriptors it may have.",
+    of_flink=False,
 )
 WORKERS: Final = _gauge(
     "Status.Python.Workers.Count", _TM, Unit.NONE, "Spark's Python workers and their daemons.", of_flink=False
@@ -396,7 +408,10 @@ JVM_GC_COUNT: Final = _counter(
     "Status.JVM.GarbageCollector.All.Count", _JOB, Unit.NONE, "Garbage collections in the driver's JVM."
 )
 JVM_GC_TIME: Final = _counter(
-    "Status.JVM.GarbageCollector.All.Time", _JOB, Unit.MILLISECONDS, "Time of the garbage collections in the driver's JVM."
+    "Status.JVM.GarbageCollector.All.Time",
+    _JOB,
+    Unit.MILLISECONDS,
+    "Time of the garbage collections in the driver's JVM.",
 )
 EXECUTOR_HEAP_PEAK: Final = _gauge(
     "executors.Heap.Peak",
