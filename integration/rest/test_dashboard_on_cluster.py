@@ -113,7 +113,7 @@ class Cluster:
     directory: Path
     port: int
     options: list[str]
-    job_manager: Started
+    job_manager: Started | None = None
 
     @property
     def url(self) -> str:
@@ -123,9 +123,11 @@ class Cluster:
         with urllib.request.urlopen(f"{self.url}{path}", timeout=60) as answer:
             return json.load(answer)
 
-    def start_job_manager(self) -> None:
-        """The one there was is dead."""
-        self.job_manager = self.commands.start("jobmanager", *self.options)
+    def start_job_manager(self) -> Started:
+        """None runs."""
+        started = self.job_manager = self.commands.start("jobmanager", *self.options)
+        wait_until(lambda: "serves at" in started.stdout, "the JobManager", SLOW_MS / 1000)
+        return started
 
     def submit(self, name: str, program: str) -> str:
         """Id of a job of a program."""
@@ -168,7 +170,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         "-Dtaskmanager.numberOfTaskSlots=2",
     ]
     with commands_in(directory) as commands:
-        made = Cluster(commands, directory, port, options, commands.start("jobmanager", *options))
+        made = Cluster(commands, directory, port, options)
+        made.start_job_manager()
         commands.start("taskmanager", *options)
         wait_until(lambda: _has_slots(made), "the TaskManager", SLOW_MS / 1000)
         yield made
@@ -234,10 +237,12 @@ def test_job_is_watched_and_stopped_by_keyboard(cluster: Cluster, reader: Reader
 def test_page_goes_on_when_the_job_manager_was_killed(cluster: Cluster, reader: Reader) -> None:
     page = reader.open(cluster.url, "overview")
     expect(page.locator("main")).to_contain_text("TaskManagers")
+    before = cluster.job_manager
+    assert before is not None
     for process in processes(cluster.commands.mark, JOB_MANAGER):
         process.send_signal(signal.SIGKILL)
     expect(page.locator("#connection")).to_contain_text("No connection since")
-    assert cluster.job_manager.wait() != 0
+    assert before.wait() != 0
     cluster.start_job_manager()
     expect(page.locator("#connection")).to_be_empty(timeout=SLOW_MS)
     # the jobs are gone with a JobManager that was alone; the TaskManager comes back by itself
