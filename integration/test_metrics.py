@@ -108,7 +108,7 @@ class Receiver:
 
     def open_telemetry(self) -> dict[str, Any]:
         """Name → metric, as they came last."""
-        found = {}
+        found: dict[str, Any] = {}
         for body in self.bodies.get("/v1/metrics", []):
             for resource in ExportMetricsServiceRequest.FromString(body).resource_metrics:
                 for scope in resource.scope_metrics:
