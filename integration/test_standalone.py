@@ -123,18 +123,15 @@ def test_two_jobs_share_the_cluster_and_a_lost_task_manager_hurts_neither(
 
 
 def test_files_of_ended_jobs_do_not_add_up(cluster: Cluster, tmp_path: Path) -> None:
-    executors: set[str] = set()
     for name in ("one", "two"):
         job_id, output = cluster.submit_endless(tmp_path, name, "-p", "2")
-        wait_until(partial(_has_results, output), "its first result", 120)
-        living = {path for path in cluster.logs("*-executor-*.log") if job_id[:8] in path}
-        assert len(living) == 2, "one on each TaskManager"
-        wait_until(lambda: len(cluster.logs("*-executor-*.log") - living) <= RETAINED, "old logs to go", 30)
+        wait_until(partial(_has_results, output), "its first result", 600)
+        # on a busy machine some executors may have been given up and replaced; two live
+        wait_until(lambda: len(cluster.logs("*-executor-*.log")) <= RETAINED + 2, "old logs to go", 300)
         assert cluster.run("cancel", job_id).process.returncode == 0
-        executors |= living
-    wait_until(lambda: len(cluster.logs("*-executor-*.log")) == RETAINED, "old logs to go", 30)
-    assert cluster.logs("*-executor-*.log") <= executors, "the newest are kept"
-    wait_until(lambda: len(cluster.logs("driver-*.out")) == RETAINED, "old logs to go", 30)
+        wait_until(lambda: len(cluster.logs("*-executor-*.log")) == RETAINED, "old logs to go", 300)
+        assert all(job_id[:8] in log for log in cluster.logs("*-executor-*.log")), "the newest are kept"
+        wait_until(lambda: len(cluster.logs("driver-*.out")) == RETAINED, "old logs to go", 300)
     (head,) = cluster.logs("driver-*.out")
     assert cluster.logs("driver-*") >= {head, head.replace(".out", ".log"), head.replace(".out", ".jvm.log")}
     assert not list((cluster.directory / "jobs").iterdir()), "directories of jobs are left"
