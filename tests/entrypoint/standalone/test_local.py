@@ -37,6 +37,7 @@ class FakeSupervisor:
         listeners: ClusterListeners,
         kept_logs: int,
     ) -> None:
+        assert kept_logs == 100
         self.conf_file = directory.conf_file
         self.on_job_status = listeners.on_job_status
         self.calls: list[tuple[str, object]] = [("made", workers)]
