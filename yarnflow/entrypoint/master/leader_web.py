@@ -188,7 +188,7 @@ class LeaderWeb:
         return application(cluster, self._authentication(), pool)
 
     def _programs(self, address: Callable[[], str]) -> Programs:
-        from yarnflow.entrypoint.master.uploaded_programs import UploadedPrograms, upload_directory
+        from yarnflow.entrypoint.uploaded_programs import UploadedPrograms, upload_directory
         from yarnflow.rest.handlers.context import Programs
         from yarnflow.rest.programs.store import ProgramStore
 
