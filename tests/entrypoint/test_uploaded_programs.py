@@ -120,9 +120,9 @@ def test_arguments_of_a_module_are_no_flags_of_the_command(tmp_path: Path) -> No
 def test_a_plan_as_jobs_are_described(tmp_path: Path) -> None:
     from yarnflow.api import StreamExecutionEnvironment
     from yarnflow.api.executor import GraphCollector, ProgramAborted, use_executor
+    from yarnflow.client.executor import graph_submission
     from yarnflow.graph.plan import plan_json
     from yarnflow.runtime.dispatcher.describing import describe_job
-    from yarnflow.client.executor import graph_submission
 
     collector = GraphCollector()
     with pytest.raises(ProgramAborted), use_executor(collector, {}):

@@ -59,7 +59,9 @@ def run(bench: Bench, program: str, query: str = "", **body: Any) -> Answer:
     return ask(bench.app, "POST", f"/jars/{program}/run{query}", body)
 
 
-def asked(bench: Bench, content: bytes = CODE, name: str = "job.py", query: str = "", **body: Any) -> ProgramRun:
+def asked(
+    bench: Bench, content: bytes = CODE, name: str = "job.py", query: str = "", **body: Any
+) -> ProgramRun:
     answer = run(bench, uploaded(bench, content, name), query, **body)
     assert answer.status == 200, answer.body
     return bench.runner.asked[-1]
@@ -179,7 +181,8 @@ def test_an_archive_that_leads_elsewhere_is_not_unpacked(bench: Bench, name: str
 
 
 def test_an_archive_with_a_link_is_not_unpacked(bench: Bench) -> None:
-    program = uploaded(bench, archive({"__main__.py": "/etc/passwd"}, external_attr=0o120777 << 16), "job.zip")
+    link = archive({"__main__.py": "/etc/passwd"}, external_attr=0o120777 << 16)
+    program = uploaded(bench, link, "job.zip")
     refused(run(bench, program), 400, "a link")
 
 
@@ -235,7 +238,9 @@ def test_an_empty_file_is_a_file(bench: Bench) -> None:
     assert Path(upload(bench, form(b"")).json["filename"]).read_bytes() == b""
 
 
-@pytest.mark.parametrize("kind", ["", "application/json", "multipart/form-data", "multipart/form-data; boundary="])
+@pytest.mark.parametrize(
+    "kind", ["", "application/json", "multipart/form-data", "multipart/form-data; boundary="]
+)
 def test_other_types_of_bodies(bench: Bench, kind: str) -> None:
     refused(upload(bench, headers={"content-type": kind}), 400, "must be multipart/form-data")
 

@@ -101,6 +101,10 @@ class UploadedPrograms:
         options = program.directory / "conf"
         write_options(options_of_client(own, self._address(), attached=False), options)
         said = program.directory / "answer.json"
+        # they are among its options already, and would be stronger than those asked for
+        environment = {
+            key: value for key, value in os.environ.items() if not key.startswith(ENVIRONMENT_PREFIX)
+        }
         with open(said, "xb") as stdout:
             child = self._start(
                 ProcessSpec(
@@ -109,10 +113,7 @@ class UploadedPrograms:
                     log_file=program.directory / "output.log",
                     inherit_stdout=True,
                     stdout_fd=stdout.fileno(),
-                    # they are among its options already, and would be stronger than those asked for
-                    environment={
-                        key: value for key, value in os.environ.items() if not key.startswith(ENVIRONMENT_PREFIX)
-                    },
+                    environment=environment,
                     whole_environment=True,
                     cwd=program.sources,
                 )
@@ -124,8 +125,8 @@ class UploadedPrograms:
                 child.wait()
                 raise RestError(
                     504,
-                    f"the program did not end within {self._timeout_ms} ms (web.submit.timeout) and was ended; "
-                    "jobs that it had submitted by then go on",
+                    f"the program did not end within {self._timeout_ms} ms (web.submit.timeout) and was "
+                    "ended; jobs that it had submitted by then go on",
                     child.output_tail(_LAST_LINES),
                 )
         finally:
@@ -190,5 +191,7 @@ def upload_directory(configured: str, cluster_dir: Path) -> Path:
     configured : str
         ``web.upload.dir``.
     """
+    if not configured:
+        return cluster_dir / "uploads"
     # Flink's name of the folder, so that nothing else in the directory is touched
-    return Path(configured).expanduser().absolute() / "flink-web-upload" if configured else cluster_dir / "uploads"
+    return Path(configured).expanduser().absolute() / "flink-web-upload"

@@ -75,17 +75,17 @@ WEB_SUBMIT_ENABLE: Final[ConfigOption[bool]] = declare.boolean(
     "web.submit.enable",
     False,
     _CLUSTER,
-    "Programs can be uploaded to the REST interface and run there. Whoever may write to it then runs any code "
-    "as the user of the JobManager. Default: true where requests need a token (rest.authentication.enabled). "
-    "Clusters that live for one job or program take no others.",
+    "Programs can be uploaded to the REST interface and run there. Whoever may write to it then runs any "
+    "code as the user of the JobManager. Default: true where requests need a token "
+    "(rest.authentication.enabled). Clusters that live for one job or program take no others.",
     deprecated_keys=("jobmanager.web.submit.enable",),
 )
 WEB_SUBMIT_TIMEOUT_MS: Final[ConfigOption[int]] = declare.duration(
     "web.submit.timeout",
     "2 min",
     _CLUSTER,
-    "How long the main() of an uploaded program may take until its jobs are submitted; then it is ended. 10 minutes "
-    "are the most.",
+    "How long the main() of an uploaded program may take until its jobs are submitted; then it is ended. "
+    "10 minutes are the most.",
     at_least="1 s",
 )
 WEB_UPLOAD_DIR: Final[ConfigOption[str]] = declare.string(

@@ -180,10 +180,19 @@ class LeaderWeb:
             configuration=self._configuration.masked(),
             refresh_interval_ms=get(rest_options.WEB_REFRESH_INTERVAL_MS),
             version=__version__,
-            features=Features(web_submit=programs is not None, web_cancel=True, web_rescale=False, web_history=False),
+            features=Features(
+                web_submit=programs is not None, web_cancel=True, web_rescale=False, web_history=False
+            ),
         )
         cluster = Cluster(
-            self._view, self._metrics, self._diagnostics, operations, self._clock, info, self._changes, programs
+            self._view,
+            self._metrics,
+            self._diagnostics,
+            operations,
+            self._clock,
+            info,
+            self._changes,
+            programs,
         )
         return application(cluster, self._authentication(), pool)
 

@@ -87,7 +87,8 @@ def programs(address: str, found: Iterable[tuple[str, str, int, list[str]]]) -> 
     """``GET /jars``; of each its id, its name, when it came, and its modules."""
     return Programs(
         address,
-        [Program(key, name, came_ms, [Entry(each) for each in entries]) for key, name, came_ms, entries in found],
+        [
+            Program(program_id, name, uploaded_ms, [Entry(each) for each in modules])
+            for program_id, name, uploaded_ms, modules in found
+        ],
     )
-
-

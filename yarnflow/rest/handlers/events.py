@@ -67,7 +67,8 @@ class Follower:
         self._began = True
         changed = job.version > self.version
         for info in self._new_checkpoints(checkpoints):
-            shown = answers.CheckpointEvent(jid=head.job_id, checkpoint=checkpoint(info, job.vertices, now_ms))
+            made = checkpoint(info, job.vertices, now_ms)
+            shown = answers.CheckpointEvent(jid=head.job_id, checkpoint=made)
             yield answers.event("checkpoint", shown, self._id())
         state = head.status.in_flink.name
         if state != self._state:

@@ -43,10 +43,15 @@ PROGRAM_ID: Final = text("jarid", "Id of an uploaded program.", r"[^/\\\x00-\x1f
 ENTRY_CLASS: Final = text("entry-class", "The module to run.", r"[\w.]{1,200}")
 PARALLELISM: Final = number("parallelism", "Parallelism of the job, where the program says none.")
 PROGRAM_ARG: Final = words("programArg", "Arguments of the program.")
-PROGRAM_ARGS: Final = text("program-args", "The same in one text, as a shell takes it apart.", r"[^\x00]{0,4096}")
+PROGRAM_ARGS: Final = text(
+    "program-args", "The same in one text, as a shell takes it apart.", r"[^\x00]{0,4096}"
+)
 SAVEPOINT_PATH: Final = text("savepointPath", "State that the job starts from.", r"[^\x00]{1,4096}")
 ALLOW_NON_RESTORED: Final[Parameter[Any]] = choice(
-    "allowNonRestoredState", "State that belongs to no operator any more is left out.", ("true", "false"), "false"
+    "allowNonRestoredState",
+    "State that belongs to no operator any more is left out.",
+    ("true", "false"),
+    "false",
 )
 
 APPLICATION: Final = (APPLICATION_ID,)

@@ -21,14 +21,11 @@ from yarnflow.rest.handlers.context import Cluster, Programs
 from yarnflow.rest.programs import archive
 from yarnflow.rest.programs.running import ProgramRun
 
-#: as Flink's dashboard has it where it is not told where it is
-_HERE = "http://{host}"
-
 
 def overview(cluster: Cluster, call: Call) -> answers.Programs:
     """The uploaded programs, newest first."""
     return answers.programs(
-        _HERE.format(host=call.headers.get("host", "")),
+        f"http://{call.headers.get('host', '')}",
         (
             (program.program_id, program.name, program.uploaded_ms, archive.modules(program))
             for program in _programs(cluster).store.all()
@@ -81,7 +78,9 @@ def plan_of_body(cluster: Cluster, call: Call, body: answers.PlanRequest) -> Pla
 
 def _programs(cluster: Cluster) -> Programs:
     if cluster.programs is None:
-        raise RestError(404, "this cluster takes no programs by REST (web.submit.enable); use `yarnflow submit`")
+        raise RestError(
+            404, "this cluster takes no programs by REST (web.submit.enable); use `yarnflow submit`"
+        )
     return cluster.programs
 
 
@@ -92,7 +91,8 @@ def _prepared(cluster: Cluster, call: Call, body: answers.PlanRequest) -> Iterat
     if body.job_id is not None:
         raise RestError(
             501,
-            "yarnflow gives a job its id; to find it again give it a key (pipeline.job-key in flinkConfiguration)",
+            "yarnflow gives a job its id; to find it again give it a key (pipeline.job-key in "
+            "flinkConfiguration)",
         )
     uploaded = programs.store.get(call.get(p.PROGRAM_ID))
     module = archive.module_of(uploaded, body.entry_class or call.get(p.ENTRY_CLASS))
