@@ -72,7 +72,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         f"-Dio.tmp.dirs={directory}", f"-Dexecution.checkpointing.savepoint-dir={directory}/savepoints",
     ]  # fmt: skip
     environment = {"YARNFLOW_PID_DIR": str(directory / "pids")}
-    ports = ["-Djobmanager.rpc.port=0", "-Drest.bind-port=0"]
+    ports = ["-Djobmanager.rpc.port=0", "-Drest.bind-port=0", "-Dweb.submit.enable=true"]
     with commands_in(directory) as commands:
         start = commands.start_command(
             [ROOT / "scripts/start-cluster.sh", "1", *options, *ports], environment
@@ -239,6 +239,12 @@ def test_every_page_of_flinks_dashboard_whose_data_exist(cluster: Cluster, visit
     }
     for place, text in {**pages, **_pages_of_job(cluster, "running", job)}.items():
         visitor.open(place, text)
+
+    uploaded = cluster.directory / "uploaded.py"
+    uploaded.write_text(PROGRAM.format(output=str(cluster.directory / "uploaded-out"), name="uploaded"))
+    visitor.open("submit", "Entry Class")
+    visitor.page.locator("input[type=file]").set_input_files(uploaded)
+    expect(visitor.page.get_by_text("uploaded.py")).to_be_visible()
 
     visitor.open(f"job/running/{job}/overview", "Rate Source")
     visitor.page.get_by_text("Cancel Job").click()

@@ -46,6 +46,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     directory = tmp_path_factory.mktemp("rest")
     with commands_in(directory) as commands:
         options = [f"-Dio.tmp.dirs={directory}", "-Djobmanager.rpc.port=0", "-Drest.bind-port=0"]
+        options.append("-Dweb.submit.enable=true")
         commands.start("jobmanager", *options)
 
         def serving() -> dict[str, Any] | None:

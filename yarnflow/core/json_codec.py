@@ -70,8 +70,8 @@ def from_json(cls: type[T], text: str) -> T:
 def _converted(raw: Any, cls: type[T]) -> T:
     """The value as an instance of a class.
 
-    msgspec 0.22 looks the fields of a dataclass up at its first use, and shows them to other threads before it
-    has all of them, which ends the process.
+    msgspec 0.22 looks the fields of a dataclass up at its first use, and shows them to other threads before
+    it has all of them, which ends the process.
     """
     if cls in _known:
         return msgspec.convert(raw, cls)
