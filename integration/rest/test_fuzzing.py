@@ -46,7 +46,8 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     directory = tmp_path_factory.mktemp("rest")
     with commands_in(directory) as commands:
         here = f"-Dio.tmp.dirs={directory}"
-        commands.start("jobmanager", here, "-Djobmanager.rpc.port=0", "-Drest.bind-port=0")
+        ports = ("-Djobmanager.rpc.port=0", "-Drest.bind-port=0")
+        commands.start("jobmanager", here, *ports, "-Dweb.submit.enable=true")
 
         def serving() -> dict[str, Any] | None:
             for file in directory.glob("yarnflow-*/standalone-*/jobmanager.json"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from starlette.types import ASGIApp
@@ -44,14 +45,17 @@ from yarnflow.rest.framework.authentication import Authentication
 from yarnflow.rest.framework.changes import JobChanges
 from yarnflow.rest.framework.operations import Operations
 from yarnflow.rest.framework.server import Guarded
-from yarnflow.rest.handlers.context import Cluster, ClusterInfo
+from yarnflow.rest.handlers.context import Cluster, ClusterInfo, Programs
+from yarnflow.rest.programs.store import ProgramStore
 from yarnflow.rest.web import application
 from yarnflow.testing.gateways.cluster_view import FakeClusterView, FakeMetrics
+from yarnflow.testing.gateways.programs import FakeProgramRunner
 from yarnflow.testing.gateways.task_executor import FakeTaskExecutor
 from yarnflow.testing.runtime import ManualClock
 
 OLD, NEW = JobId("a" * 32), JobId("b" * 32)
 NOW_MS = 1_000_000
+MAX_PROGRAM_BYTES = 1_000
 
 
 def vertex(*states: S, name: str = "v1") -> VertexInfo:
@@ -180,7 +184,9 @@ def subtask(index: int, vertex_id: str = "v1", job_id: JobId = NEW) -> MetricSco
 class Bench:
     """The REST interface of such a cluster; this object has all parts of it."""
 
-    def __init__(self, secret: bytes = b"", proxies: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, secret: bytes = b"", proxies: tuple[str, ...] = (), uploads: Path | None = None
+    ) -> None:
         self.clock = ManualClock(NOW_MS)
         self.view = FakeClusterView(
             [ENDED, LIVE],
@@ -196,12 +202,14 @@ class Bench:
         self.operations = Operations(300_000, self.clock.monotonic_ms)
         self.changes = JobChanges()
         self.pool = HandlerPool(2)
+        self.runner = FakeProgramRunner(NEW, DESCRIPTION)
         info = ClusterInfo(
             {"a.b": "1", "c.secret": "******"}, 3_000, "9.9", Features(False, True, False, False)
         )
         cluster = Cluster(
-            self.view, self.metrics, self.diagnostics, self.operations, self.clock, info, self.changes
-        )
+            self.view, self.metrics, self.diagnostics, self.operations, self.clock, info, self.changes,
+            None if uploads is None else Programs(ProgramStore(uploads), self.runner, MAX_PROGRAM_BYTES),
+        )  # fmt: skip
         self.app: ASGIApp = Guarded(application(cluster, Authentication(secret, proxies), self.pool))
 
     def get(self, target: str, status: int = 200) -> Any:

@@ -133,7 +133,24 @@ def test_one_checkpoint() -> None:
     assert (failed["failure_timestamp"], failed["failure_message"]) == (986_000, "<no>")
     assert (done["checkpoint_type"], done["discarded"], gone["discarded"]) == ("CHECKPOINT", False, True)
     assert done["queries"][0]["operators"][0]["rows"] == 10
-    assert BENCH.get(f"/jobs/{NEW}/checkpoints/details/21") == done
+    assert (done["num_subtasks"], done["num_acknowledged_subtasks"]) == (4, 4)
+    assert (failed["num_subtasks"], failed["num_acknowledged_subtasks"]) == (4, 0)
+    details = BENCH.get(f"/jobs/{NEW}/checkpoints/details/21")
+    tasks = details.pop("tasks")
+    assert details == {key: value for key, value in done.items() if key != "tasks"}
+    # Flink's dashboard looks each vertex up
+    assert {name: task["num_acknowledged_subtasks"] for name, task in tasks.items()} == {"v1": 2, "v2": 2}
+    assert tasks["v1"]["state_size"] is None
+
+
+def test_numbers_of_a_vertex_that_nobody_has_measured_are_null_but_there() -> None:
+    """Flink's dashboard ends with one that is missing."""
+    made = BENCH.get(f"/jobs/{NEW}/vertices/v2")["aggregated"]["metrics"]
+    assert sorted(made) == [
+        "accumulated-backpressured-time", "accumulated-busy-time", "accumulated-idle-time",
+        "read-bytes", "read-records", "write-bytes", "write-records",
+    ]  # fmt: skip
+    assert set(made["read-bytes"].values()) == {None}
 
 
 def test_checkpoints_of_a_job_without_any() -> None:

@@ -8,7 +8,7 @@ from yarnflow.rest.routes import SECTIONS
 from yarnflow.rest.web import rest_markdown
 
 ROOT = Path(__file__).resolve().parents[2]
-#: of Flink 2.3, without those that upload and run jars
+#: of Flink 2.3
 FLINK = (Path(__file__).parent / "flink_endpoints.txt").read_text().splitlines()
 
 

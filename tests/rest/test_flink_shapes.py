@@ -118,6 +118,7 @@ REQUESTS: Mapping[str, Callable[[Bench], Answer]] = {
     "error_taskmanager_unknown": get("/taskmanagers/none"),
     "error_unknown_trigger": get(f"/jobs/{NEW}/savepoints/{'0' * 31}1"),
     "error_vertex_unknown": get(f"/jobs/{NEW}/vertices/{'0' * 31}1"),
+    "jars_empty": get("/jars"),
     "job": get(f"/jobs/{NEW}"),
     "job_accumulators": get(f"/jobs/{NEW}/accumulators"),
     "job_canceled": get(f"/jobs/{NEW}"),
@@ -183,13 +184,12 @@ OTHER_STATUS = {
 }
 #: recorded answer → why it is not compared
 NO_REQUEST = {
-    "jars_empty": "programs are not uploaded yet",
     "job_resource_requirements": "Flink's default scheduler refuses to answer; yarnflow answers",
 }
 
 
 def bench() -> Bench:
-    made = Bench()
+    made = Bench(uploads=Path("/nonexistent"))
     job = MetricScope(ScopeKind.JOB, job_id=NEW)
     manager = MetricScope(ScopeKind.TASK_MANAGER, task_manager_id=TaskManagerId("h:container_1"))
     made.metrics.values[job] = {"uptime": 1, "numRestarts": 0}

@@ -8,8 +8,9 @@ unknown one is ignored, so that processes of neighbouring versions understand ea
 from __future__ import annotations
 
 import json
+import threading
 from dataclasses import is_dataclass
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -18,6 +19,9 @@ from yarnflow.errors import RpcProtocolError
 T = TypeVar("T")
 
 _VERSIONS: Final = "check that both processes are of the same yarnflow version"
+#: classes whose fields msgspec has looked up
+_known: Final[set[type]] = set()
+_looking_up: Final = threading.Lock()
 
 
 def to_json(value: object) -> str:
@@ -38,7 +42,7 @@ def to_json(value: object) -> str:
     raw = msgspec.to_builtins(value)
     try:
         # what could not be read is not written
-        msgspec.convert(raw, type(value))
+        _converted(raw, type(value))
     except msgspec.ValidationError as error:
         raise TypeError(_said(type(value), error)) from None
     # the library's own encoder refuses half surrogates, which file names may hold
@@ -58,9 +62,24 @@ def from_json(cls: type[T], text: str) -> T:
     except (ValueError, RecursionError) as error:
         raise RpcProtocolError(f"{cls.__name__}: not JSON: {error}; {_VERSIONS}") from error
     try:
-        return msgspec.convert(raw, cls)
+        return _converted(raw, cls)
     except msgspec.ValidationError as error:
         raise RpcProtocolError(f"{_said(cls, error)}; {_VERSIONS}") from error
+
+
+def _converted(raw: Any, cls: type[T]) -> T:
+    """The value as an instance of a class.
+
+    msgspec 0.22 looks the fields of a dataclass up at its first use, and shows them to other threads before
+    it has all of them, which ends the process.
+    """
+    if cls in _known:
+        return msgspec.convert(raw, cls)
+    with _looking_up:
+        try:
+            return msgspec.convert(raw, cls)
+        finally:
+            _known.add(cls)
 
 
 def _said(cls: type, error: msgspec.ValidationError) -> str:

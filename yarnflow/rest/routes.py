@@ -18,7 +18,7 @@ from yarnflow.rest.handlers import (
     metrics,
 )
 from yarnflow.rest.handlers import parameters as p
-from yarnflow.rest.handlers import task_managers, vertices
+from yarnflow.rest.handlers import programs, task_managers, vertices
 from yarnflow.rest.handlers.cluster import refuse
 
 _J: Final = "/jobs/:jobid"
@@ -317,6 +317,49 @@ _TASK_MANAGERS: Final = (
     Route("GET", f"{_T}/metrics", metrics.of_task_manager, "Its metrics", (p.TASK_MANAGER_ID, p.GET)),
 )
 
+_PROGRAMS: Final = (
+    Route("GET", "/jars", programs.overview, "Uploaded programs, newest first", blocks=True),
+    Route("POST", "/jars/upload", programs.upload, "Upload a program: .py, or .zip", writes=True),
+    Route("DELETE", "/jars/:jarid", programs.delete, "Delete one; its jobs go on", p.PROGRAM, writes=True),
+    Route(
+        "POST",
+        "/jars/:jarid/run",
+        programs.run,
+        "Run one, and answer its first job",
+        p.RUN_OF_PROGRAM,
+        writes=True,
+        long=True,
+    ),
+    Route(
+        "POST",
+        "/jars/:jarid/run-application",
+        programs.run_application,
+        "The same, with the application of that job",
+        p.RUN_OF_PROGRAM,
+        writes=True,
+        long=True,
+    ),
+    # these run main(), too
+    Route(
+        "GET",
+        "/jars/:jarid/plan",
+        programs.plan,
+        "What one would do",
+        p.PLAN_OF_PROGRAM,
+        writes=True,
+        long=True,
+    ),
+    Route(
+        "POST",
+        "/jars/:jarid/plan",
+        programs.plan_of_body,
+        "The same, asked for in a body",
+        p.PLAN_OF_PROGRAM,
+        writes=True,
+        long=True,
+    ),
+)
+
 _NO_DATASETS: Final = refuse("yarnflow keeps no cluster datasets.")
 _NO_PROFILER: Final = refuse("yarnflow has no built-in profiler; see the thread dump.")
 _NO_FLAME_GRAPH: Final = refuse("yarnflow takes no samples of threads; see the thread dumps of TaskManagers.")
@@ -397,5 +440,6 @@ SECTIONS: Final[dict[str, tuple[Route, ...]]] = {
     "Checkpoints and savepoints": _CHECKPOINTS,
     "Vertices and subtasks": _VERTICES,
     "TaskManagers": _TASK_MANAGERS,
+    "Programs": _PROGRAMS,
     "Without a counterpart": _REFUSED,
 }

@@ -13,6 +13,7 @@ from yarnflow.rest.framework.application import Application, HandlerPool
 from yarnflow.rest.framework.authentication import Authentication
 from yarnflow.rest.framework.openapi import document, page
 from yarnflow.rest.framework.route import Call, Route
+from yarnflow.rest.framework.uploads import Uploads
 from yarnflow.rest.handlers.context import Cluster
 from yarnflow.rest.routes import SECTIONS
 
@@ -43,6 +44,15 @@ with `cancel-job` nothing is read after the savepoint, and the job ends FINISHED
 **Events.** `GET /jobs/:jobid/events` is a stream of server-sent events: `state` and `checkpoint` as they
 happen, `progress` once a second at most. It ends with the job. `Last-Event-ID` goes on behind that event.
 
+**Programs.** `/jars` takes Python files and .zip archives where `web.submit.enable` is on, which it is by
+default where tokens are needed. Whoever may write runs any code there as the user of the JobManager. main()
+of a program runs in a process of its own beside the JobManager, for `web.submit.timeout` at most, and
+submits its jobs as `yarnflow submit -d` does; the answer names the first one. A job of the same name that
+runs already is answered again, unless `client.on-existing` in `flinkConfiguration` says otherwise.
+`entryClass` names the module of an archive that is run; without it that is `__main__.py`, or the only module
+there. Files are on the machine of the leader: another leader does not have them, unless `web.upload.dir` is
+a directory that all masters share.
+
 **Files.** Logs are sent as a whole up to 4 MiB, else their end; `Range: bytes=…` gives any part.
 """
 
@@ -71,4 +81,6 @@ def rest_markdown() -> str:
 
 def application(cluster: Cluster, authentication: Authentication, pool: HandlerPool) -> ASGIApp:
     """The REST interface of a leading JobManager."""
-    return Application(ROUTES, cluster, authentication, pool)
+    programs = cluster.programs
+    uploads = None if programs is None else Uploads(programs.store.directory, programs.max_bytes)
+    return Application(ROUTES, cluster, authentication, pool, uploads)

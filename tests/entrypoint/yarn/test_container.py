@@ -18,6 +18,7 @@ from yarnflow.config.configuration import Configuration
 from yarnflow.config.options import client, cluster, job, python, security
 from yarnflow.core.json_codec import to_json
 from yarnflow.core.yarn import DeploymentMode
+from yarnflow.entrypoint import client_program
 from yarnflow.entrypoint.yarn import application_program
 from yarnflow.entrypoint.yarn.container import Container, append_output, enter, when_parent_ends
 from yarnflow.entrypoint.yarn.services import container_services
@@ -168,7 +169,7 @@ def test_the_program_s_options_survive_their_file(tmp_path: Path) -> None:
         {"pipeline.name": 'Zürich: "a\\b"\t😀', "yarn.tags": "", "parallelism.default": "3"}, "test"
     )
     options = application_program.program_options(configuration, "node7:4711", "us")
-    application_program.write_options(options, tmp_path / "conf")
+    client_program.write_options(options, tmp_path / "conf")
     read = Configuration.load(tmp_path / "conf", {}, [])
     assert read == options
     assert read.get(client.TARGET) == "remote"

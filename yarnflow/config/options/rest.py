@@ -71,3 +71,34 @@ WEB_REFRESH_INTERVAL_MS: Final[ConfigOption[int]] = declare.duration(
     "Time after which a dashboard asks again for what it is not told by itself.",
     at_least="100 ms",
 )
+WEB_SUBMIT_ENABLE: Final[ConfigOption[bool]] = declare.boolean(
+    "web.submit.enable",
+    False,
+    _CLUSTER,
+    "Programs can be uploaded to the REST interface and run there. Whoever may write to it then runs any "
+    "code as the user of the JobManager. Default: true where requests need a token "
+    "(rest.authentication.enabled). Clusters that live for one job or program take no others.",
+    deprecated_keys=("jobmanager.web.submit.enable",),
+)
+WEB_SUBMIT_TIMEOUT_MS: Final[ConfigOption[int]] = declare.duration(
+    "web.submit.timeout",
+    "2 min",
+    _CLUSTER,
+    "How long the main() of an uploaded program may take until its jobs are submitted; then it is ended. "
+    "10 minutes are the most.",
+    at_least="1 s",
+)
+WEB_UPLOAD_DIR: Final[ConfigOption[str]] = declare.string(
+    "web.upload.dir",
+    "",
+    _CLUSTER,
+    "Directory of the JobManager's machine in which uploaded programs are kept; empty = in the cluster's own "
+    "directory.",
+    deprecated_keys=("jobmanager.web.upload.dir",),
+)
+WEB_UPLOAD_MAX_BYTES: Final[ConfigOption[int]] = declare.size(
+    "web.upload.max-size",
+    "32 mb",
+    _CLUSTER,
+    "Size of the largest program that can be uploaded; unpacked it may have four times as much.",
+)

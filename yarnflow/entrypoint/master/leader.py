@@ -274,6 +274,9 @@ class Leader:
             clock,
             changes,
             parts.authentication,
+            parts.cluster_dir,
+            # what lives for one job or program takes no other
+            (lambda: leader_info().address) if parts.mode in (None, DeploymentMode.SESSION) else None,
         )
 
     @property

@@ -1,14 +1,14 @@
 """A job's checkpoints in the shapes of Flink's REST answers.
 
-A checkpoint here is the record of committed batches of whole queries, so it has no acknowledgements and no
-alignment of single subtasks.  What Flink does not have (``trigger``, ``queries``, the split of the duration)
-is added.
+A checkpoint here is the record of committed batches of whole queries: a batch is committed when all subtasks
+have done their part, so all of them acknowledge it at once, and none has numbers or an alignment of its own.
+What Flink does not have (``trigger``, ``queries``, the split of the duration) is added.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Final
 
 from msgspec import UNSET, UnsetType, field
 
@@ -20,6 +20,7 @@ from yarnflow.core.checkpoint.messages import (
     JobCheckpoints,
     QueryPosition,
 )
+from yarnflow.core.messages import VertexInfo
 from yarnflow.rest.answers.shapes import NAN, Kebab, NotANumber, Snake, quantile
 
 _QUANTILES: Final = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
@@ -91,6 +92,22 @@ class Position(Kebab):
     operators: list[OperatorState]
 
 
+class VertexCheckpoint(Snake):
+    """A vertex in one checkpoint; what is null is known of whole queries only."""
+
+    id: int
+    status: str
+    latest_ack_timestamp: int
+    checkpointed_size: int | None
+    state_size: int | None
+    end_to_end_duration: int
+    alignment_buffered: int | None
+    processed_data: int | None
+    persisted_data: int | None
+    num_subtasks: int
+    num_acknowledged_subtasks: int
+
+
 class Checkpoint(Snake):
     """One checkpoint or savepoint."""
 
@@ -110,7 +127,8 @@ class Checkpoint(Snake):
     num_subtasks: int
     num_acknowledged_subtasks: int
     checkpoint_type: str
-    tasks: dict[str, Any]
+    #: id of each vertex; only in the details of one
+    tasks: dict[str, VertexCheckpoint]
     trigger: str
     commit_wait: int = field(name="commit-wait")
     pause: int
@@ -177,8 +195,14 @@ class CheckpointsConfiguration(Snake, kw_only=True):
     retained: int
 
 
-def checkpoints(known: JobCheckpoints, now_ms: int) -> Checkpoints:
+def checkpoints(known: JobCheckpoints, vertices: Sequence[VertexInfo], now_ms: int) -> Checkpoints:
     """``GET /jobs/:jobid/checkpoints``; the newest comes first."""
+
+    def latest(
+        entries: Sequence[CheckpointInfo], wanted: Callable[[CheckpointInfo], bool]
+    ) -> Checkpoint | None:
+        return next((checkpoint(info, vertices, now_ms) for info in entries if wanted(info)), None)
+
     entries = known.history
     completed = [info for info in entries if info.status is CheckpointStatus.COMPLETED]
     in_progress = sum(info.status is CheckpointStatus.IN_PROGRESS for info in entries)
@@ -200,9 +224,9 @@ def checkpoints(known: JobCheckpoints, now_ms: int) -> Checkpoints:
             persisted_data=_summary([]),
         ),
         latest=Latest(
-            completed=_latest(completed, now_ms, lambda info: info.kind is CheckpointKind.CHECKPOINT),
-            savepoint=_latest(completed, now_ms, lambda info: info.kind is CheckpointKind.SAVEPOINT),
-            failed=_latest(entries, now_ms, lambda info: info.status is CheckpointStatus.FAILED),
+            completed=latest(completed, lambda info: info.kind is CheckpointKind.CHECKPOINT),
+            savepoint=latest(completed, lambda info: info.kind is CheckpointKind.SAVEPOINT),
+            failed=latest(entries, lambda info: info.status is CheckpointStatus.FAILED),
             restored=(
                 None
                 if restored is None
@@ -215,7 +239,7 @@ def checkpoints(known: JobCheckpoints, now_ms: int) -> Checkpoints:
                 )
             ),
         ),
-        history=[checkpoint(info, now_ms) for info in entries],
+        history=[checkpoint(info, vertices, now_ms) for info in entries],
         directory=known.directory,
     )
 
@@ -242,8 +266,16 @@ def configuration(known: JobCheckpoints, state_backend: str = "") -> Checkpoints
     )
 
 
-def checkpoint(info: CheckpointInfo, now_ms: int) -> Checkpoint:
-    """One checkpoint or savepoint: ``GET /jobs/:jobid/checkpoints/details/:checkpointid``."""
+def checkpoint_details(info: CheckpointInfo, vertices: Sequence[VertexInfo], now_ms: int) -> Checkpoint:
+    """``GET /jobs/:jobid/checkpoints/details/:checkpointid``."""
+    made = checkpoint(info, vertices, now_ms)
+    made.tasks = {vertex.vertex_id: _of_vertex(info, vertex, now_ms) for vertex in vertices}
+    return made
+
+
+def checkpoint(info: CheckpointInfo, vertices: Sequence[VertexInfo], now_ms: int) -> Checkpoint:
+    """One checkpoint or savepoint of a job with these vertices."""
+    subtasks = sum(vertex.parallelism for vertex in vertices)
     savepoint = info.kind is CheckpointKind.SAVEPOINT
     completed = info.status is CheckpointStatus.COMPLETED
     failed = info.status is CheckpointStatus.FAILED
@@ -261,8 +293,8 @@ def checkpoint(info: CheckpointInfo, now_ms: int) -> Checkpoint:
         alignment_buffered=0,
         processed_data=0,
         persisted_data=0,
-        num_subtasks=0,
-        num_acknowledged_subtasks=0,
+        num_subtasks=subtasks,
+        num_acknowledged_subtasks=subtasks if completed else 0,
         checkpoint_type=_type(info),
         tasks={},
         trigger=info.trigger.value,
@@ -275,6 +307,23 @@ def checkpoint(info: CheckpointInfo, now_ms: int) -> Checkpoint:
         discarded=info.discarded if completed else UNSET,
         failure_timestamp=info.end_ms if failed else UNSET,
         failure_message=info.failure if failed else UNSET,
+    )
+
+
+def _of_vertex(info: CheckpointInfo, vertex: VertexInfo, now_ms: int) -> VertexCheckpoint:
+    completed = info.status is CheckpointStatus.COMPLETED
+    return VertexCheckpoint(
+        id=info.checkpoint_id,
+        status=info.status.value,
+        latest_ack_timestamp=info.end_ms,
+        checkpointed_size=None,
+        state_size=None,
+        end_to_end_duration=_duration_ms(info, now_ms),
+        alignment_buffered=None,
+        processed_data=None,
+        persisted_data=None,
+        num_subtasks=vertex.parallelism,
+        num_acknowledged_subtasks=vertex.parallelism if completed else 0,
     )
 
 
@@ -306,12 +355,6 @@ def _type(info: CheckpointInfo) -> str:
     if info.kind is CheckpointKind.CHECKPOINT:
         return "CHECKPOINT"
     return "SYNC_SAVEPOINT" if info.trigger is CheckpointTrigger.STOP else "SAVEPOINT"
-
-
-def _latest(
-    entries: Sequence[CheckpointInfo], now_ms: int, wanted: Callable[[CheckpointInfo], bool]
-) -> Checkpoint | None:
-    return next((checkpoint(info, now_ms) for info in entries if wanted(info)), None)
 
 
 def _state_bytes(info: CheckpointInfo) -> int:

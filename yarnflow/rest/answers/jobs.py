@@ -374,8 +374,13 @@ def query_progress(query: QueryProgress) -> Query:
 def plan(details: JobDetails, description: JobDescription | None) -> Plan:
     """Of a job; empty when nobody knows it any more."""
     head = details.overview
-    nodes = [] if description is None else [_plan_vertex(node) for node in description.nodes]
-    return Plan(head.job_id, head.name, nodes, _type(description))
+    return Plan(head.job_id, head.name, []) if description is None else plan_of(description)
+
+
+def plan_of(description: JobDescription) -> Plan:
+    """Of a job that somebody knows."""
+    nodes = [_plan_vertex(node) for node in description.nodes]
+    return Plan(description.job_id, description.name, nodes, _type(description))
 
 
 def job_configuration(description: JobDescription) -> JobConfiguration:

@@ -34,20 +34,22 @@ _LOWER_STATES: Final = {name: name.lower() for name in _STATES}
 
 
 class Statistics(Snake):
-    """Of several subtasks.  Flink: ``MetricStatistics``."""
+    """Of several subtasks; null where nobody has measured.  Flink: ``MetricStatistics``."""
 
-    min: int
-    max: int
-    avg: int
-    sum: int
-    median: int
-    p25: int
-    p75: int
-    p95: int
+    min: int | None = None
+    max: int | None = None
+    avg: int | None = None
+    sum: int | None = None
+    median: int | None = None
+    p25: int | None = None
+    p75: int | None = None
+    p95: int | None = None
 
 
 def statistics(values: Sequence[float]) -> Statistics:
-    """Of at least one value."""
+    """Of any number of values."""
+    if not values:
+        return Statistics()
     ordered = sorted(int(value) for value in values)
     return Statistics(
         min=ordered[0],

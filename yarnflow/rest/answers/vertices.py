@@ -400,8 +400,10 @@ def _aggregated(subtasks: Sequence[Subtask]) -> Aggregated:
             ("accumulated-idle-time", io.accumulated_idle_time, True),
             ("accumulated-busy-time", io.accumulated_busy_time, True),
         ):
+            # a name that is missing ends Flink's dashboard
+            numbers = metrics[name]
             if known and not isinstance(value, str):
-                metrics[name].append(value)
+                numbers.append(value)
         for name, value in each.status_duration.items():
             durations[name].append(value)
     return Aggregated(

@@ -26,6 +26,7 @@ from yarnflow.rest.framework.authentication import Authentication
 from yarnflow.rest.framework.errors import JSON, RestError, error_body, of_yarnflow
 from yarnflow.rest.framework.parameters import MAX_CHARACTERS, Parameter
 from yarnflow.rest.framework.route import Call, EventStream, Route, TextFile
+from yarnflow.rest.framework.uploads import ReceivedFile, Uploads
 
 logger: Final = logging.getLogger(__name__)
 
@@ -33,6 +34,8 @@ logger: Final = logging.getLogger(__name__)
 BODY_TIMEOUT_S: Final = 15.0
 #: requests that wait for a thread; further ones are told to come again
 MAX_WAITING: Final = 128
+#: requests that may take minutes, at the same time
+MAX_LONG: Final = 2
 #: clients of event streams at the same time
 MAX_STREAMS: Final = 64
 _EVENTS: Final = "text/event-stream; charset=UTF-8"
@@ -52,9 +55,11 @@ class HandlerPool:
 
     def __init__(self, threads: int) -> None:
         self._pool = ThreadPoolExecutor(threads, "rest-handler")
+        self._long_pool = ThreadPoolExecutor(MAX_LONG, "rest-long")
         self._threads = threads
         #: only changed in the event loop's thread
         self.under_way = 0
+        self.long_under_way = 0
         self.streams = 0
         self._closed = False
 
@@ -64,18 +69,33 @@ class HandlerPool:
             raise RestError(503, _BUSY)
         self.under_way += 1
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._pool, work)
+            return await self._in(self._pool, work)
+        finally:
+            self.under_way -= 1
+
+    async def run_long(self, work: Callable[[], Any]) -> Any:
+        """The same for what may take minutes; nothing of it waits for a thread."""
+        if self.long_under_way >= MAX_LONG:
+            raise RestError(503, f"{MAX_LONG} programs are run or planned already; try again")
+        self.long_under_way += 1
+        try:
+            return await self._in(self._long_pool, work)
+        finally:
+            self.long_under_way -= 1
+
+    async def _in(self, pool: ThreadPoolExecutor, work: Callable[[], Any]) -> Any:
+        try:
+            return await asyncio.get_running_loop().run_in_executor(pool, work)
         except RuntimeError:
             if self._closed:
                 raise RestError(503, "this JobManager is about to end") from None
             raise
-        finally:
-            self.under_way -= 1
 
     def close(self) -> None:
         """Take no more work."""
         self._closed = True
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        for pool in (self._pool, self._long_pool):
+            pool.shutdown(wait=False, cancel_futures=True)
 
 
 class Application:
@@ -88,14 +108,22 @@ class Application:
         Passed to every handler.
     authentication : Authentication
     pool : HandlerPool
+    uploads : Uploads, optional
+        Receives files; None = no route takes any.
     """
 
     def __init__(
-        self, routes: Sequence[Route], context: Any, authentication: Authentication, pool: HandlerPool
+        self,
+        routes: Sequence[Route],
+        context: Any,
+        authentication: Authentication,
+        pool: HandlerPool,
+        uploads: Uploads | None = None,
     ) -> None:
         self._context = context
         self._authentication = authentication
         self._pool = pool
+        self._uploads = uploads
         by_path: dict[str, dict[str, Route]] = {}
         for route in routes:
             by_path.setdefault(route.template, {})[route.method] = route
@@ -138,6 +166,8 @@ class Application:
         return endpoint
 
     async def _answer(self, route: Route, request: Request) -> Response:
+        if route.body is ReceivedFile:
+            return await self._take_file(route, request)
         body = await _read_body(request, route.max_body_bytes)
         may_read = self._authentication.check(request, route, body)
         values = _values(route, request.path_params, request.query_params)
@@ -146,10 +176,28 @@ class Application:
         if route.body is not None:
             arguments.append(_decoded(body, route.body))
         work = functools.partial(self._work, route, arguments)
-        answer = work() if route.quick else await self._pool.run(work)
+        if route.quick:
+            answer = work()
+        else:
+            answer = await (self._pool.run_long(work) if route.long else self._pool.run(work))
         if isinstance(answer, EventStream):
             return await self._stream(answer, request.method)
         return answer if isinstance(answer, Response) else _response(answer, route.status, request.headers)
+
+    async def _take_file(self, route: Route, request: Request) -> Response:
+        # before anything of the body is read
+        may_read = self._authentication.check(request, route)
+        values = _values(route, request.path_params, request.query_params)
+        call = Call(values, dict(request.headers), may_read)
+        if self._uploads is None:
+            # the handler knows why
+            work = functools.partial(self._work, route, [self._context, call, None])
+            return _response(await self._pool.run(work), route.status, request.headers)
+
+        async def use(file: ReceivedFile) -> Any:
+            return await self._pool.run(functools.partial(self._work, route, [self._context, call, file]))
+
+        return _response(await self._uploads.receive(request, use), route.status, request.headers)
 
     @staticmethod
     def _work(route: Route, arguments: Sequence[Any]) -> Any:
@@ -188,7 +236,8 @@ def encoded(answer: Any) -> bytes:
 
 def error_response(error: RestError, headers: Mapping[str, str] | None = None) -> Response:
     """An error in Flink's shape."""
-    return Response(error_body(error.message), error.status, dict(headers or {}), JSON)
+    messages = [text for text in (error.message, error.details) if text]
+    return Response(error_body(*messages), error.status, dict(headers or {}), JSON)
 
 
 def _advice(error: RestError) -> dict[str, str]:

@@ -26,12 +26,15 @@ class RestError(Exception):
         HTTP status.
     message : str
         One line: what is wrong, and what to do.
+    details : str
+        What belongs to it, such as the traceback of a user's program; empty = nothing.
     """
 
-    def __init__(self, status: int, message: str) -> None:
+    def __init__(self, status: int, message: str, details: str = "") -> None:
         super().__init__(message)
         self.status = status
         self.message = message
+        self.details = details
 
 
 def of_yarnflow(error: YarnflowError) -> RestError:
@@ -39,7 +42,7 @@ def of_yarnflow(error: YarnflowError) -> RestError:
     status = error.http_status
     if status == 500 and not isinstance(error, InternalError):
         status = 503 if error.retryable else 409
-    return RestError(status, error.message)
+    return RestError(status, error.message, getattr(error, "traceback_text", ""))
 
 
 def error_body(*messages: str) -> bytes:

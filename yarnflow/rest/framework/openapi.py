@@ -12,6 +12,7 @@ from starlette.responses import Response
 from yarnflow.rest.framework.errors import ErrorAnswer
 from yarnflow.rest.framework.parameters import Parameter
 from yarnflow.rest.framework.route import EventStream, Route, TextFile
+from yarnflow.rest.framework.uploads import ReceivedFile
 
 _REFERENCE: Final = "#/components/schemas/{name}"
 _ERRORS: Final = {
@@ -20,6 +21,7 @@ _ERRORS: Final = {
     "401": "A token is needed",
     "403": "The token may not do this",
     "404": "There is nothing of this name",
+    "408": "The body did not come in time",
     "409": "It cannot be done in this state",
     "413": "The body is too long",
     "416": "The range is not in the file",
@@ -27,6 +29,12 @@ _ERRORS: Final = {
     "502": "Another process of the cluster has not answered well",
     "503": "It cannot be done at the moment",
     "504": "Another process of the cluster has not answered in time",
+}
+#: Flink's name of the field
+_FILE: Final = {
+    "type": "object",
+    "properties": {"jarfile": {"type": "string", "contentMediaType": "application/octet-stream"}},
+    "required": ["jarfile"],
 }
 _TABLE_HEAD: Final = "| Method and path | What | Parameters | Body | Answer |\n|---|---|---|---|---|\n"
 _PAGE_HEAD: Final = """\
@@ -39,7 +47,8 @@ _PAGE_HEAD: Final = """\
 
 def document(routes: Sequence[Route], title: str, version: str, description: str) -> dict[str, Any]:
     """OpenAPI 3.1."""
-    types = [_json_type(route) for route in routes] + [route.body for route in routes] + [ErrorAnswer]
+    bodies = [route.body for route in routes if route.body is not ReceivedFile]
+    types = [_json_type(route) for route in routes] + bodies + [ErrorAnswer]
     known = [each for each in types if each is not None]
     schemas, components = msgspec.json.schema_components(known, ref_template=_REFERENCE)
     schema_of = {repr(each): schema for each, schema in zip(known, schemas, strict=True)}
@@ -92,14 +101,21 @@ def _operation(route: Route, schema_of: Mapping[str, Any]) -> dict[str, Any]:
     }
     if route.writes:
         made["security"] = [{}, {"bearer": []}, {"header": []}]
-    if route.body is not None:
+    if route.body is ReceivedFile:
+        made["requestBody"] = {"required": True, "content": {"multipart/form-data": {"schema": _FILE}}}
+    elif route.body is not None:
         made["requestBody"] = {"content": {"application/json": {"schema": schema_of[repr(route.body)]}}}
     return made
 
 
 def _errors(route: Route) -> Iterable[str]:
     """Statuses that it may be answered with."""
-    some = {"308": route.method == "PATCH", "413": route.body is not None, "416": route.answer is TextFile}
+    some = {
+        "308": route.method == "PATCH",
+        "408": route.body is not None,
+        "413": route.body is not None,
+        "416": route.answer is TextFile,
+    }
     return [status for status in _ERRORS if some.get(status, True)]
 
 
@@ -171,6 +187,8 @@ def _answer_name(route: Route) -> str:
 def _type_name(each: Any) -> str:
     if each is None:
         return ""
+    if each is ReceivedFile:
+        return "a file, as multipart/form-data"
     arguments = [argument for argument in get_args(each) if isinstance(argument, type)]
     if getattr(each, "__origin__", None) is list:
         return f"list of {_type_name(arguments[0])}"

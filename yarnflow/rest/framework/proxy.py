@@ -28,6 +28,10 @@ _FORWARDED: Final = "x-yarnflow-forwarded"
 _CONNECT_TIMEOUT_S: Final = 5.0
 #: without a byte of the answer
 _ANSWER_TIMEOUT_S: Final = 60.0
+#: the same where a program is run; the leader gives up sooner
+_PROGRAM_TIMEOUT_S: Final = 660.0
+_OF_PROGRAMS: Final = ("/jars/",)
+#: without a byte of the body
 _BODY_TIMEOUT_S: Final = 15.0
 #: requests that are passed on at the same time
 MAX_FORWARDED: Final = 64
@@ -73,12 +77,14 @@ class LeaderProxy:
             raise RestError(503, "this standby passes on too many requests already; try again")
         self._under_way += 1
         begun = False
+        is_program = request.scope["path"].startswith(_OF_PROGRAMS)
+        timeout_s = _PROGRAM_TIMEOUT_S if is_program else _ANSWER_TIMEOUT_S
         try:
             async with _connected(url.hostname, url.port or 80) as (reader, writer):
                 connection = h11.Connection(h11.CLIENT)
                 await self._send_request(connection, request, writer)
                 while True:
-                    event = await _next_event(connection, reader)
+                    event = await _next_event(connection, reader, timeout_s)
                     if isinstance(event, h11.Response):
                         begun = True
                         await send(_start(event))
@@ -121,8 +127,10 @@ class LeaderProxy:
             headers.append((b"transfer-encoding", b"chunked"))
         head = h11.Request(method=scope["method"], target=target, headers=headers)
         writer.write(connection.send(head) or b"")
-        async with asyncio.timeout(_BODY_TIMEOUT_S):
+        loop = asyncio.get_running_loop()
+        async with asyncio.timeout(_BODY_TIMEOUT_S) as pause:
             async for part in request.stream():
+                pause.reschedule(loop.time() + _BODY_TIMEOUT_S)
                 if part:
                     writer.write(connection.send(h11.Data(data=part)) or b"")
                     await writer.drain()
@@ -142,12 +150,14 @@ async def _connected(
         writer.close()
 
 
-async def _next_event(connection: h11.Connection, reader: asyncio.StreamReader) -> Any:
+async def _next_event(
+    connection: h11.Connection, reader: asyncio.StreamReader, timeout_s: float
+) -> Any:
     while True:
         event = connection.next_event()
         if event is not h11.NEED_DATA:
             return event
-        async with asyncio.timeout(_ANSWER_TIMEOUT_S):
+        async with asyncio.timeout(timeout_s):
             connection.receive_data(await reader.read(_BLOCK_BYTES))
 
 

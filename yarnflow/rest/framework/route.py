@@ -85,6 +85,8 @@ class Route:
         It changes something.
     blocks : bool
         It waits for a file or another process, and so runs in a thread of the pool, as all that writes.
+    long : bool
+        It may wait for minutes, and so runs in a thread that no other kind of request waits for.
     ours : bool
         Flink does not have it.
     public : bool
@@ -101,6 +103,7 @@ class Route:
     status: int = 200
     writes: bool = False
     blocks: bool = False
+    long: bool = False
     ours: bool = False
     public: bool = False
     token_in_request: bool = False

@@ -25,7 +25,9 @@ _DISPOSAL = "savepoint-disposal"
 
 def history(cluster: Cluster, call: Call) -> answers.Checkpoints:
     """Checkpoints of a job, newest first."""
-    return answers.checkpoints(cluster.view.job_checkpoints(JobId(call.get(p.JOB_ID))), cluster.now_ms())
+    job_id = call.get(p.JOB_ID)
+    known = cluster.view.job_checkpoints(JobId(job_id))
+    return answers.checkpoints(known, cluster.job(job_id).vertices, cluster.now_ms())
 
 
 def configuration(cluster: Cluster, call: Call) -> answers.CheckpointsConfiguration:
@@ -38,10 +40,10 @@ def configuration(cluster: Cluster, call: Call) -> answers.CheckpointsConfigurat
 
 def details(cluster: Cluster, call: Call) -> answers.Checkpoint:
     """One checkpoint of a job."""
-    number = call.get(p.CHECKPOINT_ID)
-    for info in cluster.view.job_checkpoints(JobId(call.get(p.JOB_ID))).history:
+    job_id, number = call.get(p.JOB_ID), call.get(p.CHECKPOINT_ID)
+    for info in cluster.view.job_checkpoints(JobId(job_id)).history:
         if info.checkpoint_id == number:
-            return answers.checkpoint(info, cluster.now_ms())
+            return answers.checkpoint_details(info, cluster.job(job_id).vertices, cluster.now_ms())
     # Flink's words
     raise RestError(404, f"Could not find checkpointing statistics for checkpoint {number}.")
 

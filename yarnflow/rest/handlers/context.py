@@ -18,6 +18,8 @@ from yarnflow.core.resources.provider import TaskManagerInfo
 from yarnflow.rest.answers.cluster import Features
 from yarnflow.rest.framework.changes import JobChanges
 from yarnflow.rest.framework.operations import Operations
+from yarnflow.rest.programs.running import ProgramRunner
+from yarnflow.rest.programs.store import ProgramStore
 
 
 class ClusterView(Protocol):
@@ -77,6 +79,16 @@ class ClusterInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class Programs:
+    """Uploaded programs, and who runs them."""
+
+    store: ProgramStore
+    runner: ProgramRunner
+    #: of the largest one
+    max_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Cluster:
     """Passed to every handler."""
 
@@ -88,6 +100,8 @@ class Cluster:
     clock: Clock
     info: ClusterInfo
     changes: JobChanges
+    #: None = programs are not taken here
+    programs: Programs | None = None
 
     def job(self, job_id: str) -> JobDetails:
         """Raises JobNotFound."""

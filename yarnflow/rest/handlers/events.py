@@ -68,7 +68,8 @@ class Follower:
         head = job.overview
         changed = job.version > self.version
         for info in self._new_checkpoints(checkpoints):
-            shown = answers.CheckpointEvent(jid=head.job_id, checkpoint=checkpoint(info, now_ms))
+            made = checkpoint(info, job.vertices, now_ms)
+            shown = answers.CheckpointEvent(jid=head.job_id, checkpoint=made)
             yield answers.event("checkpoint", shown, self._id())
         entered_ms = job.timestamps_ms.get(head.status.name, 0)
         state = (head.status.in_flink.name, entered_ms)

@@ -39,11 +39,28 @@ SUBTASKS: Final = words(
 INCLUDE_SERIALIZED: Final[Parameter[Any]] = choice(
     "includeSerializedValue", "Without effect: there are no accumulators.", ("true", "false"), "false"
 )
+PROGRAM_ID: Final = text("jarid", "Id of an uploaded program.", r"[^/\\\x00-\x1f\x7f]{1,150}")
+ENTRY_CLASS: Final = text("entry-class", "The module to run.", r"[\w.]{1,200}")
+PARALLELISM: Final = number("parallelism", "Parallelism of the job, where the program says none.")
+PROGRAM_ARG: Final = words("programArg", "Arguments of the program.")
+PROGRAM_ARGS: Final = text(
+    "program-args", "The same in one text, as a shell takes it apart.", r"[^\x00]{0,4096}"
+)
+SAVEPOINT_PATH: Final = text("savepointPath", "State that the job starts from.", r"[^\x00]{1,4096}")
+ALLOW_NON_RESTORED: Final[Parameter[Any]] = choice(
+    "allowNonRestoredState",
+    "State that belongs to no operator any more is left out.",
+    ("true", "false"),
+    "false",
+)
 
 APPLICATION: Final = (APPLICATION_ID,)
 JOB: Final = (JOB_ID,)
 VERTEX: Final = (JOB_ID, VERTEX_ID)
 SUBTASK: Final = (*VERTEX, SUBTASK_INDEX)
+PROGRAM: Final = (PROGRAM_ID,)
+PLAN_OF_PROGRAM: Final = (PROGRAM_ID, ENTRY_CLASS, PARALLELISM, PROGRAM_ARG, PROGRAM_ARGS)
+RUN_OF_PROGRAM: Final = (*PLAN_OF_PROGRAM, SAVEPOINT_PATH, ALLOW_NON_RESTORED)
 DATASET_ID: Final = text("datasetid", "Id of a dataset.", "[0-9A-Za-z_-]{1,64}")
 OPERATOR_UID: Final = text("operatorUid", "Uid of an operator.", r"[^/\x00-\x1f\x7f]{1,255}")
 RESCALE_ID: Final = text("rescaleuuid", "Id of a change of parallelism.", "[0-9A-Za-z_-]{1,64}")

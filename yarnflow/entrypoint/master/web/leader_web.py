@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from yarnflow import __version__
@@ -30,6 +31,7 @@ from yarnflow.runtime.resourcemanager.resource_manager import ResourceManager
 
 if TYPE_CHECKING:
     from yarnflow.rest.framework.authentication import Authentication
+    from yarnflow.rest.handlers.context import Programs
 
 
 class LeaderView:
@@ -138,6 +140,9 @@ class LeaderWeb:
         Told of each change of a job.
     authentication : callable
         The check of requests.
+    cluster_dir : Path
+    address : callable, optional
+        Where this master serves the clients of programs that are run here; None = it runs none.
     """
 
     def __init__(
@@ -149,6 +154,8 @@ class LeaderWeb:
         clock: Clock,
         changes: JobChanges,
         authentication: Callable[[], Authentication],
+        cluster_dir: Path,
+        address: Callable[[], str] | None = None,
     ) -> None:
         self._view = view
         self._metrics = metrics
@@ -157,6 +164,8 @@ class LeaderWeb:
         self._clock = clock
         self._changes = changes
         self._authentication = authentication
+        self._cluster_dir = cluster_dir
+        self._address = address if takes_programs(configuration) else None
         self._application: WebApplication | None = None
         self._on_stop: list[Callable[[], None]] = []
 
@@ -182,13 +191,41 @@ class LeaderWeb:
         operations = Operations(get(rest_options.REST_STORE_DURATION_MS), self._clock.monotonic_ms)
         pool = HandlerPool(get(rest_options.REST_THREADS))
         self._on_stop += [operations.close, pool.close]
+        programs = None if self._address is None else self._programs(self._address)
         info = ClusterInfo(
             configuration=self._configuration.masked(),
             refresh_interval_ms=get(rest_options.WEB_REFRESH_INTERVAL_MS),
             version=__version__,
-            features=Features(web_submit=False, web_cancel=True, web_rescale=False, web_history=False),
+            features=Features(
+                web_submit=programs is not None, web_cancel=True, web_rescale=False, web_history=False
+            ),
         )
         cluster = Cluster(
-            self._view, self._metrics, self._diagnostics, operations, self._clock, info, self._changes
+            self._view,
+            self._metrics,
+            self._diagnostics,
+            operations,
+            self._clock,
+            info,
+            self._changes,
+            programs,
         )
         return application(cluster, self._authentication(), pool)
+
+    def _programs(self, address: Callable[[], str]) -> Programs:
+        from yarnflow.entrypoint.master.web.uploaded_programs import UploadedPrograms, upload_directory
+        from yarnflow.rest.handlers.context import Programs
+        from yarnflow.rest.programs.store import ProgramStore
+
+        get = self._configuration.get
+        runner = UploadedPrograms(self._configuration, address, get(rest_options.WEB_SUBMIT_TIMEOUT_MS))
+        self._on_stop.append(runner.stop)
+        directory = upload_directory(get(rest_options.WEB_UPLOAD_DIR), self._cluster_dir)
+        return Programs(ProgramStore(directory), runner, get(rest_options.WEB_UPLOAD_MAX_BYTES))
+
+
+def takes_programs(configuration: Configuration) -> bool:
+    """Programs may be uploaded: where it is asked for, or everybody who may write needs a token."""
+    if configuration.is_set(rest_options.WEB_SUBMIT_ENABLE):
+        return configuration.get(rest_options.WEB_SUBMIT_ENABLE)
+    return configuration.get(rest_options.REST_AUTHENTICATION)

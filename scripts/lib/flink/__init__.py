@@ -1,0 +1,1 @@
+"""Flink's command line and dashboard for tests."""
