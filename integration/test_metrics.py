@@ -195,6 +195,8 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Measured]:
         "execution.checkpointing.interval": "1 h",
         "alerts.checkpoint.max-age": "1 s",
         "alerts.restarts.threshold": "1",
+        # a failure of a function is one of the query at once
+        "spark.task.maxFailures": "1",
         "restart-strategy.type": "fixed-delay",
         "restart-strategy.fixed-delay.delay": "0 s",
         "restart-strategy.fixed-delay.attempts": "100",

@@ -3,6 +3,7 @@
 import { h } from "../core/dom.js";
 import { UNKNOWN, bytes, count, duration, number, short } from "../core/format.js";
 import { card, facts, none, table, timeOf } from "../parts/common.js";
+import { name } from "./overview.js";
 
 export const load = () => null;
 
@@ -10,7 +11,7 @@ export function view(ctx, job) {
   const queries = job.queries ?? [];
   if (!queries.length) return none("No query has reported progress. Jobs that run as one batch have none.");
   return queries.map((query) =>
-    card(query.name || "query", [
+    card(heading(job, query), [
       facts(
         [
           ["Last batch", query["batch-id"] < 0 ? "none yet" : count(query["batch-id"])],
@@ -36,6 +37,12 @@ export function view(ctx, job) {
       operators(ctx, query),
     ]),
   );
+}
+
+/** Queries of native operators are named by the vertex that they end with. */
+function heading(job, query) {
+  const vertex = job.vertices.find((each) => each.id === query.name);
+  return vertex ? name(vertex) : query.name || "query";
 }
 
 function perSecond(name, value) {
