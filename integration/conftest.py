@@ -220,7 +220,14 @@ def postgres() -> str:
 def commands_in(directory: Path) -> Iterator[Commands]:
     """Commands of a test or of several; afterwards none of their processes is left."""
     commands = Commands(directory, uuid.uuid4().hex)
-    yield commands
+    try:
+        yield commands
+    finally:
+        # a fixture may fail behind the first of them
+        _end(commands)
+
+
+def _end(commands: Commands) -> None:
     for started in commands.started:
         if started.process.poll() is None:
             started.process.terminate()

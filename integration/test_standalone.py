@@ -24,12 +24,22 @@ env.execute({name!r})
 """
 
 
+#: ended processes of each kind whose logs stay
+RETAINED = 1
+
+
 @dataclass
 class Cluster:
     """A started cluster and the options every command needs to reach it."""
 
     commands: Commands
     options: list[str]
+    #: where its processes have their files
+    directory: Path
+
+    def logs(self, kind: str) -> set[str]:
+        """Drivers (``.out``) or executors whose logs are there."""
+        return {path.name for path in (self.directory / "logs").glob(kind)}
 
     def run(self, verb: str, *arguments: str | Path) -> Started:
         """Run a verb against the cluster to its end."""
@@ -57,11 +67,13 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """JobManager and two TaskManagers of one slot; a test leaves no job on it."""
     directory = tmp_path_factory.mktemp("standalone")
     settings = [f"-Djobmanager.rpc.port={_free_port()}", f"-Dio.tmp.dirs={directory}"]
+    own = [*settings, f"-Dyarnflow.log.retained-processes={RETAINED}"]
     environment = {"YARNFLOW_PID_DIR": str(directory / "pids")}
     with commands_in(directory) as commands:
-        start = commands.start_command([ROOT / "scripts" / "start-cluster.sh", "2", *settings], environment)
+        start = commands.start_command([ROOT / "scripts" / "start-cluster.sh", "2", *own], environment)
         assert start.wait(120) == 0, start.stdout + start.stderr
-        yield Cluster(commands, ["--target", "remote", *settings])
+        (runtime,) = directory.glob("yarnflow-*/standalone-*")
+        yield Cluster(commands, ["--target", "remote", *settings], runtime)
         stop = commands.start_command([ROOT / "scripts" / "stop-cluster.sh"], environment)
         assert stop.wait(60) == 0, stop.stdout + stop.stderr
         assert not processes(commands.mark, "yarnflow.entrypoint"), "stop-cluster.sh left processes"
@@ -108,6 +120,21 @@ def test_two_jobs_share_the_cluster_and_a_lost_task_manager_hurts_neither(
         wait_until(partial(_has_results, output, before + 2), "more", 120)
         assert _running(cluster, job_id)
         assert cluster.run("cancel", job_id).process.returncode == 0
+
+
+def test_files_of_ended_jobs_do_not_add_up(cluster: Cluster, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        job_id, output = cluster.submit_endless(tmp_path, name, "-p", "2")
+        wait_until(partial(_has_results, output), "its first result", 600)
+        # on a busy machine some executors may have been given up and replaced; two live
+        wait_until(lambda: len(cluster.logs("*-executor-*.log")) <= RETAINED + 2, "old logs to go", 300)
+        assert cluster.run("cancel", job_id).process.returncode == 0
+        wait_until(lambda: len(cluster.logs("*-executor-*.log")) == RETAINED, "old logs to go", 300)
+        assert all(job_id[:8] in log for log in cluster.logs("*-executor-*.log")), "the newest are kept"
+        wait_until(lambda: len(cluster.logs("driver-*.out")) == RETAINED, "old logs to go", 300)
+    (head,) = cluster.logs("driver-*.out")
+    assert cluster.logs("driver-*") >= {head, head.replace(".out", ".log"), head.replace(".out", ".jvm.log")}
+    assert not list((cluster.directory / "jobs").iterdir()), "directories of jobs are left"
 
 
 def test_a_client_without_the_secret_is_refused(cluster: Cluster, tmp_path: Path) -> None:

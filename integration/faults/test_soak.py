@@ -15,21 +15,24 @@ import pytest
 from integration.conftest import Commands
 from integration.faults.ha_cluster import HaCluster, ha_cluster, kill
 from integration.faults.levels import Gauge, growing
-from integration.faults.records import PATIENT, Taken
+from integration.faults.records import Taken
 from integration.hadoop import HadoopCluster
 
 MINUTES = float(os.environ.get("YARNFLOW_TEST_SOAK_MINUTES", "30"))
-#: of the list of ended jobs, so that it is full soon
-_FEW_RESULTS = "-Djobstore.max-capacity=4"
+#: lists of ended jobs, and logs of ended processes, so that there are as many as may be soon
+_FEW = ("-Djobstore.max-capacity=4", "-Dyarnflow.log.retained-processes=4")
 #: records of a short job
 _COUNT = 250
 _CYCLES_PER_KILL = 3
+#: a machine that does other things as well takes minutes to start a job; how long is not what is looked at
+_PATIENCE_S = 900.0
+_PATIENT = f"-Dclient.timeout={_PATIENCE_S:.0f} s"
 
 
 @pytest.mark.drill
 def test_figures_level_off(hadoop: HadoopCluster, yarnflow: Commands, tmp_path: Path) -> None:
     samples: list[dict[str, float]] = []
-    with ha_cluster(hadoop, yarnflow, tmp_path, task_managers=3, options=[_FEW_RESULTS]) as cluster:
+    with ha_cluster(hadoop, yarnflow, tmp_path, task_managers=3, options=_FEW) as cluster:
         job = cluster.numbered("soak")
         job_id = cluster.submit(job)
         cluster.await_running(job_id)
@@ -40,7 +43,7 @@ def test_figures_level_off(hadoop: HadoopCluster, yarnflow: Commands, tmp_path: 
             if len(samples) % _CYCLES_PER_KILL == 0:
                 kill(cluster.driver_process(job_id))
                 cluster.await_commits(job_id)
-                cluster.await_status(job_id, "RUNNING")
+                cluster.await_status(job_id, "RUNNING", _PATIENCE_S)
             samples.append({"at_s": round(time.monotonic() - began, 1), **gauge.read()})
             print(json.dumps(samples[-1]), flush=True)
         cluster.assert_each_record_once(job, job_id)
@@ -57,13 +60,13 @@ def _run_a_short_job(cluster: HaCluster, number: int) -> None:
     # else its name is its key, which the long job has
     job_id = cluster.submit(job, "--job-key", name)
     # a savepoint of the other job may be ahead of it, on a machine that does all of this at once
-    cluster.await_status(job_id, "FINISHED", 360)
+    cluster.await_status(job_id, "FINISHED", _PATIENCE_S)
     cluster.assert_results(job, Taken(_COUNT, _COUNT))
 
 
 def _take_savepoint(cluster: HaCluster, job_id: str, directory: str, last: str) -> str:
     """Take one and remove the last one; returns its path."""
-    taken = cluster.yarnflow("savepoint", PATIENT, job_id, directory, timeout_s=360)
+    taken = cluster.yarnflow("savepoint", _PATIENT, job_id, directory, timeout_s=_PATIENCE_S + 60)
     assert taken.process.returncode == 0, taken.stderr
     if last:
         removed = cluster.commands.run(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -87,3 +88,23 @@ def test_nobody_waits_for_ever_while_no_server_answers(
     # what was lost once is never had again
     with pytest.raises(LeaseLost):
         lease.check()
+
+
+def test_servers_that_have_lost_their_data_are_connected_to_again(
+    hadoop: HadoopCluster, fragile: Cluster
+) -> None:
+    """They refuse who has seen more changes than they know: for the time of a session, and no longer."""
+    leader = Master(fragile.session(), "leader").lead()
+    watcher = ZooKeeperRetrieval(fragile.session())
+    assert watcher.leader() is not None
+    before = leader.zookeeper.session_id
+    for server in SERVERS:
+        hadoop.kill(server)
+    for server in SERVERS:
+        shutil.rmtree(hadoop.folder / "data" / server / "version-2")
+    hadoop.restart_quorum(SERVERS)
+    wait_until(lambda: leader.told[-1] == "revoked", "the leader to know")
+    wait_until(lambda: leader.zookeeper.session_id != before, "the leader to be connected again")
+    # a master that led begins anew as another candidate
+    following = Master(leader.zookeeper, "following").lead()
+    wait_until(lambda: watcher.leader() == following.leader_info, "others to see it")

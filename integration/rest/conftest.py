@@ -98,6 +98,15 @@ def violations(page: Page) -> list[str]:
     return [f"{each['id']}: {[node['html'][:160] for node in each['nodes']]}" for each in found]
 
 
+def tab_to(page: Page, text: str, most: int = 60) -> None:
+    """Press the tab key until what has the focus begins with a text."""
+    for _ in range(most):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.textContent.trim()").startswith(text):
+            return
+    raise AssertionError(f"the tab key does not lead to {text!r}")
+
+
 @pytest.fixture
 def reader(browser: Browser) -> Iterator[Reader]:
     """With the screen of a desk."""

@@ -114,6 +114,7 @@ class SampleCluster:
             (f"{jobs}/checkpoints/details/(\\d+)", self._checkpoint),
             (f"{jobs}/metrics", lambda job: (JOB_METRICS, job)),
             (vertices, self._vertex),
+            (f"{vertices}/jm-operator-metrics", lambda job, vertex: ((), job)),
             (f"{vertices}/subtasktimes", self._subtask_times),
             (f"{vertices}/backpressure", self._back_pressure),
             (f"{vertices}/watermarks", self._watermarks),

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, expect
 
 from integration.conftest import wait_until
-from integration.rest.conftest import PATIENCE_MS, Reader, violations
+from integration.rest.conftest import PATIENCE_MS, Reader, tab_to, violations
 from integration.rest.fixture_server import DASHBOARD, FixtureServer, RecordedAnswers
 from integration.rest.sample_cluster import SampleCluster
 from integration.rest.sample_values import (
@@ -424,15 +424,6 @@ def test_keyboard_leads_through_a_job(server: FixtureServer, reader: Reader) -> 
     expect(page.locator("a.vertex:focus")).to_contain_text("Source: airports")
 
 
-def tab_to(page: Page, text: str, most: int = 60) -> None:
-    """Press the tab key until what has the focus begins with a text."""
-    for _ in range(most):
-        page.keyboard.press("Tab")
-        if page.evaluate("document.activeElement.textContent.trim()").startswith(text):
-            return
-    raise AssertionError(f"the tab key does not lead to {text!r}")
-
-
 def test_focus_and_typed_text_outlive_new_data(server: FixtureServer, reader: Reader) -> None:
     page = reader.open(server.url, "jobs")
     page.get_by_label("Name, id or state").fill("DELAYS")
@@ -480,7 +471,7 @@ def test_metric_is_added_and_its_values_collected(server: FixtureServer, reader:
     page.get_by_label("Metrics with").fill("bytes")
     page.get_by_role("button", name="Add").click()
     chart = page.locator("figure", has_text="numBytesIn")
-    expect(chart.get_by_role("img")).to_have_attribute("aria-label", re.compile("numBytesIn, min: .* to "))
+    expect(chart.get_by_role("img")).to_have_attribute("aria-label", re.compile("numBytesIn, least: .* to "))
     points = "element => element.getAttribute('points').split(' ').length"
     wait_until(lambda: chart.locator("polyline").first.evaluate(points) > 3, "values to be collected")
     page.get_by_label("Of the subtasks").select_option("sum")
@@ -586,7 +577,7 @@ def test_graph_is_laid_out(steady_server: FixtureServer, desk: Reader) -> None:
         ("count", -9223372036854775808, "–"), ("short", 15_300, "15.3k"), ("short", 2.5e9, "2.5G"),
         ("bytes", -1, "–"), ("bytes", 1536, "1.5 KiB"), ("duration", -1, "–"), ("duration", 999, "999 ms"),
         ("duration", 59_999, "60 s"), ("duration", 61_000, "1 min 1 s"), ("duration", 90_061_000, "1 d 1 h"),
-        ("time", 0, "–"), ("percent", 0.256, "26 %"),
+        ("time", 0, "–"), ("percent", 0.256, "26 %"), ("bytesPerSecond", 2048, "2 KiB/s"),
         ("descriptionLines", "a &lt;b&gt;<br/>+- c<br/>", ["a <b>", "+- c"]),
     ],
 )  # fmt: skip

@@ -44,6 +44,7 @@ def run(spark: SparkSession, tmp_path: Path) -> Callable[[StreamExecutionEnviron
 FILES: list[list[Record]] = [
     [(f"k{n % 3}", 30 * f + n - (n % 2), 10 * f + n) for n in range(0, 30, 3)] for f in range(6)
 ]
+RECORDS: list[Record] = [record for file in FILES for record in file]
 
 
 def windows(records: Iterable[Record], minutes: int = 60) -> list[tuple[Any, ...]]:
@@ -73,7 +74,7 @@ def test_windows_of_a_query_close_as_event_time_goes_on(spark: SparkSession, tmp
     for number, records in enumerate([*FILES[3:], ahead, late], start=3):
         put(tmp_path / "in", number, records)
     job = Job(spark, program(), tmp_path)
-    every = windows(record for file in FILES for record in file)
+    every = windows(RECORDS)
     wait_until(lambda: plain(rows(tmp_path / "out")) == every, "three hours")
     wait_until(lambda: state_rows(job) == 0, "all state dropped")
     job.cancel()
@@ -99,11 +100,10 @@ BUYS: list[list[Record]] = [
 
 
 def pairs(lower: int, upper: int) -> list[tuple[Any, ...]]:
-    clicks = [record for file in FILES for record in file]
     buys = [record for file in BUYS for record in file]
     return sorted(
         (k, at(t), n, bought)
-        for k, t, n in clicks
+        for k, t, n in RECORDS
         for other, then, bought in buys
         if other == k and lower <= then - t <= upper
     )
@@ -159,7 +159,7 @@ def test_outer_join_of_bounded_streams(
     expected: list[tuple[Any, ...]] = [(k, n, k, bought) for k, _, n, bought in found]
     if kind != "RIGHT":
         joined = {n for _, _, n, _ in found}
-        expected += [(k, n, None, None) for file in FILES for k, _, n in file if n not in joined]
+        expected += [(k, n, None, None) for k, _, n in RECORDS if n not in joined]
     if kind != "LEFT":
         bought = {n for _, _, _, n in found}
         expected += [(None, None, k, n) for file in BUYS for k, _, n in file if n not in bought]
@@ -190,11 +190,10 @@ def test_event_time_passes_queries_and_all_around_them(
     )
     whole.sink_to(FileSink(str(tmp_path / "whole"), "parquet"))
     run(env)
-    every = [record for file in FILES for record in file]
-    doubled_records = [(k, minute, 2 * n) for k, minute, n in every]
+    doubled_records = [(k, minute, 2 * n) for k, minute, n in RECORDS]
     found = [(start, k, c, t) for k, start, _, c, t in plain(rows(tmp_path / "hours"))]
     assert sorted(found) == windows(doubled_records)
-    assert plain(rows(tmp_path / "whole")) == windows([("all", minute, n) for _, minute, n in every], 180)
+    assert plain(rows(tmp_path / "whole")) == windows([("all", minute, n) for _, minute, n in RECORDS], 180)
 
 
 class Timed(ProcessFunction):
@@ -245,11 +244,10 @@ def test_windows_as_flink_writes_them(
     )
     sliding.sink_to(FileSink(str(tmp_path / "sliding"), "parquet"))
     run(env)
-    every = [record for file in FILES for record in file]
-    assert plain(rows(tmp_path / "hours")) == windows(every)
-    assert sorted(rows(tmp_path / "longer")) == [(k, t) for _, k, _, t in windows(every, 180)]
+    assert plain(rows(tmp_path / "hours")) == windows(RECORDS)
+    assert sorted(rows(tmp_path / "longer")) == [(k, t) for _, k, _, t in windows(RECORDS, 180)]
     counted: dict[tuple[Any, ...], int] = defaultdict(int)
-    for k, minute, _ in every:
+    for k, minute, _ in RECORDS:
         for start in (minute // 30 * 30, minute // 30 * 30 - 30):
             counted[k, at(start), at(start + 60)] += 1
     assert plain(rows(tmp_path / "sliding")) == sorted((*key, c) for key, c in counted.items())
@@ -271,7 +269,7 @@ def test_the_largest_of_each_window(
     largest.sink_to(FileSink(str(tmp_path / "out"), "parquet"))
     run(env)
     hours: dict[Any, list[tuple[int, str]]] = defaultdict(list)
-    for k, minute, n in (record for file in FILES for record in file):
+    for k, minute, n in RECORDS:
         hours[at(minute // 60 * 60)].append((n, k))
     expected = sorted((start, n, k) for start, found in hours.items() for n, k in sorted(found)[-3:])
     assert plain(rows(tmp_path / "out")) == expected
@@ -332,11 +330,10 @@ def test_first_of_each_with_late_duplicates_and_a_restart(spark: SparkSession, t
     for number, records in enumerate(doubled[3:] + end, start=3):
         put(tmp_path / "in", number, records)
     job = Job(spark, program(), tmp_path)
-    every = [record for file in FILES for record in file]
-    counts = [(k, start, c) for start, k, c, _ in windows(every)]
+    counts = [(k, start, c) for start, k, c, _ in windows(RECORDS)]
     wait_until(lambda: len(rows(tmp_path / "hours")) >= len(counts), "all hours")
     job.cancel()
-    assert sorted(rows(tmp_path / "out")) == sorted([*((k, n) for k, _, n in every), ("end", 0)])
+    assert sorted(rows(tmp_path / "out")) == sorted([*((k, n) for k, _, n in RECORDS), ("end", 0)])
     assert plain(rows(tmp_path / "hours")) == sorted(counts)
 
 

@@ -34,10 +34,12 @@ with skein.Client(log=False) as client:
 """
 
 
-def run_script(*arguments: str | Path, environment: dict[str, str] | None = None) -> tuple[int, str, str]:
-    """Run scripts/hadoop; returns exit status, output, messages."""
+def run_script(
+    verb: str, folder: Path, *arguments: str, environment: dict[str, str] | None = None
+) -> tuple[int, str, str]:
+    """Run scripts/hadoop for the cluster in a folder; returns exit status, output, messages."""
     done = subprocess.run(
-        [sys.executable, ROOT / "scripts/hadoop", *map(str, arguments)],
+        [sys.executable, ROOT / "scripts/hadoop", verb, "--dir", folder, *arguments],
         env={**os.environ, **(environment or {})},
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -123,28 +125,28 @@ class TestOneOfItsOwn:
     """Daemons come and go; these tests build on each other, the last one ends the cluster."""
 
     def test_status_names_every_daemon(self, own: HadoopCluster) -> None:
-        status, output, _ = run_script("status", "--dir", own.folder)
+        status, output, _ = run_script("status", own.folder)
 
         assert status == 0
         wanted = [*(f"zookeeper-{number}" for number in (1, 2, 3)), *DAEMONS]
         assert [line.split()[:2] for line in output.splitlines()] == [[name, "running"] for name in wanted]
 
     def test_starting_it_again_changes_nothing(self, own: HadoopCluster) -> None:
-        before = run_script("status", "--dir", own.folder)
+        before = run_script("status", own.folder)
 
-        status, _, messages = run_script("start", "--dir", own.folder)
+        status, _, messages = run_script("start", own.folder)
 
         assert (status, messages) == (0, f"hadoop: a cluster runs in {own.folder} already\n")
-        assert run_script("status", "--dir", own.folder) == before
+        assert run_script("status", own.folder) == before
 
     def test_a_killed_daemon_comes_back(self, own: HadoopCluster) -> None:
         for daemon in ("zookeeper-2", "namenode", "nodemanager-1"):
             own.kill(daemon)
-            status, output, _ = run_script("status", "--dir", own.folder)
+            status, output, _ = run_script("status", own.folder)
             assert status == 1
             assert [line.split()[0] for line in output.splitlines() if line.endswith("gone")] == [daemon]
             own.restart(daemon)
-            assert run_script("status", "--dir", own.folder)[0] == 0
+            assert run_script("status", own.folder)[0] == 0
 
         def wrote() -> bool:
             try:
@@ -159,7 +161,7 @@ class TestOneOfItsOwn:
 
     def test_a_paused_daemon_is_shown_and_goes_on(self, own: HadoopCluster) -> None:
         own.pause("resourcemanager")
-        status, output, _ = run_script("status", "--dir", own.folder)
+        status, output, _ = run_script("status", own.folder)
         own.resume("resourcemanager")
 
         assert status == 1
@@ -167,7 +169,7 @@ class TestOneOfItsOwn:
         assert own.yarn_applications() == []
 
     def test_the_end_of_a_log_is_shown(self, own: HadoopCluster) -> None:
-        status, output, _ = run_script("logs", "datanode", "-n", "3", "--dir", own.folder)
+        status, output, _ = run_script("logs", own.folder, "datanode", "-n", "3")
 
         assert (status, len(output.splitlines())) == (0, 3)
 
@@ -185,9 +187,9 @@ class TestOneOfItsOwn:
         assert _processes_with("trap : TERM; while") == []
         assert own.processes() == []
         assert not own.folder.exists()
-        status, output, messages = run_script("stop", "--dir", own.folder)
+        status, output, messages = run_script("stop", own.folder)
         assert (status, output, messages) == (0, "", f"hadoop: no cluster ran in {own.folder}\n")
-        assert run_script("status", "--dir", own.folder)[0] == 1
+        assert run_script("status", own.folder)[0] == 1
 
 
 class TestRefusals:
@@ -197,13 +199,13 @@ class TestRefusals:
         (tmp_path / "thesis.txt").write_text("years of work")
 
         for verb in ("start", "stop"):
-            status, _, messages = run_script(verb, "--dir", tmp_path)
+            status, _, messages = run_script(verb, tmp_path)
             assert status == 1
             assert len(messages.splitlines()) == 1
         assert [file.name for file in tmp_path.iterdir()] == ["thesis.txt"]
 
     def test_a_setting_of_something_else(self, tmp_path: Path) -> None:
-        status, _, messages = run_script("start", "--dir", tmp_path / "new", "--set", "spark.master=yarn")
+        status, _, messages = run_script("start", tmp_path / "new", "--set", "spark.master=yarn")
 
         assert (status, messages) == (2, "hadoop: --set spark.master: not a setting of HDFS or YARN\n")
         assert not (tmp_path / "new").exists()
@@ -214,7 +216,7 @@ class TestRefusals:
         if missing == "mvn":
             environment["JAVA_HOME"] = os.environ.get("JAVA_HOME") or _java_home()
 
-        status, _, messages = run_script("start", "--dir", tmp_path / "new", environment=environment)
+        status, _, messages = run_script("start", tmp_path / "new", environment=environment)
 
         assert status == 3
         assert messages.startswith(f"hadoop: {missing} is not installed; install ")
@@ -222,7 +224,7 @@ class TestRefusals:
         assert not (tmp_path / "new").exists()
 
     def test_a_setting_that_no_daemon_starts_with(self, tmp_path: Path) -> None:
-        status, _, messages = run_script("start", "--dir", tmp_path / "new", "--set", "dfs.replication=many")
+        status, _, messages = run_script("start", tmp_path / "new", "--set", "dfs.replication=many")
 
         assert status == 1
         assert 'NumberFormatException: For input string: "many"' in messages

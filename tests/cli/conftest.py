@@ -42,7 +42,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
     def connect(target: targets.Target, configuration: object, *_: object) -> FakeConnection:
         fake.connects.append(target.name)
         connection = FakeConnection(fake, target.owned)
-        connection.left = fake.left
+        connection.left, connection.leader = fake.left, fake.followed
         return connection
 
     monkeypatch.setattr(targets.Target, "connect", connect)

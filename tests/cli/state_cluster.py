@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.client import saved
 from tests.client.fakes import checkpoint
 from yarnflow.core.checkpoint.messages import CheckpointKind
-from yarnflow.core.messages import JobDetails, JobSubmission, ProgramKind
+from yarnflow.core.messages import Fence, JobDetails, JobSubmission, ProgramKind
 from yarnflow.core.states import JobStatus
 from yarnflow.testing.gateways.dispatcher import FakeDispatcher
 
@@ -29,4 +29,5 @@ class Cluster(FakeDispatcher):
         super().__init__([S.RUNNING])
         self.connects: list[str] = []
         self.left: JobDetails | None = None
+        self.followed: Fence | None = None
         self.submissions.append(JobSubmission(JOB, "flights", ProgramKind.GRAPH, "{}", {}))

@@ -179,6 +179,7 @@ def test_submit_waits_and_keeps_its_own_words_off_standard_output(
     assert out == "in the program ['-p', 'x', '--verbose']\nafter\n"
     assert err.splitlines() == [
         f"Job flights has been submitted with JobID {'ab' * 16}.",
+        f"Dashboard: http://jm:8081/#/job/{'ab' * 16}",
         f"Job flights ({'ab' * 16}) switched from state CREATED to RUNNING.",
         f"Job flights ({'ab' * 16}) switched from state RUNNING to FINISHED.",
     ]

@@ -10,7 +10,7 @@ from tests.cli.state_cluster import JOB, Cluster
 from yarnflow.cli.main import main
 from yarnflow.core.ids import JobId
 from yarnflow.core.json_codec import to_json
-from yarnflow.core.messages import JobSubmission, ProgramKind
+from yarnflow.core.messages import Fence, JobSubmission, ProgramKind
 
 pytestmark = pytest.mark.usefixtures("interpreter")
 
@@ -32,7 +32,8 @@ def test_recover_submits_what_the_cluster_does_not_know(
     assert main(options) == 89
     assert [submission.job_id for submission in cluster.submissions[len(before):]] == [lost]
     out, err = capsys.readouterr()
-    assert f"Job {lost} (lost) is recovered." in out
+    where = f"file://{tmp_path}/ha/default/checkpoints/{lost}"
+    assert f"Job {lost} (lost) is recovered without state, as there is none in {where}." in out
     assert f"Job {known} is known to the cluster: RUNNING" in out
     assert damaged in err
     assert main([*options, "0" * 32]) == 41
@@ -84,7 +85,7 @@ def test_recover_leaves_out_jobs_that_have_ended(
 ) -> None:
     """The result of a job is forgotten in the end; a file of it may be left all the same."""
     job, before = JobId("cd" * 16), list(cluster.submissions)
-    root = tmp_path / "own" if own_root else tmp_path / "ha" / "checkpoints"
+    root = tmp_path / "own" if own_root else tmp_path / "ha" / "default" / "checkpoints"
     options = {"execution.checkpointing.dir": f"file://{root}/"} if own_root else {}
     file = store(tmp_path, job, **options)
     (root / job).mkdir(parents=True)
@@ -108,3 +109,39 @@ def test_recover_deletes_files_of_jobs_whose_end_is_stored(
     assert recover(tmp_path) == 0
     assert "its file is deleted" in capsys.readouterr().out
     assert [file.exists() for file in files] == [False, True], "the cluster knows the other one"
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_recover_tells_the_cluster_where_the_state_is(
+    named: bool, cluster: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The cluster may have another directory now, and would begin anew there."""
+    job, before = JobId("cd" * 16), len(cluster.submissions)
+    file = store(tmp_path, job)
+    state = tmp_path / "ha" / "default" / "checkpoints"
+    (state / job).mkdir(parents=True)
+    if named:
+        others = ["-Dhigh-availability.storageDir=hdfs://elsewhere/ha", "--from", str(file.parents[1])]
+        assert main(["recover", "-t", "remote", *others]) == 0
+    else:
+        assert recover(tmp_path) == 0
+    assert f"Job {job} (lost) is recovered." in capsys.readouterr().out
+    (submission,) = cluster.submissions[before:]
+    assert submission.configuration == {"execution.checkpointing.dir": f"file://{state}"}
+
+
+@pytest.mark.parametrize(("epoch", "status"), [(1, 10), (2_000_001, 0), (2_000_002, 0)])
+def test_recover_is_for_a_cluster_whose_epochs_go_on(
+    epoch: int, status: int, cluster: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One with another storage directory begins at 1, and sinks refuse its drivers, again and again."""
+    file, before = store(tmp_path, JobId("cd" * 16)), len(cluster.submissions)
+    epochs = file.parents[1] / "epochs"
+    epochs.mkdir()
+    (epochs / f"{2_000_001:019d}").touch()
+    cluster.followed = Fence("leader", epoch)
+    assert recover(tmp_path, "--from", f"file://{file.parents[1]}") == status
+    assert len(cluster.submissions) == before + (status == 0)
+    if status:
+        (line,) = [line for line in capsys.readouterr().err.splitlines() if line]
+        assert f"epoch 2000001, and this cluster's is of epoch {epoch}" in line and "copy of all" in line

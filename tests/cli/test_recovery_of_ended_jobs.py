@@ -38,7 +38,8 @@ class Storage:
         options = Configuration().with_values({"execution.checkpointing.dir": "/cp"}, "test")
         open_file_system = lambda uri: (self.fs, uri)  # noqa: E731
         work = _Recovery(open_file_system, HA, options, dry_run)
-        assert all(said.settled for said in work.run(FakeDispatcher(), stored_jobs(open_file_system, HA)))
+        said = work.run(FakeDispatcher(), lambda: None, stored_jobs(open_file_system, HA))
+        assert all(each.settled for each in said)
         return [entry.name for where in (f"/cp/{JOB}", f"{HA}/jobgraphs") for entry in self.fs.list(where)]
 
 

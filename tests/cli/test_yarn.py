@@ -557,7 +557,10 @@ def test_applications_that_do_not_answer_are_notes_of_the_list(
     assert main(["list"]) == 0
     out, err = capsys.readouterr()
     assert "No running jobs." in out
-    assert err == "note: application application_1_0002 (yarnflow session): nobody listens\n"
+    assert err == (
+        "Dashboard: http://jm:8081 (application application_1_0001 (yarnflow session))\n"
+        "note: application application_1_0002 (yarnflow session): nobody listens\n"
+    )
     world.dispatchers["application_1_0001:1"].down = RpcUnavailable("nobody listens")
     assert main(["list"]) == 72
     assert "no cluster of this user answers: application" in capsys.readouterr().err

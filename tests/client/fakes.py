@@ -54,6 +54,8 @@ class FakeConnection:
         self.slots: list[int] = []
         #: what a cluster that is gone has left
         self.left: JobDetails | None = None
+        #: where another master may take over
+        self.leader: Fence | None = None
 
     @property
     def owned(self) -> bool:
@@ -84,7 +86,7 @@ class FakeConnection:
         return self.dispatcher
 
     def followed(self) -> Fence | None:
-        return None
+        return self.leader
 
     def failure(self) -> YarnflowError | None:
         return self.lost
@@ -102,7 +104,7 @@ class Listener:
         self.notes: list[str] = []
         self.names: list[str] = []
 
-    def submitted(self, job_id: JobId, name: str, attached_to_existing: bool) -> None:
+    def submitted(self, job_id: JobId, name: str, attached_to_existing: bool, page: str = "") -> None:
         self.names.append(name)
 
     def changed(self, details: JobDetails, overview: ClusterOverview | None) -> None:

@@ -81,7 +81,7 @@ DUMPS = (
     MetricDump(ScopeKind.JOB, counts={"numExecutors": 3}),
     MetricDump(ScopeKind.VERTEX, VERTEX, counts={"numRecordsIn": 9, "pendingRecords": 4}),
     MetricDump(ScopeKind.SUBTASK, VERTEX, 1, counts={"numRecordsIn": 5}, rates={"busyTimeMsPerSecond": 2.5}),
-    MetricDump(ScopeKind.SUBTASK, VERTEX, 1, "my map", counts={"mine.seen": 7}),
+    MetricDump(ScopeKind.SUBTASK, VERTEX, 1, "my map", counts={"mine.seen": 7, "mine_seen": 8}),
 )
 
 

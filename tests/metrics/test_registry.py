@@ -18,7 +18,12 @@ def test_each_scope() -> None:
     job = view.metrics(MetricScope(ScopeKind.JOB, job_id=JOB))
     assert (job["numExecutors"], job["uptime"]) == (3, 9_999)
     subtask = MetricScope(ScopeKind.SUBTASK, job_id=JOB, vertex_id=VERTEX, subtask_index=1)
-    assert view.metrics(subtask) == {"numRecordsIn": 5, "busyTimeMsPerSecond": 2.5, "my map.mine.seen": 7}
+    assert view.metrics(subtask) == {
+        "numRecordsIn": 5,
+        "busyTimeMsPerSecond": 2.5,
+        "my map.mine.seen": 7,
+        "my map.mine_seen": 8,
+    }
 
 
 def test_what_nobody_knows_is_empty() -> None:

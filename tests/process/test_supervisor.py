@@ -18,6 +18,7 @@ from yarnflow.errors import ResourceError
 from yarnflow.process.cluster import ClusterSupervisor
 from yarnflow.process.commands import ProcessCommands
 from yarnflow.process.dirs import open_cluster_directory
+from yarnflow.process.output.rotation import LogRotation
 from yarnflow.process.pools import CANNOT_START_STATUS, SPARE_AFTER_S, DriverPool, WorkerPool
 from yarnflow.process.spawn import ProcessSpec
 from yarnflow.process.supervisor import NEVER, Child, RestartPolicy, Supervisor
@@ -275,6 +276,84 @@ def test_temporary_files_go_with_the_driver(world: World) -> None:
     assert spec.directories == (Path("/c/scratch/driver-1"),)
     assert spec.command[spec.command.index("--scratch-dir") + 1] == "/c/scratch/driver-1"
     assert "TMPDIR" not in spec.environment, "what a program puts there is its user's"
+
+
+@pytest.fixture
+def job_dir(tmp_path: Path) -> Path:
+    """As a driver makes it, with what it was sent."""
+    return _make(tmp_path / "jobs" / "a")
+
+
+def _make(job_dir: Path) -> Path:
+    (job_dir / "program").mkdir(parents=True)
+    (job_dir / "program" / "main.py").write_text("pass")
+    return job_dir
+
+
+def _await_removal(job_dir: Path) -> None:
+    for thread in threading.enumerate():
+        if thread.name == "remove-directories":
+            thread.join(20)
+    assert list(job_dir.parent.iterdir()) == []
+
+
+def test_files_of_a_job_go_with_its_driver(world: World, job_dir: Path) -> None:
+    pool, exits = _driver_pool(world)
+    pool.start_spare(1600)
+    pool.launch(replace(_assignment("d1"), work_dir=str(job_dir)), 1600)
+    world.children[0].end(-9)
+    assert not job_dir.exists(), "the next driver of the job makes it anew"
+    _await_removal(job_dir)
+    pool.launch(replace(_assignment("d2"), work_dir=str(job_dir)), 1600)
+    _make(job_dir)
+    world.children[1].end(0)
+    _await_removal(job_dir)
+    assert [exit[0] for exit in exits] == ["d1", "d2"]
+
+
+def test_files_of_a_job_stay_for_the_driver_that_stands_by(world: World, job_dir: Path) -> None:
+    pool, _ = _driver_pool(world)
+    for driver_id in ("d1", "d2"):
+        pool.launch(replace(_assignment(driver_id), work_dir=str(job_dir)), 1600)
+    pool.launch(_assignment("d3"), 1600)
+    world.children[0].end(-9)
+    world.children[2].end(0)
+    assert (job_dir / "program" / "main.py").exists()
+    world.children[1].end(0)
+    _await_removal(job_dir)
+
+
+def test_files_of_a_job_go_when_its_driver_gets_another_one(world: World, job_dir: Path) -> None:
+    pool, _ = _driver_pool(world)
+    pool.launch(replace(_assignment("d1"), work_dir=str(job_dir)), 1600)
+    again = _make(job_dir.with_name("b"))
+    pool.launch(replace(_assignment("d1"), job_id=JobId("b" * 32), work_dir=str(again)), 1600)
+    assert not job_dir.exists() and again.exists()
+    world.children[0].end(0)
+    _await_removal(job_dir)
+
+
+def test_old_logs_of_drivers_are_removed(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of spares as well."""
+    rotation = LogRotation()
+    monkeypatch.setattr("yarnflow.process.cluster.own_rotation", lambda: rotation)
+    directory = open_cluster_directory(tmp_path / "c")
+    commands = ProcessCommands(directory.path, directory.conf_file, directory.secret_file, "python")
+    cluster = ClusterSupervisor(directory, commands, supervisor=world.supervisor, kept_logs=1)
+    for number, assignment in enumerate((_assignment("d1"), None, _assignment("d2"))):
+        cluster.start_spare_driver(1600)
+        if assignment is not None:
+            cluster.drivers.launch(assignment, 1600)
+        head = world.children[number].spec.log_file
+        assert head is not None
+        for file in (head, head.with_suffix(".log"), head.with_suffix(".jvm.log")):
+            file.write_text("text")
+        world.children[number].end(0)
+        rotation.rotate(number)
+        assert {path.name.split(".")[0] for path in directory.logs.iterdir()} == {f"driver-{number + 1}"}
+    cluster.stop(0.0)
 
 
 def test_spare_of_other_memory_makes_room(world: World) -> None:

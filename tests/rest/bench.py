@@ -67,7 +67,10 @@ def vertex(*states: S, name: str = "v1") -> VertexInfo:
 FAILURES = (
     FailureInfo(930_000, ErrorInfo("EXECUTOR_LOST", "executor 1 is lost"), "tm-1", RestartLevel.TASKS, True),
     FailureInfo(
-        940_000, ErrorInfo("USER_CODE", "ValueError: <b>", "Traceback\n  <script>"), "", RestartLevel.QUERY
+        940_000,
+        ErrorInfo("USER_CODE", "ValueError: <b>", "Traceback\n  <script>"),
+        "driver-1",
+        RestartLevel.QUERY,
     ),
 )
 ENDED = JobDetails(
@@ -81,13 +84,15 @@ KAFKA = SourceProgress(
     "KafkaV2[Subscribe[t]]",
     end_offset='{"t":{"0":5,"1":7}}',
     latest_offset='{"t":{"0":20,"1":7}}',
+    input_rows=7,
 )
+DEDUPE = StateOperatorProgress("dedupe", 3, 900, rows_updated=2, rows_removed=1, partitions=4)
 LIVE = JobDetails(
     JobOverview(NEW, "flights", JobStatus.RUNNING, 960_000, -1, slots_allocated=1, slots_required=2),
     3,
     {"CREATED": 960_000, "RUNNING": 970_000},
     (vertex(S.RUNNING, S.SCHEDULED), vertex(S.RUNNING, S.RUNNING, name="v2")),
-    queries=(QueryProgress("q", batch_id=4, total_input_rows=10, sources=(KAFKA,)),),
+    queries=(QueryProgress("q", batch_id=4, total_input_rows=10, sources=(KAFKA,), operators=(DEDUPE,)),),
     waiting_for="slots: 1 of 2",
 )
 POSITION = QueryPosition(

@@ -70,7 +70,10 @@ def test_job() -> None:
     assert made["status-counts"]["RUNNING"] == 2
     assert made["queries"][0]["batch-id"] == 4
     assert made["queries"][0]["sources"] == [
-        {"description": "KafkaV2[Subscribe[t]]", "behind": {"t-0": 15, "t-1": 0}}
+        {"description": "KafkaV2[Subscribe[t]]", "input-rows": 7, "behind": {"t-0": 15, "t-1": 0}}
+    ]
+    assert made["queries"][0]["operators"] == [
+        {"name": "dedupe", "rows": 3, "bytes": 900, "rows-updated": 2, "rows-removed": 1, "partitions": 4}
     ]
 
 
@@ -92,7 +95,8 @@ def test_exceptions_have_the_newest_first() -> None:
     user, executor = history["entries"]
     assert (user["exceptionName"], user["timestamp"]) == ("USER_CODE", 940_000)
     assert user["stacktrace"] == "ValueError: <b>\nTraceback\n  <script>"
-    assert user["taskManagerId"] is None
+    # at a driver, which has no page
+    assert (user["endpoint"], user["taskManagerId"]) == ("driver-1", None)
     assert (executor["taskManagerId"], executor["failureLabels"]["recovered"]) == ("tm-1", "true")
 
 

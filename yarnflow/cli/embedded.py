@@ -23,7 +23,7 @@ from yarnflow.cli.common import with_target
 from yarnflow.cli.configuration import load_configuration
 from yarnflow.cli.restore_options import with_state
 from yarnflow.cli.targets import LOCAL
-from yarnflow.cli.view import OutputPump, StateLines, submitted_line
+from yarnflow.cli.view import OutputPump, StateLines, submitted_lines
 from yarnflow.client.executor import ClusterExecutor
 from yarnflow.client.job_client import ClusterJobClient
 from yarnflow.config.options import client
@@ -51,8 +51,9 @@ class LoggedJobs:
         self._output = output
         self._lines = StateLines()
 
-    def submitted(self, job_id: JobId, name: str, attached_to_existing: bool) -> None:
-        logger.info("%s", submitted_line(job_id, name, attached_to_existing))
+    def submitted(self, job_id: JobId, name: str, attached_to_existing: bool, page: str = "") -> None:
+        for line in submitted_lines(job_id, name, attached_to_existing, page):
+            logger.info("%s", line)
 
     def changed(self, details: JobDetails, overview: ClusterOverview | None) -> None:
         for line in self._lines.failures(details):

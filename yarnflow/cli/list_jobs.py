@@ -12,7 +12,7 @@ import click
 from yarnflow.cli.common import cluster_options, existing_clusters, named_mode, names_cluster
 from yarnflow.cli.output import Shown, Verb
 from yarnflow.client.discovery.asking import Silent
-from yarnflow.client.discovery.clusters import Clusters
+from yarnflow.client.discovery.clusters import Clusters, Listing
 from yarnflow.config.options import client
 from yarnflow.core.ids import JobId
 from yarnflow.core.messages import JobOverview
@@ -52,6 +52,8 @@ class ListedCluster:
     target: str
     #: flags by which other commands name it
     named_by: str
+    #: of its REST interface and dashboard; empty = it has none
+    web_address: str
     #: why it does not tell its jobs; empty = it does
     error: str
 
@@ -81,6 +83,8 @@ def command(show_all: bool, running: bool, scheduled: bool, configuration: Confi
     for cluster in found.clusters:
         if cluster.error:
             click.echo(f"note: {cluster.name}: {cluster.error}", err=True)
+        elif cluster.web_address:
+            click.echo(f"Dashboard: {cluster.web_address} ({cluster.name})", err=True)
     chosen = [job for job in found.jobs if _chosen(job, running, scheduled, show_all)]
     several = len({job.cluster for job in chosen}) > 1
     text = format_jobs(chosen, running=running, scheduled=scheduled, ended=show_all, with_cluster=several)
@@ -96,10 +100,7 @@ def _list(configuration: Configuration) -> JobList:
     if not listings:
         raise _nobody(clusters, silent, mode)
     jobs = [_listed(job, one.candidate.name) for one in listings for job in one.jobs]
-    heard = [
-        ListedCluster(one.candidate.name, one.candidate.target, one.candidate.named_by, "")
-        for one in listings
-    ]
+    heard = [_heard(one) for one in listings]
     return _in_order(jobs, [*heard, *map(_unheard, silent)])
 
 
@@ -118,7 +119,8 @@ def _of_named(configuration: Configuration) -> JobList:
             gateway = connection.gateway()
             name = str(connection) if len(connections) > 1 else connection.named_by
             target = configuration.get(client.TARGET) if configuration.is_set(client.TARGET) else ""
-            clusters.append(ListedCluster(name, target, connection.named_by, ""))
+            address = gateway.rest_access().address
+            clusters.append(ListedCluster(name, target, connection.named_by, address, ""))
             jobs += [_listed(job, name) for job in gateway.list_jobs()]
     return _in_order(jobs, clusters)
 
@@ -137,9 +139,14 @@ def _listed(job: JobOverview, cluster: str) -> ListedJob:
     )
 
 
+def _heard(listing: Listing) -> ListedCluster:
+    candidate = listing.candidate
+    return ListedCluster(candidate.name, candidate.target, candidate.named_by, listing.web_address, "")
+
+
 def _unheard(silent: Silent) -> ListedCluster:
     named_by = "" if silent.candidate is None else silent.candidate.named_by
-    return ListedCluster(silent.name, silent.target, named_by, silent.reason)
+    return ListedCluster(silent.name, silent.target, named_by, "", silent.reason)
 
 
 def _in_order(jobs: Sequence[ListedJob], clusters: Sequence[ListedCluster]) -> JobList:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import click
@@ -17,7 +17,7 @@ from yarnflow.errors import ConfigError, JobNotFound, JobUnreadable, StorageErro
 if TYPE_CHECKING:
     from yarnflow.config.configuration import Configuration
     from yarnflow.core.files import FileSystems
-    from yarnflow.core.messages import JobSubmission
+    from yarnflow.core.messages import Fence, JobSubmission
     from yarnflow.core.ports import DispatcherGateway
     from yarnflow.ha.stores.checkpoint_files import CheckpointFiles
     from yarnflow.ha.stores.stored_jobs import StoredJob
@@ -71,9 +71,10 @@ def command(
     from yarnflow.ha.stores.stored_jobs import GRAPHS, doubt, stored_jobs
 
     wanted = [checked_job_id(job) for job in jobs]
-    where = (directory or _directory(configuration)).rstrip("/")
     open_file_system = file_systems()
-    file_system, path = open_file_system(where)
+    file_system, path = open_file_system((directory or _directory(configuration)).rstrip("/"))
+    # the cluster is told of it
+    where = f"{file_system.uri}{path}"
     if file_system.status(f"{path}/{GRAPHS}") is None:
         raise JobNotFound(
             f"no cluster has stored jobs in {where}: there is no directory {GRAPHS} in it; check "
@@ -95,9 +96,13 @@ def command(
         )
     work = _Recovery(open_file_system, where, configuration, dry_run)
     with existing_cluster(configuration) as connection:
-        results = work.run(connection.gateway(), chosen)
+        results = work.run(connection.gateway(), connection.followed, chosen)
     failed = [result.job_id for result in results if not result.settled]
-    error = JobUnreadable(f"{len(failed)} jobs were not recovered: {', '.join(failed)}") if failed else None
+    error = None
+    if failed:
+        error = JobUnreadable(
+            f"{len(failed)} of {len(chosen)} jobs were not recovered: {', '.join(failed)}"
+        )
     return Shown(Recovery(tuple(results)), error=error)
 
 
@@ -112,15 +117,35 @@ class _Recovery:
         self._configuration = configuration
         self._dry_run = dry_run
 
-    def run(self, cluster: DispatcherGateway, stored: Sequence[StoredJob]) -> list[StoredJobSaid]:
-        """Say of each job what becomes of it."""
+    def run(
+        self, cluster: DispatcherGateway, leader: Callable[[], Fence | None], stored: Sequence[StoredJob]
+    ) -> list[StoredJobSaid]:
+        """Say of each job what becomes of it.
+
+        Raises
+        ------
+        ConfigError
+            What this cluster's drivers write would be refused as that of a leader before.
+        """
         known = {job.job_id: job.status for job in cluster.list_jobs()}
+        self._check_epochs(leader())
         results = []
         for job in stored:
             words, is_there = self._one(cluster, job, known.get(job.job_id))
             said(f"Job {job.job_id} {words}.")
             results.append(StoredJobSaid(job.job_id, is_there, words))
         return results
+
+    def _check_epochs(self, leader: Fence | None) -> None:
+        from yarnflow.ha.stores.incarnations import GrantedEpochs
+
+        last = GrantedEpochs(self._file_systems, self._directory).last()
+        if leader is not None and leader.epoch < last:
+            raise ConfigError(
+                f"the jobs in {self._directory} ran under leaders up to epoch {last}, and this cluster's is "
+                f"of epoch {leader.epoch}, so sinks would refuse what they write; start the cluster with the "
+                "high-availability.storageDir and cluster-id of that directory, or with a copy of all of it"
+            )
 
     def _one(
         self, cluster: DispatcherGateway, job: StoredJob, status: JobStatus | None
@@ -137,20 +162,31 @@ class _Recovery:
         if job.submission is None:
             return f"cannot be recovered: {job.path} is damaged", False
         name = job.submission.name
+        submission, state = self._with_state(job.submission)
         if self._dry_run:
-            return f"({name}) would be recovered", True
+            return f"({name}) would be recovered{state}", True
         try:
-            owner = cluster.submit_job(job.submission).job_id
+            owner = cluster.submit_job(submission).job_id
         except YarnflowError as error:
             return f"({name}) is not recovered: {error}", False
         if owner != job.job_id:
             return f"({name}) is not recovered: job {owner} has its job key", False
         self._delete(delete_superseded, job)
-        return f"({name}) is recovered", True
+        return f"({name}) is recovered{state}", True
+
+    def _with_state(self, submission: JobSubmission) -> tuple[JobSubmission, str]:
+        """The job for a cluster that may look for state elsewhere, and a clause if there is none."""
+        from yarnflow.config.options.job import CHECKPOINT_DIR
+
+        root = self._checkpoint_root(submission)
+        if not self._checkpoints(submission).exists_directory():
+            return submission, f" without state, as there is none in {root}/{submission.job_id}"
+        options = {**submission.configuration, CHECKPOINT_DIR.key: root}
+        return replace(submission, configuration=options), ""
 
     def _has_ended(self, job: StoredJob) -> bool:
         """By the marker in its checkpoint directory: a result that is old is not stored any more."""
-        return job.submission is not None and self._checkpoints(job.job_id, job.submission).has_ended()
+        return job.submission is not None and self._checkpoints(job.submission).has_ended()
 
     def _release(self, job: StoredJob) -> bool:
         """Lay the marker of its checkpoint directory down: its master may not have come to it.
@@ -160,20 +196,24 @@ class _Recovery:
         if self._dry_run or job.submission is None or job.ended_as is None:
             return True
         try:
-            self._checkpoints(job.job_id, job.submission).release(job.ended_as)
+            self._checkpoints(job.submission).release(job.ended_as)
         except StorageError as error:
             click.echo(f"Job {job.job_id}: that it has ended cannot be noted: {error}", err=True)
             return False
         return True
 
-    def _checkpoints(self, job_id: JobId, submission: JobSubmission) -> CheckpointFiles:
-        from yarnflow.config.options import ha
-        from yarnflow.config.options.job import CHECKPOINT_DIR
+    def _checkpoint_root(self, submission: JobSubmission) -> str:
+        from yarnflow.config.checkpoint_root import shared_checkpoint_root
+
+        of_job = self._configuration.with_values(submission.configuration, f"job {submission.job_id}")
+        return shared_checkpoint_root(of_job, self._directory)
+
+    def _checkpoints(self, submission: JobSubmission) -> CheckpointFiles:
         from yarnflow.ha.stores.checkpoint_files import CheckpointFiles
 
-        get = self._configuration.with_values(submission.configuration, f"job {job_id}").get
-        root = get(CHECKPOINT_DIR) or f"{get(ha.STORAGE_DIR).rstrip('/')}/checkpoints"
-        return CheckpointFiles(self._file_systems, f"{root.rstrip('/')}/{job_id}")
+        return CheckpointFiles(
+            self._file_systems, f"{self._checkpoint_root(submission)}/{submission.job_id}"
+        )
 
     def _delete(self, delete: Callable[[FileSystems, str, StoredJob], None], job: StoredJob) -> bool:
         if self._dry_run:
@@ -187,12 +227,12 @@ class _Recovery:
 
 
 def _directory(configuration: Configuration) -> str:
-    from yarnflow.config.options import cluster, ha
+    from yarnflow.config.checkpoint_root import cluster_storage
 
-    storage = configuration.get(ha.STORAGE_DIR)
+    storage = cluster_storage(configuration)
     if not storage:
         raise ConfigError(
             "high-availability.storageDir is not set; set it as the cluster has it, or name the cluster's "
             "directory below it with --from"
         )
-    return f"{storage.rstrip('/')}/{configuration.get(cluster.CLUSTER_ID)}"
+    return storage

@@ -6,7 +6,7 @@ Flink counterpart: ``flink run -s`` with ``--claimMode``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 import click
 
@@ -19,8 +19,6 @@ from yarnflow.graph.job_graph import JobGraph
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-LATEST: Final = "latest"
-NONE: Final = "none"
 #: checks a job graph before it is handed over
 CheckGraph = Callable[[JobGraph], None]
 
@@ -89,9 +87,9 @@ def restore_values(
     if text is not None and not text.strip():
         # a variable of a script that is not set must not mean to start empty
         raise InvalidOption("the path to start from is empty; name one, or --restore none to start empty")
-    if from_savepoint in (LATEST, NONE):
+    if from_savepoint in (job.LATEST_STATE, job.NO_STATE):
         text = f"./{from_savepoint}"
-    if claim_mode and restore == NONE:
+    if claim_mode and restore == job.NO_STATE:
         raise InvalidOption("--claim-mode is about state to start from, and --restore none asks for none")
     values: dict[str, str] = {}
     if text is not None:
@@ -126,7 +124,7 @@ def with_state(configuration: Configuration, target: str) -> tuple[Configuration
         There is none, it cannot be read, or it cannot be named so.
     """
     text = configuration.get(job.STATE_RECOVERY_PATH)
-    if text in ("", LATEST, NONE):
+    if text in ("", job.LATEST_STATE, job.NO_STATE):
         return configuration, None
     from yarnflow.cli.state_options import absolute_state, open_file_systems
     from yarnflow.client.saved_state import check_fits

@@ -172,9 +172,9 @@ class _Watched:
     def live(self) -> bool:
         return self._view.live
 
-    def submitted(self, job_id: JobId, name: str, attached_to_existing: bool) -> None:
+    def submitted(self, job_id: JobId, name: str, attached_to_existing: bool, page: str = "") -> None:
         self._seen[job_id] = SubmittedJob(job_id, name, JobStatus.CREATED, attached_to_existing)
-        self._view.submitted(job_id, name, attached_to_existing)
+        self._view.submitted(job_id, name, attached_to_existing, page)
 
     def begin(self, details: JobDetails) -> None:
         self._view.begin(details)

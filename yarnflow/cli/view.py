@@ -56,7 +56,7 @@ class View(Protocol):
     def live(self) -> bool:
         """It draws on the terminal, so that nobody else may."""
 
-    def submitted(self, job_id: JobId, name: str, attached_to_existing: bool) -> None: ...
+    def submitted(self, job_id: JobId, name: str, attached_to_existing: bool, page: str = "") -> None: ...
 
     def begin(self, details: JobDetails) -> None:
         """A job that others have submitted, as it is now; what has happened to it is not shown."""
@@ -171,8 +171,9 @@ class PlainView:
         """It does not draw."""
         return False
 
-    def submitted(self, job_id: JobId, name: str, attached_to_existing: bool) -> None:
-        self.note(submitted_line(job_id, name, attached_to_existing))
+    def submitted(self, job_id: JobId, name: str, attached_to_existing: bool, page: str = "") -> None:
+        for line in submitted_lines(job_id, name, attached_to_existing, page):
+            self.note(line)
 
     def begin(self, details: JobDetails) -> None:
         """A line."""
@@ -223,9 +224,10 @@ class LiveView:
         """It draws."""
         return True
 
-    def submitted(self, job_id: JobId, name: str, attached_to_existing: bool) -> None:
+    def submitted(self, job_id: JobId, name: str, attached_to_existing: bool, page: str = "") -> None:
         """A line; from now on there is something to draw."""
-        self.note(submitted_line(job_id, name, attached_to_existing))
+        for line in submitted_lines(job_id, name, attached_to_existing, page):
+            self.note(line)
         # not earlier: until then the program may use the terminal as it likes
         if not self._started and not self._closed:
             self._started = True
@@ -326,11 +328,12 @@ def time_text(at_ms: int) -> str:
         return "end of input"
 
 
-def submitted_line(job_id: JobId, name: str, attached_to_existing: bool) -> str:
-    """Flink's line, with the name."""
+def submitted_lines(job_id: JobId, name: str, attached_to_existing: bool, page: str) -> list[str]:
+    """Flink's line, with the name; and where the job can be watched."""
+    line = f"Job {name} has been submitted with JobID {job_id}."
     if attached_to_existing:
-        return f"Job {name} has been submitted before; attached to the live job with JobID {job_id}."
-    return f"Job {name} has been submitted with JobID {job_id}."
+        line = f"Job {name} has been submitted before; attached to the live job with JobID {job_id}."
+    return [line, f"Dashboard: {page}"] if page else [line]
 
 
 def start_up_lines(details: JobDetails) -> list[str]:

@@ -71,6 +71,15 @@ def job_details(cluster: JobCluster, job_id: JobId) -> JobDetails:
         return details
 
 
+def page_of(cluster: JobCluster, job_id: JobId) -> str:
+    """Address of a job's page in the dashboard; empty = there is none, or the cluster does not say."""
+    try:
+        address = cluster.gateway().rest_access().address
+    except YarnflowError:
+        return ""
+    return f"{address}/#/job/{job_id}" if address else ""
+
+
 class ProgramCluster(Protocol):
     """Runs a program's ``main()`` beside the JobManager; which jobs it has is known when it submits them."""
 
@@ -150,8 +159,8 @@ class ClusterConnection(JobCluster, Protocol):
 class JobListener(Protocol):
     """Who shows a job's life to the user."""
 
-    def submitted(self, job_id: JobId, name: str, attached_to_existing: bool) -> None:
-        """The cluster accepted the job."""
+    def submitted(self, job_id: JobId, name: str, attached_to_existing: bool, page: str = "") -> None:
+        """The cluster accepted the job; the address of its page in the dashboard, where there is one."""
 
     def changed(self, details: JobDetails, overview: ClusterOverview | None) -> None:
         """The job's details changed; the overview comes when it could be had."""
@@ -163,7 +172,7 @@ class JobListener(Protocol):
 class SilentListener:
     """Shows nothing."""
 
-    def submitted(self, job_id: JobId, name: str, attached_to_existing: bool) -> None:
+    def submitted(self, job_id: JobId, name: str, attached_to_existing: bool, page: str = "") -> None:
         pass
 
     def changed(self, details: JobDetails, overview: ClusterOverview | None) -> None:

@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from yarnflow.client.cluster import ClusterConnection, JobListener
+from yarnflow.client.cluster import ClusterConnection, JobListener, page_of
 from yarnflow.client.jars.bring import JarBringer
 from yarnflow.client.jars.script_options import jar_options
 from yarnflow.client.job_client import ClusterJobClient, job_command
@@ -358,9 +358,11 @@ class ClusterExecutor:
             on_hadoop=self._on_hadoop,
         )
         self.clients.append(client)
-        self._listener.submitted(answer.job_id, name, answer.attached_to_existing)
+        self._listener.submitted(
+            answer.job_id, name, answer.attached_to_existing, page_of(cluster, answer.job_id)
+        )
         path = self._configuration.get(job.STATE_RECOVERY_PATH.key, "")
-        if answer.attached_to_existing and path not in ("", "latest", "none"):
+        if answer.attached_to_existing and path not in ("", job.LATEST_STATE, job.NO_STATE):
             self._listener.note(
                 f"The job runs already, so nothing starts from {path}; for that, submit with --on-existing "
                 "replace."

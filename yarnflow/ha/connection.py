@@ -104,7 +104,7 @@ class ZooKeeperConnection:
         )
         self._granted_ms = settings.session_timeout_ms
         self.client: Final = KazooClient(
-            handler=GrantedTimeoutHandler(self._note_granted_timeout),
+            handler=GrantedTimeoutHandler(self._note_granted_timeout, self._connecting),
             hosts=settings.quorum,
             timeout=settings.session_timeout_ms / 1000,
             auth_data=[("digest", f"{_USER}:{password}")] if settings.protected else None,
@@ -120,6 +120,8 @@ class ZooKeeperConnection:
         self._state = Connection.SUSPENDED
         self._session_id = 0
         self._connected = threading.Event()
+        #: by the monotonic clock; None = it is not lost
+        self._suspended_s: float | None = None
         self._closed = False
 
     def open(self) -> None:
@@ -230,6 +232,7 @@ class ZooKeeperConnection:
             KazooState.SUSPENDED: Connection.SUSPENDED,
         }.get(state, Connection.LOST)
         self._state = now
+        self._suspended_s = time.monotonic() if now is Connection.SUSPENDED else None
         if now is Connection.CONNECTED:
             session = self.client.client_id
             if session is not None:
@@ -268,6 +271,24 @@ class ZooKeeperConnection:
                 return
             except Exception as error:
                 logger.error("Cannot connect to ZooKeeper again: %s", error)
+
+    def _connecting(self) -> None:
+        """In kazoo's own thread, before it tries to connect.
+
+        A server that knows fewer changes than this process has seen refuses it, so that nobody goes back in
+        time: it may lag behind the others.  After ZooKeeper has lost its data all servers would, for ever.
+        A session that has been out of touch for as long as it lasts may only be told that it has expired.
+        """
+        since_s = self._suspended_s
+        if since_s is None or time.monotonic() - since_s < self._granted_ms / 1000:
+            return
+        if self.client.last_zxid:
+            logger.warning(
+                "No ZooKeeper server has taken this process for %d ms; it connects as if it had seen "
+                "nothing, as the servers may have lost their data.",
+                (time.monotonic() - since_s) * 1000,
+            )
+            self.client.last_zxid = 0
 
     def _note_granted_timeout(self, timeout_ms: int) -> None:
         self._granted_ms = timeout_ms

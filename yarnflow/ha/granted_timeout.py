@@ -25,14 +25,18 @@ class GrantedTimeoutHandler(SequentialThreadingHandler):  # type: ignore[misc]
     granted : callable
         Told the granted time-out in milliseconds at each connect, in kazoo's own thread and before any
         listener hears of the connection.
+    connecting : callable
+        Called before each attempt to connect, in kazoo's own thread.
     """
 
-    def __init__(self, granted: Callable[[int], None]) -> None:
+    def __init__(self, granted: Callable[[int], None], connecting: Callable[[], None]) -> None:
         super().__init__()
         self._granted = granted
+        self._connecting = connecting
 
     def create_connection(self, *arguments: Any, **options: Any) -> Any:
         """A socket that reads along until the time-out has come by."""
+        self._connecting()
         return _ReadingAlong(super().create_connection(*arguments, **options), self._granted)
 
 

@@ -41,6 +41,8 @@ from yarnflow.process.driver_queue import DriverQueue
 from yarnflow.process.leftovers import MARK_ENVIRONMENT, await_nothing_left, new_mark
 from yarnflow.process.logs import LOG_FILE_ENVIRONMENT
 from yarnflow.process.no_workers import NoResourceProvider
+from yarnflow.process.output.ended_logs import DRIVERS, EndedLogs
+from yarnflow.process.output.rotation import own_rotation
 from yarnflow.process.pools import DriverPool, WorkerPool
 from yarnflow.process.spawn import ProcessSpec
 from yarnflow.process.supervisor import (
@@ -88,6 +90,8 @@ class ClusterSupervisor:
         Who starts further masters of the cluster.
     listeners : ClusterListeners
         Who is told what happens.
+    kept_logs : int
+        Drivers that have ended whose log files stay; 0 = of all.
     """
 
     def __init__(
@@ -102,6 +106,7 @@ class ClusterSupervisor:
         highly_available: bool = False,
         master_owner: MasterOwner | None = None,
         listeners: ClusterListeners = ClusterListeners(),
+        kept_logs: int = 0,
         supervisor: Supervisor | None = None,
         schedule: Schedule = run_later,
         clock: Clock | None = None,
@@ -137,6 +142,9 @@ class ClusterSupervisor:
         self.result: ClusterResult | None = None
         # what drivers of a supervisor that was killed have left there; before the first spare is started
         shutil.rmtree(directory.scratch, ignore_errors=True)
+        self._ended_logs = EndedLogs(directory.logs, DRIVERS, kept_logs) if kept_logs else None
+        if self._ended_logs is not None:
+            own_rotation().limit(self._ended_logs)
         self.drivers = DriverPool(
             self._supervisor,
             commands,
@@ -144,6 +152,7 @@ class ClusterSupervisor:
             directory.scratch,
             self.driver_exited,
             on_process_ended=self._process_ended,
+            ended_logs=self._ended_logs,
             inherit_stdout=drivers.inherit_stdout,
             stdout_fd=drivers.stdout_fd,
         )
@@ -289,6 +298,8 @@ class ClusterSupervisor:
             tellers = list(self._tellers)
         for teller in tellers:
             teller.join(_TELLERS_TIMEOUT_S)
+        if self._ended_logs is not None:
+            own_rotation().release_limit(self._ended_logs)
         if self._channel is not None:
             self._channel.close()
 

@@ -26,7 +26,8 @@ from yarnflow.errors import YarnflowError
 from yarnflow.process.commands import ProcessCommands
 from yarnflow.process.leftovers import new_mark
 from yarnflow.process.logs import LOG_FILE_ENVIRONMENT
-from yarnflow.process.spawn import ProcessSpec
+from yarnflow.process.output.ended_logs import EndedLogs
+from yarnflow.process.spawn import ProcessSpec, remove_directories
 from yarnflow.process.supervisor import NEVER, Child, RestartPolicy, Supervisor
 
 logger: Final = logging.getLogger(__name__)
@@ -44,8 +45,14 @@ class _Driver:
     memory_mib: int
     #: empty while it is a spare
     driver_id: str = ""
-    #: what it was given last
+    #: what it was given last, and where that has its files
     job_id: str = ""
+    work_dir: str = ""
+
+    def give(self, assignment: DriverAssignment) -> None:
+        """It has another job from now on."""
+        self.driver_id, self.job_id = assignment.driver_id, assignment.job_id
+        self.work_dir = assignment.work_dir
 
 
 class DriverPool:
@@ -65,6 +72,8 @@ class DriverPool:
         ``(driver id, exit status, last lines of output)`` for every assigned driver that ends.
     on_process_ended : callable, optional
         Told of every driver process that ends, the spare as well.
+    ended_logs : EndedLogs, optional
+        Removes old files of ``logs``; default: they stay.
     inherit_stdout, stdout_fd
         Whether drivers write to this process's standard output (or the given descriptor), where
         a user of a local cluster looks for what the program prints; else to their log.
@@ -79,12 +88,14 @@ class DriverPool:
         on_exit: Callable[[DriverId, int, str], None],
         *,
         on_process_ended: Callable[[Child], None] | None = None,
+        ended_logs: EndedLogs | None = None,
         inherit_stdout: bool = False,
         stdout_fd: int | None = None,
         now_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self._now_s = now_s
         self._on_process_ended = on_process_ended
+        self._ended_logs = ended_logs
         self._supervisor = supervisor
         self._commands = commands
         self._logs = logs
@@ -125,18 +136,19 @@ class DriverPool:
             for driver in self._drivers.values():
                 if driver.driver_id == assignment.driver_id:
                     if driver.job_id != assignment.job_id:
-                        driver.job_id = assignment.job_id
+                        self._remove_work_dir(driver)
+                        driver.give(assignment)
                         driver.child.write_line(line)  # if that fails its exit is reported
                     return
             spare = self._spare(memory_mib)
             if spare is not None:
                 self._spent_s = self._now_s()
                 # before the write: the driver may end at once, and its end must find the id
-                spare.driver_id, spare.job_id = assignment.driver_id, assignment.job_id
+                spare.give(assignment)
                 if spare.child.write_line(line):
                     logger.info("Driver %s is the spare process %d.", assignment.driver_id, spare.child.pid)
                     return
-                spare.driver_id = spare.job_id = ""  # it died a moment ago
+                spare.driver_id = spare.job_id = spare.work_dir = ""  # it died a moment ago
                 self._drivers.pop(spare.name, None)
             # the memory of a spare that does not fit is needed for the one that does
             self._end_spare()
@@ -146,7 +158,7 @@ class DriverPool:
                 failure = str(error)
             else:
                 if started is not None:
-                    started.job_id = assignment.job_id
+                    started.give(assignment)
                     started.child.write_line(line)  # if that fails its exit is reported
         if failure:
             self._on_exit(assignment.driver_id, CANNOT_START_STATUS, failure)
@@ -217,10 +229,22 @@ class DriverPool:
     def _exited(self, child: Child, exit_status: int, again: bool) -> None:
         with self._lock:
             driver = self._drivers.pop(child.spec.name, None)
+            if driver is not None:
+                # before anybody knows of its end, who might have the job start again
+                self._remove_work_dir(driver)
+        if self._ended_logs is not None:
+            self._ended_logs.process_ended()
         if self._on_process_ended is not None:
             self._on_process_ended(child)
         if driver is not None and driver.driver_id:
             self._on_exit(DriverId(driver.driver_id), exit_status, child.output_tail())
+
+    def _remove_work_dir(self, driver: _Driver) -> None:
+        """Remove the files of its job; each driver of the job writes them anew."""
+        work_dir, driver.work_dir = driver.work_dir, ""
+        # a hot spare uses those of the driver it stands by for
+        if work_dir and all(other.work_dir != work_dir for other in self._drivers.values()):
+            remove_directories((Path(work_dir),), driver.name)
 
 
 class WorkerPool:

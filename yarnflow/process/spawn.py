@@ -25,7 +25,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -34,6 +34,7 @@ from queue import SimpleQueue
 from typing import IO, Final
 
 from yarnflow.errors import ResourceError
+from yarnflow.process.output.ended_logs import open_head
 from yarnflow.process.output.rotation import own_rotation
 from yarnflow.process.output.series import rotated_file
 
@@ -214,7 +215,7 @@ class ChildProcess:
             _signal_group(self.pid, signal.SIGKILL)
             self._exit_status = self._popen.wait()
             # before anybody knows, who might end this process
-            self._remove_directories()
+            remove_directories(self.spec.directories, self.spec.name)
             self._exited.set()
             listeners, self._listeners = self._listeners, []
         if self._popen.stdin is not None:
@@ -225,18 +226,27 @@ class ChildProcess:
         for listener in listeners:
             listener(self._exit_status)
 
-    def _remove_directories(self) -> None:
-        if not self.spec.directories:
-            return
-        # gigabytes of shuffle files may take their time; others end, and start in the same place, meanwhile
-        aside = tuple(filter(None, map(_put_aside, self.spec.directories)))
-        remover = threading.Thread(
-            target=_remove, args=(aside,), name="remove-directories", daemon=False
-        )
-        try:
-            remover.start()
-        except RuntimeError as error:
-            logger.warning("Files of %s stay in %s: %s", self.spec.name, self.spec.directories[0], error)
+
+def remove_directories(directories: Iterable[Path], owner: str) -> None:
+    """Have directories deleted before this process ends, unless by ``os._exit``; returns at once.
+
+    Gigabytes of files may take their time; others end, and start in the same place, meanwhile.
+
+    Parameters
+    ----------
+    directories : iterable of Path
+        They are no longer there under these names when this returns.
+    owner : str
+        Whose they were, for the log.
+    """
+    aside = tuple(filter(None, map(_put_aside, directories)))
+    if not aside:
+        return
+    remover = threading.Thread(target=_remove, args=(aside,), name="remove-directories", daemon=False)
+    try:
+        remover.start()
+    except RuntimeError as error:
+        logger.warning("Files of %s stay in %s: %s", owner, aside[0].parent, error)
 
 
 def _put_aside(directory: Path) -> Path | None:
@@ -381,7 +391,7 @@ def spawn(spec: ProcessSpec) -> ChildProcess:
         if spec.log_file is not None:
             spec.log_file.parent.mkdir(parents=True, exist_ok=True)
             # the group may read it: YARN's NodeManager does, which collects the logs of containers
-            log = os.open(spec.log_file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o640)
+            log = open_head(spec.log_file, 0o640)
         stdout = spec.stdout_fd if spec.inherit_stdout else log
         try:
             popen = spawner.fork(

@@ -10,9 +10,14 @@ from pathlib import Path
 from yarnflow.core.ids import JobId
 
 
+def work_dirs(cluster_dir: Path) -> Path:
+    """Parent of the jobs' scratch directories."""
+    return cluster_dir / "jobs"
+
+
 def work_dir(cluster_dir: Path, job_id: JobId) -> Path:
-    """Scratch directory of a job's attempts."""
-    return cluster_dir / "jobs" / job_id
+    """Scratch directory of a job's drivers; goes with the last of them."""
+    return work_dirs(cluster_dir) / job_id
 
 
 def local_checkpoints(cluster_dir: Path) -> Path:

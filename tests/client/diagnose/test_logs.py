@@ -186,6 +186,16 @@ def test_a_node_that_does_not_answer_hides_no_other() -> None:
     assert reader.notes == [f"no logs of {MASTER}: NodeManager node1:8042 does not answer"]
 
 
+@pytest.mark.parametrize("lines", [None, 1])
+def test_a_file_that_is_removed_meanwhile_hides_no_other(lines: int | None) -> None:
+    files = [File("driver-1.out", b"old\n"), File("driver-2.out", b"new\n")]
+    live = FakeLiveLogs({MASTER: files})
+    live.removed = {"driver-1.out"}
+    reader = Reader(live, lines=lines)
+    assert reader.read() == [(MASTER, "driver-2.out", "new\n")]
+    assert reader.notes == [f"container {MASTER} has no log file driver-1.out (any more)"]
+
+
 def test_no_container_yet_and_no_such_container() -> None:
     reader = Reader()
     reader.cluster.containers_of = []

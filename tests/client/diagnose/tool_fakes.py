@@ -18,7 +18,7 @@ from yarnflow.core.yarn import (
     Queue,
     YarnContainer,
 )
-from yarnflow.errors import ApplicationNotFound, YarnUnavailable
+from yarnflow.errors import ApplicationNotFound, FileMissing, YarnUnavailable
 from yarnflow.staging.layout import APPLICATION_TAG, StagingLayout, deployment_tag, job_tag
 from yarnflow.testing.file_system import MemoryFileSystem
 from yarnflow.testing.gateways.factory import FakeGateways
@@ -129,6 +129,8 @@ class FakeLiveLogs:
         self.by_container = {name: list(items) for name, items in files.items()}
         self.reads: list[tuple[str, int]] = []
         self.unreachable: set[str] = set()
+        #: names of files that go after they were listed
+        self.removed: set[str] = set()
 
     def files(self, node: str, container_id: str) -> Sequence[File]:
         if node in self.unreachable:
@@ -137,6 +139,8 @@ class FakeLiveLogs:
 
     def read(self, node: str, container_id: str, name: str, offset_bytes: int = 0) -> bytes:
         self.reads.append((name, offset_bytes))
+        if name in self.removed:
+            raise FileMissing(f"container {container_id} has no log file {name} (any more)")
         (file,) = [file for file in self.by_container[container_id] if file.name == name]
         return file.content[offset_bytes:]
 

@@ -35,6 +35,7 @@ class FakeSupervisor:
         workers: int,
         drivers: DriverPlaces,
         listeners: ClusterListeners,
+        kept_logs: int,
     ) -> None:
         self.conf_file = directory.conf_file
         self.on_job_status = listeners.on_job_status

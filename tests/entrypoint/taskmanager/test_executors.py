@@ -16,6 +16,7 @@ from yarnflow.core.messages import ExecutorDescriptor
 from yarnflow.core.resources.attachment import PYTHON_MEMORY_VARIABLE
 from yarnflow.entrypoint.taskmanager import executors
 from yarnflow.errors import ResourceError
+from yarnflow.process.output.ended_logs import EXECUTORS, EndedLogs, by_process
 from yarnflow.process.spawn import ProcessSpec
 from yarnflow.spark.launch.driver_secret import spark_secret
 from yarnflow.spark.launch.java import JavaRuntime
@@ -42,7 +43,11 @@ class Started:
 
 
 def processes(
-    directory: Path, started: Started, options: Mapping[str, str] = NOTHING, one_job: bool = False
+    directory: Path,
+    started: Started,
+    options: Mapping[str, str] = NOTHING,
+    one_job: bool = False,
+    ended_logs: EndedLogs | None = None,
 ) -> executors.SparkExecutorProcesses:
     values = {"driver.class-data-sharing": "off", **options}
     configuration = Configuration.from_dict(values, "test")
@@ -54,6 +59,7 @@ def processes(
         "localhost",
         b"cluster",
         one_job,
+        ended_logs=ended_logs,
         start_process=started,
         java=lambda: JavaRuntime(Path("/jre/bin/java"), "17.0.1", "PATH"),
     )
@@ -94,6 +100,25 @@ def test_every_executor_has_directories_of_its_own_which_go_with_it(tmp_path: Pa
     assert local == [first, tmp_path / "disk2" / first.name]
     assert specs[0].directories == tuple(local), "they go with it"
     assert second not in local
+
+
+def test_an_executor_s_end_makes_old_logs_due(tmp_path: Path) -> None:
+    started, ended_logs = Started(), EndedLogs(tmp_path, EXECUTORS, 1)
+    own = processes(tmp_path, started, ended_logs=ended_logs)
+    ended_logs.remove_surplus()
+    own.start(DESCRIPTOR)
+    assert not ended_logs.due
+    started.listeners[0](0)
+    assert ended_logs.due
+
+
+def test_the_logs_of_an_executor_are_found(tmp_path: Path) -> None:
+    started = Started()
+    processes(tmp_path, started).start(DESCRIPTOR)
+    file = started.specs[0].log_file
+    assert file is not None
+    (logs,) = by_process([file.name], EXECUTORS)
+    assert logs.head == file.name
 
 
 def test_an_executor_s_end_is_that_of_the_job_that_has_it(tmp_path: Path) -> None:

@@ -197,6 +197,7 @@ def test_arguments_of_the_job_manager(world: World) -> None:
     assert arguments["workers"].expected == 3
     assert given[given.index("--submission") + 1].endswith("/submission.json")
     assert arguments["drivers"] == DriverPlaces(2)
+    assert arguments["kept_logs"] == 100, "a session has many jobs"
 
 
 def keeps_spare(world: World, running: int) -> bool:

@@ -109,6 +109,20 @@ def test_prometheus_gets_flinks_names_and_labels() -> None:
     assert "lastCheckpointExternalPath" not in text, "a text is no number"
 
 
+def test_prometheus_can_read_what_it_gets() -> None:
+    parser = pytest.importorskip("prometheus_client.parser")
+    families = list(parser.text_string_to_metric_families(scraped()))
+    names = [family.name for family in families]
+    assert len(names) == len(set(names)) and all(family.documentation for family in families)
+    series = [
+        (sample.name, frozenset(sample.labels.items())) for family in families for sample in family.samples
+    ]
+    # two of the user's metrics have one name here: the first counts
+    assert len(series) == len(set(series))
+    said = {family.name: family.documentation for family in families}
+    assert said["flink_jobmanager_job_uptime"].endswith("Unit: ms.")
+
+
 def test_prometheus_gets_what_is_asked_for_only() -> None:
     text = scraped(
         ReporterSettings(

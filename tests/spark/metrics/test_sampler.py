@@ -16,9 +16,9 @@ from yarnflow.core.metrics import ScopeKind
 from yarnflow.graph.connectors.sinks import PrintSink
 from yarnflow.graph.connectors.sources import RateSource
 from yarnflow.graph.job_graph import JobEdge, JobGraph, JobVertex, ShipStrategy, StreamNode
-from yarnflow.graph.operators import Key, RunningAggregate
+from yarnflow.graph.operators import Key, RunningAggregate, Source
 from yarnflow.graph.schema import Field, Schema
-from yarnflow.operators.functions.measures import Measures, OperatorMeasures
+from yarnflow.operators.functions.measures import Measures, OperatorMeasures, source_node
 from yarnflow.spark.metrics.busy import TimeShares, back_pressure, stage_shares
 from yarnflow.spark.metrics.native import RETAINED_STAGES
 from yarnflow.spark.metrics.sampler import JobSampler
@@ -256,6 +256,18 @@ def test_elements_are_counted_from_source_to_sink() -> None:
     assert (operator.counts["size_min"], operator.counts["size_max"]) == (1, 2)
     assert operator.rates["size_mean"] == 1.5
     assert "rate" not in operator.rates, "it takes two looks"
+
+
+def test_partitions_of_a_source_behind_those_of_another_are_its_subtasks() -> None:
+    graph = graph_of(ELEMENTS)
+    (source,) = [node.node_id for node in graph.nodes if isinstance(node.operator, Source)]
+    (vertex,) = [each for each in graph.vertices if source in each.chain]
+    read = {(source_node(0), 6 + partition): OperatorMeasures(5, 5) for partition in range(3)}
+    found = sampler(graph, Told(), read).sample(10_000)
+    by_subtask = [
+        values(found, vertex.vertex_id, subtask)["numRecordsIn"] for subtask in range(vertex.parallelism)
+    ]
+    assert sum(by_subtask) == values(found, vertex.vertex_id)["numRecordsIn"] == 15
 
 
 def test_busy_time_is_that_since_the_last_sample() -> None:

@@ -24,6 +24,7 @@ from yarnflow.core.ids import JobId, is_job_id
 from yarnflow.core.yarn import Application, DeploymentMode, YarnContainer
 from yarnflow.errors import (
     ApplicationNotFound,
+    FileMissing,
     InvalidOption,
     JobNotFound,
     StorageError,
@@ -268,7 +269,12 @@ class ApplicationLogs:
                 lengths = {at: by_name[name].length_bytes for name, at in places.items()}
                 self._note_rotated(container.container_id, lengths)
                 for name, place in places.items():
-                    text = self._new_text(live, container, by_name[name], place, lines)
+                    try:
+                        text = self._new_text(live, container, by_name[name], place, lines)
+                    except FileMissing as error:
+                        # since they were listed, its process's logs were removed, or the container has ended
+                        self.note(str(error))
+                        continue
                     if text:
                         yield LogPart(container.container_id, name, text, container.node)
             except YarnError as error:

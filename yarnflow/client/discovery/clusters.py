@@ -37,6 +37,8 @@ class Listing:
 
     candidate: Candidate
     jobs: Sequence[JobOverview]
+    #: of its REST interface and dashboard; empty = it has none
+    web_address: str = ""
 
 
 class _Asked(NamedTuple):
@@ -85,10 +87,10 @@ class Clusters:
         if mode is None:
             here, unseen = self._here()
             candidates, silent = [*here, *candidates], [*unseen, *silent]
-        found, unheard = ask(candidates, lambda gateway: gateway.list_jobs(), self._timeout_ms)
+        found, unheard = ask(candidates, _jobs_and_address, self._timeout_ms)
         for one in found:
             one.close()
-        return [Listing(one.candidate, one.answer) for one in found], [*silent, *unheard]
+        return [Listing(one.candidate, *one.answer) for one in found], [*silent, *unheard]
 
     def with_job(self, job_id: JobId) -> ClusterConnection:
         """The cluster that has a job; else the only one that did not answer: it may be changing its leader.
@@ -221,6 +223,10 @@ class Clusters:
             if mode is not None:
                 raise
             return [], [Silent(place, place.lower(), one_line(error))]
+
+
+def _jobs_and_address(gateway: DispatcherGateway) -> tuple[Sequence[JobOverview], str]:
+    return gateway.list_jobs(), gateway.rest_access().address
 
 
 def _itself(running: ClusterConnection) -> ClusterConnection:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from yarnflow.client.cluster import JobListener
+from yarnflow.client.cluster import JobListener, page_of
 from yarnflow.client.job_client import ClusterJobClient, job_error
 from yarnflow.client.yarn.applications import ApplicationCluster, ended_error
 from yarnflow.client.yarn.start import Note
@@ -151,7 +151,7 @@ class Follower:
             return
         if job.status.terminal and self._cluster.mode is DeploymentMode.SESSION:
             return
-        self._listener.submitted(job.job_id, job.name, False)
+        self._listener.submitted(job.job_id, job.name, False, page_of(self._cluster, job.job_id))
         client = ClusterJobClient(
             self._cluster, job.job_id, job.name, self._listener, timeout_ms=self._timeout_ms
         )

@@ -181,6 +181,15 @@ LOG_FORMAT: Final[ConfigOption[str]] = declare.choice(
     "of the Elastic Common Schema, and flink-job-id in lines that concern a job. In a log.yaml it replaces "
     "the formatter yarnflow.process.logs.FlinkFormatter. Spark's own log in drivers and executors follows.",
 )
+LOG_RETAINED_PROCESSES: Final[ConfigOption[int]] = declare.integer(
+    "yarnflow.log.retained-processes",
+    100,
+    _CLUSTER,
+    "Number of ended drivers, and of ended executors, whose log files are kept in a directory of logs. The "
+    "files of those that ended first are removed first, never those of a process that lives. 0 = all are "
+    "kept.",
+    at_least=0,
+)
 JOBSTORE_MAX_CAPACITY: Final[ConfigOption[int]] = declare.integer(
     "jobstore.max-capacity",
     100,

@@ -193,6 +193,9 @@ SAVEPOINT_DIR: Final[ConfigOption[str]] = declare.string(
     "Directory (a URI) for savepoints if the command names no directory.",
     deprecated_keys=("state.savepoints.dir", "savepoints.state.backend.fs.dir"),
 )
+#: values of the next option that are no paths
+LATEST_STATE: Final = "latest"
+NO_STATE: Final = "none"
 STATE_RECOVERY_PATH: Final[ConfigOption[str]] = declare.string(
     "execution.state-recovery.path",
     "",

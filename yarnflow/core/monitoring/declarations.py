@@ -325,17 +325,35 @@ PYTHON_MEMORY: Final = _gauge(
     "Status.Python.Memory.Resident", _PROCESS, Unit.BYTES, "Memory that Python has got.", of_flink=False
 )
 PYTHON_CPU_LOAD: Final = _gauge(
-    "Status.Python.CPU.Load", _PROCESS, Unit.SHARE, "Processor time since the last look.", of_flink=False
+    "Status.Python.CPU.Load",
+    _PROCESS,
+    Unit.SHARE,
+    "Processor time of the Python process since the last look.",
+    of_flink=False,
 )
 PYTHON_CPU_TIME: Final = _counter(
-    "Status.Python.CPU.Time", _PROCESS, Unit.NANOSECONDS, "Processor time.", of_flink=False
+    "Status.Python.CPU.Time",
+    _PROCESS,
+    Unit.NANOSECONDS,
+    "Processor time of the Python process.",
+    of_flink=False,
 )
-PYTHON_THREADS: Final = _gauge("Status.Python.Threads.Count", _PROCESS, Unit.NONE, "Threads.", of_flink=False)
+PYTHON_THREADS: Final = _gauge(
+    "Status.Python.Threads.Count", _PROCESS, Unit.NONE, "Threads of the Python process.", of_flink=False
+)
 PYTHON_DESCRIPTORS: Final = _gauge(
-    "Status.Python.FileDescriptor.Open", _PROCESS, Unit.NONE, "Open descriptors.", of_flink=False
+    "Status.Python.FileDescriptor.Open",
+    _PROCESS,
+    Unit.NONE,
+    "Open file descriptors of the Python process.",
+    of_flink=False,
 )
 PYTHON_MAX_DESCRIPTORS: Final = _gauge(
-    "Status.Python.FileDescriptor.Max", _JM + _TM, Unit.NONE, "Open descriptors allowed.", of_flink=False
+    "Status.Python.FileDescriptor.Max",
+    _JM + _TM,
+    Unit.NONE,
+    "Open file descriptors it may have.",
+    of_flink=False,
 )
 WORKERS: Final = _gauge(
     "Status.Python.Workers.Count", _TM, Unit.NONE, "Spark's Python workers and their daemons.", of_flink=False
@@ -344,11 +362,11 @@ WORKERS_MEMORY: Final = _gauge(
     "Status.Python.Workers.Memory.Resident",
     _TM,
     Unit.BYTES,
-    "Memory of all of them; what they share counts for each.",
+    "Memory of all Python workers; what they share counts for each.",
     of_flink=False,
 )
 WORKERS_CPU_LOAD: Final = _gauge(
-    "Status.Python.Workers.CPU.Load", _TM, Unit.SHARE, "Their processor time.", of_flink=False
+    "Status.Python.Workers.CPU.Load", _TM, Unit.SHARE, "Processor time of all Python workers.", of_flink=False
 )
 _JVM: Final = (ScopeKind.TASK_MANAGER, ScopeKind.JOB)
 JVM_COUNT: Final = _gauge(
@@ -361,12 +379,24 @@ JVM_MEMORY: Final = _gauge(
     "Memory that the executors' JVMs, or the driver's, have got from the system.",
     of_flink=False,
 )
-JVM_CPU_LOAD: Final = _gauge("Status.JVM.CPU.Load", _JVM, Unit.SHARE, "Their processor time.")
-JVM_CPU_TIME: Final = _counter("Status.JVM.CPU.Time", _JVM, Unit.NANOSECONDS, "Their processor time.")
-JVM_THREADS: Final = _gauge(
-    "Status.JVM.Threads.Count", _JVM, Unit.NONE, "Their threads, with those of the JVM itself."
+JVM_CPU_LOAD: Final = _gauge(
+    "Status.JVM.CPU.Load", _JVM, Unit.SHARE, "Processor time of the executors' JVMs, or the driver's."
 )
-JVM_DESCRIPTORS: Final = _gauge("Status.JVM.FileDescriptor.Open", _JVM, Unit.NONE, "Their open descriptors.")
+JVM_CPU_TIME: Final = _counter(
+    "Status.JVM.CPU.Time", _JVM, Unit.NANOSECONDS, "Processor time of the executors' JVMs, or the driver's."
+)
+JVM_THREADS: Final = _gauge(
+    "Status.JVM.Threads.Count",
+    _JVM,
+    Unit.NONE,
+    "Threads of the executors' JVMs, or the driver's, with those of the JVM itself.",
+)
+JVM_DESCRIPTORS: Final = _gauge(
+    "Status.JVM.FileDescriptor.Open",
+    _JVM,
+    Unit.NONE,
+    "Open file descriptors of the executors' JVMs, or the driver's.",
+)
 JVM_HEAP_USED: Final = _gauge(
     "Status.JVM.Memory.Heap.Used", _JOB, Unit.BYTES, "Heap of the driver's JVM in use."
 )
@@ -375,10 +405,13 @@ JVM_HEAP_COMMITTED: Final = _gauge(
 )
 JVM_HEAP_MAX: Final = _gauge("Status.JVM.Memory.Heap.Max", _JOB, Unit.BYTES, "Limit of the driver's heap.")
 JVM_GC_COUNT: Final = _counter(
-    "Status.JVM.GarbageCollector.All.Count", _JOB, Unit.NONE, "Collections in the driver's JVM."
+    "Status.JVM.GarbageCollector.All.Count", _JOB, Unit.NONE, "Garbage collections in the driver's JVM."
 )
 JVM_GC_TIME: Final = _counter(
-    "Status.JVM.GarbageCollector.All.Time", _JOB, Unit.MILLISECONDS, "Time of those collections."
+    "Status.JVM.GarbageCollector.All.Time",
+    _JOB,
+    Unit.MILLISECONDS,
+    "Time of the garbage collections in the driver's JVM.",
 )
 EXECUTOR_HEAP_PEAK: Final = _gauge(
     "executors.Heap.Peak",
@@ -391,7 +424,7 @@ EXECUTOR_GC_TIME: Final = _counter(
     "executors.GarbageCollector.Time",
     _JOB,
     Unit.MILLISECONDS,
-    "Time of collections in the executors there are.",
+    "Time of garbage collections in the executors there are.",
     of_flink=False,
 )
 

@@ -95,7 +95,7 @@ def newest_completed(checkpoints: JobCheckpoints) -> CheckpointInfo | None:
 
 
 def checkpoint_age_ms(details: JobDetails, checkpoints: JobCheckpoints, now_ms: int) -> int:
-    """Since the newest checkpoint was completed; savepoints are the user's and do not count."""
+    """Since the newest checkpoint was completed, until the job's end; savepoints do not count."""
     last_ms = next(
         (
             info.end_ms
@@ -104,7 +104,8 @@ def checkpoint_age_ms(details: JobDetails, checkpoints: JobCheckpoints, now_ms: 
         ),
         details.overview.start_time_ms,
     )
-    return max(0, now_ms - last_ms)
+    ended = details.overview.status.globally_terminal
+    return max(0, (details.overview.end_time_ms if ended else now_ms) - last_ms)
 
 
 def _state_bytes(info: CheckpointInfo) -> int:

@@ -3,9 +3,7 @@
 The leader is not told by its own supervisor when one of them ends.  Where each driver has a container, the
 standby reports the end as the driver's last report; its lease would tell the leader only that it has
 ended, and that only if the driver ever had it.  While no master leads, or the leader cannot be reached, it
-tries again, and tells whoever leads then.  It also reports for a driver that has no container yet, so that
-the time to register begins when YARN grants it, and withdraws the request when the leader wants it no more.
-Flink has no counterpart.
+tries again, and tells whoever leads then.  Flink has no counterpart.
 """
 
 from __future__ import annotations
@@ -20,7 +18,8 @@ from yarnflow.core.ids import DriverId, JobId
 from yarnflow.core.job.failures import ended_by, error_info
 from yarnflow.core.messages import DriverAssignment, DriverPhase, DriverReport, LeaderInfo
 from yarnflow.core.ports import DriverLauncher, GatewayFactory
-from yarnflow.errors import DriverLost, JobNotFound, YarnflowError, error_from_exit
+from yarnflow.entrypoint.master.waiting_reports import WaitingReports, in_thread, is_final
+from yarnflow.errors import DriverLost, YarnflowError, error_from_exit
 
 logger = logging.getLogger(__name__)
 
@@ -63,12 +62,9 @@ class HostedDrivers:
         self._known_leader = known_leader
         self._gateways = gateways
         self._retry_s = retry_s
-        self._waiting_s = waiting_s
+        self._waiting = WaitingReports(known_leader, gateways, launcher.kill, waiting_s)
         self._lock = threading.Lock()
         self._jobs: dict[DriverId, JobId] = {}
-        #: those without a container; a thread reports for them while there are any
-        self._waiting: dict[DriverId, JobId] = {}
-        self._reports_waits = False
         self._closed = threading.Event()
         #: ends that the leader was not told of
         self._untold: deque[DriverEnd] = deque(maxlen=_KEPT)
@@ -106,7 +102,7 @@ class HostedDrivers:
         with self._lock:
             self._closed.set()
             untold, self._untold = list(self._untold), deque()
-            waiting, self._waiting = list(self._waiting), {}
+            waiting = self._waiting.close()
         for driver_id in waiting:
             self._launcher.kill(driver_id)
         return untold
@@ -115,7 +111,7 @@ class HostedDrivers:
         end: DriverEnd = driver_id, exit_status, output_tail
         with self._lock:
             job_id = self._jobs.pop(driver_id, None)
-            self._waiting.pop(driver_id, None)
+            self._waiting.forget(driver_id)
             if self._closed.is_set():
                 return
             self._untold.append(end)
@@ -127,52 +123,18 @@ class HostedDrivers:
         report = DriverReport(
             job_id, driver_id, 0, DriverPhase.FAILED, error=error_info(error), driver_unusable=True
         )
-        # not in the thread that hears of ends
-        self._in_thread(f"report-end-{driver_id}", lambda: self._tell(report, end))
-
-    @staticmethod
-    def _in_thread(name: str, action: Callable[[], None]) -> None:
-        threading.Thread(target=action, name=name, daemon=True).start()
+        in_thread(f"report-end-{driver_id}", lambda: self._tell(report, end))
 
     def _waits(self, driver_id: DriverId, waits: bool) -> None:
+        # within the lock: one that has ended meanwhile does not wait
         with self._lock:
             job_id = self._jobs.get(driver_id)
             if job_id is None or self._closed.is_set():
                 return
             if waits:
-                self._waiting[driver_id] = job_id
-            elif self._waiting.pop(driver_id, None) is None:
-                return
-            starts, self._reports_waits = not self._reports_waits, True
-        if not waits:
-            # its time to register begins now
-            self._in_thread(f"report-grant-{driver_id}", lambda: self._report_waiting(driver_id, job_id))
-        if starts:
-            self._in_thread("report-waits", self._report_waits)
-
-    def _report_waits(self) -> None:
-        while True:
-            with self._lock:
-                waiting = list(self._waiting.items())
-                self._reports_waits = bool(waiting) and not self._closed.is_set()
-                if not self._reports_waits:
-                    return
-            for driver_id, job_id in waiting:
-                self._report_waiting(driver_id, job_id)
-            self._closed.wait(self._waiting_s)
-
-    def _report_waiting(self, driver_id: DriverId, job_id: JobId) -> None:
-        """A driver that has not begun lives; it ends if nobody wants it any more."""
-        leader = self._known_leader()
-        if leader is None or self._closed.is_set():
-            return
-        try:
-            report = DriverReport(job_id, driver_id, 0, DriverPhase.IDLE)
-            self._gateways.job_master(leader.address, leader.fence).report(report)
-        except YarnflowError as error:
-            if _stays(error):
-                logger.info("Driver %s is not waited for any more: %s", driver_id, error)
-                self._launcher.kill(driver_id)
+                self._waiting.begin(driver_id, job_id)
+            else:
+                self._waiting.granted(driver_id)
 
     def _tell(self, report: DriverReport, end: DriverEnd) -> None:
         """Until a leader has answered, or this master leads itself."""
@@ -194,10 +156,5 @@ class HostedDrivers:
             self._gateways.job_master(leader.address, leader.fence).report(report)
         except YarnflowError as error:
             logger.info("The end of driver %s was not taken: %s", report.driver_id, error)
-            return _stays(error)
+            return is_final(error)
         return True
-
-
-def _stays(error: YarnflowError) -> bool:
-    """Whether the job is over, or has another driver; else whoever leads may be told later."""
-    return isinstance(error, (DriverLost, JobNotFound))

@@ -39,7 +39,7 @@ from yarnflow.entrypoint.master.hosted_drivers import HostedDrivers
 from yarnflow.entrypoint.master.leader import Leader, MasterParts
 from yarnflow.entrypoint.master.master_count import keep_masters
 from yarnflow.entrypoint.master.standby import NOBODY, MasterDuty, Standby
-from yarnflow.entrypoint.master.web import MasterWeb
+from yarnflow.entrypoint.master.web.master_web import MasterWeb
 from yarnflow.errors import LeadershipLost, YarnflowError
 from yarnflow.metrics.service import check_options
 from yarnflow.process.channel.job_manager_end import Ask

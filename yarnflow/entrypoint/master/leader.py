@@ -28,11 +28,11 @@ from yarnflow.core.ports import Clock, DriverLauncher, GatewayFactory, ResourceP
 from yarnflow.core.resources.diagnostics import ProcessDiagnostics
 from yarnflow.core.yarn import DeploymentMode
 from yarnflow.entrypoint.master.fault_injection import FaultInjector, MasterFaults
-from yarnflow.entrypoint.master.leader_web import LeaderView, LeaderWeb
 from yarnflow.entrypoint.master.lifetime import ClusterLife, Lifetime, UntilToldToEnd
 from yarnflow.entrypoint.master.log_levels import ClusterLogLevels
 from yarnflow.entrypoint.master.own_process import JobManagerProcess
-from yarnflow.entrypoint.master.web import WebApplication
+from yarnflow.entrypoint.master.web.leader_web import LeaderView, LeaderWeb
+from yarnflow.entrypoint.master.web.master_web import WebApplication
 from yarnflow.metrics.service import MetricsService
 from yarnflow.metrics.store import MetricStore
 from yarnflow.process.channel.messages import JobStatusReport

@@ -17,7 +17,7 @@ from yarnflow.core.cluster_result import ClusterResult
 from yarnflow.core.messages import DriverAssignment, Fence, LeaderInfo, LogLevel
 from yarnflow.core.states import JobStatus
 from yarnflow.entrypoint.master.hosted_drivers import HostedDrivers
-from yarnflow.entrypoint.master.web import WebApplication
+from yarnflow.entrypoint.master.web.master_web import WebApplication
 from yarnflow.errors import LeadershipLost, ResourceError
 from yarnflow.rpc.methods import DISPATCHER, JOB_MASTER, MASTER, RESOURCE_MANAGER, Service
 from yarnflow.runtime.job_dirs import work_dir

@@ -146,6 +146,7 @@ class LocalCluster:
                 workers=configuration.get(cluster.MINICLUSTER_TASKMANAGERS),
                 drivers=DriverPlaces(inherit_stdout=True, stdout_fd=driver_stdout_fd),
                 listeners=ClusterListeners(on_job_status=job_status),
+                kept_logs=configuration.get(cluster.LOG_RETAINED_PROCESSES),
             )
             started = cls(effective, directory, supervisor, secret, several_jobs=several_jobs)
         except BaseException:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import fcntl
 import itertools
 import os
+import shutil
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -23,6 +24,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
+from yarnflow.config.checkpoint_root import cluster_storage, shared_checkpoint_root
 from yarnflow.config.configuration import Configuration
 from yarnflow.config.options import cluster
 from yarnflow.config.options import ha as ha_options
@@ -45,6 +47,7 @@ from yarnflow.process.logs import keep_log_file, log_settings, set_up_logging
 from yarnflow.process.pools import WorkerPool
 from yarnflow.process.secret import ensure_secret, read_secret
 from yarnflow.process.supervisor import Supervisor
+from yarnflow.runtime.job_dirs import work_dirs
 
 START_TIMEOUT_S: Final = 60.0
 STOP_GRACE_S: Final = 10.0
@@ -82,8 +85,12 @@ def run_job_manager(configuration: Configuration, say: Say) -> int:
         path = standalone_secret_file(configuration)
         ensure_secret(path)
         commands = _commands(configuration, directory, path, "jobmanager")
+        _remove_leftovers(directory)
         supervisor = ClusterSupervisor(
-            directory, commands, listeners=ClusterListeners(on_failure=lambda _: stop.set())
+            directory,
+            commands,
+            listeners=ClusterListeners(on_failure=lambda _: stop.set()),
+            kept_logs=configuration.get(cluster.LOG_RETAINED_PROCESSES),
         )
         try:
             supervisor.start_job_manager()
@@ -106,6 +113,7 @@ def _run_master(configuration: Configuration, say: Say, stop: threading.Event) -
     ensure_secret(path)
     configuration = master_configuration(configuration)
     with _own_directory(configuration) as directory:
+        _remove_leftovers(directory)
         supervisor = ClusterSupervisor(
             directory,
             _commands(configuration, directory, path, "jobmanager"),
@@ -116,6 +124,7 @@ def _run_master(configuration: Configuration, say: Say, stop: threading.Event) -
                 on_failure=lambda _: stop.set(),
                 on_process_ended=session_closer(configuration, directory.path),
             ),
+            kept_logs=configuration.get(cluster.LOG_RETAINED_PROCESSES),
         )
         try:
             supervisor.start_job_manager()
@@ -146,10 +155,9 @@ def master_configuration(configuration: Configuration) -> Configuration:
     values: dict[str, str] = {}
     if not configuration.is_set(cluster.JOBMANAGER_RPC_PORT):
         values[cluster.JOBMANAGER_RPC_PORT.key] = _MASTER_PORTS
-    storage = configuration.get(ha_options.STORAGE_DIR).rstrip("/")
+    storage = cluster_storage(configuration)
     if storage and not configuration.get(job.CHECKPOINT_DIR):
-        name = configuration.get(cluster.CLUSTER_ID).strip("/")
-        values[job.CHECKPOINT_DIR.key] = f"{storage}/{name}/checkpoints"
+        values[job.CHECKPOINT_DIR.key] = shared_checkpoint_root(configuration, storage)
     return configuration.with_values(values, source="supervisor")
 
 
@@ -219,6 +227,11 @@ def _open(configuration: Configuration) -> ClusterDirectory:
     directory = open_cluster_directory(path, configuration.get(cluster.LOG_DIR))
     set_up_logging(directory.logs / f"supervisor-{os.getpid()}.log", log_settings(configuration))
     return directory
+
+
+def _remove_leftovers(directory: ClusterDirectory) -> None:
+    """Remove what drivers of a supervisor that was killed have left, before the first one is started."""
+    shutil.rmtree(work_dirs(directory.path), ignore_errors=True)
 
 
 def _log_settings_file(conf_file: Path) -> Path:

@@ -22,6 +22,7 @@ from yarnflow.core.messages import ExecutorDescriptor
 from yarnflow.core.resources.memory import executor_memory_of
 from yarnflow.errors import JavaUnavailable, ResourceError
 from yarnflow.process.leftovers import end_grandchildren
+from yarnflow.process.output.ended_logs import EndedLogs
 from yarnflow.process.spawn import ChildProcess, ProcessSpec, spawn
 from yarnflow.spark.launch.class_data_sharing import Role, installed_flags
 from yarnflow.spark.launch.driver_secret import spark_secret
@@ -94,6 +95,8 @@ class SparkExecutorProcesses:
         The cluster's; the drivers' own are derived from it.
     one_job : bool
         The cluster never runs several jobs at the same time.
+    ended_logs : EndedLogs, optional
+        Removes old files of executors; default: they stay.
     start_process : callable
     java : callable
         Finds the Java that executors run on.
@@ -107,6 +110,7 @@ class SparkExecutorProcesses:
         secret: bytes,
         one_job: bool = False,
         *,
+        ended_logs: EndedLogs | None = None,
         start_process: Callable[[ProcessSpec], ChildProcess] = spawn,
         java: Callable[[], JavaRuntime] = find_java,
     ) -> None:
@@ -115,6 +119,7 @@ class SparkExecutorProcesses:
         self._host = host
         self._secret = secret
         self._one_job = one_job
+        self._ended_logs = ended_logs
         self._start_process = start_process
         self._find_java = java
         self._lock = threading.Lock()
@@ -209,6 +214,8 @@ class SparkExecutorProcesses:
         self._listeners.append(listener)
 
     def _exited(self, child: ChildProcess, status: int) -> None:
+        if self._ended_logs is not None:
+            self._ended_logs.process_ended()
         with self._lock:
             # of the job that has it now
             keys = [key for key, other in self._children.items() if other is child]

@@ -37,6 +37,8 @@ from yarnflow.process.clock import SystemClock
 from yarnflow.process.dirs import log_directory, open_cluster_directory
 from yarnflow.process.logs import log_settings, own_log_name, own_output_name, set_up_logging
 from yarnflow.process.output.diagnostics import Diagnostics
+from yarnflow.process.output.ended_logs import EXECUTORS, EndedLogs
+from yarnflow.process.output.rotation import own_rotation
 from yarnflow.process.secret import read_secret
 from yarnflow.rpc import descriptors
 from yarnflow.rpc.gateways import ThriftGatewayFactory
@@ -144,12 +146,17 @@ class TaskManager:
         self._link = MasterGateways(gateways, retrieval)
         self._mailbox = Mailbox("task-executor", clock, self._fatal)
         self._effects = Effects()
+        places = places or _places(configuration, cluster_dir, task_manager_id)
+        self._ended_logs = EndedLogs(
+            places.logs, EXECUTORS, configuration.get(cluster_options.LOG_RETAINED_PROCESSES)
+        )
         self._processes = SparkExecutorProcesses(
             configuration,
-            places or _places(configuration, cluster_dir, task_manager_id),
+            places,
             advertised_host(configuration),
             secret,
             one_job,
+            ended_logs=self._ended_logs,
         )
         logs = log_directory(configuration, cluster_dir)
         self._metrics = TaskManagerMetrics(
@@ -227,6 +234,7 @@ class TaskManager:
         YarnflowError
             No master accepted this TaskManager, or it broke.
         """
+        own_rotation().limit(self._ended_logs)
         self._server.start()
         self._mailbox.start()
         self._metrics.start()

@@ -202,6 +202,7 @@ class YarnMaster:
                 on_failure=lambda error: self._ends.put(failed(error)),
                 on_process_ended=session_closer(self._configuration, self._directory.path),
             ),
+            kept_logs=self._configuration.get(cluster.LOG_RETAINED_PROCESSES),
             supervisor=self._supervisor,
         )
         begins_with_driver = not self._container.standby or deployment.spare_drivers > 0

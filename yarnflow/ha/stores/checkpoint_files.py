@@ -89,6 +89,11 @@ class CheckpointFiles:
         fs.write(f"{path}/{HELD}", status.value.encode() + b"\n" + manifest_in(content))
         fs.rename(f"{path}/{HELD}", f"{path}/{FREE}")
 
+    def exists_directory(self) -> bool:
+        """The job has begun, and its state was not deleted."""
+        fs, path = self._fs_of(self._directory)
+        return fs.status(path) is not None
+
     def has_ended(self) -> bool:
         """Whether the job has ended in order, by its marker."""
         fs, path = self._fs_of(self._directory)

@@ -80,6 +80,8 @@ class PrometheusReporter:
     def collect(self) -> Iterator[Metric]:
         """Called by the library for each request."""
         families: dict[str, Metric] = {}
+        # names of user metrics may differ only in signs that Prometheus has not; it refuses all for one twice
+        told: set[tuple[str, frozenset[tuple[str, str]]]] = set()
         settings = self._settings
         for found in self._everything():
             labels = settings.variables(found.variables)
@@ -87,14 +89,24 @@ class PrometheusReporter:
                 if isinstance(value, str) or not settings.wants(name):
                     continue
                 full_name = prometheus_name(found.metrics, name)
+                series = full_name, frozenset(labels.items())
+                if series in told:
+                    continue
+                told.add(series)
                 family = families.get(full_name)
                 if family is None:
-                    declared = METRICS_BY_NAME.get(name)
-                    said = name if declared is None else declared.description
-                    family = families[full_name] = Metric(full_name, said, "gauge")
+                    family = families[full_name] = Metric(full_name, _said_of(name), "gauge")
                 family.add_sample(full_name, labels, float(value))
         return iter(families.values())
 
     def describe(self) -> Iterable[Metric]:
         """Nothing is known before it is asked for."""
         return ()
+
+
+def _said_of(name: str) -> str:
+    declared = METRICS_BY_NAME.get(name)
+    if declared is None:
+        return f"{name}, of an operator."
+    unit = declared.unit.value
+    return f"{declared.description} Unit: {unit}." if unit else declared.description

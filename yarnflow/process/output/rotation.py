@@ -16,10 +16,12 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from yarnflow.process.output import series
+from yarnflow.process.output.ended_logs import EndedLogs
 
 #: less than in ``log.yaml``: where Python's log and other output share a file, it is rotated here, since a
 #: process that has it open would go on in the file that Python has renamed
@@ -34,7 +36,7 @@ logger = logging.getLogger(__name__)
 
 
 class LogRotation:
-    """Decides when the files it is told of are rotated.  Thread-safe, but for :meth:`rotate`.
+    """Decides when the files it is told of are rotated, and removed.  Thread-safe, but for :meth:`rotate`.
 
     Parameters
     ----------
@@ -51,8 +53,9 @@ class LogRotation:
         self._files: Counter[Path] = Counter()
         #: where processes may have been killed in a rotation
         self._unchecked: set[Path] = set()
-        #: file or directory → when it is tried again
-        self._retries_s: dict[Path, float] = {}
+        self._ended: tuple[EndedLogs, ...] = ()
+        #: file, directory or logs of it → when it is tried again
+        self._retries_s: dict[Path | EndedLogs, float] = {}
 
     def watch(self, file: Path) -> None:
         """From now on rotate a file; as often as it is said, it must be released."""
@@ -67,6 +70,16 @@ class LogRotation:
             if self._files[file] <= 0:
                 del self._files[file]
 
+    def limit(self, ended: EndedLogs) -> None:
+        """From now on remove logs of ended processes, soon after one has ended."""
+        with self._lock:
+            self._ended = (*self._ended, ended)
+
+    def release_limit(self, ended: EndedLogs) -> None:
+        """Whoever starts these processes starts no more."""
+        with self._lock:
+            self._ended = tuple(other for other in self._ended if other is not ended)
+
     def rotate(self, now_s: float) -> None:
         """Look at all files once.
 
@@ -76,39 +89,41 @@ class LogRotation:
             By a clock that never goes back.
         """
         with self._lock:
-            files, directories = tuple(self._files), tuple(self._unchecked)
-        known = {*files, *directories}
-        self._retries_s = {path: at_s for path, at_s in self._retries_s.items() if path in known}
+            files, directories, all_ended = tuple(self._files), tuple(self._unchecked), self._ended
+        known: set[Path | EndedLogs] = {*files, *directories, *all_ended}
+        self._retries_s = {what: at_s for what, at_s in self._retries_s.items() if what in known}
         for directory in directories:
-            if self._try(self._recover, directory, now_s):
+            failure = f"{directory} cannot be rotated"
+            if self._try(partial(series.recover, directory, self._kept), directory, failure, now_s):
                 with self._lock:
                     self._unchecked.discard(directory)
         for file in files:
-            self._try(self._rotate, file, now_s)
-
-    def _recover(self, directory: Path) -> None:
-        series.recover(directory, self._kept)
+            self._try(partial(self._rotate, file), file, f"{file} cannot be rotated", now_s)
+        for ended in all_ended:
+            if ended.due:
+                failure = f"logs of ended processes in {ended.directory} cannot be removed"
+                self._try(ended.remove_surplus, ended, failure, now_s)
 
     def _rotate(self, file: Path) -> None:
         series.put_in_place(file, self._kept)
         if file.stat().st_size >= self._max_bytes:
             series.rotate(file, self._kept)
 
-    def _try(self, act: Callable[[Path], None], path: Path, now_s: float) -> bool:
-        if now_s < self._retries_s.get(path, now_s):
+    def _try(self, act: Callable[[], None], what: Path | EndedLogs, failure: str, now_s: float) -> bool:
+        if now_s < self._retries_s.get(what, now_s):
             return False
         try:
-            act(path)
+            act()
         except FileNotFoundError:
             # nothing has been written yet
             pass
         except OSError as error:
             # said once, however often it fails
-            if path not in self._retries_s:
-                logger.warning("%s cannot be rotated: %s", path, error)
-            self._retries_s[path] = now_s + _RETRY_S
+            if what not in self._retries_s:
+                logger.warning("%s: %s", failure, error)
+            self._retries_s[what] = now_s + _RETRY_S
             return False
-        self._retries_s.pop(path, None)
+        self._retries_s.pop(what, None)
         return True
 
 

@@ -13,7 +13,7 @@ from msgspec import UNSET, UnsetType, field
 
 from yarnflow.core.job.description import JobDescription, PlanNode
 from yarnflow.core.messages import FailureInfo, JobDetails, QueryProgress
-from yarnflow.core.states import ExecutionState, JobStatus
+from yarnflow.core.states import ExecutionState, JobStatus, RestartLevel
 from yarnflow.rest.answers.java_throwable import serialized_throwable
 from yarnflow.rest.answers.metrics import IoMetrics
 from yarnflow.rest.answers.shapes import Camel, Kebab, Snake, duration_ms, lower_state_counts, state_counts
@@ -104,7 +104,20 @@ class Source(Kebab):
     """Where a source of a query stands."""
 
     description: str
+    #: in the last batch
+    input_rows: int
     behind: dict[str, int]
+
+
+class StatefulOperator(Kebab):
+    """What a query keeps for one of its operators, as of the last batch."""
+
+    name: str
+    rows: int
+    bytes: int
+    rows_updated: int
+    rows_removed: int
+    partitions: int
 
 
 class Query(Kebab):
@@ -122,6 +135,7 @@ class Query(Kebab):
     watermark: int
     durations: dict[str, int]
     sources: list[Source]
+    operators: list[StatefulOperator]
 
 
 class Job(Kebab, kw_only=True):
@@ -339,7 +353,21 @@ def query_progress(query: QueryProgress) -> Query:
         state_bytes=query.state_bytes,
         watermark=query.watermark_ms,
         durations=query.durations_ms,
-        sources=[Source(description=source.description, behind=source.behind) for source in query.sources],
+        sources=[
+            Source(description=source.description, input_rows=source.input_rows, behind=source.behind)
+            for source in query.sources
+        ],
+        operators=[
+            StatefulOperator(
+                name=operator.name,
+                rows=operator.rows,
+                bytes=operator.bytes,
+                rows_updated=operator.rows_updated,
+                rows_removed=operator.rows_removed,
+                partitions=operator.partitions,
+            )
+            for operator in query.operators
+        ],
     )
 
 
@@ -490,6 +518,7 @@ def _exception(failure: FailureInfo) -> RaisedException:
         failure_labels={"level": failure.level.name, "recovered": str(failure.recovered).lower()},
         task_name=None,
         endpoint=failure.location or None,
-        task_manager_id=failure.location or None,
+        # queries and drivers fail at a driver
+        task_manager_id=(failure.location if failure.level is RestartLevel.TASKS else "") or None,
         concurrent_exceptions=[],
     )

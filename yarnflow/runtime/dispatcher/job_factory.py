@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from yarnflow.config.checkpoint_root import cluster_storage, shared_checkpoint_root
 from yarnflow.config.configuration import Configuration
 from yarnflow.config.options import cluster as cluster_options
 from yarnflow.config.options import ha as ha_options
@@ -215,11 +216,11 @@ class JobMasterFactory:
                 cluster_options.TASKMANAGER_REGISTRATION_TIMEOUT_MS
             ),
             driver_memory_mib=configuration.get(memory_options.DRIVER_PROCESS_SIZE_MIB),
-            checkpoint_dir=f"{root.rstrip('/')}/{submission.job_id}",
+            checkpoint_dir=f"{root}/{submission.job_id}",
             work_dir=str(work_dir(self._cluster_dir, submission.job_id)),
             call_timeout_ms=configuration.get(cluster_options.RPC_ASK_TIMEOUT_MS),
             checkpointing=checkpoint_settings(configuration),
-            checkpoint_root=root.rstrip("/"),
+            checkpoint_root=root,
             savepoint_dir=get(job_options.SAVEPOINT_DIR),
             retention=Retention(get(job_options.CHECKPOINT_RETENTION)),
             restore=restore,
@@ -246,13 +247,10 @@ class JobMasterFactory:
             return self._checkpoint_root(self._configuration)
 
     def _checkpoint_root(self, configuration: Configuration) -> str:
-        root = configuration.get(job_options.CHECKPOINT_DIR)
-        if root:
-            return root
-        storage_dir = self._configuration.get(ha_options.STORAGE_DIR)
-        if self._services.stores.highly_available and storage_dir:  # the next leader may be elsewhere
-            return f"{storage_dir.rstrip('/')}/checkpoints"
-        return file_uri(local_checkpoints(self._cluster_dir))
+        # the next leader may be elsewhere
+        storage = cluster_storage(self._configuration) if self._services.stores.highly_available else ""
+        root = shared_checkpoint_root(configuration, storage)
+        return root or file_uri(local_checkpoints(self._cluster_dir))
 
 
 def checkpoint_settings(configuration: Configuration) -> CheckpointSettings:
@@ -280,9 +278,9 @@ def restore_settings(
     claim_mode = ClaimMode(configuration.get(job_options.STATE_RECOVERY_CLAIM_MODE))
     if not path:
         return None, bool(submission.job_key)
-    if path == "none":
+    if path == job_options.NO_STATE:
         return None, False
-    if path == "latest":
+    if path == job_options.LATEST_STATE:
         return RestoreSettings(claim_mode=claim_mode, latest=True), False
     return RestoreSettings(path, claim_mode), False
 

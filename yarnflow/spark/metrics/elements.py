@@ -12,7 +12,7 @@ from yarnflow.core.ids import VertexId
 from yarnflow.core.monitoring import declarations as m
 from yarnflow.core.monitoring.rates import RateWindow
 from yarnflow.graph.job_graph import JobVertex, StreamNode
-from yarnflow.operators.functions.measures import Measures, OperatorMeasures
+from yarnflow.operators.functions.measures import Measures, OperatorMeasures, add_measures
 from yarnflow.spark.metrics.dumps import DumpBuilder
 from yarnflow.spark.metrics.vertices import JobPlaces
 
@@ -75,10 +75,17 @@ class ElementMetrics:
 
     def _by_node(self, measures: Measures) -> dict[int, dict[int, OperatorMeasures]]:
         nodes: dict[int, dict[int, OperatorMeasures]] = {}
+        found: Measures = {}
         for (number, subtask), measured in measures.items():
             node_id = self.places.source_nodes.get(number, number)
-            if node_id in self.places.nodes:
-                nodes.setdefault(node_id, {})[subtask] = measured
+            if node_id not in self.places.nodes:
+                continue
+            if node_id != number:
+                # a partition of Spark's stage, which may have several sources: as operators are numbered
+                subtask %= self.places.parallelism(node_id)
+            add_measures(found, {(node_id, subtask): measured})
+        for (node_id, subtask), measured in found.items():
+            nodes.setdefault(node_id, {})[subtask] = measured
         return nodes
 
     def _counted(self, vertex: JobVertex, nodes: Mapping[int, _BySubtask]) -> dict[int, _Counted]:

@@ -68,6 +68,10 @@ class JobPlaces:
         all_of_them = tuple(self.vertices)
         return QueryVertices(name, all_of_them, all_of_them, all_of_them)
 
+    def parallelism(self, node_id: int) -> int:
+        """Subtasks of the vertex that an operator is part of."""
+        return self.vertices[self._of_node[node_id]].parallelism
+
     def measured_in(self, vertex: JobVertex, of_node: Callable[[int], T | None]) -> T | None:
         """What is known of the first operator of a chain, of those of which something is known."""
         found = (of_node(node) for node in vertex.chain)

@@ -46,6 +46,10 @@ export function bytes(value) {
   return `${fraction.format(size)} TiB`;
 }
 
+export function bytesPerSecond(value) {
+  return number(value) === null ? UNKNOWN : `${bytes(value)}/s`;
+}
+
 export function percent(ratio) {
   const found = number(ratio);
   return found === null ? UNKNOWN : `${Math.round(found * 100)} %`;

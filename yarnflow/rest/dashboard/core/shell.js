@@ -99,9 +99,9 @@ export class Shell {
           "select",
           { "aria-label": "Colours", value: theme(), onchange: (event) => setTheme(event.target.value) },
           [
-            ["", "System"],
-            ["light", "Light"],
-            ["dark", "Dark"],
+            ["", "System colours"],
+            ["light", "Light colours"],
+            ["dark", "Dark colours"],
           ].map(([value, name]) => h("option", { value }, name)),
         ),
       ),

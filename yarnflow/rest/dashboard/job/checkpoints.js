@@ -57,13 +57,15 @@ function overview(ctx, job, { all }) {
     ),
     h(
       "div",
-      { class: "columns" },
+      { class: "columns wide" },
       card("Latest completed", latest.completed ? made(job, latest.completed) : none("No checkpoint is complete yet.")),
-      card("Latest failed", latest.failed ? made(job, latest.failed) : none("None has failed.")),
       card("Latest savepoint", latest.savepoint ? made(job, latest.savepoint) : none("No savepoint was taken.")),
+      card("Latest failed", latest.failed ? made(job, latest.failed) : none("None has failed.")),
       card(
         "Restored",
-        latest.restored ? restored(latest.restored) : none("The job did not start from a checkpoint or savepoint."),
+        latest.restored
+          ? restored(latest.restored)
+          : none("The job has not started from a checkpoint or savepoint."),
       ),
     ),
     charts(all.history),
@@ -97,9 +99,12 @@ function link(job, checkpoint) {
     : UNKNOWN;
 }
 
-function path(checkpoint) {
+/** Of those in the job's own directory, which is shown on the overview, the name is enough. */
+function path(checkpoint, directory = null) {
+  const whole = checkpoint.external_path;
+  const short = directory && whole.startsWith(`${directory}/`) ? whole.slice(directory.length + 1) : whole;
   return [
-    h("code", { class: "value" }, checkpoint.external_path),
+    h("code", { class: "value", title: short === whole ? null : whole }, short),
     checkpoint.discarded ? h("span", { class: "quiet" }, " (discarded)") : null,
   ];
 }
@@ -161,7 +166,7 @@ function history(ctx, job, { all, details }) {
           {
             title: "Failure or path",
             low: true,
-            cell: (each) => each.failure_message ?? (each.external_path ? path(each) : ""),
+            cell: (each) => each.failure_message ?? (each.external_path ? path(each, all.directory) : ""),
           },
         ],
       }),

@@ -5,6 +5,14 @@ import { h } from "../core/dom.js";
 import { href } from "../core/router.js";
 import { badge, none, timeOf } from "../parts/common.js";
 
+/** How far up a failure had to go. */
+const WENT_ON = {
+  TASKS: "its tasks ran again",
+  QUERY: "the query was started again",
+  DRIVER: "the job got a new driver",
+  MASTER: "another JobManager took the job over",
+};
+
 export async function load(ctx, job) {
   const { exceptionHistory } = await ctx.get(url`jobs/${job.jid}/exceptions?maxExceptions=${50}`);
   return exceptionHistory ?? { entries: [] };
@@ -40,8 +48,7 @@ export function view(ctx, job, { entries = [], truncated }) {
 
 function exception(entry, open = false) {
   const { first, python, rest } = split(entry.stacktrace ?? "");
-  const labels = Object.entries(entry.failureLabels ?? {}).filter(([name]) => name !== "recovered");
-  const recovered = entry.failureLabels?.recovered;
+  const { recovered, level, ...labels } = entry.failureLabels ?? {};
   return [
     h(
       "div",
@@ -49,11 +56,11 @@ function exception(entry, open = false) {
       h("h2", {}, entry.exceptionName),
       timeOf(entry.timestamp),
       recovered === "true"
-        ? badge("FINISHED", "the job went on")
+        ? badge("FINISHED", WENT_ON[level] ?? "the job went on")
         : recovered === "false"
           ? badge("FAILED", "the job ended")
           : null,
-      labels.map(([name, value]) => h("span", { class: "badge idle" }, `${name}: ${value}`)),
+      Object.entries(labels).map(([name, value]) => h("span", { class: "badge idle" }, `${name}: ${value}`)),
     ),
     h("p", { class: "message" }, first),
     python

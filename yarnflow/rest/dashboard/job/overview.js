@@ -4,7 +4,7 @@ import { url } from "../core/api.js";
 import { h } from "../core/dom.js";
 import { UNKNOWN, count, descriptionLines, duration, number, percent, short } from "../core/format.js";
 import { href } from "../core/router.js";
-import { badge, card, meter, none, table, taskCounts } from "../parts/common.js";
+import { badge, card, meter, none, table, taskCounts, tone } from "../parts/common.js";
 import { graph, planGraph } from "../parts/graph.js";
 import { isOver } from "../parts/jobs.js";
 
@@ -27,17 +27,22 @@ export async function load(ctx, job) {
   const asked = live ? job.vertices.slice(0, MOST_MEASURED) : [];
   const measured = await Promise.all(
     asked.map(async (vertex) => {
-      const path = url`jobs/${job.jid}/vertices/${vertex.id}/subtasks/metrics`;
-      const metrics = await ctx.getIfAny(`${path}?get=${MEASURED}&agg=min,max,sum`);
-      return [vertex.id, values(metrics ?? [])];
+      const path = url`jobs/${job.jid}/vertices/${vertex.id}`;
+      const [subtasks, whole] = await Promise.all([
+        ctx.getIfAny(`${path}/subtasks/metrics?get=${MEASURED}&agg=min,max,sum`),
+        // native operators are measured as a whole only; Flink has other metrics there
+        ctx.state.noWhole ? null : ctx.getIfAny(`${path}/jm-operator-metrics?get=${MEASURED}`),
+      ]);
+      ctx.state.noWhole ||= whole === null;
+      return [vertex.id, values(subtasks ?? [], whole ?? [])];
     }),
   );
   return { plan, measured: new Map(measured) };
 }
 
-function values(metrics) {
-  const found = new Map(metrics.map((metric) => [metric.id, metric]));
-  const of = (name, aggregate) => number(found.get(name)?.[aggregate]);
+function values(subtasks, whole) {
+  const [bySubtask, ofWhole] = [subtasks, whole].map((metrics) => new Map(metrics.map((each) => [each.id, each])));
+  const of = (name, aggregate) => number(bySubtask.get(name)?.[aggregate] ?? ofWhole.get(name)?.value);
   const share = (name) => {
     const ms = of(name, "max");
     return ms === null ? null : ms / 1000;
@@ -66,7 +71,11 @@ export function view(ctx, job, { plan, measured }) {
         box: (vertex) => box(ctx, job, vertex, edges, rows),
       }),
     ),
-    card("Vertices", vertexTable(ctx, job, rows)),
+    card(
+      "Vertices",
+      vertexTable(ctx, job, rows),
+      h("p", { class: "quiet note" }, "Held back: input had to wait for the batch before it. A dash: it is not measured."),
+    ),
   ];
 }
 
@@ -77,7 +86,7 @@ function box(ctx, job, vertex, edges, rows) {
   return h(
     "a",
     {
-      class: `vertex ${strain(vertex)}`,
+      class: `vertex ${tone(vertex.status)} ${strain(vertex)}`,
       href: href("job", job.jid, "vertex", vertex.id),
       "aria-current": ctx.rest[1] === vertex.id ? "true" : null,
       title: name(vertex),

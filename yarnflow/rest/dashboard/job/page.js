@@ -5,7 +5,7 @@ import { h } from "../core/dom.js";
 import { count, duration } from "../core/format.js";
 import { followWhileSeen } from "../core/live.js";
 import { href } from "../core/router.js";
-import { badge, facts, tabs, timeOf } from "../parts/common.js";
+import { badge, crumbs, facts, tabs, timeOf } from "../parts/common.js";
 import { isOver } from "../parts/jobs.js";
 import { actions } from "./actions.js";
 
@@ -71,7 +71,7 @@ export function view(ctx, { job, name, part, drawer }) {
   const id = ctx.params.job;
   const current = name === "vertex" ? "overview" : name;
   return [
-    h("p", { class: "crumbs" }, h("a", { href: "#/jobs" }, "Jobs"), " / "),
+    crumbs("#/jobs", "Jobs"),
     h("div", { class: "bar head" }, h("h1", {}, job.name || id), badge(job.state), actions(ctx, job)),
     job["waiting-for"] ? h("p", { class: "alert warn" }, h("strong", {}, "Waiting: "), job["waiting-for"]) : null,
     facts(

@@ -71,6 +71,7 @@ function durations(parts) {
 }
 
 function sources(ctx, query) {
+  const lags = (query.sources ?? []).some((source) => behind(source.behind) !== UNKNOWN);
   return table(ctx, {
     caption: `Sources of ${query.name}`,
     name: `sources-${query.name}`,
@@ -80,8 +81,8 @@ function sources(ctx, query) {
     columns: [
       { title: "Source", cell: (source) => h("code", { class: "value" }, source.description) },
       { title: "Rows in the last batch", number: true, cell: (source) => count(source["input-rows"]) },
-      { title: "Behind", number: true, cell: (source) => behind(source.behind) },
-    ],
+      lags ? { title: "Messages not read yet", number: true, cell: (source) => behind(source.behind) } : null,
+    ].filter(Boolean),
   });
 }
 

@@ -49,7 +49,7 @@ export function view(ctx, job, times) {
         ? h(
             "div",
             { class: "times" },
-            ruler(range),
+            ruler(range, "indented"),
             job.vertices.map((vertex) => vertexRow(ctx, vertex, times.get(vertex.id), range, end)),
           )
         : none("The job has no vertices yet."),
@@ -122,10 +122,10 @@ function row(label, spansOfIt, { from, to }, length = "", plain = false) {
   );
 }
 
-function ruler({ from, to }) {
+function ruler({ from, to }, className = "") {
   return h(
     "span",
-    { class: "time-row ruler", "aria-hidden": "true" },
+    { class: `time-row ruler ${className}`, "aria-hidden": "true" },
     h("span", { class: "name" }),
     h(
       "span",

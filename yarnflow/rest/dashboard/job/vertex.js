@@ -21,7 +21,13 @@ const SECTIONS = {
     title: "Metrics",
     view: metricsView,
     load: (ctx, root) =>
-      loadMetrics(ctx, { address: `${root}/subtasks/metrics`, kind: "vertex", usual: USUAL, aggregated: true }),
+      loadMetrics(ctx, {
+        address: `${root}/subtasks/metrics`,
+        whole: `${root}/jm-operator-metrics`,
+        kind: "vertex",
+        usual: USUAL,
+        aggregated: true,
+      }),
   },
   backpressure: {
     title: "Back-pressure",
@@ -116,10 +122,12 @@ function enter(drawer, job, id) {
 }
 
 function subtasks(ctx, details) {
+  const rows = details.subtasks ?? [];
+  const sizes = rows.some((each) => known(each, "read") || known(each, "write"));
   return table(ctx, {
     caption: "Subtasks",
     name: "subtasks",
-    rows: details.subtasks ?? [],
+    rows,
     key: (each) => each.subtask,
     empty: "There are no subtasks.",
     columns: [
@@ -150,20 +158,7 @@ function subtasks(ctx, details) {
         sort: (each) => each.attempt,
         cell: (each) => count(each.attempt + 1),
       },
-      {
-        title: "Bytes in",
-        number: true,
-        low: true,
-        sort: (each) => each.metrics?.["read-bytes"],
-        cell: (each) => size(each, "read"),
-      },
-      {
-        title: "Bytes out",
-        number: true,
-        low: true,
-        sort: (each) => each.metrics?.["write-bytes"],
-        cell: (each) => size(each, "write"),
-      },
+      ...(sizes ? [bytesColumn("Bytes in", "read"), bytesColumn("Bytes out", "write")] : []),
       { title: "Started", low: true, sort: (each) => each["start-time"], cell: (each) => timeOf(each["start-time"]) },
     ],
   });
@@ -180,8 +175,19 @@ function taskManagerLink(each) {
   return h("a", { class: "nowrap", href: href("taskmanager", id) }, each.endpoint || id);
 }
 
-function size({ metrics }, kind) {
-  return metrics?.[`${kind}-bytes-complete`] === false ? "–" : bytes(metrics?.[`${kind}-bytes`]);
+/** Sizes are measured where records go over the network as Flink's do. */
+function bytesColumn(title, kind) {
+  return {
+    title,
+    number: true,
+    low: true,
+    sort: (each) => each.metrics?.[`${kind}-bytes`],
+    cell: (each) => (known(each, kind) ? bytes(each.metrics[`${kind}-bytes`]) : UNKNOWN),
+  };
+}
+
+function known({ metrics }, kind) {
+  return metrics !== undefined && metrics[`${kind}-bytes-complete`] !== false;
 }
 
 function backPressure(ctx, answer) {

@@ -98,15 +98,17 @@ function environment(ctx, { jvm, python, process, classpath = [], ...others }) {
     ),
     jvm
       ? card(
-          "JVM",
+          isPython(jvm) ? "Python" : "JVM",
           facts([
             ["Version", jvm.version ?? "–"],
             ["Architecture", jvm.arch ?? "–"],
           ]),
-          list("Options", jvm.options),
+          list(isPython(jvm) ? "Command line" : "Options", perOption(jvm.options)),
         )
       : null,
-    classpath.length ? card("Class path", list("Class path", classpath)) : null,
+    classpath.length
+      ? card(isPython(jvm) ? "Module path" : "Class path", lines("Directories and archives", classpath))
+      : null,
   );
 }
 
@@ -115,12 +117,29 @@ function shown(key, value) {
   return Array.isArray(value) ? value.join(" ") : typeof value === "object" ? JSON.stringify(value) : String(value);
 }
 
-function list(label, lines = []) {
-  return lines.length
-    ? h(
-        "ul",
-        { class: "plain", "aria-label": label },
-        lines.map((line) => h("li", {}, h("code", { class: "value" }, String(line)))),
-      )
-    : null;
+/** Flink's answer has the JVM's place for what runs the JobManager. */
+function isPython(jvm) {
+  return /python|pypy/i.test(jvm?.version ?? "");
+}
+
+/** An option and its value are one line. */
+function perOption(words = []) {
+  const found = [];
+  for (const word of words.map(String)) {
+    if (found.length && !word.startsWith("-") && /^-\S+$/.test(found.at(-1))) found.push(`${found.pop()} ${word}`);
+    else found.push(word);
+  }
+  return found;
+}
+
+function list(title, items) {
+  return items.length ? [h("h3", {}, title), lines(title, items)] : null;
+}
+
+function lines(label, items) {
+  return h(
+    "ul",
+    { class: "plain", "aria-label": label },
+    items.map((item) => h("li", {}, h("code", { class: "value" }, String(item)))),
+  );
 }

@@ -35,17 +35,23 @@ export function view(ctx, { cluster, jobs }) {
           : h("span", { class: "quiet" }, "no slots registered"),
       ),
       tile("TaskManagers", h("a", { href: "#/taskmanagers" }, count(cluster.taskmanagers))),
-      tile("Finished", cluster["jobs-finished"]),
-      tile("Canceled", cluster["jobs-cancelled"]),
-      tile("Failed", cluster["jobs-failed"], null, cluster["jobs-failed"] > 0 ? "bad" : ""),
+      tile("Finished jobs", cluster["jobs-finished"]),
+      tile("Canceled jobs", cluster["jobs-cancelled"]),
+      tile("Failed jobs", cluster["jobs-failed"], null, cluster["jobs-failed"] > 0 ? "bad" : ""),
     ),
-    card("Running jobs", jobsTable(ctx, "running", "Running jobs", running, "No job is running.")),
+    card("Running jobs", jobsTable(ctx, "running", "Running jobs", running, empty(cluster))),
     card(
       "Completed jobs",
       jobsTable(ctx, "completed", "Completed jobs", completed.slice(0, COMPLETED_SHOWN), "No job has ended yet."),
       more > 0 ? h("p", {}, h("a", { href: "#/jobs" }, `${count(more)} more`)) : null,
     ),
   ];
+}
+
+function empty(cluster) {
+  return cluster.taskmanagers
+    ? ["No job is running. Start one with ", h("code", {}, "yarnflow submit program.py"), "."]
+    : "No job is running, and no TaskManager is registered.";
 }
 
 function tile(name, value, below = null, className = "") {

@@ -4,15 +4,23 @@ import { ApiError, url } from "../core/api.js";
 import { h } from "../core/dom.js";
 import { bytes } from "../core/format.js";
 import { href } from "../core/router.js";
-import { filterField, none, table, tabs, timeOf } from "../parts/common.js";
+import { crumbs, filterField, none, table, tabs, timeOf } from "../parts/common.js";
 import { loadLog, logView } from "../parts/logs.js";
 import { loadMetrics, metricsView } from "../parts/metrics.js";
 
+/** What is shown first of those that a process has: the JobManager has no JVM here, one of Flink's no Python. */
 export const PROCESS_METRICS = [
   "Status.JVM.CPU.Load",
   "Status.JVM.Memory.Heap.Used",
   "Status.JVM.Memory.NonHeap.Used",
+  "Status.JVM.Memory.Resident",
   "Status.JVM.Threads.Count",
+  "Status.Python.Workers.CPU.Load",
+  "Status.Python.Workers.Memory.Resident",
+  "Status.Python.CPU.Load",
+  "Status.Python.Memory.Resident",
+  "numRunningJobs",
+  "taskSlotsAvailable",
 ];
 
 /** Parts every process has: name in the address → title. */
@@ -82,7 +90,8 @@ export function partView(ctx, process, part) {
     case "logs":
       return file
         ? panel(
-            h("p", { class: "crumbs" }, h("a", { href: href(...process.link, "logs") }, "All logs"), ` / ${file}`),
+            crumbs(href(...process.link, "logs"), "All logs"),
+            h("h2", { class: "value" }, file),
             logView(ctx, data, file),
           )
         : panel(logList(ctx, process, data.logs));
@@ -112,6 +121,20 @@ function logList(ctx, { link }, logs) {
   });
 }
 
+/** Name → stacks: threads of a pool, whose names differ by their last number, stand together. */
+function pools(found) {
+  const groups = new Map();
+  for (const { threadName, stringifiedThreadInfo } of found) {
+    const pool = threadName.replace(/([-#_ ])\d+$/, "$1…");
+    if (!groups.has(pool)) groups.set(pool, []);
+    groups.get(pool).push({ threadName, stack: String(stringifiedThreadInfo).trim() });
+  }
+  return [...groups].map(([pool, members]) => [
+    members.length > 1 ? pool : members[0].threadName,
+    members.map(({ stack }) => stack),
+  ]);
+}
+
 function threads(ctx, dump) {
   const wanted = (ctx.state.filters?.threads ?? "").toLowerCase();
   const all = dump.threadInfos ?? [];
@@ -136,18 +159,28 @@ function threads(ctx, dump) {
       ),
       h("span", { class: "quiet" }, `${found.length} of ${all.length} threads, `, timeOf(dump.at)),
     ),
-    found.length ? null : none("No thread has this text in it."),
-    found.map((thread, index) =>
-      h(
-        "details",
-        { class: "thread", key: `${thread.threadName} ${index}` },
-        h("summary", {}, thread.threadName),
-        h(
-          "pre",
-          { tabindex: 0, role: "region", "aria-label": `Stack of ${thread.threadName}` },
-          String(thread.stringifiedThreadInfo).trim(),
-        ),
-      ),
-    ),
+    found.length
+      ? h(
+          "section",
+          { class: "card threads", "aria-label": "Threads" },
+          pools(found).map(([name, stacks]) =>
+            h(
+              "details",
+              { class: "thread", key: name },
+              h(
+                "summary",
+                {},
+                h("span", { class: "value" }, name),
+                stacks.length > 1 ? h("span", { class: "quiet" }, `${stacks.length} threads`) : null,
+              ),
+              h(
+                "pre",
+                { tabindex: 0, role: "region", "aria-label": `Stack of ${name}` },
+                stacks.join("\n\n"),
+              ),
+            ),
+          ),
+        )
+      : none("No thread has this text in it."),
   ];
 }

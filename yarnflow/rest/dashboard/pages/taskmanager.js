@@ -4,7 +4,7 @@ import { url } from "../core/api.js";
 import { h } from "../core/dom.js";
 import { bytes, count, duration, number, percent } from "../core/format.js";
 import { href } from "../core/router.js";
-import { card, facts, meter, none, table } from "../parts/common.js";
+import { card, crumbs, facts, meter, none, table } from "../parts/common.js";
 import { PROCESS_METRICS, loadPart, partTabs, partView } from "./processes.js";
 import { heartbeat } from "./taskmanagers.js";
 
@@ -20,12 +20,28 @@ const MEMORY = [
   ["jvmOverhead", "JVM overhead"],
 ];
 
+/** What processes below a TaskManager have got from the system. */
+const USED = [
+  ["Status.JVM.Memory.Resident", "JVMs of executors"],
+  ["Status.Python.Workers.Memory.Resident", "Python workers"],
+  ["Status.Python.Memory.Resident", "TaskManager itself"],
+];
+const LOADS = [
+  ["Status.JVM.CPU.Load", "JVMs of executors"],
+  ["Status.Python.Workers.CPU.Load", "Python workers"],
+  ["Status.Python.CPU.Load", "TaskManager itself"],
+];
+
 export const title = (ctx) => `TaskManager ${ctx.params.taskManager}`;
 
 export async function load(ctx) {
   const process = described(ctx);
-  const details = await ctx.get(process.root);
+  const [details, measured] = await Promise.all([
+    ctx.get(process.root),
+    ctx.rest.length ? null : ctx.getIfAny(`${process.root}/metrics?get=${[...USED, ...LOADS].map(([id]) => id)}`),
+  ]);
   ctx.details = details;
+  ctx.measured = new Map((measured ?? []).map((metric) => [metric.id, metric.value]));
   return { process, details, part: await loadPart(ctx, process) };
 }
 
@@ -42,7 +58,7 @@ function described(ctx) {
 
 export function view(ctx, { process, details, part }) {
   return [
-    h("p", { class: "crumbs" }, h("a", { href: "#/taskmanagers" }, "TaskManagers"), " / "),
+    crumbs("#/taskmanagers", "TaskManagers"),
     h("h1", { class: "long" }, details.id),
     facts(
       [
@@ -84,7 +100,7 @@ function overview(ctx, details) {
       }),
     ),
     card("Memory", memory(ctx, details.memoryConfiguration ?? {})),
-    card("In use", used(ctx, details.metrics)),
+    card("In use", used(ctx, details)),
   );
 }
 
@@ -114,7 +130,41 @@ function memory(ctx, sizes) {
   ];
 }
 
-function used(ctx, metrics) {
+function used(ctx, details) {
+  const [sizes, loads] = [measured(ctx, USED), measured(ctx, LOADS)];
+  if (!sizes.length) return heap(ctx, details.metrics);
+  const total = sizes.reduce((sum, { value }) => sum + value, 0);
+  const most = number(details.memoryConfiguration?.totalProcessMemory);
+  const share = most ? total / most : null;
+  return [
+    h("p", {}, "Memory in total: ", h("strong", {}, bytes(total)), most ? ` of ${bytes(most)}` : ""),
+    share === null ? null : h("p", {}, meter(share)),
+    table(ctx, {
+      caption: "Memory and processors in use",
+      name: "used",
+      rows: sizes,
+      columns: [
+        { title: "Processes", cell: (row) => row.name },
+        { title: "Memory", number: true, sort: (row) => row.value, cell: (row) => bytes(row.value) },
+        {
+          title: "Processors",
+          number: true,
+          cell: (row) => percent(loads.find((load) => load.name === row.name)?.value),
+        },
+      ],
+    }),
+    h("p", { class: "quiet note" }, "Processors: share of all of the machine. Memory that workers share counts for each."),
+  ];
+}
+
+function measured(ctx, metrics) {
+  return metrics
+    .map(([id, name]) => ({ id, name, value: number(ctx.measured.get(id)) }))
+    .filter(({ value }) => value !== null);
+}
+
+/** As Flink's TaskManagers tell it, which are one JVM each. */
+function heap(ctx, metrics) {
   if (!metrics) return none("It has not reported yet.");
   const rows = ["heap", "nonHeap", "direct", "mapped"]
     .filter((name) => number(metrics[`${name}Used`]) !== null)
@@ -129,7 +179,7 @@ function used(ctx, metrics) {
       caption: "Memory in use",
       name: "used",
       rows,
-      empty: "It does not report its memory.",
+      empty: "It has not reported yet.",
       columns: [
         { title: "Memory", cell: (row) => names[row.id] },
         { title: "Used", number: true, cell: (row) => bytes(row.used) },

@@ -1,13 +1,14 @@
 // Values over time as lines, with the numbers in words below.
 
 import { h } from "../core/dom.js";
-import { bytes, clock, short } from "../core/format.js";
+import { bytes, bytesPerSecond, clock, short } from "../core/format.js";
 
 /**
  * @param {{title: string, series: {name: string, points: [number, number][]}[], format?: function(number): string,
- *   actions?: object}} chart points are (milliseconds, value), oldest first
+ *   top?: number, actions?: object}} chart points are (milliseconds, value), oldest first; the axis goes up to
+ *   `top` at least
  */
-export function chart({ title, series, format = short, actions = null }) {
+export function chart({ title, series, format = short, top: atLeast = 0, actions = null }) {
   const points = series.flatMap((each) => each.points);
   if (!points.length) {
     return h(
@@ -20,8 +21,11 @@ export function chart({ title, series, format = short, actions = null }) {
   const times = points.map(([at]) => at);
   const [from, to] = [least(times), Math.max(most(times), least(times) + 1)];
   const values = points.map(([, value]) => value);
-  const bottom = Math.min(0, least(values));
-  const top = niceTop(most(values), bottom, format === bytes ? 1024 : 10);
+  // a time of the day has no zero to be measured from
+  const bottom = format === clock ? least(values) : Math.min(0, least(values));
+  const base = format === bytes || format === bytesPerSecond ? 1024 : 10;
+  const top =
+    format === clock ? Math.max(most(values), bottom + 1000) : Math.max(atLeast, niceTop(most(values), bottom, base));
   const x = (at) => round(((at - from) / (to - from)) * 100);
   const y = (value) => round(100 - ((value - bottom) / (top - bottom)) * 100);
   const said = series.map((each) => describe(each, format));
@@ -50,7 +54,10 @@ export function chart({ title, series, format = short, actions = null }) {
         series.map((each, index) =>
           h("polyline", {
             class: `line s${index % 8}`,
-            points: each.points.map(([at, value]) => `${x(at)},${y(value)}`).join(" "),
+            // one point alone is no line: it becomes a level
+            points: (each.points.length === 1 ? [each.points[0], [to, each.points[0][1]]] : each.points)
+              .map(([at, value]) => `${x(at)},${y(value)}`)
+              .join(" "),
           }),
         ),
         h("line", { class: "cursor", x1: -1, x2: -1, y1: 0, y2: 100 }),

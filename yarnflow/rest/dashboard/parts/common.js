@@ -57,6 +57,11 @@ export function tabs(label, links, className = "") {
   );
 }
 
+/** The way back to where this page was reached from. */
+export function crumbs(address, words) {
+  return h("p", { class: "crumbs" }, h("a", { href: address }, h("span", { "aria-hidden": "true" }, "‹ "), words));
+}
+
 /** Name and value pairs: [[name, value], …]; pairs that are null are left out. */
 export function facts(pairs, className = "facts") {
   return h(

@@ -25,7 +25,7 @@ export function jobsTable(ctx, name, caption, jobs, empty) {
         sort: (job) => job.name,
         cell: (job) => [
           h("a", { href: href("job", job.jid) }, job.name || job.jid),
-          job["waiting-for"] ? h("div", { class: "waiting" }, job["waiting-for"]) : null,
+          job["waiting-for"] ? h("div", { class: "waiting" }, `waiting: ${job["waiting-for"]}`) : null,
         ],
       },
       { title: "State", sort: (job) => job.state, cell: (job) => badge(job.state) },

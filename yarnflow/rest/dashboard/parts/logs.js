@@ -3,6 +3,7 @@
 import { ApiError, raw } from "../core/api.js";
 import { h } from "../core/dom.js";
 import { bytes } from "../core/format.js";
+import { none } from "./common.js";
 
 const FIRST_BYTES = 256 * 1024;
 /** More lines make browsers slow; the whole file can be saved. */
@@ -85,25 +86,30 @@ export function logView(ctx, log, name) {
       h("button", { type: "button", onclick: () => save(ctx, log.address, name) }, "Save whole file"),
     ),
     log.missing ? h("p", { class: "alert warn" }, log.missing) : null,
-    h(
-      "p",
-      { class: "quiet" },
-      wanted
-        ? `${lines.length} of the last ${all} lines`
-        : `${log.cut ? "The last " : ""}${all} lines, ${bytes(log.text.length)}`,
-    ),
-    h(
-      "pre",
-      {
-        class: ctx.state.wrap ? "lines wrap" : "lines",
-        tabindex: 0,
-        role: "region",
-        "aria-label": `Lines of ${name}`,
-        key: log.address,
-        ref: (element) => stayAtTheEnd(element, ctx),
-      },
-      blocks(lines).map(({ tone, text }) => h("span", { class: tone }, text)),
-    ),
+    !log.missing && !all ? none("It is empty so far. New lines show here by themselves.") : null,
+    all
+      ? h(
+          "p",
+          { class: "quiet" },
+          wanted
+            ? `${lines.length} of the last ${all} lines`
+            : `${log.cut ? "The last " : ""}${all} lines, ${bytes(log.text.length)}`,
+        )
+      : null,
+    all
+      ? h(
+          "pre",
+          {
+            class: ctx.state.wrap ? "lines wrap" : "lines",
+            tabindex: 0,
+            role: "region",
+            "aria-label": `Lines of ${name}`,
+            key: log.address,
+            ref: (element) => stayAtTheEnd(element, ctx),
+          },
+          blocks(lines).map(({ tone, text }) => h("span", { class: tone }, text)),
+        )
+      : null,
   );
 }
 

@@ -1,7 +1,7 @@
 // Metrics over time: which to show, their values collected from poll to poll, and charts of them.
 
 import { h } from "../core/dom.js";
-import { bytes, number, short } from "../core/format.js";
+import { bytes, bytesPerSecond, clock, duration, number, percent, short } from "../core/format.js";
 import { remember, remembered } from "../core/session.js";
 import { chart } from "./chart.js";
 import { none } from "./common.js";
@@ -35,26 +35,32 @@ function query(names) {
 /**
  * Load names and the chosen metrics' newest values.
  *
- * @param {{address: string, kind: string, usual: string[], aggregated?: boolean}} source `address` of the
- *   metrics; choices are remembered by `kind`; of `usual` those are shown first that exist
+ * @param {{address: string, whole?: string, kind: string, usual: string[], aggregated?: boolean}} source
+ *   `address` of the metrics, `whole` of those that are not measured by subtask; choices are remembered by
+ *   `kind`; of `usual` those are shown first that exist
  */
 export async function loadMetrics(ctx, source) {
-  const { address, kind, usual, aggregated } = source;
-  const listed = await ctx.getIfAny(address);
+  const { address, whole, kind, usual, aggregated } = source;
+  const [listed, ofWhole] = await Promise.all([ctx.getIfAny(address), whole ? ctx.getIfAny(whole) : null]);
   if (listed === null) return null;
-  const names = listed
-    .map((metric) => metric.id)
-    .filter(Boolean)
-    .sort();
+  const bySubtask = new Set(listed.map((metric) => metric.id).filter(Boolean));
+  const names = [...new Set([...bySubtask, ...(ofWhole ?? []).map((metric) => metric.id)])].sort();
   const chosen = remembered(
     `metrics.${kind}`,
     usual.filter((name) => names.includes(name)),
   );
-  if (chosen.length) {
-    const values = await ctx.get(`${address}?get=${query(chosen)}${aggregated ? "&agg=min,max,avg,sum" : ""}`);
+  const asked = chosen.filter((name) => bySubtask.has(name));
+  const askedOfWhole = chosen.filter((name) => !bySubtask.has(name) && names.includes(name));
+  if (asked.length || askedOfWhole.length) {
+    const [values, valuesOfWhole] = await Promise.all([
+      asked.length
+        ? ctx.get(`${address}?get=${query(asked)}${aggregated ? "&agg=min,max,avg,sum" : ""}`)
+        : [],
+      askedOfWhole.length ? ctx.get(`${whole}?get=${query(askedOfWhole)}`) : [],
+    ]);
     const now = Date.now();
-    for (const metric of values) {
-      for (const name of aggregated ? [...AGGREGATES, "sum"] : ["value"]) {
+    for (const metric of [...values, ...valuesOfWhole]) {
+      for (const name of ["value", ...AGGREGATES, "sum"]) {
         const value = number(metric[name]);
         if (value !== null) add(address, metric.id, name, now, value);
         else if (metric[name] !== undefined) add(address, metric.id, "text", now, metric[name]);
@@ -117,6 +123,9 @@ export function metricsView(ctx, data) {
           ),
         )
       : none(names.length ? "No metric is chosen." : "There are no metrics yet."),
+    chosen.length
+      ? h("p", { class: "quiet note" }, "Values are collected while this page is open.")
+      : null,
   );
 }
 
@@ -136,15 +145,36 @@ function oneMetric(address, name, aggregated, sums, remove) {
       h("p", {}, h("code", {}, String(text.points.at(-1)[1]))),
     );
   }
-  const series = all.filter((each) => !aggregated || (each.name === "sum") === sums);
-  return chart({ title: name, series, format: formatOf(name), actions });
+  const series = all.filter(({ name: of }) => of === "value" || !aggregated || (of === "sum") === sums);
+  const look = formatOf(name);
+  // -1 of a time or size stands for: there is none
+  const counts = ([, value]) => value >= 0 || (look.format !== duration && look.format !== bytes);
+  const said = series.map((each) => ({ name: WORDS[each.name] ?? each.name, points: each.points.filter(counts) }));
+  return chart({ title: name, series: said, actions, ...look });
 }
 
-/** By Flink's names: sizes end in Bytes or are parts of memory. */
+/** Name in an answer → in words. */
+const WORDS = { value: "now", min: "least", avg: "mean", max: "most" };
+/** What a metric's values are, told by its name, and what the axis ends with; the first that fits. */
+const FORMATS = [
+  [/bytes(In|Out)?PerSecond$/i, bytesPerSecond],
+  [/Count$|Buffers|FileDescriptor/, short],
+  [
+    /bytes(In|Out)?$|\.(Resident|Peak|Used|Committed|Max|MemoryUsed|TotalCapacity|UsedMemory|TotalMemory|AvailableMemory)$|Size$/i,
+    bytes,
+  ],
+  [/\.Load$/, percent, 1],
+  [/MsPerSecond$/, (ms) => percent(ms / 1000), 1000],
+  [/PerSecond$/, (value) => `${short(value)}/s`],
+  [/Timestamp$|Watermark$/, clock],
+  [/\.CPU\.Time$/, (ns) => duration(ns / 1e6)],
+  [/^secondsSince/, (seconds) => duration(seconds * 1000)],
+  [/Duration$|Time$|TimeMs$|^(up|down)time$|Age$/, duration],
+];
+
 function formatOf(name) {
-  const size =
-    /(num)?bytes(In|Out)?$|\.(Used|Committed|Max|MemoryUsed|TotalCapacity|UsedMemory|TotalMemory|AvailableMemory)$|Size$/i;
-  return size.test(name) && !/Count|Buffers/.test(name) ? bytes : short;
+  const [, format = short, top] = FORMATS.find(([pattern]) => pattern.test(name)) ?? [];
+  return { format, top };
 }
 
 function picker(ctx, names, add) {

@@ -19,7 +19,7 @@ from yarnflow.core.metrics import MetricsView
 from yarnflow.core.ports import Clock, GatewayFactory
 from yarnflow.core.resources.diagnostics import ProcessDiagnostics, ThreadInfo
 from yarnflow.core.resources.provider import TaskManagerInfo
-from yarnflow.entrypoint.master.web import WebApplication
+from yarnflow.entrypoint.master.web.master_web import WebApplication
 from yarnflow.errors import DriverLost
 from yarnflow.fs.file_systems import file_systems
 from yarnflow.fs.saved_state import delete_savepoint, read_state, state_uri

@@ -11,8 +11,8 @@ import pytest
 
 from yarnflow.config.configuration import Configuration
 from yarnflow.config.hadoop_conf import HadoopConf
-from yarnflow.entrypoint.master.web import TOKENS_FILE, MasterWeb, rest_ports
-from yarnflow.entrypoint.master.yarn_proxies import proxy_hosts
+from yarnflow.entrypoint.master.web.master_web import TOKENS_FILE, MasterWeb, rest_ports
+from yarnflow.entrypoint.master.web.yarn_proxies import proxy_hosts
 from yarnflow.errors import PortUnavailable
 from yarnflow.rest.framework.tokens import Access, token
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from yarnflow.config.configuration import Configuration
 from yarnflow.config.options import rest as rest_options
-from yarnflow.entrypoint.master.yarn_proxies import YarnProxies
+from yarnflow.entrypoint.master.web.yarn_proxies import YarnProxies
 from yarnflow.errors import PortUnavailable
 from yarnflow.process.dirs import write_json
 from yarnflow.rest.framework.tokens import Access, token
