@@ -40,13 +40,10 @@ class Rest:
         ``http://host:port``, perhaps with a path below which everything is.
     token : str
         Sent with each request; empty = none.
-    source : str
-        Address of this machine that it asks from; empty = the system's choice.
     """
 
     url: str
     token: str = field(default="", repr=False)
-    source: str = ""
 
     def ask(
         self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
@@ -65,8 +62,7 @@ class Rest:
         """The same, up to the head of the answer; the caller closes the connection."""
         parts = urlsplit(self.url)
         assert parts.hostname
-        source = (self.source, 0) if self.source else None
-        connection = HTTPConnection(parts.hostname, parts.port, _TIMEOUT_S, source)
+        connection = HTTPConnection(parts.hostname, parts.port, timeout=_TIMEOUT_S)
         given = {"Authorization": f"Bearer {self.token}"} if self.token else {}
         sent = None if body is None else json.dumps(body)
         connection.request(method, parts.path + path, sent, {**given, **(headers or {})})

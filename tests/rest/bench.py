@@ -184,9 +184,7 @@ def subtask(index: int, vertex_id: str = "v1", job_id: JobId = NEW) -> MetricSco
 class Bench:
     """The REST interface of such a cluster; this object has all parts of it."""
 
-    def __init__(
-        self, secret: bytes = b"", proxies: tuple[str, ...] = (), uploads: Path | None = None
-    ) -> None:
+    def __init__(self, secret: bytes = b"", proxy_path: str = "", uploads: Path | None = None) -> None:
         self.clock = ManualClock(NOW_MS)
         self.view = FakeClusterView(
             [ENDED, LIVE],
@@ -210,7 +208,7 @@ class Bench:
             self.view, self.metrics, self.diagnostics, self.operations, self.clock, info, self.changes,
             None if uploads is None else Programs(ProgramStore(uploads), self.runner, MAX_PROGRAM_BYTES),
         )  # fmt: skip
-        self.app: ASGIApp = Guarded(application(cluster, Authentication(secret, proxies), self.pool))
+        self.app: ASGIApp = Guarded(application(cluster, Authentication(secret), self.pool), proxy_path)
 
     def get(self, target: str, status: int = 200) -> Any:
         """The JSON of an answer."""

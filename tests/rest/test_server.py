@@ -424,9 +424,12 @@ def test_standbys_do_not_send_a_request_round_for_ever() -> None:
 
 def test_who_comes_through_yarns_proxy_to_a_standby_may_read_from_the_leader() -> None:
     leader = serve(Bench(SECRET).app)
-    passed_on = serve(
-        LeaderProxy(lambda: f"http://127.0.0.1:{leader.port}", Authentication(SECRET, ("127.0.0.1",)))
+    passed_on = WebServer(
+        socket.create_server(("127.0.0.1", 0)),
+        LeaderProxy(lambda: f"http://127.0.0.1:{leader.port}", Authentication(SECRET)),
+        "by-proxy",
     )
+    passed_on.start()
     direct = HTTPConnection("127.0.0.1", leader.port, timeout=20)
     through = HTTPConnection("127.0.0.1", passed_on.port, timeout=20)
     write = {"Authorization": f"Bearer {token(SECRET, Access.WRITE)}"}
@@ -435,8 +438,12 @@ def test_who_comes_through_yarns_proxy_to_a_standby_may_read_from_the_leader() -
         (through, "GET", {}, 200),
         (through, "PATCH", {}, 403),
         (through, "PATCH", write, 202),
+        # the leader knows the origin of no page of the proxy's
+        (through, "PUT", {**write, "Origin": "http://rm:8088"}, 202),
     ):
-        connection.request(method, "/overview" if method == "GET" else f"/jobs/{NEW}", headers=headers)
+        prefix = "/by-proxy" if connection is through else ""
+        path = {"GET": "/overview", "PATCH": f"/jobs/{NEW}", "PUT": f"/jobs/{NEW}/yarn-cancel"}[method]
+        connection.request(method, f"{prefix}{path}", headers=headers)
         response = connection.getresponse()
         response.read()
         assert response.status == status, (method, headers)

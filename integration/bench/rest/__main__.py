@@ -18,6 +18,7 @@ import os
 import resource
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
@@ -30,6 +31,9 @@ from integration.bench.rest.start import measure_starts
 from integration.bench.scale import Bench
 
 _ROOT: Final = Path(__file__).resolve().parents[3]
+_PARTS: Final = ("start", "page", "answers")
+#: nobody sends heartbeats meanwhile
+_SETTINGS: Final = {"rest.port": "0", "heartbeat.timeout": "24 h", "driver.heartbeat.timeout": "24 h"}
 #: address, and what its process has had of a processor, in seconds
 Server = tuple[str, Callable[[], float]]
 
@@ -78,6 +82,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--before", type=Path, help="checkout of an earlier version")
+    parser.add_argument("--parts", nargs="+", choices=_PARTS, default=_PARTS)
     options = parser.parse_args(argv)
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
@@ -91,21 +96,30 @@ def main(argv: Sequence[str]) -> int:
     checkouts = {"now": _ROOT}
     if options.before is not None:
         checkouts["before"] = options.before.resolve()
-    result["start"] = measure_starts(checkouts, options.rounds)
+    if "start" in options.parts:
+        result["start"] = measure_starts(checkouts, options.rounds)
+    if options.parts == ["start"]:
+        print(json.dumps(result))
+        return 0
     with tempfile.TemporaryDirectory() as scratch, tempfile.TemporaryDirectory() as flink_scratch:
         # its clients are those of another protocol
-        bench = Bench(argparse.Namespace(**{**vars(options), "clients": 0}), scratch, {"rest.port": "0"})
+        bench = Bench(argparse.Namespace(**{**vars(options), "clients": 0}), scratch, _SETTINGS)
         try:
             bench.set_up()
             url = json.loads((Path(scratch) / "jobmanager.json").read_text())["web_address"]
             before_mib = bench.usage()[1]
-            result["page"] = [measure_page(url, place, options.rounds) for place in ("overview", "jobs")]
+            if "page" in options.parts:
+                result["page"] = [measure_page(url, place, options.rounds) for place in ("overview", "jobs")]
             with flink_job_manager(Path(flink_scratch)) as flink:
                 flink.submit(options.jobs)
                 result["answers"] = measure(
                     options,
                     {"yarnflow": (url, lambda: bench.usage()[0]), "flink": (flink.url, flink.cpu_s)},
                 )
+                for of in (url, flink.url):
+                    states = Counter(job["status"] for job in get(f"{of}/jobs")["jobs"])
+                    if states != {"RUNNING": options.jobs}:
+                        raise SystemExit(f"rest: jobs of {of} have not stayed as they were: {dict(states)}")
                 result["memory"] = {
                     "yarnflow_most_mib": bench.usage()[1],
                     "yarnflow_before_any_request_mib": before_mib,

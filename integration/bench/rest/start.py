@@ -54,20 +54,33 @@ def _one(checkout: Path) -> dict[str, float]:
             end = began + _LIMIT_S
             told = _published(Path(scratch), end)
             serves_s = time.monotonic() - began
+            master = psutil.Process(told["pid"])
+            serves_cpu_s = _cpu_s(master)
             _ask(told["web_address"], end)
             answers_s = time.monotonic() - began
             time.sleep(_SETTLED_S)
-            master = psutil.Process(told["pid"])
+            settled_cpu_s = _cpu_s(master)
             for _ in range(20):
                 _ask(told["web_address"], end)
             asked_mib = master.memory_info().rss / (1 << 20)
             package = Path(master.environ()["PYTHONPATH"])
             if package != checkout:
                 raise SystemExit(f"rest: {package} was measured instead of {checkout}")
-            return {"serves_s": serves_s, "rest_answers_s": answers_s, "rss_mib": asked_mib}
+            return {
+                "serves_s": serves_s,
+                "rest_answers_s": answers_s,
+                "serves_cpu_s": serves_cpu_s,
+                "settled_cpu_s": settled_cpu_s,
+                "rss_mib": asked_mib,
+            }
         finally:
             process.terminate()
             process.wait(60)
+
+
+def _cpu_s(process: psutil.Process) -> float:
+    times = process.cpu_times()
+    return float(times.user + times.system)
 
 
 def _published(scratch: Path, end: float) -> dict[str, Any]:

@@ -96,6 +96,12 @@ def test_only_the_leader_is_published(world: World) -> None:
     assert world.pages == ["http://node7:80"]
 
 
+def test_only_yarns_proxy_is_told_the_path_that_it_asks_for(world: World) -> None:
+    role = replace(leader(2), proxy_path="a1")
+    world.changed(role)
+    assert world.pages == ["http://node7:80/a1"] and "a1" not in repr(role)
+
+
 def test_a_leader_that_is_late_does_not_hide_a_later_one(world: World) -> None:
     world.changed(leader(3))
     world.changed(leader(2))

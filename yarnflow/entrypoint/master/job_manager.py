@@ -385,7 +385,9 @@ class JobManager:
     def _announce(self, leads: bool) -> None:
         """Say where this master serves, and as what: in its directory, and to its supervisor."""
         fence = self._fence if leads else NOBODY
-        role = MasterRole(leads, self._address, self._web_address, fence.leader_id, fence.epoch)
+        role = MasterRole(
+            leads, self._address, self._web_address, fence.leader_id, fence.epoch, self._web.proxy_path
+        )
         content = {
             "address": role.address,
             "leader_id": role.leader_id,

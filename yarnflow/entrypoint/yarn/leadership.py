@@ -102,7 +102,7 @@ class LeadershipOnYarn:
         if role.leads:
             self._publish(role, files)
         if role.web_address and role.web_address != self._web_address:
-            add_web_page(role.web_address)
+            add_web_page(f"{role.web_address}/{role.proxy_path}".rstrip("/"))
             self._web_address = role.web_address
         if role.leads and self._deployment.mode is DeploymentMode.APPLICATION:
             self._run_program(role)

@@ -6,7 +6,7 @@ Both are always of the same version, so these types may change at will.  :class:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from yarnflow.core.cluster_result import ProgramEnd
 from yarnflow.core.ids import DriverId, JobId
@@ -69,6 +69,8 @@ class MasterRole:
     #: empty and 0 for a standby
     leader_id: str = ""
     epoch: int = 0
+    #: first word of the paths that YARN's web proxy asks for; empty = none does
+    proxy_path: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True, slots=True)

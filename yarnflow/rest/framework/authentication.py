@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hmac
 import json
-from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -16,6 +15,8 @@ from yarnflow.rest.framework.tokens import Access, token
 
 #: header for clients that cannot set ``Authorization``
 TOKEN_HEADER: Final = "x-yarnflow-token"
+#: in the scope of a request that came through YARN's proxy
+BY_PROXY: Final = "yarnflow.by_proxy"
 #: in queries and bodies of the routes that YARN's proxy passes on, which passes on no such header
 TOKEN_FIELD: Final = "token"
 
@@ -26,8 +27,6 @@ class Authentication:
 
     #: of the cluster; empty = everybody may do everything
     secret: bytes = field(default=b"", repr=False)
-    #: addresses of YARN's web proxy, which knows its users: who comes from there may read
-    proxies: Collection[str] = ()
 
     def check(self, request: Request, route: Route, body: bytes = b"") -> bool:
         """Whether the client may read; of a public route it may be that it may not.
@@ -67,13 +66,13 @@ class Authentication:
         return token(self.secret, Access.READ)
 
     def is_proxy(self, request: Request) -> bool:
-        """Whether YARN's web proxy asks for somebody.
+        """Whether YARN's web proxy asks for somebody: it knows its users, and who comes from there may read.
 
         It passes on the origin of a page, which is the proxy's own, and not the host that was asked for.  A
         page of another site can have no PUT sent through it: a browser asks by OPTIONS first, which the
         proxy refuses.
         """
-        return request.client is not None and request.client.host in self.proxies
+        return bool(request.scope.get(BY_PROXY))
 
     @staticmethod
     def _check_site(request: Request) -> None:

@@ -6,6 +6,7 @@ Flink counterpart: the Netty half of ``RestServerEndpoint``.
 from __future__ import annotations
 
 import asyncio
+import hmac
 import logging
 import socket
 import threading
@@ -16,6 +17,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from yarnflow.rest.framework.authentication import BY_PROXY
 from yarnflow.rest.framework.errors import JSON, RestError, error_body
 
 logger: Final = logging.getLogger(__name__)
@@ -53,13 +55,15 @@ class WebServer:
     listener : socket.socket
         Bound and listening; closed with the server.
     application : ASGIApp
+    proxy_path : str
+        See :class:`Guarded`.
     """
 
-    def __init__(self, listener: socket.socket, application: ASGIApp) -> None:
+    def __init__(self, listener: socket.socket, application: ASGIApp, proxy_path: str = "") -> None:
         self._listener = listener
         self._server = _Server(
             uvicorn.Config(
-                Guarded(application),
+                Guarded(application, proxy_path),
                 loop="asyncio",
                 http=_Protocol,
                 ws="none",
@@ -105,15 +109,19 @@ class Guarded:
     Parameters
     ----------
     application : ASGIApp
+    proxy_path : str
+        First word of the paths that YARN's proxy asks for; empty = none does.
     """
 
-    def __init__(self, application: ASGIApp) -> None:
+    def __init__(self, application: ASGIApp, proxy_path: str = "") -> None:
         self._application = application
+        self._proxy_path = proxy_path.encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         if scope["type"] != "http":
             return
+        self._take_proxy_path(scope)
         scope["path"] = _plain_path(scope["path"])
         begun = False
 
@@ -142,6 +150,15 @@ class Guarded:
             if begun:
                 raise _Gone from None
             await _send_error(guarded, RestError(500, "Internal server error; see the JobManager's log."))
+
+    def _take_proxy_path(self, scope: Scope) -> None:
+        """Mark a request that came through YARN's proxy, and go on as if its path had no such word."""
+        first, _, rest = scope["path"].lstrip("/").partition("/")
+        if self._proxy_path and hmac.compare_digest(first.encode("utf-8", "replace"), self._proxy_path):
+            scope["path"] = f"/{rest}"
+            _, _, raw = (scope.get("raw_path") or b"").lstrip(b"/").partition(b"/")
+            scope["raw_path"] = b"/" + raw
+            scope[BY_PROXY] = True
 
 
 def _is_clients(error: BaseException) -> bool:

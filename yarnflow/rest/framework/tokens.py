@@ -22,6 +22,15 @@ class Access(Enum):
 _PURPOSE: Final = {Access.READ: b"yarnflow rest read", Access.WRITE: b"yarnflow rest write"}
 
 
+def proxy_path(secret: bytes) -> str:
+    """First word of the paths that YARN's web proxy asks for.
+
+    Only skein's ApplicationMaster is told it, which stands between the proxy and this interface.  The address
+    of a client could not say who comes through the proxy: it is the ApplicationMaster's own host.
+    """
+    return hmac.new(secret, b"yarnflow rest by yarn's proxy", hashlib.sha256).hexdigest()
+
+
 def token(secret: bytes, access: Access) -> str:
     """64 hexadecimal digits.
 

@@ -10,9 +10,7 @@ from pathlib import Path
 import pytest
 
 from yarnflow.config.configuration import Configuration
-from yarnflow.config.hadoop_conf import HadoopConf
 from yarnflow.entrypoint.master.web.master_web import TOKENS_FILE, MasterWeb, rest_ports
-from yarnflow.entrypoint.master.web.yarn_proxies import proxy_hosts
 from yarnflow.errors import PortUnavailable
 from yarnflow.rest.framework.tokens import Access, token
 
@@ -76,23 +74,3 @@ def test_without_authentication_there_are_no_tokens(tmp_path: Path) -> None:
     made._write_tokens()
     assert not (tmp_path / TOKENS_FILE).exists()
     assert made.token(Access.WRITE) == "" and made.authentication.secret == b""
-
-
-@pytest.mark.parametrize(
-    "properties, hosts",
-    [
-        ({"yarn.resourcemanager.hostname": "rm"}, ["rm"]),
-        ({"yarn.resourcemanager.hostname": "rm", "yarn.web-proxy.address": "proxy:9099"}, ["proxy"]),
-        (
-            {
-                "yarn.resourcemanager.ha.enabled": "true",
-                "yarn.resourcemanager.ha.rm-ids": "a,b",
-                "yarn.resourcemanager.hostname.a": "rm-a",
-                "yarn.resourcemanager.webapp.address.b": "rm-b:8088",
-            },
-            ["rm-a", "rm-b"],
-        ),
-    ],
-)
-def test_where_yarns_proxy_calls_from(properties: dict[str, str], hosts: list[str]) -> None:
-    assert proxy_hosts(HadoopConf(Path("/conf"), properties)) == hosts

@@ -9,16 +9,15 @@ from __future__ import annotations
 import logging
 import socket
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from yarnflow.config.configuration import Configuration
 from yarnflow.config.options import rest as rest_options
-from yarnflow.entrypoint.master.web.yarn_proxies import YarnProxies
 from yarnflow.errors import PortUnavailable
 from yarnflow.process.dirs import write_json
-from yarnflow.rest.framework.tokens import Access, token
+from yarnflow.rest.framework.tokens import Access, proxy_path, token
 from yarnflow.rpc.listen import bind
 
 if TYPE_CHECKING:
@@ -75,7 +74,8 @@ class MasterWeb:
         self._configuration = configuration
         self._cluster_dir = cluster_dir
         self._secret = secret if configuration.get(rest_options.REST_AUTHENTICATION) else b""
-        self._on_yarn = on_yarn
+        #: first word of the paths that YARN's web proxy asks for; empty = none does
+        self.proxy_path: Final = proxy_path(secret) if on_yarn else ""
         self._application = application
         self._listener: socket.socket | None = None
         self._server: WebServer | None = None
@@ -96,8 +96,7 @@ class MasterWeb:
 
         with self._lock:
             if self._authentication is None:
-                proxies: Collection[str] = YarnProxies() if self._on_yarn else ()
-                self._authentication = Authentication(self._secret, proxies)
+                self._authentication = Authentication(self._secret)
             return self._authentication
 
     def token(self, access: Access) -> str:
@@ -144,8 +143,6 @@ class MasterWeb:
         from yarnflow.rest.framework.server import WebServer
 
         self._write_tokens()
-        # looks hosts up, which the event loop must not wait for
-        logger.debug("requests are checked: %s", bool(self.authentication.secret))
 
         async def answer(scope: Any, receive: Any, send: Any) -> None:
             await self._application()(scope, receive, send)
@@ -153,7 +150,7 @@ class MasterWeb:
         with self._lock:
             if self._stopped or self._listener is None:
                 return
-            self._server = WebServer(self._listener, answer)
+            self._server = WebServer(self._listener, answer, self.proxy_path)
             self._server.start()
 
     def _write_tokens(self) -> None:
