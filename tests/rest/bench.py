@@ -185,10 +185,10 @@ class Bench:
         info = ClusterInfo(
             {"a.b": "1", "c.secret": "******"}, 3_000, "9.9", Features(False, True, False, False)
         )
-        cluster = Cluster(
+        self.cluster = Cluster(
             self.view, self.metrics, self.diagnostics, self.operations, self.clock, info, self.changes
         )
-        self.app: ASGIApp = Guarded(application(cluster, Authentication(secret, proxies), self.pool))
+        self.app: ASGIApp = Guarded(application(self.cluster, Authentication(secret, proxies), self.pool))
 
     def get(self, target: str, status: int = 200) -> Any:
         """The JSON of an answer."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,8 @@ from yarnflow.runtime.resourcemanager.resource_manager import ResourceManager
 
 if TYPE_CHECKING:
     from yarnflow.rest.framework.authentication import Authentication
+    from yarnflow.rest.handlers.context import Cluster
+    from yarnflow.rest.history.recorder import Recorder
 
 
 class LeaderView:
@@ -122,6 +125,8 @@ class LeaderWeb:
         Told of each change of a job.
     authentication : callable
         The check of requests.
+    place : callable
+        Host, container and log directory of this process.
     """
 
     def __init__(
@@ -133,6 +138,7 @@ class LeaderWeb:
         clock: Clock,
         changes: JobChanges,
         authentication: Callable[[], Authentication],
+        place: Callable[[], tuple[str, str, str]],
     ) -> None:
         self._view = view
         self._metrics = metrics
@@ -141,6 +147,10 @@ class LeaderWeb:
         self._clock = clock
         self._changes = changes
         self._authentication = authentication
+        self._place = place
+        #: any thread may be the first that asks
+        self._lock = threading.Lock()
+        self._cluster: Cluster | None = None
         self._application: WebApplication | None = None
         self._on_stop: list[Callable[[], None]] = []
 
@@ -150,29 +160,47 @@ class LeaderWeb:
             self._application = self._make()
         return self._application
 
+    def recorder(self) -> Recorder:
+        """Who makes archives of jobs; any thread."""
+        from yarnflow.rest.history.recorder import Recorder
+
+        return Recorder(self._known())
+
     def stop(self) -> None:
         """Take no more requests."""
         for close in self._on_stop:
             close()
 
     def _make(self) -> WebApplication:
-        from yarnflow.rest.answers.cluster import Features
         from yarnflow.rest.framework.application import HandlerPool
+        from yarnflow.rest.web import application
+
+        pool = HandlerPool(self._configuration.get(rest_options.REST_THREADS))
+        self._on_stop.append(pool.close)
+        return application(self._known(), self._authentication(), pool)
+
+    def _known(self) -> Cluster:
+        with self._lock:
+            if self._cluster is None:
+                self._cluster = self._make_cluster()
+            return self._cluster
+
+    def _make_cluster(self) -> Cluster:
+        from yarnflow.rest.answers.cluster import Features
+        from yarnflow.rest.answers.logs import ProcessPlace
         from yarnflow.rest.framework.operations import Operations
         from yarnflow.rest.handlers.context import Cluster, ClusterInfo
-        from yarnflow.rest.web import application
 
         get = self._configuration.get
         operations = Operations(get(rest_options.REST_STORE_DURATION_MS), self._clock.monotonic_ms)
-        pool = HandlerPool(get(rest_options.REST_THREADS))
-        self._on_stop += [operations.close, pool.close]
+        self._on_stop.append(operations.close)
         info = ClusterInfo(
             configuration=self._configuration.masked(),
             refresh_interval_ms=get(rest_options.WEB_REFRESH_INTERVAL_MS),
             version=__version__,
             features=Features(web_submit=False, web_cancel=True, web_rescale=False, web_history=False),
+            place=ProcessPlace(*self._place()),
         )
-        cluster = Cluster(
+        return Cluster(
             self._view, self._metrics, self._diagnostics, operations, self._clock, info, self._changes
         )
-        return application(cluster, self._authentication(), pool)

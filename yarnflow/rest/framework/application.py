@@ -22,7 +22,7 @@ from starlette.routing import Router
 from starlette.types import Receive, Scope, Send
 
 from yarnflow.errors import YarnflowError
-from yarnflow.rest.framework.authentication import Authentication
+from yarnflow.rest.framework.authentication import Checks
 from yarnflow.rest.framework.errors import JSON, RestError, error_body, of_yarnflow
 from yarnflow.rest.framework.parameters import MAX_CHARACTERS, Parameter
 from yarnflow.rest.framework.route import Call, EventStream, Route, TextFile
@@ -86,12 +86,12 @@ class Application:
     routes : sequence of Route
     context : object
         Passed to every handler.
-    authentication : Authentication
+    authentication : Checks
     pool : HandlerPool
     """
 
     def __init__(
-        self, routes: Sequence[Route], context: Any, authentication: Authentication, pool: HandlerPool
+        self, routes: Sequence[Route], context: Any, authentication: Checks, pool: HandlerPool
     ) -> None:
         self._context = context
         self._authentication = authentication

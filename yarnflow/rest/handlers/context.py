@@ -15,6 +15,7 @@ from yarnflow.core.ports import Clock
 from yarnflow.core.resources.diagnostics import ProcessDiagnostics
 from yarnflow.core.resources.provider import TaskManagerInfo
 from yarnflow.rest.answers.cluster import Features
+from yarnflow.rest.answers.logs import ProcessPlace
 from yarnflow.rest.framework.changes import JobChanges
 from yarnflow.rest.framework.operations import Operations
 
@@ -67,6 +68,8 @@ class ClusterInfo:
     version: str
     features: Features
     revision: str = ""
+    #: of the JobManager
+    place: ProcessPlace = ProcessPlace()
 
 
 @dataclass(frozen=True, slots=True)
