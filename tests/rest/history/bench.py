@@ -41,6 +41,15 @@ def archive(owner: Owner, answers: Mapping[str, Any] | None = None, **summary: A
     return json.dumps({"archive": listed}).encode()
 
 
+def ended(job: str) -> dict[str, Any]:
+    """``GET /jobs/:jobid``, with no more than pages need."""
+    return {
+        "jid": job, "name": "small", "state": "FINISHED", "start-time": 1_000, "end-time": 2_000,
+        "duration": 1_000, "now": 2_000, "timestamps": {}, "vertices": [], "status-counts": {},
+        "plan": {"jid": job, "name": "small", "nodes": []},
+    }  # fmt: skip
+
+
 def job_id(number: int) -> JobId:
     return JobId(f"{number:032x}")
 

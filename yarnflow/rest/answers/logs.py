@@ -76,6 +76,8 @@ def job_logs(place: ProcessPlace, task_managers: Iterable[TaskManagerInfo], log:
         ],
         spark_event_logs=[
             SparkEventLog(application_id, log.path(application_id), log.url(application_id))
-            for application_id in (() if log is None else log.application_ids)
-        ],
+            for application_id in log.application_ids
+        ]
+        if log is not None
+        else [],
     )

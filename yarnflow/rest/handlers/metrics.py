@@ -104,7 +104,7 @@ def _task_manager(task_manager_id: TaskManagerId) -> MetricScope:
     return MetricScope(ScopeKind.TASK_MANAGER, task_manager_id=task_manager_id)
 
 
-def is_wanted(wanted: Sequence[str], index: int) -> bool:
+def is_wanted(wanted: tuple[str, ...], index: int) -> bool:
     """Whether a subtask is one of those asked for; none = all."""
     return not wanted or any(_contains(text, index) for text in wanted)
 

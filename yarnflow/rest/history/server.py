@@ -113,7 +113,7 @@ def of_subtask(history: History, call: Call) -> list[Metric]:
 
 def of_subtasks(history: History, call: Call) -> list[AggregatedMetric]:
     """Metrics of subtasks, put together."""
-    wanted = call.get(p.SUBTASKS)
+    wanted: tuple[str, ...] = call.get(p.SUBTASKS)
     values = [each for index, each in _subtasks(history, call).items() if is_wanted(wanted, index)]
     if not call.get(p.GET):
         return [AggregatedMetric(metric.id) for metric in names(values)]
