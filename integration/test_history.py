@@ -1,4 +1,4 @@
-"""Jobs of a standalone cluster that is gone, as the history server shows them: what the JobManager had said."""
+"""Jobs of a standalone cluster that is gone: the history server answers what the JobManager had said."""
 
 from __future__ import annotations
 
@@ -81,10 +81,8 @@ def archived(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Archived]:
     directory = tmp_path_factory.mktemp("history")
     (directory / "events").mkdir()
     port = _free_port()
-    settings = [
-        f"-Djobmanager.rpc.port={_free_port()}", f"-Drest.port={port}", f"-Dio.tmp.dirs={directory}",
-        f"-Djobmanager.archive.fs.dir=file://{directory}/archives",
-    ]  # fmt: skip
+    where = [f"-Djobmanager.rpc.port={_free_port()}", f"-Dio.tmp.dirs={directory}"]
+    settings = [*where, f"-Drest.port={port}", f"-Djobmanager.archive.fs.dir=file://{directory}/archives"]
     environment = {"YARNFLOW_PID_DIR": str(directory / "pids")}
     events = ["-Dspark.eventLog.enabled=true", f"-Dspark.eventLog.dir=file://{directory}/events",
               "-Dhistoryserver.spark.url=http://spark:18080"]  # fmt: skip
@@ -95,7 +93,7 @@ def archived(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Archived]:
         for name in ("good", "bad"):
             program = directory / f"{name}.py"
             program.write_text(PROGRAM.format(name=name, fails=name == "bad"))
-            done = commands.run("submit", "--target", "remote", *settings, *events, program)
+            done = commands.run("submit", "--target", "remote", *where, *events, program)
             assert (done.process.returncode == 0) == (name == "good"), done.stdout + done.stderr
             found = re.search(r"[0-9a-f]{32}", done.stdout + done.stderr)
             assert found
@@ -163,7 +161,10 @@ def test_sparks_event_log_is_where_the_answer_says(archived: Archived) -> None:
 
 
 def test_a_job_whose_archive_is_gone_is_forgotten(archived: Archived, tmp_path: Path) -> None:
-    options = ("-Dhistoryserver.archive.clean-expired-jobs=true", f"-Dhistoryserver.web.token-file={tmp_path}/t")
+    options = (
+        "-Dhistoryserver.archive.clean-expired-jobs=true",
+        f"-Dhistoryserver.web.token-file={tmp_path}/t",
+    )
     (tmp_path / "t").write_text("sesame\n")
     (tmp_path / "t").chmod(0o600)
 

@@ -1,4 +1,4 @@
-"""The dashboard in a real browser over the history server: what is archived is shown, all else says why not."""
+"""The dashboard in a real browser over the history server: what is archived is shown, or why it is not."""
 
 from __future__ import annotations
 

@@ -36,7 +36,8 @@ def archive(owner: Owner, answers: Mapping[str, Any] | None = None, **summary: A
     jobs = owner.kind == "jobs"
     of_kind = {"jid": owner.id, "state": "FINISHED"} if jobs else {"id": owner.id, "status": "FINISHED"}
     entry = {"name": "small", "start-time": 1_000, **of_kind, **summary}
-    entries = {f"/{owner.kind}/overview": {owner.kind: [entry]}, owner.root: {"name": "small"}, **(answers or {})}
+    overview = {f"/{owner.kind}/overview": {owner.kind: [entry]}}
+    entries = {**overview, owner.root: {"name": "small"}, **(answers or {})}
     listed = [{"path": path, "json": json.dumps(answer)} for path, answer in entries.items()]
     return json.dumps({"archive": listed}).encode()
 

@@ -36,7 +36,8 @@ def bench() -> Bench:
     made = Bench()
     log = EventLog("hdfs://n/logs/", True, "http://spark:18080", ("app-1", "app-2"))
     made.view.descriptions[NEW] = replace(DESCRIPTION, event_log=log)
-    made.metrics.values[MetricScope(ScopeKind.JOB, job_id=NEW)] = {"numRestarts": 3, "lastCheckpointPath": "x"}
+    scope = MetricScope(ScopeKind.JOB, job_id=NEW)
+    made.metrics.values[scope] = {"numRestarts": 3, "lastCheckpointPath": "x"}
     return made
 
 
@@ -140,5 +141,5 @@ def test_every_kept_path_changes_nothing() -> None:
 
 
 def test_checkpoints_of_the_bench_are_all_kept(history: HistoryBench) -> None:
-    for info in CHECKPOINTS.history:
-        assert history.get(f"/jobs/{NEW}/checkpoints/details/{info.checkpoint_id}")["id"] == info.checkpoint_id
+    for number in (info.checkpoint_id for info in CHECKPOINTS.history):
+        assert history.get(f"/jobs/{NEW}/checkpoints/details/{number}")["id"] == number

@@ -53,8 +53,7 @@ class WriterBench:
             pass
 
     def written(self) -> list[str]:
-        return [path for path in self.files.paths(ARCHIVES) if path.rpartition("/")[0] == ARCHIVES and
-                self.files.status(path).length_bytes]  # type: ignore[union-attr] # fmt: skip
+        return [status.path for status in self.files.list(ARCHIVES) if not status.is_directory]
 
 
 @pytest.fixture
@@ -168,6 +167,8 @@ def test_a_directory_that_cannot_be_written_to_is_refused(uri: str) -> None:
         check_archive_dir(uri)
 
 
-@pytest.mark.parametrize("uri", ["", "/var/archives", "file:///var/archives", "hdfs:///a", "hdfs://nn:8020/a"])
+@pytest.mark.parametrize(
+    "uri", ["", "/var/archives", "file:///var/archives", "hdfs:///a", "hdfs://nn:8020/a"]
+)
 def test_others_are_taken(uri: str) -> None:
     check_archive_dir(uri)

@@ -13,8 +13,8 @@ ARCHIVE_DIR: Final[ConfigOption[str]] = declare.string(
     "jobmanager.archive.fs.dir",
     "",
     _CLUSTER,
-    "Directory where the JobManager writes down what its REST interface answers about a job, once the job has "
-    "ended; hdfs://… or file://…. A history server shows it when the cluster is gone. Empty = nothing is "
+    "Directory where the JobManager writes down what its REST interface answers about a job, once the job "
+    "has ended; hdfs://… or file://…. A history server shows it when the cluster is gone. Empty = nothing is "
     "written.",
 )
 SOURCE_DIRS: Final[ConfigOption[str]] = declare.string(
@@ -35,8 +35,8 @@ CLEAN_EXPIRED: Final[ConfigOption[bool]] = declare.boolean(
     "historyserver.archive.clean-expired-jobs",
     False,
     _CLUSTER,
-    "A job whose archive is not there any more is forgotten. Otherwise the history server shows it as long as "
-    "it has its copy.",
+    "A job whose archive is not there any more is forgotten. Otherwise the history server shows it as long "
+    "as it has its copy.",
 )
 RETAINED_JOBS: Final[ConfigOption[int]] = declare.integer(
     "historyserver.archive.retained-jobs",
@@ -77,22 +77,22 @@ WEB_TMP_DIR: Final[ConfigOption[str]] = declare.string(
     "historyserver.web.tmpdir",
     "",
     _CLUSTER,
-    "Directory of this machine for the history server's copies, which it finds there when it is started again; "
-    "of one history server only. Empty = one of this user's in io.tmp.dirs.",
+    "Directory of this machine for the history server's copies, which it finds there when it is started "
+    "again; of one history server only. Empty = one of this user's in io.tmp.dirs.",
 )
 WEB_TOKEN_FILE: Final[ConfigOption[str]] = declare.string(
     "historyserver.web.token-file",
     "",
     _CLUSTER,
-    "File with the token that a request to the history server needs; its owner alone may read it (chmod 600). "
-    "Empty = none is needed.",
+    "File with the token that a request to the history server needs; its owner alone may read it (chmod "
+    "600). Empty = none is needed.",
 )
 JOBMANAGER_LOG_URL: Final[ConfigOption[str]] = declare.string(
     "historyserver.log.jobmanager.url-pattern",
     "",
     _CLUSTER,
-    "Where the history server sends readers to for the JobManager's log of a job; <jobid> stands for the job's "
-    "id.",
+    "Where the history server sends readers to for the JobManager's log of a job; <jobid> stands for the "
+    "job's id.",
 )
 TASKMANAGER_LOG_URL: Final[ConfigOption[str]] = declare.string(
     "historyserver.log.taskmanager.url-pattern",
@@ -104,7 +104,7 @@ SPARK_URL: Final[ConfigOption[str]] = declare.string(
     "historyserver.spark.url",
     "",
     Scope.JOB,
-    "Address of Spark's own history server, such as http://host:18080, for links from jobs that write Spark's "
-    "event log (spark.eventLog.enabled, spark.eventLog.dir). Empty = that of "
+    "Address of Spark's own history server, such as http://host:18080, for links from jobs that write "
+    "Spark's event log (spark.eventLog.enabled, spark.eventLog.dir). Empty = that of "
     "spark.yarn.historyServer.address, if it is set.",
 )

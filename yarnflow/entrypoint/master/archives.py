@@ -51,10 +51,10 @@ class Archives:
         self._writer: ArchiveWriter | None = None
         uri = configuration.get(history_options.ARCHIVE_DIR)
         if uri:
-            from yarnflow.rest.history.writer import ArchiveWriter
+            from yarnflow.rest.history import writer
 
             cluster_id = configuration.get(cluster_options.CLUSTER_ID)
-            self._writer = ArchiveWriter(uri, cluster_id, file_systems(), recorder, clock)
+            self._writer = writer.ArchiveWriter(uri, cluster_id, file_systems(), recorder, clock)
 
     def start(self) -> None:
         """Begin."""

@@ -67,7 +67,7 @@ def run_history_server(configuration: Configuration, say: Say) -> int:
             listener = bind(host, str(get(options.WEB_PORT)))
         except PortUnavailable as error:
             raise PortUnavailable(
-                f"the history server has no port: {error.message} (historyserver.web.port and .web.address)"
+                f"the history server has no port: {error.message} (option historyserver.web.port)"
             ) from error
         history = History(
             store,
@@ -80,10 +80,11 @@ def run_history_server(configuration: Configuration, say: Say) -> int:
         server = WebServer(listener, application(history, OneToken(token), pool))
         server.start()
         interval_s = get(options.SOURCE_REFRESH_MS) / 1000
-        thread = threading.Thread(target=_look, args=(fetcher, stop, interval_s), name="archives", daemon=True)
+        arguments = (fetcher, stop, interval_s)
+        thread = threading.Thread(target=_look, args=arguments, name="archives", daemon=True)
         thread.start()
         if not token and not host.startswith("127."):
-            logger.warning("Everybody who reaches %s may read: historyserver.web.token-file is not set.", host)
+            logger.warning("Whoever reaches %s may read: historyserver.web.token-file is not set.", host)
         logger.info("The history server shows archives in %s.", ", ".join(sources))
         say(
             f"History server serves at http://{host}:{server.port} (pid {os.getpid()}); logs: {directory.logs}"

@@ -193,6 +193,6 @@ class ArchiveFetcher:
             self.store.put(content, Copied(owner, source, status.path, *as_it_is))
         except BadArchive as error:
             self._bad[status.path] = as_it_is
-            logger.warning("%s%s is no archive that can be shown (said once): %s", files.uri, status.path, error)
+            logger.warning("%s is no archive that can be shown (said once): %s", status.path, error)
         except YarnflowError as error:
-            logger.warning("The archive %s%s is not read yet: %s", files.uri, status.path, error)
+            logger.warning("The archive %s is not read yet: %s", status.path, error)

@@ -41,7 +41,9 @@ _NOT_HERE: Final = (
     "This is a history server: it has what was archived of jobs that have ended, and neither running jobs, "
     "TaskManagers nor a JobManager."
 )
-_CHANGES_NOTHING: Final = "This is a history server: the jobs that it shows have ended, and nothing can be changed."
+_CHANGES_NOTHING: Final = (
+    "This is a history server: the jobs that it shows have ended, and nothing can be changed."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +134,8 @@ def task_manager_log(history: History, call: Call) -> LogUrl:
 
 def _log_url(pattern: str, what: str, call: Call) -> LogUrl:
     if not pattern:
-        raise RestError(404, f"Nobody has said where logs are: historyserver.log.{what}.url-pattern is not set.")
+        option = f"historyserver.log.{what}.url-pattern"
+        raise RestError(404, f"Nobody has said where logs are: {option} is not set.")
     places = {"<jobid>": call.get(p.JOB_ID)}
     if what == "taskmanager":
         places["<tmid>"] = call.get(p.TASK_MANAGER_ID)

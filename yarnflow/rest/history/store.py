@@ -160,7 +160,7 @@ class ArchiveStore:
         try:
             return self._opened()
         except sqlite3.DatabaseError as error:
-            logger.warning("The copies of archives in %s cannot be read and are made anew: %s", self._path, error)
+            logger.warning("The copies in %s cannot be read and are made anew: %s", self._path, error)
         for path in (self._path, *(Path(f"{self._path}-{end}") for end in ("wal", "shm", "journal"))):
             with suppress(FileNotFoundError):
                 path.unlink()

@@ -73,8 +73,8 @@ def check_archive_dir(uri: str) -> None:
     scheme, _, path = split_uri(uri)
     if uri and (scheme not in ("", "file", "hdfs") or not path.startswith("/")):
         raise ConfigError(
-            f"jobmanager.archive.fs.dir: {uri} is no directory that archives can be written to; use hdfs://…, "
-            "file://… or an absolute path"
+            f"jobmanager.archive.fs.dir: {uri} is no directory that archives can be written to; use hdfs://…,"
+            " file://… or an absolute path"
         )
 
 
@@ -211,7 +211,7 @@ class ArchiveWriter:
         return maker.application(job_id), maker.job(job_id)
 
     def _write_application(self, files: FileSystem, directory: str, job_id: JobId, content: bytes) -> None:
-        """In Flink's layout of applications; its empty folder of jobs is what Flink's history server reads."""
+        """In Flink's layout of applications; its history server wants a folder of jobs, be it empty."""
         cluster = cluster_folder(self.cluster_id)
         folder = f"{directory.rstrip('/')}/{cluster}/{APPLICATIONS_FOLDER}/{job_id}"
         files.make_directory(f"{folder}/{JOBS_FOLDER}")
@@ -220,4 +220,4 @@ class ArchiveWriter:
     def _bound(self) -> None:
         while sum(each.size for each in self._waiting) > MAX_WAITING_BYTES and len(self._waiting) > 1:
             dropped = self._waiting.popleft()
-            logger.warning("The archive of job %s is not written: too many wait.", dropped.job_id)
+            logger.warning("The archive of job %s is not written: too many wait", dropped.job_id)
