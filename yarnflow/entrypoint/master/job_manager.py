@@ -34,11 +34,11 @@ from yarnflow.core.messages import Fence, JobSubmission, LeaderInfo, RestAccess
 from yarnflow.core.ports import DriverLauncher, ResourceProvider
 from yarnflow.core.yarn import DeploymentMode
 from yarnflow.entrypoint.ha_services import HaServices
-from yarnflow.entrypoint.master.archives import check_archive_dir
 from yarnflow.entrypoint.master.cluster_ending import ClusterEnding
 from yarnflow.entrypoint.master.fault_injection import MasterFaults
 from yarnflow.entrypoint.master.hosted_drivers import HostedDrivers
 from yarnflow.entrypoint.master.leader import Leader, MasterParts
+from yarnflow.entrypoint.master.leader_web import check_archive_dir
 from yarnflow.entrypoint.master.master_count import keep_masters
 from yarnflow.entrypoint.master.standby import NOBODY, MasterDuty, Standby
 from yarnflow.entrypoint.master.web import MasterWeb

@@ -27,9 +27,8 @@ from yarnflow.core.messages import Fence, JobDetails, LeaderInfo, RestAccess
 from yarnflow.core.ports import Clock, DriverLauncher, GatewayFactory, ResourceProvider
 from yarnflow.core.resources.diagnostics import ProcessDiagnostics
 from yarnflow.core.yarn import DeploymentMode
-from yarnflow.entrypoint.master.archives import Archives
 from yarnflow.entrypoint.master.fault_injection import FaultInjector, MasterFaults
-from yarnflow.entrypoint.master.leader_web import LeaderView, LeaderWeb
+from yarnflow.entrypoint.master.leader_web import Archives, LeaderView, LeaderWeb
 from yarnflow.entrypoint.master.lifetime import ClusterLife, Lifetime, UntilToldToEnd
 from yarnflow.entrypoint.master.log_levels import ClusterLogLevels
 from yarnflow.entrypoint.master.own_process import JobManagerProcess

@@ -1,15 +1,20 @@
-"""What a leading master answers by REST: the view of it that handlers ask, and their application."""
+"""What a leading master answers by REST, now and in archives of jobs that have ended.
+
+The view of it that handlers ask, their application, and who keeps what they say of a job.
+"""
 
 from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from yarnflow import __version__
 from yarnflow.config.configuration import Configuration
 from yarnflow.config.hadoop_conf import HadoopConf
+from yarnflow.config.options import cluster as cluster_options
+from yarnflow.config.options import history as history_options
 from yarnflow.config.options import rest as rest_options
 from yarnflow.core.checkpoint.messages import CheckpointInfo, CheckpointRequest, JobCheckpoints
 from yarnflow.core.ids import JobId
@@ -31,6 +36,7 @@ if TYPE_CHECKING:
     from yarnflow.rest.framework.authentication import Authentication
     from yarnflow.rest.handlers.context import Cluster
     from yarnflow.rest.history.recorder import Recorder
+    from yarnflow.rest.history.writer import ArchiveWriter
 
 
 class LeaderView:
@@ -204,3 +210,69 @@ class LeaderWeb:
         return Cluster(
             self._view, self._metrics, self._diagnostics, operations, self._clock, info, self._changes
         )
+
+
+def check_archive_dir(uri: str) -> None:
+    """Find a wrong ``jobmanager.archive.fs.dir`` before there is a leader.
+
+    Raises
+    ------
+    ConfigError
+        Archives cannot be written there.
+    """
+    if uri:
+        # its libraries are not loaded where nothing is archived
+        from yarnflow.rest.history import writer
+
+        writer.check_archive_dir(uri)
+
+
+class Archives:
+    """Of one leadership; without ``jobmanager.archive.fs.dir`` none are written.
+
+    Parameters
+    ----------
+    configuration : Configuration
+        The cluster's.
+    recorder : callable
+        Who makes archives; loads libraries.
+    clock : Clock
+    """
+
+    def __init__(
+        self, configuration: Configuration, recorder: Callable[[], Recorder], clock: Clock
+    ) -> None:
+        self._writer: ArchiveWriter | None = None
+        uri = configuration.get(history_options.ARCHIVE_DIR)
+        if uri:
+            from yarnflow.rest.history import writer
+
+            cluster_id = configuration.get(cluster_options.CLUSTER_ID)
+            self._writer = writer.ArchiveWriter(uri, cluster_id, file_systems(), recorder, clock)
+
+    def start(self) -> None:
+        """Begin."""
+        if self._writer is not None:
+            self._writer.start()
+
+    def ended(self, job_id: JobId) -> None:
+        """A job has ended for good; any thread, returns at once."""
+        if self._writer is not None:
+            self._writer.ended(job_id)
+
+    def recovered(self, jobs: Iterable[JobDetails]) -> None:
+        """Jobs that this leader has found: of those that have ended an archive may be missing."""
+        if self._writer is not None:
+            self._writer.ended_before(
+                job.overview.job_id for job in jobs if job.overview.status.globally_terminal
+            )
+
+    def finish(self) -> None:
+        """The cluster ends: wait a while for the last ones."""
+        if self._writer is not None:
+            self._writer.finish()
+
+    def stop(self) -> None:
+        """Write no more."""
+        if self._writer is not None:
+            self._writer.stop()

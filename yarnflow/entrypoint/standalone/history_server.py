@@ -86,9 +86,8 @@ def run_history_server(configuration: Configuration, say: Say) -> int:
         if not token and not host.startswith("127."):
             logger.warning("Whoever reaches %s may read: historyserver.web.token-file is not set.", host)
         logger.info("The history server shows archives in %s.", ", ".join(sources))
-        say(
-            f"History server serves at http://{host}:{server.port} (pid {os.getpid()}); logs: {directory.logs}"
-        )
+        address = f"http://{host}:{server.port}"
+        say(f"History server serves at {address} (pid {os.getpid()}); logs: {directory.logs}")
         stop.wait()
         server.stop()
         pool.close()

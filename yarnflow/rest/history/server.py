@@ -115,11 +115,11 @@ def of_subtask(history: History, call: Call) -> list[Metric]:
 
 def of_subtasks(history: History, call: Call) -> list[AggregatedMetric]:
     """Metrics of subtasks, put together."""
-    wanted: tuple[str, ...] = call.get(p.SUBTASKS)
-    values = [each for index, each in _subtasks(history, call).items() if is_wanted(wanted, index)]
-    if not call.get(p.GET):
+    subtasks, wanted, aggregations = call.get(p.SUBTASKS), call.get(p.GET), call.get(p.AGG)
+    values = [each for index, each in _subtasks(history, call).items() if is_wanted(subtasks, index)]
+    if not wanted:
         return [AggregatedMetric(metric.id) for metric in names(values)]
-    return aggregated([_numbers(each) for each in values], call.get(p.GET), call.get(p.AGG))
+    return aggregated([_numbers(each) for each in values], wanted, aggregations)
 
 
 def job_manager_log(history: History, call: Call) -> LogUrl:
