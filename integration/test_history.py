@@ -93,13 +93,14 @@ def archived(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Archived]:
         for name in ("good", "bad"):
             program = directory / f"{name}.py"
             program.write_text(PROGRAM.format(name=name, fails=name == "bad"))
-            done = commands.run("submit", "--target", "remote", *where, *events, program)
-            assert (done.process.returncode == 0) == (name == "good"), done.stdout + done.stderr
+            done = commands.run("submit", "-d", "--target", "remote", *where, *events, program)
+            assert done.process.returncode == 0, done.stdout + done.stderr
             found = re.search(r"[0-9a-f]{32}", done.stdout + done.stderr)
             assert found
             jobs[name] = found[0]
         files = [directory / "archives" / job_id for job_id in jobs.values()]
-        wait_until(lambda: all(file.exists() for file in files), "the archives of both jobs")
+        # one after the other: there is one slot
+        wait_until(lambda: all(file.exists() for file in files), "the archives of both jobs", 900)
         answers = {}
         for file in files:
             assert file.stat().st_mode & 0o077 == 0

@@ -118,6 +118,16 @@ def test_an_archive_is_a_list_of_paths_with_texts_of_json(bench: Bench) -> None:
     assert all(isinstance(json.loads(entry["json"]), (dict, list)) for entry in entries)
 
 
+def test_an_overview_has_only_what_flinks_history_server_knows(bench: Bench) -> None:
+    """It refuses all jobs for a key of one that it does not know."""
+    entry = json.loads(recorder(bench).job(OLD))["archive"][0]
+    (summary,) = json.loads(entry["json"])["jobs"]
+    assert set(summary) <= {
+        "jid", "name", "jobType", "schedulerType", "start-time", "end-time", "duration", "state",
+        "last-modification", "tasks", "pending-operators",
+    }  # fmt: skip
+
+
 def test_an_archive_is_of_a_bounded_length(bench: Bench) -> None:
     whole = recorder(bench).job(NEW)
     size = len(whole) * 3 // 4

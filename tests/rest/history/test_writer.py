@@ -147,8 +147,11 @@ def test_an_error_of_ours_ends_nothing(bench: WriterBench, caplog: pytest.LogCap
 def test_a_new_leader_writes_what_is_missing_and_no_more(bench: WriterBench) -> None:
     bench.files.make_directory(ARCHIVES)
     bench.files.write(f"{ARCHIVES}/{ONE}", b"of the leader before")
+    looked: list[str] = []
+    bench.files.before = lambda operation, path: looked.append(operation)
     bench.writer.ended_before([ONE, TWO])
     bench.work()
+    assert (looked.count("list"), looked.count("status")) == (1, 0), "there may be thousands of jobs"
     assert bench.files.read(f"{ARCHIVES}/{ONE}") == b"of the leader before"
     assert json.loads(bench.files.read(f"{ARCHIVES}/{TWO}")) == {"job": TWO}
 
@@ -172,3 +175,23 @@ def test_a_directory_that_cannot_be_written_to_is_refused(uri: str) -> None:
 )
 def test_others_are_taken(uri: str) -> None:
     check_archive_dir(uri)
+
+
+def test_those_that_wait_take_a_bounded_place(
+    bench: WriterBench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def down(operation: str, path: str) -> None:
+        raise StorageUnavailable("no answer")
+
+    monkeypatch.setattr("yarnflow.rest.history.writer.MAX_WAITING_BYTES", 250)
+    bench.files.before = down
+    jobs = [job_id(number) for number in range(1, 6)]
+    for each in jobs:
+        bench.writer.ended(each)
+        bench.work()
+    bench.files.before = lambda operation, path: None
+    bench.clock.advance(60_000)
+    bench.work()
+    written = [path.rpartition("/")[2] for path in bench.written()]
+    assert written == jobs[-len(written):] and 0 < len(written) < 5, "the oldest give way"
+    assert sum("too many wait" in record.getMessage() for record in caplog.records) == 5 - len(written)

@@ -38,6 +38,7 @@ from yarnflow.rpc.listen import bind, bind_host
 logger: Final = logging.getLogger(__name__)
 
 _NAME: Final = "historyserver"
+_LAST_COPY_S: Final = 5.0
 
 
 def run_history_server(configuration: Configuration, say: Say) -> int:
@@ -61,7 +62,8 @@ def run_history_server(configuration: Configuration, say: Say) -> int:
         retention = Retention(
             get(options.CLEAN_EXPIRED), get(options.RETAINED_JOBS), get(options.RETAINED_TTL_MS)
         )
-        fetcher = ArchiveFetcher(sources, file_systems(), store, retention, SystemClock())
+        clock = SystemClock()
+        fetcher = ArchiveFetcher(sources, file_systems(), store, retention, clock, stop.is_set)
         host = bind_host(get(options.WEB_ADDRESS), "localhost")
         try:
             listener = bind(host, str(get(options.WEB_PORT)))
@@ -92,7 +94,7 @@ def run_history_server(configuration: Configuration, say: Say) -> int:
         server.stop()
         pool.close()
         # an archive that is being copied; what is half copied is not there
-        thread.join(interval_s + 5)
+        thread.join(_LAST_COPY_S)
         store.close()
     say("History server stopped.")
     return 0

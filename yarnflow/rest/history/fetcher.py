@@ -7,7 +7,7 @@ What is no archive is named in the log once, and passed over.  Flink counterpart
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -65,6 +65,8 @@ class ArchiveFetcher:
     store : ArchiveStore
     retention : Retention
     clock : Clock
+    stopped : callable
+        Give up looking.
     """
 
     sources: Sequence[str]
@@ -72,10 +74,14 @@ class ArchiveFetcher:
     store: ArchiveStore
     retention: Retention
     clock: Clock
+    #: looked at between two archives: give up
+    stopped: Callable[[], bool] = lambda: False
     #: files that are no archives, as they were when that was said
     _bad: dict[str, tuple[int, int]] = field(default_factory=dict)
     #: folder of an application → when it was changed last, and what was found in it
     _folders: dict[str, tuple[int, _Unit]] = field(default_factory=dict)
+    #: what could not be deleted; said once
+    _kept: set[str] = field(default_factory=set)
     #: directories that could not be read when they were looked at last
     _missing: set[str] = field(default_factory=set)
 
@@ -102,6 +108,8 @@ class ArchiveFetcher:
         there = set()
         for unit in units:
             for owner, status in unit.files.items():
+                if self.stopped():
+                    return
                 there.add(owner)
                 copied = known.get(owner)
                 as_it_is = (status.path, status.modified_ms, status.length_bytes)
@@ -174,7 +182,11 @@ class ArchiveFetcher:
                 files.delete(unit.path)
                 logger.info("The archive %s is over, and deleted.", unit.path)
             except YarnflowError as error:
-                logger.warning("The archive %s is over, but cannot be deleted: %s", unit.path, error)
+                if unit.path not in self._kept:
+                    self._kept.add(unit.path)
+                    logger.warning(
+                        "The archive %s is over, but cannot be deleted (said once): %s", unit.path, error
+                    )
             for owner in unit.files:
                 self.store.remove(owner)
         return stay

@@ -138,10 +138,10 @@ def _belongs(path: str, owner: Owner) -> bool:
 
 
 def _checked(entry: ArchivedAnswer) -> bytes:
-    raw = entry.json.encode("utf-8", "surrogatepass")
+    raw = entry.json.encode()
     try:
         msgspec.json.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise BadArchive(f"the answer of {entry.path[:120]} is no JSON: {error}") from None
     return raw
 

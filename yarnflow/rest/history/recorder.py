@@ -72,7 +72,6 @@ class Recorder:
         descriptions = {str(job_id): description_of(cluster, job_id)}
         summary = jobs_overview([job], descriptions, cluster.now_ms())
         answers = [ArchivedAnswer(JOBS_OVERVIEW, encoded(summary).decode())]
-        size = 0
         for route in archived_routes(OF_JOBS):
             answers += self._answers(route, {"jobid": job_id})
         size = sum(_size(answer) for answer in answers)

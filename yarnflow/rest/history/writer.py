@@ -5,10 +5,11 @@ That one cannot be written is told, and holds up nothing.  Flink counterpart: ``
 
 from __future__ import annotations
 
+import heapq
+import itertools
 import logging
 import threading
-from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
@@ -45,17 +46,19 @@ class ArchiveMaker(Protocol):
         """Of the application that it is; raises the same."""
 
 
-@dataclass(slots=True)
+@dataclass(order=True, slots=True)
 class _Waiting:
-    """One job whose archive is to be written."""
+    """One job whose archive is to be written; the one that is due first comes first."""
 
-    job_id: JobId
+    due_ms: int
+    #: of arrival
+    number: int
+    job_id: JobId = field(compare=False)
     #: only if there is none
-    if_missing: bool = False
+    if_missing: bool = field(default=False, compare=False)
     #: of application and job; empty = not made yet
-    contents: tuple[bytes, bytes] | None = None
-    tries: int = 0
-    due_ms: int = 0
+    contents: tuple[bytes, bytes] | None = field(default=None, compare=False)
+    tries: int = field(default=0, compare=False)
 
     @property
     def size(self) -> int:
@@ -99,7 +102,11 @@ class ArchiveWriter:
     file_systems: FileSystems
     maker: Callable[[], ArchiveMaker]
     clock: Clock
-    _waiting: deque[_Waiting] = field(default_factory=deque)
+    #: a heap
+    _waiting: list[_Waiting] = field(default_factory=list)
+    _numbers: Iterator[int] = field(default_factory=itertools.count)
+    #: names in the directory, once somebody has asked
+    _there: frozenset[str] | None = None
     _busy: bool = False
     _stopped: bool = False
     _changed: threading.Condition = field(default_factory=threading.Condition)
@@ -110,11 +117,11 @@ class ArchiveWriter:
 
     def ended(self, job_id: JobId) -> None:
         """A job has ended for good; any thread, returns at once."""
-        self._add([_Waiting(job_id)])
+        self._add([job_id], if_missing=False)
 
     def ended_before(self, job_ids: Iterable[JobId]) -> None:
         """Jobs have ended under an earlier leader, who may not have come to it."""
-        self._add([_Waiting(job_id, if_missing=True) for job_id in job_ids])
+        self._add(job_ids, if_missing=True)
 
     def finish(self, timeout_ms: int = LAST_WRITES_MS) -> bool:
         """Wait until all are written; False = some are not, and are named in the log."""
@@ -133,9 +140,11 @@ class ArchiveWriter:
 
     # --- in the thread ---
 
-    def _add(self, jobs: list[_Waiting]) -> None:
+    def _add(self, job_ids: Iterable[JobId], if_missing: bool) -> None:
         with self._changed:
-            self._waiting.extend(jobs)
+            for job_id in job_ids:
+                number = next(self._numbers)
+                heapq.heappush(self._waiting, _Waiting(0, number, job_id, if_missing))
             self._changed.notify_all()
 
     def _run(self) -> None:
@@ -152,8 +161,7 @@ class ArchiveWriter:
         with self._changed:
             if self._pause_ms() != 0:
                 return False
-            job = min(self._waiting, key=lambda each: each.due_ms)
-            self._waiting.remove(job)
+            job = heapq.heappop(self._waiting)
             self._busy = True
         again = False
         try:
@@ -163,7 +171,7 @@ class ArchiveWriter:
         with self._changed:
             self._busy = False
             if again:
-                self._waiting.append(job)
+                heapq.heappush(self._waiting, job)
                 self._bound()
             self._changed.notify_all()
         return True
@@ -172,7 +180,7 @@ class ArchiveWriter:
         """Until one is due; None = there is none."""
         if not self._waiting:
             return None
-        return max(0, min(each.due_ms for each in self._waiting) - self.clock.monotonic_ms())
+        return max(0, self._waiting[0].due_ms - self.clock.monotonic_ms())
 
     def _try(self, job: _Waiting) -> bool:
         """Write one archive; True = try again later."""
@@ -196,7 +204,7 @@ class ArchiveWriter:
             job.contents = self._made(job.job_id)
         files, directory = self.file_systems(self.uri)
         path = f"{directory.rstrip('/')}/{job.job_id}"
-        if job.if_missing and files.status(path) is not None:
+        if job.if_missing and self._is_there(files, directory, str(job.job_id)):
             return
         if job.contents is None:
             job.contents = self._made(job.job_id)
@@ -205,6 +213,12 @@ class ArchiveWriter:
         # the last one: whoever finds it finds all
         files.write(path, of_job)
         logger.info("Archive of job %s: %s, %d bytes.", job.job_id, path, len(of_job))
+
+    def _is_there(self, files: FileSystem, directory: str, name: str) -> bool:
+        """All names are asked for at once: there may be thousands of jobs."""
+        if self._there is None:
+            self._there = frozenset(status.name for status in files.list(directory))
+        return name in self._there
 
     def _made(self, job_id: JobId) -> tuple[bytes, bytes]:
         maker = self.maker()
@@ -218,6 +232,12 @@ class ArchiveWriter:
         files.write(f"{folder}/{APPLICATION_FILE}", content)
 
     def _bound(self) -> None:
-        while sum(each.size for each in self._waiting) > MAX_WAITING_BYTES and len(self._waiting) > 1:
-            dropped = self._waiting.popleft()
-            logger.warning("The archive of job %s is not written: too many wait", dropped.job_id)
+        made = sorted((job for job in self._waiting if job.contents is not None), key=lambda job: job.number)
+        size = sum(job.size for job in made)
+        for job in made[:-1]:
+            if size <= MAX_WAITING_BYTES:
+                break
+            size -= job.size
+            self._waiting.remove(job)
+            heapq.heapify(self._waiting)
+            logger.warning("The archive of job %s is not written: too many wait", job.job_id)
