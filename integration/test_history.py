@@ -156,8 +156,9 @@ def test_it_answers_as_the_job_manager_did(archived: Archived) -> None:
 def test_sparks_event_log_is_where_the_answer_says(archived: Archived) -> None:
     for job_id in archived.jobs.values():
         (log,) = archived.answers[f"/jobs/{job_id}/logs"]["spark-event-logs"]
-        path = Path(log["path"].removeprefix("file://"))
-        assert any("SparkListenerApplicationEnd" in file.read_text() for file in path.iterdir()), path
+        names = {file.name for file in Path(log["path"].removeprefix("file://")).iterdir()}
+        # Spark's word for a log whose application has ended
+        assert f"appstatus_{log['application-id']}" in names, names
         assert log["url"] == f"http://spark:18080/history/{log['application-id']}/"
 
 

@@ -32,8 +32,8 @@ RETRY_PAUSES_MS: Final = (1_000, 2_000, 5_000, 10_000, 30_000, 60_000)
 MAX_TRIES: Final = 12
 #: archives that wait to be written again; the oldest gives way
 MAX_WAITING_BYTES: Final = 64 * 1024 * 1024
-#: how long the process may wait for the last ones when it ends
-LAST_WRITES_MS: Final = 10_000
+#: how long the process may wait for the last ones when it ends; its supervisor kills it after ten seconds
+LAST_WRITES_MS: Final = 8_000
 
 
 class ArchiveMaker(Protocol):
@@ -148,6 +148,11 @@ class ArchiveWriter:
             self._changed.notify_all()
 
     def _run(self) -> None:
+        try:
+            # loads libraries: a cluster may end with the job that it lives for
+            self.maker()
+        except Exception:
+            logger.exception("Archives cannot be made")
         while True:
             with self._changed:
                 while not self._stopped and (pause_ms := self._pause_ms()) != 0:
