@@ -82,7 +82,8 @@ def archived(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Archived]:
     (directory / "events").mkdir()
     port = _free_port()
     where = [f"-Djobmanager.rpc.port={_free_port()}", f"-Dio.tmp.dirs={directory}"]
-    settings = [*where, f"-Drest.port={port}", f"-Djobmanager.archive.fs.dir=file://{directory}/archives"]
+    archives = f"-Djobmanager.archive.fs.dir=file://{directory}/archives"
+    settings = [*where, f"-Drest.port={port}", archives, "-Dtaskmanager.numberOfTaskSlots=2"]
     environment = {"YARNFLOW_PID_DIR": str(directory / "pids")}
     events = ["-Dspark.eventLog.enabled=true", f"-Dspark.eventLog.dir=file://{directory}/events",
               "-Dhistoryserver.spark.url=http://spark:18080"]  # fmt: skip
@@ -99,7 +100,6 @@ def archived(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Archived]:
             assert found
             jobs[name] = found[0]
         files = [directory / "archives" / job_id for job_id in jobs.values()]
-        # one after the other: there is one slot
         wait_until(lambda: all(file.exists() for file in files), "the archives of both jobs", 900)
         answers = {}
         for file in files:
