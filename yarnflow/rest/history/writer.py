@@ -204,14 +204,12 @@ class ArchiveWriter:
             return True
 
     def _write(self, job: _Waiting) -> None:
-        if job.contents is None and not job.if_missing:
-            # before anything that may take long: the cluster may forget the job
-            job.contents = self._made(job.job_id)
         files, directory = self.file_systems(self.uri)
         path = f"{directory.rstrip('/')}/{job.job_id}"
         if job.if_missing and self._is_there(files, directory, str(job.job_id)):
             return
         if job.contents is None:
+            # before anything that may take long: the cluster may forget the job
             job.contents = self._made(job.job_id)
         application, of_job = job.contents
         self._write_application(files, directory, job.job_id, application)
