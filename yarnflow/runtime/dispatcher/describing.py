@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from yarnflow.config.configuration import Configuration
 from yarnflow.config.options import history as history_options
 from yarnflow.config.options import job as job_options
@@ -11,6 +13,9 @@ from yarnflow.core.messages import JobSubmission
 from yarnflow.core.resources.scheduling import SchedulerKind
 from yarnflow.graph.job_graph import JobGraph, JobVertex
 from yarnflow.graph.plan import describe
+
+
+_SPARK_SERVER: Final = "spark.yarn.historyServer.address"
 
 
 def describe_job(submission: JobSubmission, graph: JobGraph, configuration: Configuration) -> JobDescription:
@@ -45,7 +50,7 @@ def event_log(configuration: Configuration) -> EventLog | None:
     options = configuration.spark_options()
     if options.get("spark.eventLog.enabled", "").lower() != "true":
         return None
-    server = configuration.get(history_options.SPARK_URL) or options.get("spark.yarn.historyServer.address", "")
+    server = configuration.get(history_options.SPARK_URL) or options.get(_SPARK_SERVER, "")
     if server and "://" not in server:
         server = f"http://{server}"
     return EventLog(
