@@ -129,6 +129,16 @@ def test_archives_of_flinks_newer_layout_are_read(tmp_path: Path) -> None:
     assert not [each for each in seen if folder in each], "a folder that has not changed is not looked into"
 
 
+def test_what_flink_alone_keeps_is_answered(tmp_path: Path) -> None:
+    bench = HistoryBench(tmp_path)
+    path = f"{ONE.root}/rescales/history"
+    bench.put(ONE, archive(ONE, {path: {"rescales": []}}))
+    bench.put(TWO)
+    bench.fetcher.refresh()
+    assert bench.get(path) == {"rescales": []}
+    assert "does not have" in bench.get(f"{TWO.root}/rescales/history", 404)["errors"][0]
+
+
 def test_copies_are_there_after_a_restart(tmp_path: Path) -> None:
     bench = HistoryBench(tmp_path)
     bench.put(ONE)

@@ -26,17 +26,13 @@ from yarnflow.rest.framework.errors import RestError
 from yarnflow.rest.framework.route import Call, Route
 from yarnflow.rest.handlers import parameters as p
 from yarnflow.rest.handlers.metrics import is_wanted
-from yarnflow.rest.history.contents import (
-    METRICS,
-    OF_APPLICATIONS,
-    OF_JOBS,
-    OF_PARTS,
-    filled,
-)
+from yarnflow.rest.history.contents import METRICS, filled
 from yarnflow.rest.history.store import ArchiveStore
 from yarnflow.rest.web import ROUTES
 
 _V: Final = "/jobs/:jobid/vertices/:vertexid"
+#: beginnings of paths that an archive may have
+_ARCHIVED: Final = ("/jobs/:jobid", "/applications/:applicationid")
 _NOT_HERE: Final = (
     "This is a history server: it has what was archived of jobs that have ended, and neither running jobs, "
     "TaskManagers nor a JobManager."
@@ -244,7 +240,8 @@ def _route(route: Route) -> Route:
         handler = _OWN[route.path]
     elif route.path in METRICS:
         handler = _metrics(route)
-    elif route.path in {*OF_JOBS, *OF_PARTS, *OF_APPLICATIONS}:
+    elif route.path.startswith(_ARCHIVED):
+        # also what Flink keeps and yarnflow does not have
         handler = _from_archive(route)
     else:
         handler = _refused(_NOT_HERE, 404)
