@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -10,6 +11,12 @@ import pytest
 from integration.conftest import wait_until
 from integration.yarn.jobs import FLIGHTS, SCRIPT, TWO_TASK_MANAGERS, Yarn, application_id
 from integration.yarn.web import check_reading, origin_of, proxied, with_token
+from yarnflow.config.hadoop_conf import HadoopConf
+from yarnflow.core.uris import split_uri
+from yarnflow.fs.file_systems import open_file_system
+from yarnflow.process.clock import SystemClock
+from yarnflow.rest.history.fetcher import ArchiveFetcher, Retention
+from yarnflow.rest.history.store import ArchiveStore
 
 
 # elsewhere than in drills, each target runs one of the two programs
@@ -73,12 +80,32 @@ def test_failing_user_code_is_what_yarn_shows(yarn: Yarn, tmp_path: Path) -> Non
         "env.from_collection([1, 2, 3]).map(divide).print()\n"
         "env.execute('failing')\n"
     )
-    done = yarn.run("submit", "-t", "yarn-per-job", "-Drestart-strategy.type=none", program)
+    archives = "hdfs:///tests/archives"
+    options = ("-Drestart-strategy.type=none", f"-Djobmanager.archive.fs.dir={archives}")
+    done = yarn.run("submit", "-t", "yarn-per-job", *options, program)
     assert done.process.returncode == 45
     assert "ZeroDivisionError" in done.stderr and "line 3" in done.stderr
     report = yarn.ended(application_id(done))
     assert (report["state"], report["finalStatus"]) == ("FINISHED", "FAILED")
     assert "ZeroDivisionError" in report["diagnostics"]
+    assert_archived(yarn, archives, tmp_path)
+
+
+def assert_archived(yarn: Yarn, archives: str, copies: Path) -> None:
+    """The application is gone; its one job is in the archives, as the history server reads them."""
+    conf = HadoopConf.load(yarn.hadoop.env())
+    files = open_file_system(conf, conf.user({}))
+    store = ArchiveStore(copies / "copies")
+    ArchiveFetcher(
+        [archives], lambda uri: (files, split_uri(uri)[2]), store, Retention(), SystemClock()
+    ).refresh()
+    ((job_id, state),) = store.states()
+    assert state == "FAILED"
+    assert b"ZeroDivisionError" in (store.answer(f"/jobs/{job_id}/exceptions") or b"")
+    logs = json.loads(store.answer(f"/jobs/{job_id}/logs") or b"{}")
+    assert logs["jobmanager"]["container"].startswith("container_")
+    assert len(store.summaries("applications")) == 1
+    store.close()
 
 
 @pytest.mark.parametrize(

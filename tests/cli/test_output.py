@@ -29,7 +29,7 @@ __all__ = ["interpreter"]
 JOB = JobId("ab" * 16)
 SAVEPOINT = checkpoint(7, kind=CheckpointKind.SAVEPOINT, path="file:///sp/savepoint-ababab-1")
 #: without a document: what they print has no end, or is a script
-WITHOUT = {"jobmanager", "taskmanager", "completion", "session attach"}
+WITHOUT = {"jobmanager", "taskmanager", "historyserver", "completion", "session attach"}
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from yarnflow.config.options import (
     client,
     cluster,
     ha,
+    history,
     job,
     memory,
     metrics,
@@ -22,7 +23,9 @@ from yarnflow.config.options import (
 )
 
 PACKAGE = Path(__file__).resolve().parents[2] / "yarnflow"
-MODULES: tuple[ModuleType, ...] = (client, cluster, ha, job, memory, metrics, python, rest, security, yarn)
+MODULES: tuple[ModuleType, ...] = (
+    *(client, cluster, ha, history, job, memory, metrics, python, rest, security, yarn),
+)
 
 
 def constants() -> dict[str, str]:

@@ -204,11 +204,11 @@ class Bench:
         info = ClusterInfo(
             {"a.b": "1", "c.secret": "******"}, 3_000, "9.9", Features(False, True, False, False)
         )
-        cluster = Cluster(
+        self.cluster = Cluster(
             self.view, self.metrics, self.diagnostics, self.operations, self.clock, info, self.changes,
             None if uploads is None else Programs(ProgramStore(uploads), self.runner, MAX_PROGRAM_BYTES),
         )  # fmt: skip
-        self.app: ASGIApp = Guarded(application(cluster, Authentication(secret), self.pool), proxy_path)
+        self.app: ASGIApp = Guarded(application(self.cluster, Authentication(secret), self.pool), proxy_path)
 
     def get(self, target: str, status: int = 200) -> Any:
         """The JSON of an answer."""

@@ -34,6 +34,11 @@ NOT_HERE: Final[dict[str, str]] = {
     "batch is committed",
     "execution.checkpointing.unaligned": _ONE_AT_A_TIME,
     "execution.checkpointing.unaligned.": _ONE_AT_A_TIME,
+    "historyserver.archive.clean-expired-applications": "each job is an application of its own; see "
+    "historyserver.archive.clean-expired-jobs",
+    "historyserver.archive.retained-applications": "each job is an application of its own; see "
+    "historyserver.archive.retained-jobs",
+    "historyserver.web.ssl.enabled": "the history server speaks plain HTTP; a proxy before it may speak TLS",
     "jobmanager.execution.failover-strategy": "Spark runs lost tasks again, and no more than those",
     "kubernetes.": "there is no target on Kubernetes",
     "pipeline.generic-types": "objects without a type are pickled",

@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from yarnflow.errors import ConfigError
+from yarnflow.errors import ConfigError, FileMissing
 
 SECRET_BYTES: Final = 32
 _HINT: Final = "(option security.cluster-secret-file)"
@@ -55,18 +55,11 @@ def read_secret(path: Path) -> str:
         No file, a wrong owner or mode, or not a secret; the message says what to do.
     """
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    except FileNotFoundError as error:
+        text = read_private_file(path, "cluster secret file", _HINT).strip()
+    except FileMissing as error:
         raise ConfigError(
             f"cluster secret file {path} does not exist; copy it from the JobManager's machine {_HINT}"
         ) from error
-    except OSError as error:
-        raise ConfigError(f"cannot read the cluster secret file {path}: {error.strerror} {_HINT}") from error
-    try:
-        _check_owner_and_mode(path, os.fstat(descriptor))
-        text = os.read(descriptor, 4096).decode("ascii", "replace").strip()
-    finally:
-        os.close(descriptor)
     if len(text) < 2 * SECRET_BYTES or any(character not in "0123456789abcdef" for character in text):
         raise ConfigError(
             f"cluster secret file {path} does not hold at least {2 * SECRET_BYTES} hexadecimal digits; "
@@ -75,19 +68,45 @@ def read_secret(path: Path) -> str:
     return text
 
 
-def _check_owner_and_mode(path: Path, status: os.stat_result) -> None:
+def read_private_file(path: Path, what: str, hint: str) -> str:
+    """The text of a short file, refusing one that others can read or that belongs to somebody else.
+
+    Parameters
+    ----------
+    what, hint : str
+        What it is, and the option that names it, for messages.
+
+    Raises
+    ------
+    FileMissing
+        There is none.
+    ConfigError
+        It cannot be read, or has a wrong owner or mode.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except FileNotFoundError as error:
+        raise FileMissing(f"{what} {path} does not exist {hint}") from error
+    except OSError as error:
+        raise ConfigError(f"cannot read the {what} {path}: {error.strerror} {hint}") from error
+    try:
+        _check_owner_and_mode(path, os.fstat(descriptor), what, hint)
+        return os.read(descriptor, 4096).decode("ascii", "replace")
+    finally:
+        os.close(descriptor)
+
+
+def _check_owner_and_mode(path: Path, status: os.stat_result, what: str, hint: str) -> None:
     if not stat.S_ISREG(status.st_mode):
-        raise ConfigError(f"cluster secret file {path} is not a regular file {_HINT}")
+        raise ConfigError(f"{what} {path} is not a regular file {hint}")
     if status.st_uid not in (os.geteuid(), 0):
         raise ConfigError(
-            f"cluster secret file {path} belongs to user {status.st_uid}, not to {os.geteuid()}; "
-            f"run as its owner or make a copy of your own {_HINT}"
+            f"{what} {path} belongs to user {status.st_uid}, not to {os.geteuid()}; "
+            f"run as its owner or make a copy of your own {hint}"
         )
     mode = stat.S_IMODE(status.st_mode)
     if mode & 0o077:
-        raise ConfigError(
-            f"cluster secret file {path} can be read by others (mode {mode:04o}); run: chmod 600 {path}"
-        )
+        raise ConfigError(f"{what} {path} can be read by others (mode {mode:04o}); run: chmod 600 {path}")
 
 
 def ensure_secret(path: Path) -> str:

@@ -94,6 +94,7 @@ _JOBS: Final = (
         "What went wrong, newest first",
         (p.JOB_ID, p.MAX_EXCEPTIONS, p.FAILURE_LABEL_FILTER),
     ),
+    Route("GET", f"{_J}/logs", jobs.logs, "Where its logs are, and Spark's event log", p.JOB, ours=True),
     Route("GET", f"{_J}/execution-result", jobs.execution_result, "How a job ended", p.JOB),
     Route(
         "GET",

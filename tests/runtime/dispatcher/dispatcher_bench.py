@@ -150,6 +150,8 @@ class Bench:
         self.settled: list[tuple[JobId, JobStatus]] = []
         self.settle_error: YarnflowError | None = None
         self.ended = threading.Event()
+        #: jobs that have ended for good, with what is known of them then
+        self.over: list[tuple[JobId, JobStatus, JobCheckpoints, JobDescription | None]] = []
         self.dispatcher = Dispatcher(
             self.mailbox,
             self.board,
@@ -161,7 +163,13 @@ class Bench:
             JobArchive(self.stores, _checkpoint_root, self._settle),
             InlineEffects(),
             max_jobs,
+            on_ended=self._over,
         )
+
+    def _over(self, job_id: JobId) -> None:
+        """What whoever archives the job would find."""
+        known = self.dispatcher.job_checkpoints(job_id), self.dispatcher.job_description(job_id)
+        self.over.append((job_id, self.board.get(job_id).overview.status, *known))
 
     def slot_counts(self) -> tuple[int, int, int]:
         return 1, 2, 1

@@ -78,6 +78,21 @@ def test_ended_jobs_are_kept_up_to_a_number() -> None:
     assert [overview.job_id[0] for overview in bench.dispatcher.list_jobs()] == ["c", "d"]
 
 
+@pytest.mark.parametrize("hold_ends", [False, True])
+def test_the_end_of_a_job_is_told_once_while_all_is_known_of_it(hold_ends: bool) -> None:
+    bench = Bench(hold_ends=hold_ends)
+    bench.submit()
+    bench.dispatcher.trigger_checkpoint(JOB, CheckpointRequest("r1", CheckpointKind.CHECKPOINT))
+    bench.jobs[JOB].end(JobStatus.FAILED)
+    assert not bench.over or bench.over[0][1] is JobStatus.FAILED
+    for _ in range(2):
+        bench.mailbox.run_pending()
+    ((job_id, status, checkpoints, description),) = bench.over
+    assert (job_id, status, len(checkpoints.history)) == (JOB, JobStatus.FAILED, 1)
+    assert description == JobDescription(JOB, "flights")
+    assert not bench.stores.graphs.job_ids()
+
+
 def test_shut_down_waits_for_the_jobs() -> None:
     bench = Bench()
     bench.submit()

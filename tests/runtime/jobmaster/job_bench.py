@@ -90,6 +90,7 @@ class Bench:
         collects: bool = False,
         keeper: DriverKeeper | None = None,
         first_id: int = 1,
+        description: JobDescription = JobDescription(JOB, "flights"),
     ) -> None:
         self.stores = stores or FakeJobStores()
         self.clock = ManualClock()
@@ -154,7 +155,7 @@ class Bench:
         start = Adopted(1) if recovered else Fresh()
         self.master = JobMaster(
             *(self.submission, self.graph, self.settings, self.services),
-            *(self.mailbox, self.ended.append, start, JobDescription(JOB, "flights")),
+            *(self.mailbox, self.ended.append, start, description),
         )
         self.launcher.on_exit(self.master.driver_exited)
         self._allocations = itertools.count(1)

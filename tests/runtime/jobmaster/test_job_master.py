@@ -8,6 +8,7 @@ import pytest
 
 from tests.runtime.jobmaster.job_bench import ADAPTIVE, ADDRESS, JOB, TM1, TM2, USER_ERROR, Bench
 from yarnflow.core.ids import AllocationId, ExecutorId, TaskManagerId
+from yarnflow.core.job.description import EventLog, JobDescription
 from yarnflow.core.messages import DriverPhase, DriverReport, ExecutorExited, MetricDump, ProgramKind
 from yarnflow.core.metrics import ScopeKind
 from yarnflow.core.states import ExecutionState, JobStatus, RestartLevel
@@ -575,3 +576,18 @@ def test_what_the_driver_measured_is_passed_on_and_not_kept() -> None:
     bench.report(DriverPhase.RUNNING, "0", metrics=(dump,))
     bench.report(DriverPhase.RUNNING, "0")
     assert bench.measured == [(JOB, (dump,))]
+
+
+def test_spark_names_of_drivers_are_known_where_they_write_event_logs() -> None:
+    """One of each driver that has run the job; they are asked for after its end, too."""
+    bench = Bench(description=JobDescription(JOB, "flights", event_log=EventLog("hdfs:///x"))).running()
+    first = bench.driver_id
+    bench.launcher.end(first, -9)
+    bench.run().run(1_000).register()
+    second = bench.driver_id
+    assert first != second
+    bench.attempt = 2
+    bench.report(DriverPhase.RUNNING, "1").report(DriverPhase.FINISHED, "1")
+    log = bench.master.description().event_log
+    assert log is not None and log.application_ids == (f"app-{first}", f"app-{second}")
+    assert Bench().running().master.description() == JobDescription(JOB, "flights")

@@ -9,7 +9,19 @@ import re
 from typing import Final
 
 from yarnflow.config.option import AnyOption, ConfigOption
-from yarnflow.config.options import client, cluster, ha, job, memory, metrics, python, rest, security, yarn
+from yarnflow.config.options import (
+    client,
+    cluster,
+    ha,
+    history,
+    job,
+    memory,
+    metrics,
+    python,
+    rest,
+    security,
+    yarn,
+)
 
 #: section title → options in order of declaration; the order of the generated documents
 SECTIONS: Final[dict[str, tuple[AnyOption, ...]]] = {
@@ -21,6 +33,7 @@ SECTIONS: Final[dict[str, tuple[AnyOption, ...]]] = {
         ("Job", job),
         ("High availability", ha),
         ("Metrics and alerts", metrics),
+        ("History", history),
         ("YARN", yarn),
         ("Client", client),
         ("Python and JVM", python),

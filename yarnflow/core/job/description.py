@@ -34,8 +34,31 @@ class PlanNode:
 
 
 @dataclass(frozen=True, slots=True)
+class EventLog:
+    """Where a job's drivers write Spark's event log."""
+
+    #: ``spark.eventLog.dir``
+    directory: str
+    #: each driver's is a folder of files
+    rolling: bool = True
+    #: of Spark's history server; empty = not known
+    server_url: str = ""
+    #: ids by which Spark names the drivers that have run the job, oldest first, as far as this leader knows
+    application_ids: tuple[str, ...] = ()
+
+    def path(self, application_id: str) -> str:
+        """Of one driver; of a single file Spark may add the name of a compression."""
+        name = f"eventlog_v2_{application_id}" if self.rolling else application_id
+        return f"{self.directory.rstrip('/')}/{name}"
+
+    def url(self, application_id: str) -> str:
+        """Page of Spark's history server; empty = not known."""
+        return f"{self.server_url.rstrip('/')}/history/{application_id}/" if self.server_url else ""
+
+
+@dataclass(frozen=True, slots=True)
 class JobDescription:
-    """One job; nothing of it changes while it runs."""
+    """One job; nothing of it changes while it runs but the drivers of its event log."""
 
     job_id: JobId
     name: str
@@ -54,3 +77,5 @@ class JobDescription:
     adaptive: bool = False
     #: what the program gives its functions, secrets hidden
     job_parameters: Mapping[str, str] = field(default_factory=dict)
+    #: None = none is written
+    event_log: EventLog | None = None

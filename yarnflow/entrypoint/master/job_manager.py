@@ -25,6 +25,7 @@ from yarnflow import __version__
 from yarnflow.config.configuration import Configuration
 from yarnflow.config.options import cluster as cluster_options
 from yarnflow.config.options import ha as ha_options
+from yarnflow.config.options import history as history_options
 from yarnflow.config.options import rest as rest_options
 from yarnflow.core.cluster_result import ClusterResult
 from yarnflow.core.ha.ports import MasterInfo
@@ -39,6 +40,7 @@ from yarnflow.entrypoint.master.hosted_drivers import HostedDrivers
 from yarnflow.entrypoint.master.leader import Leader, MasterParts
 from yarnflow.entrypoint.master.master_count import keep_masters
 from yarnflow.entrypoint.master.standby import NOBODY, MasterDuty, Standby
+from yarnflow.entrypoint.master.web.archives import check_archive_dir
 from yarnflow.entrypoint.master.web.master_web import MasterWeb
 from yarnflow.errors import LeadershipLost, YarnflowError
 from yarnflow.metrics.service import check_options
@@ -115,6 +117,7 @@ class JobManager:
         end_process: Callable[[int], None] = exit_process,
     ) -> None:
         check_options(configuration)
+        check_archive_dir(configuration.get(history_options.ARCHIVE_DIR))
         self._configuration = configuration
         self._cluster_dir = cluster_dir
         self._ha = ha
@@ -171,6 +174,7 @@ class JobManager:
             own_worker=lambda worker_id: application_number(worker_id) in ("", self._application),
             other_masters=lambda: self._other_masters,
             bind_host=self._bind_host,
+            container_id=container_id,
             still_leads=self._still_leads,
         )
         self._hosted = HostedDrivers(

@@ -31,11 +31,13 @@ from yarnflow.entrypoint.master.fault_injection import FaultInjector, MasterFaul
 from yarnflow.entrypoint.master.lifetime import ClusterLife, Lifetime, UntilToldToEnd
 from yarnflow.entrypoint.master.log_levels import ClusterLogLevels
 from yarnflow.entrypoint.master.own_process import JobManagerProcess
+from yarnflow.entrypoint.master.web.archives import Archives
 from yarnflow.entrypoint.master.web.leader_web import LeaderView, LeaderWeb
 from yarnflow.entrypoint.master.web.master_web import WebApplication
 from yarnflow.metrics.service import MetricsService
 from yarnflow.metrics.store import MetricStore
 from yarnflow.process.channel.messages import JobStatusReport
+from yarnflow.process.dirs import log_directory
 from yarnflow.rest.framework.changes import JobChanges
 from yarnflow.rpc.methods import DISPATCHER, JOB_MASTER, RESOURCE_MANAGER, Service
 from yarnflow.runtime.dispatcher.dispatcher import Dispatcher
@@ -98,6 +100,8 @@ class MasterParts:
     other_masters: Callable[[], Sequence[MasterInfo]] = tuple
     #: address that this master listens at
     bind_host: str = ""
+    #: YARN's name of the container that this master runs in
+    container_id: str = ""
     #: asks until there is an answer whether this process still leads under a fence; blocks
     still_leads: Callable[[Fence], bool] = lambda _fence: True
 
@@ -248,6 +252,7 @@ class Leader:
             faults.inject,
             log_levels.change,
             parts.rest_access,
+            lambda job_id: self._archives.ended(job_id),
         )
         self._jobs = jobs
         self.lifetime: ClusterLife = (
@@ -274,10 +279,16 @@ class Leader:
             clock,
             changes,
             parts.authentication,
+            lambda: (
+                configuration.get(cluster_options.JOBMANAGER_RPC_ADDRESS),
+                parts.container_id,
+                str(log_directory(configuration, parts.cluster_dir)),
+            ),
             parts.cluster_dir,
             # what lives for one job or program takes no other
             (lambda: leader_info().address) if parts.mode in (None, DeploymentMode.SESSION) else None,
         )
+        self._archives = Archives(configuration, self._web.recorder, clock)
 
     @property
     def fence(self) -> Fence:
@@ -299,6 +310,7 @@ class Leader:
         self._resource_mailbox.start()
         self.resource_manager.start()
         self._metrics.start()
+        self._archives.start()
 
     def recover(self, drivers_left: Sequence[DriverId] = ()) -> None:
         """Take over the jobs there are; blocks.
@@ -322,6 +334,7 @@ class Leader:
                 if driver_id not in held:
                     self._parts.launcher.kill(driver_id)
         self.dispatcher.recover()
+        self._archives.recovered(self.board.all())
         # ends that came before are heard of now, by jobs that know their driver
         self._parts.launcher.on_exit(self._jobs.driver_exited)
         self._parts.launcher.on_wait(self._jobs.container_waits)
@@ -344,12 +357,15 @@ class Leader:
 
     def end(self) -> ClusterResult:
         """Let everybody see how the jobs ended; returns how the cluster did."""
-        return self.lifetime.end()
+        result = self.lifetime.end()
+        self._archives.finish()
+        return result
 
     def stop(self) -> None:
         """Do nothing more; drivers and TaskManagers are not touched."""
         self._metrics.stop()
         self.dispatcher.stop()
+        self._archives.stop()
         self._web.stop()
         self._time.end()
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from yarnflow.config.configuration import Configuration
-from yarnflow.config.options import cluster, ha, job, memory, rest, security
+from yarnflow.config.options import cluster, ha, history, job, memory, rest, security
 from yarnflow.core.ids import JobId
 from yarnflow.core.messages import Fence, JobDetails, JobSubmission, JobSubmitted
 from yarnflow.core.ports import DispatcherGateway, GatewayFactory
@@ -45,6 +45,8 @@ logger: Final = logging.getLogger(__name__)
 START_TIMEOUT_S: Final = 60.0
 #: how long processes may take to end in good order; no job runs any more by then
 STOP_GRACE_S: Final = 2.0
+#: the same where the JobManager may still write an archive
+ARCHIVE_GRACE_S: Final = 10.0
 #: restarts in a row before a job of a local cluster fails, unless an option says otherwise
 LOCAL_RESTARTS: Final = 5
 #: where several jobs are expected, and no option says otherwise
@@ -300,7 +302,8 @@ class LocalCluster:
             return self._kept
         self._stopped = True
         atexit.unregister(self.stop)
-        self._supervisor.stop(0.0 if forced else STOP_GRACE_S)
+        grace_s = ARCHIVE_GRACE_S if self._configuration.get(history.ARCHIVE_DIR) else STOP_GRACE_S
+        self._supervisor.stop(0.0 if forced else grace_s)
         if self._factory is not None:
             self._factory.close()
         keep = failed or self._supervisor.failure is not None

@@ -77,7 +77,7 @@ def run_job_manager(configuration: Configuration, say: Say) -> int:
     YarnflowError
         It could not start, or ended by itself.
     """
-    stop = _stop_event()
+    stop = stop_event()
     if is_highly_available(configuration):
         return _run_master(configuration, say, stop)
     directory = _open(configuration)
@@ -191,7 +191,7 @@ def _own_directory(configuration: Configuration) -> Iterator[ClusterDirectory]:
 
 def run_task_manager(configuration: Configuration, say: Say) -> int:
     """Run a TaskManager until told to stop; it is started again whenever it dies."""
-    stop = _stop_event()
+    stop = stop_event()
     directory = _open(configuration)
     path = standalone_secret_file(configuration)
     read_secret(path)
@@ -276,7 +276,7 @@ class _only_one:
         os.close(self._lock)
 
 
-def _stop_event() -> threading.Event:
+def stop_event() -> threading.Event:
     stop = threading.Event()
 
     def on_signal(number: int, frame: FrameType | None) -> None:

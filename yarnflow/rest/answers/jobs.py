@@ -54,7 +54,8 @@ class JobSummary(Kebab, kw_only=True):
     last_modification: int
     tasks: dict[str, int]
     pending_operators: int
-    waiting_for: str
+    #: left out where it waits for nothing: Flink's history server takes no key that it does not know
+    waiting_for: str | UnsetType = UNSET
 
 
 class JobsOverview(msgspec.Struct):
@@ -482,7 +483,7 @@ def _job_summary(details: JobDetails, description: JobDescription | None, now_ms
         last_modification=max([head.start_time_ms, *details.timestamps_ms.values(), *changes]),
         tasks={"total": len(executions), **counts},
         pending_operators=0,
-        waiting_for=details.waiting_for,
+        waiting_for=UNSET if head.status.globally_terminal else details.waiting_for or UNSET,
     )
 
 

@@ -22,7 +22,7 @@ from starlette.routing import Router
 from starlette.types import Receive, Scope, Send
 
 from yarnflow.errors import YarnflowError
-from yarnflow.rest.framework.authentication import Authentication
+from yarnflow.rest.framework.authentication import Checks
 from yarnflow.rest.framework.errors import JSON, RestError, error_body, of_yarnflow
 from yarnflow.rest.framework.parameters import MAX_CHARACTERS, Parameter
 from yarnflow.rest.framework.route import Call, EventStream, Route, TextFile
@@ -106,7 +106,7 @@ class Application:
     routes : sequence of Route
     context : object
         Passed to every handler.
-    authentication : Authentication
+    authentication : Checks
     pool : HandlerPool
     uploads : Uploads, optional
         Receives files; None = no route takes any.
@@ -116,7 +116,7 @@ class Application:
         self,
         routes: Sequence[Route],
         context: Any,
-        authentication: Authentication,
+        authentication: Checks,
         pool: HandlerPool,
         uploads: Uploads | None = None,
     ) -> None:

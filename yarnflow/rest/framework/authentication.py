@@ -5,7 +5,7 @@ from __future__ import annotations
 import hmac
 import json
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Protocol
 
 from starlette.requests import Request
 
@@ -16,9 +16,40 @@ from yarnflow.rest.framework.tokens import Access, token
 #: header for clients that cannot set ``Authorization``
 TOKEN_HEADER: Final = "x-yarnflow-token"
 #: in the scope of a request that came through YARN's proxy
-BY_PROXY: Final = "yarnflow.by_proxy"
+BY_PROXY: Final = "yarnflow-by-proxy"
 #: in queries and bodies of the routes that YARN's proxy passes on, which passes on no such header
 TOKEN_FIELD: Final = "token"
+
+
+class Checks(Protocol):
+    """Who may do what."""
+
+    def check(self, request: Request, route: Route, body: bytes = b"") -> bool:
+        """Whether the client may read; of a public route it may be that it may not.
+
+        Raises
+        ------
+        RestError
+            401, 403: the request may not do what the route does.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class OneToken:
+    """Whoever has the token may do all there is; of a server where nothing can be changed."""
+
+    #: empty = none is needed
+    token: str = field(default="", repr=False)
+
+    def check(self, request: Request, route: Route, body: bytes = b"") -> bool:
+        """See :class:`Checks`."""
+        given = _given(request, route, body).encode("utf-8", "replace")
+        may_read = not self.token or hmac.compare_digest(given, self.token.encode())
+        if may_read or route.public:
+            return may_read
+        raise RestError(
+            401, "a token is needed: send it as 'Authorization: Bearer …' or in X-Yarnflow-Token"
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from yarnflow.core.ports import Clock
 from yarnflow.core.resources.diagnostics import ProcessDiagnostics, ThreadInfo
 from yarnflow.core.resources.provider import TaskManagerInfo
 from yarnflow.rest.answers.cluster import Features
+from yarnflow.rest.answers.logs import ProcessPlace
 from yarnflow.rest.framework.changes import JobChanges
 from yarnflow.rest.framework.operations import Operations
 from yarnflow.rest.programs.running import ProgramRunner
@@ -76,6 +77,8 @@ class ClusterInfo:
     version: str
     features: Features
     revision: str = ""
+    #: of the JobManager
+    place: ProcessPlace = ProcessPlace()
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from yarnflow.core.messages import JobDetails
 from yarnflow.errors import YarnflowError
 from yarnflow.rest.answers import jobs as answers
 from yarnflow.rest.answers.cluster import ThreadDump, thread_dump
+from yarnflow.rest.answers.logs import JobLogs, job_logs
 from yarnflow.rest.answers.operations import TokenBody
 from yarnflow.rest.answers.shapes import Empty
 from yarnflow.rest.framework.errors import RestError
@@ -79,6 +80,17 @@ def exceptions(cluster: Cluster, call: Call) -> answers.Exceptions:
 def execution_result(cluster: Cluster, call: Call) -> answers.ExecutionResultAnswer:
     """How a job ended."""
     return answers.execution_result(cluster.job(call.get(p.JOB_ID)))
+
+
+def logs(cluster: Cluster, call: Call) -> JobLogs:
+    """Where the logs of a job are."""
+    job = cluster.job(call.get(p.JOB_ID))
+    used = {execution.task_manager_id for vertex in job.vertices for execution in vertex.executions}
+    there = (
+        info for info in cluster.view.task_managers() if info.registration.task_manager_id in used
+    )
+    description = description_of(cluster, job.overview.job_id)
+    return job_logs(cluster.info.place, there, None if description is None else description.event_log)
 
 
 def accumulators(cluster: Cluster, call: Call) -> answers.Accumulators:

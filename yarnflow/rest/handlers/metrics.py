@@ -63,7 +63,7 @@ def of_subtasks(cluster: Cluster, call: Call) -> list[AggregatedMetric]:
     values = [
         each
         for index, each in enumerate(vertices.subtask_metrics(cluster, job, vertex))
-        if not wanted or any(_contains(text, index) for text in wanted)
+        if is_wanted(wanted, index)
     ]
     return _put_together(values, call)
 
@@ -102,6 +102,11 @@ def _put_together(values: Sequence[Values], call: Call) -> list[AggregatedMetric
 
 def _task_manager(task_manager_id: TaskManagerId) -> MetricScope:
     return MetricScope(ScopeKind.TASK_MANAGER, task_manager_id=task_manager_id)
+
+
+def is_wanted(wanted: tuple[str, ...], index: int) -> bool:
+    """Whether a subtask is one of those asked for; none = all."""
+    return not wanted or any(_contains(text, index) for text in wanted)
 
 
 def _contains(text: str, index: int) -> bool:

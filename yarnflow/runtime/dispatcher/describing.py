@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from yarnflow.config.configuration import Configuration
+from yarnflow.config.options import history as history_options
 from yarnflow.config.options import job as job_options
-from yarnflow.config.secrets import masked
-from yarnflow.core.job.description import JobDescription, PlanInput, PlanNode
+from yarnflow.config.secrets import masked, masked_urls
+from yarnflow.core.job.description import EventLog, JobDescription, PlanInput, PlanNode
 from yarnflow.core.messages import JobSubmission
 from yarnflow.core.resources.scheduling import SchedulerKind
 from yarnflow.graph.job_graph import JobGraph, JobVertex
 from yarnflow.graph.plan import describe
+
+_SPARK_SERVER: Final = "spark.yarn.historyServer.address"
 
 
 def describe_job(submission: JobSubmission, graph: JobGraph, configuration: Configuration) -> JobDescription:
@@ -35,6 +40,24 @@ def describe_job(submission: JobSubmission, graph: JobGraph, configuration: Conf
         state_backend=get(job_options.STATE_BACKEND),
         adaptive=SchedulerKind(scheduler) is not SchedulerKind.DEFAULT,
         job_parameters=masked(dict(graph.job_parameters)),
+        event_log=event_log(configuration),
+    )
+
+
+def event_log(configuration: Configuration) -> EventLog | None:
+    """Where the job's drivers write Spark's event log; None = they write none."""
+    options = configuration.spark_options()
+    if options.get("spark.eventLog.enabled", "").lower() != "true":
+        return None
+    server = configuration.get(history_options.SPARK_URL) or options.get(_SPARK_SERVER, "")
+    if server and "://" not in server:
+        server = f"http://{server}"
+    return EventLog(
+        # Spark's own default
+        masked_urls(options.get("spark.eventLog.dir", "file:///tmp/spark-events")),
+        options.get("spark.eventLog.rolling.enabled", "true").lower() == "true",
+        # what else a reader's browser might be sent to is no address of a page
+        masked_urls(server) if server.startswith(("http://", "https://")) else "",
     )
 
 

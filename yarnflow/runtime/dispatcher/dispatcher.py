@@ -97,6 +97,9 @@ class Dispatcher(JobRouter):
         Changes what loggers of all processes say.
     rest_access : callable, optional
         Address and tokens of the REST interface.
+    on_ended : callable, optional
+        Told of each job that has ended for good, once nothing of it is left but what may be known of it;
+        returns at once.
     """
 
     def __init__(
@@ -114,6 +117,7 @@ class Dispatcher(JobRouter):
         faults: Callable[[FaultRequest], FaultInjected] | None = None,
         log_levels: Callable[[LogLevel], LogLevelResult] | None = None,
         rest_access: Callable[[], RestAccess] = RestAccess,
+        on_ended: Callable[[JobId], object] = lambda _job_id: None,
     ) -> None:
         super().__init__()
         self._mailbox = mailbox
@@ -141,6 +145,7 @@ class Dispatcher(JobRouter):
         self._faults = faults
         self._log_levels = log_levels
         self._rest_access = rest_access
+        self._on_ended = on_ended
         #: why no further job is accepted; empty = jobs are welcome
         self._closed = ""
         #: jobs that were about to be accepted are canceled as the others
@@ -529,6 +534,7 @@ class Dispatcher(JobRouter):
         with self._changed:
             self._keys.pop(job_id, None)
             self._changed.notify_all()
+        self._on_ended(job_id)
         self._end_process_if_idle()
 
     def _shut_down(self) -> None:

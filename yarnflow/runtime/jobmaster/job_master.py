@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Final
 
 from yarnflow.core.checkpoint.messages import CheckpointInfo, CheckpointRequest, JobCheckpoints
 from yarnflow.core.collect.parts import CollectedPage, part_key
@@ -29,6 +30,9 @@ from yarnflow.runtime.jobmaster.services import JobMasterServices, JobMasterSett
 from yarnflow.runtime.mailbox import Mailbox
 
 logger = logging.getLogger(__name__)
+
+#: drivers of one job whose event logs are known; a job that restarts for weeks has many
+MAX_EVENT_LOGS: Final = 20
 
 
 class JobMaster:
@@ -63,6 +67,8 @@ class JobMaster:
         description: JobDescription,
     ) -> None:
         self._description = description
+        #: Spark's names of the drivers that have run the job, oldest first; replaced, never changed in place
+        self._spark_applications: tuple[str, ...] = ()
         self._name = submission.name
         self._job_id = submission.job_id
         self._mailbox = mailbox
@@ -155,6 +161,7 @@ class JobMaster:
             self._effects.alive(address)
         if report.metrics and self._runner.run.active.has_driver(report.driver_id):
             self._metrics.put_job(report.job_id, report.metrics)
+        self._note_application()
         # the events of a job are kept for a while, what was measured is not
         event = replace(report, metrics=()) if report.metrics else report
         self._post(lambda at: ev.DriverReported(at, event))
@@ -165,7 +172,20 @@ class JobMaster:
 
     def description(self) -> JobDescription:
         """What the job is, as it was submitted."""
-        return self._description
+        description = self._description
+        if description.event_log is None:
+            return description
+        log = replace(description.event_log, application_ids=self._spark_applications)
+        return replace(description, event_log=log)
+
+    def _note_application(self) -> None:
+        """A job that writes Spark's event log has one for each of its drivers."""
+        registration = self._runner.run.active.registration
+        if self._description.event_log is None or registration is None:
+            return
+        known = self._spark_applications
+        if registration.app_id not in known:
+            self._spark_applications = (*known, registration.app_id)[-MAX_EVENT_LOGS:]
 
     def trigger_checkpoint(self, request: CheckpointRequest) -> None:
         """Begin a checkpoint or savepoint; a request that is known already changes nothing.

@@ -299,6 +299,8 @@ class MasterEndpoint:
             "spark.master.rest.enabled": "false",
             "spark.ui.prometheus.enabled": "false",
             "spark.rpc.io.numConnectionsPerPeer": "1",
+            # jobs that begin in the same second may write their event logs into one directory
+            "spark.deploy.appIdPattern": f"app-%s-%04d-{secrets.token_hex(4)}",
         }.items():
             conf.set(key, value)
         started = jvm.org.apache.spark.deploy.master.Master.startRpcEnvAndEndpoint(host, 0, 0, conf)

@@ -1,8 +1,12 @@
-"""What a leading master answers by REST: the view of it that handlers ask, and their application."""
+"""What a leading master answers by REST, now and in archives of jobs that have ended.
+
+The view of it that handlers ask, their application, and who keeps what they say of a job.
+"""
 
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,7 +35,8 @@ from yarnflow.runtime.resourcemanager.resource_manager import ResourceManager
 
 if TYPE_CHECKING:
     from yarnflow.rest.framework.authentication import Authentication
-    from yarnflow.rest.handlers.context import Programs
+    from yarnflow.rest.handlers.context import Cluster, Programs
+    from yarnflow.rest.history.recorder import Recorder
 
 
 class LeaderView:
@@ -140,6 +145,8 @@ class LeaderWeb:
         Told of each change of a job.
     authentication : callable
         The check of requests.
+    place : callable
+        Host, container and log directory of this process.
     cluster_dir : Path
     address : callable, optional
         Where this master serves the clients of programs that are run here; None = it runs none.
@@ -154,6 +161,7 @@ class LeaderWeb:
         clock: Clock,
         changes: JobChanges,
         authentication: Callable[[], Authentication],
+        place: Callable[[], tuple[str, str, str]],
         cluster_dir: Path,
         address: Callable[[], str] | None = None,
     ) -> None:
@@ -164,8 +172,12 @@ class LeaderWeb:
         self._clock = clock
         self._changes = changes
         self._authentication = authentication
+        self._place = place
         self._cluster_dir = cluster_dir
         self._address = address if takes_programs(configuration) else None
+        #: any thread may be the first that asks
+        self._lock = threading.Lock()
+        self._cluster: Cluster | None = None
         self._application: WebApplication | None = None
         self._on_stop: list[Callable[[], None]] = []
 
@@ -175,22 +187,40 @@ class LeaderWeb:
             self._application = self._make()
         return self._application
 
+    def recorder(self) -> Recorder:
+        """Who makes archives of jobs; any thread."""
+        from yarnflow.rest.history.recorder import Recorder
+
+        return Recorder(self._known())
+
     def stop(self) -> None:
         """Take no more requests."""
         for close in self._on_stop:
             close()
 
     def _make(self) -> WebApplication:
-        from yarnflow.rest.answers.cluster import Features
         from yarnflow.rest.framework.application import HandlerPool
+        from yarnflow.rest.web import application
+
+        pool = HandlerPool(self._configuration.get(rest_options.REST_THREADS))
+        self._on_stop.append(pool.close)
+        return application(self._known(), self._authentication(), pool)
+
+    def _known(self) -> Cluster:
+        with self._lock:
+            if self._cluster is None:
+                self._cluster = self._make_cluster()
+            return self._cluster
+
+    def _make_cluster(self) -> Cluster:
+        from yarnflow.rest.answers.cluster import Features
+        from yarnflow.rest.answers.logs import ProcessPlace
         from yarnflow.rest.framework.operations import Operations
         from yarnflow.rest.handlers.context import Cluster, ClusterInfo
-        from yarnflow.rest.web import application
 
         get = self._configuration.get
         operations = Operations(get(rest_options.REST_STORE_DURATION_MS), self._clock.monotonic_ms)
-        pool = HandlerPool(get(rest_options.REST_THREADS))
-        self._on_stop += [operations.close, pool.close]
+        self._on_stop.append(operations.close)
         programs = None if self._address is None else self._programs(self._address)
         info = ClusterInfo(
             configuration=self._configuration.masked(),
@@ -199,8 +229,9 @@ class LeaderWeb:
             features=Features(
                 web_submit=programs is not None, web_cancel=True, web_rescale=False, web_history=False
             ),
+            place=ProcessPlace(*self._place()),
         )
-        cluster = Cluster(
+        return Cluster(
             self._view,
             self._metrics,
             self._diagnostics,
@@ -210,7 +241,6 @@ class LeaderWeb:
             self._changes,
             programs,
         )
-        return application(cluster, self._authentication(), pool)
 
     def _programs(self, address: Callable[[], str]) -> Programs:
         from yarnflow.entrypoint.master.web.uploaded_programs import UploadedPrograms, upload_directory
