@@ -1,4 +1,4 @@
-"""Archives of jobs that have ended, as a leader writes them; libraries are loaded only where there are any."""
+"""Archives of jobs that have ended, as a leader writes them; libraries are loaded only where there is one."""
 
 from __future__ import annotations
 
