@@ -90,24 +90,26 @@ def archived(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Archived]:
     with commands_in(directory) as commands:
         start = commands.start_command([ROOT / "scripts" / "start-cluster.sh", "1", *settings], environment)
         assert start.wait(120) == 0, start.stdout + start.stderr
-        jobs = {}
-        for name in ("good", "bad"):
-            program = directory / f"{name}.py"
-            program.write_text(PROGRAM.format(name=name, fails=name == "bad"))
-            done = commands.run("submit", "-d", "--target", "remote", *where, *events, program)
-            assert done.process.returncode == 0, done.stdout + done.stderr
-            found = re.search(r"[0-9a-f]{32}", done.stdout + done.stderr)
-            assert found
-            jobs[name] = found[0]
-        files = [directory / "archives" / job_id for job_id in jobs.values()]
-        wait_until(lambda: all(file.exists() for file in files), "the archives of both jobs", 900)
-        answers = {}
-        for file in files:
-            assert file.stat().st_mode & 0o077 == 0
-            for entry in json.loads(file.read_bytes())["archive"]:
-                answers[entry["path"]] = _get(f"http://127.0.0.1:{port}{entry['path']}")
-        stop = commands.start_command([ROOT / "scripts" / "stop-cluster.sh"], environment)
-        assert stop.wait(60) == 0, stop.stdout + stop.stderr
+        try:
+            jobs = {}
+            for name in ("good", "bad"):
+                program = directory / f"{name}.py"
+                program.write_text(PROGRAM.format(name=name, fails=name == "bad"))
+                done = commands.run("submit", "-d", "--target", "remote", *where, *events, program)
+                assert done.process.returncode == 0, done.stdout + done.stderr
+                found = re.search(r"[0-9a-f]{32}", done.stdout + done.stderr)
+                assert found
+                jobs[name] = found[0]
+            files = [directory / "archives" / job_id for job_id in jobs.values()]
+            wait_until(lambda: all(file.exists() for file in files), "the archives of both jobs", 900)
+            answers = {}
+            for file in files:
+                assert file.stat().st_mode & 0o077 == 0
+                for entry in json.loads(file.read_bytes())["archive"]:
+                    answers[entry["path"]] = _get(f"http://127.0.0.1:{port}{entry['path']}")
+        finally:
+            stop = commands.start_command([ROOT / "scripts" / "stop-cluster.sh"], environment)
+            assert stop.wait(60) == 0, stop.stdout + stop.stderr
         yield Archived(commands, directory, jobs, answers)
 
 
