@@ -92,9 +92,9 @@ def flink(cluster: Cluster, tmp_path: Path) -> FlinkCommand:
 
 def test_a_job_is_driven_by_flinks_command_line(cluster: Cluster, flink: FlinkCommand) -> None:
     job = cluster.submit("counts")
-    # waits for slots that nobody has
+    wait_until(cluster.is_in(job, "RUNNING"), "the job to run", 300)
+    # for slots that nobody has
     waiting = cluster.submit("waiting", parallelism=2)
-    wait_until(cluster.is_in(job, "RUNNING"), "the job to run", 180)
 
     listed = flink("list")
     assert listed.status == 0, listed.text
@@ -209,7 +209,7 @@ def _pages_of_job(cluster: Cluster, kind: str, job: str) -> dict[str, str]:
 @pytest.mark.drill
 def test_every_page_of_flinks_dashboard_whose_data_exist(cluster: Cluster, visitor: Visitor) -> None:
     job = cluster.submit("shown")
-    wait_until(cluster.is_in(job, "RUNNING"), "the job to run", 180)
+    wait_until(cluster.is_in(job, "RUNNING"), "the job to run", 300)
     with urlopen(f"{cluster.url}/jobs/{job}/checkpoints", data=b"{}", timeout=60) as answer:
         trigger = json.load(answer)["request-id"]
     wait_until(
