@@ -16,7 +16,7 @@ from yarnflow.rest.framework.tokens import Access, token
 #: header for clients that cannot set ``Authorization``
 TOKEN_HEADER: Final = "x-yarnflow-token"
 #: in the scope of a request that came through YARN's proxy
-BY_PROXY: Final = "yarnflow-by-proxy"
+BY_PROXY: Final = "by_yarn_proxy"
 #: in queries and bodies of the routes that YARN's proxy passes on, which passes on no such header
 TOKEN_FIELD: Final = "token"
 
