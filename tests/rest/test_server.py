@@ -393,6 +393,12 @@ def test_events_pass_a_standby(standby: HTTPConnection, bench: Bench) -> None:
     assert read_events(response, 1)[0][2]["state"] == "FINISHED"
 
 
+def test_a_client_of_http_1_0_need_not_say_a_host(standby: HTTPConnection) -> None:
+    with socket.create_connection((standby.host, standby.port), 20) as connection:
+        connection.sendall(b"GET /overview HTTP/1.0\r\n\r\n")
+        assert connection.makefile("rb").readline().split()[1] == b"200"
+
+
 def test_a_range_passes_a_standby(standby: HTTPConnection) -> None:
     standby.request("GET", "/taskmanagers/h:container_1/log", headers={"Range": "bytes=2-4"})
     response = standby.getresponse()

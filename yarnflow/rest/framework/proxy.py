@@ -120,6 +120,9 @@ class LeaderProxy:
             left_out |= {b"origin"}
         headers = [(name, value) for name, value in scope["headers"] if name not in left_out]
         headers += [(b"connection", b"close"), (_FORWARDED.encode(), b"1")]
+        if "host" not in request.headers:
+            # a client of HTTP/1.0 need not say it
+            headers.append((b"host", urlsplit(self._leader_url()).netloc.encode()))
         token = self._authentication.token_for(request)
         if token:
             headers.append((b"authorization", f"Bearer {token}".encode()))
