@@ -59,7 +59,7 @@ PAGES: Final = {
     f"{JOB}/metrics": "lastCheckpointDuration",
     f"{JOB}/configuration": "exponential-delay",
     "taskmanagers": "tm-2",
-    "taskmanager/tm-1": "612 MiB",
+    "taskmanager/tm-1": "TaskManager itself",
     "taskmanager/tm-1/metrics": "Status.JVM.CPU.Load",
     "taskmanager/tm-1/logs": "jobmanager.log",
     "taskmanager/tm-1/logs/jobmanager.log": "a heartbeat is late",
@@ -75,7 +75,7 @@ PAGES: Final = {
 }
 #: what an empty cluster says instead
 EMPTY: Final = {
-    "overview": "No job is running.",
+    "overview": "No job is running, and no TaskManager is registered.",
     "jobs": "No job has ended yet.",
     "taskmanagers": "No TaskManager is registered.",
     "jobmanager/leadership": "There is no standby",

@@ -125,12 +125,14 @@ function logList(ctx, { link }, logs) {
 function pools(found) {
   const groups = new Map();
   for (const { threadName, stringifiedThreadInfo } of found) {
-    const pool = threadName.replace(/([-#_ ])\d+$/, "$1…");
+    const stack = String(stringifiedThreadInfo).trim();
+    const name = threadName ?? stack.split("\n")[0];
+    const pool = name.replace(/([-#_ ])\d+$/, "$1…");
     if (!groups.has(pool)) groups.set(pool, []);
-    groups.get(pool).push({ threadName, stack: String(stringifiedThreadInfo).trim() });
+    groups.get(pool).push({ name, stack });
   }
   return [...groups].map(([pool, members]) => [
-    members.length > 1 ? pool : members[0].threadName,
+    members.length > 1 ? pool : members[0].name,
     members.map(({ stack }) => stack),
   ]);
 }
