@@ -348,13 +348,13 @@ _OTHERWISE: Final = {
     "/jobs/:jobid/savepoints/:triggerid": 404,
     "/savepoint-disposal/:triggerid": 404,
 }
-#: would change something, or do not end
-_SPARED: Final = ("/jobs/:jobid/events", "/jobs/:jobid/yarn-cancel", "/jobs/:jobid/yarn-stop")
+#: does not end
+_SPARED: Final = "/jobs/:jobid/events"
 _ROUTES: Final = [
     route
     for routes in SECTIONS.values()
     for route in routes
-    if route.method == "GET" and route.path not in _SPARED
+    if route.method == "GET" and not route.writes and route.path != _SPARED
 ]
 
 
