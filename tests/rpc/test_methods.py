@@ -64,8 +64,8 @@ def test_incomplete_implementation_is_refused_at_once() -> None:
     class Half:
         def deploy(self) -> None: ...
 
-    lacking = "Half lacks cancel, take_checkpoint, shut_down, ping, halt, set_log_level of service Driver"
-    with pytest.raises(TypeError, match=lacking):
+    lacking = "cancel, take_checkpoint, shut_down, ping, thread_dump, halt, set_log_level of service Driver"
+    with pytest.raises(TypeError, match=f"Half lacks {lacking}"):
         Service(DRIVER, cast(ports.DriverGateway, Half()))
 
 
