@@ -1,10 +1,9 @@
-"""Commits of streaming queries, as Spark's own files show them."""
+"""Commits of streaming queries, as Spark's own files on HDFS show them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from hdfs import InsecureClient
 from hdfs.util import HdfsError
@@ -18,22 +17,12 @@ class Commit:
 
     query: str
     batch_id: int
-    #: modification time of the file, by the clock of its file system
+    #: modification time of the file, by HDFS's clock
     at_ms: int
 
 
 #: all commits that are still there, by time
 Look = Callable[[], list[Commit]]
-
-
-def local_commits_below(root: Path) -> list[Commit]:
-    """As :func:`commits_below`, of a directory of this machine."""
-    found = [
-        Commit(file.parts[-3], int(file.name), file.stat().st_mtime_ns // 1_000_000)
-        for file in root.glob("query-*/commits/*")
-        if file.name.isdigit()
-    ]
-    return sorted(found, key=lambda commit: commit.at_ms)
 
 
 def commits_below(client: InsecureClient, root: str) -> list[Commit]:

@@ -79,15 +79,6 @@ class HadoopFiles:
         """The path with scheme and authority."""
         return str(self.system(path).makeQualified(self.path(path)).toString())
 
-    def is_local(self, path: str) -> bool:
-        """Whether the path is of this machine's file system; raises StorageError."""
-        return self.qualified(path).startswith("file:")
-
-    def setting(self, key: str) -> str | None:
-        """A value of Hadoop's configuration."""
-        found = self._configuration.get(key)
-        return None if found is None else str(found)
-
     def exists(self, path: str) -> bool:
         """Whether a file or directory is there."""
         return bool(self.call(path, "exists"))
@@ -273,7 +264,7 @@ class HadoopFiles:
 
     def _replace(self, source: str, target: str) -> None:
         """Move a file to where another may be, which is there until this one is."""
-        if not self.exists(target) or self.is_local(target):
+        if not self.exists(target) or self.qualified(target).startswith("file:"):
             # local file systems rename over what is there
             self.rename(source, target)
             return

@@ -28,7 +28,6 @@ from yarnflow.operators.databases.tokens import NO_BATCH
 from yarnflow.operators.task.micro_batch import MicroBatch
 from yarnflow.operators.task.state_layout import LAYOUT_FILE
 from yarnflow.spark.checkpoints.damage.going_back import Again, mend, written_batch
-from yarnflow.spark.checkpoints.file_manager import check_still_there, file_manager
 from yarnflow.spark.checkpoints.positions import (
     committed_batch,
     is_drained,
@@ -245,8 +244,7 @@ class QueryRun:
             writer = writer.trigger(availableNow=True)
         else:
             writer = writer.trigger(processingTime=f"{self._interval_ms} milliseconds")
-        with file_manager(self._spark, self._files, self.directory):
-            self._query = writer.start()
+        self._query = writer.start()
 
     def _note_layout(self) -> None:
         """For whoever starts another program from the state."""
@@ -335,8 +333,6 @@ class QueryRun:
         try:
             self.gate.enter(batch_id)
             self._fence()
-            if self.streaming:
-                check_still_there(self._files, self.directory)
             if self._plan.elements is not None:
                 tell_batch(self._spark.sparkContext, self._times.of(batch_id))
             self._write(frame, batch_id)

@@ -11,7 +11,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -25,7 +26,6 @@ from yarnflow.errors import SlotUnavailable, UnsupportedGraph
 from yarnflow.graph.job_graph import JobGraph, StreamNode
 from yarnflow.graph.modes.real_time import MICRO_BATCH, REAL_TIME, chosen_mode, obstacles
 from yarnflow.graph.operators import RunningAggregate, Source
-from yarnflow.spark.checkpoints.file_manager import file_manager, session_settings
 from yarnflow.spark.connectors.sources import Sources, tasks_at_once
 from yarnflow.spark.elements.worker_runs import WorkerSettings
 from yarnflow.spark.run.query_run import QueryRun
@@ -126,6 +126,18 @@ def task_threads(spark: SparkSession) -> int:
         return int(backend.totalCores())
 
 
+@contextmanager
+def _settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """A query keeps what holds while it starts; what the session runs next does not."""
+    for key, value in settings.items():
+        spark.conf.set(key, value)
+    try:
+        yield
+    finally:
+        for key in settings:
+            spark.conf.unset(key)
+
+
 class RealTimeRun(QueryRun):
     """A :class:`QueryRun` whose query runs in real time.
 
@@ -197,10 +209,7 @@ class RealTimeRun(QueryRun):
         writer: Any = real_time_writer(node, self._plan.frame, before.scalar)
         writer = writer.queryName(self.name).outputMode("update")
         writer = writer.option("checkpointLocation", self.directory)
-        with (
-            file_manager(self._spark, self._files, self.directory),
-            session_settings(self._spark, _SESSION),
-        ):
+        with _settings(self._spark, _SESSION):
             self._query = writer.trigger(realTime=f"{self._real_time.trigger_ms} milliseconds").start()
         logger.info(
             "Query %s runs in real time, with a commit every %d ms.", self.name, self._real_time.trigger_ms

@@ -19,7 +19,6 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from yarnflow.spark.checkpoints.file_manager import file_manager
 from yarnflow.spark.hadoop_files import HadoopFiles
 
 logger = logging.getLogger(__name__)
@@ -62,16 +61,15 @@ def rehearse(
     began = time.monotonic()
     session = spark.newSession()
     session.conf.set("spark.sql.shuffle.partitions", str(partitions))
-    writer = (
+    query = (
         _frame(session, partitions)
         .writeStream.queryName("rehearsal")
         .outputMode("update")
         .option("checkpointLocation", f"{own}/query")
         .foreachBatch(lambda frame, _batch_id: _write(frame, f"{own}/out"))
         .trigger(processingTime="10 milliseconds")
+        .start()
     )
-    with file_manager(session, files, own):
-        query = writer.start()
     try:
         while query.isActive and not wanted() and time.monotonic() - began < _TIMEOUT_S:
             progress = query.lastProgress

@@ -21,10 +21,6 @@ from yarnflow.spark.script.places import CallPlaces, QueryNames
 SESSION_LOCATION: Final = "spark.sql.streaming.checkpointLocation"
 _NAME: Final = "queryName"
 _LOCATION: Final = "checkpointLocation"
-#: of the output, and an argument of the call
-_PATH: Final = "path"
-#: an argument of a call that writes to a table
-_TABLE: Final = "tableName"
 #: at a writer of Python's: name and location that were not the program's
 _GIVEN: Final = "_yarnflow_given"
 
@@ -58,7 +54,7 @@ class QueryIdentities:
     def prepare(
         self, writer: Any, begin: Callable[..., Any], call: Sequence[Any], options: Mapping[str, Any],
         frame: FrameType | None,
-    ) -> tuple[str, ...]:  # fmt: skip
+    ) -> None:  # fmt: skip
         """Name the query that a writer is about to start, and bring the state it goes on from.
 
         Parameters
@@ -71,21 +67,14 @@ class QueryIdentities:
         frame : frame or None
             Of the call in the program.
 
-        Returns
-        -------
-        tuple of str
-            Directories that Spark writes to by itself: the query's checkpoint, and what a sink of files
-            writes to, which has a log of its own.  Empty where that is not known, as of tables.
-
         Raises
         ------
         YarnflowError
             See :meth:`yarnflow.spark.checkpoints.saved_queries.SavedState.bring`.
         """
         if not self._job_dir:
-            return ()
-        arguments = inspect.signature(begin).bind(writer, *call, **options).arguments
-        name, location, path = _said(writer, arguments)
+            return
+        name, location = _said(writer, begin, call, options)
         if not name:
             place = self._places.place(frame)
             name = self._names.name(place, self._state.qualified(location) if location else "")
@@ -101,25 +90,24 @@ class QueryIdentities:
         self._state.bring(name, location)
         with self._lock:
             self._started[location] = name
-        if _TABLE in arguments:
-            return ()
-        return (location, path) if path else (location,)
 
 
-def _said(writer: Any, arguments: Mapping[str, Any]) -> tuple[str, str, str]:
-    """Name, location and path of the output as the program gives them; empty = it does not."""
+def _said(
+    writer: Any, begin: Callable[..., Any], call: Sequence[Any], options: Mapping[str, Any]
+) -> tuple[str, str]:
+    """Name and location as the program gives them; empty = it does not."""
+    arguments = inspect.signature(begin).bind(writer, *call, **options).arguments
     asked = {str(key).lower(): value for key, value in arguments.get("options", {}).items()}
-    for key in (_NAME, _PATH):
-        asked[key.lower()] = arguments.get(key) or asked.get(key.lower())
+    asked[_NAME.lower()] = arguments.get(_NAME) or asked.get(_NAME.lower())
     kept = _kept_options(writer)
     given = getattr(writer, _GIVEN, ("", ""))
     found = []
-    for key, ours in zip((_NAME, _LOCATION, _PATH), (*given, ""), strict=True):
+    for key, ours in zip((_NAME, _LOCATION), given, strict=True):
         value = asked.get(key.lower())
         before = kept(key)
         # a writer that starts a second query has those of the first
         found.append(str(value) if value is not None else "" if before == ours else before)
-    return found[0], found[1], found[2]
+    return found[0], found[1]
 
 
 def _kept_options(writer: Any) -> Callable[[str], str]:

@@ -34,7 +34,6 @@ from yarnflow.errors import (
 )
 from yarnflow.operators.databases.commits import current_batch
 from yarnflow.operators.databases.tokens import RunToken
-from yarnflow.spark.checkpoints.file_manager import file_manager
 from yarnflow.spark.checkpoints.job import Fence, JobIdentity, no_fence
 from yarnflow.spark.checkpoints.saved_queries import SavedState
 from yarnflow.spark.checkpoints.script import ScriptCheckpoints
@@ -454,9 +453,8 @@ def _kept_session(
             frame = sys._getframe(1)
 
             def prepared_start() -> Any:
-                places = identities.prepare(self, begin, args, kwargs, frame)
-                with file_manager(self._spark, HadoopFiles(spark), *places):
-                    return begin(self, *args, **kwargs)
+                identities.prepare(self, begin, args, kwargs, frame)
+                return begin(self, *args, **kwargs)
 
             return queries.start(self._spark, prepared_start)
 
