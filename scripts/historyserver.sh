@@ -10,7 +10,7 @@ home=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 pids=${YARNFLOW_PID_DIR:-${TMPDIR:-/tmp}/yarnflow-$(id -u)-pids}
 python=${YARNFLOW_PYTHON:-$([ -x "$home/.venv/bin/python" ] && echo "$home/.venv/bin/python" || echo python3)}
 wait_s=${YARNFLOW_START_TIMEOUT:-60}
-grace_s=${YARNFLOW_STOP_TIMEOUT:-20}
+words='yarnflow.cli historyserver'
 file=$pids/historyserver.pid
 out=$pids/historyserver.out
 
@@ -19,11 +19,11 @@ if [ -z "${YARNFLOW_CONF_DIR:-}" ] && [ -f "$home/conf/yarnflow-conf.yaml" ]; th
 fi
 export PYTHONPATH=$home${PYTHONPATH:+:$PYTHONPATH}
 
-# a pid file may be older than the process that has its number now
-ours() { tr '\0' ' ' <"/proc/$1/cmdline" 2>/dev/null | grep -q "yarnflow.cli historyserver"; }
+# shellcheck source=scripts/lib/pid_files.sh
+. "$home/scripts/lib/pid_files.sh"
 
 start() {
-    if [ -f "$file" ] && ours "$(cat "$file")"; then
+    if [ -f "$file" ] && runs "$(cat "$file")" "$words"; then
         echo "error: the history server runs already (pid $(cat "$file")); stop it with: $0 stop" >&2
         return 1
     fi
@@ -52,24 +52,7 @@ stop() {
         echo "No history server of this user was started by $0 (no $file)."
         return 0
     fi
-    local pid
-    pid=$(cat "$file")
-    if ours "$pid"; then
-        kill -TERM "$pid" 2>/dev/null || true
-        for _ in $(seq $((grace_s * 10))); do
-            ours "$pid" || break
-            sleep 0.1
-        done
-        if ours "$pid"; then
-            kill -KILL "$pid" 2>/dev/null || true
-            echo "historyserver (pid $pid) killed"
-        else
-            echo "historyserver (pid $pid) stopped"
-        fi
-    else
-        echo "historyserver was not running"
-    fi
-    rm -f "$file"
+    stop_process "$file" "$words"
 }
 
 verb=${1:-}
