@@ -82,7 +82,7 @@ class LeaderProxy:
         try:
             async with _connected(url.hostname, url.port or 80) as (reader, writer):
                 connection = h11.Connection(h11.CLIENT)
-                await self._send_request(connection, request, writer)
+                await self._send_request(connection, request, writer, url.netloc)
                 while True:
                     event = await _next_event(connection, reader, timeout_s)
                     if isinstance(event, h11.Response):
@@ -108,7 +108,7 @@ class LeaderProxy:
             self._under_way -= 1
 
     async def _send_request(
-        self, connection: h11.Connection, request: Request, writer: asyncio.StreamWriter
+        self, connection: h11.Connection, request: Request, writer: asyncio.StreamWriter, leader: str
     ) -> None:
         scope = request.scope
         target = scope.get("raw_path") or scope["path"].encode()
@@ -122,7 +122,7 @@ class LeaderProxy:
         headers += [(b"connection", b"close"), (_FORWARDED.encode(), b"1")]
         if "host" not in request.headers:
             # a client of HTTP/1.0 need not say it
-            headers.append((b"host", urlsplit(self._leader_url()).netloc.encode()))
+            headers.append((b"host", leader.encode()))
         token = self._authentication.token_for(request)
         if token:
             headers.append((b"authorization", f"Bearer {token}".encode()))

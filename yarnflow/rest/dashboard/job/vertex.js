@@ -15,6 +15,22 @@ const USUAL = [
   "backPressuredTimeMsPerSecond",
 ];
 
+/** Columns of what came and what went. */
+const RECORDS = [
+  {
+    title: "Records in",
+    number: true,
+    sort: (each) => each.metrics?.["read-records"],
+    cell: (each) => records(each.metrics, "read"),
+  },
+  {
+    title: "Records out",
+    number: true,
+    sort: (each) => each.metrics?.["write-records"],
+    cell: (each) => records(each.metrics, "write"),
+  },
+];
+
 const SECTIONS = {
   subtasks: { title: "Subtasks", view: subtasks },
   metrics: {
@@ -138,18 +154,7 @@ function subtasks(ctx, details) {
         sort: taskManager,
         cell: taskManagerLink,
       },
-      {
-        title: "Records in",
-        number: true,
-        sort: (each) => each.metrics?.["read-records"],
-        cell: (each) => records(each.metrics, "read"),
-      },
-      {
-        title: "Records out",
-        number: true,
-        sort: (each) => each.metrics?.["write-records"],
-        cell: (each) => records(each.metrics, "write"),
-      },
+      ...RECORDS,
       { title: "Duration", number: true, sort: (each) => each.duration, cell: (each) => duration(each.duration) },
       {
         title: "Attempt",
@@ -253,18 +258,7 @@ function taskManagers(ctx, answer) {
         cell: taskManagerLink,
       },
       { title: "State", cell: (each) => badge(each.status) },
-      {
-        title: "Records in",
-        number: true,
-        sort: (each) => each.metrics?.["read-records"],
-        cell: (each) => records(each.metrics, "read"),
-      },
-      {
-        title: "Records out",
-        number: true,
-        sort: (each) => each.metrics?.["write-records"],
-        cell: (each) => records(each.metrics, "write"),
-      },
+      ...RECORDS,
       { title: "Duration", number: true, cell: (each) => duration(each.duration) },
     ],
   });
