@@ -125,7 +125,7 @@ def test_the_only_executor_has_all_memory_whatever_its_slots() -> None:
 
 @given(
     slots=st.lists(st.integers(1, 5), min_size=2, max_size=4),
-    per_slot_mib=st.integers(1100, 20_000),
+    per_slot_mib=st.integers(1150, 20_000),
     offheap=st.integers(0, 400),
 )
 def test_executors_of_several_jobs_are_within_the_task_manager(
