@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import configparser
+import os
 import re
 import subprocess
 import sys
@@ -192,6 +193,23 @@ def test_every_resource_is_packaged() -> None:
 def test_scripts_can_be_run(path: Path) -> None:
     assert path.stat().st_mode & 0o111, f"{path.name} is not executable"
     assert path.read_text().startswith("#!"), f"{path.name} has no interpreter line"
+
+
+@pytest.mark.parametrize(
+    "files, said",
+    [
+        ({}, "No cluster of this user was started by start-cluster.sh"),
+        # no process has such a number
+        ({"taskmanager-1.pid": "4194305"}, "taskmanager-1 was not running"),
+    ],
+)
+def test_stopping_what_does_not_run_says_so(tmp_path: Path, files: dict[str, str], said: str) -> None:
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    environment = {**os.environ, "YARNFLOW_PID_DIR": str(tmp_path)}
+    done = subprocess.run([ROOT / "scripts/stop-cluster.sh"], env=environment, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "") and said in done.stdout
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("number, name", [(0, "counts"), (1, "word count")])

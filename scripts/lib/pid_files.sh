@@ -5,7 +5,7 @@
 
 # runs PID WORDS: whether the process has these words in its command line; a pid file may be older than the
 # process that has its number now
-runs() { tr '\0' ' ' <"/proc/$1/cmdline" 2>/dev/null | grep -q "$2"; }
+runs() { { tr '\0' ' ' <"/proc/$1/cmdline"; } 2>/dev/null | grep -q "$2"; }
 
 # stop_process FILE WORDS: end the process of a pid file, and say how it went
 stop_process() {
