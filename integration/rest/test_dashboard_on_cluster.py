@@ -310,7 +310,7 @@ def test_every_page_shows_what_happens(cluster: Cluster, desk: Reader, phone: Re
             look(reader, cluster, place, text)
     page = desk.go(cluster.url, f"job/{failed}/exceptions")
     traceback = page.get_by_role("region", name="Python traceback")
-    expect(traceback).to_contain_text(re.compile(r'^Traceback .*File "failing\.py".*ValueError', re.DOTALL))
+    expect(traceback).to_contain_text(re.compile(r'^Traceback .*File ".*failing\.py".*ValueError', re.DOTALL))
     for job_id in (job, script):
         cluster.run("cancel", job_id)
 
