@@ -14,7 +14,7 @@ import pytest
 
 from tests.rest.bench import NEW, Bench
 from yarnflow.core.states import JobStatus
-from yarnflow.rest.framework import application, server
+from yarnflow.rest.framework import application, proxy, server
 from yarnflow.rest.framework.authentication import Authentication
 from yarnflow.rest.framework.proxy import LeaderProxy
 from yarnflow.rest.framework.server import WebServer
@@ -403,6 +403,51 @@ def test_a_range_passes_a_standby(standby: HTTPConnection) -> None:
     standby.request("GET", "/taskmanagers/h:container_1/log", headers={"Range": "bytes=2-4"})
     response = standby.getresponse()
     assert (response.status, response.read()) == (206, b"234")
+
+
+@pytest.mark.parametrize(
+    "body, status",
+    [(b"x", 400), ([b"x", b"y"], 400), (b"x" * 3_000_000, 413)],
+    ids=["whole", "chunks", "long"],
+)
+def test_a_standby_passes_on_what_the_leader_says_of_a_body(
+    standby: HTTPConnection, connection: HTTPConnection, body: Any, status: int
+) -> None:
+    """Also where the leader reads nothing of it."""
+    statuses = []
+    for each in (connection, standby):
+        each.request("POST", f"/jobs/{NEW}/stop", body)
+        statuses.append(each.getresponse().status)
+    assert statuses == [status, status]
+
+
+def test_a_slow_body_is_the_clients_fault_at_a_standby_too(
+    standby: HTTPConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(proxy, "_BODY_TIMEOUT_S", 0.05)
+    request = f"POST /jobs/{NEW}/stop HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n123".encode()
+    with socket.create_connection((standby.host, standby.port), timeout=20) as connection:
+        connection.sendall(request)
+        assert connection.recv(65_536).startswith(b"HTTP/1.1 408")
+
+
+def test_a_standby_forgets_a_client_that_has_gone(
+    standby: HTTPConnection, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Although the leader has nothing to tell it."""
+    monkeypatch.setattr(proxy, "MAX_FORWARDED", 1)
+    standby.request("GET", f"/jobs/{NEW}/events")
+    read_events(standby.getresponse(), 7)
+    assert bench.pool.streams == 1
+    standby.close()
+    for _ in range(3_000):
+        standby.request("GET", "/overview")
+        status = standby.getresponse().status
+        standby.close()
+        if status == 200 and bench.pool.streams == 0:
+            break
+        threading.Event().wait(0.01)
+    assert (status, bench.pool.streams) == (200, 0), "it is still followed"
 
 
 @pytest.mark.parametrize("leader", ["", "http://127.0.0.1:1"])
