@@ -7,6 +7,7 @@ import logging
 import threading
 from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from socketserver import StreamRequestHandler, TCPServer
 from typing import Any
 
 import pytest
@@ -166,3 +167,39 @@ def test_a_real_server_gets_json() -> None:
         server.shutdown()
         serving.join()
     assert sent and got == [("/hook", "application/json", {"text": "täxt"})]
+
+
+@pytest.mark.parametrize(
+    "answer, reason",
+    [
+        (b"HELLO\r\n\r\n", "BadStatusLine"),
+        (b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n", "302"),
+    ],
+    ids=["noise", "elsewhere"],
+)
+def test_an_answer_that_is_no_success_is_told_and_ends_nothing(
+    answer: bytes, reason: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    asked: list[bytes] = []
+
+    class Handler(StreamRequestHandler):
+        def handle(self) -> None:
+            head = self.rfile.readline()
+            while (line := self.rfile.readline().lower()) != b"\r\n":
+                if line.startswith(b"content-length:"):
+                    length = int(line.split()[1])
+            asked.append(head + self.rfile.read(length))
+            self.wfile.write(answer)
+
+    with TCPServer(("127.0.0.1", 0), Handler) as server:
+        serving = threading.Thread(target=server.serve_forever, daemon=True)
+        serving.start()
+        hook = Webhook(f"http://127.0.0.1:{server.server_address[1]}/hook", 5_000, 1)
+        hook.start()
+        for number in range(2):
+            hook.send({"n": number})
+            assert hook.await_sent(LIMIT_S)
+        server.shutdown()
+        serving.join()
+    assert asked == [b'POST /hook HTTP/1.1\r\n{"n": %d}' % number for number in range(2)]
+    assert caplog.text.count(f"/****** ({reason}), try 1 of 1") == 2
