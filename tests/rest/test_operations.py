@@ -141,7 +141,7 @@ def test_a_savepoint_is_disposed_of(bench: Bench) -> None:
 
 @pytest.mark.parametrize(
     "error, code",
-    [(StorageUnavailable("HDFS does not answer"), "STORAGE_UNAVAILABLE"), (PermissionError(13, "x"), "INTERNAL")],
+    [(StorageUnavailable("no HDFS"), "STORAGE_UNAVAILABLE"), (PermissionError(13, "x"), "INTERNAL")],
     ids=["may-succeed-later", "unforeseen"],
 )
 def test_a_disposal_that_fails_has_ended(
