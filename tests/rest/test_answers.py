@@ -11,10 +11,12 @@ from tests.rest.asgi import ask
 from tests.rest.bench import NEW, NOW_MS, OLD, Bench, subtask, vertex
 from yarnflow.core.checkpoint.messages import SourceProgress
 from yarnflow.core.ids import VertexId
+from yarnflow.core.job.description import JobDescription, PlanNode
 from yarnflow.core.messages import ErrorInfo, FailureInfo, JobDetails, JobOverview
 from yarnflow.core.metrics import MetricScope, ScopeKind
 from yarnflow.core.states import ExecutionState as S
 from yarnflow.core.states import JobStatus
+from yarnflow.rest.answers.jobs import plan_of
 from yarnflow.rest.answers.vertices import vertex_status
 from yarnflow.rest.handlers import dashboard
 from yarnflow.rest.web import ROUTES
@@ -28,6 +30,15 @@ def test_overview() -> None:
         "jobs-running": 1, "jobs-finished": 0, "jobs-cancelled": 0, "jobs-failed": 1,
         "flink-version": "9.9", "flink-commit": "",
     }  # fmt: skip
+
+
+def test_what_users_call_their_operators_is_no_html() -> None:
+    """As in Flink, whose dashboard reads it as HTML."""
+    node = PlanNode(VertexId("v"), 1, ('map: <i>a</i> & "b"', "C:\\d"))
+    made = plan_of(JobDescription(NEW, "j", nodes=(node,)))
+    assert made.nodes[0].description == (
+        "map: &lt;i&gt;a&lt;/i&gt; &amp; &quot;b&quot;<br/>C:&#92;d<br/>"
+    )
 
 
 def test_leadership() -> None:
