@@ -210,6 +210,32 @@ def test_requests_that_would_wait_too_long_are_told_to_come_again(
         connection.close()
 
 
+def test_a_task_manager_that_does_not_answer_holds_up_nothing_else(
+    web: WebServer, bench: Bench, connection: HTTPConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    free, asked = threading.Event(), threading.Semaphore(0)
+
+    class Silent:
+        def log_files(self) -> Any:
+            asked.release()
+            free.wait(20)
+            return []
+
+    monkeypatch.setattr(bench.view, "task_manager_diagnostics", lambda _info: Silent())
+    waiting = [HTTPConnection("127.0.0.1", web.port, timeout=20) for _ in range(4)]
+    for each in waiting:
+        each.request("GET", "/taskmanagers/h:container_1/logs")
+    for _ in range(2):
+        assert asked.acquire(timeout=20)
+    connection.request("PATCH", f"/jobs/{NEW}")
+    assert connection.getresponse().status == 202
+    assert not free.is_set()
+    free.set()
+    assert [each.getresponse().status for each in waiting] == [200] * 4
+    for each in waiting:
+        each.close()
+
+
 def test_many_clients_at_once(web: WebServer) -> None:
     statuses: list[int] = []
 

@@ -119,8 +119,8 @@ class _Handler(WSGIRequestHandler):
     """One connection."""
 
     def setup(self) -> None:
-        """Also the library reads and writes no longer than that."""
-        self.timeout = CLIENT_TIMEOUT_S
+        """Begin, with a limit of each read and write."""
+        self.request.settimeout(CLIENT_TIMEOUT_S)
         super().setup()
 
     def log_message(self, format: str, *args: Any) -> None:
