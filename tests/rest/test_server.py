@@ -7,12 +7,19 @@ import json
 import socket
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from http.client import HTTPConnection, HTTPResponse
 from typing import Any
 
 import pytest
 
 from tests.rest.bench import NEW, Bench
+from yarnflow.core.checkpoint.messages import (
+    CheckpointInfo,
+    CheckpointKind,
+    CheckpointStatus,
+    CheckpointTrigger,
+)
 from yarnflow.core.states import JobStatus
 from yarnflow.rest.framework import application, proxy, server
 from yarnflow.rest.framework.authentication import Authentication
@@ -317,6 +324,25 @@ def test_a_client_that_comes_back_is_told_a_state_it_knows_only_if_there_was_ano
     told = read_events(connection.getresponse(), 2 + len(states))
     assert [data["state"] for name, _, data in told if name == "state"] == states
     assert told[-1][0] == "progress"
+
+
+def test_all_that_failed_before_they_had_a_number_are_told(bench: Bench) -> None:
+    """1. two at once  2. a later one, and nothing twice."""
+    job, known = bench.view.job_details(NEW), bench.view.job_checkpoints(NEW)
+    follower = events.Follower()
+    list(follower.news(job, known, 0, progress=False))
+    told = []
+    for ends_ms in ([5, 5], [7, 5, 5]):
+        failed = tuple(
+            CheckpointInfo(
+                0, CheckpointKind.SAVEPOINT, CheckpointStatus.FAILED, CheckpointTrigger.SAVEPOINT, 1,
+                end_ms=end_ms, failure="the driver was lost",
+            )
+            for end_ms in ends_ms
+        )  # fmt: skip
+        made = follower.news(job, replace(known, history=(*failed, *known.history)), 0, progress=False)
+        told.append(sum(b'"id":0,' in event for event in made))
+    assert told == [2, 1]
 
 
 def test_nobody_hears_of_a_job_that_there_is_not(connection: HTTPConnection) -> None:
