@@ -10,7 +10,15 @@ import pytest
 from tests.rest.asgi import Answer, ask
 from tests.rest.bench import NEW, OLD, Bench
 from yarnflow.core.checkpoint.messages import AfterSavepoint, CheckpointKind
-from yarnflow.errors import CheckpointError, HaError, LeadershipLost, RpcTimeout, StorageUnavailable
+from yarnflow.errors import (
+    AuthenticationFailed,
+    CheckpointError,
+    HaError,
+    LeadershipLost,
+    RpcProtocolError,
+    RpcTimeout,
+    StorageUnavailable,
+)
 from yarnflow.rest.framework import operations
 from yarnflow.rest.framework.errors import RestError
 from yarnflow.rest.framework.operations import Operations, Outcome
@@ -189,6 +197,9 @@ def test_cancel(bench: Bench) -> None:
         (HaError("x"), 503),
         (RpcTimeout("x"), 504),
         (CheckpointError("x"), 409),
+        # between two processes of the cluster
+        (AuthenticationFailed("x"), 502),
+        (RpcProtocolError("x"), 502),
     ],
 )
 def test_what_goes_wrong_is_no_fault_of_the_server(bench: Bench, error: Any, status: int) -> None:
