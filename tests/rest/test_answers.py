@@ -72,6 +72,8 @@ def test_jobs_overview_has_the_newest_job_first() -> None:
 def test_job() -> None:
     made = BENCH.get(f"/jobs/{NEW}")
     assert (made["state"], made["now"], made["duration"]) == ("RUNNING", NOW_MS, 40_000)
+    assert made["maxParallelism"] == 128
+    assert BENCH.get(f"/jobs/{OLD}")["maxParallelism"] == -1, "it ended under an earlier leader"
     assert set(made["timestamps"]) == {status.name for status in JobStatus} - {"RECOVERY_FAILED"}
     assert (made["timestamps"]["RUNNING"], made["timestamps"]["FAILED"]) == (970_000, 0)
     first, second = made["vertices"]

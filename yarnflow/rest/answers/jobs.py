@@ -321,7 +321,7 @@ def job(
         start_time=head.start_time_ms,
         end_time=head.end_time_ms,
         duration=duration_ms(head.start_time_ms, head.end_time_ms, now_ms),
-        max_parallelism=-1,
+        max_parallelism=-1 if description is None else description.max_parallelism,
         now=now_ms,
         timestamps={
             status.name: details.timestamps_ms.get(status.name, 0)
