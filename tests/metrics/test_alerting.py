@@ -6,6 +6,7 @@ import json
 import logging
 import threading
 from collections.abc import Mapping
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from socketserver import StreamRequestHandler, TCPServer
 from typing import Any
@@ -15,7 +16,9 @@ import pytest
 from tests.metrics.cluster import JOB, Cluster, details, registry
 from yarnflow.config.configuration import Configuration
 from yarnflow.core.checkpoint.messages import JobCheckpoints
+from yarnflow.core.messages import QueryProgress
 from yarnflow.core.monitoring.alerts import AlertSettings
+from yarnflow.core.states import JobStatus
 from yarnflow.errors import InvalidOption
 from yarnflow.metrics import webhook as webhook_module
 from yarnflow.metrics.alerting import Alerting, alert_settings, webhook_of
@@ -34,7 +37,9 @@ def alerting(cluster: Cluster, clock: ManualClock, sent: list[Mapping[str, Any]]
 def test_a_job_without_checkpoints_is_told(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     cluster, clock, sent = Cluster(), ManualClock(10_000), list[Mapping[str, Any]]()
-    cluster.checkpoints = JobCheckpoints(JOB, interval_ms=1_000)
+    # a checkpoint of every batch
+    cluster.checkpoints = JobCheckpoints(JOB, interval_ms=0)
+    cluster.all_jobs = [replace(details(), queries=(QueryProgress("q"),))]
     watch = alerting(cluster, clock, sent, checkpoint_max_age_ms=15_000)
     watch.look()
     assert sent == []
@@ -60,6 +65,19 @@ def test_a_job_without_checkpoints_is_told(caplog: pytest.LogCaptureFixture) -> 
         ("firing", "flights"),
         ("resolved", "flights"),
     ]
+
+
+def test_a_job_that_takes_no_checkpoints_is_not_missed() -> None:
+    """As one whose input is one batch; it has no query that reports."""
+    cluster, clock, sent = Cluster(), ManualClock(10_000), list[Mapping[str, Any]]()
+    cluster.checkpoints = JobCheckpoints(JOB, interval_ms=1_000)
+    watch = alerting(cluster, clock, sent, checkpoint_max_age_ms=15_000)
+    clock.advance(60_000)
+    watch.look()
+    assert sent == []
+    cluster.all_jobs = [details(status=JobStatus.CREATED)]
+    watch.look()
+    assert [one["alert"] for one in sent] == ["NO_CHECKPOINT"], "nobody knows yet what it will be"
 
 
 def test_restarts_and_task_managers() -> None:

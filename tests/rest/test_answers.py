@@ -9,13 +9,14 @@ import pytest
 
 from tests.rest.asgi import ask
 from tests.rest.bench import NEW, NOW_MS, OLD, Bench, subtask, vertex
-from yarnflow.core.checkpoint.messages import SourceProgress
+from yarnflow.core.checkpoint.messages import JobCheckpoints, SourceProgress
 from yarnflow.core.ids import VertexId
 from yarnflow.core.job.description import JobDescription, PlanNode
 from yarnflow.core.messages import ErrorInfo, FailureInfo, JobDetails, JobOverview
 from yarnflow.core.metrics import MetricScope, ScopeKind
 from yarnflow.core.states import ExecutionState as S
 from yarnflow.core.states import JobStatus
+from yarnflow.rest.answers.checkpoints import configuration
 from yarnflow.rest.answers.jobs import plan_of
 from yarnflow.rest.answers.vertices import vertex_status
 from yarnflow.rest.handlers import dashboard
@@ -181,6 +182,11 @@ def test_checkpoint_config() -> None:
     assert (made["mode"], made["interval"], made["timeout"]) == ("exactly_once", 10_000, 600_000)
     assert made["externalization"] == {"enabled": True, "delete_on_cancellation": False}
     assert made["tolerable_failed_checkpoints"] == 2**31 - 1
+
+
+@pytest.mark.parametrize("interval_ms, told", [(0, 0), (-1, 2**63 - 1)])
+def test_a_checkpoint_of_every_batch_is_not_none(interval_ms: int, told: int) -> None:
+    assert configuration(JobCheckpoints(NEW, interval_ms=interval_ms)).interval == told
 
 
 @pytest.mark.parametrize(
