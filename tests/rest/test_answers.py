@@ -177,6 +177,15 @@ def test_checkpoints_of_a_job_without_any() -> None:
     }  # fmt: skip
 
 
+def test_a_job_that_this_leader_cannot_read_has_not_ended() -> None:
+    bench = Bench()
+    bench.view.change(NEW, JobStatus.RECOVERY_FAILED)
+    del bench.view.descriptions[NEW]
+    for job, said in ((NEW, "cannot be read by this leader"), (OLD, "ended under an earlier leader")):
+        answer = ask(bench.app, "GET", f"/jobs/{job}/config")
+        assert (answer.status, said in answer.error) == (404, True), answer.body
+
+
 def test_checkpoint_config() -> None:
     made = BENCH.get(f"/jobs/{NEW}/checkpoints/config")
     assert (made["mode"], made["interval"], made["timeout"]) == ("exactly_once", 10_000, 600_000)
