@@ -190,6 +190,12 @@ def test_cancel(bench: Bench) -> None:
     assert bench.view.canceled == [NEW, NEW]
 
 
+def test_the_head_of_what_changes_something_changes_nothing(bench: Bench) -> None:
+    answer = ask(bench.app, "HEAD", f"/jobs/{NEW}/yarn-cancel")
+    assert (answer.status, answer.headers["allow"]) == (405, "GET, PUT")
+    assert bench.view.canceled == []
+
+
 @pytest.mark.parametrize(
     "error, status",
     [

@@ -161,11 +161,14 @@ class Application:
         await self._router(scope, receive, send)
 
     def _endpoint(self, methods: Mapping[str, Route]) -> Callable[[Request], Any]:
-        allowed = ", ".join(sorted({*methods, *(["HEAD"] if "GET" in methods else [])}))
+        # who looks at the head of something changes nothing
+        by_method = dict(methods)
+        if "GET" in methods and not methods["GET"].writes:
+            by_method["HEAD"] = methods["GET"]
+        allowed = ", ".join(sorted(by_method))
 
         async def endpoint(request: Request) -> Response:
-            method = "GET" if request.method == "HEAD" else request.method
-            route = methods.get(method)
+            route = by_method.get(request.method)
             if route is None:
                 message = (
                     f"{request.method} is not supported for {request.scope['path'][:200]}; use {allowed}."
