@@ -578,7 +578,7 @@ def test_graph_is_laid_out(steady_server: FixtureServer, desk: Reader) -> None:
         ("bytes", -1, "–"), ("bytes", 1536, "1.5 KiB"), ("duration", -1, "–"), ("duration", 999, "999 ms"),
         ("duration", 59_999, "60 s"), ("duration", 61_000, "1 min 1 s"), ("duration", 90_061_000, "1 d 1 h"),
         ("time", 0, "–"), ("percent", 0.256, "26 %"), ("bytesPerSecond", 2048, "2 KiB/s"),
-        ("descriptionLines", "a &lt;b&gt;<br/>+- c<br/>", ["a <b>", "+- c"]),
+        ("descriptionLines", "a &lt;b&gt;<br/>+- c&#92;d &amp;lt;<br/>", ["a <b>", "+- c\\d &lt;"]),
     ],
 )  # fmt: skip
 def test_values_are_written(

@@ -130,6 +130,19 @@ def test_a_submit_says_which_jobs_it_had(
     assert "in the program ['--json']\n" in captured.err
 
 
+@pytest.mark.parametrize("verb", ["submit", "info"])
+def test_what_children_of_a_program_print_is_no_answer(
+    verb: str, tmp_path: Path, dispatcher: FakeDispatcher, capfd: pytest.CaptureFixture[str]
+) -> None:
+    program = tmp_path / "prog.py"
+    program.write_text(f"import subprocess\nsubprocess.run(['echo', 'by a child'])\n{PROGRAM}")
+    dispatcher.states = [JobStatus.FINISHED]
+    assert main([verb, "--json", str(program)]) == 0
+    captured = capfd.readouterr()
+    assert json.loads(captured.out)
+    assert "by a child\n" in captured.err
+
+
 def test_a_submit_whose_job_fails_says_both(
     tmp_path: Path, dispatcher: FakeDispatcher, capsys: pytest.CaptureFixture[str]
 ) -> None:

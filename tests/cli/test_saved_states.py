@@ -54,6 +54,15 @@ def test_the_history(cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> No
     assert told["history"][2]["status"] == "COMPLETED" and told["completed"] == 12
 
 
+@pytest.mark.parametrize("interval_ms, said", [(0, "every batch"), (-1, "not known")])
+def test_an_interval_that_is_no_time(
+    interval_ms: int, said: str, cluster: Cluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster.checkpoints = JobCheckpoints(JOB, interval_ms=interval_ms)
+    assert main(["checkpoints", JOB]) == 0
+    assert f"; interval {said}, 1 retained" in capsys.readouterr().out
+
+
 def test_inspect(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     root = saved.savepoint(tmp_path)
     assert main(["savepoint", "inspect", str(root)]) == 0

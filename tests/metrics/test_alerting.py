@@ -6,7 +6,9 @@ import json
 import logging
 import threading
 from collections.abc import Mapping
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from socketserver import StreamRequestHandler, TCPServer
 from typing import Any
 
 import pytest
@@ -14,7 +16,9 @@ import pytest
 from tests.metrics.cluster import JOB, Cluster, details, registry
 from yarnflow.config.configuration import Configuration
 from yarnflow.core.checkpoint.messages import JobCheckpoints
+from yarnflow.core.messages import QueryProgress
 from yarnflow.core.monitoring.alerts import AlertSettings
+from yarnflow.core.states import JobStatus
 from yarnflow.errors import InvalidOption
 from yarnflow.metrics import webhook as webhook_module
 from yarnflow.metrics.alerting import Alerting, alert_settings, webhook_of
@@ -33,7 +37,9 @@ def alerting(cluster: Cluster, clock: ManualClock, sent: list[Mapping[str, Any]]
 def test_a_job_without_checkpoints_is_told(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     cluster, clock, sent = Cluster(), ManualClock(10_000), list[Mapping[str, Any]]()
-    cluster.checkpoints = JobCheckpoints(JOB, interval_ms=1_000)
+    # a checkpoint of every batch
+    cluster.checkpoints = JobCheckpoints(JOB, interval_ms=0)
+    cluster.all_jobs = [replace(details(), queries=(QueryProgress("q"),))]
     watch = alerting(cluster, clock, sent, checkpoint_max_age_ms=15_000)
     watch.look()
     assert sent == []
@@ -59,6 +65,19 @@ def test_a_job_without_checkpoints_is_told(caplog: pytest.LogCaptureFixture) -> 
         ("firing", "flights"),
         ("resolved", "flights"),
     ]
+
+
+def test_a_job_that_takes_no_checkpoints_is_not_missed() -> None:
+    """As one whose input is one batch; it has no query that reports."""
+    cluster, clock, sent = Cluster(), ManualClock(10_000), list[Mapping[str, Any]]()
+    cluster.checkpoints = JobCheckpoints(JOB, interval_ms=1_000)
+    watch = alerting(cluster, clock, sent, checkpoint_max_age_ms=15_000)
+    clock.advance(60_000)
+    watch.look()
+    assert sent == []
+    cluster.all_jobs = [details(status=JobStatus.CREATED)]
+    watch.look()
+    assert [one["alert"] for one in sent] == ["NO_CHECKPOINT"], "nobody knows yet what it will be"
 
 
 def test_restarts_and_task_managers() -> None:
@@ -166,3 +185,39 @@ def test_a_real_server_gets_json() -> None:
         server.shutdown()
         serving.join()
     assert sent and got == [("/hook", "application/json", {"text": "täxt"})]
+
+
+@pytest.mark.parametrize(
+    "answer, reason",
+    [
+        (b"HELLO\r\n\r\n", "BadStatusLine"),
+        (b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n", "302"),
+    ],
+    ids=["noise", "elsewhere"],
+)
+def test_an_answer_that_is_no_success_is_told_and_ends_nothing(
+    answer: bytes, reason: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    asked: list[bytes] = []
+
+    class Handler(StreamRequestHandler):
+        def handle(self) -> None:
+            head = self.rfile.readline()
+            while (line := self.rfile.readline().lower()) != b"\r\n":
+                if line.startswith(b"content-length:"):
+                    length = int(line.split()[1])
+            asked.append(head + self.rfile.read(length))
+            self.wfile.write(answer)
+
+    with TCPServer(("127.0.0.1", 0), Handler) as server:
+        serving = threading.Thread(target=server.serve_forever, daemon=True)
+        serving.start()
+        hook = Webhook(f"http://127.0.0.1:{server.server_address[1]}/hook", 5_000, 1)
+        hook.start()
+        for number in range(2):
+            hook.send({"n": number})
+            assert hook.await_sent(LIMIT_S)
+        server.shutdown()
+        serving.join()
+    assert asked == [b'POST /hook HTTP/1.1\r\n{"n": %d}' % number for number in range(2)]
+    assert caplog.text.count(f"/****** ({reason}), try 1 of 1") == 2

@@ -161,6 +161,7 @@ DESCRIPTION = JobDescription(
         PlanNode(VertexId("v1"), 2, ("source: files",)),
     ),
     parallelism=2,
+    max_parallelism=128,
     restart_strategy="exponential-delay",
     scheduler="default",
     state_backend="hashmap",

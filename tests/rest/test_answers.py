@@ -9,12 +9,15 @@ import pytest
 
 from tests.rest.asgi import ask
 from tests.rest.bench import NEW, NOW_MS, OLD, Bench, subtask, vertex
-from yarnflow.core.checkpoint.messages import SourceProgress
+from yarnflow.core.checkpoint.messages import JobCheckpoints, SourceProgress
 from yarnflow.core.ids import VertexId
+from yarnflow.core.job.description import JobDescription, PlanNode
 from yarnflow.core.messages import ErrorInfo, FailureInfo, JobDetails, JobOverview
 from yarnflow.core.metrics import MetricScope, ScopeKind
 from yarnflow.core.states import ExecutionState as S
 from yarnflow.core.states import JobStatus
+from yarnflow.rest.answers.checkpoints import configuration
+from yarnflow.rest.answers.jobs import plan_of
 from yarnflow.rest.answers.vertices import vertex_status
 from yarnflow.rest.handlers import dashboard
 from yarnflow.rest.web import ROUTES
@@ -28,6 +31,15 @@ def test_overview() -> None:
         "jobs-running": 1, "jobs-finished": 0, "jobs-cancelled": 0, "jobs-failed": 1,
         "flink-version": "9.9", "flink-commit": "",
     }  # fmt: skip
+
+
+def test_what_users_call_their_operators_is_no_html() -> None:
+    """As in Flink, whose dashboard reads it as HTML."""
+    node = PlanNode(VertexId("v"), 1, ('map: <i>a</i> & "b"', "C:\\d"))
+    made = plan_of(JobDescription(NEW, "j", nodes=(node,)))
+    assert made.nodes[0].description == (
+        "map: &lt;i&gt;a&lt;/i&gt; &amp; &quot;b&quot;<br/>C:&#92;d<br/>"
+    )
 
 
 def test_leadership() -> None:
@@ -61,6 +73,8 @@ def test_jobs_overview_has_the_newest_job_first() -> None:
 def test_job() -> None:
     made = BENCH.get(f"/jobs/{NEW}")
     assert (made["state"], made["now"], made["duration"]) == ("RUNNING", NOW_MS, 40_000)
+    assert made["maxParallelism"] == 128
+    assert BENCH.get(f"/jobs/{OLD}")["maxParallelism"] == -1, "it ended under an earlier leader"
     assert set(made["timestamps"]) == {status.name for status in JobStatus} - {"RECOVERY_FAILED"}
     assert (made["timestamps"]["RUNNING"], made["timestamps"]["FAILED"]) == (970_000, 0)
     first, second = made["vertices"]
@@ -163,11 +177,25 @@ def test_checkpoints_of_a_job_without_any() -> None:
     }  # fmt: skip
 
 
+def test_a_job_that_this_leader_cannot_read_has_not_ended() -> None:
+    bench = Bench()
+    bench.view.change(NEW, JobStatus.RECOVERY_FAILED)
+    del bench.view.descriptions[NEW]
+    for job, said in ((NEW, "cannot be read by this leader"), (OLD, "ended under an earlier leader")):
+        answer = ask(bench.app, "GET", f"/jobs/{job}/config")
+        assert (answer.status, said in answer.error) == (404, True), answer.body
+
+
 def test_checkpoint_config() -> None:
     made = BENCH.get(f"/jobs/{NEW}/checkpoints/config")
     assert (made["mode"], made["interval"], made["timeout"]) == ("exactly_once", 10_000, 600_000)
     assert made["externalization"] == {"enabled": True, "delete_on_cancellation": False}
     assert made["tolerable_failed_checkpoints"] == 2**31 - 1
+
+
+@pytest.mark.parametrize("interval_ms, told", [(0, 0), (-1, 2**63 - 1)])
+def test_a_checkpoint_of_every_batch_is_not_none(interval_ms: int, told: int) -> None:
+    assert configuration(JobCheckpoints(NEW, interval_ms=interval_ms)).interval == told
 
 
 @pytest.mark.parametrize(

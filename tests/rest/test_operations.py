@@ -10,7 +10,15 @@ import pytest
 from tests.rest.asgi import Answer, ask
 from tests.rest.bench import NEW, OLD, Bench
 from yarnflow.core.checkpoint.messages import AfterSavepoint, CheckpointKind
-from yarnflow.errors import CheckpointError, HaError, LeadershipLost, RpcTimeout
+from yarnflow.errors import (
+    AuthenticationFailed,
+    CheckpointError,
+    HaError,
+    LeadershipLost,
+    RpcProtocolError,
+    RpcTimeout,
+    StorageUnavailable,
+)
 from yarnflow.rest.framework import operations
 from yarnflow.rest.framework.errors import RestError
 from yarnflow.rest.framework.operations import Operations, Outcome
@@ -139,6 +147,34 @@ def test_a_savepoint_is_disposed_of(bench: Bench) -> None:
     assert ask(bench.app, "POST", "/savepoint-disposal", {}).status == 400
 
 
+@pytest.mark.parametrize(
+    "error, code",
+    [(StorageUnavailable("no HDFS"), "STORAGE_UNAVAILABLE"), (PermissionError(13, "x"), "INTERNAL")],
+    ids=["may-succeed-later", "unforeseen"],
+)
+def test_a_disposal_that_fails_has_ended(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, error: Exception, code: str
+) -> None:
+    def dispose(_path: str) -> None:
+        raise error
+
+    monkeypatch.setattr(bench.view, "dispose_savepoint", dispose)
+    trigger = begin(bench, "/savepoint-disposal", {"savepoint-path": "hdfs://n/sp"}, 200)
+    assert _outcome(bench, trigger)["failure-cause"]["class"] == code
+
+
+def test_an_operation_that_breaks_keeps_no_other_from_beginning() -> None:
+    clock = ManualClock(0)
+    store = Operations(1_000, clock.monotonic_ms)
+
+    def broken() -> Outcome | None:
+        raise RuntimeError("x")
+
+    store.begin("s", "a", lambda _: broken)
+    clock.advance(1_000)
+    assert store.begin("s", "b", lambda _: lambda: None) == "b"
+
+
 def cancel(bench: Bench, job_id: str = NEW, query: str = "") -> Answer:
     return ask(bench.app, "PATCH", f"/jobs/{job_id}{query}")
 
@@ -154,6 +190,12 @@ def test_cancel(bench: Bench) -> None:
     assert bench.view.canceled == [NEW, NEW]
 
 
+def test_the_head_of_what_changes_something_changes_nothing(bench: Bench) -> None:
+    answer = ask(bench.app, "HEAD", f"/jobs/{NEW}/yarn-cancel")
+    assert (answer.status, answer.headers["allow"]) == (405, "GET, PUT")
+    assert bench.view.canceled == []
+
+
 @pytest.mark.parametrize(
     "error, status",
     [
@@ -161,6 +203,9 @@ def test_cancel(bench: Bench) -> None:
         (HaError("x"), 503),
         (RpcTimeout("x"), 504),
         (CheckpointError("x"), 409),
+        # between two processes of the cluster
+        (AuthenticationFailed("x"), 502),
+        (RpcProtocolError("x"), 502),
     ],
 )
 def test_what_goes_wrong_is_no_fault_of_the_server(bench: Bench, error: Any, status: int) -> None:
@@ -193,7 +238,7 @@ def test_those_nobody_asks_for_are_not_kept_for_ever() -> None:
     store = Operations(1_000, clock.monotonic_ms)
     store.begin("s", "a", lambda _: lambda: Outcome(1))
     clock.advance(1_000)
-    store.look_after()
+    store.begin("s", "b", lambda _: lambda: None)
     clock.advance(1_000)
     with pytest.raises(KeyError):
         store.outcome("s", "a")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import io
+import os
+import uuid
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,6 +17,7 @@ from tests.rest.asgi import Answer, ask
 from tests.rest.bench import MAX_PROGRAM_BYTES, NEW, Bench
 from yarnflow.errors import ProgramFailed, SavepointNotFound
 from yarnflow.rest.framework.tokens import Access, token
+from yarnflow.rest.programs import archive as archive_module
 from yarnflow.rest.programs import store
 from yarnflow.rest.programs.running import ProgramRun
 
@@ -198,6 +202,31 @@ def test_a_damaged_archive(bench: Bench) -> None:
     refused(run(bench, uploaded(bench, bytes(content), "job.zip")), 400, "cannot be unpacked")
 
 
+def test_an_archive_that_is_damaged_within_lzma(bench: Bench) -> None:
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_LZMA) as file:
+        file.writestr("__main__.py", "print('Hello')" * 9)
+    content = bytearray(made.getvalue())
+    # what says how it is compressed
+    content[45:50] = b"\xff" * 5
+    refused(run(bench, uploaded(bench, bytes(content), "job.zip")), 400, "cannot be unpacked")
+
+
+def test_a_full_disk_is_not_the_archives_fault(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = uploaded(bench, archive({"__main__.py": ""}), "job.zip")
+
+    def full(*_arguments: Any) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(archive_module, "_write", full)
+    refused(run(bench, program), 503, "No space left on device (web.upload.dir)")
+
+
+def test_a_name_that_no_file_can_have(bench: Bench) -> None:
+    assert uploaded(bench, name="é" * 96 + ".py")
+    refused(upload(bench, form(name="語" * 90 + ".py")), 400, "longer than 200 bytes")
+
+
 @pytest.mark.parametrize(
     "name", ["job.jar", "job", ".py", "..py", "job.py\x00", "x" * 99 + ".py", "a\tb.py", ""]
 )
@@ -268,6 +297,23 @@ def test_other_files_of_the_directory_are_no_programs(bench: Bench, tmp_path: Pa
     for name in ("mine.py", f"{program[:-6]}x.py", "..", f"..%2f{program}"):
         assert ask(bench.app, "DELETE", f"/jars/{name}").status in (400, 404)
     assert (tmp_path / "programs" / "mine.py").exists()
+
+
+def test_what_killed_masters_left_is_removed_and_nothing_else(tmp_path: Path) -> None:
+    """1. an hour ago a run, a body and a program were begun  2. others are new, or nobody's business."""
+    old = (".run-abc", f".{'0' * 32}.part", f".{uuid.uuid4()}_job.py")
+    others = (".mine", f"{uuid.uuid4()}_job.py", "0.part")
+    for name in (*old, *others):
+        (tmp_path / name).write_bytes(b"")
+        os.utime(tmp_path / name, (0, 0))
+    (tmp_path / ".run-abc").unlink()
+    (tmp_path / ".run-abc" / "program").mkdir(parents=True)
+    os.utime(tmp_path / ".run-abc", (0, 0))
+    (tmp_path / ".run-new").mkdir()
+    os.utime(tmp_path / ".run-new", (3_000, 3_000))
+    kept = store.ProgramStore(tmp_path, now_s=lambda: 3_600.0)
+    assert kept.directory() == tmp_path
+    assert {path.name for path in tmp_path.iterdir()} == {*others, ".run-new"}
 
 
 def test_errors_of_a_program_and_its_traceback(bench: Bench, tmp_path: Path) -> None:

@@ -7,14 +7,21 @@ import json
 import socket
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from http.client import HTTPConnection, HTTPResponse
 from typing import Any
 
 import pytest
 
 from tests.rest.bench import NEW, Bench
+from yarnflow.core.checkpoint.messages import (
+    CheckpointInfo,
+    CheckpointKind,
+    CheckpointStatus,
+    CheckpointTrigger,
+)
 from yarnflow.core.states import JobStatus
-from yarnflow.rest.framework import application, server
+from yarnflow.rest.framework import application, proxy, server
 from yarnflow.rest.framework.authentication import Authentication
 from yarnflow.rest.framework.proxy import LeaderProxy
 from yarnflow.rest.framework.server import WebServer
@@ -210,6 +217,32 @@ def test_requests_that_would_wait_too_long_are_told_to_come_again(
         connection.close()
 
 
+def test_a_task_manager_that_does_not_answer_holds_up_nothing_else(
+    web: WebServer, bench: Bench, connection: HTTPConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    free, asked = threading.Event(), threading.Semaphore(0)
+
+    class Silent:
+        def log_files(self) -> Any:
+            asked.release()
+            free.wait(20)
+            return []
+
+    monkeypatch.setattr(bench.view, "task_manager_diagnostics", lambda _info: Silent())
+    waiting = [HTTPConnection("127.0.0.1", web.port, timeout=20) for _ in range(4)]
+    for each in waiting:
+        each.request("GET", "/taskmanagers/h:container_1/logs")
+    for _ in range(2):
+        assert asked.acquire(timeout=20)
+    connection.request("PATCH", f"/jobs/{NEW}")
+    assert connection.getresponse().status == 202
+    assert not free.is_set()
+    free.set()
+    assert [each.getresponse().status for each in waiting] == [200] * 4
+    for each in waiting:
+        each.close()
+
+
 def test_many_clients_at_once(web: WebServer) -> None:
     statuses: list[int] = []
 
@@ -291,6 +324,25 @@ def test_a_client_that_comes_back_is_told_a_state_it_knows_only_if_there_was_ano
     told = read_events(connection.getresponse(), 2 + len(states))
     assert [data["state"] for name, _, data in told if name == "state"] == states
     assert told[-1][0] == "progress"
+
+
+def test_all_that_failed_before_they_had_a_number_are_told(bench: Bench) -> None:
+    """1. two at once  2. a later one, and nothing twice."""
+    job, known = bench.view.job_details(NEW), bench.view.job_checkpoints(NEW)
+    follower = events.Follower()
+    list(follower.news(job, known, 0, progress=False))
+    told = []
+    for ends_ms in ([5, 5], [7, 5, 5]):
+        failed = tuple(
+            CheckpointInfo(
+                0, CheckpointKind.SAVEPOINT, CheckpointStatus.FAILED, CheckpointTrigger.SAVEPOINT, 1,
+                end_ms=end_ms, failure="the driver was lost",
+            )
+            for end_ms in ends_ms
+        )  # fmt: skip
+        made = follower.news(job, replace(known, history=(*failed, *known.history)), 0, progress=False)
+        told.append(sum(b'"id":0,' in event for event in made))
+    assert told == [2, 1]
 
 
 def test_nobody_hears_of_a_job_that_there_is_not(connection: HTTPConnection) -> None:
@@ -403,6 +455,51 @@ def test_a_range_passes_a_standby(standby: HTTPConnection) -> None:
     standby.request("GET", "/taskmanagers/h:container_1/log", headers={"Range": "bytes=2-4"})
     response = standby.getresponse()
     assert (response.status, response.read()) == (206, b"234")
+
+
+@pytest.mark.parametrize(
+    "body, status",
+    [(b"x", 400), ([b"x", b"y"], 400), (b"x" * 3_000_000, 413)],
+    ids=["whole", "chunks", "long"],
+)
+def test_a_standby_passes_on_what_the_leader_says_of_a_body(
+    standby: HTTPConnection, connection: HTTPConnection, body: Any, status: int
+) -> None:
+    """Also where the leader reads nothing of it."""
+    statuses = []
+    for each in (connection, standby):
+        each.request("POST", f"/jobs/{NEW}/stop", body)
+        statuses.append(each.getresponse().status)
+    assert statuses == [status, status]
+
+
+def test_a_slow_body_is_the_clients_fault_at_a_standby_too(
+    standby: HTTPConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(proxy, "_BODY_TIMEOUT_S", 0.05)
+    request = f"POST /jobs/{NEW}/stop HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n123".encode()
+    with socket.create_connection((standby.host, standby.port), timeout=20) as connection:
+        connection.sendall(request)
+        assert connection.recv(65_536).startswith(b"HTTP/1.1 408")
+
+
+def test_a_standby_forgets_a_client_that_has_gone(
+    standby: HTTPConnection, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Although the leader has nothing to tell it."""
+    monkeypatch.setattr(proxy, "MAX_FORWARDED", 1)
+    standby.request("GET", f"/jobs/{NEW}/events")
+    read_events(standby.getresponse(), 7)
+    assert bench.pool.streams == 1
+    standby.close()
+    for _ in range(3_000):
+        standby.request("GET", "/overview")
+        status = standby.getresponse().status
+        standby.close()
+        if status == 200 and bench.pool.streams == 0:
+            break
+        threading.Event().wait(0.01)
+    assert (status, bench.pool.streams) == (200, 0), "it is still followed"
 
 
 @pytest.mark.parametrize("leader", ["", "http://127.0.0.1:1"])

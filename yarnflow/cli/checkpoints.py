@@ -33,7 +33,7 @@ def format_checkpoints(checkpoints: JobCheckpoints) -> str:
     running = sum(info.status is CheckpointStatus.IN_PROGRESS for info in checkpoints.history)
     lines = [
         f"Checkpoints of job {checkpoints.job_id}: {checkpoints.completed} completed, {running} in progress, "
-        f"{checkpoints.failed} failed; interval {duration_text(checkpoints.interval_ms)}, "
+        f"{checkpoints.failed} failed; interval {_interval(checkpoints)}, "
         f"{checkpoints.retained} retained, {checkpoints.retention}"
     ]
     if checkpoints.restored is not None:
@@ -46,6 +46,12 @@ def format_checkpoints(checkpoints: JobCheckpoints) -> str:
     if checkpoints.history:
         lines += _table([_HEADER, *map(_cells, checkpoints.history)])
     return "\n".join(lines)
+
+
+def _interval(checkpoints: JobCheckpoints) -> str:
+    if checkpoints.interval_ms < 0:
+        return "not known"
+    return duration_text(checkpoints.interval_ms) if checkpoints.interval_ms else "every batch"
 
 
 def _cells(info: CheckpointInfo) -> tuple[str, ...]:

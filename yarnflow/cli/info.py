@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
-from contextlib import redirect_stdout
 from typing import TYPE_CHECKING
 
 import click
@@ -13,7 +11,7 @@ from yarnflow.cli.common import cluster_options, existing_cluster
 from yarnflow.cli.completion_values import job_ids_and_files
 from yarnflow.cli.flags.flink_flags import INFO_FLAGS, flink_flags
 from yarnflow.cli.flags.program_flags import python_flags, python_program
-from yarnflow.cli.output import CONTEXT, Shown, Verb, json_text
+from yarnflow.cli.output import CONTEXT, Shown, Verb, answer_alone, json_text
 from yarnflow.client.cluster import job_details
 from yarnflow.config.configuration import Configuration
 from yarnflow.core.ids import JobId, is_job_id
@@ -118,7 +116,7 @@ def first_graph(
         return None
     collector = GraphCollector()
     try:
-        with use_executor(collector, configuration.to_dict()), redirect_stdout(sys.stderr):
+        with use_executor(collector, configuration.to_dict()), answer_alone():
             run_main(program, files)
     except ProgramAborted:
         pass

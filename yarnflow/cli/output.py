@@ -9,7 +9,10 @@ shape of each document is declared with its verb; ``docs/command-line.md`` is ma
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from pathlib import PurePath
@@ -17,6 +20,7 @@ from typing import Any, Final
 
 import click
 
+_STDOUT, _STDERR = 1, 2
 _JSON: Final = "as_json"
 _VERBOSE: Final = "verbose"
 #: a program and its own arguments follow
@@ -87,6 +91,29 @@ def show(shown: Shown) -> int:
     if shown.error is not None:
         raise shown.error
     return shown.status
+
+
+@contextmanager
+def answer_alone() -> Iterator[None]:
+    """What a program prints goes to standard error, and so does what its libraries and children print.
+
+    They know no ``sys.stdout``, but the descriptor.
+    """
+    sys.stdout.flush()
+    try:
+        kept = os.dup(_STDOUT)
+    except OSError:
+        # there is none
+        with redirect_stdout(sys.stderr):
+            yield
+        return
+    try:
+        os.dup2(_STDERR, _STDOUT)
+        with redirect_stdout(sys.stderr):
+            yield
+    finally:
+        os.dup2(kept, _STDOUT)
+        os.close(kept)
 
 
 def wants_json() -> bool:

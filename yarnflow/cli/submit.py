@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import signal
 import sys
-from contextlib import ExitStack, redirect_stdout
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -24,7 +24,7 @@ from yarnflow.cli.common import (
 from yarnflow.cli.flags.flink_flags import PROGRAM_FLAGS, YARN_FLAGS, flink_flags
 from yarnflow.cli.flags.option_flags import SUBMIT, option_flags
 from yarnflow.cli.flags.program_flags import python_flags, python_program
-from yarnflow.cli.output import CONTEXT, Shown, Verb, is_verbose, wants_json
+from yarnflow.cli.output import CONTEXT, Shown, Verb, answer_alone, is_verbose, wants_json
 from yarnflow.cli.restore_options import (
     noting_lost_state,
     restore_options,
@@ -131,7 +131,7 @@ def command(
     with ExitStack() as stack:
         if wants_json():
             # of the program and its jobs, for people
-            stack.enter_context(redirect_stdout(sys.stderr))
+            stack.enter_context(answer_alone())
         configuration = configuration_with_jars(configuration, _say, _own_jars(loaded, configuration))
         try:
             run_program(

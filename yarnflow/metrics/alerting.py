@@ -81,7 +81,8 @@ class Alerting:
         head = details.overview
         try:
             checkpoints = self._cluster.job_checkpoints(head.job_id)
-            periodic = checkpoints.interval_ms > 0
+            # what runs as one batch, or as a script that starts no query, has none
+            periodic = bool(details.queries) or head.status is not JobStatus.RUNNING
             age_ms = checkpoint_age_ms(details, checkpoints, now_ms)
         except JobNotFound:  # it has just ended
             periodic, age_ms = False, 0

@@ -9,6 +9,7 @@ import urllib.error
 import urllib.request
 from collections import deque
 from collections.abc import Callable, Mapping
+from http.client import HTTPException
 from typing import Any, Final
 
 from yarnflow.config.secrets import HIDDEN, masked_urls
@@ -20,17 +21,27 @@ MAX_WAITING: Final = 100
 _FIRST_PAUSE_S: Final = 1.0
 _SCHEMES: Final = ("http://", "https://")
 
-#: (address, body, time-out in seconds): sends, or raises OSError
+#: (address, body, time-out in seconds): sends, or raises OSError or HTTPException
 Post = Callable[[str, bytes, float], None]
 
 
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """What is sent elsewhere is asked for there by GET, without the alert, and would be taken for sent."""
+
+    def redirect_request(self, *_arguments: Any) -> None:
+        """See the library: None = the answer is an error."""
+
+
+_OPENER: Final = urllib.request.build_opener(_NoRedirects)
+
+
 def post_json(url: str, body: bytes, timeout_s: float) -> None:
-    """Send; raises OSError when that does not succeed with a status below 300."""
+    """Send; raises OSError or HTTPException when that does not succeed with a status below 300."""
     request = urllib.request.Request(
         url, body, {"Content-Type": "application/json", "User-Agent": "yarnflow"}, method="POST"
     )
     # the address is the operator's own, and of one of two schemes
-    with urllib.request.urlopen(request, timeout=timeout_s) as answer:  # noqa: S310
+    with _OPENER.open(request, timeout=timeout_s) as answer:
         answer.read(0)
 
 
@@ -108,7 +119,7 @@ class Webhook:
             try:
                 self._post(self._url, body, self._timeout_s)
                 return
-            except (OSError, ValueError) as error:
+            except (OSError, ValueError, HTTPException) as error:
                 # texts of such errors may have the address in them
                 reason = error.code if isinstance(error, urllib.error.HTTPError) else type(error).__name__
                 logger.warning(

@@ -82,5 +82,5 @@ def rest_markdown() -> str:
 def application(cluster: Cluster, authentication: Authentication, pool: HandlerPool) -> ASGIApp:
     """The REST interface of a leading JobManager."""
     programs = cluster.programs
-    uploads = None if programs is None else Uploads(programs.store.directory, programs.max_bytes)
+    uploads = None if programs is None else Uploads(programs.store.new_body, programs.max_bytes)
     return Application(ROUTES, cluster, authentication, pool, uploads)

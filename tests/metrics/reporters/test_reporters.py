@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 import urllib.request
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -145,6 +146,34 @@ def test_a_port_that_is_taken_is_told() -> None:
             make_reporter(taken, registry(Cluster()), "").start()
     finally:
         first.stop()
+
+
+def _status(url: str) -> int:
+    """A place is free a moment after its client is gone."""
+    for _ in range(3_000):
+        try:
+            with urllib.request.urlopen(url, timeout=20) as answer:
+                return int(answer.status)
+        except OSError:
+            threading.Event().wait(0.01)
+    raise AssertionError("no place is free")
+
+
+def test_silent_clients_hold_prometheus_port_neither_many_nor_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """1. all places are taken  2. one more is closed at once  3. the silent ones are given up."""
+    prometheus = pytest.importorskip("yarnflow.metrics.reporters.prometheus")
+    monkeypatch.setattr(prometheus, "MAX_CLIENTS", 2)
+    monkeypatch.setattr(prometheus, "CLIENT_TIMEOUT_S", 0.2)
+    reporter: Any = make_reporter(PROMETHEUS, registry(Cluster()), "")
+    reporter.start()
+    silent = [socket.create_connection(("127.0.0.1", reporter.port), timeout=20) for _ in range(3)]
+    try:
+        assert [client.recv(1) for client in reversed(silent)] == [b"", b"", b""]
+        assert _status(f"http://127.0.0.1:{reporter.port}/metrics") == 200
+    finally:
+        for client in silent:
+            client.close()
+        reporter.stop()
 
 
 def test_open_telemetry_is_sent_otlp() -> None:

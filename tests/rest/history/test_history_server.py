@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.rest.history.bench import ARCHIVES, HistoryBench, archive, job_id
-from yarnflow.errors import StorageUnavailable
+from yarnflow.errors import StorageDenied, StorageUnavailable
 from yarnflow.rest.history.fetcher import Retention
 from yarnflow.rest.history.form import MAX_ARCHIVE_BYTES, BadArchive, Owner, cluster_folder, decode
 from yarnflow.rest.history.server import HISTORY_ROUTES
@@ -204,6 +204,60 @@ def test_a_directory_that_cannot_be_read_takes_nothing_away(
     assert sorted(bench.names()) == [ONE.id, TWO.id]
     said = [record for record in caplog.records if record.levelno == logging.WARNING]
     assert len(said) == 1 and ARCHIVES in said[0].getMessage()
+
+
+@pytest.mark.parametrize("hidden", ["", f"/{job_id(9)}", f"/{job_id(9)}/jobs"], ids=["all", "one", "jobs"])
+def test_what_others_keep_to_themselves_hides_nothing_and_takes_nothing_away(
+    hidden: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """1. all may be read  2. some may not  3. all may again."""
+    bench = HistoryBench(tmp_path, Retention(clean_expired=True))
+    applications = f"{ARCHIVES}/{'c' * 32}/applications"
+    application = Owner("applications", job_id(9))
+
+    def write(job: Owner) -> None:
+        folder = f"{applications}/{application.id}"
+        bench.files.make_directory(f"{folder}/jobs")
+        bench.files.write(f"{folder}/jobs/{job.id}", archive(job))
+        bench.clock.advance(1)
+        bench.files.write(f"{folder}/application-summary", archive(application))
+
+    write(ONE)
+    bench.fetcher.refresh()
+
+    def denied(operation: str, path: str) -> None:
+        if operation == "list" and path == f"{applications}{hidden}":
+            raise StorageDenied("not yours")
+
+    bench.files.before = denied
+    bench.put(TWO)
+    write(THREE)
+    for _ in range(2):
+        bench.fetcher.refresh()
+    assert set(bench.names()) == {ONE.id, TWO.id}
+    assert caplog.text.count("is passed over (said once): not yours") == 1
+    bench.files.before = lambda operation, path: None
+    bench.fetcher.refresh()
+    assert set(bench.names()) == {ONE.id, TWO.id, THREE.id}
+
+
+def test_an_archive_that_cannot_be_read_is_said_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    bench = HistoryBench(tmp_path)
+    bench.put(ONE)
+
+    def denied(operation: str, path: str) -> None:
+        if operation == "read":
+            raise StorageDenied("not yours")
+
+    bench.files.before = denied
+    for _ in range(3):
+        bench.fetcher.refresh()
+    assert caplog.text.count("is not read yet (said once): not yours") == 1
+    bench.files.before = lambda operation, path: None
+    bench.fetcher.refresh()
+    assert bench.names() == [ONE.id]
 
 
 def test_only_the_newest_stay(tmp_path: Path) -> None:

@@ -30,15 +30,19 @@ def test_a_job_is_described() -> None:
     made = describe_job(SUBMISSION, GRAPH, Configuration.from_dict({}, "test"))
     assert [node.vertex_id for node in made.nodes] == ["v2", "v1"], "sources last, as Flink has it"
     assert made.nodes[0].inputs == (PlanInput(VertexId("v1"), "HASH", "blocking"),)
-    assert (made.parallelism, made.batch, made.adaptive) == (3, False, False)
+    assert (made.parallelism, made.max_parallelism, made.batch, made.adaptive) == (3, -1, False, False)
     assert made.job_parameters == {"limit": "3", "api-key": "******"}
 
 
 def test_what_follows_from_its_options() -> None:
-    options = {"pipeline.execution-mode": "real-time", "jobmanager.scheduler": "adaptive"}
+    options = {
+        "pipeline.execution-mode": "real-time",
+        "pipeline.max-parallelism": "16",
+        "jobmanager.scheduler": "adaptive",
+    }
     made = describe_job(SUBMISSION, GRAPH, Configuration.from_dict(options, "test"))
     assert made.nodes[0].inputs[0].exchange == "pipelined"
-    assert (made.scheduler, made.adaptive) == ("adaptive", True)
+    assert (made.scheduler, made.adaptive, made.max_parallelism) == ("adaptive", True, 16)
 
 
 @pytest.mark.parametrize(

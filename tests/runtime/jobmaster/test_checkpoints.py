@@ -33,6 +33,7 @@ from yarnflow.errors import (
     StorageUnavailable,
     YarnflowError,
 )
+from yarnflow.runtime.jobmaster import checkpoints
 from yarnflow.runtime.jobmaster.services import Retention
 from yarnflow.runtime.mailbox import Mailbox, Work
 from yarnflow.testing.runtime import InlineEffects
@@ -165,6 +166,18 @@ def test_whoever_waits_is_woken() -> None:
     bench.outcome(CheckpointOutcome(1, positions=(POSITION,)))
     waiter.join(30)
     assert [info.status for info in found] == [CheckpointStatus.COMPLETED]
+
+
+def test_what_waits_is_bounded_but_for_a_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checkpoints, "MAX_WAITING", 2)
+    master = running().master
+    for number in range(3):
+        master.trigger_checkpoint(replace(SAVEPOINT, request_id=f"w{number}"))
+    with pytest.raises(CheckpointFailed, match="2 checkpoints and savepoints of job .* wait already"):
+        master.trigger_checkpoint(replace(SAVEPOINT, request_id="w3"))
+    master.trigger_checkpoint(replace(SAVEPOINT, request_id="w2"))
+    master.trigger_checkpoint(replace(SAVEPOINT, request_id="s", after=AfterSavepoint.STOP))
+    assert master.await_checkpoint("s", 0).status is CheckpointStatus.IN_PROGRESS
 
 
 def test_nobody_asked_for_it() -> None:

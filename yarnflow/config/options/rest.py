@@ -54,7 +54,8 @@ REST_THREADS: Final[ConfigOption[int]] = declare.integer(
     "rest.server.numThreads",
     4,
     _CLUSTER,
-    "Requests that are worked on at the same time; further ones wait.",
+    "Requests that are worked on at the same time; further ones wait. As many more may wait for an answer of "
+    "TaskManagers and drivers.",
     at_least=1,
     at_most=64,
 )

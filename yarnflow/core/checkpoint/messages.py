@@ -175,7 +175,8 @@ class JobCheckpoints:
     #: newest first, bounded
     history: tuple[CheckpointInfo, ...] = ()
     restored: RestoredState | None = None
-    interval_ms: int = 0
+    #: 0 = every batch; -1 = not known, as the job ended under an earlier leader
+    interval_ms: int = -1
     min_pause_ms: int = 0
     timeout_ms: int = 0
     retained: int = 1

@@ -67,6 +67,8 @@ class JobDescription:
     #: sources last, as Flink has it
     nodes: tuple[PlanNode, ...] = ()
     parallelism: int = 1
+    #: ``pipeline.max-parallelism``; -1 = not set
+    max_parallelism: int = -1
     #: ``restart-strategy.type``
     restart_strategy: str = ""
     #: ``jobmanager.scheduler``

@@ -7,11 +7,14 @@ names.
 from __future__ import annotations
 
 import logging
+import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from wsgiref.simple_server import WSGIServer
+from socketserver import ThreadingMixIn
+from typing import Any, Final
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
-from prometheus_client import CollectorRegistry, start_http_server
+from prometheus_client import CollectorRegistry, make_wsgi_app
 from prometheus_client.metrics_core import Metric
 
 from yarnflow.config.parsers import port_candidates
@@ -22,6 +25,11 @@ from yarnflow.metrics.reporters.names import prometheus_name
 from yarnflow.metrics.reporters.settings import ReporterSettings
 
 logger = logging.getLogger(__name__)
+
+#: a client that sends or takes nothing for so long is given up
+CLIENT_TIMEOUT_S: Final = 10.0
+#: clients at the same time; further ones are closed at once
+MAX_CLIENTS: Final = 16
 
 
 class PrometheusReporter:
@@ -42,7 +50,7 @@ class PrometheusReporter:
         self._settings = settings
         self._everything = everything
         self._host = settings.host or host or "0.0.0.0"  # noqa: S104 - as Flink's
-        self._server: tuple[WSGIServer, threading.Thread] | None = None
+        self._server: tuple[_Server, threading.Thread] | None = None
         self.port = 0
 
     def start(self) -> None:
@@ -57,11 +65,14 @@ class PrometheusReporter:
         registry.register(self)
         for port in port_candidates(self._settings.ports):
             try:
-                self._server = start_http_server(port, self._host, registry)
+                server = _Server(self._host, port)
             except OSError as error:
                 logger.debug("Port %d: %s", port, error)
                 continue
-            self.port = self._server[0].server_port
+            server.set_app(make_wsgi_app(registry))
+            thread = threading.Thread(target=server.serve_forever, name="metrics-prometheus", daemon=True)
+            thread.start()
+            self._server, self.port = (server, thread), server.server_port
             logger.info("Metrics for Prometheus at http://%s:%d/metrics.", self._host, self.port)
             return
         raise PortUnavailable(
@@ -102,6 +113,49 @@ class PrometheusReporter:
     def describe(self) -> Iterable[Metric]:
         """Nothing is known before it is asked for."""
         return ()
+
+
+class _Handler(WSGIRequestHandler):
+    """One connection."""
+
+    def setup(self) -> None:
+        """Begin, with a limit of each read and write."""
+        self.request.settimeout(CLIENT_TIMEOUT_S)
+        super().setup()
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Nobody wants to know who asks."""
+
+
+class _Server(ThreadingMixIn, WSGIServer):
+    """The library's own has a thread for everybody who connects, for as long as they like: this port asks
+    for no token, and its threads and descriptors are the JobManager's."""
+
+    daemon_threads = True
+
+    def __init__(self, host: str, port: int) -> None:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        self.address_family = found[0][0]
+        self._places = threading.BoundedSemaphore(MAX_CLIENTS)
+        super().__init__((host, port), _Handler)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Begin with a connection, if there is a place for it."""
+        if self._places.acquire(blocking=False):
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """All of a connection."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._places.release()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """The library would print it."""
+        logger.debug("Client %s of the metrics", client_address, exc_info=True)
 
 
 def _said_of(name: str) -> str:

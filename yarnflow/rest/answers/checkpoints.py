@@ -181,6 +181,7 @@ class CheckpointsConfiguration(Snake, kw_only=True):
     """``GET /jobs/:jobid/checkpoints/config``."""
 
     mode: str
+    #: 0 = a checkpoint of every batch
     interval: int
     timeout: int
     min_pause: int
@@ -248,7 +249,7 @@ def configuration(known: JobCheckpoints, state_backend: str = "") -> Checkpoints
     """``GET /jobs/:jobid/checkpoints/config``."""
     return CheckpointsConfiguration(
         mode="exactly_once",
-        interval=known.interval_ms or _NEVER_MS,
+        interval=known.interval_ms if known.interval_ms >= 0 else _NEVER_MS,
         timeout=known.timeout_ms,
         min_pause=known.min_pause_ms,
         max_concurrent=1,

@@ -6,6 +6,7 @@ No option of a job or cluster appears, so none of their secrets can.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from html import escape
 from typing import Any, Final
 
 import msgspec
@@ -80,7 +81,7 @@ class PlanVertex(Snake):
     operator: str
     parallelism: int
     operator_strategy: str
-    #: one operator per line of HTML, as Flink has it
+    #: one operator per line of HTML, with signs of HTML escaped, as Flink has it
     description: str
     optimizer_properties: dict[str, Any]
     inputs: list[PlanEdge] | UnsetType = UNSET
@@ -320,7 +321,7 @@ def job(
         start_time=head.start_time_ms,
         end_time=head.end_time_ms,
         duration=duration_ms(head.start_time_ms, head.end_time_ms, now_ms),
-        max_parallelism=-1,
+        max_parallelism=-1 if description is None else description.max_parallelism,
         now=now_ms,
         timestamps={
             status.name: details.timestamps_ms.get(status.name, 0)
@@ -505,7 +506,7 @@ def _plan_vertex(node: PlanNode) -> PlanVertex:
         operator="",
         parallelism=node.parallelism,
         operator_strategy="",
-        description="".join(f"{text}<br/>" for text in node.operators),
+        description="".join(f"{_as_html(text)}<br/>" for text in node.operators),
         optimizer_properties={},
         inputs=[
             PlanEdge(id=edge.vertex_id, num=number, exchange=edge.exchange, ship_strategy=edge.ship_strategy)
@@ -513,6 +514,11 @@ def _plan_vertex(node: PlanNode) -> PlanVertex:
         ]
         or UNSET,
     )
+
+
+def _as_html(text: str) -> str:
+    """As Flink's ``JsonPlanGenerator`` escapes names that are users' own."""
+    return escape(text, quote=False).replace('"', "&quot;").replace("\n", "<br/>").replace("\\", "&#92;")
 
 
 def _exception(failure: FailureInfo) -> RaisedException:

@@ -11,6 +11,7 @@ import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
@@ -44,58 +45,72 @@ _MAX_DIGITS: Final = 18
 _BUSY: Final = "the JobManager has too many requests to answer; try again"
 
 
+@dataclass(slots=True)
+class _Threads:
+    """Threads of one kind of requests."""
+
+    pool: ThreadPoolExecutor
+    most: int
+    #: with those that wait for a thread; only changed in the event loop's thread
+    under_way: int = 0
+
+    @classmethod
+    def create(cls, most: int, name: str) -> _Threads:
+        """None of them has been started."""
+        return cls(ThreadPoolExecutor(most, name), most)
+
+
 class HandlerPool:
-    """The threads in which handlers run, bounded.
+    """The threads in which handlers run, bounded: of each kind of requests there are some.
 
     Parameters
     ----------
     threads : int
-        Flink: ``rest.server.numThreads``.
+        Of each kind but the long one.  Flink: ``rest.server.numThreads``.
     """
 
     def __init__(self, threads: int) -> None:
-        self._pool = ThreadPoolExecutor(threads, "rest-handler")
-        self._long_pool = ThreadPoolExecutor(MAX_LONG, "rest-long")
-        self._threads = threads
+        self._own = _Threads.create(threads, "rest-handler")
+        self._remote = _Threads.create(threads, "rest-remote")
+        self._long = _Threads.create(MAX_LONG, "rest-long")
         #: only changed in the event loop's thread
-        self.under_way = 0
-        self.long_under_way = 0
         self.streams = 0
         self._closed = False
 
-    async def run(self, work: Callable[[], Any]) -> Any:
+    @property
+    def under_way(self) -> int:
+        """Requests that ask nobody else, with those that wait for a thread."""
+        return self._own.under_way
+
+    async def run(self, route: Route, work: Callable[[], Any]) -> Any:
         """The result of ``work``; raises RestError when too many wait."""
-        if self.under_way >= self._threads + MAX_WAITING:
-            raise RestError(503, _BUSY)
-        self.under_way += 1
-        try:
-            return await self._in(self._pool, work)
-        finally:
-            self.under_way -= 1
+        if route.long:
+            # nothing of it waits for a thread
+            refusal = f"{MAX_LONG} programs are run or planned already; try again"
+            return await self._run(self._long, 0, refusal, work)
+        if route.remote:
+            refusal = "too many requests wait for TaskManagers or drivers already; try again"
+            return await self._run(self._remote, MAX_WAITING, refusal, work)
+        return await self._run(self._own, MAX_WAITING, _BUSY, work)
 
-    async def run_long(self, work: Callable[[], Any]) -> Any:
-        """The same for what may take minutes; nothing of it waits for a thread."""
-        if self.long_under_way >= MAX_LONG:
-            raise RestError(503, f"{MAX_LONG} programs are run or planned already; try again")
-        self.long_under_way += 1
+    async def _run(self, threads: _Threads, waiting: int, refusal: str, work: Callable[[], Any]) -> Any:
+        if threads.under_way >= threads.most + waiting:
+            raise RestError(503, refusal)
+        threads.under_way += 1
         try:
-            return await self._in(self._long_pool, work)
-        finally:
-            self.long_under_way -= 1
-
-    async def _in(self, pool: ThreadPoolExecutor, work: Callable[[], Any]) -> Any:
-        try:
-            return await asyncio.get_running_loop().run_in_executor(pool, work)
+            return await asyncio.get_running_loop().run_in_executor(threads.pool, work)
         except RuntimeError:
             if self._closed:
                 raise RestError(503, "this JobManager is about to end") from None
             raise
+        finally:
+            threads.under_way -= 1
 
     def close(self) -> None:
         """Take no more work."""
         self._closed = True
-        for pool in (self._pool, self._long_pool):
-            pool.shutdown(wait=False, cancel_futures=True)
+        for threads in (self._own, self._remote, self._long):
+            threads.pool.shutdown(wait=False, cancel_futures=True)
 
 
 class Application:
@@ -146,11 +161,14 @@ class Application:
         await self._router(scope, receive, send)
 
     def _endpoint(self, methods: Mapping[str, Route]) -> Callable[[Request], Any]:
-        allowed = ", ".join(sorted({*methods, *(["HEAD"] if "GET" in methods else [])}))
+        # who looks at the head of something changes nothing
+        by_method = dict(methods)
+        if "GET" in methods and not methods["GET"].writes:
+            by_method["HEAD"] = methods["GET"]
+        allowed = ", ".join(sorted(by_method))
 
         async def endpoint(request: Request) -> Response:
-            method = "GET" if request.method == "HEAD" else request.method
-            route = methods.get(method)
+            route = by_method.get(request.method)
             if route is None:
                 message = (
                     f"{request.method} is not supported for {request.scope['path'][:200]}; use {allowed}."
@@ -179,7 +197,7 @@ class Application:
         if route.quick:
             answer = work()
         else:
-            answer = await (self._pool.run_long(work) if route.long else self._pool.run(work))
+            answer = await self._pool.run(route, work)
         if isinstance(answer, EventStream):
             return await self._stream(answer, request.method)
         return answer if isinstance(answer, Response) else _response(answer, route.status, request.headers)
@@ -192,10 +210,11 @@ class Application:
         if self._uploads is None:
             # the handler knows why
             work = functools.partial(self._work, route, [self._context, call, None])
-            return _response(await self._pool.run(work), route.status, request.headers)
+            return _response(await self._pool.run(route, work), route.status, request.headers)
 
         async def use(file: ReceivedFile) -> Any:
-            return await self._pool.run(functools.partial(self._work, route, [self._context, call, file]))
+            work = functools.partial(self._work, route, [self._context, call, file])
+            return await self._pool.run(route, work)
 
         return _response(await self._uploads.receive(request, use), route.status, request.headers)
 

@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from yarnflow.errors import InternalError, YarnflowError
+from yarnflow.errors import InternalError, RpcError, YarnflowError
 
 JSON: Final = "application/json; charset=UTF-8"
 
@@ -40,6 +40,9 @@ class RestError(Exception):
 def of_yarnflow(error: YarnflowError) -> RestError:
     """An error of ours: only what must not happen is the server's fault."""
     status = error.http_status
+    if isinstance(error, RpcError) and status < 500:
+        # of a call that this server made: neither the client's request nor its token is wrong
+        status = 502
     if status == 500 and not isinstance(error, InternalError):
         status = 503 if error.retryable else 409
     return RestError(status, error.message, getattr(error, "traceback_text", ""))

@@ -8,6 +8,7 @@ Flink counterparts: ``CompletedOperationCache``, ``AbstractAsynchronousOperation
 
 from __future__ import annotations
 
+import logging
 import secrets
 import threading
 from collections.abc import Callable
@@ -15,8 +16,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final
 
-from yarnflow.errors import YarnflowError
+from yarnflow.errors import InternalError, YarnflowError
 from yarnflow.rest.framework.errors import RestError
+
+logger: Final = logging.getLogger(__name__)
 
 #: operations that are kept; further ones are told to come again
 MAX_OPERATIONS: Final = 10_000
@@ -63,7 +66,7 @@ class Operations:
         self._operations: dict[tuple[str, str], _Operation] = {}
 
     def begin(self, scope: str, trigger_id: str | None, begin: Callable[[str], Poll]) -> str:
-        """Begin an operation, unless one of this id was begun.
+        """Begin an operation, unless one of this id was begun; may block for a moment.
 
         Parameters
         ----------
@@ -86,6 +89,7 @@ class Operations:
         """
         chosen = trigger_id or secrets.token_hex(16)
         key = (scope, chosen)
+        self._look_after()
         with self._lock:
             self._forget_old()
             if key in self._operations:
@@ -108,7 +112,13 @@ class Operations:
         future = self._pool.submit(work)
 
         def poll() -> Outcome | None:
-            return Outcome(future.result()) if future.done() else None
+            if not future.done():
+                return None
+            try:
+                return Outcome(future.result())
+            except YarnflowError as error:
+                # it is over, although the same might succeed another time
+                return Outcome(error=error)
 
         return poll
 
@@ -129,8 +139,8 @@ class Operations:
         """Begin nothing more."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    def look_after(self) -> None:
-        """See which of the old ones have ended, so that none is kept for ever when nobody asks; may block."""
+    def _look_after(self) -> None:
+        """See which of the old ones have ended, so that none is kept for ever when nobody asks."""
         old_ms = self._monotonic_ms() - self._store_duration_ms
         with self._lock:
             going_on = [
@@ -149,6 +159,10 @@ class Operations:
                 if error.retryable:
                     return None
                 found = Outcome(error=error)
+            except Exception:
+                # its own end only: others are looked at in the same turn
+                logger.exception("An operation begun by REST has failed")
+                found = Outcome(error=InternalError("it failed in the JobManager, whose log says more"))
             if found is not None:
                 self._ended(operation, found)
         return operation.outcome

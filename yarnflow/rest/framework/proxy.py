@@ -14,10 +14,10 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 import h11
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.types import Receive, Scope, Send
 
-from yarnflow.rest.framework.application import error_response
+from yarnflow.rest.framework.application import MAX_STREAMS, error_response
 from yarnflow.rest.framework.authentication import Authentication
 from yarnflow.rest.framework.errors import RestError
 
@@ -33,8 +33,8 @@ _PROGRAM_TIMEOUT_S: Final = 660.0
 _OF_PROGRAMS: Final = ("/jars/",)
 #: without a byte of the body
 _BODY_TIMEOUT_S: Final = 15.0
-#: requests that are passed on at the same time
-MAX_FORWARDED: Final = 64
+#: requests that are passed on at the same time; the leader lets only some of them be event streams
+MAX_FORWARDED: Final = MAX_STREAMS + 64
 _BLOCK_BYTES: Final = 64 * 1024
 #: between two hops only
 _HOP_BY_HOP: Final = frozenset(
@@ -76,29 +76,13 @@ class LeaderProxy:
         if self._under_way >= MAX_FORWARDED:
             raise RestError(503, "this standby passes on too many requests already; try again")
         self._under_way += 1
-        begun = False
-        is_program = request.scope["path"].startswith(_OF_PROGRAMS)
-        timeout_s = _PROGRAM_TIMEOUT_S if is_program else _ANSWER_TIMEOUT_S
+        begun = asyncio.Event()
         try:
             async with _connected(url.hostname, url.port or 80) as (reader, writer):
-                connection = h11.Connection(h11.CLIENT)
-                await self._send_request(connection, request, writer, url.netloc)
-                while True:
-                    event = await _next_event(connection, reader, timeout_s)
-                    if isinstance(event, h11.Response):
-                        begun = True
-                        await send(_start(event))
-                    elif isinstance(event, h11.Data):
-                        await send(
-                            {"type": "http.response.body", "body": bytes(event.data), "more_body": True}
-                        )
-                    elif isinstance(event, h11.EndOfMessage):
-                        await send({"type": "http.response.body", "body": b""})
-                        return
-                    elif isinstance(event, h11.ConnectionClosed):
-                        raise OSError("the leader closed the connection")
+                exchange = _Exchange(request, send, reader, writer, begun)
+                await exchange.run(self._head(request, url.netloc))
         except (OSError, TimeoutError, h11.ProtocolError) as error:
-            if begun:
+            if begun.is_set():
                 raise
             logger.info("The leader's REST interface at %s does not answer: %s", url.netloc, error)
             raise RestError(
@@ -107,9 +91,7 @@ class LeaderProxy:
         finally:
             self._under_way -= 1
 
-    async def _send_request(
-        self, connection: h11.Connection, request: Request, writer: asyncio.StreamWriter, leader: str
-    ) -> None:
+    def _head(self, request: Request, leader: str) -> h11.Request:
         scope = request.scope
         target = scope.get("raw_path") or scope["path"].encode()
         if scope["query_string"]:
@@ -128,17 +110,116 @@ class LeaderProxy:
             headers.append((b"authorization", f"Bearer {token}".encode()))
         if "transfer-encoding" in request.headers:
             headers.append((b"transfer-encoding", b"chunked"))
-        head = h11.Request(method=scope["method"], target=target, headers=headers)
-        writer.write(connection.send(head) or b"")
+        if _has_body(request):
+            # what the leader refuses by its head is answered; else the connection would break in the body
+            headers.append((b"expect", b"100-continue"))
+        return h11.Request(method=scope["method"], target=target, headers=headers)
+
+
+class _Exchange:
+    """One request with its answer, as long as the client is there.
+
+    Parameters
+    ----------
+    request, send
+        The client's.
+    reader, writer
+        The leader's.
+    begun : asyncio.Event
+        Set when the answer begins.
+    """
+
+    def __init__(
+        self,
+        request: Request,
+        send: Send,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        begun: asyncio.Event,
+    ) -> None:
+        self._request = request
+        self._send = send
+        self._reader = reader
+        self._writer = writer
+        self._begun = begun
+        self._connection = h11.Connection(h11.CLIENT)
+        is_program = request.scope["path"].startswith(_OF_PROGRAMS)
+        self._timeout_s = _PROGRAM_TIMEOUT_S if is_program else _ANSWER_TIMEOUT_S
+        self._wants_body = asyncio.Event()
+
+    async def run(self, head: h11.Request) -> None:
+        """Return when the answer is passed on as a whole.
+
+        Raises
+        ------
+        ClientDisconnect
+            The client has gone: an event stream might have nothing to send for hours by which that is seen.
+        RestError
+            The body does not come.
+        OSError, TimeoutError, h11.ProtocolError
+            The leader does not answer.
+        """
+        await self._say(head)
+        answer = asyncio.create_task(self._pass_answer())
+        client = asyncio.create_task(self._follow_client())
+        try:
+            await asyncio.wait((answer, client), return_when=asyncio.FIRST_COMPLETED)
+            if not answer.done():
+                client.result()
+            await answer
+        finally:
+            for task in (answer, client):
+                task.cancel()
+            await asyncio.gather(answer, client, return_exceptions=True)
+
+    async def _pass_answer(self) -> None:
+        while True:
+            event = await _next_event(self._connection, self._reader, self._timeout_s)
+            if isinstance(event, h11.InformationalResponse):
+                self._wants_body.set()
+            elif isinstance(event, h11.Response):
+                self._begun.set()
+                await self._send(_start(event))
+            elif isinstance(event, h11.Data):
+                await self._send({"type": "http.response.body", "body": bytes(event.data), "more_body": True})
+            elif isinstance(event, h11.EndOfMessage):
+                await self._send({"type": "http.response.body", "body": b""})
+                return
+            elif isinstance(event, h11.ConnectionClosed):
+                raise OSError("the leader closed the connection")
+
+    async def _follow_client(self) -> None:
+        """Pass the body on, then wait until the client has gone."""
+        if _has_body(self._request):
+            await self._wants_body.wait()
+        try:
+            await self._pass_body()
+        except TimeoutError:
+            if self._begun.is_set():
+                return
+            raise RestError(408, "the body did not come in time") from None
+        except OSError:
+            return  # the leader wants no more of it, and its answer says why
+        while (await self._request.receive())["type"] != "http.disconnect":
+            pass
+        raise ClientDisconnect
+
+    async def _pass_body(self) -> None:
         loop = asyncio.get_running_loop()
         async with asyncio.timeout(_BODY_TIMEOUT_S) as pause:
-            async for part in request.stream():
+            async for part in self._request.stream():
                 pause.reschedule(loop.time() + _BODY_TIMEOUT_S)
                 if part:
-                    writer.write(connection.send(h11.Data(data=part)) or b"")
-                    await writer.drain()
-        writer.write(connection.send(h11.EndOfMessage()) or b"")
-        await writer.drain()
+                    await self._say(h11.Data(data=part))
+        await self._say(h11.EndOfMessage())
+
+    async def _say(self, event: h11.Request | h11.Data | h11.EndOfMessage) -> None:
+        self._writer.write(self._connection.send(event) or b"")
+        await self._writer.drain()
+
+
+def _has_body(request: Request) -> bool:
+    return "transfer-encoding" in request.headers or request.headers.get("content-length", "0") != "0"
 
 
 @asynccontextmanager

@@ -85,6 +85,8 @@ class Route:
         It changes something.
     blocks : bool
         It waits for a file or another process, and so runs in a thread of the pool, as all that writes.
+    remote : bool
+        It asks another process, which may not answer, and so runs in a thread that only such ones wait for.
     long : bool
         It may wait for minutes, and so runs in a thread that no other kind of request waits for.
     ours : bool
@@ -103,6 +105,7 @@ class Route:
     status: int = 200
     writes: bool = False
     blocks: bool = False
+    remote: bool = False
     long: bool = False
     ours: bool = False
     public: bool = False
@@ -112,7 +115,7 @@ class Route:
     @cached_property
     def quick(self) -> bool:
         """It is called where requests are read."""
-        return not (self.writes or self.blocks)
+        return not (self.writes or self.blocks or self.remote)
 
     @cached_property
     def access(self) -> Access:

@@ -205,9 +205,6 @@ class _Server(uvicorn.Server):
             ticks += 10
             await asyncio.sleep(0.25)
 
-    def install_signal_handlers(self) -> None:
-        """Signals are the process's own business."""
-
 
 class _Protocol(H11Protocol):
     """One connection, which may not be held without a use."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,14 +44,14 @@ class Uploads:
 
     Parameters
     ----------
-    directory : callable
-        Where they are while they come; made when it is first needed.
+    new_body : callable
+        A place for a body while it comes, where no file is yet; may block, raises OSError.
     max_bytes : int
         Of one file.
     """
 
-    def __init__(self, directory: Callable[[], Path], max_bytes: int) -> None:
-        self._directory = directory
+    def __init__(self, new_body: Callable[[], Path], max_bytes: int) -> None:
+        self._new_body = new_body
         self._max_bytes = max_bytes
         self._under_way = 0
 
@@ -70,7 +69,7 @@ class Uploads:
         self._under_way += 1
         body: Path | None = None
         try:
-            body = await asyncio.to_thread(self._directory) / f".{secrets.token_hex(16)}.part"
+            body = await asyncio.to_thread(self._new_body)
             await self._receive(request, body)
             part = await asyncio.to_thread(find_file, body, boundary)
             return await use(ReceivedFile(part.name, part, body))

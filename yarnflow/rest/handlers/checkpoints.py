@@ -143,7 +143,6 @@ def _begin(
 
         return poll
 
-    cluster.operations.look_after()
     scope = f"{kind.value.lower()}/{job_id}"
     chosen = cluster.operations.begin(scope, trigger_id and trigger_id.lower(), begin)
     return ops.Triggered(request_id=chosen)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from yarnflow.core.checkpoint.messages import CheckpointInfo, CheckpointStatus, JobCheckpoints
+from yarnflow.core.checkpoint.pending import NO_ID
 from yarnflow.core.ids import JobId
 from yarnflow.core.messages import JobDetails
 from yarnflow.errors import YarnflowError
@@ -54,6 +55,8 @@ class Follower:
     #: with the time when it was entered
     state: tuple[str, int] = ("NONE", 0)
     _statuses: dict[int, CheckpointStatus] = field(default_factory=dict)
+    #: ends up to this time, of those that failed before they had a number
+    _unnumbered_ms: int = -1
 
     def news(
         self, job: JobDetails, checkpoints: JobCheckpoints, now_ms: int, *, progress: bool
@@ -96,7 +99,9 @@ class Follower:
             yield answers.event("progress", said, self._id())
 
     def _new_checkpoints(self, checkpoints: JobCheckpoints) -> Iterator[CheckpointInfo]:
-        for info in sorted(checkpoints.history, key=lambda each: each.checkpoint_id):
+        yield from self._new_unnumbered(checkpoints)
+        numbered = (info for info in checkpoints.history if info.checkpoint_id != NO_ID)
+        for info in sorted(numbered, key=lambda each: each.checkpoint_id):
             known = self._statuses.get(info.checkpoint_id)
             is_new = info.checkpoint_id > self.checkpoint_id or (
                 known is not None and known is not info.status
@@ -113,6 +118,14 @@ class Follower:
                 if not self._statuses or info.checkpoint_id < min(self._statuses):
                     self.checkpoint_id = max(self.checkpoint_id, info.checkpoint_id)
             yield info
+
+    def _new_unnumbered(self, checkpoints: JobCheckpoints) -> Iterator[CheckpointInfo]:
+        """Several may fail at once; a client that comes back is told of them again."""
+        seen_ms = self._unnumbered_ms
+        for info in reversed(checkpoints.history):
+            if info.checkpoint_id == NO_ID and info.end_ms > seen_ms:
+                self._unnumbered_ms = max(self._unnumbered_ms, info.end_ms)
+                yield info
 
     def _id(self) -> str:
         state, entered_ms = self.state

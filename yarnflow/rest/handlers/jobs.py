@@ -162,11 +162,17 @@ def begin_to_cancel(cluster: Cluster, job_id: str) -> Empty:
 def _described(cluster: Cluster, call: Call) -> tuple[JobDetails, JobDescription]:
     job = cluster.job(call.get(p.JOB_ID))
     description = cluster.view.job_description(job.overview.job_id)
-    if description is None:
+    if description is None and job.overview.status.globally_terminal:
         raise RestError(
             404,
             f"Job {job.overview.job_id} ended under an earlier leader; its plan and options are not known "
             "any more",
+        )
+    if description is None:
+        raise RestError(
+            404,
+            f"What job {job.overview.job_id} is to run cannot be read by this leader, so its plan and "
+            "options are not known; its exceptions say what can be done",
         )
     return job, description
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -102,7 +101,7 @@ def _prepared(cluster: Cluster, call: Call, body: answers.PlanRequest) -> Iterat
     if parallelism:
         options["parallelism.default"] = str(parallelism)
     try:
-        directory = Path(tempfile.mkdtemp(prefix=".run-", dir=programs.store.directory()))
+        directory = programs.store.run_directory()
     except OSError as error:
         raise RestError(503, f"the program cannot be run: {error.strerror} (web.upload.dir)") from None
     try:

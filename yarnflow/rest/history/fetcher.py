@@ -13,7 +13,7 @@ from typing import Final
 
 from yarnflow.core.files import FileStatus, FileSystem, FileSystems
 from yarnflow.core.ports import Clock
-from yarnflow.errors import StorageError, YarnflowError
+from yarnflow.errors import StorageDenied, StorageError, YarnflowError
 from yarnflow.rest.history.form import (
     APPLICATION_FILE,
     APPLICATIONS_FOLDER,
@@ -80,17 +80,24 @@ class ArchiveFetcher:
     _bad: dict[str, tuple[int, int]] = field(default_factory=dict)
     #: folder of an application → when it was changed last, and what was found in it
     _folders: dict[str, tuple[int, _Unit]] = field(default_factory=dict)
-    #: what could not be deleted; said once
-    _kept: set[str] = field(default_factory=set)
+    #: source → what was said of it at the last look, which is not said again; and at this one
+    _said: dict[str, set[str]] = field(default_factory=dict)
+    _said_now: set[str] = field(default_factory=set)
+    #: something may be there that this look did not see
+    _is_partial: bool = False
     #: directories that could not be read when they were looked at last
     _missing: set[str] = field(default_factory=set)
 
     def refresh(self) -> None:
         """Look once."""
         for source in self.sources:
+            self._said_now, self._is_partial = set(), False
             try:
                 self._refresh(source)
                 self._missing.discard(source)
+                self._said.pop(source, None)
+                if self._said_now:
+                    self._said[source] = self._said_now
             except YarnflowError as error:
                 if source not in self._missing:
                     self._missing.add(source)
@@ -102,8 +109,11 @@ class ArchiveFetcher:
         if files.status(directory) is None:
             # nothing is forgotten for that: it may be another's mistake
             raise StorageError(f"{source} does not exist; check historyserver.archive.fs.dir")
-        units = list(self._units(files, directory))
-        units = self._retained(files, units)
+        units = list(self._units(source, files, directory))
+        present = {status.path for unit in units for status in unit.files.values()}
+        for path in [path for path in self._bad if path.startswith(f"{directory}/") and path not in present]:
+            del self._bad[path]
+        units = self._retained(source, files, units)
         known = {copied.owner: copied for copied in self.store.copies(source)}
         there = set()
         for unit in units:
@@ -115,12 +125,27 @@ class ArchiveFetcher:
                 as_it_is = (status.path, status.modified_ms, status.length_bytes)
                 if copied is None or (copied.path, copied.modified_ms, copied.bytes) != as_it_is:
                     self._copy(files, source, owner, status)
-        if self.retention.clean_expired:
+        if self.retention.clean_expired and not self._is_partial:
             for owner in known.keys() - there:
                 self.store.remove(owner)
                 logger.info("The archive of %s is gone, and so is its copy.", owner.root)
 
-    def _units(self, files: FileSystem, directory: str) -> Iterator[_Unit]:
+    def _say(self, source: str, path: str, what: str, error: YarnflowError) -> None:
+        """Once, until it is over."""
+        if path not in self._said.get(source, ()) and path not in self._said_now:
+            logger.warning("%s %s (said once): %s", path, what, error)
+        self._said_now.add(path)
+
+    def _listed(self, source: str, files: FileSystem, directory: str) -> Sequence[FileStatus] | None:
+        """What is in a directory; None = its owner keeps it to himself, which hides nothing of others."""
+        try:
+            return files.list(directory)
+        except StorageDenied as error:
+            self._is_partial = True
+            self._say(source, directory, "may have archives, and is passed over", error)
+            return None
+
+    def _units(self, source: str, files: FileSystem, directory: str) -> Iterator[_Unit]:
         flat = set()
         clusters = []
         for status in files.list(directory):
@@ -133,34 +158,37 @@ class ArchiveFetcher:
                 yield _Unit(status.path, status.modified_ms, {Owner("jobs", status.name): status})
         seen = set()
         for cluster in clusters:
-            for folder in files.list(f"{cluster.path}/{APPLICATIONS_FOLDER}"):
+            for folder in self._listed(source, files, f"{cluster.path}/{APPLICATIONS_FOLDER}") or ():
                 if folder.is_directory and is_id(folder.name):
                     seen.add(folder.path)
-                    unit = self._application(files, folder)
+                    unit = self._application(source, files, folder)
                     unit.follows = folder.name if folder.name in flat else ""
                     yield unit
         for path in [path for path in self._folders if path.startswith(f"{directory}/") and path not in seen]:
             del self._folders[path]
 
-    def _application(self, files: FileSystem, folder: FileStatus) -> _Unit:
+    def _application(self, source: str, files: FileSystem, folder: FileStatus) -> _Unit:
         """A folder is looked into when it is new or changed: there may be thousands."""
         before = self._folders.get(folder.path)
         if before is not None and before[0] == folder.modified_ms:
             return before[1]
         unit = _Unit(folder.path, folder.modified_ms)
-        inside = {status.name: status for status in files.list(folder.path)}
+        inside = {status.name: status for status in self._listed(source, files, folder.path) or ()}
         summary = inside.get(APPLICATION_FILE)
         if summary is None or summary.is_directory:
             return unit  # it is about to come: it is the last one that is written
         unit.files[Owner("applications", folder.name)] = summary
         if JOBS_FOLDER in inside:
-            for status in files.list(f"{folder.path}/{JOBS_FOLDER}"):
+            jobs = self._listed(source, files, f"{folder.path}/{JOBS_FOLDER}")
+            if jobs is None:
+                return unit  # that may change, and the folder does not
+            for status in jobs:
                 if is_id(status.name) and not status.is_directory:
                     unit.files[Owner("jobs", status.name)] = status
         self._folders[folder.path] = folder.modified_ms, unit
         return unit
 
-    def _retained(self, files: FileSystem, units: Sequence[_Unit]) -> list[_Unit]:
+    def _retained(self, source: str, files: FileSystem, units: Sequence[_Unit]) -> list[_Unit]:
         """Delete what is too old or too much."""
         retention = self.retention
         heads = sorted((unit for unit in units if not unit.follows), key=lambda each: -each.modified_ms)
@@ -182,11 +210,7 @@ class ArchiveFetcher:
                 files.delete(unit.path)
                 logger.info("The archive %s is over, and deleted.", unit.path)
             except YarnflowError as error:
-                if unit.path not in self._kept:
-                    self._kept.add(unit.path)
-                    logger.warning(
-                        "The archive %s is over, but cannot be deleted (said once): %s", unit.path, error
-                    )
+                self._say(source, unit.path, "is over, but cannot be deleted", error)
             for owner in unit.files:
                 self.store.remove(owner)
         return stay
@@ -207,4 +231,4 @@ class ArchiveFetcher:
             self._bad[status.path] = as_it_is
             logger.warning("%s is no archive that can be shown (said once): %s", status.path, error)
         except YarnflowError as error:
-            logger.warning("The archive %s is not read yet: %s", status.path, error)
+            self._say(source, status.path, "is not read yet", error)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import zipfile
-import zlib
 from pathlib import Path, PurePosixPath
 from typing import Final
 
@@ -20,6 +20,7 @@ _MAX_ENTRIES: Final = 20
 #: an archive may hold so many times what one may be large
 _UNPACKED: Final = 4
 _BLOCK_BYTES: Final = 256 * 1024
+_NO_SPACE: Final = (errno.ENOSPC, errno.EDQUOT)
 
 
 def modules(program: UploadedProgram) -> list[str]:
@@ -81,7 +82,7 @@ def unpack(program: UploadedProgram, directory: Path, max_bytes: int) -> None:
     Raises
     ------
     RestError
-        It is damaged, too large, or names files elsewhere.
+        400: it is damaged, too large, or names files elsewhere; 503: the disk is full.
     """
     left = _UNPACKED * max_bytes
     try:
@@ -93,8 +94,13 @@ def unpack(program: UploadedProgram, directory: Path, max_bytes: int) -> None:
                 target = _target(program, directory, member)
                 if target is not None:
                     left = _write(program, archive, member, target, left)
-    except (OSError, EOFError, ValueError, RuntimeError, zlib.error, zipfile.BadZipFile) as error:
-        # encrypted, in a way that this Python does not know, or broken
+    except RestError:
+        raise
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno in _NO_SPACE:
+            why = f"{program.name} cannot be unpacked: {error.strerror} (web.upload.dir)"
+            raise RestError(503, why) from None
+        # encrypted, or broken: what is raised then depends on how each of its files is compressed
         raise RestError(400, f"{program.name} cannot be unpacked: {error}") from None
 
 

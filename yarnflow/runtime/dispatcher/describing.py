@@ -35,6 +35,7 @@ def describe_job(submission: JobSubmission, graph: JobGraph, configuration: Conf
         batch=graph.batch,
         nodes=tuple(_node(graph, vertex, exchange) for vertex in reversed(graph.vertices)),
         parallelism=max((vertex.parallelism for vertex in graph.vertices), default=1),
+        max_parallelism=get(job_options.MAX_PARALLELISM),
         restart_strategy=get(job_options.RESTART_STRATEGY),
         scheduler=scheduler,
         state_backend=get(job_options.STATE_BACKEND),

@@ -21,6 +21,7 @@ from typing import Final, TypeVar
 from yarnflow.core.checkpoint.coordinator import CheckpointCoordinator, Result
 from yarnflow.core.checkpoint.effects import Discard, Effect, Ended, NeedId, OrderDriver, Persist
 from yarnflow.core.checkpoint.messages import (
+    AfterSavepoint,
     CheckpointInfo,
     CheckpointOrder,
     CheckpointOutcome,
@@ -44,6 +45,8 @@ T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 
+#: requests of users that wait for the one under way; further ones are refused
+MAX_WAITING: Final = 100
 #: pause before something that did not work is tried again
 _RETRY_MS: Final = 1_000
 #: so often; then a job that is over leaves behind what could not be cleared away
@@ -200,10 +203,16 @@ class CheckpointControl:
         CheckpointError
             Nobody says where the savepoint shall be.
         CheckpointFailed
-            This master has just taken over.
+            This master has just taken over, or too many wait.
         """
         if self._recovering:
             raise CheckpointFailed("this master has just taken over the job; try again")
+        # a stop is the last one
+        if request.after is AfterSavepoint.CONTINUE and len(self._coordinator.queue) >= MAX_WAITING:
+            raise CheckpointFailed(
+                f"{MAX_WAITING} checkpoints and savepoints of job {self._submission.name} wait already; try "
+                "again when some of them are complete"
+            )
         self._orders.admit(request)
         self._apply(self._coordinator.requested(request, self._at_ms()))
 

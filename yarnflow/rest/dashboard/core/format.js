@@ -90,9 +90,9 @@ export function time(ms) {
 
 /** Flink's descriptions have HTML in them: line breaks and escaped signs. It becomes plain lines. */
 export function descriptionLines(text) {
-  const signs = { "&lt;": "<", "&gt;": ">", "&quot;": '"', "&#39;": "'", "&nbsp;": " ", "&amp;": "&" };
+  const signs = { lt: "<", gt: ">", quot: '"', "#39": "'", "#92": "\\", nbsp: " ", amp: "&" };
   return String(text ?? "")
     .split(/<br\s*\/?>/i)
-    .map((line) => line.replace(/&(?:lt|gt|quot|#39|nbsp|amp);/g, (sign) => signs[sign]))
+    .map((line) => line.replace(/&(lt|gt|quot|#39|#92|nbsp|amp);/g, (_, sign) => signs[sign]))
     .filter((line) => line.trim());
 }

@@ -303,6 +303,12 @@ function summary(ctx, job, { all }) {
   );
 }
 
+/** Without one Flink says its largest number, which is not known here. */
+function interval(ms) {
+  if (ms === null) return "no periodic checkpoints";
+  return ms > 0 ? duration(ms) : "every batch";
+}
+
 function configuration(ctx, job, { config }) {
   if (!config) return none("Loading…");
   const yes = (value) => (value ? "yes" : "no");
@@ -315,7 +321,7 @@ function configuration(ctx, job, { config }) {
     "Configuration",
     facts([
       ["Mode", String(config.mode).replaceAll("_", " ")],
-      ["Interval", number(config.interval) > 0 ? duration(config.interval) : "no periodic checkpoints"],
+      ["Interval", interval(number(config.interval))],
       ["Timeout", duration(config.timeout)],
       ["Pause between two", duration(config.min_pause)],
       ["Kept", kept],
