@@ -57,8 +57,10 @@ class Faults:
 
     #: connections end without an answer
     down: bool = False
-    #: everything is answered with this status, if it is not 0
+    #: everything is answered with this status, if it is not 0; 502 and 504 by a gateway's own page
     status: int = 0
+    #: what the TaskManagers are asked for is answered with this status, if it is not 0
+    task_managers: int = 0
     #: needed by every request, if it is not empty
     token: str = ""
     #: there are no events
@@ -147,8 +149,12 @@ class _Handler(BaseHTTPRequestHandler):
         path = "/" + unquote(parts.path[len(self.fixture.prefix) :])
         if path == "/" or path.startswith("/dashboard/"):
             return self._file(path)
+        if faults.status in (502, 504):
+            return self._send(faults.status, b"<html>Bad gateway</html>", "text/html")
         if faults.status:
             return self._error(faults.status, "The JobManager has a fault.")
+        if faults.task_managers and re.fullmatch(r"/taskmanagers/[^/]+/.+", path):
+            return self._error(faults.task_managers, "The TaskManager does not answer.")
         if faults.token and self.headers.get("Authorization") != f"Bearer {faults.token}":
             return self._error(401, "a token is needed")
         if self.command == "GET":

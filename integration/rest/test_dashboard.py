@@ -211,6 +211,16 @@ def test_leaderless_time_is_no_error(status: int, server: FixtureServer, reader:
     expect(page.locator("#connection")).to_be_empty()
 
 
+@pytest.mark.parametrize("status", [502, 504])
+def test_silent_task_manager_is_no_lost_job_manager(
+    status: int, server: FixtureServer, reader: Reader
+) -> None:
+    server.faults.task_managers = status
+    page = reader.open(server.url, "taskmanager/tm-1/logs")
+    expect(page.locator("main .alert")).to_contain_text("The TaskManager does not answer.")
+    expect(page.locator("#connection")).to_be_empty()
+
+
 def test_page_begun_without_a_server_goes_on_when_there_is_one(server: FixtureServer, reader: Reader) -> None:
     server.faults.status = 503
     page = reader.open(server.url, "overview")

@@ -403,6 +403,7 @@ def test_logs_and_thread_dumps() -> None:
         ("bytes=8-100", 206, b"89", "bytes 8-9/10"),
         ("bytes=10-", 416, b"", ""),
         ("bytes=4-2", 416, b"", ""),
+        ("bytes=-0", 416, b"", ""),
         ("lines=1-2", 200, b"0123456789", ""),
     ],
 )

@@ -233,6 +233,14 @@ def test_operations_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert refused.value.status == 503
 
 
+def test_nothing_begins_when_the_server_ends() -> None:
+    stored = Operations(60_000, ManualClock().monotonic_ms)
+    stored.close()
+    with pytest.raises(RestError) as refused:
+        stored.in_background(lambda: None)
+    assert refused.value.status == 503
+
+
 def test_those_nobody_asks_for_are_not_kept_for_ever() -> None:
     clock = ManualClock(0)
     store = Operations(1_000, clock.monotonic_ms)

@@ -108,8 +108,17 @@ class Operations:
         return chosen
 
     def in_background(self, work: Callable[[], object]) -> Poll:
-        """Do what takes long; its result is the operation's."""
-        future = self._pool.submit(work)
+        """Do what takes long; its result is the operation's.
+
+        Raises
+        ------
+        RestError
+            This server is about to end.
+        """
+        try:
+            future = self._pool.submit(work)
+        except RuntimeError:
+            raise RestError(503, "this JobManager is about to end") from None
 
         def poll() -> Outcome | None:
             if not future.done():

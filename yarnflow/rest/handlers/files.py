@@ -43,8 +43,10 @@ def read_file(diagnostics: ProcessDiagnostics, name: str, call: Call) -> TextFil
         if length <= 0:
             raise RestError(416, f"the range {asked[0]} is empty")
         part = diagnostics.read_log(name, int(first), min(length, MAX_PART_BYTES))
+    elif not int(last):
+        raise RestError(416, f"the range {asked[0]} is empty")
     else:
-        part = diagnostics.read_log(name, -min(int(last), MAX_PART_BYTES) or -1, MAX_PART_BYTES)
+        part = diagnostics.read_log(name, -min(int(last), MAX_PART_BYTES), MAX_PART_BYTES)
     if not first and not part.size_bytes:
         # as if no range had been asked for: browsers complain of every 416
         return TextFile(name, b"")

@@ -3,8 +3,9 @@
 import { token } from "./session.js";
 
 const TIMEOUT_MS = 20_000;
-/** A gateway's or a standby's way to say that there is no leader to ask just now. */
-const NO_LEADER = new Set([502, 503, 504]);
+/** A standby's way to say that there is no leader to ask just now, and that of any gateway before it. */
+const NO_LEADER = 503;
+const GATEWAYS = new Set([502, 503, 504]);
 
 /** An answer that is not the one asked for; `lost`: there was nobody to answer. */
 export class ApiError extends Error {
@@ -57,7 +58,10 @@ export async function raw(path, { method = "GET", body, headers = {}, signal, ti
     throw new ApiError(0, slow ? "The JobManager does not answer." : "The JobManager cannot be reached.", true);
   }
   if (answer.ok || (answer.status === 416 && all.Range)) return answer;
-  throw new ApiError(answer.status, await message(answer, method), NO_LEADER.has(answer.status));
+  const errors = await errorsOf(answer);
+  // a JobManager says 502 and 504 of the processes that it asked itself
+  const lost = errors.length ? answer.status === NO_LEADER : GATEWAYS.has(answer.status);
+  throw new ApiError(answer.status, message(answer, errors, method), lost);
 }
 
 export async function get(path, options) {
@@ -97,14 +101,18 @@ async function json(answer) {
   }
 }
 
-/** What the server says is wrong: the first lines of Flink's `errors`, without Java's frames. */
-async function message(answer, method) {
-  let errors = [];
+/** Flink's `errors` of an answer; none = it is a gateway's own page. */
+async function errorsOf(answer) {
   try {
-    errors = JSON.parse(await answer.text()).errors ?? [];
+    const { errors } = JSON.parse(await answer.text());
+    return Array.isArray(errors) ? errors : [];
   } catch {
-    // a proxy's own page
+    return [];
   }
+}
+
+/** What the server says is wrong: the first lines of its errors, without Java's frames. */
+function message(answer, errors, method) {
   const lines = errors.map((error) => reason(String(error))).filter(Boolean);
   if (lines.length) return lines.at(-1);
   if (method !== "GET" && behindYarnProxy()) {
