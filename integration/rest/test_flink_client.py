@@ -120,7 +120,8 @@ def test_a_job_is_driven_by_flinks_command_line(cluster: Cluster, flink: FlinkCo
     path = re.search(r"Savepoint completed. Path: (\S+)", stopped.text)
     assert stopped.status == 0 and path, stopped.text
     assert Path(path[1].removeprefix("file://"), "_metadata").exists()
-    assert cluster.is_in(job, "FINISHED")()
+    # the savepoint is complete a moment before the job has ended
+    wait_until(cluster.is_in(job, "FINISHED"), "the job to end")
 
     canceled = flink("cancel", waiting)
     assert canceled.status == 0 and f"Cancelled job {waiting}." in canceled.text
