@@ -89,7 +89,7 @@ def run_job_manager(configuration: Configuration, say: Say) -> int:
         supervisor = ClusterSupervisor(
             directory,
             commands,
-            listeners=ClusterListeners(on_failure=lambda _: stop.set()),
+            listeners=ClusterListeners(on_end=lambda _: stop.set(), on_failure=lambda _: stop.set()),
             kept_logs=configuration.get(cluster.LOG_RETAINED_PROCESSES),
         )
         try:
@@ -100,8 +100,15 @@ def run_job_manager(configuration: Configuration, say: Say) -> int:
         finally:
             supervisor.stop(STOP_GRACE_S)
             directory.jobmanager_file.unlink(missing_ok=True)
+    return _how_it_ended(supervisor, say)
+
+
+def _how_it_ended(supervisor: ClusterSupervisor, say: Say) -> int:
+    """Say so; raises what has gone wrong."""
     if supervisor.failure is not None:
         raise supervisor.failure
+    if supervisor.result is not None:
+        say(f"The cluster has ended {supervisor.result.status.name}. {supervisor.result.diagnostics}".strip())
     say("JobManager stopped.")
     return 0
 
@@ -138,12 +145,7 @@ def _run_master(configuration: Configuration, say: Say, stop: threading.Event) -
         finally:
             supervisor.stop(STOP_GRACE_S)
             directory.jobmanager_file.unlink(missing_ok=True)
-    if supervisor.failure is not None:
-        raise supervisor.failure
-    if supervisor.result is not None:
-        say(f"The cluster has ended {supervisor.result.status.name}. {supervisor.result.diagnostics}".strip())
-    say("JobManager stopped.")
-    return 0
+    return _how_it_ended(supervisor, say)
 
 
 def master_configuration(configuration: Configuration) -> Configuration:
