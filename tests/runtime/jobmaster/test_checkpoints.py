@@ -267,6 +267,19 @@ def test_stop_with_a_savepoint(after: AfterSavepoint) -> None:
     assert bench.ended == [JOB]
 
 
+def test_no_checkpoint_is_in_progress_after_the_end() -> None:
+    """One is due by its interval when the savepoint is complete, and the job does not run any more."""
+    bench = with_checkpoint()
+    bench.master.trigger_checkpoint(replace(SAVEPOINT, after=AfterSavepoint.STOP))
+    later(bench, 1, 12)
+    (order,) = bench.driver.orders
+    outcome = CheckpointOutcome(order.checkpoint_id, positions=(POSITION,), target=order.target)
+    bench.outcome(outcome, phase=DriverPhase.FINISHED)
+    assert bench.status() is JobStatus.FINISHED
+    statuses = [info.status for info in bench.master.checkpoints().history]
+    assert statuses == [CheckpointStatus.COMPLETED] * 2
+
+
 def test_the_end_waits_until_the_savepoint_is_recorded() -> None:
     bench = with_checkpoint()
     bench.master.trigger_checkpoint(replace(SAVEPOINT, after=AfterSavepoint.STOP))

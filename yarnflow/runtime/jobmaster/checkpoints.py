@@ -233,7 +233,8 @@ class CheckpointControl:
     def end(self, details: JobDetails, on_ended: Callable[[], None]) -> None:
         """The job is over: keep or delete its state, then call ``on_ended``."""
         self._closing = True
-        self.interrupted(f"the job is {details.overview.status.value}")
+        reason = f"the job is {details.overview.status.value}"
+        self._apply(self._coordinator.over(reason, self._at_ms()))
         if not self._is_writing:
             self._cancel_timer()
         self._when_settled.append(lambda: self._clear(details, on_ended, _CLEAR_ATTEMPTS))
