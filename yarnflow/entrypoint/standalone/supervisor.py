@@ -29,6 +29,7 @@ from yarnflow.config.configuration import Configuration
 from yarnflow.config.options import cluster
 from yarnflow.config.options import ha as ha_options
 from yarnflow.config.options import job, memory, security
+from yarnflow.core.resources.memory import task_manager_memory_of
 from yarnflow.entrypoint.ha_services import session_closer
 from yarnflow.errors import ResourceError
 from yarnflow.ha.settings import is_highly_available
@@ -192,7 +193,14 @@ def _own_directory(configuration: Configuration) -> Iterator[ClusterDirectory]:
 
 
 def run_task_manager(configuration: Configuration, say: Say) -> int:
-    """Run a TaskManager until told to stop; it is started again whenever it dies."""
+    """Run a TaskManager until told to stop; it is started again whenever it dies.
+
+    Raises
+    ------
+    YarnflowError
+        It could not start; memory sizes with which it never can are said here, not once for each start.
+    """
+    task_manager_memory_of(configuration)
     stop = stop_event()
     directory = _open(configuration)
     path = standalone_secret_file(configuration)
