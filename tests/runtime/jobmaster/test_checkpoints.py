@@ -81,6 +81,7 @@ def test_a_commit_after_the_interval_is_recorded() -> None:
     )
     assert info.external_path == f"file:/checkpoints/{JOB}/chk-1"
     assert [(p.query, p.batch_id) for p in info.positions] == [("q", 5)]
+    assert info.positions[0].committed_ms == 5_300, "not when the batch began"
     assert not bench.driver.orders, "positions come with the reports"
     metadata = from_bytes(bench.checkpoints.metadata[1], "here")
     assert (metadata.checkpoint_id, metadata.job_id, metadata.positions) == (1, JOB, info.positions)

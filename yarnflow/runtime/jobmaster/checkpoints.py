@@ -431,7 +431,7 @@ def _positions(report: DriverReport) -> tuple[QueryPosition, ...]:
             query=query.query,
             batch_id=query.batch_id,
             directory=query.directory,
-            committed_ms=query.at_ms,
+            committed_ms=query.at_ms + query.batch_duration_ms,
             watermark_ms=query.watermark_ms,
             sources=query.sources,
             operators=query.operators,
