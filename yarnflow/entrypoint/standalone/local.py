@@ -281,7 +281,7 @@ class LocalCluster:
     def failure(self) -> YarnflowError | None:
         """Why the JobManager ended, when it did."""
         if self._supervisor.result is not None:
-            return ResourceError("the cluster was told to end while its command ran (DELETE /cluster of REST)")
+            return ResourceError("the cluster was told to end while its command ran (DELETE /cluster)")
         return self._supervisor.failure
 
     def stop(self, *, forced: bool = False, failed: bool = False) -> str:

@@ -127,7 +127,8 @@ def test_a_query_that_was_silent_since_its_job_was_started_does_not_begin_empty(
     manifest = from_bytes((retained / METADATA_FILE).read_bytes(), "here")
     shape = replace(SHAPE, kind=kind, queries=tuple(QueryShape(q, q) for q in ("elements", "silent")))
     positions = tuple(replace(p, query="query-elements") for p in manifest.positions)
-    manifest = replace(manifest, program=shape, positions=positions if kind == "SCRIPT" else manifest.positions)
+    kept = positions if kind == "SCRIPT" else manifest.positions
+    manifest = replace(manifest, program=shape, positions=kept)
     (retained / METADATA_FILE).write_bytes(to_bytes(manifest))
     restore(retained, job, lambda: None)
     assert {path for path in silent if (job / path).exists()} == set(silent)
