@@ -61,4 +61,6 @@ for number in $(seq "$count"); do
         exit 1
     }
 done
-echo "Submit with: yarnflow submit -t remote PROGRAM    Stop with: scripts/stop-cluster.sh"
+# with the options of this command the port may be another one than a client's configuration says
+address=$(sed -n 's/^JobManager serves at \([^ ]*\) .*/\1/p' "$pids/jobmanager.out" | tail -n 1)
+echo "Submit with: yarnflow submit -m ${address:-HOST:PORT} PROGRAM    Stop with: scripts/stop-cluster.sh"

@@ -212,6 +212,18 @@ def test_stopping_what_does_not_run_says_so(tmp_path: Path, files: dict[str, str
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_started_cluster_says_where_to_submit(tmp_path: Path) -> None:
+    """Its port may be an option of the command, which no other command knows."""
+    python = tmp_path / "python"
+    python.write_text('#!/bin/sh\necho "JobManager serves at localhost:7000 (pid $$); logs: /logs"\n')
+    python.chmod(0o755)
+    own = {"YARNFLOW_PID_DIR": str(tmp_path / "pids"), "YARNFLOW_PYTHON": str(python)}
+    command = [ROOT / "scripts/start-cluster.sh", "0", "-Djobmanager.rpc.port=7000"]
+    done = subprocess.run(command, env={**os.environ, **own}, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "yarnflow submit -m localhost:7000 PROGRAM" in done.stdout
+
+
 @pytest.mark.parametrize("number, name", [(0, "counts"), (1, "word count")])
 def test_programs_of_the_readme_are_jobs(number: int, name: str, tmp_path: Path) -> None:
     sources = re.findall(r"```python\n(.+?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)

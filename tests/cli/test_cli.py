@@ -102,6 +102,7 @@ def _errors(capsys: pytest.CaptureFixture[str]) -> list[str]:
         (["submit", "-t", "remote", "-Dtaskmanager.memory.process.size=2g", "{program}"], 12, "TaskManagers"),
         (["submit", "-m", "h:1", "-D", "heartbeat.timeout=60s", "{script}"], 12, "heartbeat.timeout (-D)"),
         (["submit", "-m", "nowhere", "{program}"], 12, "expected host:port"),
+        (["submit", "-m", "h:99999", "{program}"], 12, "99999 is no port"),
         (["submit", "-d", "{program}"], 12, "cannot be detached"),
         (["submit", "-pyfs", "/none.py", "{script}"], 21, "/none.py"),
         (["submit", "-pym", "job"], 12, "-pym job needs -pyfs"),

@@ -209,6 +209,19 @@ def test_tail_of_missing_file(tmp_path: Path) -> None:
     assert tail(tmp_path / "none") == ""
 
 
+def test_what_an_earlier_process_has_written_is_not_a_later_ones(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text("error: no port of 6123 is free\n")
+    silent = spawn(ProcessSpec("silent", ("true",), log_file=log))
+    assert silent.wait(WAIT_S) == 0
+    assert silent.output_tail(3) == ""
+    child = spawn(ProcessSpec("c", ("sh", "-c", "echo one; echo two"), log_file=log))
+    assert child.wait(WAIT_S) == 0
+    assert child.output_tail(3) == "one\ntwo"
+    log.write_text("one\n")
+    assert child.output_tail(3) == "one", "it has been rotated, so all of it is the child's"
+
+
 def test_a_whole_environment_is_not_added_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OF_THE_PARENT", "1")
     for whole, left in ((True, "no"), (False, "1")):

@@ -132,6 +132,17 @@ def test_policy_doubles_up_to_its_maximum_and_starts_over() -> None:
     assert NEVER.next_delay_ms(None, 5) is None
 
 
+def test_only_an_end_that_nobody_wanted_is_a_warning(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    """Warnings stand on the terminal of a local cluster's command."""
+    caplog.set_level("INFO")
+    for name in ("ended", "died"):
+        world.supervisor.start(name, _spec, ON_EXIT)
+    world.supervisor.end("ended")
+    world.children[1].end(-9)
+    ends = [record.levelname for record in caplog.records if "signal 9" in record.getMessage()]
+    assert ends == ["INFO", "WARNING"]
+
+
 def test_child_is_started_again_with_growing_delay(world: World) -> None:
     ends: list[tuple[int, bool]] = []
 

@@ -171,8 +171,10 @@ def _masters(text: str) -> dict[str, str]:
     hosts = []
     for name in text.split(","):
         host, colon, port = name.strip().rpartition(":")
-        if not colon or not host or not port.isdigit() or not 0 < int(port) < 65536:
+        if not colon or not host or not port.isdigit():
             raise InvalidOption(f"-m {text}: expected host:port, or several with commas between them")
+        if not 0 < int(port) < 65536:
+            raise InvalidOption(f"-m {text}: {port} is no port; expected a whole number from 1 to 65535")
         hosts.append((host, port))
     if len(hosts) == 1:
         ((host, port),) = hosts

@@ -149,6 +149,7 @@ class QueryProgress:
     query: str
     #: last completed batch; -1 before the first
     batch_id: int = -1
+    #: when that batch began
     at_ms: int = -1
     batch_duration_ms: int = 0
     input_rows: int = 0

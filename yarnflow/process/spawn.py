@@ -137,9 +137,10 @@ class ChildProcess:
     All methods may be called from any thread.
     """
 
-    def __init__(self, spec: ProcessSpec, popen: subprocess.Popen[bytes]) -> None:
+    def __init__(self, spec: ProcessSpec, popen: subprocess.Popen[bytes], output_from: int = 0) -> None:
         self.spec = spec
         self._popen = popen
+        self._output_from = output_from
         self._lock = threading.Lock()
         self._write_lock = threading.Lock()
         self._listeners: list[ExitListener] = []
@@ -207,8 +208,10 @@ class ChildProcess:
         return self.exit_status
 
     def output_tail(self, lines: int = 20) -> str:
-        """Last lines of its log file."""
-        return tail(self.spec.log_file, lines) if self.spec.log_file is not None else ""
+        """Last lines of its log file, without those of processes that wrote to it before."""
+        if self.spec.log_file is None:
+            return ""
+        return tail(self.spec.log_file, lines, since=self._output_from)
 
     def _reap(self) -> None:
         with self._lock:
@@ -278,16 +281,33 @@ def _signal_group(pid: int, number: signal.Signals) -> None:
         pass
 
 
-def tail(path: Path, lines: int = 20, limit_bytes: int = 65536) -> str:
+def tail(path: Path, lines: int = 20, limit_bytes: int = 65536, since: int = 0) -> str:
     """Last ``lines`` lines of a file, at most ``limit_bytes``; empty when there is no file.
 
     What a file lacks that has just been rotated comes from its newest rotated file.
+
+    Parameters
+    ----------
+    since : int
+        Size that the file had before the lines that are asked for; of a file that is smaller now, and so
+        has been rotated since, all lines count.
     """
+    size = _size(path)
+    if since and size >= since:
+        end = _end(path, min(limit_bytes, size - since))
+        return "\n".join(deque(end.decode("utf-8", "replace").splitlines(), maxlen=lines))
     end = _end(path, limit_bytes)
     if len(end.splitlines()) <= lines:
         # its first line may have begun there; nothing is left of the limit when it has not been read whole
         end = _end(rotated_file(path, 1), limit_bytes - len(end)) + end
     return "\n".join(deque(end.decode("utf-8", "replace").splitlines(), maxlen=lines))
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
 
 
 def _end(path: Path, limit_bytes: int) -> bytes:
@@ -388,10 +408,12 @@ def spawn(spec: ProcessSpec) -> ChildProcess:
         for path in spec.directories:
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
         log: IO[bytes] | int | None = None
+        output_from = 0
         if spec.log_file is not None:
             spec.log_file.parent.mkdir(parents=True, exist_ok=True)
             # the group may read it: YARN's NodeManager does, which collects the logs of containers
             log = open_head(spec.log_file, 0o640)
+            output_from = os.fstat(log).st_size
         stdout = spec.stdout_fd if spec.inherit_stdout else log
         try:
             popen = spawner.fork(
@@ -416,7 +438,7 @@ def spawn(spec: ProcessSpec) -> ChildProcess:
         if error.filename:
             what += f": {error.filename}"
         raise ResourceError(f"cannot start process {spec.name} ({spec.command[0]}): {what}") from error
-    child = ChildProcess(spec, popen)
+    child = ChildProcess(spec, popen, output_from)
     if spec.log_file is not None:
         log_file, rotation = spec.log_file, own_rotation()
         rotation.watch(log_file)

@@ -100,6 +100,8 @@ class _Entry:
     child: Child | None = None
     started_at_ms: int = 0
     delay_ms: int | None = None
+    #: somebody has had it ended
+    ending: bool = False
 
 
 def run_later(delay_ms: int, action: Callable[[], None]) -> None:
@@ -181,6 +183,7 @@ class Supervisor:
             if entry is None:
                 return
             entry.policy = NEVER
+            entry.ending = True
             child = entry.child
             if child is None:
                 del self._entries[name]
@@ -226,7 +229,8 @@ class Supervisor:
             if delay_ms is None:
                 self._entries.pop(name, None)
             entry.delay_ms = delay_ms
-            log = logger.info if self._stopping or status == 0 else logger.warning
+            expected = self._stopping or entry.ending or status == 0
+            log = logger.info if expected else logger.warning
             again = "" if delay_ms is None else f"; it is started again in {delay_ms} ms"
             how = describe_exit(status) + again
             log("Process %s (pid %d) ended with %s.", child.spec.name, child.pid, how)

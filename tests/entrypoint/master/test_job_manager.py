@@ -226,13 +226,11 @@ def test_no_web_page_unless_wanted(start: Callable[..., Cluster]) -> None:
     assert start(None).start()["web_address"] == ""
 
 
-def test_without_a_mode_nothing_is_left_behind(start: Callable[..., Cluster], tmp_path: Path) -> None:
+def test_a_single_master_that_is_told_to_end_has_done_its_work(start: Callable[..., Cluster]) -> None:
+    """Else its supervisor takes it for one that has failed."""
     cluster = start(None)
     cluster.gateway(cluster.start()["address"]).shut_down_cluster()
-    assert cluster.thread is not None
-    cluster.thread.join(30)
-    assert not cluster.thread.is_alive()
-    assert not (tmp_path / "result.json").exists()
+    assert cluster.result() == ClusterResult(JobStatus.FINISHED)
 
 
 def test_who_follows_a_job_sees_its_end_before_a_local_cluster_ends(

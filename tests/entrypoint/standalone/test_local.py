@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from yarnflow.config.configuration import Configuration
+from yarnflow.core.cluster_result import ClusterResult
 from yarnflow.core.ids import JobId
 from yarnflow.core.messages import ClusterOverview, JobOverview, JobSubmission, JobSubmitted, ProgramKind
 from yarnflow.core.states import JobStatus
@@ -26,6 +27,7 @@ class FakeSupervisor:
     """Writes down what was started, and the slots that TaskManagers would read then."""
 
     failure = None
+    result: ClusterResult | None = None
 
     def __init__(
         self,
@@ -129,6 +131,15 @@ def test_task_managers_wait_for_the_first_job_and_are_as_large_as_it_needs(tmp_p
     _submit(cluster, 16)
     assert calls[3:] == [("workers", "3")]
     cluster.stop(forced=True)
+
+
+def test_a_local_cluster_that_is_told_to_end_has_failed_its_command(tmp_path: Path) -> None:
+    cluster, supervisor = _supervised(LocalCluster, tmp_path, False, {})
+    assert cluster.failure() is None
+    supervisor.result = ClusterResult(JobStatus.FINISHED)
+    failure = cluster.failure()
+    assert failure is not None and "told to end" in failure.message
+    assert cluster.stop(forced=True) == str(cluster.logs)
 
 
 def _accepted(cluster: LocalCluster, slots: int) -> None:

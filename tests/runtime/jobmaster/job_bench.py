@@ -223,7 +223,7 @@ class Bench:
                 self.attempt,
                 phase,
                 tuple(ExecutorId(executor) for executor in executors.split()),
-                (QueryProgress("q", batch_id=batch),),
+                (QueryProgress("q", batch_id=batch, at_ms=batch * 1_000, batch_duration_ms=300),),
                 **more,  # type: ignore[arg-type]
             )
         )

@@ -82,6 +82,7 @@ def test_a_commit_after_the_interval_is_recorded() -> None:
     )
     assert info.external_path == f"file:/checkpoints/{JOB}/chk-1"
     assert [(p.query, p.batch_id) for p in info.positions] == [("q", 5)]
+    assert info.positions[0].committed_ms == 5_300, "not when the batch began"
     assert not bench.driver.orders, "positions come with the reports"
     metadata = from_bytes(bench.checkpoints.metadata[1], "here")
     assert (metadata.checkpoint_id, metadata.job_id, metadata.positions) == (1, JOB, info.positions)
@@ -278,6 +279,19 @@ def test_stop_with_a_savepoint(after: AfterSavepoint) -> None:
     state = bench.stores.latest.states["flights"]
     assert (state.path, state.status) == (order.target, "FINISHED")
     assert bench.ended == [JOB]
+
+
+def test_no_checkpoint_is_in_progress_after_the_end() -> None:
+    """One is due by its interval when the savepoint is complete, and the job does not run any more."""
+    bench = with_checkpoint()
+    bench.master.trigger_checkpoint(replace(SAVEPOINT, after=AfterSavepoint.STOP))
+    later(bench, 1, 12)
+    (order,) = bench.driver.orders
+    outcome = CheckpointOutcome(order.checkpoint_id, positions=(POSITION,), target=order.target)
+    bench.outcome(outcome, phase=DriverPhase.FINISHED)
+    assert bench.status() is JobStatus.FINISHED
+    statuses = [info.status for info in bench.master.checkpoints().history]
+    assert statuses == [CheckpointStatus.COMPLETED] * 2
 
 
 def test_the_end_waits_until_the_savepoint_is_recorded() -> None:

@@ -45,6 +45,14 @@ def test_totals_add_batches_and_an_idle_query_adds_nothing() -> None:
     assert query.input_rows == 2
 
 
+def test_the_last_batch_began_when_it_began_also_while_the_query_is_idle() -> None:
+    collector = ProgressCollector()
+    collector.progressed(event(0, 40))
+    collector.progressed(event(0, 0, timestamp="2013-01-01T01:00:00.000Z"))
+    (query,) = collector.snapshot()
+    assert (query.at_ms, query.batch_duration_ms) == (1356998410000, 120)
+
+
 def test_totals_go_on_when_the_query_starts_again() -> None:
     collector = ProgressCollector()
     collector.progressed(event(3, 40))

@@ -94,6 +94,8 @@ class CheckpointCoordinator:
     not_before_ms: int = 0
     #: to be discarded once that may be
     unwanted: tuple[int, ...] = ()
+    #: the job is, so nothing is begun that nobody has asked for
+    is_over: bool = False
 
     @classmethod
     def create(cls, settings: CheckpointSettings) -> CheckpointCoordinator:
@@ -283,6 +285,18 @@ class CheckpointCoordinator:
             effects += more
         return after._go_on(at_ms, effects)
 
+    def over(self, reason: str, at_ms: int) -> Result:
+        """The job has ended: as without its driver, and a periodic one that is not being written is dropped.
+
+        It would stay in progress for ever; nobody has asked for it, and the batches are committed.
+        """
+        after, pending = replace(self, is_over=True), self.pending
+        if pending is not None and pending.request is None and pending.stage is not Stage.PERSISTING:
+            after = replace(after, pending=None)
+            if pending.persist_began_ms >= 0:
+                after = replace(after, unwanted=(*after.unwanted, pending.info.checkpoint_id))
+        return after.driver_lost(reason, at_ms)
+
     def suspended(self) -> Result:
         """The master may have lost the lead: nothing is begun, written or given up until resumed."""
         return replace(self, is_suspended=True), ()
@@ -359,7 +373,7 @@ class CheckpointCoordinator:
 
     def _begin_next(self, at_ms: int) -> CheckpointCoordinator:
         # before requests: a savepoint can take long, and Spark goes on forgetting meanwhile
-        if self._forgotten_soon() and at_ms >= self.not_before_ms:
+        if self._forgotten_soon() and at_ms >= self.not_before_ms and not self.is_over:
             return self._begin(periodic(CheckpointTrigger.RETENTION, at_ms), None, at_ms)
         if self.copied:
             (request, info), *copies = self.copied
@@ -368,7 +382,7 @@ class CheckpointCoordinator:
         if self.queue:
             (request, asked_ms), *others = self.queue
             return replace(self, queue=tuple(others))._begin(begun(request, asked_ms), request, at_ms)
-        if self._has_news() and at_ms >= self._interval_over_ms():
+        if self._has_news() and at_ms >= self._interval_over_ms() and not self.is_over:
             return self._begin(periodic(CheckpointTrigger.INTERVAL, at_ms), None, at_ms)
         return self
 
@@ -385,7 +399,7 @@ class CheckpointCoordinator:
             # the connection it failed over: no attempt of the checkpoint's own
             return replace(self, pending=replace(pending, not_before_ms=0)), ()
         attempts = pending.attempts + 1
-        if attempts >= PERSIST_ATTEMPTS:
+        if attempts >= PERSIST_ATTEMPTS or (self.is_over and pending.request is None):
             after, effects = replace(self, pending=pending)._ended_badly(reason, at_ms)
             return after._go_on(at_ms, effects)
         again = replace(pending, attempts=attempts, not_before_ms=at_ms + RETRY_PAUSE_MS)

@@ -410,8 +410,7 @@ class JobManager:
     def _finish(self) -> None:
         """The work is done: tell the other masters and whoever waits for the result."""
         result = self._duty.end()
-        if self._parts.leaves_result:
-            self._ending.declare(result, forget=self._parts.mode is None)
+        self._ending.declare(result, forget=self._parts.mode is None)
 
     def _cluster_ended(self, result: ClusterResult) -> None:
         """The leader says that all is done."""

@@ -120,11 +120,6 @@ class MasterParts:
         in_containers = self.configuration.get(yarn_options.DRIVER_PLACEMENT) == "container"
         return self.mode is not None and in_containers
 
-    @property
-    def leaves_result(self) -> bool:
-        """Somebody waits for how the cluster ended: YARN, or supervisors that start lost masters again."""
-        return self.mode is not None or self.stores.highly_available
-
 
 class Leader:
     """The duty of the master that leads: one leadership of this process.

@@ -280,6 +280,8 @@ class LocalCluster:
 
     def failure(self) -> YarnflowError | None:
         """Why the JobManager ended, when it did."""
+        if self._supervisor.result is not None:
+            return ResourceError("the cluster was told to end while its command ran (DELETE /cluster)")
         return self._supervisor.failure
 
     def stop(self, *, forced: bool = False, failed: bool = False) -> str:
@@ -306,7 +308,7 @@ class LocalCluster:
         self._supervisor.stop(0.0 if forced else grace_s)
         if self._factory is not None:
             self._factory.close()
-        keep = failed or self._supervisor.failure is not None
+        keep = failed or self.failure() is not None
         self._directory.remove(keep_evidence=keep)
         self._kept = str(self._directory.logs) if keep else ""
         return self._kept

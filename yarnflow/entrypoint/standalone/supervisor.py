@@ -29,6 +29,7 @@ from yarnflow.config.configuration import Configuration
 from yarnflow.config.options import cluster
 from yarnflow.config.options import ha as ha_options
 from yarnflow.config.options import job, memory, security
+from yarnflow.core.resources.memory import task_manager_memory_of
 from yarnflow.entrypoint.ha_services import session_closer
 from yarnflow.errors import ResourceError
 from yarnflow.ha.settings import is_highly_available
@@ -89,7 +90,7 @@ def run_job_manager(configuration: Configuration, say: Say) -> int:
         supervisor = ClusterSupervisor(
             directory,
             commands,
-            listeners=ClusterListeners(on_failure=lambda _: stop.set()),
+            listeners=ClusterListeners(on_end=lambda _: stop.set(), on_failure=lambda _: stop.set()),
             kept_logs=configuration.get(cluster.LOG_RETAINED_PROCESSES),
         )
         try:
@@ -100,8 +101,15 @@ def run_job_manager(configuration: Configuration, say: Say) -> int:
         finally:
             supervisor.stop(STOP_GRACE_S)
             directory.jobmanager_file.unlink(missing_ok=True)
+    return _how_it_ended(supervisor, say)
+
+
+def _how_it_ended(supervisor: ClusterSupervisor, say: Say) -> int:
+    """Say so; raises what has gone wrong."""
     if supervisor.failure is not None:
         raise supervisor.failure
+    if supervisor.result is not None:
+        say(f"The cluster has ended {supervisor.result.status.name}. {supervisor.result.diagnostics}".strip())
     say("JobManager stopped.")
     return 0
 
@@ -138,12 +146,7 @@ def _run_master(configuration: Configuration, say: Say, stop: threading.Event) -
         finally:
             supervisor.stop(STOP_GRACE_S)
             directory.jobmanager_file.unlink(missing_ok=True)
-    if supervisor.failure is not None:
-        raise supervisor.failure
-    if supervisor.result is not None:
-        say(f"The cluster has ended {supervisor.result.status.name}. {supervisor.result.diagnostics}".strip())
-    say("JobManager stopped.")
-    return 0
+    return _how_it_ended(supervisor, say)
 
 
 def master_configuration(configuration: Configuration) -> Configuration:
@@ -190,7 +193,14 @@ def _own_directory(configuration: Configuration) -> Iterator[ClusterDirectory]:
 
 
 def run_task_manager(configuration: Configuration, say: Say) -> int:
-    """Run a TaskManager until told to stop; it is started again whenever it dies."""
+    """Run a TaskManager until told to stop; it is started again whenever it dies.
+
+    Raises
+    ------
+    YarnflowError
+        It could not start; memory sizes with which it never can are said here, not once for each start.
+    """
+    task_manager_memory_of(configuration)
     stop = stop_event()
     directory = _open(configuration)
     path = standalone_secret_file(configuration)

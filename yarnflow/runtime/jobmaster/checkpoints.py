@@ -242,7 +242,8 @@ class CheckpointControl:
     def end(self, details: JobDetails, on_ended: Callable[[], None]) -> None:
         """The job is over: keep or delete its state, then call ``on_ended``."""
         self._closing = True
-        self.interrupted(f"the job is {details.overview.status.value}")
+        reason = f"the job is {details.overview.status.value}"
+        self._apply(self._coordinator.over(reason, self._at_ms()))
         if not self._is_writing:
             self._cancel_timer()
         self._when_settled.append(lambda: self._clear(details, on_ended, _CLEAR_ATTEMPTS))
@@ -439,7 +440,7 @@ def _positions(report: DriverReport) -> tuple[QueryPosition, ...]:
             query=query.query,
             batch_id=query.batch_id,
             directory=query.directory,
-            committed_ms=query.at_ms,
+            committed_ms=query.at_ms + query.batch_duration_ms,
             watermark_ms=query.watermark_ms,
             sources=query.sources,
             operators=query.operators,

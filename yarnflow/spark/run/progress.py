@@ -92,7 +92,7 @@ class ProgressCollector:
             if repeated:
                 # idle: only the rates, the watermark and the state are news
                 now = replace(now, input_rows=before.input_rows, output_rows=before.output_rows,
-                              batch_duration_ms=before.batch_duration_ms,
+                              at_ms=before.at_ms, batch_duration_ms=before.batch_duration_ms,
                               durations_ms=before.durations_ms)  # fmt: skip
                 counted_input = counted_output = 0
             else:

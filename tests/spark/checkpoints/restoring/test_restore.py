@@ -18,8 +18,9 @@ from tests.spark.checkpoints.restoring.states import (
     restore,
     retained,
 )
-from yarnflow.core.checkpoint.manifest import METADATA_FILE
+from yarnflow.core.checkpoint.manifest import METADATA_FILE, from_bytes, to_bytes
 from yarnflow.core.checkpoint.messages import RestoreSettings
+from yarnflow.core.checkpoint.program_shape import QueryShape
 from yarnflow.errors import LeaseLost, SavepointInvalid, StateWentBack, StorageError
 from yarnflow.spark.checkpoints.damage.going_back import mend
 from yarnflow.spark.checkpoints.placing import work_directory
@@ -112,6 +113,28 @@ def test_what_sinks_know_of_a_batch_that_was_begun_comes_with_a_retained_checkpo
     assert (job / "query-elements/metadata").read_text() == '{"id":"a"}'
     assert not (job / "query-elements/sink-identity").exists()
     assert retained.parent.exists() is not claim
+
+
+@pytest.mark.parametrize("kind, name", [("GRAPH", "query-silent"), ("SCRIPT", "silent")])
+def test_a_query_that_was_silent_since_its_job_was_started_does_not_begin_empty(
+    savepoint: Path, tmp_path: Path, kind: str, name: str
+) -> None:
+    """A checkpoint does not name it: the driver had no batch of it to tell of."""
+    job = tmp_path / "job"
+    silent = {path.replace("query-elements", name): text for path, text in QUERY_FILES.items()}
+    of_job = {**QUERY_FILES, **silent, f"{name}-new/metadata": "{}"}
+    retained = checkpoint(tmp_path / "earlier", of_job)
+    manifest = from_bytes((retained / METADATA_FILE).read_bytes(), "here")
+    shape = replace(SHAPE, kind=kind, queries=tuple(QueryShape(q, q) for q in ("elements", "silent")))
+    positions = tuple(replace(p, query="query-elements") for p in manifest.positions)
+    kept = positions if kind == "SCRIPT" else manifest.positions
+    manifest = replace(manifest, program=shape, positions=kept)
+    (retained / METADATA_FILE).write_bytes(to_bytes(manifest))
+    restore(retained, job, lambda: None)
+    assert {path for path in silent if (job / path).exists()} == set(silent)
+    assert not (job / f"{name}-new").exists(), "it had never committed a batch"
+    saved = job / "saved-queries.json"
+    assert not saved.exists() or '"query":"silent"' in saved.read_text()
 
 
 @pytest.mark.parametrize("content", ["", '{"path":', "no JSON"])

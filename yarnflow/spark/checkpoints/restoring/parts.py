@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from yarnflow.core.checkpoint.manifest import SavepointFile, SavepointMetadata
@@ -46,6 +46,30 @@ class Part:
     expected: Mapping[str, SavepointFile]
     #: what is to be mended before the query starts, in the copy
     damage: Damage | None = None
+
+
+def with_silent_queries(files: HadoopFiles, root: str, manifest: SavepointMetadata) -> SavepointMetadata:
+    """A retained checkpoint with the queries, too, that had committed nothing since its job was started.
+
+    Their driver has told of no batch of theirs, so the checkpoint does not name them.  The state that the job
+    was started from stands in its directory all the same, and without it they would begin empty.  Of a
+    savepoint the driver has looked at all directories.
+    """
+    if manifest.kind is not CheckpointKind.CHECKPOINT:
+        return manifest
+    job = root.rpartition("/")[0]
+    if manifest.program.kind == ProgramKind.SCRIPT.value:
+        there = [entry.name for entry in files.entries(job) if entry.is_directory]
+        directories = {name: name for name in there if name not in BESIDE and not name.startswith(".")}
+    else:
+        directories = {query.name: query_directory(query.name) for query in manifest.program.queries}
+    named = {directory_name(position, manifest) for position in manifest.positions}
+    silent = [
+        QueryPosition(query, committed, f"{job}/{name}")
+        for query, name in directories.items()
+        if name not in named and (committed := committed_batch(files, f"{job}/{name}")) >= 0
+    ]
+    return replace(manifest, positions=(*manifest.positions, *silent))
 
 
 def parts_of(files: HadoopFiles, root: str, manifest: SavepointMetadata) -> list[Part]:

@@ -30,6 +30,7 @@ from yarnflow.spark.checkpoints.restoring.parts import (
     BESIDE,
     check_open,
     parts_of,
+    with_silent_queries,
     without_queries_that_are_gone,
 )
 from yarnflow.spark.checkpoints.restoring.program_fit import (
@@ -138,7 +139,7 @@ class _Restore:
             self._give_up_source(state)
             return state
         root, content = manifest_content(files, self._settings.path)
-        manifest = from_bytes(content, f"{root}/{METADATA_FILE}")
+        manifest = with_silent_queries(files, root, from_bytes(content, f"{root}/{METADATA_FILE}"))
         if shape is not None:
             check_fits(root, manifest, shape, allow_non_restored)
         check_open(root, manifest)
