@@ -1,0 +1,85 @@
+"""Ends the job of a task that somebody or a time-out has ended: cancel it, stop it with a savepoint, or not."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from enum import Enum
+from typing import Any, Final
+
+from yarnflow.airflow.errors import CommandFailed, Refused, Unreachable
+from yarnflow.airflow.hooks import rest
+from yarnflow.airflow.hooks.rest import AsyncRestClient
+from yarnflow.airflow.hooks.yarnflow import YarnflowHook
+
+#: between questions whether a savepoint is complete
+_LOOK_AGAIN_S: Final = 0.5
+
+
+class OnKill(Enum):
+    """What becomes of the job when its task is ended."""
+
+    CANCEL = "cancel"
+    #: it is stopped with a savepoint; if none can be taken, it is canceled
+    SAVEPOINT = "savepoint"
+    LEAVE = "leave"
+
+
+def request_id(*parts: str) -> str:
+    """An id for a request, the same for the same parts: asked for again it begins nothing a second time."""
+    return hashlib.md5("\n".join(parts).encode(), usedforsecurity=False).hexdigest()
+
+
+async def end_job(hook: YarnflowHook, job_id: str, action: OnKill, savepoint_dir: str, log: Any) -> None:
+    """Begin to end a job; in the triggerer.
+
+    Raises
+    ------
+    Unreachable, Refused, CommandFailed
+        Nobody takes the request.
+    """
+    async with AsyncRestClient(await hook.aaccess(job_id)) as client:
+        if action is OnKill.SAVEPOINT:
+            try:
+                await client.ask(rest.stop(job_id, request_id("kill", job_id), savepoint_dir))
+                log.info("Job %s is being stopped with a savepoint.", job_id)
+                return
+            except Refused as error:
+                log.warning("Job %s cannot be stopped with a savepoint (%s); it is canceled.", job_id, error)
+        await client.ask(rest.cancel(job_id))
+        log.info("Job %s is being canceled.", job_id)
+
+
+def end_job_here(hook: YarnflowHook, job_id: str, action: OnKill, savepoint_dir: str, log: Any) -> None:
+    """End a job; in a worker that has the time to wait for it.  What fails is told and not raised."""
+    if action is OnKill.LEAVE:
+        log.info("Job %s goes on.", job_id)
+        return
+    try:
+        if action is OnKill.SAVEPOINT:
+            try:
+                log.info("Job %s is stopped with a savepoint: %s", job_id, hook.stop(job_id, savepoint_dir))
+                return
+            except CommandFailed as error:
+                log.warning("Job %s cannot be stopped with a savepoint (%s); it is canceled.", job_id, error)
+        hook.cancel(job_id)
+        log.info("Job %s is being canceled.", job_id)
+    except (CommandFailed, Unreachable, Refused) as error:
+        log.error("Job %s may go on: it could not be ended: %s", job_id, error)
+
+
+def end_job_hurriedly(hook: YarnflowHook, job_id: str, action: OnKill, savepoint_dir: str, log: Any) -> None:
+    """Begin to end a job in a process that may be killed at any moment; for signal handlers.
+
+    What takes longer than a request is done by a process that outlives this one.
+    """
+    if action is OnKill.SAVEPOINT:
+        hook.begin_stop(job_id, savepoint_dir)
+        log.info("Job %s is being stopped with a savepoint.", job_id)
+        return
+    try:
+        hook.cancel_hurriedly(job_id)
+    except (CommandFailed, Unreachable, Refused) as error:
+        log.warning("Job %s is canceled by the command, as %s", job_id, error)
+        hook.begin_cancel(job_id)
+    log.info("Job %s is being canceled.", job_id)

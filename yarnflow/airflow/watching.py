@@ -1,0 +1,30 @@
+"""Watches a job until a task has seen enough; the same in the triggerer and in a worker that waits itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from yarnflow.airflow.hooks.follow import JobFollower, JobSource
+from yarnflow.airflow.waiting import WaitFor, outcome, text_of
+
+
+async def watch(
+    source: JobSource, job_id: str, wait_for: WaitFor, log: Any, *, poll_s: float, lost_after_s: float
+) -> dict[str, Any]:
+    """Tell the log every change of a job, up to the one that the task waits for.
+
+    Returns
+    -------
+    dict
+        As :func:`yarnflow.airflow.waiting.outcome`, with the path of the newest ``savepoint`` or null.
+    """
+    follower = JobFollower(source, job_id, log.warning, poll_s=poll_s, lost_after_s=lost_after_s)
+    savepoint = None
+    async for change in follower.changes():
+        log.info("%s", text_of(job_id, change))
+        if change.checkpoint is not None and change.checkpoint.is_savepoint:
+            savepoint = change.checkpoint.path or savepoint
+        event = outcome(job_id, change, wait_for)
+        if event is not None:
+            return {**event, "savepoint": savepoint}
+    raise AssertionError("the changes of a job end with a last one")
