@@ -148,7 +148,8 @@ class Airflow:
 
     def _works(self, component: str) -> bool:
         started = self._running[component]
-        assert started.process.poll() is None, f"{component} ended: {started.stdout[-3000:]}{started.stderr[-3000:]}"
+        said = f"{component} ended: {started.stdout[-3000:]}{started.stderr[-3000:]}"
+        assert started.process.poll() is None, said
         health = self.api.health()
         if component not in _HEALTH:
             return bool(health)
@@ -230,6 +231,6 @@ def _kill_family(process: psutil.Process) -> None:
 
 def _lives(process: psutil.Process) -> bool:
     try:
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
         return False

@@ -16,7 +16,7 @@ _TIMEOUT_S = 300.0
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """A virtual environment with Airflow in it; nothing of it is changed by tests but :meth:`new_database`."""
+    """A virtual environment with Airflow in it."""
 
     directory: Path
 
@@ -85,5 +85,6 @@ class Installation:
 
 
 def foreign_variables() -> set[str]:
-    """Variables of this process that are for the project's own environment, or for an Airflow of the user's."""
-    return {name for name in os.environ if name in ("PYTHONPATH", "VIRTUAL_ENV") or name.startswith("AIRFLOW")}
+    """Variables of this process for the project's own environment, or for an Airflow of the user's."""
+    own = ("PYTHONPATH", "VIRTUAL_ENV")
+    return {name for name in os.environ if name in own or name.startswith("AIRFLOW")}

@@ -73,7 +73,19 @@ class AirflowApi:
         """Make a variable."""
         self.call("POST", "/variables", {"key": name, "value": value})
 
+    def set_pool(self, name: str, slots: int) -> None:
+        """Make a pool, in which deferred tasks have slots, too."""
+        self.call("POST", "/pools", {"name": name, "slots": slots, "include_deferred": True})
+
     # --- DAGs and their runs ---
+
+    def pause(self, dag_id: str, paused: bool = True) -> None:
+        """Its schedule begins no run any more, and no task of its runs; or again."""
+        self.call("PATCH", f"/dags/{dag_id}", {"is_paused": paused})
+
+    def runs(self, dag_id: str) -> list[dict[str, Any]]:
+        """A DAG's runs, oldest first."""
+        return list(self.call("GET", f"/dags/{dag_id}/dagRuns", order_by="run_after")["dag_runs"])
 
     def import_errors(self) -> dict[str, str]:
         """File → why it is no DAG."""
@@ -207,5 +219,6 @@ def _text(entry: Any) -> str:
     if not isinstance(entry, dict):
         return str(entry)
     # of an exception the text stands apart
-    errors = [f"{error.get('exc_type')}: {error.get('exc_value')}" for error in entry.get("error_detail") or ()]
-    return " ".join([str(entry.get("level", "")), str(entry.get("event", "")), *errors]).strip()
+    errors = entry.get("error_detail") or ()
+    told = [f"{error.get('exc_type')}: {error.get('exc_value')}" for error in errors]
+    return " ".join([str(entry.get("level", "")), str(entry.get("event", "")), *told]).strip()
