@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from airflow.sdk import BaseHook, Connection
 from airflow.sdk.exceptions import AirflowNotFoundException
-from airflow.sdk.log import mask_secret
+from airflow.sdk.log import amask_secret, mask_secret
 
 from yarnflow.airflow.errors import (
     CommandFailed,
@@ -33,6 +33,7 @@ from yarnflow.airflow.hooks.documents import (
 )
 from yarnflow.airflow.hooks.rest import Access, AsyncRestClient, JobState, RestClient
 from yarnflow.airflow.hooks.settings import Settings, read_settings
+from yarnflow.config.secrets import is_secret
 
 #: of one request in a signal handler: Airflow kills the process 5 s after the signal
 _HURRIED_S: Final = 2.0
@@ -93,7 +94,9 @@ class YarnflowHook(BaseHook):
                 connection = self.get_connection(self.yarnflow_conn_id)
             except AirflowNotFoundException:
                 raise self._no_connection() from None
-            self._settings = _settings(self.yarnflow_conn_id, connection)
+            self._settings, secrets = _settings(self.yarnflow_conn_id, connection)
+            for secret in secrets:
+                mask_secret(secret)
         return self._settings
 
     async def load(self) -> Settings:
@@ -103,7 +106,9 @@ class YarnflowHook(BaseHook):
                 connection = await self.aget_connection(self.yarnflow_conn_id)
             except AirflowNotFoundException:
                 raise self._no_connection() from None
-            self._settings = _settings(self.yarnflow_conn_id, connection)
+            self._settings, secrets = _settings(self.yarnflow_conn_id, connection)
+            for secret in secrets:
+                await amask_secret(secret)
         return self._settings
 
     def _no_connection(self) -> ConnectionUnusable:
@@ -196,30 +201,22 @@ class YarnflowHook(BaseHook):
             It cannot be found.
         """
         if again or job_id not in self._access:
-            if not self._is_known():
-                self._keep(job_id, self.command.run("token", [job_id], self.log.debug))
-            else:
-                self._keep(job_id, {})
+            known = bool(self.settings.addresses)
+            document = {} if known else self.command.run("token", [job_id], self.log.debug)
+            access = self._access[job_id] = _access(self.settings, document)
+            if access.token:
+                mask_secret(access.token)
         return self._access[job_id]
 
     async def aaccess(self, job_id: str, *, again: bool = False) -> Access:
         """As :meth:`access`, in the triggerer."""
-        await self.load()
+        settings = await self.load()
         if again or job_id not in self._access:
-            known = self._is_known()
-            self._keep(job_id, {} if known else await self.command.arun("token", [job_id]))
+            document = {} if settings.addresses else await self.command.arun("token", [job_id])
+            access = self._access[job_id] = _access(settings, document)
+            if access.token:
+                await amask_secret(access.token)
         return self._access[job_id]
-
-    def _is_known(self) -> bool:
-        return bool(self.settings.addresses)
-
-    def _keep(self, job_id: str, document: Mapping[str, Any]) -> None:
-        settings = self.settings
-        address = document.get("address", "")
-        token = settings.token or document.get("write_token", "")
-        if token:
-            mask_secret(token)
-        self._access[job_id] = Access(settings.addresses or ((address,) if address else ()), token)
 
     def state(self, job_id: str) -> EndedJob:
         """How a job is, or how it ended where its cluster is gone.
@@ -240,7 +237,7 @@ class YarnflowHook(BaseHook):
                     return EndedJob(job_id, found.name, found.status, why)
             except (Unreachable, Refused, CommandFailed) as error:
                 trouble = str(error)
-                if self._is_known():
+                if self.settings.addresses:
                     break
         ended = self.ended(job_id)
         if ended is None:
@@ -358,11 +355,19 @@ class YarnflowHook(BaseHook):
         return dict(report)
 
 
+def _access(settings: Settings, document: Mapping[str, Any]) -> Access:
+    """Where the REST interface is, by the connection or else by the document of ``token``."""
+    address = document.get("address", "")
+    addresses = settings.addresses or ((address,) if address else ())
+    return Access(addresses, settings.token or document.get("write_token", ""))
+
+
 def _directory(savepoint_dir: str) -> list[str]:
     return ["-p", savepoint_dir] if savepoint_dir else []
 
 
-def _settings(conn_id: str, connection: Connection) -> Settings:
+def _settings(conn_id: str, connection: Connection) -> tuple[Settings, list[Any]]:
+    """The settings of a connection, and what is not to be seen in logs."""
     if connection.conn_type not in ("yarnflow", "generic", None, ""):
         raise ConnectionUnusable(
             f"connection {conn_id} is of the type {connection.conn_type}, and not of the type yarnflow"
@@ -373,10 +378,9 @@ def _settings(conn_id: str, connection: Connection) -> Settings:
         extra = None
     if not isinstance(extra, dict):
         raise ConnectionUnusable(f"connection {conn_id}: its extra is not a JSON object")
-    mask_secret(connection.extra_dejson)
-    if connection.password:
-        mask_secret(connection.password)
-    return read_settings(conn_id, connection.host, connection.port, connection.password, extra)
+    settings = read_settings(conn_id, connection.host, connection.port, connection.password, extra)
+    secrets = [value for key, value in {**settings.options, **settings.env}.items() if is_secret(key)]
+    return settings, [secret for secret in (settings.token, *secrets) if secret]
 
 
 def _known_end(job_id: str, error: CommandFailed) -> EndedJob | None:
