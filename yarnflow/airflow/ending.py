@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from yarnflow.airflow.errors import CommandFailed, Refused, Unreachable
 from yarnflow.airflow.hooks import rest
-from yarnflow.airflow.hooks.rest import AsyncRestClient
+from yarnflow.airflow.hooks.rest import Access, AsyncRestClient
 from yarnflow.airflow.hooks.yarnflow import YarnflowHook
 
 #: between questions whether a savepoint is complete
@@ -31,23 +31,49 @@ def request_id(*parts: str) -> str:
 
 
 async def end_job(hook: YarnflowHook, job_id: str, action: OnKill, savepoint_dir: str, log: Any) -> None:
-    """Begin to end a job; in the triggerer.
+    """End a job, in the triggerer: it is over, or begun to be canceled, when this returns.
 
     Raises
     ------
     Unreachable, Refused, CommandFailed
         Nobody takes the request.
     """
-    async with AsyncRestClient(await hook.aaccess(job_id)) as client:
+    try:
+        await _end_job(await hook.aaccess(job_id), job_id, action, savepoint_dir, log)
+    except Unreachable:
+        # another master may lead by now
+        access = await hook.aaccess(job_id, again=True)
+        await _end_job(access, job_id, action, savepoint_dir, log)
+
+
+async def _end_job(access: Access, job_id: str, action: OnKill, savepoint_dir: str, log: Any) -> None:
+    async with AsyncRestClient(access) as client:
         if action is OnKill.SAVEPOINT:
-            try:
-                await client.ask(rest.stop(job_id, request_id("kill", job_id), savepoint_dir))
-                log.info("Job %s is being stopped with a savepoint.", job_id)
+            trouble = await _stop(client, job_id, savepoint_dir, log)
+            if not trouble:
                 return
-            except Refused as error:
-                log.warning("Job %s cannot be stopped with a savepoint (%s); it is canceled.", job_id, error)
+            log.warning("Job %s cannot be stopped with a savepoint (%s); it is canceled.", job_id, trouble)
         await client.ask(rest.cancel(job_id))
         log.info("Job %s is being canceled.", job_id)
+
+
+async def _stop(client: AsyncRestClient, job_id: str, savepoint_dir: str, log: Any) -> str:
+    """Stop a job with a savepoint; returns why not."""
+    request = request_id("kill", job_id)
+    try:
+        await client.ask(rest.stop(job_id, request, savepoint_dir))
+        log.info("Job %s is being stopped with a savepoint.", job_id)
+        while True:
+            outcome = await client.ask(rest.savepoint_outcome(job_id, request))
+            if outcome.done:
+                break
+            await asyncio.sleep(_LOOK_AGAIN_S)
+    except Refused as error:
+        return str(error)
+    if outcome.failure is not None:
+        return outcome.failure.message
+    log.info("Job %s is stopped with the savepoint %s.", job_id, outcome.location)
+    return ""
 
 
 def end_job_here(hook: YarnflowHook, job_id: str, action: OnKill, savepoint_dir: str, log: Any) -> None:

@@ -69,8 +69,10 @@ class RestServer:
         return f"http://127.0.0.1:{self._server.server_address[1]}"
 
     def close(self) -> None:
-        """The process is gone: connections break, and nobody listens any more."""
+        """The process is gone: connections break, and nobody listens any more.  Idempotent."""
         with self._changed:
+            if self._over:
+                return
             self._over = True
             self._changed.notify_all()
         self._server.shutdown()

@@ -154,17 +154,15 @@ class Command:
             See :meth:`run`.
         """
         lines = [self.command_line(verb, arguments, {}) for verb, arguments in verbs]
-        try:
-            subprocess.Popen(
-                ["sh", "-c", " || ".join(shlex.join(command) for command, _ in lines)],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                env=lines[0][1],
-                start_new_session=True,
-            )
-        except OSError as error:
-            raise self._not_there(error) from None
+        script = " || ".join(shlex.join(command) for command, _ in lines)
+        subprocess.run(
+            ["sh", "-c", f"{{ {script}; }} &"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env=lines[0][1],
+            start_new_session=True,
+        )
 
     def command_line(
         self, verb: str, arguments: Sequence[str], options: Mapping[str, str]

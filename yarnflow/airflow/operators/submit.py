@@ -244,13 +244,17 @@ class YarnflowSubmitOperator(BaseOperator):  # type: ignore[misc]
         else:
             records.save(record)
             record = replace(record, jobs=self._submitted())
-        if not self._is_local:
-            found = self.hook.find(job_id=record.jobs[0])
-            if found is not None:
-                record = replace(
-                    record, application_id=found.application_id, web_address=found.web_address
-                )
         records.save(record)
+        if self._is_local:
+            return record
+        try:
+            found = self.hook.find(job_id=record.jobs[0])
+        except CommandFailed as error:
+            self.log.warning("Where job %s runs is not known now: %s", record.jobs[0], error)
+            return record
+        if found is not None:
+            record = replace(record, application_id=found.application_id, web_address=found.web_address)
+            records.save(record)
         return record
 
     def _submitted(self) -> tuple[str, ...]:
@@ -260,16 +264,21 @@ class YarnflowSubmitOperator(BaseOperator):  # type: ignore[misc]
             if self._killed:
                 self._end_jobs()
                 raise YarnflowTaskError(f"the task was ended while its job was submitted: {self._jobs}")
-            going = [job.job_id for job in answer.jobs if job.attached_to_existing and self._was_canceled(job.job_id)]
-            if not going:
+            if not any(job.attached_to_existing and self._is_over(job.job_id) for job in answer.jobs):
                 return self._jobs
 
-    def _was_canceled(self, job_id: str) -> bool:
-        """Whether a job that was found is being canceled: its key is free when it has ended."""
-        if self._is_local or self.hook.state(job_id).status is not JobStatus.CANCELLING:
+    def _is_over(self, job_id: str) -> bool:
+        """Whether a job that was found is being canceled, or has not ended well by now: its key is free then."""
+        if self._is_local:
             return False
-        self._settled(job_id)
-        return True
+        try:
+            status = self._settled(job_id)
+        except JobNotSuccessful:
+            return True
+        except YarnflowTaskError as error:
+            self.log.warning("How job %s is cannot be asked now: %s", job_id, error)
+            return False
+        return status.globally_terminal and status is not JobStatus.FINISHED
 
     def _run_submit(self) -> Submitted:
         submit = Submit(
