@@ -18,6 +18,8 @@ _SHARED: Final = {
     "hadoop": (
         "integration/yarn/",
         "integration/ha/",
+        "integration/airflow/test_examples.py",
+        "integration/airflow/test_faults.py",
         "integration/faults/test_high_availability.py",
         "integration/faults/test_hot_spare.py",
         "integration/faults/test_hdfs.py",

@@ -1,6 +1,6 @@
 """A new release of a stream, from a savepoint of the old one; the old one comes back if the new one fails.
 
-Trigger it with the name of the release, a directory in ``yarnflow_programs``:
+Trigger it with the name of the release, a directory in ``live_programs``:
 
     airflow dags trigger blue_green_upgrade --conf '{"release": "green"}'
 
@@ -13,7 +13,7 @@ from airflow.sdk import DAG, Param, Variable, task
 
 from yarnflow.airflow.operators.restart import YarnflowRestartOperator
 
-PROGRAMS = "{{ var.value.yarnflow_programs }}"
+PROGRAMS = "{{ var.value.live_programs }}"
 
 with DAG(
     "blue_green_upgrade",

@@ -3,7 +3,7 @@
 Needed: a connection ``yarnflow_default``, a pool ``live_delays`` of one slot, which keeps the looking-after
 and an upgrade (blue_green_upgrade.py) apart, and variables of Airflow:
 
-    yarnflow_programs   directory of releases on the workers: blue/live_delays.py, green/live_delays.py
+    live_programs       directory of releases on the workers: blue/live_delays.py, green/live_delays.py
     live_release        the release that is to run: blue
     live_flights        directory that is watched for flights as CSV
     live_delays         directory for the results
@@ -30,7 +30,7 @@ with DAG(
     # The job that has the key runs: nothing is done.  Else it is started, from its newest state if it failed.
     running = YarnflowSubmitOperator(
         task_id="running",
-        application="{{ var.value.yarnflow_programs }}/{{ var.value.live_release }}/live_delays.py",
+        application="{{ var.value.live_programs }}/{{ var.value.live_release }}/live_delays.py",
         application_args=[
             *("--input", "{{ var.value.live_flights }}"),
             *("--output", "{{ var.value.live_delays }}"),

@@ -176,7 +176,7 @@ class Airflow:
 
     # --- DAGs ---
 
-    def add_dag(self, file: Path | str, dag_id: str, source: str | None = None) -> None:
+    def add_dags(self, file: Path | str, *dag_ids: str, source: str | None = None) -> None:
         """Put a file among the DAGs, and wait until Airflow has read it.
 
         Parameters
@@ -188,7 +188,8 @@ class Airflow:
         partial = self.home / "new-dag"
         partial.write_text(text, encoding="utf-8")
         partial.rename(self.dags / Path(file).name)
-        self.api.await_dag(dag_id)
+        for dag_id in dag_ids:
+            self.api.await_dag(dag_id)
 
     def memory_mib(self) -> dict[str, float]:
         """Component → memory of all its processes, shared pages counted in part (PSS)."""

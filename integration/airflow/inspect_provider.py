@@ -11,6 +11,7 @@ import pkgutil
 import sys
 import time
 import warnings
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -34,7 +35,7 @@ def _listed(info: dict[str, Any]) -> list[str]:
         for integration in info.get(kind, ()):
             found += integration["python-modules"]
     found += [connection["hook-class-name"] for connection in info["connection-types"]]
-    return found + info["extra-links"]
+    return [*found, *info["extra-links"]]
 
 
 def _missing(name: str) -> bool:
@@ -48,8 +49,9 @@ def _missing(name: str) -> bool:
 
 def main() -> None:
     """Import, look and tell."""
-    airflow = _imported(list(_AIRFLOWS))
+    alone = _imported(list(_AIRFLOWS))
     import yarnflow.airflow
+    from yarnflow.airflow.get_provider_info import get_provider_info
 
     found = pkgutil.walk_packages(yarnflow.airflow.__path__, "yarnflow.airflow.")
     modules = [module.name for module in found]
@@ -60,8 +62,12 @@ def main() -> None:
     imported = sorted({name.partition(".")[0] for name in set(sys.modules) - known})
     own = sorted(name for name in sys.modules if name.startswith("yarnflow."))
 
+    import airflow
     from airflow.providers_manager import ProvidersManager
 
+    validator: Any = importlib.import_module("jsonschema").Draft7Validator
+
+    schema = json.loads(Path(airflow.__path__[0], "provider_info.schema.json").read_text(encoding="utf-8"))
     manager = ProvidersManager()
     own_info = manager.providers["yarnflow"]
     hook = manager.hooks["yarnflow"]
@@ -69,12 +75,13 @@ def main() -> None:
     print(
         json.dumps(
             {
-                "airflow": airflow,
+                "airflow": alone,
                 "provider": provider,
                 "modules": modules,
                 "libraries": imported,
                 "own": own,
                 "warnings": [str(warning.message) for warning in told],
+                "schema": [error.message for error in validator(schema).iter_errors(get_provider_info())],
                 "version": own_info.version,
                 "missing": [name for name in _listed(own_info.data) if _missing(name)],
                 "listed": _listed(own_info.data),

@@ -70,11 +70,18 @@ class AirflowApi:
         self.call("POST", "/connections", body)
 
     def set_variable(self, name: str, value: str) -> None:
-        """Make a variable."""
-        self.call("POST", "/variables", {"key": name, "value": value})
+        """Make a variable, or give it another value."""
+        found = self.call("GET", "/variables", variable_key_pattern=name)["variables"]
+        body = {"key": name, "value": value}
+        if any(variable["key"] == name for variable in found):
+            self.call("PATCH", f"/variables/{name}", body)
+        else:
+            self.call("POST", "/variables", body)
 
     def set_pool(self, name: str, slots: int) -> None:
-        """Make a pool, in which deferred tasks have slots, too."""
+        """Make a pool, in which deferred tasks have slots, too, unless it is there."""
+        if any(pool["name"] == name for pool in self.call("GET", "/pools")["pools"]):
+            return
         self.call("POST", "/pools", {"name": name, "slots": slots, "include_deferred": True})
 
     # --- DAGs and their runs ---
@@ -107,6 +114,10 @@ class AirflowApi:
         """Begin a run, with parameters of its own."""
         body = {"dag_run_id": run_id, "logical_date": None, "conf": dict(conf or {})}
         self.call("POST", f"/dags/{dag_id}/dagRuns", body)
+
+    def end_run(self, dag_id: str, run_id: str) -> None:
+        """As a user marks a run failed, its tasks included."""
+        self.call("PATCH", f"/dags/{dag_id}/dagRuns/{quote(run_id)}", {"state": "failed"})
 
     def run_state(self, dag_id: str, run_id: str) -> str:
         """``queued``, ``running``, ``success`` or ``failed``."""

@@ -16,7 +16,7 @@ arguments = parser.parse_args()
 
 env = api.StreamExecutionEnvironment.get_execution_environment()
 files = api.FileSource.for_path(arguments.input).format("csv").schema(FLIGHT).monitor_continuously()
-files.option("header", True).option("nullValue", "NA").max_files_per_trigger(1)
+files.option("header", True).option("nullValue", "NA").max_files_per_trigger(50)
 event_time = api.WatermarkStrategy.for_bounded_out_of_orderness("1 hour").with_timestamp_assigner("scheduled")
 (
     env.from_source(files.build(), source_name="Flights")
