@@ -7,8 +7,6 @@ Trigger it with the name of the release, a directory in ``live_programs``:
 Needed: what supervised_stream.py needs, and that stream.
 """
 
-from datetime import datetime
-
 from airflow.sdk import DAG, Param, Variable, task
 
 from yarnflow.airflow.operators.restart import YarnflowRestartOperator
@@ -18,7 +16,6 @@ PROGRAMS = "{{ var.value.live_programs }}"
 with DAG(
     "blue_green_upgrade",
     schedule=None,
-    start_date=datetime(2026, 1, 1),
     max_active_runs=1,
     params={"release": Param(type="string", pattern=r"^[\w.-]+$")},
 ):

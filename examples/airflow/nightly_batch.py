@@ -9,7 +9,7 @@ Needed: a connection ``yarnflow_default`` of the type yarnflow, and three variab
 Whatever happens to worker, scheduler or triggerer, one job runs: its key is made of DAG, task and run.
 """
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from airflow.sdk import DAG, Asset, task
 
@@ -22,9 +22,8 @@ NIGHT = "{{ (dag_run.logical_date or dag_run.run_after) | ds }}"
 with DAG(
     "nightly_batch",
     schedule="0 2 * * *",
-    start_date=datetime(2026, 1, 1),
     catchup=False,
-    default_args={"retries": 2, "retry_delay": timedelta(seconds=5)},
+    default_args={"retries": 2, "retry_delay": timedelta(minutes=1)},
 ):
     delays = YarnflowSubmitOperator(
         task_id="delays",
@@ -41,7 +40,7 @@ with DAG(
         outlets=[FLIGHT_DELAYS],
     )
 
-with DAG("after_the_batch", schedule=[FLIGHT_DELAYS], start_date=datetime(2026, 1, 1), catchup=False):
+with DAG("after_the_batch", schedule=[FLIGHT_DELAYS], catchup=False):
 
     @task
     def tell(triggering_asset_events=None):

@@ -9,7 +9,7 @@ and an upgrade (blue_green_upgrade.py) apart, and variables of Airflow:
     live_delays         directory for the results
 """
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from airflow.sdk import DAG, task
 
@@ -23,7 +23,6 @@ JOB_KEY = "live_delays"
 with DAG(
     "supervised_stream",
     schedule=timedelta(minutes=10),
-    start_date=datetime(2026, 1, 1),
     catchup=False,
     max_active_runs=1,
 ):
@@ -53,7 +52,6 @@ with DAG(
 with DAG(
     "weekly_drill",
     schedule="0 10 * * 1",
-    start_date=datetime(2026, 1, 1),
     catchup=False,
     max_active_runs=1,
 ):
@@ -65,7 +63,6 @@ with DAG(
 with DAG(
     "after_checkpoints",
     schedule=[checkpoint_asset("live_delays", JOB_KEY, every=5)],
-    start_date=datetime(2026, 1, 1),
     catchup=False,
     max_active_runs=1,
 ):
