@@ -24,8 +24,8 @@ from airflow.sdk.exceptions import AirflowNotFoundException  # noqa: E402
 
 from tests.airflow.surroundings import Connections  # noqa: E402
 from yarnflow.airflow.hooks.yarnflow import YarnflowHook  # noqa: E402
-from yarnflow.testing.command import FakeCommand  # noqa: E402
-from yarnflow.testing.rest_server import RestServer, rest_server  # noqa: E402
+from yarnflow.testing.outside.command import FakeCommand  # noqa: E402
+from yarnflow.testing.outside.rest_server import RestServer, rest_server  # noqa: E402
 
 
 @pytest.fixture(autouse=True)

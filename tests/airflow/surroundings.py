@@ -18,7 +18,9 @@ class Connections:
 
     by_id: dict[str, Any] = field(default_factory=dict)
 
-    def add(self, conn_id: str = "yarnflow_default", *, host: str = "", password: str = "", **extra: Any) -> None:
+    def add(
+        self, conn_id: str = "yarnflow_default", *, host: str = "", password: str = "", **extra: Any
+    ) -> None:
         """A connection of the type yarnflow."""
         self.by_id[conn_id] = Connection(
             conn_id=conn_id, conn_type="yarnflow", host=host, password=password, extra=json.dumps(extra)

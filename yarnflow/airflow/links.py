@@ -8,12 +8,13 @@ from airflow.sdk import BaseOperatorLink
 from airflow.sdk.execution_time.xcom import XCom
 
 
-class _JobLink(BaseOperatorLink):  # type: ignore[misc]
+class _JobLink(BaseOperatorLink):
     """A link made of what a task has pushed; empty = it has not, or there is none."""
 
     def get_link(self, operator: Any, *, ti_key: Any) -> str:
         """The address."""
-        return self.made_of(_pulled(ti_key, "rest_url"), _pulled(ti_key, "application_id"), _pulled(ti_key, "job_id"))
+        keys = ("rest_url", "application_id", "job_id")
+        return self.made_of(*(_pulled(ti_key, key) for key in keys))
 
     def made_of(self, rest_url: str, application_id: str, job_id: str) -> str:
         """The address, from what is known of the job."""

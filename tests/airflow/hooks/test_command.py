@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from yarnflow.airflow.errors import CommandFailed, ConnectionUnusable
 from yarnflow.airflow.hooks.command import Command
+from yarnflow.airflow.hooks.errors import CommandFailed, ConnectionUnusable
 from yarnflow.airflow.hooks.settings import Settings, read_settings
-from yarnflow.testing.command import FakeCommand
+from yarnflow.testing.outside.command import FakeCommand
 
 
 @pytest.fixture

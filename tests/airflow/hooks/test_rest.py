@@ -7,11 +7,11 @@ import asyncio
 import pytest
 
 from tests.airflow.surroundings import JOB
-from yarnflow.airflow.errors import Refused, Unreachable
 from yarnflow.airflow.hooks import rest
+from yarnflow.airflow.hooks.errors import Refused, Unreachable
 from yarnflow.airflow.hooks.rest import Access, AsyncRestClient, EventParser, RestClient
 from yarnflow.core.states import JobStatus
-from yarnflow.testing.rest_server import RestServer, rest_server
+from yarnflow.testing.outside.rest_server import RestServer, rest_server
 
 TOKEN = "t0p-s3cret"
 

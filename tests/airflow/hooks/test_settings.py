@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from yarnflow.airflow.errors import ConnectionUnusable
+from yarnflow.airflow.hooks.errors import ConnectionUnusable
 from yarnflow.airflow.hooks.settings import read_settings
 
 

@@ -29,7 +29,7 @@ from tests.airflow.surroundings import (
     submitted,
     token,
 )
-from yarnflow.airflow.errors import (
+from yarnflow.airflow.hooks.errors import (
     CommandFailed,
     ConnectionUnusable,
     JobNotSuccessful,
@@ -39,8 +39,8 @@ from yarnflow.airflow.operators import submit
 from yarnflow.airflow.operators.submit import YarnflowSubmitOperator
 from yarnflow.airflow.triggers.job import YarnflowJobTrigger
 from yarnflow.core.states import JobStatus
-from yarnflow.testing.command import FakeCommand
-from yarnflow.testing.rest_server import RestServer
+from yarnflow.testing.outside.command import FakeCommand
+from yarnflow.testing.outside.rest_server import RestServer
 
 GONE = ("JOB_NOT_FOUND", "no job")
 

@@ -11,11 +11,11 @@ from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 from airflow.triggers.base import TriggerEvent
 
 from tests.airflow.surroundings import JOB, Connections, TaskInstance, info, token
-from yarnflow.airflow.hooks import follow
+from yarnflow.airflow.jobs import follow
 from yarnflow.airflow.triggers.job import YarnflowJobTrigger
 from yarnflow.core.states import JobStatus
-from yarnflow.testing.command import FakeCommand
-from yarnflow.testing.rest_server import RestServer
+from yarnflow.testing.outside.command import FakeCommand
+from yarnflow.testing.outside.rest_server import RestServer
 
 GONE = ("JOB_NOT_FOUND", "no job")
 
@@ -100,7 +100,8 @@ def test_a_job_that_nobody_knows(cluster: RestServer, command: FakeCommand) -> N
 
 
 def test_the_time_is_over(cluster: RestServer) -> None:
-    assert fired(YarnflowJobTrigger(job_id=JOB, deadline=time.time() - 1)) == {"status": "timeout", "job_id": JOB}
+    trigger = YarnflowJobTrigger(job_id=JOB, deadline=time.time() - 1)
+    assert fired(trigger) == {"status": "timeout", "job_id": JOB}
     assert cluster.job(JOB).status is JobStatus.RUNNING
 
 

@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, Final
 
-from yarnflow.airflow.errors import CommandFailed, ConnectionUnusable
+from yarnflow.airflow.hooks.errors import CommandFailed, ConnectionUnusable
 from yarnflow.airflow.hooks.settings import Settings
 from yarnflow.config.configuration import ENVIRONMENT_PREFIX, environment_variable
 from yarnflow.config.options import OPTIONS_BY_KEY
@@ -86,8 +86,8 @@ class Command:
         self._process = process
         assert process.stdout is not None and process.stderr is not None
         document: list[str] = []
-        error = _LastLine(note)
-        readers = [_reader(process.stdout, document.append), _reader(process.stderr, error)]
+        said = _LastLine(note)
+        readers = [_reader(process.stdout, document.append), _reader(process.stderr, said)]
         try:
             status = process.wait()
         finally:
@@ -96,7 +96,7 @@ class Command:
             for reader in readers:
                 reader.join()
             self._process = None
-        return _outcome(status, "".join(document), error.end())
+        return _outcome(status, "".join(document), said.end())
 
     def terminate(self) -> bool:
         """Tell what runs to end in good order; returns whether there is something.

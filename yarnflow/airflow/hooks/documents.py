@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from yarnflow.airflow.errors import CommandFailed
+from yarnflow.airflow.hooks.errors import CommandFailed
 from yarnflow.airflow.hooks.rest import Failure
 from yarnflow.core.states import JobStatus
 from yarnflow.errors import ApplicationFailed, ApplicationNotFound, JobNotFound, RpcUnavailable

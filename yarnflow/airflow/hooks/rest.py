@@ -15,7 +15,7 @@ from typing import Any, Final, Generic, Self, TypeVar
 
 import httpx
 
-from yarnflow.airflow.errors import Refused, Unreachable
+from yarnflow.airflow.hooks.errors import Refused, Unreachable
 from yarnflow.core.states import JobStatus
 
 T = TypeVar("T")
@@ -415,9 +415,8 @@ def checkpoint(answer: Any) -> CheckpointState:
 
 
 def _lag(answer: Any) -> int | None:
-    behind = [
-        count for query in answer["queries"] for source in query["sources"] for count in source["behind"].values()
-    ]
+    sources = [source for query in answer["queries"] for source in query["sources"]]
+    behind = [count for source in sources for count in source["behind"].values()]
     return sum(behind) if behind else None
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from yarnflow.airflow.errors import ConnectionUnusable
+from yarnflow.airflow.hooks.errors import ConnectionUnusable
 
 _TEXTS: Final = ("target", "conf_dir", "hadoop_conf_dir", "command", "history_server")
 _MAPPINGS: Final = ("options", "env")
@@ -63,9 +63,13 @@ def read_settings(
             f"connection {conn_id}: unknown key {unknown[0]!r} in its extra; known: {known}"
         )
     texts = {name: _text(conn_id, name, extra.get(name)) for name in _TEXTS}
-    mappings = {name: _mapping(conn_id, name, extra.get(name)) for name in _MAPPINGS}
     return Settings(
-        conn_id, _addresses(conn_id, host or "", port), password or "", **texts, **mappings
+        conn_id=conn_id,
+        addresses=_addresses(conn_id, host or "", port),
+        token=password or "",
+        options=_mapping(conn_id, "options", extra.get("options")),
+        env=_mapping(conn_id, "env", extra.get("env")),
+        **texts,
     )
 
 
@@ -103,7 +107,7 @@ def _addresses(conn_id: str, host: str, port: int | None) -> tuple[str, ...]:
         if _HOST_PORT.fullmatch(name) is None:
             if port is None or ":" in name or "/" in name:
                 raise ConnectionUnusable(
-                    f"connection {conn_id}: {name!r} is not host:port of a REST interface, and no port is given"
+                    f"connection {conn_id}: {name!r} is not host:port of a REST interface"
                 )
             name = f"{name}:{port}"
         found.append(f"http://{name}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -11,13 +12,6 @@ from airflow.sdk import BaseHook, Connection
 from airflow.sdk.exceptions import AirflowNotFoundException
 from airflow.sdk.log import amask_secret, mask_secret
 
-from yarnflow.airflow.errors import (
-    CommandFailed,
-    ConnectionUnusable,
-    JobNotSuccessful,
-    Refused,
-    Unreachable,
-)
 from yarnflow.airflow.hooks import rest
 from yarnflow.airflow.hooks.command import Command
 from yarnflow.airflow.hooks.documents import (
@@ -31,12 +25,21 @@ from yarnflow.airflow.hooks.documents import (
     is_nobody,
     submitted,
 )
+from yarnflow.airflow.hooks.errors import (
+    CommandFailed,
+    ConnectionUnusable,
+    JobNotSuccessful,
+    Refused,
+    Unreachable,
+)
 from yarnflow.airflow.hooks.rest import Access, AsyncRestClient, JobState, RestClient
 from yarnflow.airflow.hooks.settings import Settings, read_settings
 from yarnflow.config.secrets import is_secret
 
 #: of one request in a signal handler: Airflow kills the process 5 s after the signal
 _HURRIED_S: Final = 2.0
+#: between two looks whether a job has ended
+_LOOK_AGAIN_S: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +188,18 @@ class YarnflowHook(BaseHook):
         wanted = [job for job in jobs if job.job_id == job_id or (job_key and job.job_key == job_key)]
         return wanted[-1] if wanted else None
 
+    async def afind(self, job_key: str) -> FoundJob | None:
+        """As :meth:`find` of a live job, in the triggerer."""
+        await self.load()
+        try:
+            jobs = found_jobs(await self.command.arun("list", []))
+        except CommandFailed as error:
+            if is_nobody(error):
+                return None
+            raise
+        wanted = [job for job in jobs if job.job_key == job_key]
+        return wanted[-1] if wanted else None
+
     # --- one job ---
 
     def access(self, job_id: str, *, again: bool = False) -> Access:
@@ -293,6 +308,14 @@ class YarnflowHook(BaseHook):
         """As :meth:`cancel`, in the triggerer."""
         async with AsyncRestClient(await self.aaccess(job_id)) as client:
             await client.ask(rest.cancel(job_id))
+
+    def await_end(self, job_id: str) -> EndedJob:
+        """Wait until a job that is being ended has ended; raises as :meth:`state`."""
+        while True:
+            found = self.state(job_id)
+            if found.status.globally_terminal:
+                return found
+            time.sleep(_LOOK_AGAIN_S)
 
     def terminate(self) -> bool:
         """Tell a command that runs to end; returns whether there is one.  For signal handlers."""

@@ -7,13 +7,13 @@ from typing import Any, ClassVar
 
 from airflow.sdk import BaseOperator, BaseOperatorLink, Context
 
-from yarnflow.airflow.errors import JobNotSuccessful, YarnflowTaskError
 from yarnflow.airflow.hooks.documents import FoundJob
+from yarnflow.airflow.hooks.errors import JobNotSuccessful, YarnflowTaskError
 from yarnflow.airflow.hooks.yarnflow import YarnflowHook
 from yarnflow.airflow.links import YarnApplicationLink, YarnflowDashboardLink, YarnflowLogsLink
 
 
-class JobOperator(BaseOperator):  # type: ignore[misc]
+class JobOperator(BaseOperator):
     """Base of tasks about one job.
 
     Parameters

@@ -12,15 +12,15 @@ from typing import Any, ClassVar, Final
 from airflow.sdk import BaseOperator, BaseOperatorLink, Context
 from airflow.sdk.exceptions import AirflowTaskTimeout, TaskDeferralError, TaskDeferralTimeout
 
-from yarnflow.airflow.ending import OnKill, end_job_here, end_job_hurriedly
-from yarnflow.airflow.errors import CommandFailed, JobNotSuccessful, YarnflowTaskError
+from yarnflow.airflow.hooks.errors import CommandFailed, JobNotSuccessful, YarnflowTaskError
 from yarnflow.airflow.hooks.settings import option_text
 from yarnflow.airflow.hooks.yarnflow import Submit, Submitted, YarnflowHook
+from yarnflow.airflow.jobs.ending import OnKill, end_job_here, end_job_hurriedly
+from yarnflow.airflow.jobs.waiting import WaitFor
+from yarnflow.airflow.jobs.watching import watch
 from yarnflow.airflow.links import YarnApplicationLink, YarnflowDashboardLink, YarnflowLogsLink
 from yarnflow.airflow.operators.record import Record, Records
 from yarnflow.airflow.triggers.job import YarnflowJobTrigger
-from yarnflow.airflow.waiting import WaitFor
-from yarnflow.airflow.watching import watch
 from yarnflow.core.states import JobStatus
 
 #: the trigger watches the time itself; where no triggerer runs, Airflow's scheduler does so much later
@@ -38,7 +38,7 @@ _ONE_OF_ALL_RUNS: Final = (
 )
 
 
-class YarnflowSubmitOperator(BaseOperator):  # type: ignore[misc]
+class YarnflowSubmitOperator(BaseOperator):
     """Has a program run as a job.
 
     At most one live job has a job key, so a task that is tried again, on whatever worker, finds the job that
@@ -201,7 +201,7 @@ class YarnflowSubmitOperator(BaseOperator):  # type: ignore[misc]
     # --- a job of this task ---
 
     def _take_up(self, record: Record) -> bool | None:
-        """Look at the job of an earlier try: True = all have FINISHED, False = one lives, None = none does."""
+        """Look at the jobs of an earlier try: True = all have FINISHED, False = one lives, None = neither."""
         if not record.jobs:
             return None
         statuses = []
@@ -211,7 +211,7 @@ class YarnflowSubmitOperator(BaseOperator):  # type: ignore[misc]
             except JobNotSuccessful as error:
                 self.log.warning("The job of an earlier try: %s", error)
                 return None
-        told = ", ".join(f"{job} is {status.value}" for job, status in zip(record.jobs, statuses))
+        told = ", ".join(f"{job} is {found.value}" for job, found in zip(record.jobs, statuses, strict=True))
         if all(status is JobStatus.FINISHED for status in statuses):
             self.log.info("An earlier try has had this done: %s.", told)
             return True
@@ -263,12 +263,12 @@ class YarnflowSubmitOperator(BaseOperator):  # type: ignore[misc]
             self._jobs = tuple(job.job_id for job in answer.jobs)
             if self._killed:
                 self._end_jobs()
-                raise YarnflowTaskError(f"the task was ended while its job was submitted: {self._jobs}")
+                raise YarnflowTaskError(f"the task was ended while it submitted {' '.join(self._jobs)}")
             if not any(job.attached_to_existing and self._is_over(job.job_id) for job in answer.jobs):
                 return self._jobs
 
     def _is_over(self, job_id: str) -> bool:
-        """Whether a job that was found is being canceled, or has not ended well by now: its key is free then."""
+        """Whether a job that was found was being canceled, or has failed by now: its key is free then."""
         if self._is_local:
             return False
         try:
@@ -358,7 +358,7 @@ class YarnflowSubmitOperator(BaseOperator):  # type: ignore[misc]
         if status == "timeout":
             self._end_jobs()
             raise AirflowTaskTimeout(
-                f"job {job_id} did not get as far as wait_for={self.wait_for} within {self.execution_timeout}; "
+                f"job {job_id} did not get to wait_for={self.wait_for} within {self.execution_timeout}; "
                 f"{_WHAT_BECOMES[OnKill(self.kill_action)]}"
             )
         if status != "success":

@@ -10,10 +10,10 @@ from typing import Any, Final
 from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
-from yarnflow.airflow.ending import OnKill, end_job
 from yarnflow.airflow.hooks.yarnflow import YarnflowHook
-from yarnflow.airflow.waiting import WaitFor
-from yarnflow.airflow.watching import watch
+from yarnflow.airflow.jobs.ending import OnKill, end_job
+from yarnflow.airflow.jobs.waiting import WaitFor
+from yarnflow.airflow.jobs.watching import watch
 
 #: states of a task that will run again, or is still deferred: it follows the same job
 _GOES_ON: Final = frozenset(
@@ -95,7 +95,7 @@ class YarnflowJobTrigger(BaseTrigger):
         return self._hook
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        """Follow the job; one event, see :func:`yarnflow.airflow.waiting.outcome`."""
+        """Follow the job; one event, see :func:`yarnflow.airflow.jobs.waiting.outcome`."""
         left_s = None if self.deadline is None else max(0.0, self.deadline - time.time())
         try:
             async with asyncio.timeout(left_s):

@@ -8,13 +8,13 @@ from collections.abc import Callable
 import pytest
 
 from tests.airflow.surroundings import JOB
-from yarnflow.airflow.errors import CommandFailed
-from yarnflow.airflow.hooks import follow
 from yarnflow.airflow.hooks.documents import EndedJob
-from yarnflow.airflow.hooks.follow import Change, JobFollower
+from yarnflow.airflow.hooks.errors import CommandFailed
 from yarnflow.airflow.hooks.rest import Access, Failure
+from yarnflow.airflow.jobs import follow
+from yarnflow.airflow.jobs.follow import Change, JobFollower
 from yarnflow.core.states import JobStatus
-from yarnflow.testing.rest_server import RestServer, rest_server
+from yarnflow.testing.outside.rest_server import RestServer, rest_server
 
 TOKEN = "t0p-s3cret"
 
@@ -86,7 +86,8 @@ def test_why_it_failed_is_told_with_its_end(server: RestServer) -> None:
     server.add(JOB, JobStatus.RUNNING)
     failure = ("USER_CODE", "job.py:3: ValueError: bad\nTraceback")
     seen, _ = changes(Source(server), {1: lambda: server.becomes(JOB, JobStatus.FAILED, failure)})
-    assert seen[-1] == Change(JobStatus.FAILED, Failure("USER_CODE", "job.py:3: ValueError: bad", "Traceback"))
+    told = Failure("USER_CODE", "job.py:3: ValueError: bad", "Traceback")
+    assert seen[-1] == Change(JobStatus.FAILED, told)
 
 
 def test_a_broken_connection_loses_nothing_and_repeats_nothing(server: RestServer) -> None:
@@ -134,7 +135,7 @@ def test_without_events_the_job_is_asked_again_and_again() -> None:
 def test_a_cluster_that_is_gone_with_its_job(server: RestServer, status: JobStatus) -> None:
     server.add(JOB, JobStatus.RUNNING)
     source = Source(server)
-    failure = Failure("APPLICATION_FAILED", "application ended KILLED") if status is JobStatus.FAILED else None
+    failure = Failure("APPLICATION_FAILED", "KILLED") if status is JobStatus.FAILED else None
 
     def end() -> None:
         server.forget(JOB)

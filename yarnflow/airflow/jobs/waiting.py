@@ -5,8 +5,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import Any, Final
 
-from yarnflow.airflow.hooks.follow import Change
 from yarnflow.airflow.hooks.rest import Failure
+from yarnflow.airflow.jobs.follow import Change
 from yarnflow.core.states import JobStatus
 
 #: a line of an error is shown so long; all of it is in the job's log

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from yarnflow.airflow.hooks.follow import JobFollower, JobSource
-from yarnflow.airflow.waiting import WaitFor, outcome, text_of
+from yarnflow.airflow.jobs.follow import JobFollower, JobSource
+from yarnflow.airflow.jobs.waiting import WaitFor, outcome, text_of
 
 
 async def watch(
@@ -16,7 +16,7 @@ async def watch(
     Returns
     -------
     dict
-        As :func:`yarnflow.airflow.waiting.outcome`, with the path of the newest ``savepoint`` or null.
+        As :func:`yarnflow.airflow.jobs.waiting.outcome`, with the path of the newest ``savepoint`` or null.
     """
     follower = JobFollower(source, job_id, log.warning, poll_s=poll_s, lost_after_s=lost_after_s)
     savepoint = None

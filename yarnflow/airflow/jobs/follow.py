@@ -12,9 +12,9 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from yarnflow.airflow.errors import CommandFailed, Refused, Unreachable
 from yarnflow.airflow.hooks import rest
 from yarnflow.airflow.hooks.documents import EndedJob, is_gone
+from yarnflow.airflow.hooks.errors import CommandFailed, Refused, Unreachable
 from yarnflow.airflow.hooks.rest import Access, AsyncRestClient, CheckpointState, Failure
 from yarnflow.core.states import JobStatus
 
@@ -99,9 +99,9 @@ class JobFollower:
             except (Unreachable, Refused, CommandFailed) as error:
                 trouble = error
             if trouble is not None:
-                change = await self._in_trouble(trouble)
-                if change is not None:
-                    yield change
+                last = await self._in_trouble(trouble)
+                if last is not None:
+                    yield last
                     return
             again = trouble is not None
             await asyncio.sleep(self._pause_s)

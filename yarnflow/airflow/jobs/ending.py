@@ -1,4 +1,4 @@
-"""Ends the job of a task that somebody or a time-out has ended: cancel it, stop it with a savepoint, or not."""
+"""Ends the job of a task that was ended: cancels it, stops it with a savepoint, or leaves it."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import hashlib
 from enum import Enum
 from typing import Any, Final
 
-from yarnflow.airflow.errors import CommandFailed, Refused, Unreachable
 from yarnflow.airflow.hooks import rest
+from yarnflow.airflow.hooks.errors import CommandFailed, Refused, Unreachable
 from yarnflow.airflow.hooks.rest import Access, AsyncRestClient
 from yarnflow.airflow.hooks.yarnflow import YarnflowHook
 

@@ -97,7 +97,8 @@ class RestServer:
         with self._changed:
             job = self._jobs[job_id]
             job.status, job.failure = status, failure
-            job.events.append(("state", {"jid": job_id, "state": status.value, "timestamp": 1, "restarts": 0}))
+            shown = {"jid": job_id, "state": status.value, "timestamp": 1, "restarts": 0}
+            job.events.append(("state", shown))
             self._changed.notify_all()
 
     def completes(self, job_id: str, checkpoint_id: int, savepoint: str = "") -> None:
