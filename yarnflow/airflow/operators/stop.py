@@ -82,7 +82,8 @@ class YarnflowStopOperator(JobOperator):
             self.log.info("An earlier try has stopped job %s.", job_id)
             return path
         ended = self.hook.state(job_id)
+        where = self.savepoint_dir or "execution.checkpointing.savepoint-dir"
         raise JobNotSuccessful(
-            f"job {job_id} ended {ended.status.value} while an earlier try stopped it; look for its savepoint in "
-            f"{self.savepoint_dir or 'execution.checkpointing.savepoint-dir'}"
+            f"job {job_id} ended {ended.status.value} while an earlier try stopped it; look for its "
+            f"savepoint in {where}"
         )
