@@ -298,6 +298,7 @@ BY_NAME: dict[tuple[str, str], str] = {
             *("operators.drill", "sensors.job"),
         )
     },
+    ("airflow.hooks.command", "cli"): "a command line",
     ("graph.import_finder", "api"): "what programs of PyFlink import",
     ("config.log_file", "process.logs"): "logging loads its formatter by name, in processes that have it",
     ("client.yarn.specification", "entrypoint.yarn.driver_main"): "a command line in a container",

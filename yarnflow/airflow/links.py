@@ -13,10 +13,9 @@ class _JobLink(BaseOperatorLink):
 
     def get_link(self, operator: Any, *, ti_key: Any) -> str:
         """The address."""
-        keys = ("rest_url", "application_id", "job_id")
-        return self.made_of(*(_pulled(ti_key, key) for key in keys))
+        return self.made_of(*(_pulled(ti_key, key) for key in ("rest_url", "yarn_page", "job_id")))
 
-    def made_of(self, rest_url: str, application_id: str, job_id: str) -> str:
+    def made_of(self, rest_url: str, yarn_page: str, job_id: str) -> str:
         """The address, from what is known of the job."""
         raise NotImplementedError
 
@@ -26,7 +25,7 @@ class YarnflowDashboardLink(_JobLink):
 
     name = "yarnflow dashboard"
 
-    def made_of(self, rest_url: str, application_id: str, job_id: str) -> str:
+    def made_of(self, rest_url: str, yarn_page: str, job_id: str) -> str:
         return f"{rest_url}/#/job/{job_id}" if rest_url and job_id else ""
 
 
@@ -35,17 +34,17 @@ class YarnApplicationLink(_JobLink):
 
     name = "YARN application"
 
-    def made_of(self, rest_url: str, application_id: str, job_id: str) -> str:
-        return ""
+    def made_of(self, rest_url: str, yarn_page: str, job_id: str) -> str:
+        return yarn_page
 
 
 class YarnflowLogsLink(_JobLink):
-    """The logs of the job's processes in the dashboard."""
+    """Where the logs of the job's processes are, in the dashboard."""
 
     name = "yarnflow logs"
 
-    def made_of(self, rest_url: str, application_id: str, job_id: str) -> str:
-        return f"{rest_url}/#/job/{job_id}/exceptions" if rest_url and job_id else ""
+    def made_of(self, rest_url: str, yarn_page: str, job_id: str) -> str:
+        return f"{rest_url}/#/job/{job_id}/configuration" if rest_url and job_id else ""
 
 
 def _pulled(ti_key: Any, key: str) -> str:

@@ -119,7 +119,7 @@ def test_a_drill(cluster: RestServer, command: FakeCommand, context: dict[str, A
 
 
 @pytest.mark.parametrize("names", [{}, {"job_id": JOB, "job_key": "k"}])
-def test_one_name_is_needed(cluster: RestServer, context: dict[str, Any], names: dict[str, str]) -> None:
+def test_one_name_is_needed(cluster: RestServer, context: dict[str, Any], names: dict[str, Any]) -> None:
     with pytest.raises(YarnflowTaskError, match="give job_id or job_key"):
         YarnflowStopOperator(task_id="t", **names).execute(context)
 
@@ -160,18 +160,28 @@ def test_a_new_version_that_commits(
     assert context["task_state_store"].values == {}
 
 
-def test_a_new_version_that_does_not_commit_is_rolled_back(
+def test_a_new_version_that_fails_is_rolled_back(
     cluster: RestServer, command: FakeCommand, context: dict[str, Any]
 ) -> None:
     third = "3" * 32
     new_version(cluster, command, OTHER, third)
+    cluster.becomes(OTHER, JobStatus.FAILED, ("USER_CODE", "ValueError: bad (new.py:3)"))
     cluster.completes(third, 1)
-    task = restart(rollback_application="old.py", rollback_args=["--v", "1"], commit_timeout=0.2)
-    with pytest.raises(JobNotSuccessful, match=f"did not commit.*old.py runs again from {PATH} as job {third}"):
+    task = restart(rollback_application="old.py", rollback_args=["--v", "1"])
+    said = f"did not commit.*ValueError: bad.*old.py runs again from {PATH} as job {third}"
+    with pytest.raises(JobNotSuccessful, match=said):
         task.execute(context)
-    assert cluster.job(OTHER).status is JobStatus.CANCELED
     assert cluster.job(third).status is JobStatus.RUNNING
     assert last(command, "submit")[-5:] == ["--restore", PATH, "old.py", "--v", "1"]
+
+
+def test_a_new_version_that_does_not_commit_is_canceled(
+    cluster: RestServer, command: FakeCommand, context: dict[str, Any]
+) -> None:
+    new_version(cluster, command, OTHER)
+    with pytest.raises(JobNotSuccessful, match="has no checkpoint after 0.1 s.*nothing runs now"):
+        restart(commit_timeout=0.1).execute(context)
+    assert cluster.job(OTHER).status is JobStatus.CANCELED
 
 
 def test_a_new_version_that_fails_and_nothing_to_roll_back_to(
@@ -179,7 +189,8 @@ def test_a_new_version_that_fails_and_nothing_to_roll_back_to(
 ) -> None:
     new_version(cluster, command, OTHER)
     cluster.becomes(OTHER, JobStatus.FAILED, ("USER_CODE", "ValueError: bad (new.py:3)"))
-    with pytest.raises(JobNotSuccessful, match=f"ValueError: bad.*nothing runs now, start it again from {PATH}"):
+    said = f"ValueError: bad.*nothing runs now, start it again from {PATH}"
+    with pytest.raises(JobNotSuccessful, match=said):
         restart().execute(context)
 
 

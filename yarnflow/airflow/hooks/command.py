@@ -138,7 +138,9 @@ class Command:
             output, said = await process.communicate()
         finally:
             if process.returncode is None:
-                _signal(process.pid, signal.SIGTERM)
+                # nobody waits for the answer any more; verbs that ask have nothing to clean up
+                _signal(process.pid, signal.SIGKILL)
+                await process.communicate()
         lines = said.decode(errors="replace").strip().splitlines()
         assert process.returncode is not None
         return _outcome(process.returncode, output.decode(errors="replace"), lines[-1] if lines else "")

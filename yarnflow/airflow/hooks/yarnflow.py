@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -34,8 +35,11 @@ from yarnflow.airflow.hooks.errors import (
 )
 from yarnflow.airflow.hooks.rest import Access, AsyncRestClient, JobState, RestClient
 from yarnflow.airflow.hooks.settings import Settings, read_settings
+from yarnflow.config.hadoop_conf import HadoopConf
 from yarnflow.config.secrets import is_secret
+from yarnflow.errors import YarnUnavailable
 
+_APPLICATION: Final = "yarn.application.id"
 #: of one request in a signal handler: Airflow kills the process 5 s after the signal
 _HURRIED_S: Final = 2.0
 #: between two looks whether a job has ended
@@ -80,6 +84,8 @@ class YarnflowHook(BaseHook):
         self._settings: Settings | None = None
         self._command: Command | None = None
         self._access: dict[str, Access] = {}
+        #: job → application on YARN, where that is known
+        self._applications: dict[str, str] = {}
 
     # --- the connection ---
 
@@ -202,6 +208,34 @@ class YarnflowHook(BaseHook):
 
     # --- one job ---
 
+    def runs_in(self, job_id: str, application_id: str) -> None:
+        """Note the application of a job: it is found at once then, and how it ended when it is gone."""
+        if application_id:
+            self._applications[job_id] = application_id
+
+    def _asked(self, verb: str, job_id: str) -> dict[str, Any]:
+        """The document of a verb about a job."""
+        return dict(self.command.run(verb, [job_id], self.log.debug, self._where(job_id)))
+
+    async def _aasked(self, verb: str, job_id: str) -> dict[str, Any]:
+        return dict(await self.command.arun(verb, [job_id], self._where(job_id)))
+
+    def _where(self, job_id: str) -> dict[str, str]:
+        application_id = self._applications.get(job_id)
+        return {_APPLICATION: application_id} if application_id else {}
+
+    def yarn_page(self, application_id: str) -> str:
+        """Address of an application's page; empty = Hadoop's configuration does not tell."""
+        settings = self.settings
+        environ = {**os.environ, **settings.env}
+        if settings.hadoop_conf_dir:
+            environ["HADOOP_CONF_DIR"] = settings.hadoop_conf_dir
+        try:
+            first = HadoopConf.load(environ).resource_manager_web_addresses()[0]
+        except (YarnUnavailable, IndexError):
+            return ""
+        return f"{first}/cluster/app/{application_id}"
+
     def access(self, job_id: str, *, again: bool = False) -> Access:
         """Where the REST interface of a job's cluster is.
 
@@ -216,8 +250,7 @@ class YarnflowHook(BaseHook):
             It cannot be found.
         """
         if again or job_id not in self._access:
-            known = bool(self.settings.addresses)
-            document = {} if known else self.command.run("token", [job_id], self.log.debug)
+            document = {} if self.settings.addresses else self._asked("token", job_id)
             access = self._access[job_id] = _access(self.settings, document)
             if access.token:
                 mask_secret(access.token)
@@ -227,7 +260,7 @@ class YarnflowHook(BaseHook):
         """As :meth:`access`, in the triggerer."""
         settings = await self.load()
         if again or job_id not in self._access:
-            document = {} if settings.addresses else await self.command.arun("token", [job_id])
+            document = {} if settings.addresses else await self._aasked("token", job_id)
             access = self._access[job_id] = _access(settings, document)
             if access.token:
                 await amask_secret(access.token)
@@ -268,7 +301,7 @@ class YarnflowHook(BaseHook):
             YARN does not answer.
         """
         try:
-            return ended_job(job_id, self.command.run("info", [job_id], self.log.debug))
+            return ended_job(job_id, self._asked("info", job_id))
         except CommandFailed as error:
             known = _known_end(job_id, error)
         if known is None and self.settings.history_server:
@@ -280,7 +313,7 @@ class YarnflowHook(BaseHook):
         """As :meth:`ended`, in the triggerer."""
         settings = await self.load()
         try:
-            return ended_job(job_id, await self.command.arun("info", [job_id]))
+            return ended_job(job_id, await self._aasked("info", job_id))
         except CommandFailed as error:
             known = _known_end(job_id, error)
         if known is None and settings.history_server:

@@ -65,7 +65,7 @@ class JobOperator(BaseOperator):
         found = self.find_any()
         if found is None:
             raise JobNotSuccessful(f"no live job {self.named()} on the clusters of this connection")
-        push_job(context, found)
+        push_job(context, self.hook, found.job_id, found.application_id, found.web_address)
         return found
 
     def find_any(self) -> FoundJob | None:
@@ -84,13 +84,16 @@ class JobOperator(BaseOperator):
             self._hook.terminate()
 
 
-def push_job(context: Context, found: FoundJob) -> None:
-    """Leave a job's id and addresses in XCom, from where links are made."""
+def push_job(
+    context: Context, hook: YarnflowHook, job_id: str, application_id: str, web_address: str
+) -> None:
+    """Leave what is known of a job in XCom, from where links are made."""
     ti = context["ti"]
     for key, value in (
-        ("job_id", found.job_id),
-        ("application_id", found.application_id),
-        ("rest_url", found.web_address),
+        ("job_id", job_id),
+        ("application_id", application_id),
+        ("yarn_page", hook.yarn_page(application_id) if application_id else ""),
+        ("rest_url", web_address),
     ):
         if value:
             ti.xcom_push(key=key, value=value)

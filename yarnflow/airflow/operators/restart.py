@@ -148,7 +148,7 @@ class YarnflowRestartOperator(JobOperator):
         self.log.info("Job %s of %s is submitted, from %s.", job_id, application, savepoint)
         found = self.hook.find(job_id=job_id)
         if found is not None:
-            push_job(context, found)
+            push_job(context, self.hook, job_id, found.application_id, found.web_address)
         return job_id
 
     def _trouble(self, job_id: str) -> str:

@@ -19,6 +19,7 @@ from yarnflow.airflow.jobs.ending import OnKill, end_job_here, end_job_hurriedly
 from yarnflow.airflow.jobs.waiting import WaitFor
 from yarnflow.airflow.jobs.watching import watch
 from yarnflow.airflow.links import YarnApplicationLink, YarnflowDashboardLink, YarnflowLogsLink
+from yarnflow.airflow.operators.about_job import push_job
 from yarnflow.airflow.operators.record import Record, Records
 from yarnflow.airflow.triggers.job import YarnflowJobTrigger
 from yarnflow.core.states import JobStatus
@@ -180,10 +181,10 @@ class YarnflowSubmitOperator(BaseOperator):
             record = self._submit(records, record)
         assert record is not None
         self._jobs = record.jobs
-        self._push(context, record)
+        push_job(context, self.hook, record.jobs[0], record.application_id, record.web_address)
         if done or self.wait_for == WaitFor.NONE.value or self._is_local:
             return self._succeed(context, record.jobs, JobStatus.FINISHED if done or self._is_local else None)
-        return self._wait(context, record.jobs, deadline)
+        return self._wait(context, record.jobs, deadline, record.application_id)
 
     @property
     def _is_local(self) -> bool:
@@ -204,6 +205,8 @@ class YarnflowSubmitOperator(BaseOperator):
         """Look at the jobs of an earlier try: True = all have FINISHED, False = one lives, None = neither."""
         if not record.jobs:
             return None
+        for job_id in record.jobs:
+            self.hook.runs_in(job_id, record.application_id)
         statuses = []
         for job_id in record.jobs:
             try:
@@ -306,11 +309,15 @@ class YarnflowSubmitOperator(BaseOperator):
 
     # --- waiting ---
 
-    def _wait(self, context: Context, jobs: tuple[str, ...], deadline: float | None) -> str:
+    def _wait(
+        self, context: Context, jobs: tuple[str, ...], deadline: float | None, application_id: str
+    ) -> str:
         """Wait for the first of the jobs, then for the others."""
+        self.hook.runs_in(jobs[0], application_id)
         trigger = YarnflowJobTrigger(
             job_id=jobs[0],
             yarnflow_conn_id=self.yarnflow_conn_id,
+            application_id=application_id,
             wait_for=self.wait_for,
             on_kill=self.kill_action,
             savepoint_dir=self.savepoint_dir,
@@ -350,6 +357,9 @@ class YarnflowSubmitOperator(BaseOperator):
         """
         record = Records(context.get("task_state_store")).load()
         self._jobs = record.jobs if record is not None and record.jobs else tuple(jobs)
+        application_id = "" if record is None else record.application_id
+        for each in self._jobs:
+            self.hook.runs_in(each, application_id)
         job_id, status = event["job_id"], event["status"]
         ti = context["ti"]
         ti.xcom_push(key="state", value=event.get("state"))
@@ -367,7 +377,7 @@ class YarnflowSubmitOperator(BaseOperator):
             raise JobNotSuccessful(event["error"])
         left = tuple(jobs[jobs.index(job_id) + 1 :])
         if left:
-            return self._wait(context, left, deadline)
+            return self._wait(context, left, deadline, application_id)
         state = event.get("state")
         return self._succeed(context, self._jobs, None if state is None else JobStatus(state))
 
@@ -393,17 +403,8 @@ class YarnflowSubmitOperator(BaseOperator):
             raise error
         records.save(replace(record, trigger_failures=failures))
         self.log.warning("The trigger failed (%s); job %s is followed by another one.", error, record.jobs[0])
-        return self._wait(context, record.jobs, _deadline(self.execution_timeout))
-
-    def _push(self, context: Context, record: Record) -> None:
-        ti = context["ti"]
-        for key, value in (
-            ("job_id", record.jobs[0]),
-            ("application_id", record.application_id),
-            ("rest_url", record.web_address),
-        ):
-            if value:
-                ti.xcom_push(key=key, value=value)
+        deadline = _deadline(self.execution_timeout)
+        return self._wait(context, record.jobs, deadline, record.application_id)
 
     def _succeed(self, context: Context, jobs: tuple[str, ...], status: JobStatus | None) -> str:
         Records(context.get("task_state_store")).forget()

@@ -59,6 +59,8 @@ class JobSensor(BaseSensorOperator):
         self.yarnflow_conn_id = yarnflow_conn_id
         self._hook: YarnflowHook | None = None
         self._found = ""
+        #: the address that is known did not answer
+        self._looks_again = False
 
     @property
     def hook(self) -> YarnflowHook:
@@ -84,7 +86,7 @@ class JobSensor(BaseSensorOperator):
             return job_id is not None and self.is_so(job_id)
         except (CommandFailed, Unreachable, Refused) as error:
             self.log.warning("No answer now: %s", error)
-            self._found = ""
+            self._found, self._looks_again = "", True
             return False
 
     def _job(self) -> str | None:
@@ -104,7 +106,8 @@ class JobSensor(BaseSensorOperator):
 
     def client(self, job_id: str) -> RestClient:
         """Asks the job's cluster."""
-        return RestClient(self.hook.access(job_id, again=not self._found and not self.job_id))
+        again, self._looks_again = self._looks_again, False
+        return RestClient(self.hook.access(job_id, again=again))
 
 
 class YarnflowJobStateSensor(JobSensor):

@@ -34,6 +34,8 @@ class YarnflowJobTrigger(BaseTrigger):
     ----------
     job_id : str
     yarnflow_conn_id : str
+    application_id : str
+        Of the job on YARN; empty = it has none, or it is not known.
     wait_for : str
         ``finished``, ``running`` or ``checkpoint``.
     on_kill : str
@@ -54,6 +56,7 @@ class YarnflowJobTrigger(BaseTrigger):
         *,
         job_id: str,
         yarnflow_conn_id: str = YarnflowHook.default_conn_name,
+        application_id: str = "",
         wait_for: str = WaitFor.FINISHED.value,
         on_kill: str = OnKill.CANCEL.value,
         savepoint_dir: str = "",
@@ -64,6 +67,7 @@ class YarnflowJobTrigger(BaseTrigger):
         super().__init__()
         self.job_id = job_id
         self.yarnflow_conn_id = yarnflow_conn_id
+        self.application_id = application_id
         self.wait_for = wait_for
         self.kill_action = on_kill
         self.savepoint_dir = savepoint_dir
@@ -79,6 +83,7 @@ class YarnflowJobTrigger(BaseTrigger):
             {
                 "job_id": self.job_id,
                 "yarnflow_conn_id": self.yarnflow_conn_id,
+                "application_id": self.application_id,
                 "wait_for": self.wait_for,
                 "on_kill": self.kill_action,
                 "savepoint_dir": self.savepoint_dir,
@@ -92,6 +97,7 @@ class YarnflowJobTrigger(BaseTrigger):
         """The connection."""
         if self._hook is None:
             self._hook = YarnflowHook(self.yarnflow_conn_id)
+            self._hook.runs_in(self.job_id, self.application_id)
         return self._hook
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
