@@ -50,13 +50,12 @@ _QUICK: Final = {
     "SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.25",
     "SCHEDULER__SCHEDULER_HEALTH_CHECK_THRESHOLD": "10",
     "SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "5",
-    "SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "20",
+    "SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "25",
     "SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "2",
     "SCHEDULER__TRIGGER_TIMEOUT_CHECK_INTERVAL": "1",
     "TRIGGERER__JOB_HEARTBEAT_SEC": "1",
     "TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": "10",
     "WORKERS__MIN_HEARTBEAT_INTERVAL": "1",
-    # the first call of a worker makes the API server load what it answers with
     "WORKERS__EXECUTION_API_TIMEOUT": "60",
     "USAGE_DATA_COLLECTION__ENABLED": "False",
 }
@@ -123,7 +122,9 @@ class Airflow:
                 environment=self.environment,
             )  # fmt: skip
         for name in components or COMMANDS:
-            wait_until(lambda: self._works(name), f"{name} to work", 180, 0.25)
+            wait_until(lambda: self._works(name), f"{name} to work", 300, 0.25)
+        if "api-server" in (components or COMMANDS):
+            self.api.warm_up()
 
     def kill(self, component: str) -> None:
         """``kill -9`` of a component and all that it has started, as where its host goes down."""

@@ -75,13 +75,13 @@ class AirflowOnYarn:
 
     def drop_dags(self) -> None:
         """Nothing of the test's DAGs begins any more, and what they wait for is waited for no longer."""
-        for file in self._files:
-            file.unlink()
         for dag_id in self._dags:
             self.airflow.api.pause(dag_id)
             for run in self.airflow.api.runs(dag_id):
                 if run["state"] in ("queued", "running"):
                     self.airflow.api.end_run(dag_id, run["dag_run_id"])
+        for file in self._files:
+            file.unlink()
 
     def applications(self) -> list[str]:
         """Applications that the test has begun, oldest first, whatever became of them."""
