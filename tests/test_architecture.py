@@ -50,7 +50,7 @@ ROOMS: dict[str, set[str]] = {
     "airflow.hooks": set(),
     "airflow.jobs": {"airflow.hooks"},
     "airflow.operators": {"airflow", "airflow.hooks", "airflow.jobs", "airflow.triggers"},
-    "airflow.sensors": {"airflow", "airflow.hooks"},
+    "airflow.sensors": {"airflow.hooks"},
     "airflow.triggers": {"airflow.hooks", "airflow.jobs"},
     "api": {"api.common", "api.datastream", "api.datastream.connectors"},
     "api.building": {"api", "api.common"},

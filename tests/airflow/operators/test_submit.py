@@ -150,6 +150,8 @@ def test_what_the_command_refuses_is_the_error_in_one_line(
     command.answers("submit", error=(code, message), details="Traceback")
     with pytest.raises(CommandFailed, match=f"^{message}$"):
         task().execute(context)
+    # another try does not take the next job of the key for its own
+    assert context["task_state_store"].values == {}
 
 
 # --- another try ---
@@ -393,6 +395,7 @@ def test_a_task_killed_while_it_submits_takes_the_submit_back(
         operator.execute(context)
     killer.join()
     assert command.terminated == ["submit"]
+    assert context["task_state_store"].values["yarnflow_job"]["jobs"] == []
 
 
 def test_a_job_that_was_accepted_when_the_task_was_killed_is_canceled(

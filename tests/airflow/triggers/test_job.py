@@ -62,7 +62,7 @@ def test_a_job_that_finishes(cluster: RestServer) -> None:
     }
 
 
-@pytest.mark.parametrize(("wait_for", "state"), [("running", "RUNNING"), ("checkpoint", None)])
+@pytest.mark.parametrize(("wait_for", "state"), [("running", "RUNNING"), ("checkpoint", "RUNNING")])
 def test_what_else_is_waited_for(cluster: RestServer, wait_for: str, state: str | None) -> None:
     cluster.completes(JOB, 1)
     event = fired(YarnflowJobTrigger(job_id=JOB, wait_for=wait_for))

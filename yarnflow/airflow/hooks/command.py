@@ -18,6 +18,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, Final
+from weakref import WeakKeyDictionary
 
 from yarnflow.airflow.hooks.errors import CommandFailed, ConnectionUnusable
 from yarnflow.airflow.hooks.settings import Settings
@@ -31,7 +32,12 @@ _AIRFLOWS: Final = ("AIRFLOW__", "_AIRFLOW", "__AIRFLOW")
 #: a process that was told to end cleans up on YARN and HDFS
 _CLEAN_UP_S: Final = 20.0
 
+#: commands that the triggerer runs at the same time; after a restart all its triggers look for their jobs
+_AT_ONCE: Final = 4
+
 Note = Callable[[str], None]
+#: event loop → who may run one
+_turns: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore]] = WeakKeyDictionary()
 
 
 class Command:
@@ -123,6 +129,10 @@ class Command:
     async def arun(self, verb: str, arguments: Sequence[str], options: Mapping[str, str] = {}) -> Any:
         """The same in the triggerer: blocks nothing, tells nobody of lines for people."""
         command, environ = self.command_line(verb, arguments, options)
+        async with _turn():
+            return await self._arun(command, environ)
+
+    async def _arun(self, command: Sequence[str], environ: Mapping[str, str]) -> Any:
         try:
             process = await asyncio.create_subprocess_exec(
                 *wrap_command(command, death_signal=signal.SIGTERM),
@@ -198,6 +208,10 @@ class Command:
             f"connection {self._settings.conn_id}: the command yarnflow cannot be run: "
             f"{error.filename or self._settings.command}: {error.strerror}"
         )
+
+
+def _turn() -> asyncio.Semaphore:
+    return _turns.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(_AT_ONCE))
 
 
 def _executable(settings: Settings, environ: Mapping[str, str]) -> list[str]:

@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Any, Final
 
 from yarnflow.airflow.hooks import rest
-from yarnflow.airflow.hooks.errors import CommandFailed, Refused, Unreachable
+from yarnflow.airflow.hooks.errors import CommandFailed, Refused, Unreachable, YarnflowTaskError
 from yarnflow.airflow.hooks.rest import Access, AsyncRestClient
 from yarnflow.airflow.hooks.yarnflow import YarnflowHook
 
@@ -90,7 +90,7 @@ def end_job_here(hook: YarnflowHook, job_id: str, action: OnKill, savepoint_dir:
                 log.warning("Job %s cannot be stopped with a savepoint (%s); it is canceled.", job_id, error)
         hook.cancel(job_id)
         log.info("Job %s is being canceled.", job_id)
-    except (CommandFailed, Unreachable, Refused) as error:
+    except YarnflowTaskError as error:
         log.error("Job %s may go on: it could not be ended: %s", job_id, error)
 
 

@@ -19,12 +19,15 @@ async def watch(
         As :func:`yarnflow.airflow.jobs.waiting.outcome`, with the path of the newest ``savepoint`` or null.
     """
     follower = JobFollower(source, job_id, log.warning, poll_s=poll_s, lost_after_s=lost_after_s)
-    savepoint = None
+    savepoint = state = None
     async for change in follower.changes():
         log.info("%s", text_of(job_id, change))
         if change.checkpoint is not None and change.checkpoint.is_savepoint:
             savepoint = change.checkpoint.path or savepoint
+        if change.status is not None:
+            state = change.status.value
         event = outcome(job_id, change, wait_for)
         if event is not None:
-            return {**event, "savepoint": savepoint}
+            # a checkpoint has no state of its own
+            return {**event, "state": event["state"] or state, "savepoint": savepoint}
     raise AssertionError("the changes of a job end with a last one")

@@ -246,7 +246,13 @@ class YarnflowSubmitOperator(BaseOperator):
             record = replace(record, jobs=(found.job_id,))
         else:
             records.save(record)
-            record = replace(record, jobs=self._submitted())
+            try:
+                record = replace(record, jobs=self._submitted())
+            except CommandFailed as error:
+                if error.code:
+                    # refused, and not broken off: nothing of it runs
+                    records.forget()
+                raise
         records.save(record)
         if self._is_local:
             return record

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, ClassVar
 
-from airflow.sdk import BaseOperatorLink, BaseSensorOperator, Context
+from airflow.sdk import BaseSensorOperator, Context
 
 from yarnflow.airflow.hooks import rest
 from yarnflow.airflow.hooks.errors import (
@@ -23,7 +23,6 @@ from yarnflow.airflow.hooks.errors import (
 )
 from yarnflow.airflow.hooks.rest import RestClient
 from yarnflow.airflow.hooks.yarnflow import YarnflowHook
-from yarnflow.airflow.links import YarnApplicationLink, YarnflowDashboardLink, YarnflowLogsLink
 from yarnflow.core.states import JobStatus
 
 
@@ -38,11 +37,6 @@ class JobSensor(BaseSensorOperator):
     """
 
     template_fields: ClassVar[Sequence[str]] = ("job_id", "job_key", "yarnflow_conn_id")
-    operator_extra_links: ClassVar[Sequence[BaseOperatorLink]] = (
-        YarnflowDashboardLink(),
-        YarnApplicationLink(),
-        YarnflowLogsLink(),
-    )
     ui_color = "#e8f0fe"
 
     def __init__(
