@@ -139,12 +139,15 @@ def test_a_task_that_is_marked_cancels_its_job(
 
 
 def test_all_jobs_of_a_marked_task_are_canceled(
-    cluster: RestServer, monkeypatch: pytest.MonkeyPatch
+    cluster: RestServer, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     cluster.becomes(JOB, JobStatus.FINISHED)
     cluster.add(OTHER, JobStatus.RUNNING)
     kill(again(YarnflowJobTrigger(job_id=JOB, next_jobs=[OTHER])), monkeypatch, "failed")
     assert cluster.job(OTHER).status is JobStatus.CANCELED
+    said = "".join(capfd.readouterr())
+    assert f"Job {JOB} is FINISHED already" in said
+    assert "may go on" not in said
 
 
 @pytest.mark.parametrize("state", [None, "scheduled", "queued", "running", "deferred", "up_for_retry"])
