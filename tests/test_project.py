@@ -30,6 +30,7 @@ DECLARATIONS = {"yarnflow.errors"}
 FOR_USERS = ("yarnflow.testing.", "yarnflow.api.", "yarnflow.airflow.assets")
 #: distribution → the module it is imported as, where the names differ
 IMPORT_NAMES = {
+    "apache-airflow": "airflow",
     "confluent-kafka": "confluent_kafka",
     "opensearch-py": "opensearchpy",
     "opentelemetry-sdk": "opentelemetry",

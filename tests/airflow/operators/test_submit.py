@@ -268,6 +268,7 @@ def test_all_jobs_of_a_program_are_waited_for(
     command.forget("submit")
     command.answers("submit", submitted(JOB, OTHER))
     defer = deferred(task(), context)
+    assert defer.trigger.serialize()[1]["next_jobs"] == [OTHER]
     event = {"job_id": JOB, "status": "success", "state": "FINISHED", "error": None}
     with pytest.raises(TaskDeferred) as raised:
         task().execute_complete(context, event, **defer.kwargs)
@@ -396,6 +397,43 @@ def test_a_task_killed_while_it_submits_takes_the_submit_back(
     killer.join()
     assert command.terminated == ["submit"]
     assert context["task_state_store"].values["yarnflow_job"]["jobs"] == []
+
+
+@pytest.mark.usefixtures("_signals")
+def test_a_job_that_was_accepted_before_its_submit_was_broken_off_is_canceled(
+    cluster: RestServer, command: FakeCommand, context: dict[str, Any]
+) -> None:
+    command.forget("submit")
+    command.answers("submit", hangs=True)
+    command.forget("list")
+    start_ms = int(time.time() * 1000)
+    command.answers("list", listed(JOB, web_address=cluster.address, job_key="k", start_ms=start_ms))
+    cluster.add(JOB, JobStatus.RUNNING)
+    operator = task()
+    killer = killed_when(operator, lambda: command.hangs)
+    with pytest.raises(CommandFailed):
+        operator.execute(context)
+    killer.join()
+    assert cluster.job(JOB).status is JobStatus.CANCELED
+
+
+def test_a_task_killed_while_it_looks_at_its_job_ends_it(
+    cluster: RestServer, command: FakeCommand, context: dict[str, Any]
+) -> None:
+    deferred(task(), context)
+    command.forget("token")
+    command.answers("token", error=("YARN_UNAVAILABLE", "no ResourceManager"))
+    command.forget("info")
+    command.answers("info", error=("YARN_UNAVAILABLE", "no ResourceManager"))
+    command.answers("cancel", {})
+    again = task()
+    with pytest.raises(CommandFailed, match="no ResourceManager"):
+        again.execute(new_context(context["task_state_store"]))
+    before = len(command.calls)
+    again.on_kill()
+    while len(command.calls) == before:
+        time.sleep(0.01)
+    assert command.calls[before].arguments[-1] == JOB
 
 
 def test_a_job_that_was_accepted_when_the_task_was_killed_is_canceled(

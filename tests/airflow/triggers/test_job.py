@@ -10,7 +10,7 @@ import pytest
 from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 from airflow.triggers.base import TriggerEvent
 
-from tests.airflow.surroundings import JOB, Connections, TaskInstance, info, token
+from tests.airflow.surroundings import JOB, OTHER, Connections, TaskInstance, info, token
 from yarnflow.airflow.jobs import follow
 from yarnflow.airflow.triggers.job import YarnflowJobTrigger
 from yarnflow.core.states import JobStatus
@@ -136,6 +136,18 @@ def test_a_task_that_is_marked_cancels_its_job(
 ) -> None:
     kill(again(YarnflowJobTrigger(job_id=JOB)), monkeypatch, state, map_index)
     assert cluster.job(JOB).status is JobStatus.CANCELED
+
+
+def test_all_jobs_of_a_marked_task_are_canceled(
+    cluster: RestServer, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    cluster.becomes(JOB, JobStatus.FINISHED)
+    cluster.add(OTHER, JobStatus.RUNNING)
+    kill(again(YarnflowJobTrigger(job_id=JOB, next_jobs=[OTHER])), monkeypatch, "failed")
+    assert cluster.job(OTHER).status is JobStatus.CANCELED
+    said = "".join(capfd.readouterr())
+    assert f"Job {JOB} is FINISHED already" in said
+    assert "may go on" not in said
 
 
 @pytest.mark.parametrize("state", [None, "scheduled", "queued", "running", "deferred", "up_for_retry"])

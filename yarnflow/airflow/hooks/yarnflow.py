@@ -327,7 +327,7 @@ class YarnflowHook(BaseHook):
         return known
 
     def cancel(self, job_id: str) -> None:
-        """Begin to cancel a job.
+        """Begin to cancel a job; one that is over already is left.
 
         Raises
         ------
@@ -335,12 +335,11 @@ class YarnflowHook(BaseHook):
             Nobody takes the request.
         """
         with RestClient(self.access(job_id)) as client:
-            client.ask(rest.cancel(job_id))
-
-    async def acancel(self, job_id: str) -> None:
-        """As :meth:`cancel`, in the triggerer."""
-        async with AsyncRestClient(await self.aaccess(job_id)) as client:
-            await client.ask(rest.cancel(job_id))
+            try:
+                client.ask(rest.cancel(job_id))
+            except Refused:
+                if not client.ask(rest.job(job_id)).status.globally_terminal:
+                    raise
 
     def await_end(self, job_id: str) -> EndedJob:
         """Wait until a job that is being ended has ended; raises as :meth:`state`."""

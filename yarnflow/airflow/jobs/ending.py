@@ -53,7 +53,14 @@ async def _end_job(access: Access, job_id: str, action: OnKill, savepoint_dir: s
             if not trouble:
                 return
             log.warning("Job %s cannot be stopped with a savepoint (%s); it is canceled.", job_id, trouble)
-        await client.ask(rest.cancel(job_id))
+        try:
+            await client.ask(rest.cancel(job_id))
+        except Refused:
+            found = await client.ask(rest.job(job_id))
+            if not found.status.globally_terminal:
+                raise
+            log.info("Job %s is %s already.", job_id, found.status.value)
+            return
         log.info("Job %s is being canceled.", job_id)
 
 

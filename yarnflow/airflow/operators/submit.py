@@ -205,6 +205,8 @@ class YarnflowSubmitOperator(BaseOperator):
         """Look at the jobs of an earlier try: True = all have FINISHED, False = one lives, None = neither."""
         if not record.jobs:
             return None
+        # from here on a kill is theirs
+        self._jobs = record.jobs
         for job_id in record.jobs:
             self.hook.runs_in(job_id, record.application_id)
         statuses = []
@@ -252,6 +254,11 @@ class YarnflowSubmitOperator(BaseOperator):
                 if error.code:
                     # refused, and not broken off: nothing of it runs
                     records.forget()
+                elif self._killed:
+                    self._end_accepted(record)
+                raise
+            except AirflowTaskTimeout:
+                self._end_accepted(record)
                 raise
         records.save(record)
         if self._is_local:
@@ -265,6 +272,17 @@ class YarnflowSubmitOperator(BaseOperator):
             record = replace(record, application_id=found.application_id, web_address=found.web_address)
             records.save(record)
         return record
+
+    def _end_accepted(self, record: Record) -> None:
+        """The submit was broken off: end its job if the cluster had accepted it by then."""
+        try:
+            found = self.hook.find(job_key=record.job_key)
+        except YarnflowTaskError as error:
+            self.log.error("A job of the key %s may run: %s", record.job_key, error)
+            return
+        if found is not None and record.is_own(found.start_ms):
+            self._jobs = (found.job_id,)
+            self._end_jobs()
 
     def _submitted(self) -> tuple[str, ...]:
         while True:
@@ -322,6 +340,7 @@ class YarnflowSubmitOperator(BaseOperator):
         self.hook.runs_in(jobs[0], application_id)
         trigger = YarnflowJobTrigger(
             job_id=jobs[0],
+            next_jobs=list(jobs[1:]),
             yarnflow_conn_id=self.yarnflow_conn_id,
             application_id=application_id,
             wait_for=self.wait_for,

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any, Final
 
 from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
+from yarnflow.airflow.hooks.errors import YarnflowTaskError
 from yarnflow.airflow.hooks.yarnflow import YarnflowHook
 from yarnflow.airflow.jobs.ending import OnKill, end_job
 from yarnflow.airflow.jobs.waiting import WaitFor
@@ -33,6 +34,8 @@ class YarnflowJobTrigger(BaseTrigger):
     Parameters
     ----------
     job_id : str
+    next_jobs : sequence of str
+        Of the same task: they are waited for later, and end with it, too.
     yarnflow_conn_id : str
     application_id : str
         Of the job on YARN; empty = it has none, or it is not known.
@@ -55,6 +58,7 @@ class YarnflowJobTrigger(BaseTrigger):
         self,
         *,
         job_id: str,
+        next_jobs: Sequence[str] = (),
         yarnflow_conn_id: str = YarnflowHook.default_conn_name,
         application_id: str = "",
         wait_for: str = WaitFor.FINISHED.value,
@@ -66,6 +70,7 @@ class YarnflowJobTrigger(BaseTrigger):
     ) -> None:
         super().__init__()
         self.job_id = job_id
+        self.next_jobs = list(next_jobs)
         self.yarnflow_conn_id = yarnflow_conn_id
         self.application_id = application_id
         self.wait_for = wait_for
@@ -82,6 +87,7 @@ class YarnflowJobTrigger(BaseTrigger):
             "yarnflow.airflow.triggers.job.YarnflowJobTrigger",
             {
                 "job_id": self.job_id,
+                "next_jobs": self.next_jobs,
                 "yarnflow_conn_id": self.yarnflow_conn_id,
                 "application_id": self.application_id,
                 "wait_for": self.wait_for,
@@ -97,7 +103,8 @@ class YarnflowJobTrigger(BaseTrigger):
         """The connection."""
         if self._hook is None:
             self._hook = YarnflowHook(self.yarnflow_conn_id)
-            self._hook.runs_in(self.job_id, self.application_id)
+            for job_id in (self.job_id, *self.next_jobs):
+                self._hook.runs_in(job_id, self.application_id)
         return self._hook
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
@@ -126,7 +133,12 @@ class YarnflowJobTrigger(BaseTrigger):
         if self.kill_action == OnKill.LEAVE.value or await self._goes_on():
             self.log.info("The task is to run again: job %s goes on.", self.job_id)
             return
-        await end_job(self.hook(), self.job_id, OnKill(self.kill_action), self.savepoint_dir, self.log)
+        action = OnKill(self.kill_action)
+        for job_id in (self.job_id, *self.next_jobs):
+            try:
+                await end_job(self.hook(), job_id, action, self.savepoint_dir, self.log)
+            except YarnflowTaskError as error:
+                self.log.error("Job %s may go on: it could not be ended: %s", job_id, error)
 
     async def _goes_on(self) -> bool:
         """Whether the task is to run again; in doubt it is not."""
