@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from airflow.sdk import BaseOperator, BaseOperatorLink, Context
 
@@ -23,8 +23,8 @@ class JobOperator(BaseOperator):
     yarnflow_conn_id : str
     """
 
-    template_fields: ClassVar[Sequence[str]] = ("job_id", "job_key", "yarnflow_conn_id")
-    operator_extra_links: ClassVar[Sequence[BaseOperatorLink]] = (
+    template_fields: Sequence[str] = ("job_id", "job_key", "yarnflow_conn_id")
+    operator_extra_links: Sequence[BaseOperatorLink] = (
         YarnflowDashboardLink(),
         YarnApplicationLink(),
         YarnflowLogsLink(),

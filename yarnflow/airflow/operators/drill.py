@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from airflow.sdk import Context
 
@@ -26,7 +26,7 @@ class YarnflowDrillOperator(JobOperator):
     yarnflow_conn_id : str
     """
 
-    template_fields: ClassVar[Sequence[str]] = (*JobOperator.template_fields, "what")
+    template_fields: Sequence[str] = (*JobOperator.template_fields, "what")
 
     def __init__(self, *, what: str, recovery_timeout: float | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)

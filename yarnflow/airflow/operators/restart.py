@@ -53,12 +53,12 @@ class YarnflowRestartOperator(JobOperator):
     yarnflow_conn_id : str
     """
 
-    template_fields: ClassVar[Sequence[str]] = (
+    template_fields: Sequence[str] = (
         *JobOperator.template_fields,
         *("application", "application_args", "rollback_application", "rollback_args", "target", "options"),
         *("files", "savepoint_dir"),
     )
-    template_fields_renderers: ClassVar[Mapping[str, str]] = {"options": "json"}
+    template_fields_renderers: ClassVar[dict[str, str]] = {"options": "json"}
 
     def __init__(
         self,

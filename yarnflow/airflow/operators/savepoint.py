@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from airflow.sdk import Context
 
@@ -24,7 +24,7 @@ class YarnflowSavepointOperator(JobOperator):
     yarnflow_conn_id : str
     """
 
-    template_fields: ClassVar[Sequence[str]] = (*JobOperator.template_fields, "savepoint_dir")
+    template_fields: Sequence[str] = (*JobOperator.template_fields, "savepoint_dir")
 
     def __init__(self, *, savepoint_dir: str = "", **kwargs: Any) -> None:
         super().__init__(**kwargs)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from airflow.sdk import Context
 
@@ -32,7 +32,7 @@ class YarnflowStopOperator(JobOperator):
     yarnflow_conn_id : str
     """
 
-    template_fields: ClassVar[Sequence[str]] = (*JobOperator.template_fields, "savepoint_dir")
+    template_fields: Sequence[str] = (*JobOperator.template_fields, "savepoint_dir")
 
     def __init__(self, *, savepoint_dir: str = "", drain: bool = False, **kwargs: Any) -> None:
         super().__init__(**kwargs)

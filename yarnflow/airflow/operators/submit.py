@@ -87,7 +87,7 @@ class YarnflowSubmitOperator(BaseOperator):
     yarnflow_conn_id : str
     """
 
-    template_fields: ClassVar[Sequence[str]] = (
+    template_fields: Sequence[str] = (
         "application",
         "application_args",
         "target",
@@ -99,8 +99,8 @@ class YarnflowSubmitOperator(BaseOperator):
         "savepoint_dir",
         "yarnflow_conn_id",
     )
-    template_fields_renderers: ClassVar[Mapping[str, str]] = {"options": "json", "application_args": "json"}
-    operator_extra_links: ClassVar[Sequence[BaseOperatorLink]] = (
+    template_fields_renderers: ClassVar[dict[str, str]] = {"options": "json", "application_args": "json"}
+    operator_extra_links: Sequence[BaseOperatorLink] = (
         YarnflowDashboardLink(),
         YarnApplicationLink(),
         YarnflowLogsLink(),

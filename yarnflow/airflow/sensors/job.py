@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any, ClassVar
+from typing import Any
 
 from airflow.sdk import BaseSensorOperator, Context
 
@@ -36,7 +36,7 @@ class JobSensor(BaseSensorOperator):
     yarnflow_conn_id : str
     """
 
-    template_fields: ClassVar[Sequence[str]] = ("job_id", "job_key", "yarnflow_conn_id")
+    template_fields: Sequence[str] = ("job_id", "job_key", "yarnflow_conn_id")
     ui_color = "#e8f0fe"
 
     def __init__(
