@@ -138,6 +138,25 @@ def test_a_task_that_is_marked_cancels_its_job(
     assert cluster.job(JOB).status is JobStatus.CANCELED
 
 
+def test_airflow_cancels_the_trigger_again_meanwhile(
+    cluster: RestServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As it does every second, until the trigger is gone."""
+    trigger = YarnflowJobTrigger(job_id=JOB)
+
+    async def kill_twice() -> None:
+        first = asyncio.create_task(trigger.on_kill())
+        await asyncio.sleep(0)
+        first.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await first
+        assert cluster.job(JOB).status is JobStatus.RUNNING
+        await asyncio.gather(*asyncio.all_tasks() - {asyncio.current_task()})
+
+    asyncio.run(kill_twice())
+    assert cluster.job(JOB).status is JobStatus.CANCELED
+
+
 def test_all_jobs_of_a_marked_task_are_canceled(
     cluster: RestServer, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -24,6 +24,9 @@ _GOES_ON: Final = frozenset(
     }
 )  # fmt: skip
 
+#: the event loop itself keeps no task from being collected
+_ENDING: Final[set[asyncio.Task[None]]] = set()
+
 
 class YarnflowJobTrigger(BaseTrigger):
     """Fires once, when a job is as a task wants it, has ended, or is lost.
@@ -129,7 +132,16 @@ class YarnflowJobTrigger(BaseTrigger):
 
         Not where the task was cleared, and so runs again: its next try follows the same job.  Not where it
         is deferred still: another triggerer has taken it over.
+
+        Airflow cancels the trigger again every second while this runs, so what is to be done has a task of
+        its own, which goes on then.
         """
+        ending = asyncio.create_task(self._end())
+        _ENDING.add(ending)
+        ending.add_done_callback(_ENDING.discard)
+        await asyncio.shield(ending)
+
+    async def _end(self) -> None:
         if self.kill_action == OnKill.LEAVE.value or await self._goes_on():
             self.log.info("The task is to run again: job %s goes on.", self.job_id)
             return
