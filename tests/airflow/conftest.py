@@ -6,7 +6,9 @@ What a task gets from Airflow's worker (XCom, the task state store) is a fake he
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +18,7 @@ import pytest
 
 # read when Airflow is imported, which makes files there
 os.environ["AIRFLOW_HOME"] = tempfile.mkdtemp(prefix="yarnflow-airflow-")
+atexit.register(shutil.rmtree, os.environ["AIRFLOW_HOME"], ignore_errors=True)
 os.environ["AIRFLOW__CORE__UNIT_TEST_MODE"] = "true"
 
 from airflow.sdk import Connection  # noqa: E402

@@ -327,7 +327,9 @@ class YarnflowSubmitOperator(BaseOperator):
                 self.log.error("%s", error.details)
             raise
         for job in answer.jobs:
-            how = "runs already; following it" if job.attached_to_existing else "is submitted"
+            how = "has run here" if self._is_local else "is submitted"
+            if job.attached_to_existing:
+                how = "runs already; following it"
             self.log.info("Job %s (%s, key %s) %s.", job.job_id, job.name, self.job_key, how)
         return answer
 
