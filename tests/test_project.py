@@ -28,9 +28,10 @@ LINE_LIMIT = 800
 #: one declaration after the other, and nothing else
 DECLARATIONS = {"yarnflow.errors"}
 #: what users import
-FOR_USERS = ("yarnflow.testing.", "yarnflow.api.")
+FOR_USERS = ("yarnflow.testing.", "yarnflow.api.", "yarnflow.airflow.assets")
 #: distribution → the module it is imported as, where the names differ
 IMPORT_NAMES = {
+    "apache-airflow": "airflow",
     "confluent-kafka": "confluent_kafka",
     "opensearch-py": "opensearchpy",
     "opentelemetry-sdk": "opentelemetry",

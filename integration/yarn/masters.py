@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,9 +11,10 @@ from kazoo.client import KazooClient
 
 from integration.commits import Commit, await_more, commits_below
 from integration.conftest import Started, wait_until
-from integration.faults.records import PATIENT, QUERIES, Numbered, read_results
+from integration.faults.records import QUERIES, Numbered
 from integration.processes import JOB_MANAGER
 from integration.yarn.jobs import Yarn, application_id, job_id
+from integration.yarn.numbered import assert_each_record_once, drain
 from yarnflow.process.logs import LOG_FILE_ENVIRONMENT
 
 #: of each master's supervisor
@@ -108,22 +108,6 @@ class Masters:
 
         ``application`` is that of a session.
         """
-        where = f"-Dyarn.application.id={application or application_id(started)}"
-        stopped = self.yarn.run(
-            *("stop", where, "--drain", PATIENT, "-p", f"hdfs://{job.output}/savepoints", job_id(started)),
-            timeout_s=360,
-        )
-        assert stopped.process.returncode == 0, stopped.stderr
+        savepoint = drain(self.yarn, job, job_id(started), application or application_id(started))
         assert started.wait(120) == 0, started.stderr[-3000:]
-        inspected = self.yarn.run("savepoint", "inspect", "--json", stopped.stdout.strip())
-        assert inspected.process.returncode == 0, inspected.stderr
-        taken = job.taken(json.loads(inspected.stdout))
-
-        def files(sink: str) -> Iterator[bytes]:
-            for name in self.yarn.below(f"{job.output}/{sink}"):
-                if name.startswith("part-"):
-                    with self.yarn.hdfs.read(f"{job.output}/{sink}/{name}") as reader:
-                        yield reader.read()
-
-        verdict = taken.verdict(*read_results(files))
-        assert verdict == "", verdict
+        assert_each_record_once(self.yarn, job, savepoint)

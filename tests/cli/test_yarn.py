@@ -547,6 +547,30 @@ def test_a_job_whose_jobmanager_has_just_gone_needs_none_either(
 
 
 @pytest.mark.usefixtures("hadoop")
+@pytest.mark.parametrize(
+    ("final", "status", "said"),
+    [
+        (FinalStatus.SUCCEEDED, 0, '"FINISHED"'),
+        (FinalStatus.KILLED, 0, '"CANCELED"'),
+        (FinalStatus.FAILED, 83, "ended FAILED: ValueError: bad"),
+    ],
+)
+@pytest.mark.parametrize("by_id", [True, False])
+def test_how_a_job_ended_that_took_its_cluster_along(
+    world: World, final: FinalStatus, status: int, said: str, by_id: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["submit", "-d", "-t", "yarn-per-job", "prog.py"]) == 0
+    (folder,) = applications(world)
+    world.end(
+        "application_1_0001", folder.rpartition("/")[2], final, diagnostics="ValueError: bad", written=False
+    )
+    named = ["-Dyarn.application.id=application_1_0001"] if by_id else []
+    assert main(["info", *named, "ab" * 16]) == status
+    assert said in "".join(capsys.readouterr())
+    assert main(["info", "cd" * 16]) == 41
+
+
+@pytest.mark.usefixtures("hadoop")
 def test_applications_that_do_not_answer_are_notes_of_the_list(
     world: World, capsys: pytest.CaptureFixture[str]
 ) -> None:

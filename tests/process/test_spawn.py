@@ -233,3 +233,35 @@ def test_a_whole_environment_is_not_added_to(tmp_path: Path, monkeypatch: pytest
         )
         assert child.wait(WAIT_S) == 0
         assert out.read_text().strip() == left
+
+
+@pytest.mark.parametrize("setpriv", [True, False])
+def test_another_signal_than_kill_when_the_parent_ends(setpriv: bool, tmp_path: Path) -> None:
+    ended = tmp_path / "ended"
+    child = (
+        "import pathlib, signal, sys\n"
+        f"signal.signal(signal.SIGTERM, lambda *_: (pathlib.Path({str(ended)!r}).touch(), sys.exit()))\n"
+        "print('ready', flush=True)\n"
+        "signal.pause()\n"
+    )
+    parent = (
+        "import signal, subprocess, sys\n"
+        "from yarnflow.process.spawn import wrap_command\n"
+        f"command = wrap_command([sys.executable, '-c', {child!r}], setpriv={setpriv},\n"
+        "                       death_signal=signal.SIGTERM)\n"
+        "subprocess.Popen(command).wait()\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", parent],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    process.kill()
+    process.wait(WAIT_S)
+    # the child holds the other end until it has ended
+    assert process.stdout.read() == ""
+    process.stdout.close()
+    assert ended.exists()

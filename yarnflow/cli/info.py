@@ -15,8 +15,8 @@ from yarnflow.cli.output import CONTEXT, Shown, Verb, answer_alone, json_text
 from yarnflow.client.cluster import job_details
 from yarnflow.config.configuration import Configuration
 from yarnflow.core.ids import JobId, is_job_id
-from yarnflow.core.messages import ProgramKind
-from yarnflow.errors import NoExecuteCall
+from yarnflow.core.messages import JobDetails, ProgramKind
+from yarnflow.errors import ApplicationNotFound, JobNotFound, NoExecuteCall
 
 if TYPE_CHECKING:
     from yarnflow.client.program import Program
@@ -51,13 +51,26 @@ def command(
     if run is None:
         raise click.UsageError("missing PROGRAM or JOB; usage: yarnflow info PROGRAM [ARGS...]")
     if is_job_id(run.path):
-        with existing_cluster(configuration, run.path) as connection:
-            details = job_details(connection.cluster_of(JobId(run.path)), JobId(run.path))
+        details = _details(configuration, JobId(run.path))
         return Shown(details, lambda: json_text(details))
     if parallelism is not None:
         configuration = configuration.with_values({"parallelism.default": str(parallelism)}, source="-p")
     plan = program_plan(run.path, run.arguments, configuration, run.files)
     return Shown(json.loads(plan), plan)
+
+
+def _details(configuration: Configuration, job_id: JobId) -> JobDetails:
+    """What a job's cluster says of it, or YARN where that has ended with it."""
+    try:
+        with existing_cluster(configuration, job_id) as connection:
+            return job_details(connection.cluster_of(job_id), job_id)
+    except (JobNotFound, ApplicationNotFound):
+        from yarnflow.client.discovery.ended import ended_details
+
+        details = ended_details(configuration, job_id)
+        if details is None:
+            raise
+        return details
 
 
 def program_plan(

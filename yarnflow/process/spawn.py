@@ -46,10 +46,10 @@ ORPHANED_EXIT_STATUS: Final = 97
 _SHELL_CHECK: Final = '[ "$PPID" = "$0" ] || exit 97; exec "$@"'
 _PYTHON_CHECK: Final = (
     "import ctypes,os,sys\n"
-    "ctypes.CDLL(None,use_errno=True).prctl(1,9,0,0,0)\n"
+    "ctypes.CDLL(None,use_errno=True).prctl(1,int(sys.argv[2]),0,0,0)\n"
     "if os.getppid()!=int(sys.argv[1]):sys.exit(97)\n"
-    "try:os.execvp(sys.argv[2],sys.argv[2:])\n"
-    "except OSError as e:print(f'{sys.argv[2]}: {e.strerror}',file=sys.stderr);sys.exit(127)\n"
+    "try:os.execvp(sys.argv[3],sys.argv[3:])\n"
+    "except OSError as e:print(f'{sys.argv[3]}: {e.strerror}',file=sys.stderr);sys.exit(127)\n"
 )
 
 logger: Final = logging.getLogger(__name__)
@@ -81,7 +81,9 @@ def _setpriv() -> str | None:
     return path if probe.returncode == 0 else None
 
 
-def wrap_command(command: Sequence[str], *, setpriv: bool = True) -> list[str]:
+def wrap_command(
+    command: Sequence[str], *, setpriv: bool = True, death_signal: signal.Signals = signal.SIGKILL
+) -> list[str]:
     """Prefix ``command`` so that it dies with the calling process.
 
     Parameters
@@ -90,6 +92,8 @@ def wrap_command(command: Sequence[str], *, setpriv: bool = True) -> list[str]:
         Program and arguments; the program is looked up on ``PATH``.
     setpriv : bool
         Use ``setpriv`` where there is one (2 ms); else a bare interpreter does it (25 ms).
+    death_signal : Signals
+        What the kernel sends it then; TERM for what must clean up.
 
     Returns
     -------
@@ -100,8 +104,10 @@ def wrap_command(command: Sequence[str], *, setpriv: bool = True) -> list[str]:
     tool = _setpriv() if setpriv else None
     parent = str(os.getpid())
     if tool is not None:
-        return [tool, "--pdeathsig", "KILL", "sh", "-c", _SHELL_CHECK, parent, *command]
-    return [sys.executable, "-I", "-S", "-c", _PYTHON_CHECK, parent, *command]
+        name = death_signal.name.removeprefix("SIG")
+        return [tool, "--pdeathsig", name, "sh", "-c", _SHELL_CHECK, parent, *command]
+    number = str(int(death_signal))
+    return [sys.executable, "-I", "-S", "-c", _PYTHON_CHECK, parent, number, *command]
 
 
 @dataclass(frozen=True, slots=True)

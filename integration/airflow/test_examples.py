@@ -1,0 +1,128 @@
+"""The example DAGs, as they are, on YARN."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from integration.airflow.feed import Feed
+from integration.airflow.jobs import AirflowOnYarn
+from integration.conftest import ROOT, wait_until
+from integration.faults.records import PATIENT
+
+DAGS: Final = ROOT / "examples/airflow"
+PROGRAM: Final = DAGS / "programs/live_delays.py"
+RUN: Final = "by-hand"
+
+
+def test_nightly_batch(on_yarn: AirflowOnYarn, flights: str, tmp_path: Path) -> None:
+    api = on_yarn.airflow.api
+    for name, value in {
+        "yarnflow_programs": str(ROOT / "examples"),
+        "flights": flights,
+        "flight_delays": "/tests/airflow-nightly",
+    }.items():
+        api.set_variable(name, value)
+    on_yarn.add(DAGS / "nightly_batch.py", "nightly_batch", "after_the_batch")
+    api.trigger("nightly_batch", RUN)
+    assert api.end_of_run("nightly_batch", RUN) == "success", api.story("nightly_batch", RUN)
+    left = api.xcoms("nightly_batch", RUN, "delays")
+    assert on_yarn.applications() == [left["application_id"]]
+    assert left["state"] == "FINISHED"
+    (day,) = on_yarn.yarn.below("/tests/airflow-nightly")
+    on_yarn.yarn.assert_windows(f"/tests/airflow-nightly/{day}/{RUN}", tmp_path)
+    told = api.log("nightly_batch", RUN, "delays")
+    assert f"Job {left['job_id']} is RUNNING" in told and f"Job {left['job_id']} is FINISHED" in told
+    links = api.links("nightly_batch", RUN, "delays")
+    assert left["job_id"] in str(links["yarnflow dashboard"])
+    assert left["application_id"] in str(links["YARN application"])
+    # the next DAG runs because the data are there
+    (event,) = api.asset_events(source_dag_id="nightly_batch")
+    assert event["extra"]["job_id"] == left["job_id"]
+    (following,) = wait_until(lambda: api.runs("after_the_batch"), "the run after the batch")
+    assert api.end_of_run("after_the_batch", following["dag_run_id"]) == "success"
+    assert left["job_id"] in api.log("after_the_batch", following["dag_run_id"], "tell")
+
+
+@pytest.fixture
+def stream(on_yarn: AirflowOnYarn, tmp_path: Path) -> Iterator[AirflowOnYarn]:
+    """What the examples of a stream need; flights come in, and all results are right in the end."""
+    api, where = on_yarn.airflow.api, f"/tests/{tmp_path.name}"
+    text = PROGRAM.read_text()
+    changes = {"blue": "", "green": '.filter("flights > 0")', "broken": '.filter("flights % 0 = 1")'}
+    for release, change in changes.items():
+        (tmp_path / release).mkdir()
+        changed = text.replace('.uid("delays")', f'.uid("delays"){change}')
+        assert change in changed
+        (tmp_path / release / PROGRAM.name).write_text(changed)
+    for name, value in {
+        "live_programs": str(tmp_path),
+        "live_release": "blue",
+        "live_flights": f"{where}/flights",
+        "live_delays": f"{where}/delays",
+    }.items():
+        api.set_variable(name, value)
+    api.set_pool("live_delays", 1)
+    feed = Feed(on_yarn.yarn.hadoop, f"{where}/flights")
+    try:
+        on_yarn.add(
+            DAGS / "supervised_stream.py", "supervised_stream", "weekly_drill", "after_checkpoints"
+        )
+        on_yarn.add(DAGS / "blue_green_upgrade.py", "blue_green_upgrade")
+        _run(on_yarn, "supervised_stream", "begins")
+        yield on_yarn
+    finally:
+        feed.finish()
+    (application,) = on_yarn.yarn.live()
+    stopped = on_yarn.yarn.run(
+        *("stop", f"-Dyarn.application.id={application}", "--drain", PATIENT),
+        *("-p", f"hdfs://{where}/savepoints", _job(on_yarn)),
+    )
+    assert stopped.process.returncode == 0, stopped.stderr
+    on_yarn.yarn.assert_windows(f"{where}/delays", tmp_path)
+
+
+def _run(both: AirflowOnYarn, dag_id: str, run_id: str, end: str = "success", **conf: str) -> None:
+    both.airflow.api.trigger(dag_id, run_id, conf)
+    ended = both.airflow.api.end_of_run(dag_id, run_id)
+    assert ended == end, both.airflow.api.story(dag_id, run_id)
+
+
+def _job(both: AirflowOnYarn, run_id: str = "looks-after") -> str:
+    """The job that runs, as the stream's DAG finds it."""
+    _run(both, "supervised_stream", run_id)
+    return str(both.airflow.api.xcom("supervised_stream", run_id, "running", "job_id"))
+
+
+@pytest.mark.drill
+def test_supervised_stream(stream: AirflowOnYarn) -> None:
+    api = stream.airflow.api
+    job = api.xcom("supervised_stream", "begins", "running", "job_id")
+    assert _job(stream, "finds-it") == job
+    _run(stream, "weekly_drill", RUN)
+    report = api.xcom("weekly_drill", RUN, "driver_is_replaced")
+    assert report["passed"] is True
+    assert "commit" in [event["name"] for event in report["events"]]
+    # the job's checkpoints begin runs
+    (first, *_) = wait_until(lambda: api.runs("after_checkpoints"), "a run after five checkpoints", 120)
+    assert api.end_of_run("after_checkpoints", first["dag_run_id"]) == "success"
+    assert len(stream.applications()) == 1
+
+
+@pytest.mark.drill
+def test_blue_green_upgrade(stream: AirflowOnYarn) -> None:
+    api = stream.airflow.api
+    blue = api.xcom("supervised_stream", "begins", "running", "job_id")
+    _run(stream, "blue_green_upgrade", "to-green", release="green")
+    assert api.call("GET", "/variables/live_release")["value"] == "green"
+    green = _job(stream, "finds-green")
+    assert green != blue
+    _run(stream, "blue_green_upgrade", "to-broken", "failed", release="broken")
+    assert api.tasks("blue_green_upgrade", "to-broken")["upgrade"]["state"] == "failed"
+    # the old release is back, and is looked after
+    assert api.call("GET", "/variables/live_release")["value"] == "green"
+    assert _job(stream, "finds-it-back") not in (blue, green)
+    assert len(stream.yarn.live()) == 1

@@ -1,0 +1,180 @@
+"""A job is followed through all that happens around it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from tests.airflow.surroundings import JOB
+from yarnflow.airflow.hooks.documents import EndedJob
+from yarnflow.airflow.hooks.errors import CommandFailed
+from yarnflow.airflow.hooks.rest import Access, Failure
+from yarnflow.airflow.jobs import follow
+from yarnflow.airflow.jobs.follow import Change, JobFollower
+from yarnflow.core.states import JobStatus
+from yarnflow.testing.outside.rest_server import RestServer, rest_server
+
+TOKEN = "t0p-s3cret"
+
+
+class Source:
+    """Says where the cluster is now."""
+
+    def __init__(self, server: RestServer) -> None:
+        self.server = server
+        self.asked: list[bool] = []
+        self.ended: EndedJob | None = None
+        self.trouble: CommandFailed | None = None
+
+    async def aaccess(self, job_id: str, *, again: bool = False) -> Access:
+        self.asked.append(again)
+        if self.trouble is not None:
+            raise self.trouble
+        return Access((self.server.address,), self.server.token)
+
+    async def aended(self, job_id: str) -> EndedJob | None:
+        return self.ended
+
+
+@pytest.fixture(autouse=True)
+def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(follow, "_PAUSE_S", 0.01)
+    monkeypatch.setattr(follow, "_LONGEST_PAUSE_S", 0.01)
+
+
+def changes(
+    source: Source, then: dict[int, Callable[[], None]] | None = None, *, lost_after_s: float = 600.0
+) -> tuple[list[Change], list[str]]:
+    """All changes up to the last one, and what was noted; something happens when so many were seen."""
+    notes: list[str] = []
+    seen: list[Change] = []
+
+    async def collect() -> None:
+        follower = JobFollower(source, JOB, notes.append, poll_s=0.01, lost_after_s=lost_after_s)
+        async for change in follower.changes():
+            seen.append(change)
+            happens = (then or {}).get(len(seen))
+            if happens is not None:
+                happens()
+
+    asyncio.run(collect())
+    return seen, notes
+
+
+def statuses(seen: list[Change]) -> list[JobStatus]:
+    return [change.status for change in seen if change.status is not None]
+
+
+def test_states_and_checkpoints_to_the_end(server: RestServer) -> None:
+    server.add(JOB)
+    seen, notes = changes(
+        Source(server),
+        {
+            1: lambda: server.becomes(JOB, JobStatus.RUNNING),
+            2: lambda: server.completes(JOB, 1),
+            3: lambda: server.becomes(JOB, JobStatus.FINISHED),
+        },
+    )
+    assert statuses(seen) == [JobStatus.CREATED, JobStatus.RUNNING, JobStatus.FINISHED]
+    assert [change.checkpoint.checkpoint_id for change in seen if change.checkpoint] == [1]
+    assert notes == []
+
+
+def test_why_it_failed_is_told_with_its_end(server: RestServer) -> None:
+    server.add(JOB, JobStatus.RUNNING)
+    failure = ("USER_CODE", "job.py:3: ValueError: bad\nTraceback")
+    seen, _ = changes(Source(server), {1: lambda: server.becomes(JOB, JobStatus.FAILED, failure)})
+    told = Failure("USER_CODE", "job.py:3: ValueError: bad", "Traceback")
+    assert seen[-1] == Change(JobStatus.FAILED, told)
+
+
+def test_a_broken_connection_loses_nothing_and_repeats_nothing(server: RestServer) -> None:
+    server.add(JOB, JobStatus.RUNNING)
+
+    def break_off() -> None:
+        server.break_connections()
+        server.completes(JOB, 1)
+
+    seen, _ = changes(Source(server), {1: break_off, 2: lambda: server.becomes(JOB, JobStatus.FINISHED)})
+    assert statuses(seen) == [JobStatus.RUNNING, JobStatus.FINISHED]
+    assert [change.checkpoint.checkpoint_id for change in seen if change.checkpoint] == [1]
+
+
+def test_another_leader_is_followed(server: RestServer) -> None:
+    server.add(JOB, JobStatus.RUNNING)
+    with rest_server(token=TOKEN) as other:
+        other.add(JOB, JobStatus.RUNNING)
+        source = Source(server)
+
+        def fail_over() -> None:
+            server.close()
+            source.server = other
+            other.becomes(JOB, JobStatus.FINISHED)
+
+        seen, notes = changes(source, {1: fail_over})
+    assert statuses(seen) == [JobStatus.RUNNING, JobStatus.FINISHED]
+    assert len(notes) == 1
+    assert True in source.asked
+
+
+def test_without_events_the_job_is_asked_again_and_again() -> None:
+    with rest_server(has_events=False) as server:
+        server.add(JOB, JobStatus.RUNNING)
+        seen, notes = changes(
+            Source(server),
+            {1: lambda: server.completes(JOB, 1), 2: lambda: server.becomes(JOB, JobStatus.CANCELED)},
+        )
+        assert statuses(seen) == [JobStatus.RUNNING, JobStatus.CANCELED]
+        assert [change.checkpoint.checkpoint_id for change in seen if change.checkpoint] == [1]
+        assert notes == []
+
+
+@pytest.mark.parametrize("status", [JobStatus.FINISHED, JobStatus.FAILED, JobStatus.CANCELED])
+def test_a_cluster_that_is_gone_with_its_job(server: RestServer, status: JobStatus) -> None:
+    server.add(JOB, JobStatus.RUNNING)
+    source = Source(server)
+    failure = Failure("APPLICATION_FAILED", "KILLED") if status is JobStatus.FAILED else None
+
+    def end() -> None:
+        server.forget(JOB)
+        source.ended = EndedJob(JOB, "counts", status, failure)
+
+    seen, _ = changes(source, {1: end})
+    assert seen[-1] == Change(status, failure)
+
+
+def test_a_job_that_nobody_knows_any_more_is_lost_at_once(server: RestServer) -> None:
+    server.add(JOB, JobStatus.RUNNING)
+    source = Source(server)
+
+    def end() -> None:
+        server.forget(JOB)
+        source.trouble = CommandFailed("JOB_NOT_FOUND", "no job")
+
+    seen, _ = changes(source, {1: end})
+    assert "nobody knows how it ended" in seen[-1].lost
+    assert JOB in seen[-1].lost
+
+
+def test_silence_is_borne_for_a_time_and_told_once(server: RestServer) -> None:
+    source = Source(server)
+    source.trouble = CommandFailed("RPC_UNAVAILABLE", "nobody answers")
+    seen, notes = changes(source, lost_after_s=0.1)
+    assert "it may still run: nobody answers" in seen[-1].lost
+    assert len(notes) == 1
+    assert len(source.asked) > 2
+
+
+def test_a_wrong_token_is_not_tried_for_ever(server: RestServer) -> None:
+    source = Source(server)
+    server.add(JOB)
+
+    async def wrong(job_id: str, *, again: bool = False) -> Access:
+        return Access((server.address,), "wr0ng")
+
+    source.aaccess = wrong  # type: ignore[method-assign]
+    seen, _ = changes(source)
+    assert "does not accept the token" in seen[-1].lost
+    assert "wr0ng" not in seen[-1].lost

@@ -1,0 +1,5 @@
+"""The connection to a cluster: what is configured, the command, REST, and one job followed to its end.
+
+Runs in workers and in the triggerer, whose calls are the asynchronous ones.  Never decides what an end means
+to a task.
+"""

@@ -1,0 +1,61 @@
+"""The errors of tasks: one line each, which says what is known of the job.
+
+Those of yarnflow itself (:mod:`yarnflow.errors`) are in them by their code.  A task that fails with one is
+retried as Airflow was told.
+"""
+
+from __future__ import annotations
+
+from airflow.sdk.exceptions import AirflowException
+
+
+class YarnflowTaskError(AirflowException):
+    """A task cannot do what it is for."""
+
+
+class ConnectionUnusable(YarnflowTaskError):
+    """The Airflow connection is missing, or what it says cannot be used."""
+
+
+class CommandFailed(YarnflowTaskError):
+    """The command ``yarnflow`` ended with an error.
+
+    Parameters
+    ----------
+    code : str
+        Of the error's class in :mod:`yarnflow.errors`; ``USAGE`` = its command line cannot be read,
+        empty = it said nothing.
+    message : str
+        One line.
+    exit_status : int
+    details : str
+        The program's traceback, where there is one.
+    """
+
+    def __init__(self, code: str, message: str, exit_status: int = 1, details: str = "") -> None:
+        super().__init__(message)
+        self.code = code
+        self.exit_status = exit_status
+        self.details = details
+
+
+class Unreachable(YarnflowTaskError):
+    """No address of the cluster's REST interface answers."""
+
+
+class Refused(YarnflowTaskError):
+    """The cluster's REST interface has answered with an error.
+
+    Parameters
+    ----------
+    status : int
+        Of HTTP.
+    """
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class JobNotSuccessful(YarnflowTaskError):
+    """A job FAILED, was CANCELED, or nobody knows how it ended."""

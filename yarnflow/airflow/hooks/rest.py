@@ -1,0 +1,432 @@
+"""The questions that tasks ask of a cluster's REST interface, and two clients that ask them.
+
+A question (:class:`Ask`) knows its path and what its answer means; the clients know how to send it, one for
+workers and one for the triggerer, which may not block.  Each tries the addresses it knows one after the
+other: a master that stands by passes requests on to the leader, one that is gone does not answer.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final, Generic, Self, TypeVar
+
+import httpx
+
+from yarnflow.airflow.hooks.errors import Refused, Unreachable
+from yarnflow.core.states import JobStatus
+
+T = TypeVar("T")
+
+#: of one request; the stream of events sends something every 15 s
+_CONNECT_S: Final = 5.0
+_ANSWER_S: Final = 30.0
+#: YARN's web proxy passes on no header and no method but GET and PUT
+_PROXY: Final = "/proxy/application_"
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Where a cluster's REST interface is, and what it wants to see."""
+
+    #: base URLs
+    addresses: tuple[str, ...]
+    #: empty = none is needed
+    token: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Ask(Generic[T]):
+    """One request."""
+
+    method: str
+    path: str
+    parse: Callable[[Any], T]
+    body: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class JobState:
+    """How a job is."""
+
+    job_id: str
+    name: str
+    status: JobStatus
+    #: ms since the epoch; -1 = not yet
+    start_ms: int
+    end_ms: int
+    restarts: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why something failed."""
+
+    #: of the error's class in :mod:`yarnflow.errors`
+    code: str
+    #: one line; for an error in user code its line
+    message: str
+    #: traceback, where there is one
+    details: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointState:
+    """One checkpoint or savepoint that is complete."""
+
+    checkpoint_id: int
+    #: ms since the epoch
+    completed_ms: int
+    is_savepoint: bool
+    #: empty = it is not kept outside of the job
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of something that was begun by a request."""
+
+    done: bool
+    #: of a savepoint that is complete
+    location: str = ""
+    failure: Failure | None = None
+
+
+def job(job_id: str) -> Ask[JobState]:
+    """How a job is."""
+    return Ask("GET", f"/jobs/{job_id}", _job)
+
+
+def failure(job_id: str) -> Ask[Failure | None]:
+    """Why a job that has ended FAILED; None = it did not, or nobody said."""
+    return Ask("GET", f"/jobs/{job_id}/execution-result", _root_failure)
+
+
+def checkpoints(job_id: str) -> Ask[tuple[CheckpointState, ...]]:
+    """The complete checkpoints and savepoints of a job that its history has, newest first."""
+    return Ask("GET", f"/jobs/{job_id}/checkpoints", _checkpoints)
+
+
+def lag(job_id: str) -> Ask[int | None]:
+    """Records that a job's sources have not read yet; None = no source tells."""
+    return Ask("GET", f"/jobs/{job_id}", _lag)
+
+
+def cancel(job_id: str) -> Ask[None]:
+    """Begin to cancel a job."""
+    return Ask("PATCH", f"/jobs/{job_id}?mode=cancel", _nothing)
+
+
+def stop(job_id: str, request_id: str, directory: str, *, drain: bool = False) -> Ask[str]:
+    """Begin to end a job with a savepoint; answers the id to ask for.
+
+    Parameters
+    ----------
+    request_id : str
+        32 hexadecimal digits; the same id again makes no second savepoint.
+    directory : str
+        Where the savepoint is made; empty = the cluster's default.
+    """
+    body: dict[str, Any] = {"triggerId": request_id, "drain": drain}
+    if directory:
+        body["targetDirectory"] = directory
+    return Ask("POST", f"/jobs/{job_id}/stop", _request_id, body)
+
+
+def savepoint(job_id: str, request_id: str, directory: str) -> Ask[str]:
+    """Begin a savepoint of a job, which goes on; see :func:`stop`."""
+    body: dict[str, Any] = {"triggerId": request_id}
+    if directory:
+        body["target-directory"] = directory
+    return Ask("POST", f"/jobs/{job_id}/savepoints", _request_id, body)
+
+
+def savepoint_outcome(job_id: str, request_id: str) -> Ask[Outcome]:
+    """What became of :func:`stop` or :func:`savepoint`."""
+    return Ask("GET", f"/jobs/{job_id}/savepoints/{request_id}", _outcome)
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One server-sent event."""
+
+    name: str
+    data: Any
+    #: sent back as ``Last-Event-ID`` it goes on behind this one
+    event_id: str
+
+
+class EventParser:
+    """Makes events of the lines of a stream."""
+
+    def __init__(self) -> None:
+        self._fields: dict[str, str] = {}
+
+    def feed(self, line: str) -> Event | None:
+        """Take a line without its end; the event that it completes, if it does."""
+        if line:
+            name, _, value = line.partition(":")
+            if name:
+                # a line that begins with a colon says only that the other side lives
+                self._fields[name] = value.removeprefix(" ")
+            return None
+        fields, self._fields = self._fields, {}
+        if "data" not in fields:
+            return None
+        return Event(fields.get("event", "message"), json.loads(fields["data"]), fields.get("id", ""))
+
+
+class _Addresses:
+    """Known addresses; the one that answered last comes first."""
+
+    def __init__(self, access: Access) -> None:
+        self._token = access.token
+        self._known = list(access.addresses)
+
+    def __iter__(self) -> Any:
+        return iter(tuple(self._known))
+
+    def answered(self, address: str) -> None:
+        self._known.remove(address)
+        self._known.insert(0, address)
+
+    def headers(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self._token}"} if self._token else {}
+
+    def request(self, address: str, ask: Ask[T]) -> dict[str, Any]:
+        """A request as httpx takes it; through YARN's proxy in the only form that gets through."""
+        method, path, body = ask.method, ask.path, ask.body
+        if _PROXY in address and method != "GET":
+            verb = "yarn-cancel" if method == "PATCH" else "yarn-stop" if path.endswith("/stop") else ""
+            if not verb:
+                raise Unreachable(f"YARN's proxy at {address} passes on no savepoints; name another address")
+            method, path = "PUT", f"/jobs/{path.split('/')[2].partition('?')[0]}/{verb}"
+            body = {"token": self._token}
+        return {"method": method, "url": f"{address}{path}", "json": body, "headers": self.headers()}
+
+    def nobody(self, errors: Sequence[str]) -> Unreachable:
+        return Unreachable(f"no REST interface answers: {'; '.join(errors) or 'no address is known'}")
+
+
+class RestClient:
+    """For workers: waits for each answer.
+
+    Parameters
+    ----------
+    transport : BaseTransport, optional
+        In place of the network.
+    """
+
+    def __init__(
+        self, access: Access, *, timeout_s: float = _ANSWER_S, transport: httpx.BaseTransport | None = None
+    ) -> None:
+        self._addresses = _Addresses(access)
+        self._client = httpx.Client(timeout=_timeout(timeout_s), transport=transport)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._client.close()
+
+    def ask(self, ask: Ask[T]) -> T:
+        """Send a request to the first address that answers.
+
+        Raises
+        ------
+        Unreachable
+            None does.
+        Refused
+            It answers with an error.
+        """
+        errors: list[str] = []
+        for address in self._addresses:
+            try:
+                response = self._client.request(**self._addresses.request(address, ask))
+            except httpx.HTTPError as error:
+                errors.append(_said(address, error))
+                continue
+            if _is_elsewhere(response, errors, address):
+                continue
+            self._addresses.answered(address)
+            return ask.parse(_content(response))
+        raise self._addresses.nobody(errors)
+
+
+class AsyncRestClient:
+    """For the triggerer: the same without blocking, and the events of a job."""
+
+    def __init__(
+        self,
+        access: Access,
+        *,
+        timeout_s: float = _ANSWER_S,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        self._addresses = _Addresses(access)
+        self._client = httpx.AsyncClient(timeout=_timeout(timeout_s), transport=transport)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._client.aclose()
+
+    async def ask(self, ask: Ask[T]) -> T:
+        """As :meth:`RestClient.ask`."""
+        errors: list[str] = []
+        for address in self._addresses:
+            try:
+                response = await self._client.request(**self._addresses.request(address, ask))
+            except httpx.HTTPError as error:
+                errors.append(_said(address, error))
+                continue
+            if _is_elsewhere(response, errors, address):
+                continue
+            self._addresses.answered(address)
+            return ask.parse(_content(response))
+        raise self._addresses.nobody(errors)
+
+    @asynccontextmanager
+    async def events(self, job_id: str, last_event_id: str = "") -> AsyncIterator[AsyncIterator[Event]]:
+        """The events of a job behind one that was seen; they end with the job, or with the connection.
+
+        Raises
+        ------
+        Unreachable, Refused
+            As :meth:`ask`; also while the events are read.
+        """
+        errors: list[str] = []
+        for address in self._addresses:
+            headers = {**self._addresses.headers(), "Accept": "text/event-stream"}
+            if last_event_id:
+                headers["Last-Event-ID"] = last_event_id
+            request = self._client.build_request("GET", f"{address}/jobs/{job_id}/events", headers=headers)
+            try:
+                response = await self._client.send(request, stream=True)
+            except httpx.HTTPError as error:
+                errors.append(_said(address, error))
+                continue
+            try:
+                if response.status_code != httpx.codes.OK:
+                    await response.aread()
+                    if _is_elsewhere(response, errors, address):
+                        continue
+                    _content(response)
+                self._addresses.answered(address)
+                yield _events(response, address)
+                return
+            finally:
+                await response.aclose()
+        raise self._addresses.nobody(errors)
+
+
+async def _events(response: httpx.Response, address: str) -> AsyncIterator[Event]:
+    parser = EventParser()
+    try:
+        async for line in response.aiter_lines():
+            event = parser.feed(line)
+            if event is not None:
+                yield event
+    except (httpx.HTTPError, ValueError) as error:
+        raise Unreachable(_said(address, error)) from None
+
+
+def _timeout(answer_s: float) -> httpx.Timeout:
+    return httpx.Timeout(answer_s, connect=_CONNECT_S)
+
+
+def _said(address: str, error: Exception) -> str:
+    return f"{address}: {' '.join(str(error).split()) or type(error).__name__}"
+
+
+def _is_elsewhere(response: httpx.Response, errors: list[str], address: str) -> bool:
+    """Whether this master knows no leader now: another address may."""
+    if response.status_code not in (502, 503, 504):
+        return False
+    errors.append(f"{address}: {_error_text(response)}")
+    return True
+
+
+def _content(response: httpx.Response) -> Any:
+    """What an answer holds.
+
+    Raises
+    ------
+    Refused
+        It is an error.
+    """
+    if response.is_success:
+        try:
+            return response.json() if response.content else {}
+        except ValueError:
+            raise Refused(response.status_code, f"{response.url} answers with no JSON") from None
+    raise Refused(response.status_code, _error_text(response))
+
+
+def _error_text(response: httpx.Response) -> str:
+    try:
+        text = "; ".join(str(line).splitlines()[0] for line in response.json()["errors"] if line)
+    except (ValueError, KeyError, TypeError):
+        text = ""
+    url = response.url.copy_with(query=None)
+    return f"{url} answers {response.status_code}{f': {text}' if text else ''}"
+
+
+# --- what answers mean ---
+
+
+def _nothing(_: Any) -> None:
+    pass
+
+
+def _job(answer: Any) -> JobState:
+    return JobState(
+        answer["jid"],
+        answer["name"],
+        JobStatus(answer["state"]),
+        answer["start-time"],
+        answer["end-time"],
+        answer.get("restarts", 0),
+    )
+
+
+def _root_failure(answer: Any) -> Failure | None:
+    cause = answer.get("job-execution-result", {}).get("failure-cause")
+    return None if cause is None else _failure(cause)
+
+
+def _failure(cause: Any) -> Failure:
+    message, _, details = cause["stack-trace"].partition("\n")
+    return Failure(cause["class"], message, details)
+
+
+def _checkpoints(answer: Any) -> tuple[CheckpointState, ...]:
+    return tuple(checkpoint(each) for each in answer["history"] if each["status"] == "COMPLETED")
+
+
+def checkpoint(answer: Any) -> CheckpointState:
+    """A complete checkpoint as answers and events have it."""
+    return CheckpointState(
+        answer["id"], answer["latest_ack_timestamp"], answer["is_savepoint"], answer.get("external_path", "")
+    )
+
+
+def _lag(answer: Any) -> int | None:
+    sources = [source for query in answer["queries"] for source in query["sources"]]
+    behind = [count for source in sources for count in source["behind"].values()]
+    return sum(behind) if behind else None
+
+
+def _request_id(answer: Any) -> str:
+    return str(answer["request-id"])
+
+
+def _outcome(answer: Any) -> Outcome:
+    if answer["status"]["id"] == "IN_PROGRESS":
+        return Outcome(False)
+    operation = answer.get("operation") or {}
+    cause = operation.get("failure-cause")
+    return Outcome(True, operation.get("location") or "", None if cause is None else _failure(cause))

@@ -1,0 +1,99 @@
+"""What tasks about a job that runs already share: how it is named, and found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from airflow.sdk import BaseOperator, BaseOperatorLink, Context
+
+from yarnflow.airflow.hooks.documents import FoundJob
+from yarnflow.airflow.hooks.errors import JobNotSuccessful, YarnflowTaskError
+from yarnflow.airflow.hooks.yarnflow import YarnflowHook
+from yarnflow.airflow.links import YarnApplicationLink, YarnflowDashboardLink, YarnflowLogsLink
+
+
+class JobOperator(BaseOperator):
+    """Base of tasks about one job.
+
+    Parameters
+    ----------
+    job_id, job_key : str
+        Which job: one of the two (templated).
+    yarnflow_conn_id : str
+    """
+
+    template_fields: Sequence[str] = ("job_id", "job_key", "yarnflow_conn_id")
+    operator_extra_links: Sequence[BaseOperatorLink] = (
+        YarnflowDashboardLink(),
+        YarnApplicationLink(),
+        YarnflowLogsLink(),
+    )
+    ui_color = "#e8f0fe"
+
+    def __init__(
+        self,
+        *,
+        job_id: str = "",
+        job_key: str = "",
+        yarnflow_conn_id: str = YarnflowHook.default_conn_name,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.job_id = job_id
+        self.job_key = job_key
+        self.yarnflow_conn_id = yarnflow_conn_id
+        self._hook: YarnflowHook | None = None
+
+    @property
+    def hook(self) -> YarnflowHook:
+        """The connection."""
+        if self._hook is None:
+            self._hook = YarnflowHook(self.yarnflow_conn_id)
+        return self._hook
+
+    def find(self, context: Context) -> FoundJob:
+        """The live job that is meant; its id and addresses are in XCom afterwards.
+
+        Raises
+        ------
+        YarnflowTaskError
+            Neither of the two names is given, or both.
+        JobNotSuccessful
+            There is no such job.
+        """
+        found = self.find_any()
+        if found is None:
+            raise JobNotSuccessful(f"no live job {self.named()} on the clusters of this connection")
+        push_job(context, self.hook, found.job_id, found.application_id, found.web_address)
+        return found
+
+    def find_any(self) -> FoundJob | None:
+        """The same, or None."""
+        if bool(self.job_id) == bool(self.job_key):
+            raise YarnflowTaskError(f"task {self.task_id}: give job_id or job_key, one of the two")
+        return self.hook.find(job_id=self.job_id, job_key=self.job_key)
+
+    def named(self) -> str:
+        """The job as it was named."""
+        return self.job_id or f"of the key {self.job_key}"
+
+    def on_kill(self) -> None:
+        """The command that runs ends; what the cluster has begun goes on."""
+        if self._hook is not None:
+            self._hook.terminate()
+
+
+def push_job(
+    context: Context, hook: YarnflowHook, job_id: str, application_id: str, web_address: str
+) -> None:
+    """Leave what is known of a job in XCom, from where links are made."""
+    ti = context["ti"]
+    for key, value in (
+        ("job_id", job_id),
+        ("application_id", application_id),
+        ("yarn_page", hook.yarn_page(application_id) if application_id else ""),
+        ("rest_url", web_address),
+    ):
+        if value:
+            ti.xcom_push(key=key, value=value)
