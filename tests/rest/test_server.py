@@ -24,7 +24,7 @@ from yarnflow.core.states import JobStatus
 from yarnflow.rest.framework import application, proxy, server
 from yarnflow.rest.framework.authentication import Authentication
 from yarnflow.rest.framework.proxy import LeaderProxy
-from yarnflow.rest.framework.server import WebServer
+from yarnflow.rest.framework.server import WebServer, _Protocol
 from yarnflow.rest.framework.tokens import Access, token
 from yarnflow.rest.handlers import events
 
@@ -74,6 +74,22 @@ def test_get_twice_on_one_connection(connection: HTTPConnection) -> None:
         assert response.headers["Cache-Control"] == "no-store"
         assert response.headers["Content-Type"] == "application/json; charset=UTF-8"
         assert "default-src 'none'" in response.headers["Content-Security-Policy"]
+
+
+def test_no_part_of_an_answer_waits_for_another(
+    web: WebServer, connection: HTTPConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[socket.socket] = []
+    made = _Protocol.connection_made
+
+    def noted(self: _Protocol, transport: asyncio.Transport) -> None:
+        made(self, transport)
+        begun.append(transport.get_extra_info("socket"))
+
+    monkeypatch.setattr(_Protocol, "connection_made", noted)
+    connection.request("GET", "/config")
+    assert connection.getresponse().status == 200
+    assert [each.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) for each in begun] == [1]
 
 
 def test_head_has_no_body(connection: HTTPConnection) -> None:

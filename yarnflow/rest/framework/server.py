@@ -217,6 +217,9 @@ class _Protocol(H11Protocol):
         if len(self.connections) > MAX_CONNECTIONS:
             transport.abort()
             return
+        # asyncio does so for sockets that say which protocol they have, and accepted ones do not: the second
+        # part of an answer would wait 40 ms until the client has acknowledged the first
+        transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._head_timer = self.loop.call_later(IDLE_TIMEOUT_S, self._no_request)
 
     def data_received(self, data: bytes) -> None:
