@@ -219,7 +219,7 @@ def test_a_started_cluster_says_where_to_submit(tmp_path: Path) -> None:
     python.write_text('#!/bin/sh\necho "JobManager serves at localhost:7000 (pid $$); logs: /logs"\n')
     python.chmod(0o755)
     own = {"YARNFLOW_PID_DIR": str(tmp_path / "pids"), "YARNFLOW_PYTHON": str(python)}
-    command = [ROOT / "scripts/start-cluster.sh", "0", "-Djobmanager.rpc.port=7000"]
+    command = [str(ROOT / "scripts/start-cluster.sh"), "0", "-Djobmanager.rpc.port=7000"]
     done = subprocess.run(command, env={**os.environ, **own}, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
     assert "yarnflow submit -m localhost:7000 PROGRAM" in done.stdout
