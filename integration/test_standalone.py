@@ -107,6 +107,7 @@ def test_submit_list_info_cancel(cluster: Cluster, tmp_path: Path) -> None:
     assert cluster.run("info", "f" * 32).process.returncode == errors.JobNotFound.exit_code
 
 
+@pytest.mark.drill
 def test_two_jobs_share_the_cluster_and_a_lost_task_manager_hurts_neither(
     cluster: Cluster, tmp_path: Path
 ) -> None:
@@ -122,6 +123,7 @@ def test_two_jobs_share_the_cluster_and_a_lost_task_manager_hurts_neither(
         assert cluster.run("cancel", job_id).process.returncode == 0
 
 
+@pytest.mark.drill
 def test_files_of_ended_jobs_do_not_add_up(cluster: Cluster, tmp_path: Path) -> None:
     for name in ("one", "two"):
         job_id, output = cluster.submit_endless(tmp_path, name, "-p", "2")

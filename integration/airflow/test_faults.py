@@ -63,6 +63,7 @@ def test_worker_triggerer_and_scheduler_are_lost(on_yarn: AirflowOnYarn, tmp_pat
     print(f"applications: {on_yarn.applications()}, {ended}, the first of them {application}")
 
 
+@pytest.mark.drill
 def test_marked_failed_while_deferred(on_yarn: AirflowOnYarn, tmp_path: Path) -> None:
     """The job is canceled: nobody wants it any more."""
     api, dag_id = on_yarn.airflow.api, "marked_failed"
