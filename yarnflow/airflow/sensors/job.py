@@ -155,7 +155,7 @@ class YarnflowCheckpointSensor(JobSensor):
 
 
 class YarnflowLagSensor(JobSensor):
-    """Waits until the sources of a job have at most so many records left to read.
+    """Waits until the sources of a job have at most so many records left to read; Kafka's tell how many.
 
     Parameters
     ----------
@@ -170,7 +170,7 @@ class YarnflowLagSensor(JobSensor):
         with self.client(job_id) as client:
             behind = client.ask(rest.lag(job_id))
         if behind is None:
-            self.log.info("No source of job %s tells yet how much there is to read.", job_id)
+            self.log.info("No source of job %s tells (yet) how much there is to read; Kafka's do.", job_id)
             return False
         self.log.info("Job %s has %d records left to read.", job_id, behind)
         return behind <= self.max_records
