@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -47,8 +48,38 @@ def test_nightly_batch(on_yarn: AirflowOnYarn, flights: str, tmp_path: Path) -> 
     assert left["job_id"] in api.log("after_the_batch", following["dag_run_id"], "tell")
 
 
+@dataclass(frozen=True)
+class Stream:
+    """The supervised stream of one test; another test's has runs of the same DAGs."""
+
+    on_yarn: AirflowOnYarn
+    #: of the test
+    name: str
+
+    def run_id(self, run: str) -> str:
+        """What Airflow knows a run by."""
+        return f"{self.name}-{run}"
+
+    def run(self, dag_id: str, run: str, end: str = "success", **conf: str) -> None:
+        """Run a DAG to its end."""
+        api, run_id = self.on_yarn.airflow.api, self.run_id(run)
+        api.trigger(dag_id, run_id, conf)
+        ended = api.end_of_run(dag_id, run_id)
+        assert ended == end, api.story(dag_id, run_id)
+
+    def begun(self, run: str) -> str:
+        """The job that a run of the stream's DAG has begun or found."""
+        api = self.on_yarn.airflow.api
+        return str(api.xcom("supervised_stream", self.run_id(run), "running", "job_id"))
+
+    def job(self, run: str) -> str:
+        """The job that runs, as the stream's DAG finds it."""
+        self.run("supervised_stream", run)
+        return self.begun(run)
+
+
 @pytest.fixture
-def stream(on_yarn: AirflowOnYarn, tmp_path: Path) -> Iterator[AirflowOnYarn]:
+def stream(on_yarn: AirflowOnYarn, tmp_path: Path) -> Iterator[Stream]:
     """What the examples of a stream need; flights come in, and all results are right in the end."""
     api, where = on_yarn.airflow.api, f"/tests/{tmp_path.name}"
     text = PROGRAM.read_text()
@@ -67,62 +98,51 @@ def stream(on_yarn: AirflowOnYarn, tmp_path: Path) -> Iterator[AirflowOnYarn]:
         api.set_variable(name, value)
     api.set_pool("live_delays", 1)
     feed = Feed(on_yarn.yarn.hadoop, f"{where}/flights")
+    stream = Stream(on_yarn, tmp_path.name)
     try:
         on_yarn.add(
             DAGS / "supervised_stream.py", "supervised_stream", "weekly_drill", "after_checkpoints"
         )
         on_yarn.add(DAGS / "blue_green_upgrade.py", "blue_green_upgrade")
-        _run(on_yarn, "supervised_stream", "begins")
-        yield on_yarn
+        stream.run("supervised_stream", "begins")
+        yield stream
     finally:
         feed.finish()
     (application,) = on_yarn.yarn.live()
     stopped = on_yarn.yarn.run(
         *("stop", f"-Dyarn.application.id={application}", "--drain", PATIENT),
-        *("-p", f"hdfs://{where}/savepoints", _job(on_yarn)),
+        *("-p", f"hdfs://{where}/savepoints", stream.job("looks-after")),
     )
     assert stopped.process.returncode == 0, stopped.stderr
     on_yarn.yarn.assert_windows(f"{where}/delays", tmp_path)
 
 
-def _run(both: AirflowOnYarn, dag_id: str, run_id: str, end: str = "success", **conf: str) -> None:
-    both.airflow.api.trigger(dag_id, run_id, conf)
-    ended = both.airflow.api.end_of_run(dag_id, run_id)
-    assert ended == end, both.airflow.api.story(dag_id, run_id)
-
-
-def _job(both: AirflowOnYarn, run_id: str = "looks-after") -> str:
-    """The job that runs, as the stream's DAG finds it."""
-    _run(both, "supervised_stream", run_id)
-    return str(both.airflow.api.xcom("supervised_stream", run_id, "running", "job_id"))
-
-
 @pytest.mark.drill
-def test_supervised_stream(stream: AirflowOnYarn) -> None:
-    api = stream.airflow.api
-    job = api.xcom("supervised_stream", "begins", "running", "job_id")
-    assert _job(stream, "finds-it") == job
-    _run(stream, "weekly_drill", RUN)
-    report = api.xcom("weekly_drill", RUN, "driver_is_replaced")
+def test_supervised_stream(stream: Stream) -> None:
+    api = stream.on_yarn.airflow.api
+    job = stream.begun("begins")
+    assert stream.job("finds-it") == job
+    stream.run("weekly_drill", RUN)
+    report = api.xcom("weekly_drill", stream.run_id(RUN), "driver_is_replaced")
     assert report["passed"] is True
     assert "commit" in [event["name"] for event in report["events"]]
     # the job's checkpoints begin runs
     (first, *_) = wait_until(lambda: api.runs("after_checkpoints"), "a run after five checkpoints", 120)
     assert api.end_of_run("after_checkpoints", first["dag_run_id"]) == "success"
-    assert len(stream.applications()) == 1
+    assert len(stream.on_yarn.applications()) == 1
 
 
 @pytest.mark.drill
-def test_blue_green_upgrade(stream: AirflowOnYarn) -> None:
-    api = stream.airflow.api
-    blue = api.xcom("supervised_stream", "begins", "running", "job_id")
-    _run(stream, "blue_green_upgrade", "to-green", release="green")
+def test_blue_green_upgrade(stream: Stream) -> None:
+    api = stream.on_yarn.airflow.api
+    blue = stream.begun("begins")
+    stream.run("blue_green_upgrade", "to-green", release="green")
     assert api.call("GET", "/variables/live_release")["value"] == "green"
-    green = _job(stream, "finds-green")
+    green = stream.job("finds-green")
     assert green != blue
-    _run(stream, "blue_green_upgrade", "to-broken", "failed", release="broken")
-    assert api.tasks("blue_green_upgrade", "to-broken")["upgrade"]["state"] == "failed"
+    stream.run("blue_green_upgrade", "to-broken", "failed", release="broken")
+    assert api.tasks("blue_green_upgrade", stream.run_id("to-broken"))["upgrade"]["state"] == "failed"
     # the old release is back, and is looked after
     assert api.call("GET", "/variables/live_release")["value"] == "green"
-    assert _job(stream, "finds-it-back") not in (blue, green)
-    assert len(stream.yarn.live()) == 1
+    assert stream.job("finds-it-back") not in (blue, green)
+    assert len(stream.on_yarn.yarn.live()) == 1
