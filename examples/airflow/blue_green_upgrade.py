@@ -4,7 +4,9 @@ Trigger it with the name of the release, a directory in ``live_programs``:
 
     airflow dags trigger blue_green_upgrade --conf '{"release": "green"}'
 
-Needed: what supervised_stream.py needs, and that stream.
+Needed: what supervised_stream.py needs, that stream, and a variable of Airflow:
+
+    live_savepoints     directory for savepoints
 """
 
 from airflow.sdk import DAG, Param, Variable, task
@@ -30,6 +32,7 @@ with DAG(
         # a release that commits nothing in five minutes is taken back
         rollback_application=PROGRAMS + "/{{ var.value.live_release }}/live_delays.py",
         commit_timeout=300,
+        savepoint_dir="{{ var.value.live_savepoints }}",
         target="yarn-per-job",
         # nobody starts the job again meanwhile
         pool="live_delays",

@@ -94,6 +94,7 @@ def stream(on_yarn: AirflowOnYarn, tmp_path: Path) -> Iterator[Stream]:
         "live_release": "blue",
         "live_flights": f"{where}/flights",
         "live_delays": f"{where}/delays",
+        "live_savepoints": f"hdfs://{where}/savepoints",
     }.items():
         api.set_variable(name, value)
     api.set_pool("live_delays", 1)
