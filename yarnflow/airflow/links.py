@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from airflow.sdk import BaseOperatorLink
 from airflow.sdk.execution_time.xcom import XCom
@@ -45,6 +45,10 @@ class YarnflowLogsLink(_JobLink):
 
     def made_of(self, rest_url: str, yarn_page: str, job_id: str) -> str:
         return f"{rest_url}/#/job/{job_id}/configuration" if rest_url and job_id else ""
+
+
+#: of every task that has a job
+JOB_LINKS: Final = (YarnflowDashboardLink(), YarnApplicationLink(), YarnflowLogsLink())
 
 
 def _pulled(ti_key: Any, key: str) -> str:

@@ -8,12 +8,13 @@ from typing import Any
 from airflow.sdk import BaseOperator, BaseOperatorLink, Context
 
 from yarnflow.airflow.hooks.documents import FoundJob
-from yarnflow.airflow.hooks.errors import JobNotSuccessful, YarnflowTaskError
+from yarnflow.airflow.hooks.errors import JobNotSuccessful
+from yarnflow.airflow.hooks.tasks import UI_COLOR, ConnectedTask, check_name
 from yarnflow.airflow.hooks.yarnflow import YarnflowHook
-from yarnflow.airflow.links import YarnApplicationLink, YarnflowDashboardLink, YarnflowLogsLink
+from yarnflow.airflow.links import JOB_LINKS
 
 
-class JobOperator(BaseOperator):
+class JobOperator(ConnectedTask, BaseOperator):
     """Base of tasks about one job.
 
     Parameters
@@ -24,12 +25,8 @@ class JobOperator(BaseOperator):
     """
 
     template_fields: Sequence[str] = ("job_id", "job_key", "yarnflow_conn_id")
-    operator_extra_links: Sequence[BaseOperatorLink] = (
-        YarnflowDashboardLink(),
-        YarnApplicationLink(),
-        YarnflowLogsLink(),
-    )
-    ui_color = "#e8f0fe"
+    operator_extra_links: Sequence[BaseOperatorLink] = JOB_LINKS
+    ui_color = UI_COLOR
 
     def __init__(
         self,
@@ -43,14 +40,6 @@ class JobOperator(BaseOperator):
         self.job_id = job_id
         self.job_key = job_key
         self.yarnflow_conn_id = yarnflow_conn_id
-        self._hook: YarnflowHook | None = None
-
-    @property
-    def hook(self) -> YarnflowHook:
-        """The connection."""
-        if self._hook is None:
-            self._hook = YarnflowHook(self.yarnflow_conn_id)
-        return self._hook
 
     def find(self, context: Context) -> FoundJob:
         """The live job that is meant; its id and addresses are in XCom afterwards.
@@ -70,8 +59,7 @@ class JobOperator(BaseOperator):
 
     def find_any(self) -> FoundJob | None:
         """The same, or None."""
-        if bool(self.job_id) == bool(self.job_key):
-            raise YarnflowTaskError(f"task {self.task_id}: give job_id or job_key, one of the two")
+        check_name(self.task_id, self.job_id, self.job_key)
         return self.hook.find(job_id=self.job_id, job_key=self.job_key)
 
     def named(self) -> str:

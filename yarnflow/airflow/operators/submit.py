@@ -14,11 +14,12 @@ from airflow.sdk.exceptions import AirflowTaskTimeout, TaskDeferralError, TaskDe
 
 from yarnflow.airflow.hooks.errors import CommandFailed, JobNotSuccessful, YarnflowTaskError
 from yarnflow.airflow.hooks.settings import option_text
+from yarnflow.airflow.hooks.tasks import UI_COLOR, ConnectedTask
 from yarnflow.airflow.hooks.yarnflow import Submit, Submitted, YarnflowHook
 from yarnflow.airflow.jobs.ending import OnKill, end_job_here, end_job_hurriedly
 from yarnflow.airflow.jobs.waiting import WaitFor
 from yarnflow.airflow.jobs.watching import watch
-from yarnflow.airflow.links import YarnApplicationLink, YarnflowDashboardLink, YarnflowLogsLink
+from yarnflow.airflow.links import JOB_LINKS
 from yarnflow.airflow.operators.about_job import push_job
 from yarnflow.airflow.operators.record import Record, Records
 from yarnflow.airflow.triggers.job import YarnflowJobTrigger
@@ -39,7 +40,7 @@ _ONE_OF_ALL_RUNS: Final = (
 )
 
 
-class YarnflowSubmitOperator(BaseOperator):
+class YarnflowSubmitOperator(ConnectedTask, BaseOperator):
     """Has a program run as a job.
 
     At most one live job has a job key, so a task that is tried again, on whatever worker, finds the job that
@@ -100,12 +101,8 @@ class YarnflowSubmitOperator(BaseOperator):
         "yarnflow_conn_id",
     )
     template_fields_renderers: ClassVar[dict[str, str]] = {"options": "json", "application_args": "json"}
-    operator_extra_links: Sequence[BaseOperatorLink] = (
-        YarnflowDashboardLink(),
-        YarnApplicationLink(),
-        YarnflowLogsLink(),
-    )
-    ui_color = "#e8f0fe"
+    operator_extra_links: Sequence[BaseOperatorLink] = JOB_LINKS
+    ui_color = UI_COLOR
 
     def __init__(
         self,
@@ -149,16 +146,8 @@ class YarnflowSubmitOperator(BaseOperator):
         self.poll_interval = poll_interval
         self.lost_after = lost_after
         self.yarnflow_conn_id = yarnflow_conn_id
-        self._hook: YarnflowHook | None = None
         self._jobs: tuple[str, ...] = ()
         self._killed = False
-
-    @property
-    def hook(self) -> YarnflowHook:
-        """The connection."""
-        if self._hook is None:
-            self._hook = YarnflowHook(self.yarnflow_conn_id)
-        return self._hook
 
     def execute(self, context: Context) -> str:
         """Have the job run, and wait for it; returns its id.

@@ -14,19 +14,14 @@ from typing import Any
 from airflow.sdk import BaseSensorOperator, Context
 
 from yarnflow.airflow.hooks import rest
-from yarnflow.airflow.hooks.errors import (
-    CommandFailed,
-    JobNotSuccessful,
-    Refused,
-    Unreachable,
-    YarnflowTaskError,
-)
+from yarnflow.airflow.hooks.errors import CommandFailed, JobNotSuccessful, Refused, Unreachable
 from yarnflow.airflow.hooks.rest import RestClient
+from yarnflow.airflow.hooks.tasks import UI_COLOR, ConnectedTask, check_name
 from yarnflow.airflow.hooks.yarnflow import YarnflowHook
 from yarnflow.core.states import JobStatus
 
 
-class JobSensor(BaseSensorOperator):
+class JobSensor(ConnectedTask, BaseSensorOperator):
     """Base of sensors about one job.
 
     Parameters
@@ -37,7 +32,7 @@ class JobSensor(BaseSensorOperator):
     """
 
     template_fields: Sequence[str] = ("job_id", "job_key", "yarnflow_conn_id")
-    ui_color = "#e8f0fe"
+    ui_color = UI_COLOR
 
     def __init__(
         self,
@@ -51,17 +46,9 @@ class JobSensor(BaseSensorOperator):
         self.job_id = job_id
         self.job_key = job_key
         self.yarnflow_conn_id = yarnflow_conn_id
-        self._hook: YarnflowHook | None = None
         self._found = ""
         #: the address that is known did not answer
         self._looks_again = False
-
-    @property
-    def hook(self) -> YarnflowHook:
-        """The connection."""
-        if self._hook is None:
-            self._hook = YarnflowHook(self.yarnflow_conn_id)
-        return self._hook
 
     def poke(self, context: Context) -> bool:
         """Whether what is waited for is so.  A cluster that does not answer is asked again.
@@ -73,8 +60,7 @@ class JobSensor(BaseSensorOperator):
         JobNotSuccessful
             It cannot come any more.
         """
-        if bool(self.job_id) == bool(self.job_key):
-            raise YarnflowTaskError(f"task {self.task_id}: give job_id or job_key, one of the two")
+        check_name(self.task_id, self.job_id, self.job_key)
         try:
             job_id = self._job()
             return job_id is not None and self.is_so(job_id)

@@ -24,7 +24,7 @@ from starlette.types import Receive, Scope, Send
 
 from yarnflow.errors import YarnflowError
 from yarnflow.rest.framework.authentication import Checks
-from yarnflow.rest.framework.errors import JSON, RestError, error_body, of_yarnflow
+from yarnflow.rest.framework.errors import JSON, RestError, about_to_end, error_body, of_yarnflow
 from yarnflow.rest.framework.parameters import MAX_CHARACTERS, Parameter
 from yarnflow.rest.framework.route import Call, EventStream, Route, TextFile
 from yarnflow.rest.framework.uploads import ReceivedFile, Uploads
@@ -101,7 +101,7 @@ class HandlerPool:
             return await asyncio.get_running_loop().run_in_executor(threads.pool, work)
         except RuntimeError:
             if self._closed:
-                raise RestError(503, "this JobManager is about to end") from None
+                raise about_to_end() from None
             raise
         finally:
             threads.under_way -= 1

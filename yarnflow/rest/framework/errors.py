@@ -37,6 +37,11 @@ class RestError(Exception):
         self.details = details
 
 
+def about_to_end() -> RestError:
+    """Whoever asks is late: this JobManager takes no more work."""
+    return RestError(503, "this JobManager is about to end")
+
+
 def of_yarnflow(error: YarnflowError) -> RestError:
     """An error of ours: only what must not happen is the server's fault."""
     status = error.http_status

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from yarnflow.errors import InternalError, YarnflowError
-from yarnflow.rest.framework.errors import RestError
+from yarnflow.rest.framework.errors import RestError, about_to_end
 
 logger: Final = logging.getLogger(__name__)
 
@@ -64,6 +64,7 @@ class Operations:
         self._lock = threading.Lock()
         self._pool = ThreadPoolExecutor(_THREADS, "rest-operation")
         self._operations: dict[tuple[str, str], _Operation] = {}
+        self._closed = False
 
     def begin(self, scope: str, trigger_id: str | None, begin: Callable[[str], Poll]) -> str:
         """Begin an operation, unless one of this id was begun; may block for a moment.
@@ -118,7 +119,9 @@ class Operations:
         try:
             future = self._pool.submit(work)
         except RuntimeError:
-            raise RestError(503, "this JobManager is about to end") from None
+            if self._closed:
+                raise about_to_end() from None
+            raise
 
         def poll() -> Outcome | None:
             if not future.done():
@@ -146,6 +149,7 @@ class Operations:
 
     def close(self) -> None:
         """Begin nothing more."""
+        self._closed = True
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def _look_after(self) -> None:
