@@ -18,6 +18,7 @@ from typing import Final
 from urllib.parse import urlsplit
 from xml.etree import ElementTree
 
+from yarnflow.config.hadoop_variables import HADOOP_VARIABLES
 from yarnflow.errors import YarnUnavailable
 
 #: read in this order
@@ -200,7 +201,7 @@ class HadoopConf:
 
 
 def _find(environ: Mapping[str, str]) -> tuple[str, Path]:
-    for name in ("HADOOP_CONF_DIR", "YARN_CONF_DIR"):
+    for name in HADOOP_VARIABLES:
         if environ.get(name):
             return name, Path(environ[name])
     if environ.get("HADOOP_HOME"):

@@ -19,6 +19,7 @@ from yarnflow.client.discovery.asking import Candidate, Silent, ask, one_line, w
 from yarnflow.client.local import clusters_here, found_local_clusters
 from yarnflow.client.targets import REMOTE, names_standalone
 from yarnflow.config.configuration import Configuration
+from yarnflow.config.hadoop_variables import names_hadoop
 from yarnflow.config.options import client, cluster
 from yarnflow.core.ids import JobId
 from yarnflow.core.messages import JobDetails, JobOverview
@@ -27,8 +28,6 @@ from yarnflow.core.yarn import DeploymentMode
 from yarnflow.errors import InvalidOption, JobNotFound, RpcUnavailable, YarnflowError
 
 _LOCAL: Final = "local"
-#: by these YARN is known to a machine
-_HADOOP_VARIABLES: Final = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +69,7 @@ class Clusters:
         timeout_ms: int | None = None,
     ) -> None:
         self._configuration = configuration
-        self._on_yarn = any(map(environ.get, _HADOOP_VARIABLES))
+        self._on_yarn = names_hadoop(environ)
         self._timeout_ms = (
             configuration.get(client.DISCOVERY_TIMEOUT_MS) if timeout_ms is None else timeout_ms
         )

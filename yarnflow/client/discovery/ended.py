@@ -8,20 +8,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Final
 
 from yarnflow.client.yarn.applications import connect_application
 from yarnflow.client.yarn.services import YarnServices
 from yarnflow.config.configuration import Configuration
+from yarnflow.config.hadoop_variables import names_hadoop
 from yarnflow.config.options import yarn
 from yarnflow.core.ids import JobId
 from yarnflow.core.messages import JobDetails
 from yarnflow.core.yarn import Application
 from yarnflow.errors import ApplicationNotFound
 from yarnflow.staging.layout import job_tag
-
-#: by these YARN is known to a machine
-_HADOOP_VARIABLES: Final = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
 
 
 def ended_details(
@@ -43,7 +40,7 @@ def ended_details(
     """
     from yarnflow.client.yarn.services import yarn_services
 
-    if not any(map(environ.get, _HADOOP_VARIABLES)):
+    if not names_hadoop(environ):
         return None
     services = yarn_services(configuration, environ)
     try:

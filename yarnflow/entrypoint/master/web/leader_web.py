@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from yarnflow import __version__
 from yarnflow.config.configuration import Configuration
 from yarnflow.config.hadoop_conf import HadoopConf
+from yarnflow.config.hadoop_variables import names_hadoop
 from yarnflow.config.options import rest as rest_options
 from yarnflow.core.checkpoint.messages import CheckpointInfo, CheckpointRequest, JobCheckpoints
 from yarnflow.core.ha.ports import Leadership
@@ -119,8 +120,7 @@ class LeaderView:
         def home() -> str:
             return opened(HadoopConf.load(os.environ).default_fs)[0].home()
 
-        on_hadoop = any(os.environ.get(name) for name in ("HADOOP_CONF_DIR", "YARN_CONF_DIR"))
-        uri = state_uri(path, os.environ, on_hadoop=on_hadoop, home=home)
+        uri = state_uri(path, os.environ, on_hadoop=names_hadoop(os.environ), home=home)
         delete_savepoint(opened, read_state(opened, uri))
 
     def shut_down_cluster(self) -> None:
