@@ -29,7 +29,8 @@ def commits_below(client: InsecureClient, root: str) -> list[Commit]:
     """Of all checkpoint directories ``query-*`` in a directory."""
     found = []
     try:
-        queries = [name for name in client.list(root) if name.startswith("query-")]
+        # while state is brought there, it is beside its place: query-….restoring-…
+        queries = [name for name in client.list(root) if name.startswith("query-") and "." not in name]
     except HdfsError:
         return []
     for query in queries:

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 MARK: Final = "YARNFLOW_INTEGRATION_TEST"
+#: what is left ends within that, one process after the other; JVMs take their time on a busy machine
+ENDS_WITHIN_S: Final = 60.0
 #: for tests of jars
 POSTGRES: Final = "org.postgresql:postgresql:42.7.4"
 #: of the shared Hadoop
@@ -193,7 +195,7 @@ def own_cluster(yarnflow: Commands, monkeypatch: pytest.MonkeyPatch, tmp_path: P
     monkeypatch.setenv("YARNFLOW_CONF_IO_TMP_DIRS", str(tmp_path))
     yield yarnflow.mark
     close_cluster()
-    wait_until(lambda: not marked_processes(yarnflow.mark), "the cluster to end", 15)
+    wait_until(lambda: not marked_processes(yarnflow.mark), "the cluster to end", ENDS_WITHIN_S)
 
 
 @pytest.fixture
@@ -240,7 +242,7 @@ def _end(commands: Commands) -> None:
     left: list[psutil.Process] = []
     try:
         # the kernel kills orphans at once, but takes a moment to be done with a JVM
-        wait_until(lambda: not marked_processes(commands.mark), "processes of the test to end", 15.0)
+        wait_until(lambda: not marked_processes(commands.mark), "processes of the test to end", ENDS_WITHIN_S)
     except AssertionError:
         left = marked_processes(commands.mark)
     described = [f"{process.pid}: {' '.join(_command_line(process))[:200]}" for process in left]

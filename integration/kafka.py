@@ -16,7 +16,7 @@ import confluent_kafka
 import confluent_kafka.admin
 
 _SCRIPT: Final = Path(__file__).resolve().parents[1] / "scripts/kafka"
-_TIMEOUT_S: Final = 30.0
+_TIMEOUT_S: Final = 120.0
 #: the time of texts that are sent, since the epoch
 FIRST_MS: Final = 1_700_000_000_000
 

@@ -69,7 +69,7 @@ class Server(ABC):
                 self._command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log, **self._as_owner()
             )
         try:
-            wait_until(self._answers, f"the server in {self.directory}", 60)
+            wait_until(self._answers, f"the server in {self.directory}", 240)
         except BaseException:
             self.kill()
             raise

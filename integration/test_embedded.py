@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from integration.conftest import Commands, marked_processes, wait_until
+from integration.conftest import ENDS_WITHIN_S, Commands, marked_processes, wait_until
 from integration.processes import EXECUTOR, JOB_MANAGER, TASK_MANAGER, processes
 from yarnflow.api import JobStatus, StreamExecutionEnvironment
 from yarnflow.errors import UserCodeError
@@ -123,6 +123,7 @@ def test_several_executes_of_a_plain_program_and_a_failing_function(
     assert _logs_of(done.stderr).is_dir()
 
 
+@pytest.mark.drill
 def test_a_job_that_has_finished_leaves_its_processes_to_the_next_and_nothing_else(
     yarnflow: Commands, tmp_path: Path
 ) -> None:
@@ -152,7 +153,7 @@ def test_nothing_is_left_of_a_program_that_was_ended(
     started.process.send_signal(number)
     assert started.wait(60) == -number
     # and the fixture looks for all that was started
-    wait_until(lambda: not marked_processes(yarnflow.mark), "the cluster to end", 15)
+    wait_until(lambda: not marked_processes(yarnflow.mark), "the cluster to end", ENDS_WITHIN_S)
 
 
 def _length(text: str) -> int:

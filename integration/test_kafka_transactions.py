@@ -55,6 +55,21 @@ def test_a_producer_that_was_followed_by_another_commits_nothing(
         assert third.committed_batch() == 0
 
 
+def test_a_producer_that_is_followed_is_told_so_whenever_its_message_fails(
+    kafka: KafkaBroker, topic: str, opened: Open
+) -> None:
+    """The client raises that out of a callback, and calls those for messages, too."""
+    for _ in range(5):
+        with closing(opened()) as first:
+            first.begin()
+            with closing(opened()):
+                first.produce(message(topic, "first"))
+                with pytest.raises(ServerError, match="same transactional id prefix"):
+                    first.commit(0)
+                first.abort()
+    assert texts(kafka, topic) == []
+
+
 def test_a_note_counts_when_its_transaction_is_committed(
     kafka: KafkaBroker, topic: str, opened: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,6 +6,7 @@ import ast
 import configparser
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -216,12 +217,14 @@ def test_stopping_what_does_not_run_says_so(tmp_path: Path, files: dict[str, str
 def test_a_started_cluster_says_where_to_submit(tmp_path: Path) -> None:
     """Its port may be an option of the command, which no other command knows."""
     python = tmp_path / "python"
-    python.write_text('#!/bin/sh\necho "JobManager serves at localhost:7000 (pid $$); logs: /logs"\n')
+    told = "JobManager serves at localhost:7000 (pid $$); logs: /logs"
+    python.write_text(f'#!/bin/sh\necho "{told}"\nexec sleep 300\n')
     python.chmod(0o755)
     own = {"YARNFLOW_PID_DIR": str(tmp_path / "pids"), "YARNFLOW_PYTHON": str(python)}
     command = [str(ROOT / "scripts/start-cluster.sh"), "0", "-Djobmanager.rpc.port=7000"]
     done = subprocess.run(command, env={**os.environ, **own}, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
+    os.kill(int((tmp_path / "pids/jobmanager.pid").read_text()), signal.SIGKILL)
     assert "yarnflow submit -m localhost:7000 PROGRAM" in done.stdout
 
 

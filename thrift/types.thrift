@@ -271,6 +271,8 @@ struct TJobCheckpoints {
   10: optional i64 retained,
   11: optional string retention,
   12: optional string directory,
+  /** ms since the epoch: when last no query had anything to do, and no checkpoint lacked a batch; -1 = not seen */
+  13: optional i64 upToDateMs,
 }
 
 /** Elements for the program that collects them. */
@@ -439,6 +441,16 @@ struct TFailureInfo {
   5: optional bool recovered,
 }
 
+/** How a FINISHED job was stopped. */
+struct TJobStop {
+  /** the savepoint (a URI); empty = it could not be recorded */
+  1: string savepoint,
+  /** of who asked for it */
+  2: string requestId,
+  /** all windows have fired: nothing goes on from there */
+  3: bool drained,
+}
+
 /** Everything about one job.  Flink: `GET /jobs/:id`. */
 struct TJobDetails {
   1: TJobOverview overview,
@@ -460,6 +472,8 @@ struct TJobDetails {
   9: optional map<string, i64> milestonesMs,
   /** root cause when FAILED */
   10: optional TErrorInfo error,
+  /** how a FINISHED job was stopped; absent = it has ended by itself */
+  11: optional TJobStop stop,
 }
 
 /** Flink: `GET /overview`. */
@@ -695,6 +709,14 @@ struct TDriverRegistration {
   11: optional TJobSubmission submission,
 }
 
+/** When the queries of an attempt had nothing to do. */
+struct TIdleQueries {
+  /** how long ago none of them had anything to do, milliseconds; -1 = this was not seen */
+  1: i64 agoMs,
+  /** where those are that have committed nothing since they were started */
+  2: optional list<TQueryPosition> positions,
+}
+
 /** Heartbeat, progress and terminal report of a driver in one. */
 struct TDriverReport {
   1: string jobId,
@@ -714,6 +736,8 @@ struct TDriverReport {
   10: optional list<TCheckpointOutcome> checkpoints,
   /** all of the job's at once; missing = nothing was measured since the last report */
   11: optional list<TMetricDump> metrics,
+  /** RUNNING only */
+  12: optional TIdleQueries idle,
 }
 
 /** JobMaster → driver: run the job now. */

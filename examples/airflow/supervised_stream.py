@@ -26,7 +26,8 @@ with DAG(
     catchup=False,
     max_active_runs=1,
 ):
-    # The job that has the key runs: nothing is done.  Else it is started, from its newest state if it failed.
+    # The job that has the key runs: nothing is done.  Else it is started from the newest state that a job of
+    # the key has left: that of one that failed, or the savepoint of one that was stopped.
     running = YarnflowSubmitOperator(
         task_id="running",
         application="{{ var.value.live_programs }}/{{ var.value.live_release }}/live_delays.py",
@@ -36,6 +37,7 @@ with DAG(
         ],
         target="yarn-per-job",
         job_key=JOB_KEY,
+        restore="latest",
         wait_for="checkpoint",
         # the stream goes on, whatever becomes of a task that looks after it
         on_kill="leave",

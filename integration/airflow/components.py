@@ -114,13 +114,14 @@ class Airflow:
         """Start components, all of them unless some are named, and wait until they work."""
         if not (self.home / "airflow.sqlite").exists():
             self.installation.new_database(self.home / "airflow.sqlite", self.environment)
+        # what is set here replaces what the tests were started with
+        foreign = sorted(foreign_variables() - self.environment.keys())
         for name in components or COMMANDS:
             assert name not in self._running, f"{name} runs"
             self._running[name] = self._commands.start_command(
-                ["env", *(f"--unset={foreign}" for foreign in foreign_variables()), self.installation.airflow,
-                 *COMMANDS[name]],
+                ["env", *(f"--unset={each}" for each in foreign), self.installation.airflow, *COMMANDS[name]],
                 environment=self.environment,
-            )  # fmt: skip
+            )
         for name in components or COMMANDS:
             wait_until(lambda: self._works(name), f"{name} to work", 300, 0.25)
         if "api-server" in (components or COMMANDS):
@@ -171,9 +172,14 @@ class Airflow:
 
     def kill_worker(self, dag_id: str, run_id: str, task_id: str) -> None:
         """``kill -9`` of the worker that runs a task, with all that it has started."""
-        _kill_family(
-            wait_until(lambda: self.worker_of(dag_id, run_id, task_id), f"a worker of {task_id}", 60, 0.02)
-        )
+        _kill_family(self._await_worker(dag_id, run_id, task_id))
+
+    def end_worker(self, dag_id: str, run_id: str, task_id: str) -> None:
+        """Tell the worker that runs a task to end (SIGTERM), as where its container is wanted elsewhere."""
+        self._await_worker(dag_id, run_id, task_id).terminate()
+
+    def _await_worker(self, dag_id: str, run_id: str, task_id: str) -> psutil.Process:
+        return wait_until(lambda: self.worker_of(dag_id, run_id, task_id), f"a worker of {task_id}", 60, 0.02)
 
     # --- DAGs ---
 
@@ -191,6 +197,8 @@ class Airflow:
         partial.rename(self.dags / Path(file).name)
         for dag_id in dag_ids:
             self.api.await_dag(dag_id)
+            # an earlier test may have had it, and left it so that nothing begins
+            self.api.pause(dag_id, paused=False)
 
     def memory_mib(self) -> dict[str, float]:
         """Component → memory of all its processes, shared pages counted in part (PSS)."""

@@ -17,8 +17,8 @@ from integration.hadoop import HadoopCluster
 
 #: of a file
 _DAYS: Final = 5
-#: between two files
-_PAUSE_S: Final = 2.0
+#: between two files; all of them last five minutes, so that a slow machine has data until the end
+_PAUSE_S: Final = 4.0
 
 
 class Feed:

@@ -12,6 +12,7 @@ from integration.yarn.jobs import Yarn
 
 #: one task, ``job``, that has a program run
 _DAG: Final = """
+import datetime
 from datetime import timedelta
 from airflow.sdk import DAG
 from yarnflow.airflow.operators.submit import YarnflowSubmitOperator

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -12,6 +13,10 @@ from integration.conftest import wait_until
 
 _TIMEOUT_S: Final = 60.0
 ENDED: Final = ("success", "failed", "skipped", "upstream_failed", "removed")
+
+
+class NotFound(AssertionError):
+    """There is no such thing."""
 
 
 class AirflowApi:
@@ -51,7 +56,10 @@ class AirflowApi:
             headers={"Authorization": f"Bearer {self._token}", "Accept": "application/json"},
             timeout=_TIMEOUT_S,
         )
-        assert answer.ok, f"{method} {path}: {answer.status_code} {answer.text[:2000]}"
+        said = f"{method} {path}: {answer.status_code} {answer.text[:2000]}"
+        if answer.status_code == requests.codes.not_found:
+            raise NotFound(said)
+        assert answer.ok, said
         return answer.json() if answer.content else None
 
     def health(self) -> dict[str, str]:
@@ -199,7 +207,12 @@ class AirflowApi:
         """All that a task has left."""
         path = f"{_run(dag_id, run_id)}/taskInstances/{task_id}/xcomEntries"
         keys = [entry["key"] for entry in self.call("GET", path)["xcom_entries"]]
-        return {key: self.xcom(dag_id, run_id, task_id, key) for key in keys}
+        left = {}
+        for key in keys:
+            # the next try may begin meanwhile, and with nothing
+            with suppress(NotFound):
+                left[key] = self.xcom(dag_id, run_id, task_id, key)
+        return left
 
     def log(self, dag_id: str, run_id: str, task_id: str, attempt: int = 1) -> str:
         """What a try has logged, in the worker and in the triggerer, a line per event."""

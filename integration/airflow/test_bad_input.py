@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Final
 
 from integration.airflow.jobs import AirflowOnYarn
+from integration.faults.records import Numbered
 
 _DAG: Final = """
 from airflow.sdk import DAG
@@ -15,18 +18,29 @@ with DAG("bad_input", schedule=None):
     YarnflowSubmitOperator(task_id="no_connection", application="x.py", yarnflow_conn_id="nowhere")
     YarnflowSubmitOperator(task_id="no_program", application="/there/is/none.py")
     YarnflowStopOperator(task_id="no_job", job_key="of nobody")
+    YarnflowSubmitOperator(
+        task_id="of_another", application={program!r}, yarnflow_conn_id="of_another", job_key="k"
+    )
 """
 #: task → what its error says
 _SAID: Final = {
     "no_connection": "there is no connection nowhere",
     "no_program": "/there/is/none.py",
-    "no_job": "of nobody",
+    "no_job": "no live job of the key of nobody",
+    # where that user's jobs have their keys
+    "of_another": "belongs to somebody, not to ",
 }
 
 
-def test_one_line_says_what_is_wrong(on_yarn: AirflowOnYarn) -> None:
-    api = on_yarn.airflow.api
-    on_yarn.add("bad_input.py", "bad_input", source=_DAG)
+def test_one_line_says_what_is_wrong(on_yarn: AirflowOnYarn, tmp_path: Path) -> None:
+    api, hadoop, directory = on_yarn.airflow.api, on_yarn.yarn.hadoop, "/tests/airflow-of-another"
+    hadoop.hdfs.make_folder(directory)
+    hadoop.hdfs.client.set_owner(directory, owner="somebody")
+    extra = json.loads(api.call("GET", "/connections/yarnflow_default")["extra"])
+    extra["options"] = {"yarn.staging-directory": f"hdfs://{directory}"}
+    api.set_connection("of_another", "yarnflow", extra=json.dumps(extra))
+    program = Numbered("/tests/airflow-bad-input").write_program(tmp_path / "job.py")
+    on_yarn.add("bad_input.py", "bad_input", source=_DAG.format(program=str(program)))
     api.trigger("bad_input", "run")
     assert api.end_of_run("bad_input", "run") == "failed"
     for task_id, said in _SAID.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
@@ -53,10 +54,15 @@ def test_worker_triggerer_and_scheduler_are_lost(on_yarn: AirflowOnYarn, tmp_pat
     airflow.restart("scheduler")
     on_yarn.assert_waits(dag_id, RUN)
     await_commits(on_yarn.yarn, left["job_id"])
+
+    def is_told(state: str) -> bool:
+        return f"Job {left['job_id']} is {state}" in api.log(dag_id, RUN, TASK, 2)
+
+    # before the job is drained: the new triggerer asks for its cluster first
+    wait_until(lambda: is_told("RUNNING"), "the new triggerer to hear of the job", 120, 0.5)
     _ends_well(on_yarn, dag_id, job, RUN, application_id=on_yarn.applications()[-1])
     assert api.task(dag_id, RUN, TASK)["try_number"] == 2
-    told = api.log(dag_id, RUN, TASK, 2)
-    assert f"Job {left['job_id']} is RUNNING" in told and f"Job {left['job_id']} is FINISHED" in told
+    assert is_told("FINISHED")
     # where nothing had been accepted, the first submit has taken back its application
     ended = [on_yarn.yarn.ended(each)["finalStatus"] for each in on_yarn.applications()]
     assert ended[-1] == "SUCCEEDED" and "SUCCEEDED" not in ended[:-1]
@@ -106,6 +112,7 @@ def test_cleared(on_yarn: AirflowOnYarn, tmp_path: Path) -> None:
     api.clear(dag_id, RUN, TASK)
     another = on_yarn.await_deferred(dag_id, RUN, tries=3)
     assert another["job_id"] != left["job_id"]
+    on_yarn.assert_waits(dag_id, RUN)
     api.mark(dag_id, RUN, TASK, "failed")
     assert on_yarn.yarn.ended(another["application_id"])["finalStatus"] == "KILLED"
     assert len(on_yarn.applications()) == 2
@@ -140,8 +147,62 @@ def test_worker_that_waits_itself_is_lost(on_yarn: AirflowOnYarn, tmp_path: Path
     wait_until(lambda: "job_id" in api.xcoms(dag_id, RUN, TASK), "the job", 120)
     on_yarn.airflow.kill_worker(dag_id, RUN, TASK)
     api.await_task(dag_id, RUN, TASK, "running", tries=2)
-    await_commits(on_yarn.yarn, api.xcom(dag_id, RUN, TASK, "job_id"))
+    # what the lost try had left is gone when the next one begins
+    wait_until(lambda: "following it" in api.log(dag_id, RUN, TASK, 2), "the next try", 120)
+    job_id = wait_until(lambda: api.xcoms(dag_id, RUN, TASK).get("job_id"), "the job of the next try", 120)
+    await_commits(on_yarn.yarn, job_id)
     _ends_well(on_yarn, dag_id, job, RUN)
+
+
+@pytest.mark.drill
+def test_worker_is_told_to_end(on_yarn: AirflowOnYarn, tmp_path: Path) -> None:
+    """It stops its job with a savepoint, from which the next try goes on."""
+    api, dag_id = on_yarn.airflow.api, "told_to_end"
+    job = Numbered("/tests/airflow-told-to-end")
+    on_yarn.add_job(
+        dag_id,
+        job.write_program(tmp_path / "job.py"),
+        QUICK,
+        deferrable=False,
+        on_kill="savepoint",
+        savepoint_dir="hdfs:///tests/airflow-told-to-end-stopped",
+    )
+    api.trigger(dag_id, RUN)
+    on_yarn.await_application()
+    wait_until(lambda: "job_id" in api.xcoms(dag_id, RUN, TASK), "the job", 120)
+    first = api.xcoms(dag_id, RUN, TASK)
+    await_commits(on_yarn.yarn, first["job_id"])
+    on_yarn.airflow.end_worker(dag_id, RUN, TASK)
+    api.await_task(dag_id, RUN, TASK, "running", tries=2)
+
+    def next_job() -> str | None:
+        job_id = api.xcoms(dag_id, RUN, TASK).get("job_id")
+        return None if job_id == first["job_id"] else job_id
+
+    second = wait_until(next_job, "the next job", 180)
+    assert on_yarn.yarn.ended(first["application_id"])["finalStatus"] == "SUCCEEDED"
+    await_commits(on_yarn.yarn, second)
+    assert len(on_yarn.applications()) == 2
+    _ends_well(on_yarn, dag_id, job, RUN, application_id=on_yarn.applications()[-1])
+
+
+@pytest.mark.drill
+def test_job_finishes_while_no_triggerer_runs(on_yarn: AirflowOnYarn, tmp_path: Path) -> None:
+    """When somebody looks again, the task's time is over, and its work is done: once."""
+    api, dag_id = on_yarn.airflow.api, "no_triggerer"
+    job = Numbered("/tests/airflow-no-triggerer")
+    program = job.write_program(tmp_path / "job.py")
+    on_yarn.add_job(dag_id, program, QUICK, execution_timeout=timedelta(seconds=120))
+    api.trigger(dag_id, RUN)
+    left = on_yarn.await_deferred(dag_id, RUN)
+    await_commits(on_yarn.yarn, left["job_id"])
+    on_yarn.airflow.kill("triggerer")
+    try:
+        _ends_well(on_yarn, dag_id, job, RUN)
+    finally:
+        on_yarn.airflow.start("triggerer")
+    assert api.task(dag_id, RUN, TASK)["try_number"] == 1
+    assert on_yarn.applications() == [left["application_id"]]
 
 
 @pytest.mark.drill

@@ -14,7 +14,7 @@ from integration.conftest import Commands, wait_until
 from integration.hadoop import HadoopCluster
 from yarnflow.config.hadoop_conf import HadoopConf
 
-ROWS = 1500
+ROWS = 2000
 PROGRAM = """
 import sys
 from yarnflow.api import FileSink, RateSource, StreamExecutionEnvironment

@@ -35,6 +35,7 @@ def _survive(cluster: HaCluster, job_id: str, fault: str) -> None:
         assert cluster.driver_process(job_id).pid == driver, "a driver that nothing ailed was replaced"
 
 
+@pytest.mark.drill
 def test_a_killed_leader_and_a_killed_driver(
     hadoop: HadoopCluster, yarnflow: Commands, tmp_path: Path
 ) -> None:

@@ -14,8 +14,6 @@ from integration.processes import EXECUTOR, kill_driver, kill_one
 
 #: fifteen batches: results and faults are in the first half of them
 NUMBERS = 1500
-#: with one task nothing of a batch is divided: the simpler case
-PARALLELISM = pytest.mark.parametrize("parallelism", [pytest.param(1, marks=pytest.mark.drill), 2])
 #: of the sink
 OPERATOR = "0123456789abcdef" * 2
 #: which of the sink's subtasks gets a number is another one whenever it is computed
@@ -60,7 +58,8 @@ def readable(kafka: KafkaBroker, topic: str) -> Counter[int]:
     return Counter(int(message.value or b"") for message in kafka.read(topic))
 
 
-@PARALLELISM
+@pytest.mark.drill
+@pytest.mark.parametrize("parallelism", [1, 2])
 def test_each_number_is_readable_once(
     yarnflow: Commands, kafka: KafkaBroker, tmp_path: Path, parallelism: int
 ) -> None:

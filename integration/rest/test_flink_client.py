@@ -90,6 +90,7 @@ def flink(cluster: Cluster, tmp_path: Path) -> FlinkCommand:
     return FlinkCommand(tmp_path, cluster.url.removeprefix("http://"))
 
 
+@pytest.mark.drill
 def test_a_job_is_driven_by_flinks_command_line(cluster: Cluster, flink: FlinkCommand) -> None:
     job = cluster.submit("counts")
     wait_until(cluster.is_in(job, "RUNNING"), "the job to run", 300)

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import requests
 
-from integration.conftest import Commands, commands_in, wait_until
+from integration.conftest import ENDS_WITHIN_S, Commands, commands_in, wait_until
 from integration.processes import JOB_MANAGER, TASK_MANAGER, none_is_left, processes
 
 PROGRAM = """
@@ -141,4 +141,4 @@ def test_no_program_outlives_the_job_manager(cluster: Cluster) -> None:
     with pytest.raises(requests.ConnectionError):
         cluster.ask("POST", f"/jars/{program}/run", json={})
     killer.join()
-    wait_until(lambda: none_is_left(cluster.commands.mark, "waits.py"), "the program to end", 15)
+    wait_until(lambda: none_is_left(cluster.commands.mark, "waits.py"), "the program to end", ENDS_WITHIN_S)

@@ -26,7 +26,7 @@ from integration.spark.translate_support import Graph, key
 from yarnflow.errors import StateDamaged, StateNotTrusted, StateWentBack, YarnflowError
 from yarnflow.graph.closures import make_closure
 from yarnflow.graph.operators import KeyedReduce
-from yarnflow.spark.run.progress import ProgressCollector
+from yarnflow.spark.progress.collector import ProgressCollector
 from yarnflow.spark.script.program import ScriptProgram
 
 #: committed before files are damaged

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -130,7 +129,7 @@ def test_cancel_interrupts_a_main_that_only_sleeps(driver: DriverProcess) -> Non
     driver.script(9, "import time\nprint('asleep', flush=True)\ntime.sleep(600)\n")
     poll_until(lambda: "asleep" in driver.output_text())
     driver.gateway.cancel()
-    driver.job_master.await_phase(9, DriverPhase.CANCELED, timeout_s=20)
+    driver.job_master.await_phase(9, DriverPhase.CANCELED)
 
 
 def test_attempt_that_replaces_another_keeps_its_queries(driver: DriverProcess) -> None:
@@ -164,9 +163,9 @@ def test_executor_that_dies_is_replaced_without_a_failure(driver: DriverProcess)
 
 def test_shut_down_ends_the_process_and_its_executors(driver: DriverProcess) -> None:
     driver.gateway.shut_down()
-    assert driver.process.wait(20) == 0
+    assert driver.process.wait(90) == 0
     for executor in driver._executors:
-        executor.wait(20)
+        executor.wait(90)
 
 
 def test_spare_ends_with_its_owner(tmp_path: Path) -> None:
@@ -180,7 +179,6 @@ def test_spare_ends_with_its_owner(tmp_path: Path) -> None:
 
 def _alive(pid: int) -> bool:
     try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
+        return "zombie" not in Path(f"/proc/{pid}/status").read_text()
+    except (FileNotFoundError, ProcessLookupError):
         return False
-    return "zombie" not in Path(f"/proc/{pid}/status").read_text()

@@ -30,8 +30,8 @@ from yarnflow.graph.job_graph import JobGraph
 from yarnflow.operators.databases.tokens import TABLE, RunToken
 from yarnflow.spark.checkpoints.job import JobIdentity
 from yarnflow.spark.connectors.jdbc.sink import JdbcWriter
+from yarnflow.spark.progress.collector import ProgressCollector
 from yarnflow.spark.run.graph_program import GraphProgram
-from yarnflow.spark.run.progress import ProgressCollector
 from yarnflow.spark.run.user_errors import map_spark_error
 from yarnflow.spark.script.program import ScriptProgram
 from yarnflow.testing.kept_graph import KeptGraph

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from yarnflow.spark.run.progress import ProgressCollector, listen
+from yarnflow.spark.progress.collector import ProgressCollector
+from yarnflow.spark.progress.listener import listen
 from yarnflow.spark.run.rehearsal import REHEARSAL_PREFIX, rehearse
 
 

@@ -24,7 +24,7 @@ from yarnflow.core.checkpoint.program_shape import ProgramShape
 from yarnflow.core.ids import JobId
 from yarnflow.errors import LeaseLost, StateIncompatible, StateInUse, StorageError, YarnflowError
 from yarnflow.spark.checkpoints.restoring.restore import restore
-from yarnflow.spark.run.progress import ProgressCollector
+from yarnflow.spark.progress.collector import ProgressCollector
 from yarnflow.spark.script.program import ScriptProgram
 
 SCRIPT = """

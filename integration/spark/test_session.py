@@ -9,7 +9,8 @@ from pyspark.sql import functions as F
 
 from yarnflow.core.messages import QueryProgress
 from yarnflow.spark.launch.session import DriverSession
-from yarnflow.spark.run.progress import ProgressCollector, listen
+from yarnflow.spark.progress.collector import ProgressCollector
+from yarnflow.spark.progress.listener import listen
 
 _OPTION = "spark.sql.shuffle.partitions"
 

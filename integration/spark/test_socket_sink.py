@@ -108,7 +108,7 @@ def test_a_cancel_while_the_server_does_not_read(spark: SparkSession, tmp_path: 
             assert connection.recv(1) == b"x"
             stopping = threading.Thread(target=program.stop, daemon=True)
             stopping.start()
-            stopping.join(30)
+            stopping.join(120)
             assert not stopping.is_alive()
             received = 1
             while data := connection.recv(1_000_000):

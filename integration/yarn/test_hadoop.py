@@ -121,6 +121,7 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HadoopCluster]:
     cluster.stop()
 
 
+@pytest.mark.drill
 class TestOneOfItsOwn:
     """Daemons come and go; these tests build on each other, the last one ends the cluster."""
 

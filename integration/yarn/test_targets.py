@@ -168,6 +168,7 @@ def _cached(yarn: Yarn) -> set[tuple[str, str]]:
     return {(folder, name) for folder, _, names in yarn.hdfs.walk(cache) for name in names}
 
 
+@pytest.mark.drill
 def test_application_killed_through_yarn(yarn: Yarn, endless: Path) -> None:
     """The fixture fails the test when a process or a directory is left."""
     started = yarn.start("submit", "-t", "yarn-per-job", endless)

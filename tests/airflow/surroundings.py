@@ -7,9 +7,22 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from airflow.sdk import Connection
+from pydantic import JsonValue, TypeAdapter
+
+from yarnflow.airflow.hooks.documents import kill_request
+
+#: as Airflow takes it: no tuples
+_JSON: TypeAdapter[Any] = TypeAdapter(JsonValue)
 
 JOB = "0123456789abcdef0123456789abcdef"
 OTHER = "fedcba9876543210fedcba9876543210"
+#: how a person stops a job
+BY_HAND = ("/sp/1", "0" * 32)
+
+
+def by_kill(job_id: str, path: str = "/sp/1") -> tuple[str, str]:
+    """How the end of a task stops its job."""
+    return path, kill_request(job_id, 7)
 
 
 @dataclass
@@ -51,8 +64,8 @@ class StateStore:
     def get(self, key: str, default: Any = None) -> Any:
         return self.values.get(key, default)
 
-    def set(self, key: str, value: Any) -> None:
-        self.values[key] = json.loads(json.dumps(value))
+    def set(self, key: str, value: Any, *, retention: Any = None) -> None:
+        self.values[key] = _JSON.validate_python(value)
 
     def delete(self, key: str) -> None:
         self.values.pop(key, None)
@@ -113,6 +126,10 @@ def token(address: str, secret: str = "t0p-s3cret") -> dict[str, Any]:
     return {"address": address, "read_token": "r3ad", "write_token": secret}
 
 
-def info(job_id: str, status: str, error: dict[str, Any] | None = None) -> dict[str, Any]:
+def info(
+    job_id: str, status: str, error: dict[str, Any] | None = None, stop: tuple[str, str] | None = None
+) -> dict[str, Any]:
     """That of ``info`` about a job."""
-    return {"overview": {"job_id": job_id, "name": "counts", "status": status}, "error": error}
+    overview = {"job_id": job_id, "name": "counts", "status": status}
+    made = None if stop is None else {"savepoint": stop[0], "request_id": stop[1], "drained": False}
+    return {"overview": overview, "error": error, "stop": made, "queries": []}

@@ -16,8 +16,12 @@ SITE = """<configuration><property><name>yarn.resourcemanager.webapp.address</na
 <value>rm:8088</value></property></configuration>"""
 
 
-def links(monkeypatch: pytest.MonkeyPatch, pushed: dict[str, Any]) -> list[str]:
+def links(
+    monkeypatch: pytest.MonkeyPatch, pushed: dict[str, Any], missed: list[str] | None = None
+) -> list[str]:
     def pulled(*, ti_key: Any, key: str) -> Any:
+        if missed is not None and key not in pushed:
+            missed.append(key)
         return pushed.get(key)
 
     monkeypatch.setattr(XCom, "get_value", pulled)
@@ -35,7 +39,17 @@ def test_links(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_task_that_knows_no_job_yet(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert links(monkeypatch, {}) == ["", "", ""]
+    missed: list[str] = []
+    assert links(monkeypatch, {}, missed) == ["", "", ""]
+    # each is an error in Airflow's log
+    assert missed == ["job_id"] * 3
+
+
+def test_a_job_that_is_not_on_yarn(monkeypatch: pytest.MonkeyPatch) -> None:
+    missed: list[str] = []
+    pushed = {"rest_url": "http://jm:8081", "job_id": JOB}
+    assert links(monkeypatch, pushed, missed)[1] == ""
+    assert missed == ["yarn_page"]
 
 
 def test_the_page_of_yarn_is_where_hadoops_configuration_says(

@@ -21,7 +21,7 @@ from yarnflow.config.options.cluster import LOG_CONFIG_FILE
 from yarnflow.core.messages import ErrorInfo
 from yarnflow.core.states import JobStatus
 from yarnflow.entrypoint.standalone import prepare as cds
-from yarnflow.errors import ConfigError, DuplicateJob, InvalidTransition, JavaUnavailable
+from yarnflow.errors import DuplicateJob, InvalidTransition, JavaUnavailable, RpcUnavailable
 from yarnflow.process.signals import ENDING
 from yarnflow.testing.gateways.dispatcher import FakeDispatcher
 
@@ -439,7 +439,7 @@ def test_prepare_without_java_is_one_line(
 def test_a_cluster_that_is_not_here_may_be_on_yarn(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["list", f"-Dio.tmp.dirs={tmp_path}"]) == ConfigError.exit_code
+    assert main(["list", f"-Dio.tmp.dirs={tmp_path}"]) == RpcUnavailable.exit_code
     (line,) = _errors(capsys)
     assert "no standalone cluster" in line and "-t yarn-per-job" in line
 

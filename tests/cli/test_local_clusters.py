@@ -97,13 +97,18 @@ def test_other_verbs_find_it(verb: str, machine: Machine, capsys: pytest.Capture
 
 
 @pytest.mark.parametrize(
-    "options", [["-m", "localhost:9"], ["-Djobmanager.rpc.port=9"], ["-t", "remote"]]
+    "options, status, said",
+    [
+        (["-m", "localhost:9"], 10, "the secret of that cluster"),
+        (["-Djobmanager.rpc.port=9"], 72, "there is no standalone cluster"),
+        (["-t", "remote"], 72, "there is no standalone cluster"),
+    ],
 )
 def test_a_standalone_cluster_that_is_named_is_meant(
-    options: list[str], machine: Machine, capsys: pytest.CaptureFixture[str]
+    options: list[str], status: int, said: str, machine: Machine, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["cancel", *options, JOB]) == 10
-    assert "error: the secret of that cluster" in (err := capsys.readouterr().err) or "no standalone" in err
+    assert main(["cancel", *options, JOB]) == status
+    assert f"error: {said}" in capsys.readouterr().err
     assert not machine.secrets, "local clusters were looked for"
 
 

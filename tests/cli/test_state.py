@@ -78,11 +78,20 @@ def test_stop_prints_the_path_when_the_job_has_ended(
     cluster.states = [S.RUNNING, S.FINISHED]
     cluster.job_details = lambda job_id: replace(_running(), version=1)  # type: ignore[method-assign]
     cluster.outcomes = [SAVEPOINT]
-    assert main(["stop", JOB, "-p", "file:///sp", *flags]) == 0
+    assert main(["stop", JOB, "-p", "file:///sp", "--request-id", "A" * 32, *flags]) == 0
     out, err = capsys.readouterr()
     assert out == f"{SAVEPOINT.external_path}\n"
     assert err.splitlines()[-1].endswith("switched from state RUNNING to FINISHED.")
-    assert (cluster.requests[0][1].after, cluster.requests[0][1].target_dir) == (after, "file:///sp")
+    request = cluster.requests[0][1]
+    assert (request.after, request.target_dir, request.request_id) == (after, "file:///sp", "a" * 32)
+
+
+def test_a_request_id_of_another_form_is_refused(
+    cluster: Cluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["stop", JOB, "--request-id", "once"]) == 2
+    assert "'once' is not 32 hexadecimal digits" in capsys.readouterr().err
+    assert not cluster.requests
 
 
 def test_stop_and_cancel_tell_nothing_that_is_old(

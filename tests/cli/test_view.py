@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from yarnflow.cli.view import LiveView, OutputPump, PlainView, make_view, query_cells, time_text
+from yarnflow.core.checkpoint.messages import JobStop
 from yarnflow.core.ids import JobId
 from yarnflow.core.messages import ClusterOverview, ErrorInfo, FailureInfo, QueryProgress
 from yarnflow.core.states import JobStatus, RestartLevel
@@ -125,6 +126,7 @@ def test_table_shows_what_the_job_manager_reports() -> None:
     query = QueryProgress("sink-1", 7, 0, 500, 1000, 200, 2000.0, 2000.0, 1_700_000_000_000, 8000, 1600)
     failure = FailureInfo(1, ErrorInfo("X", "executor 1 ended"), "tm-1", recovered=True)
     state = replace(details(JOB, 1, S.RUNNING), queries=(query,), failures=(failure,), restarts=1)
+    state = replace(state, stop=JobStop("hdfs:///sp/savepoint-1", "r"))
     view.changed(state, ClusterOverview(2, 4, 3, 1, 0, 0, 0, "x"))
     view.close()
     text = out.getvalue()
@@ -132,6 +134,7 @@ def test_table_shows_what_the_job_manager_reports() -> None:
         "RUNNING",
         "TaskManagers 2, free slots 3/4",
         "restarts 1",
+        "stopped with hdfs:///sp/savepoint-1",
         "2,000",
         "400",
         "8,000",

@@ -317,8 +317,14 @@ def test_dry_run_resolves_no_packages(
 
 
 def test_dry_run_of_what_is_no_application(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["submit", "--dry-run", "prog.py"]) == 12
-    assert "target local makes none" in capsys.readouterr().err
+    for target in ("local", "remote", "yarn-session"):
+        assert main(["submit", "--dry-run", "-t", target, "prog.py"]) == 0
+        assert '"vertices"' in capsys.readouterr().out
+    assert main(["submit", "--dry-run", "-d", "prog.py"]) == 12
+    assert "a local cluster ends with its command" in capsys.readouterr().err
+    refused = ["-t", "yarn-session", "-Dyarn.application.queue=q"]
+    assert main(["submit", "--dry-run", *refused, "prog.py"]) == 12
+    assert "yarn.application.queue" in capsys.readouterr().err
 
 
 # --- verbs about jobs ---------------------------------------------------------------

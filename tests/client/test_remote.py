@@ -128,7 +128,7 @@ def test_without_high_availability_nobody_asks_zookeeper(tmp_path: Path) -> None
 
 def test_without_a_secret(tmp_path: Path) -> None:
     values = {"io.tmp.dirs": str(tmp_path)}
-    with pytest.raises(ConfigError, match="no standalone cluster of this user"):
+    with pytest.raises(RpcUnavailable, match="no standalone cluster of this user"):
         connect_remote(Configuration.from_dict(values, "test"))
     with pytest.raises(ConfigError, match="the secret of that cluster is not on this machine.*copy it here"):
         connect_remote(with_target(Configuration.from_dict(values, "test"), None, "a:1"))

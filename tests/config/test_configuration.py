@@ -219,4 +219,4 @@ def test_keys_and_variables_are_unique() -> None:
     keys = [key for option in ALL_OPTIONS for key in (option.key, *option.deprecated_keys)]
     assert len(keys) == len(set(keys)) == len(OPTIONS_BY_KEY)
     assert len({environment_variable(option) for option in ALL_OPTIONS}) == len(ALL_OPTIONS)
-    assert all(environment_variable(option) != module._CONF_DIR_VARIABLE for option in ALL_OPTIONS)
+    assert all(environment_variable(option) != module.CONF_DIR_VARIABLE for option in ALL_OPTIONS)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
-from yarnflow.core.cluster_result import ClusterResult, ProgramEnd, cluster_result
+from yarnflow.core.checkpoint.messages import JobStop
+from yarnflow.core.cluster_result import ClusterResult, ProgramEnd, cluster_result, stop_in
 from yarnflow.core.ids import JobId
 from yarnflow.core.json_codec import from_json, to_json
 from yarnflow.core.messages import ErrorInfo, JobDetails, JobOverview
@@ -51,6 +53,23 @@ def test_what_decides(
     if diagnostics is not None:
         assert result.diagnostics == diagnostics
     assert (result.details is None) == (not result.job_id)
+
+
+@pytest.mark.parametrize(
+    "stop",
+    [
+        JobStop("hdfs:///sp/savepoint 1 (old)", "r1"),
+        JobStop("hdfs:///sp/savepoint-1", "a" * 32, drained=True),
+        JobStop("", "r1"),
+    ],
+)
+def test_who_has_stopped_a_job_is_told_to_those_who_hear_no_more_than_a_line(stop: JobStop) -> None:
+    stopped = replace(FINISHED, stop=stop)
+    text = cluster_result([stopped]).diagnostics
+    job_id = stopped.overview.job_id
+    assert stop_in(f"before\n{text}\nafter", job_id) == stop
+    assert stop_in(text, JobId("b" * 32)) is None
+    assert stop_in("", job_id) is None
 
 
 def test_the_file_is_plain_json() -> None:

@@ -92,6 +92,13 @@ def test_a_token_passes_yarns_proxy_without_headers(
     assert len(bench.view.canceled) == len(bench.view.requests) == (status == 202)
 
 
+def test_a_stop_through_yarns_proxy_says_where_and_by_whose_request(bench: Bench) -> None:
+    body = {"token": WRITE, "targetDirectory": "/sp", "triggerId": "a" * 32}
+    assert ask(bench.app, "PUT", f"/{PROXY}/jobs/{NEW}/yarn-stop", body).status == 202
+    request = bench.view.requests["a" * 32]
+    assert (request.target_dir, request.request_id) == ("/sp", "a" * 32)
+
+
 def test_a_token_in_a_query_counts_nowhere_else(bench: Bench) -> None:
     assert ask(bench.app, "PATCH", f"/jobs/{NEW}?token={WRITE}").status == 401
     assert ask(bench.app, "GET", f"/overview?token={WRITE}").status == 401

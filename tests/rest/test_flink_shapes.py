@@ -48,6 +48,7 @@ ADDED: dict[tuple[str, str], str] = {
     },
     **{(name, "jobs[].waiting-for"): _OURS for name in ("jobs_overview", "jobs_overview_after")},
     ("job_checkpoints", "directory"): "where the job keeps them",
+    ("job_checkpoints", "kept_until_timestamp"): "a job that has nothing to do makes none",
     ("job_checkpoints_config", "retained"): "how many are kept",
     ("job_config", "execution-config.user-config.limit"): "a parameter of the job",
 }

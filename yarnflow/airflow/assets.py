@@ -22,5 +22,7 @@ def checkpoint_asset(
     every : int
         Checkpoints from one event to the next.
     """
-    trigger = YarnflowCheckpointTrigger(job_key=job_key, every=every, yarnflow_conn_id=yarnflow_conn_id)
+    trigger = YarnflowCheckpointTrigger(
+        job_key=job_key, every=every, asset=name, yarnflow_conn_id=yarnflow_conn_id
+    )
     return Asset(name, watchers=[AssetWatcher(name=f"checkpoints of {job_key}", trigger=trigger)])

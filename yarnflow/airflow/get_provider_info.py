@@ -86,7 +86,7 @@ _FORM: Final = {
     "relabeling": {"host": "REST addresses", "port": "REST port", "password": "REST token"},
     "placeholders": {
         "host": "optional: host:port,host:port of a session or standalone cluster",
-        "password": "optional; else the command asks the cluster for one",
+        "password": "what `yarnflow token` prints, where these addresses want one",
     },
 }
 

@@ -88,13 +88,18 @@ def program_plan(
     NoExecuteCall
         It ended without one.
     """
-    from yarnflow.client.executor import script_submission
     from yarnflow.client.program import load_program
+
+    return plan_of(load_program(path, arguments, files), configuration, files)
+
+
+def plan_of(program: Program, configuration: Configuration, files: tuple[str, ...] = ()) -> str:
+    """The same of a program that was loaded."""
+    from yarnflow.client.executor import script_submission
     from yarnflow.config.options import job
     from yarnflow.graph.codec import job_graph_from_json
     from yarnflow.graph.plan import plan_json
 
-    program = load_program(path, arguments, files)
     graph = first_graph(program, configuration, files)
     if graph is None:
         submission = script_submission(

@@ -5,6 +5,7 @@ Prints the savepoint's path on standard output and nothing else.  Flink counterp
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import click
@@ -46,6 +47,12 @@ class Stopped:
     request_id: str
 
 
+def _request_id(_context: click.Context, _parameter: click.Parameter, value: str) -> str:
+    if value and re.fullmatch("[0-9a-fA-F]{32}", value) is None:
+        raise click.BadParameter(f"{value!r} is not 32 hexadecimal digits")
+    return value.lower()
+
+
 @click.command("stop", cls=Verb, answer=Stopped)
 @job_argument()
 @click.option("-d", "--drain", is_flag=True, help="Let all windows fire first, as at the end of input.")
@@ -57,17 +64,31 @@ class Stopped:
     metavar="DIR",
     help="Directory in which the savepoint is made; default: execution.checkpointing.savepoint-dir.",
 )
+@click.option(
+    "--request-id",
+    metavar="ID",
+    default="",
+    callback=_request_id,
+    help="32 hexadecimal digits: the same again waits for the same savepoint, and makes no second one.",
+)
 @click.option("-detached", "--detached", is_flag=True, help="Return as soon as the cluster has begun.")
 @savepoint_type
 @cluster_options
 def command(
-    job: str, drain: bool, directory: str | None, detached: bool, configuration: Configuration
+    job: str,
+    drain: bool,
+    directory: str | None,
+    request_id: str,
+    detached: bool,
+    configuration: Configuration,
 ) -> Shown:
     """Stop a job with a savepoint.
 
     The batch that runs is committed, nothing is read after it, and the job ends FINISHED.
     """
-    return stop_job(checked_job_id(job), configuration, directory, drain=drain, detached=detached)
+    return stop_job(
+        checked_job_id(job), configuration, directory, drain=drain, detached=detached, request_id=request_id
+    )
 
 
 def stop_job(
@@ -77,8 +98,14 @@ def stop_job(
     *,
     drain: bool = False,
     detached: bool = False,
+    request_id: str = "",
 ) -> Shown:
     """End a job with a savepoint.
+
+    Parameters
+    ----------
+    request_id : str
+        As of a stop that was asked for before; empty = this is another one.
 
     Raises
     ------
@@ -90,7 +117,7 @@ def stop_job(
     terminate_as_interrupt()
     parent = savepoint_directory(directory, configuration)
     after = AfterSavepoint.DRAIN if drain else AfterSavepoint.STOP
-    request = new_request(CheckpointKind.SAVEPOINT, parent, after)
+    request = new_request(CheckpointKind.SAVEPOINT, parent, after, request_id)
     timeout_ms = configuration.get(client_options.CLIENT_TIMEOUT_MS)
     with existing_cluster(configuration, job_id) as connection:
         cluster = connection.cluster_of(job_id)

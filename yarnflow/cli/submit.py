@@ -40,7 +40,7 @@ from yarnflow.client.jars.files import present_jars
 from yarnflow.client.jars.script_options import jar_options
 from yarnflow.client.program import Program, load_program, run_main
 from yarnflow.client.program_kind import ScriptFound
-from yarnflow.client.targets import SubmitSurroundings, refuse_unread_options
+from yarnflow.client.targets import SubmitSurroundings, Target, refuse_unread_options
 from yarnflow.config.configuration import Configuration
 from yarnflow.config.options import client, job, yarn
 from yarnflow.core.ids import JobId
@@ -87,7 +87,9 @@ class Submission:
 # what ``python -m yarnflow`` says, as in PyFlink ``python job.py`` has another default than ``flink run``
 @click.option("--default-parallelism", type=click.IntRange(min=1), hidden=True)
 @restore_options
-@click.option("--dry-run", is_flag=True, help="Show what YARN would be asked for, and submit nothing.")
+@click.option(
+    "--dry-run", is_flag=True, help="Show what YARN would be asked for, or else the plan; submit nothing."
+)
 @option_flags(SUBMIT)
 @python_flags
 @flink_flags(*PROGRAM_FLAGS, *YARN_FLAGS)
@@ -124,6 +126,7 @@ def command(
     configuration = configuration.with_values({**state, **values}, source="command line")
     loaded = load_program(run.path, run.arguments, run.files)
     if dry_run:
+        check_target(configuration)
         check_jars(loaded, configuration)
         return shown_description(describe_program(loaded, configuration, run.files))
     jobs = _JobsSeen()
@@ -243,14 +246,7 @@ def run_program(
     YarnflowError
         Anything else.
     """
-    target = find_target(configuration.get(client.TARGET))
-    attached = configuration.get(client.ATTACHED)
-    if target.owned and not attached:
-        raise InvalidOption(
-            f"a {target.name} cluster ends with its command, so its jobs cannot be detached; "
-            "leave -d out, or submit to a standalone cluster with -m host:port"
-        )
-    refuse_unread_options(target, configuration)
+    target = check_target(configuration)
     configuration, check_graph = with_state(configuration, target.name)
     terminate_as_interrupt()
     view = make_view(refresh_ms=configuration.get(client.VIEW_REFRESH_MS), verbose=verbose)
@@ -297,19 +293,34 @@ def run_program(
             click.echo(f"Logs are in {kept}", err=True)
 
 
-def describe_program(program: Program, configuration: Configuration, files: tuple[str, ...]) -> str:
-    """What a submit would ask of YARN, as YAML.
+def check_target(configuration: Configuration) -> Target:
+    """The configured target, which can do what the options ask for.
 
     Raises
     ------
     InvalidOption
-        The target asks nothing of YARN.
+        There is no such target, or it cannot.
+    """
+    target = find_target(configuration.get(client.TARGET))
+    if target.owned and not configuration.get(client.ATTACHED):
+        raise InvalidOption(
+            f"a {target.name} cluster ends with its command, so its jobs cannot be detached; "
+            "leave -d out, or submit to a standalone cluster with -m host:port"
+        )
+    refuse_unread_options(target, configuration)
+    return target
+
+
+def describe_program(program: Program, configuration: Configuration, files: tuple[str, ...]) -> str:
+    """What a submit would ask of YARN, as YAML; the plan where it asks nothing, as JSON.
+
+    The program's ``main()`` runs up to its first ``execute()``, unless it would run in a cluster.
     """
     target = find_target(configuration.get(client.TARGET))
     if target.mode is None or not target.deploys_on_yarn:
-        raise InvalidOption(
-            f"--dry-run shows the application that a submit makes on YARN; target {target.name} makes none"
-        )
+        from yarnflow.cli.info import plan_of
+
+        return plan_of(program, configuration, files)
     from yarnflow.client.yarn.deployer import describe_submit
     from yarnflow.client.yarn.submission import Request
 

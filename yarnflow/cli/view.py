@@ -285,6 +285,8 @@ def render_job(details: JobDetails, overview: ClusterOverview | None) -> list[Re
     if details.waiting_for:
         facts.append(f"waits for {details.waiting_for}")
     parts.append(Text("  " + "   ".join(facts)))
+    if details.stop is not None:
+        parts.append(Text(f"  stopped with {details.stop.savepoint or 'a savepoint that was not recorded'}"))
     if details.queries:
         table = Table(box=None, pad_edge=True, header_style="dim")
         for name in ("query", "records in/s", "out/s", "in", "out", "batch", "watermark"):

@@ -168,6 +168,8 @@ def connect_remote(
     ------
     ConfigError
         An address is no host with one port, or the secret cannot be read.
+    RpcUnavailable
+        No cluster is named, and this user has none on this machine.
     ZooKeeperUnavailable
         The cluster is to be found in ZooKeeper, and no server of it answers.
     """
@@ -180,11 +182,13 @@ def connect_remote(
 
     path = standalone_secret_file(configuration)
     if not path.exists() and not configuration.is_set(security.CLUSTER_SECRET_FILE):
-        raise ConfigError(
-            f"the secret of that cluster is not on this machine (no {path}); copy it here and set "
-            f"{security.CLUSTER_SECRET_FILE.key}"
-            if typed
-            else "there is no standalone cluster of this user on this machine; start one with `yarnflow "
+        if typed:
+            raise ConfigError(
+                f"the secret of that cluster is not on this machine (no {path}); copy it here and set "
+                f"{security.CLUSTER_SECRET_FILE.key}"
+            )
+        raise RpcUnavailable(
+            "there is no standalone cluster of this user on this machine; start one with `yarnflow "
             "jobmanager`, or name one by -m host:port, on YARN by -t yarn-per-job and the job's id"
         )
     # not before there is something to talk to: loading it takes most of a command's time

@@ -34,10 +34,13 @@ _RETRY_S: Final = 0.2
 
 
 def new_request(
-    kind: CheckpointKind, target_dir: str = "", after: AfterSavepoint = AfterSavepoint.CONTINUE
+    kind: CheckpointKind,
+    target_dir: str = "",
+    after: AfterSavepoint = AfterSavepoint.CONTINUE,
+    request_id: str = "",
 ) -> CheckpointRequest:
-    """A request with an id of its own."""
-    return CheckpointRequest(secrets.token_hex(16), kind, target_dir, after)
+    """A request with an id of its own, unless one is given."""
+    return CheckpointRequest(request_id or secrets.token_hex(16), kind, target_dir, after)
 
 
 def take(

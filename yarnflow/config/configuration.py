@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 ENVIRONMENT_PREFIX: Final = "YARNFLOW_CONF_"
 #: names the configuration directory and is no option
-_CONF_DIR_VARIABLE: Final = "YARNFLOW_CONF_DIR"
+CONF_DIR_VARIABLE: Final = "YARNFLOW_CONF_DIR"
 #: durations of which the first must be shorter than the second
 _ORDERED: Final = (
     (cluster.HEARTBEAT_INTERVAL_MS, cluster.HEARTBEAT_TIMEOUT_MS),
@@ -267,7 +267,7 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, Setting]:
     by_variable = {_variable(key): key for key in OPTIONS_BY_KEY}
     settings: dict[str, Setting] = {}
     for name in sorted(environ):
-        if not name.startswith(ENVIRONMENT_PREFIX) or name == _CONF_DIR_VARIABLE:
+        if not name.startswith(ENVIRONMENT_PREFIX) or name == CONF_DIR_VARIABLE:
             continue
         key = by_variable.get(name)
         if key is None:

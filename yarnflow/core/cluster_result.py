@@ -6,15 +6,19 @@ counterpart: ``ApplicationStatus``, which ``YarnResourceManagerDriver`` deregist
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from yarnflow.core.messages import JobDetails
+from yarnflow.core.checkpoint.messages import JobStop
+from yarnflow.core.ids import JobId
+from yarnflow.core.messages import JobDetails, JobOverview
 from yarnflow.core.states import JobStatus
 from yarnflow.errors import YarnflowError, error_from_exit
 
 RESULT_FILE: Final = "result.json"
+_NOT_RECORDED: Final = "a savepoint that could not be recorded"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +27,7 @@ class ClusterResult:
 
     #: FINISHED, FAILED or CANCELED
     status: JobStatus
-    #: one line; empty when all is well
+    #: one line; empty when all is well, and nobody has stopped the job
     diagnostics: str = ""
     #: the job that decided, empty without one
     job_id: str = ""
@@ -39,9 +43,30 @@ class ProgramEnd:
     output_tail: str = ""
 
 
+def stop_text(overview: JobOverview, stop: JobStop) -> str:
+    """How a job was stopped, in one line, as YARN shows it; see :func:`stop_in`."""
+    how = "drained" if stop.drained else "stopped"
+    where = f"the savepoint {stop.savepoint}" if stop.savepoint else _NOT_RECORDED
+    return f"job {overview.name} ({overview.job_id}) was {how} with {where} (request {stop.request_id})"
+
+
+def stop_in(text: str, job_id: JobId) -> JobStop | None:
+    """How a job was stopped, by a line of :func:`stop_text`; None = the line does not say that it was."""
+    found = re.search(
+        rf"\({job_id}\) was (stopped|drained) with (?:the savepoint (.*)|{_NOT_RECORDED}) "
+        r"\(request (\w*)\)",
+        text,
+    )
+    if found is None:
+        return None
+    return JobStop(found[2] or "", found[3], drained=found[1] == "drained")
+
+
 def job_diagnostics(details: JobDetails) -> str:
-    """Why a job is not FINISHED, in one line; user code's own error comes first."""
+    """Why a job is not FINISHED, or who has stopped it, in one line; user code's own error comes first."""
     overview = details.overview
+    if details.stop is not None and overview.status is JobStatus.FINISHED:
+        return stop_text(overview, details.stop)
     if overview.status is JobStatus.CANCELED:
         return f"job {overview.name} ({overview.job_id}) was canceled"
     if overview.status is not JobStatus.FAILED:

@@ -12,6 +12,8 @@ from enum import Enum
 
 from yarnflow.core.checkpoint.messages import (
     CheckpointOutcome,
+    JobStop,
+    QueryPosition,
     RestoreSettings,
     SourceProgress,
     StateOperatorProgress,
@@ -206,6 +208,8 @@ class JobDetails:
     milestones_ms: dict[str, int] = field(default_factory=dict)
     #: root cause when FAILED
     error: ErrorInfo | None = None
+    #: how a FINISHED job was stopped; None = it has ended by itself
+    stop: JobStop | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -493,6 +497,16 @@ class DriverPhase(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class IdleQueries:
+    """When the queries of an attempt had nothing to do; those that have ended well have nothing any more."""
+
+    #: how long ago none of them had anything to do; -1 = this was not seen
+    ago_ms: int = -1
+    #: where those are that have committed nothing since they were started
+    positions: tuple[QueryPosition, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class DriverReport:
     """Heartbeat, progress and terminal report of a driver in one."""
 
@@ -513,6 +527,8 @@ class DriverReport:
     checkpoints: tuple[CheckpointOutcome, ...] = ()
     #: all of the job's at once; empty = nothing was measured since the last report
     metrics: tuple[MetricDump, ...] = ()
+    #: RUNNING only; else nothing is known
+    idle: IdleQueries = IdleQueries()
 
 
 @dataclass(frozen=True, slots=True)

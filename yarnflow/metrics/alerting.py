@@ -89,7 +89,6 @@ class Alerting:
         return JobObservation(
             job_id=head.job_id,
             name=head.name,
-            running=head.status is JobStatus.RUNNING,
             checkpointing=periodic,
             checkpoint_age_ms=age_ms,
             restarts=details.restarts,

@@ -173,7 +173,7 @@ _JOBS: Final = (
         "PUT",
         f"{_J}/yarn-stop",
         checkpoints.yarn_stop_with_token,
-        "The same, with the token in the body",
+        "End a job with a savepoint, with the token in the body",
         p.JOB,
         status=202,
         writes=True,

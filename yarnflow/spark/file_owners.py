@@ -33,7 +33,7 @@ class FileOwners:
             return str(os.geteuid())
         if scheme not in _HDFS:
             return ""
-        groups = self._files.jvm.org.apache.hadoop.security.UserGroupInformation
+        groups = self._files.java_class("org.apache.hadoop.security.UserGroupInformation")
         return str(groups.getCurrentUser().getShortUserName())
 
     def access(self, path: str) -> Access:
@@ -67,8 +67,8 @@ class FileOwners:
         """
         local = self._local(path)
         if not local:
-            permission = self._files.jvm.org.apache.hadoop.fs.permission.FsPermission(f"{mode:o}")
-            self._files.call(path, "setPermission", permission)
+            permission = self._files.java_class("org.apache.hadoop.fs.permission.FsPermission")
+            self._files.call(path, "setPermission", permission(f"{mode:o}"))
             return
         try:
             os.chmod(local, mode)

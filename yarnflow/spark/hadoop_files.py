@@ -13,11 +13,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
-from py4j.java_gateway import is_instance_of
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.sql import SparkSession
 
+from yarnflow.core.uris import split_uri
 from yarnflow.errors import FileMissing, StateDamaged, StorageError
+from yarnflow.spark.java_classes import is_instance, java_class
 
 #: how Hadoop writes a file's status
 _STATUS: Final = re.compile(r"path=(.*?); isDirectory=(true|false);(?: length=(\d+);)?", re.DOTALL)
@@ -55,24 +56,37 @@ class HadoopFiles:
 
     def __init__(self, spark: SparkSession) -> None:
         self._gateway: Any = spark.sparkContext._gateway
-        self._jvm: Any = spark.sparkContext._jvm
         self._configuration: Any = spark.sparkContext._jsc.hadoopConfiguration()
+        self._path = self.java_class("org.apache.hadoop.fs.Path")
+        #: scheme and authority → the ``FileSystem`` of local files, which cannot be closed
+        self._raw_systems: dict[tuple[str, str], Any] = {}
+        #: scheme and authority
+        self._without_checksums: set[tuple[str, str]] = set()
 
-    @property
-    def jvm(self) -> Any:
-        return self._jvm
+    def java_class(self, name: str) -> Any:
+        """A class of the driver's JVM, by its full name."""
+        return java_class(self._gateway, name)
 
     def path(self, path: str) -> Any:
-        return self._jvm.org.apache.hadoop.fs.Path(path)
+        """The Java ``Path``."""
+        return self._path(path)
 
     def system(self, path: str) -> Any:
         """The Java ``FileSystem`` of a path, without checksum files."""
+        place = split_uri(path)[:2]
+        raw = self._raw_systems.get(place)
+        if raw is not None:
+            return raw
         try:
+            # Hadoop keeps them; kept here, too, one would stay closed that a program of the user has closed
             system = self.path(path).getFileSystem(self._configuration)
         except Py4JError as error:
             raise StorageError(f"no file system for {path}: {java_cause(error)}") from error
-        if is_instance_of(self._gateway, system, "org.apache.hadoop.fs.ChecksumFileSystem"):
-            return system.getRawFileSystem()
+        if place in self._without_checksums:
+            return system
+        if is_instance(self._gateway, system, "org.apache.hadoop.fs.ChecksumFileSystem"):
+            return self._raw_systems.setdefault(place, system.getRawFileSystem())
+        self._without_checksums.add(place)
         return system
 
     def qualified(self, path: str) -> str:
@@ -117,19 +131,26 @@ class HadoopFiles:
 
     def children(self, path: str) -> list[str]:
         """Names of a directory's entries; empty if it is not there."""
-        if not self.exists(path):
-            return []
-        return sorted(str(status.getPath().getName()) for status in self.call(path, "listStatus"))
+        return sorted(entry.name for entry in self.entries(path))
 
-    def entries(self, path: str) -> list[DirectoryEntry]:
-        """A directory's entries, in two calls into the JVM however many; empty if it is not there."""
+    def entries(self, path: str, is_there: bool = False) -> list[DirectoryEntry]:
+        """A directory's entries, in a few calls into the JVM however many; empty if it is not there.
+
+        Parameters
+        ----------
+        is_there : bool
+            It was a moment ago: else that is asked first, as PySpark asks dozens of questions about an error
+            of Java.
+        """
+        if not is_there and not self.exists(path):
+            return []
         try:
             statuses = self.system(path).listStatus(self.path(path))
         except Py4JJavaError as error:
             if "FileNotFoundException" in java_cause(error):
                 return []
             raise StorageError(f"listStatus of {path} failed: {java_cause(error)}") from error
-        text = str(self._jvm.scala.runtime.ScalaRunTime.stringOf(statuses))
+        text = str(self.java_class("scala.runtime.ScalaRunTime").stringOf(statuses))
         return [
             DirectoryEntry(match[1].rpartition("/")[2], match[2] == "true", int(match[3] or 0))
             for match in _STATUS.finditer(text)
@@ -147,7 +168,7 @@ class HadoopFiles:
         """
 
         def listed(prefix: str) -> list[DirectoryEntry]:
-            return self.entries(f"{path}/{prefix}".rstrip("/"))
+            return self.entries(f"{path}/{prefix}".rstrip("/"), is_there=bool(prefix))
 
         found: dict[str, int] = {}
         level = [""]
@@ -220,17 +241,16 @@ class HadoopFiles:
         StorageError
             It cannot be read now.
         """
-        io = self._jvm.java.io
         try:
             # not of :meth:`system`, which leaves checksums out
             stream = self.path(path).getFileSystem(self._configuration).open(self.path(path))
             if compressed and bytes(stream.readNBytes(len(_LZ4))) == _LZ4:
                 stream.seek(0)
-                spark: Any = self._jvm.org.apache.spark
-                stream = spark.io.LZ4CompressionCodec(spark.SparkConf(False)).compressedInputStream(stream)
-            self._jvm.org.apache.hadoop.io.IOUtils.copyBytes(
-                stream, io.OutputStream.nullOutputStream(), _READ_BYTES, True
-            )
+                codec = self.java_class("org.apache.spark.io.LZ4CompressionCodec")
+                conf = self.java_class("org.apache.spark.SparkConf")(False)
+                stream = codec(conf).compressedInputStream(stream)
+            nothing = self.java_class("java.io.OutputStream").nullOutputStream()
+            self.java_class("org.apache.hadoop.io.IOUtils").copyBytes(stream, nothing, _READ_BYTES, True)
         except Py4JJavaError as error:
             cause = java_cause(error)
             if "ChecksumException" in cause:
@@ -268,11 +288,12 @@ class HadoopFiles:
             # local file systems rename over what is there
             self.rename(source, target)
             return
-        fs = self._jvm.org.apache.hadoop.fs
-        options = self._gateway.new_array(fs.Options.Rename, 1)
-        options[0] = fs.Options.Rename.OVERWRITE
+        choices = self.java_class("org.apache.hadoop.fs.Options$Rename")
+        options = self._gateway.new_array(choices, 1)
+        options[0] = choices.OVERWRITE
+        contexts = self.java_class("org.apache.hadoop.fs.FileContext")
         try:
-            context = fs.FileContext.getFileContext(self.path(target).toUri(), self._configuration)
+            context = contexts.getFileContext(self.path(target).toUri(), self._configuration)
             context.rename(self.path(source), self.path(target), options)
         except Py4JJavaError as error:
             raise StorageError(f"cannot rename {source} to {target}: {java_cause(error)}") from error

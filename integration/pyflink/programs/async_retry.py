@@ -1,6 +1,7 @@
 """Retries: by the result, by the exception, with fixed and growing delays, until the attempts are used up."""
 
 # compare: sorted
+# run: drill
 
 import asyncio
 

@@ -1,6 +1,7 @@
 """filter by a lambda and by a class; values that are not booleans count by their truth."""
 
 # compare: exact
+# run: drill
 
 from pyflink.datastream import FilterFunction, StreamExecutionEnvironment
 

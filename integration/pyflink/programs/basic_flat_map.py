@@ -1,6 +1,7 @@
 """flat_map takes lists, generators, ranges and nothing at all."""
 
 # compare: exact
+# run: drill
 
 from pyflink.common import Types
 from pyflink.datastream import FlatMapFunction, StreamExecutionEnvironment

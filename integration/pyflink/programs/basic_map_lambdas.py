@@ -1,6 +1,7 @@
 """map with lambdas, without types: values travel pickled and are printed with str()."""
 
 # compare: exact
+# run: drill
 
 from pyflink.datastream import StreamExecutionEnvironment
 

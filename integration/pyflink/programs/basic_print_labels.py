@@ -1,6 +1,7 @@
 """print(label) begins lines with the label; several sinks print in one job."""
 
 # compare: sorted
+# run: drill
 
 from pyflink.common import Types
 from pyflink.datastream import StreamExecutionEnvironment

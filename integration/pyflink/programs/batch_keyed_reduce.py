@@ -1,6 +1,7 @@
 """In batch mode a keyed reduce or sum emits one result for a key, at the end; maps are as ever."""
 
 # compare: sorted
+# run: drill
 
 from pyflink.common import Types
 from pyflink.datastream import RuntimeExecutionMode, StreamExecutionEnvironment

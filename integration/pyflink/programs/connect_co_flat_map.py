@@ -1,6 +1,7 @@
 """CoFlatMapFunction: nothing, one or several results for an element of either input."""
 
 # compare: sorted
+# run: drill
 
 from pyflink.common import Types
 from pyflink.datastream import CoFlatMapFunction, StreamExecutionEnvironment

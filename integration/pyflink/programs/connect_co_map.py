@@ -1,6 +1,7 @@
 """CoMapFunction over two streams of different types; a None as result is left out, unlike with map."""
 
 # compare: sorted
+# run: drill
 
 from pyflink.common import Types
 from pyflink.datastream import CoMapFunction, StreamExecutionEnvironment

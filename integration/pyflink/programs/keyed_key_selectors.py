@@ -1,6 +1,7 @@
 """Key selectors: classes with open(), lambdas over rows; elements keep their own type."""
 
 # compare: sorted
+# run: drill
 
 from pyflink.common import Types
 from pyflink.datastream import KeySelector, StreamExecutionEnvironment

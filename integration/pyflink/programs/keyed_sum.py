@@ -3,6 +3,7 @@ the first's.
 """
 
 # compare: sorted
+# run: drill
 
 from pyflink.common import Types
 from pyflink.datastream import StreamExecutionEnvironment

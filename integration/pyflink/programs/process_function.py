@@ -3,6 +3,7 @@ nothing for None.
 """
 
 # compare: exact
+# run: drill
 
 from pyflink.common import Types
 from pyflink.datastream import ProcessFunction, StreamExecutionEnvironment

@@ -1,6 +1,7 @@
 """The number sequence source, both ends included, read by two subtasks."""
 
 # compare: sorted
+# run: drill
 
 from pyflink.common import Types, WatermarkStrategy
 from pyflink.datastream import StreamExecutionEnvironment

@@ -4,6 +4,7 @@ put_all of Apache PyFlink 2.3 takes pairs; a dict, which its documentation asks 
 """
 
 # compare: per-key
+# run: drill
 
 from pyflink.common import Types
 from pyflink.datastream import KeyedProcessFunction, StreamExecutionEnvironment

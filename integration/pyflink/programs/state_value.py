@@ -1,6 +1,7 @@
 """ValueState: None at first, updates, other values for other keys, cleared back to None."""
 
 # compare: per-key
+# run: drill
 
 from pyflink.common import Types
 from pyflink.datastream import KeyedProcessFunction, StreamExecutionEnvironment

@@ -1,6 +1,7 @@
 """Processing-time timers that are not due when the input ends never fire; the job ends without them."""
 
 # compare: per-key
+# run: drill
 
 from pyflink.common import Types
 from pyflink.datastream import KeyedProcessFunction, StreamExecutionEnvironment

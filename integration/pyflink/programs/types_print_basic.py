@@ -1,6 +1,7 @@
 """How values of basic types are printed: by Java, so true, 1.0E10, NaN; floats as short as they can be."""
 
 # compare: sorted
+# run: drill
 
 import decimal
 

@@ -1,6 +1,7 @@
 """aggregate, alone and with window functions; accumulators with and without types."""
 
 # compare: sorted
+# run: drill
 
 from pyflink.common import Time, Types, WatermarkStrategy
 from pyflink.common.watermark_strategy import TimestampAssigner

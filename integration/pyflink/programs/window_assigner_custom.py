@@ -3,6 +3,7 @@ none.
 """
 
 # compare: sorted
+# run: drill
 
 from pyflink.common import Types, WatermarkStrategy
 from pyflink.common.watermark_strategy import TimestampAssigner

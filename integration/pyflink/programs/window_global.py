@@ -2,6 +2,7 @@
 
 # compare: per-key
 # key: ^(\w+> \(?'?\w+)
+# run: drill
 
 from pyflink.common import Types
 from pyflink.datastream import ProcessWindowFunction, StreamExecutionEnvironment

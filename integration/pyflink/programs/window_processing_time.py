@@ -1,6 +1,7 @@
 """Processing-time windows that are still open when the input ends emit nothing."""
 
 # compare: sorted
+# run: drill
 
 from pyflink.common import Time, Types
 from pyflink.datastream import StreamExecutionEnvironment

@@ -1,6 +1,7 @@
 """reduce with a window function: it is given the one reduced value, its key and its window."""
 
 # compare: sorted
+# run: drill
 
 from pyflink.common import Time, Types, WatermarkStrategy
 from pyflink.common.watermark_strategy import TimestampAssigner

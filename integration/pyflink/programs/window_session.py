@@ -1,6 +1,7 @@
 """Session windows with a gap: windows that touch are one; sessions of keys are their own."""
 
 # compare: sorted
+# run: drill
 
 from pyflink.common import Time, Types, WatermarkStrategy
 from pyflink.common.watermark_strategy import TimestampAssigner

@@ -1,6 +1,7 @@
 """Sliding event-time windows: each element is in several; slides that do not divide the size; an offset."""
 
 # compare: sorted
+# run: drill
 
 from pyflink.common import Time, Types, WatermarkStrategy
 from pyflink.common.watermark_strategy import TimestampAssigner

@@ -3,6 +3,7 @@ window's end.
 """
 
 # compare: per-key
+# run: drill
 
 from pyflink.common import Time, Types, WatermarkStrategy
 from pyflink.common.watermark_strategy import TimestampAssigner

@@ -10,9 +10,11 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from yarnflow.airflow.hooks import command as command_module
 from yarnflow.airflow.hooks.command import Command
 from yarnflow.airflow.hooks.errors import CommandFailed, ConnectionUnusable
 from yarnflow.airflow.hooks.settings import Settings, read_settings
@@ -41,11 +43,37 @@ def test_an_error_has_its_code_and_no_line_of_json(command: FakeCommand, setting
     assert lines == ["one"]
 
 
+def test_what_was_done_before_an_error(command: FakeCommand, settings: Settings) -> None:
+    done = {"job_id": "j", "savepoint_path": "/sp/1"}
+    command.answers("stop", done, error=("RPC_TIMEOUT", "it did not end"))
+    with pytest.raises(CommandFailed) as raised:
+        Command(settings).run("stop", [], print)
+    assert raised.value.document == done
+    with pytest.raises(CommandFailed) as raised:
+        asyncio.run(Command(settings).arun("stop", []))
+    assert raised.value.document == done
+
+
+def test_what_a_program_leaves_behind_holds_up_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its child has standard error of the command, which ends."""
+    monkeypatch.setattr(command_module, "_LAST_OUTPUT_S", 1.0)
+    script = tmp_path / "yarnflow"
+    script.write_text("#!/bin/sh\nsleep 30 &\necho $! >&2\necho '{}'\n")
+    script.chmod(0o755)
+    lines: list[str] = []
+    began_s = time.monotonic()
+    settings = read_settings("c", "", None, None, {"command": str(script)})
+    assert Command(settings).run("submit", [], lines.append) == {}
+    assert time.monotonic() - began_s < 20
+    os.kill(int(lines[0]), signal.SIGKILL)
+
+
 def test_the_triggerer_gets_the_same(command: FakeCommand, settings: Settings) -> None:
     command.answers("token", {"address": "here"})
     assert asyncio.run(Command(settings).arun("token", ["job"])) == {"address": "here"}
-    command.forget("token")
-    command.answers("token", error=("JOB_NOT_FOUND", "no job"), notes=("one",))
+    command.answers_instead("token", error=("JOB_NOT_FOUND", "no job"), notes=("one",))
     with pytest.raises(CommandFailed, match="^no job$"):
         asyncio.run(Command(settings).arun("token", ["job"]))
 
@@ -54,6 +82,13 @@ def test_a_command_that_is_not_there(settings: Settings, tmp_path: Path) -> None
     missing = read_settings("my_conn", "", None, None, {"command": str(tmp_path / "nothing")})
     with pytest.raises(ConnectionUnusable, match="connection my_conn: there is no command .*/nothing"):
         Command(missing).run("list", [], print)
+
+
+def test_a_command_that_may_not_be_executed(tmp_path: Path) -> None:
+    (tmp_path / "program.py").touch()
+    wrong = read_settings("my_conn", "", None, None, {"command": str(tmp_path / "program.py")})
+    with pytest.raises(ConnectionUnusable, match="^connection my_conn: .*/program.py may not be executed"):
+        Command(wrong).run("list", [], print)
 
 
 def test_secrets_are_on_no_command_line(command: FakeCommand) -> None:
@@ -70,6 +105,49 @@ def test_a_secret_that_only_a_command_line_takes_is_refused(command: FakeCommand
     with pytest.raises(ConnectionUnusable, match="spark.hadoop.fs.s3a.secret.key is a secret") as raised:
         Command(settings).command_line("list", [], {})
     assert "s3cret" not in str(raised.value)
+
+
+def test_what_is_no_document_is_not_shown(command: FakeCommand, settings: Settings) -> None:
+    """A token may be in it."""
+    command.path.write_text("#!/bin/sh\necho s3cret\n")
+    with pytest.raises(CommandFailed, match="wrote 7 characters that are no JSON") as raised:
+        Command(settings).run("token", [], print)
+    assert "s3cret" not in str(raised.value)
+
+
+def test_a_command_that_hangs_lets_others_ask(
+    command: FakeCommand, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command_module, "_ASKED_S", 0.2)
+    command.answers("list", hangs=True)
+    with pytest.raises(CommandFailed, match="has not ended within 0.2 s"):
+        asyncio.run(Command(settings).arun("list", []))
+
+
+@pytest.mark.parametrize(
+    "extra, said",
+    [
+        ({}, "local"),
+        ({"options": {"execution.target": "remote"}}, "remote"),
+        ({"env": {"YARNFLOW_CONF_EXECUTION_TARGET": "yarn-session"}}, "yarn-session"),
+        ({"conf_dir": "conf"}, "yarn-per-job"),
+        ({"env": {"YARNFLOW_CONF_DIR": "conf"}}, "yarn-per-job"),
+    ],
+)
+def test_where_a_submit_goes_that_nobody_has_told(
+    extra: dict[str, Any], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the command finds it: a job that runs in the worker's command cannot be detached."""
+    monkeypatch.chdir(tmp_path)
+    Path("conf").mkdir()
+    Path("conf/yarnflow-conf.yaml").write_text("execution.target: yarn-per-job\n")
+    assert Command(read_settings("c", "", None, None, extra)).configured_target() == said
+
+
+def test_a_configuration_that_cannot_be_read(tmp_path: Path) -> None:
+    settings = read_settings("c", "", None, None, {"options": {"execution.tarket": "remote"}})
+    with pytest.raises(ConnectionUnusable, match="connection c: .*execution.target"):
+        Command(settings).configured_target()
 
 
 def test_settings_of_airflow_stay_in_airflow(command: FakeCommand) -> None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from airflow.sdk import Connection
+from airflow.sdk.exceptions import AirflowNotFoundException
 
 from tests.airflow.surroundings import JOB, OTHER, Connections, info, listed, token
 from yarnflow.airflow.hooks.errors import CommandFailed, ConnectionUnusable, JobNotSuccessful
+from yarnflow.airflow.hooks.submission import Submit
 from yarnflow.airflow.hooks.yarnflow import YarnflowHook
 from yarnflow.core.states import JobStatus
 from yarnflow.testing.outside.command import FakeCommand
@@ -25,12 +29,32 @@ def test_the_newest_job_of_a_key(hook: YarnflowHook, command: FakeCommand) -> No
         "http://there",
     )
     assert hook.find(job_key="other") is None
-    command.forget("list")
-    command.answers("list", error=("RPC_UNAVAILABLE", "no cluster"))
+    command.answers_instead("list", error=("APPLICATION_NOT_FOUND", "no application of yarnflow runs"))
     assert hook.find(job_id=JOB) is None
-    command.forget("list")
-    command.answers("list", error=("YARN_UNAVAILABLE", "no ResourceManager"))
-    with pytest.raises(CommandFailed, match="no ResourceManager"):
+    assert asyncio.run(hook.afind("k")) is None
+
+
+@pytest.mark.parametrize(
+    "trouble", [("YARN_UNAVAILABLE", "no ResourceManager"), ("RPC_UNAVAILABLE", "no cluster answers")]
+)
+def test_nobody_who_answers_is_no_proof_that_there_is_no_job(
+    hook: YarnflowHook, command: FakeCommand, trouble: tuple[str, str]
+) -> None:
+    command.answers("list", error=trouble)
+    with pytest.raises(CommandFailed, match=trouble[1]):
+        hook.find(job_id=JOB)
+    with pytest.raises(CommandFailed, match=trouble[1]):
+        asyncio.run(hook.afind("k"))
+
+
+def test_a_cluster_that_does_not_answer_may_have_the_job(hook: YarnflowHook, command: FakeCommand) -> None:
+    document = listed(OTHER, job_key="k")
+    silent = {**document["clusters"][0], "name": "application_1_0009", "error": "nobody leads"}
+    command.answers("list", {**document, "clusters": [*document["clusters"], silent]})
+    found = hook.find(job_key="k")
+    assert found is not None and found.job_id == OTHER
+    said = f"whether a job {JOB} lives is not known now: application_1_0009: nobody leads"
+    with pytest.raises(CommandFailed, match=said):
         hook.find(job_id=JOB)
 
 
@@ -103,9 +127,91 @@ def test_a_connection_of_another_kind(
         _ = YarnflowHook("c").settings
 
 
+def test_a_trigger_of_a_dag_that_is_tested_finds_its_connection(
+    hook: YarnflowHook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In `airflow dags test` Airflow answers no asynchronous question."""
+
+    async def aget(conn_id: str) -> Connection:
+        raise AirflowNotFoundException(conn_id)
+
+    monkeypatch.setattr(YarnflowHook, "aget_connection", staticmethod(aget))
+    assert asyncio.run(hook.load()).conn_id == "yarnflow_default"
+    with pytest.raises(ConnectionUnusable, match="there is no connection nowhere"):
+        asyncio.run(YarnflowHook("nowhere").load())
+
+
 def test_the_button_of_the_form(hook: YarnflowHook, command: FakeCommand) -> None:
     command.answers("list", listed(JOB, OTHER))
     assert hook.test_connection() == (True, "2 jobs run")
-    command.forget("list")
-    command.answers("list", error=("YARN_UNAVAILABLE", "no ResourceManager"))
+    command.answers_instead("list", error=("YARN_UNAVAILABLE", "no ResourceManager"))
     assert hook.test_connection() == (False, "no ResourceManager")
+
+
+def test_the_button_asks_the_addresses_as_well(
+    connections: Connections, command: FakeCommand, server: RestServer
+) -> None:
+    command.answers("list", listed())
+    here = "connection yarnflow_default: "
+    for password, told in (
+        ("t0p-s3cret", (True, "no job runs now")),
+        ("another", f"{here}its REST token is not accepted; what `yarnflow token` prints"),
+        ("r3ad", f"{here}its REST token may only read"),
+        ("", f"{here}it has no REST token; what `yarnflow token` prints belongs"),
+    ):
+        server.read_token = "r3ad"
+        connections.add(command=str(command.path), host=server.address, password=password)
+        found = YarnflowHook().test_connection()
+        if isinstance(told, tuple):
+            assert found == told
+        else:
+            assert not found[0] and told in found[1]
+    assert set(server.requests) == {("GET", "/overview"), ("PATCH", f"/jobs/{'0' * 32}?mode=cancel")}
+
+
+@pytest.mark.parametrize(
+    ("target", "code", "is_good"),
+    [
+        ("yarn-per-job", "APPLICATION_NOT_FOUND", True),
+        ("local", "RPC_UNAVAILABLE", True),
+        ("yarn-session", "APPLICATION_NOT_FOUND", False),
+        ("remote", "RPC_UNAVAILABLE", False),
+        ("yarn-per-job", "RPC_UNAVAILABLE", False),
+        ("yarn-per-job", "YARN_UNAVAILABLE", False),
+    ],
+)
+def test_where_each_job_has_a_cluster_of_its_own_the_button_wants_none(
+    connections: Connections, command: FakeCommand, target: str, code: str, is_good: bool
+) -> None:
+    command.answers("list", error=(code, "there is none"))
+    connections.add(command=str(command.path), target=target)
+    assert YarnflowHook().test_connection() == (is_good, "no job runs now" if is_good else "there is none")
+
+
+@pytest.mark.parametrize("name", ["conf_dir", "hadoop_conf_dir"])
+def test_the_button_looks_at_directories(connections: Connections, command: FakeCommand, name: str) -> None:
+    connections.add(command=str(command.path), **{name: "/nope"})
+    said = f"connection yarnflow_default: {name} /nope is no directory here"
+    assert YarnflowHook().test_connection() == (False, said)
+
+
+def test_arguments_that_are_too_long_are_no_fault_of_the_connection(hook: YarnflowHook) -> None:
+    with pytest.raises(CommandFailed, match="^arguments and options of the command yarnflow are longer"):
+        hook.submit(Submit("job.py", ["x" * 200_000]))
+
+
+@pytest.mark.parametrize("program", ["", "--help", "-Dx=1"])
+def test_what_is_no_path_of_a_program(hook: YarnflowHook, program: str) -> None:
+    for ask in (hook.submit, hook.check_program):
+        with pytest.raises(CommandFailed, match=f"application={program!r} is no path of a program"):
+            ask(Submit(program))
+
+
+def test_a_leader_that_is_gone_when_its_job_is_canceled(
+    hook: YarnflowHook, command: FakeCommand, server: RestServer
+) -> None:
+    command.answers("token", token("http://127.0.0.1:1"))
+    command.answers("token", token(server.address))
+    server.add(JOB, JobStatus.RUNNING)
+    hook.cancel(JOB)
+    assert server.job(JOB).status is JobStatus.CANCELED

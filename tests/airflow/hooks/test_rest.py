@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from tests.airflow.surroundings import JOB
-from yarnflow.airflow.hooks import rest
+from yarnflow.airflow.hooks import questions, rest
 from yarnflow.airflow.hooks.errors import Refused, Unreachable
 from yarnflow.airflow.hooks.rest import Access, AsyncRestClient, EventParser, RestClient
 from yarnflow.core.states import JobStatus
@@ -21,10 +21,10 @@ def test_how_a_job_is(server: RestServer) -> None:
     server.completes(JOB, 1)
     server.completes(JOB, 2, savepoint="/savepoints/2")
     with RestClient(Access((server.address,), TOKEN)) as client:
-        assert client.ask(rest.job(JOB)).status is JobStatus.RUNNING
-        assert client.ask(rest.lag(JOB)) == 7
-        newest, oldest = client.ask(rest.checkpoints(JOB))
-        assert client.ask(rest.failure(JOB)) is None
+        assert client.ask(questions.job(JOB)).status is JobStatus.RUNNING
+        assert client.ask(questions.lag(JOB)) == 7
+        newest, oldest = client.ask(questions.checkpoints(JOB))
+        assert client.ask(questions.failure(JOB)) is None
     assert (newest.is_savepoint, newest.path, newest.completed_ms) == (True, "/savepoints/2", 2000)
     assert not oldest.is_savepoint
 
@@ -33,21 +33,24 @@ def test_why_a_job_failed(server: RestServer) -> None:
     server.add(JOB)
     server.becomes(JOB, JobStatus.FAILED, ("USER_CODE", "job.py:3: ValueError: bad\nTraceback\n"))
     with RestClient(Access((server.address,), TOKEN)) as client:
-        found = client.ask(rest.failure(JOB))
-    assert found == rest.Failure("USER_CODE", "job.py:3: ValueError: bad", "Traceback\n")
+        found = client.ask(questions.failure(JOB))
+    assert found == questions.Failure("USER_CODE", "job.py:3: ValueError: bad", "Traceback\n")
 
 
-def test_a_savepoint_and_a_stop(server: RestServer) -> None:
-    server.add(JOB, JobStatus.RUNNING)
+def test_a_stop(server: RestServer) -> None:
     with RestClient(Access((server.address,), TOKEN)) as client:
-        client.ask(rest.savepoint(JOB, "1" * 32, "/a"))
-        assert client.ask(rest.savepoint_outcome(JOB, "1" * 32)) == rest.Outcome(True, "/a/savepoint-1")
+        server.add(JOB, JobStatus.RUNNING)
+        client.ask(questions.begin_stop(JOB, "1" * 32, "/a"))
+        outcome = client.ask(questions.savepoint_outcome(JOB, "1" * 32))
+        assert outcome == questions.Outcome(True, "/a/savepoint-1")
+        assert client.ask(questions.job(JOB)).stop == questions.Stop("/a/savepoint-1", "1" * 32)
+        server.add(JOB, JobStatus.RUNNING)
         server.savepoint_failure = "no room"
-        client.ask(rest.stop(JOB, "2" * 32, ""))
-        failed = client.ask(rest.savepoint_outcome(JOB, "2" * 32)).failure
+        client.ask(questions.begin_stop(JOB, "2" * 32, ""))
+        failed = client.ask(questions.savepoint_outcome(JOB, "2" * 32)).failure
         assert failed is not None and failed.message == "no room"
-        client.ask(rest.cancel(JOB))
-        assert client.ask(rest.job(JOB)).status is JobStatus.CANCELED
+        client.ask(questions.cancel(JOB))
+        assert client.ask(questions.job(JOB)).status is JobStatus.CANCELED
 
 
 def test_the_other_master_is_asked_when_one_is_gone(server: RestServer) -> None:
@@ -55,11 +58,11 @@ def test_the_other_master_is_asked_when_one_is_gone(server: RestServer) -> None:
     with rest_server() as gone:
         address = gone.address
     with RestClient(Access((address, server.address), TOKEN)) as client:
-        assert client.ask(rest.job(JOB)).job_id == JOB
+        assert client.ask(questions.job(JOB)).job_id == JOB
 
     async def ask() -> JobStatus:
         async with AsyncRestClient(Access((address, server.address), TOKEN)) as client:
-            return (await client.ask(rest.job(JOB))).status
+            return (await client.ask(questions.job(JOB))).status
 
     assert asyncio.run(ask()) is JobStatus.CREATED
 
@@ -68,15 +71,18 @@ def test_nobody_answers() -> None:
     with rest_server() as gone:
         address = gone.address
     with RestClient(Access((address,))) as client, pytest.raises(Unreachable, match=address) as raised:
-        client.ask(rest.job(JOB))
+        client.ask(questions.job(JOB))
     assert "\n" not in str(raised.value)
     with RestClient(Access(())) as client, pytest.raises(Unreachable, match="no address is known"):
-        client.ask(rest.job(JOB))
+        client.ask(questions.job(JOB))
+    # as somebody has typed it
+    with RestClient(Access(("http://there:port",))) as client, pytest.raises(Unreachable, match="there:port"):
+        client.ask(questions.job(JOB))
 
 
 def test_what_is_refused_is_said_without_the_token(server: RestServer) -> None:
     with RestClient(Access((server.address,), "wr0ng")) as client, pytest.raises(Refused) as raised:
-        client.ask(rest.job(JOB))
+        client.ask(questions.job(JOB))
     assert raised.value.status == 401
     assert "a token is needed" in str(raised.value)
     assert "wr0ng" not in str(raised.value)
@@ -105,12 +111,12 @@ def test_lines_become_events() -> None:
 
 @pytest.mark.parametrize(
     ("ask", "path"),
-    [(rest.cancel(JOB), "yarn-cancel"), (rest.stop(JOB, "1" * 32, "/a"), "yarn-stop")],
+    [(questions.cancel(JOB), "yarn-cancel"), (questions.begin_stop(JOB, "1" * 32, "/a"), "yarn-stop")],
 )
 def test_the_proxy_of_yarn_passes_on_puts_with_the_token_in_the_body(
-    ask: rest.Ask[object], path: str
+    ask: questions.Ask[object], path: str
 ) -> None:
     proxy = "http://rm:8088/proxy/application_1_1"
     sent = rest._Addresses(Access((proxy,), TOKEN)).request(proxy, ask)
     assert (sent["method"], sent["url"]) == ("PUT", f"{proxy}/jobs/{JOB}/{path}")
-    assert sent["json"] == {"token": TOKEN}
+    assert sent["json"] == {**(ask.body or {}), "token": TOKEN}

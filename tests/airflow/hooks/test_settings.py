@@ -43,7 +43,9 @@ def test_an_empty_connection_leaves_all_to_the_configuration_of_the_worker() -> 
     [
         ("one", 8081, "http://one:8081"),
         ("http://rm:8088/proxy/application_1_2/", None, "http://rm:8088/proxy/application_1_2"),
-        ("https://one", 8081, "https://one"),
+        ("https://one", None, "https://one"),
+        ("https://one", 8081, "https://one:8081"),
+        ("https://one:8443/yarnflow", 8081, "https://one:8443/yarnflow"),
     ],
 )
 def test_addresses(host: str, port: int | None, address: str) -> None:
@@ -55,6 +57,9 @@ def test_addresses(host: str, port: int | None, address: str) -> None:
     [
         ("one", {}, "'one' is not host:port"),
         ("one:port", {}, "'one:port' is not host:port"),
+        ("one:8081/path", {}, "'one:8081/path' is not host:port"),
+        ("ftp://one:21", {}, "'ftp://one:21' is not host:port"),
+        ("http://one two", {}, "'http://one two' is not host:port"),
         ("", {"tarrget": "local"}, "unknown key 'tarrget'"),
         ("", {"target": 3}, "target in its extra is not a text"),
         ("", {"options": "a=b"}, "options in its extra is not a JSON object"),

@@ -10,7 +10,8 @@ import pytest
 from tests.airflow.surroundings import JOB
 from yarnflow.airflow.hooks.documents import EndedJob
 from yarnflow.airflow.hooks.errors import CommandFailed
-from yarnflow.airflow.hooks.rest import Access, Failure
+from yarnflow.airflow.hooks.questions import Failure
+from yarnflow.airflow.hooks.rest import Access
 from yarnflow.airflow.jobs import follow
 from yarnflow.airflow.jobs.follow import Change, JobFollower
 from yarnflow.core.states import JobStatus

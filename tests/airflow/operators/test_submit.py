@@ -1,75 +1,50 @@
-"""The task that has a job run."""
+"""The task that has a job run: its submit, its wait, its end."""
 
 from __future__ import annotations
 
 import json
-import os
-import signal
-import threading
 import time
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
-from airflow.sdk.bases.operator import TRIGGER_FAIL_REPR
-from airflow.sdk.exceptions import (
-    AirflowTaskTimeout,
-    TaskDeferralError,
-    TaskDeferralTimeout,
-    TaskDeferred,
-)
+from airflow.providers.standard.operators.empty import EmptyOperator
+from airflow.sdk import DAG, XComArg
+from airflow.sdk.exceptions import TaskDeferred
 
-from tests.airflow.surroundings import (
-    JOB,
-    OTHER,
-    Connections,
-    info,
-    listed,
-    new_context,
-    submitted,
-    token,
-)
+from tests.airflow.operators.submitting import deferred, task
+from tests.airflow.surroundings import JOB, OTHER, Connections, submitted
 from yarnflow.airflow.hooks.errors import (
     CommandFailed,
     ConnectionUnusable,
     JobNotSuccessful,
     YarnflowTaskError,
 )
-from yarnflow.airflow.operators import submit
+from yarnflow.airflow.operators.restart import YarnflowRestartOperator
 from yarnflow.airflow.operators.submit import YarnflowSubmitOperator
 from yarnflow.airflow.triggers.job import YarnflowJobTrigger
 from yarnflow.core.states import JobStatus
 from yarnflow.testing.outside.command import FakeCommand
 from yarnflow.testing.outside.rest_server import RestServer
 
-GONE = ("JOB_NOT_FOUND", "no job")
 
-
-@pytest.fixture
-def cluster(
-    connections: Connections, command: FakeCommand, server: RestServer, monkeypatch: pytest.MonkeyPatch
-) -> RestServer:
-    """One that the command finds, and that takes a job."""
-    monkeypatch.setattr(submit, "_LOOK_AGAIN_S", 0.01)
-    connections.add(command=str(command.path), target="yarn-per-job")
-    command.answers("submit", submitted(JOB), notes=("Submitting.",))
-    command.answers("list", listed(JOB, web_address=server.address, job_key="k"))
-    command.answers("token", token(server.address))
-    command.answers("info", error=GONE)
-    return server
-
-
-def task(**arguments: Any) -> YarnflowSubmitOperator:
-    return YarnflowSubmitOperator(task_id="t", application="job.py", **{"job_key": "k", **arguments})
-
-
-def deferred(operator: YarnflowSubmitOperator, context: dict[str, Any]) -> TaskDeferred:
-    with pytest.raises(TaskDeferred) as raised:
-        operator.execute(context)
-    return raised.value
-
-
-# --- submit ---
+def test_templates_may_give_numbers_and_nothing(
+    cluster: RestServer, command: FakeCommand, context: dict[str, Any]
+) -> None:
+    """With ``render_template_as_native_obj``."""
+    operator = task(job_key=7, name=20260101, target=None, restore=None, parallelism=0)
+    operator.application = Path("job.py")  # type: ignore[assignment]
+    deferred(operator, context)
+    call = next(call for call in command.calls if call.verb == "submit")
+    assert call.arguments[2:] == [
+        *("-t", "yarn-per-job", "-d", "--job-key", "7", "--on-existing", "attach"),
+        *("--name", "20260101", "-p", "0", "job.py"),
+    ]
+    with pytest.raises(YarnflowTaskError, match="job_key: .* has a character that cannot be passed on"):
+        task(job_key="a\nb").execute(context)
+    with pytest.raises(YarnflowTaskError, match="application_args: .* has a character that cannot"):
+        task(application_args=["a\0b"]).execute(context)
 
 
 def test_a_submitted_job_is_left_to_the_trigger(
@@ -98,6 +73,7 @@ def test_a_submitted_job_is_left_to_the_trigger(
     assert context["ti"].pushed == {
         "job_id": JOB,
         "application_id": "application_1_0001",
+        "yarn_page": "",
         "rest_url": cluster.address,
     }
     call = next(call for call in command.calls if call.verb == "submit")
@@ -106,6 +82,25 @@ def test_a_submitted_job_is_left_to_the_trigger(
         *("--on-existing", "attach", "--restore", "latest", "--name", "counts", "-p", "4"),
         *("-pyfs", "a.py,b.zip", "job.py", "--n", "3"),
     ]
+
+
+@pytest.mark.parametrize("trouble", ["token", "address"])
+def test_what_nobody_can_follow_is_not_submitted(
+    connections: Connections,
+    command: FakeCommand,
+    cluster: RestServer,
+    context: dict[str, Any],
+    trouble: str,
+) -> None:
+    connections.add(
+        command=str(command.path), host=cluster.address, password="another", target="yarn-session"
+    )
+    if trouble == "address":
+        cluster.close()
+    said = {"token": "its REST token is not accepted", "address": "no REST interface answers"}[trouble]
+    with pytest.raises(YarnflowTaskError, match=said):
+        task().execute(context)
+    assert command.verbs() == []
 
 
 def test_a_job_that_is_only_to_be_accepted(cluster: RestServer, context: dict[str, Any]) -> None:
@@ -129,10 +124,70 @@ def test_an_unknown_choice_is_refused_before_anything_is_submitted(
     assert command.calls == []
 
 
+@pytest.mark.parametrize(
+    "arguments, said",
+    [
+        ({"application_args": "--day 1"}, "application_args='--day 1' is not a list"),
+        ({"files": "a.py"}, "files='a.py' is not a list"),
+        ({"options": "parallelism.default=2"}, "options is a str and not a mapping of keys to values"),
+        ({"options": {"yarn.staging-directory": "/x"}}, "put it into options of the connection"),
+        # a template that rendered to nothing
+        ({"job_key": ""}, "job_key is empty"),
+    ],
+)
+def test_an_argument_of_another_form_is_refused_before_anything_is_submitted(
+    arguments: dict[str, Any],
+    said: str,
+    cluster: RestServer,
+    command: FakeCommand,
+    context: dict[str, Any],
+) -> None:
+    operator = task()
+    for name, value in arguments.items():
+        setattr(operator, name, value)
+    with pytest.raises(YarnflowTaskError, match=said):
+        operator.execute(context)
+    assert command.verbs() == []
+
+
+def test_a_secret_in_a_dag_is_refused_where_it_is_read() -> None:
+    """It would be stored with the DAG, and shown by Rendered Template."""
+    options = {"spark.hadoop.fs.azure.account.key.x": "s3cret"}
+    for operator in (YarnflowSubmitOperator, YarnflowRestartOperator):
+        with pytest.raises(ValueError, match="account.key.x is a secret") as raised:
+            operator(task_id="t", application="job.py", job_key="k", options=options)
+        assert "s3cret" not in str(raised.value)
+    for value in ("{{ conn.azure.password }}", "", None):
+        task(options={"spark.hadoop.fs.azure.account.key.x": value})
+
+
+def test_an_empty_connection_leaves_the_target_to_the_configuration(
+    connections: Connections, command: FakeCommand, context: dict[str, Any]
+) -> None:
+    """Which is local if nobody says another one: such a job is not detached."""
+    connections.add(command=str(command.path))
+    command.answers("submit", submitted(JOB, target="local"))
+    assert task().execute(context) == JOB
+    assert "-d" not in command.calls[0].arguments
+
+
+def test_arguments_may_be_results_of_other_tasks() -> None:
+    """They are there when the task runs, and not when its DAG is read."""
+    with DAG("d"):
+        before = EmptyOperator(task_id="before")
+        arguments = {name: XComArg(before) for name in ("application_args", "options", "files")}
+        submitting = task(**arguments)
+        restarting = YarnflowRestartOperator(
+            task_id="r", job_key="k", application="new.py", rollback_args=XComArg(before), **arguments
+        )
+    assert submitting.upstream_task_ids == restarting.upstream_task_ids == {"before"}
+
+
 def test_no_such_connection(connections: Connections, context: dict[str, Any]) -> None:
     with pytest.raises(ConnectionUnusable, match="there is no connection nowhere") as raised:
         task(yarnflow_conn_id="nowhere").execute(context)
     assert "\n" not in str(raised.value)
+    assert context["task_state_store"].values == {}
 
 
 @pytest.mark.parametrize(
@@ -146,91 +201,32 @@ def test_no_such_connection(connections: Connections, context: dict[str, Any]) -
 def test_what_the_command_refuses_is_the_error_in_one_line(
     cluster: RestServer, command: FakeCommand, context: dict[str, Any], code: str, message: str
 ) -> None:
-    command.forget("submit")
-    command.answers("submit", error=(code, message), details="Traceback")
+    command.answers_instead("submit", error=(code, message), details="Traceback")
     with pytest.raises(CommandFailed, match=f"^{message}$"):
         task().execute(context)
     # another try does not take the next job of the key for its own
     assert context["task_state_store"].values == {}
 
 
-# --- another try ---
-
-
-def test_another_try_follows_the_job_of_the_one_before(
+def test_jobs_of_a_program_that_fails_behind_its_first_one_do_not_run_on(
     cluster: RestServer, command: FakeCommand, context: dict[str, Any]
 ) -> None:
-    deferred(task(), context)
+    command.answers_instead("submit", submitted(JOB), error=("USER_CODE", "ValueError: bad (job.py:9)"))
     cluster.add(JOB, JobStatus.RUNNING)
-    again = new_context(context["task_state_store"])
-    assert deferred(task(), again).trigger.serialize()[1]["job_id"] == JOB
-    assert command.verbs().count("submit") == 1
-    assert again["ti"].pushed["application_id"] == "application_1_0001"
-
-
-def test_a_job_that_has_finished_meanwhile_is_not_run_again(
-    cluster: RestServer, command: FakeCommand, context: dict[str, Any]
-) -> None:
-    deferred(task(), context)
-    command.forget("info")
-    command.answers("info", info(JOB, "FINISHED"))
-    again = new_context(context["task_state_store"])
-    assert task().execute(again) == JOB
-    assert command.verbs().count("submit") == 1
-    assert again["ti"].pushed["state"] == "FINISHED"
-    # cleared by somebody who wants it done once more
-    deferred(task(), new_context(context["task_state_store"]))
-    assert command.verbs().count("submit") == 2
-
-
-@pytest.mark.parametrize("status", ["FAILED", "CANCELED", None])
-def test_a_job_that_did_not_end_well_is_submitted_again(
-    cluster: RestServer, command: FakeCommand, context: dict[str, Any], status: str | None
-) -> None:
-    deferred(task(), context)
-    if status is not None:
-        command.forget("info")
-        command.answers("info", info(JOB, status))
-    deferred(task(), new_context(context["task_state_store"]))
-    assert command.verbs().count("submit") == 2
-
-
-def test_a_job_that_is_being_canceled_has_its_end_first(
-    cluster: RestServer, command: FakeCommand, context: dict[str, Any]
-) -> None:
-    deferred(task(), context)
-    cluster.add(JOB, JobStatus.CANCELLING)
-    threading.Timer(0.1, lambda: cluster.becomes(JOB, JobStatus.CANCELED)).start()
-    deferred(task(), new_context(context["task_state_store"]))
+    with pytest.raises(CommandFailed, match="job.py:9"):
+        task().execute(context)
     assert cluster.job(JOB).status is JobStatus.CANCELED
-    assert command.verbs().count("submit") == 2
+    assert context["task_state_store"].values == {}
 
 
-def test_a_job_that_was_found_and_is_being_canceled_is_not_followed(
+def test_a_job_that_such_a_program_only_found_goes_on(
     cluster: RestServer, command: FakeCommand, context: dict[str, Any]
 ) -> None:
-    command.forget("submit")
-    command.answers("submit", submitted(OTHER, attached=True))
-    command.answers("submit", submitted(JOB))
-    cluster.add(OTHER, JobStatus.CANCELLING)
-    threading.Timer(0.1, lambda: cluster.becomes(OTHER, JobStatus.CANCELED)).start()
-    assert deferred(task(), context).trigger.serialize()[1]["job_id"] == JOB
-
-
-@pytest.mark.parametrize("is_own", [True, False])
-def test_a_worker_that_died_before_it_could_note_the_job(
-    cluster: RestServer, command: FakeCommand, context: dict[str, Any], is_own: bool
-) -> None:
-    now_ms = int(time.time() * 1000)
-    context["task_state_store"].set("yarnflow_job", {"job_key": "k", "since_ms": now_ms})
-    command.forget("list")
-    start_ms = now_ms + 1000 if is_own else now_ms - 3_600_000
-    command.answers("list", listed(JOB, web_address=cluster.address, job_key="k", start_ms=start_ms))
-    deferred(task(on_existing="fail"), context)
-    assert command.verbs().count("submit") == (0 if is_own else 1)
-
-
-# --- the end ---
+    command.answers_instead("submit", submitted(JOB, attached=True), error=("USER_CODE", "ValueError: bad"))
+    cluster.add(JOB, JobStatus.RUNNING)
+    with pytest.raises(CommandFailed):
+        task().execute(context)
+    assert cluster.job(JOB).status is JobStatus.RUNNING
 
 
 def test_a_worker_that_waits_itself(cluster: RestServer, context: dict[str, Any]) -> None:
@@ -265,8 +261,7 @@ def test_the_line_of_the_users_code_is_the_error(cluster: RestServer, context: d
 def test_all_jobs_of_a_program_are_waited_for(
     cluster: RestServer, command: FakeCommand, context: dict[str, Any]
 ) -> None:
-    command.forget("submit")
-    command.answers("submit", submitted(JOB, OTHER))
+    command.answers_instead("submit", submitted(JOB, OTHER))
     defer = deferred(task(), context)
     assert defer.trigger.serialize()[1]["next_jobs"] == [OTHER]
     event = {"job_id": JOB, "status": "success", "state": "FINISHED", "error": None}
@@ -275,6 +270,19 @@ def test_all_jobs_of_a_program_are_waited_for(
     assert raised.value.trigger.serialize()[1]["job_id"] == OTHER
     done = {**event, "job_id": OTHER}
     assert task().execute_complete(context, done, **raised.value.kwargs) == JOB
+
+
+def test_when_one_job_of_a_program_fails_the_others_are_ended(
+    cluster: RestServer, command: FakeCommand, context: dict[str, Any]
+) -> None:
+    command.answers_instead("submit", submitted(JOB, OTHER))
+    cluster.add(JOB, JobStatus.FAILED)
+    cluster.add(OTHER, JobStatus.RUNNING)
+    defer = deferred(task(), context)
+    event = {"job_id": JOB, "status": "failed", "state": "FAILED", "error": "it broke"}
+    with pytest.raises(JobNotSuccessful, match="it broke"):
+        task().execute_complete(context, event, **defer.kwargs)
+    assert cluster.job(OTHER).status is JobStatus.CANCELED
 
 
 def test_a_program_on_the_worker_itself(
@@ -287,177 +295,17 @@ def test_a_program_on_the_worker_itself(
     assert command.verbs() == ["submit"]
 
 
-# --- its end by others ---
-
-
-def test_time_is_over(cluster: RestServer, context: dict[str, Any]) -> None:
-    cluster.add(JOB, JobStatus.RUNNING)
-    defer = deferred(task(), context)
-    event = {"job_id": JOB, "status": "timeout"}
-    with pytest.raises(AirflowTaskTimeout, match="it is canceled"):
-        task(execution_timeout=timedelta(seconds=1)).execute_complete(context, event, **defer.kwargs)
-    assert cluster.job(JOB).status is JobStatus.CANCELED
-
-
-@pytest.mark.parametrize(
-    ("on_kill", "verbs"), [("savepoint", ["stop"]), ("leave", []), ("cancel", [])]
-)
-def test_what_becomes_of_the_job_at_a_time_out(
-    cluster: RestServer, command: FakeCommand, context: dict[str, Any], on_kill: str, verbs: list[str]
-) -> None:
-    cluster.add(JOB, JobStatus.RUNNING)
-    command.answers("stop", {"job_id": JOB, "savepoint_path": "/sp/1", "request_id": ""})
-    defer = deferred(task(), context)
-    before = len(command.calls)
-    with pytest.raises(AirflowTaskTimeout):
-        task(on_kill=on_kill).execute_complete(
-            context, {"job_id": JOB, "status": "timeout"}, **defer.kwargs
-        )
-    assert [verb for verb in command.verbs()[before:] if verb != "token"] == verbs
-    assert (cluster.job(JOB).status is JobStatus.CANCELED) == (on_kill == "cancel")
-
-
-def test_a_job_without_a_savepoint_is_canceled(
+def test_a_task_that_is_told_nothing_but_the_event(
     cluster: RestServer, command: FakeCommand, context: dict[str, Any]
 ) -> None:
-    cluster.add(JOB, JobStatus.RUNNING)
-    command.answers("stop", error=("CHECKPOINT_FAILED", "no room"))
-    defer = deferred(task(), context)
-    with pytest.raises(AirflowTaskTimeout):
-        task(on_kill="savepoint").execute_complete(
-            context, {"job_id": JOB, "status": "timeout"}, **defer.kwargs
-        )
-    assert cluster.job(JOB).status is JobStatus.CANCELED
-
-
-def test_a_trigger_that_fails_is_replaced_some_times(
-    cluster: RestServer, context: dict[str, Any]
-) -> None:
-    cluster.add(JOB, JobStatus.RUNNING)
+    """As by `airflow dags test`."""
+    command.answers_instead("submit", submitted(JOB, OTHER))
+    cluster.add(JOB, JobStatus.FINISHED)
     deferred(task(), context)
-    failed = {"error": "Trigger failure", "traceback": ["no such class"]}
-    for _ in range(3):
-        with pytest.raises(TaskDeferred) as raised:
-            task().resume_execution(TRIGGER_FAIL_REPR, failed, context)
-        assert raised.value.trigger.serialize()[1]["job_id"] == JOB
-    with pytest.raises(TaskDeferralError):
-        task().resume_execution(TRIGGER_FAIL_REPR, failed, context)
-    assert cluster.job(JOB).status is JobStatus.CANCELED
-
-
-def test_no_triggerer_runs_until_the_time_is_over(cluster: RestServer, context: dict[str, Any]) -> None:
-    cluster.add(JOB, JobStatus.RUNNING)
-    deferred(task(), context)
-    with pytest.raises(TaskDeferralTimeout):
-        task().resume_execution(TRIGGER_FAIL_REPR, {"error": "Trigger timeout"}, context)
-    assert cluster.job(JOB).status is JobStatus.CANCELED
-
-
-def killed_when(operator: YarnflowSubmitOperator, happens: Any) -> Any:
-    """Airflow's worker calls ``on_kill`` in a signal handler of the thread that executes."""
-
-    def kill() -> None:
-        while not happens():
-            time.sleep(0.01)
-        os.kill(os.getpid(), signal.SIGTERM)
-
-    signal.signal(signal.SIGTERM, lambda number, frame: operator.on_kill())
-    thread = threading.Thread(target=kill, daemon=True)
-    thread.start()
-    return thread
-
-
-@pytest.fixture
-def _signals() -> Any:
-    before = signal.getsignal(signal.SIGTERM)
-    yield
-    signal.signal(signal.SIGTERM, before)
-
-
-@pytest.mark.usefixtures("_signals")
-def test_a_killed_task_cancels_its_job(cluster: RestServer, context: dict[str, Any]) -> None:
-    cluster.add(JOB, JobStatus.RUNNING)
-    operator = task(deferrable=False)
-    killer = killed_when(operator, lambda: any(path.endswith("/events") for _, path in cluster.requests))
-    with pytest.raises(JobNotSuccessful, match="CANCELED"):
-        operator.execute(context)
-    killer.join()
-
-
-@pytest.mark.usefixtures("_signals")
-def test_a_task_killed_while_it_submits_takes_the_submit_back(
-    cluster: RestServer, command: FakeCommand, context: dict[str, Any]
-) -> None:
-    command.forget("submit")
-    command.answers("submit", hangs=True)
-    operator = task()
-    killer = killed_when(operator, lambda: command.hangs)
-    with pytest.raises(CommandFailed, match="ended with status 143"):
-        operator.execute(context)
-    killer.join()
-    assert command.terminated == ["submit"]
-    assert context["task_state_store"].values["yarnflow_job"]["jobs"] == []
-
-
-@pytest.mark.usefixtures("_signals")
-def test_a_job_that_was_accepted_before_its_submit_was_broken_off_is_canceled(
-    cluster: RestServer, command: FakeCommand, context: dict[str, Any]
-) -> None:
-    command.forget("submit")
-    command.answers("submit", hangs=True)
-    command.forget("list")
-    start_ms = int(time.time() * 1000)
-    command.answers("list", listed(JOB, web_address=cluster.address, job_key="k", start_ms=start_ms))
-    cluster.add(JOB, JobStatus.RUNNING)
-    operator = task()
-    killer = killed_when(operator, lambda: command.hangs)
-    with pytest.raises(CommandFailed):
-        operator.execute(context)
-    killer.join()
-    assert cluster.job(JOB).status is JobStatus.CANCELED
-
-
-def test_a_task_killed_while_it_looks_at_its_job_ends_it(
-    cluster: RestServer, command: FakeCommand, context: dict[str, Any]
-) -> None:
-    deferred(task(), context)
-    command.forget("token")
-    command.answers("token", error=("YARN_UNAVAILABLE", "no ResourceManager"))
-    command.forget("info")
-    command.answers("info", error=("YARN_UNAVAILABLE", "no ResourceManager"))
-    command.answers("cancel", {})
-    again = task()
-    with pytest.raises(CommandFailed, match="no ResourceManager"):
-        again.execute(new_context(context["task_state_store"]))
-    before = len(command.calls)
-    again.on_kill()
-    while len(command.calls) == before:
-        time.sleep(0.01)
-    assert command.calls[before].arguments[-1] == JOB
-
-
-def test_a_job_that_was_accepted_when_the_task_was_killed_is_canceled(
-    cluster: RestServer, command: FakeCommand, context: dict[str, Any]
-) -> None:
-    cluster.add(JOB, JobStatus.RUNNING)
-    operator = task()
-    operator._killed = True
-    with pytest.raises(YarnflowTaskError, match="was ended while"):
-        operator.execute(context)
-    assert cluster.job(JOB).status is JobStatus.CANCELED
-
-
-@pytest.mark.parametrize("on_kill", ["cancel", "savepoint", "leave"])
-def test_a_killed_task_leaves_the_rest_to_a_process_of_its_own(
-    cluster: RestServer, command: FakeCommand, on_kill: str, context: dict[str, Any]
-) -> None:
-    operator = task(on_kill=on_kill, savepoint_dir="/sp")
-    deferred(operator, context)
-    command.answers("cancel", {})
-    command.answers("stop", error=("CHECKPOINT_FAILED", "no room"))
-    before = len(command.calls)
-    operator.on_kill()
-    wanted = {"cancel": ["cancel"], "savepoint": ["stop", "cancel"], "leave": []}[on_kill]
-    while len(command.calls) < before + len(wanted):
-        time.sleep(0.01)
-    assert command.verbs()[before:] == wanted
+    event = {"job_id": JOB, "status": "success", "state": "FINISHED"}
+    with pytest.raises(TaskDeferred) as raised:
+        task().execute_complete(context, event)
+    assert raised.value.trigger.serialize()[1]["job_id"] == OTHER
+    assert task().execute_complete(context, {**event, "job_id": OTHER}) == JOB
+    # nothing is kept where there is no store
+    assert task().execute_complete({**context, "task_state_store": None}, event) == JOB

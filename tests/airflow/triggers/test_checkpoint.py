@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from airflow.triggers.base import BaseEventTrigger
 
 from tests.airflow.surroundings import JOB, OTHER, Connections, listed, token
 from yarnflow.airflow.assets import checkpoint_asset
@@ -81,12 +82,43 @@ def test_the_next_job_of_the_key_is_followed(cluster: RestServer, command: FakeC
     assert fired(YarnflowCheckpointTrigger(job_key="k", poll_interval=0.01), 2) == [1, 2]
 
 
+def test_a_connection_that_was_changed_meanwhile(
+    cluster: RestServer, command: FakeCommand, connections: Connections
+) -> None:
+    """Such a trigger runs as long as the triggerer."""
+    cluster.completes(JOB, 1)
+    connections.add(command="/there/is/none")
+    trigger = YarnflowCheckpointTrigger(job_key="k", poll_interval=0.01)
+
+    async def run() -> Any:
+        events = trigger.run()
+        first = asyncio.ensure_future(anext(events))
+        await asyncio.sleep(0.1)
+        connections.add(command=str(command.path))
+        event = await first
+        await events.aclose()  # type: ignore[attr-defined]
+        return event.payload["checkpoint_id"]
+
+    assert asyncio.run(run()) == 1
+
+
+def test_checkpoints_are_counted_from_one() -> None:
+    with pytest.raises(ValueError, match="every=0 of an asset's checkpoints: expected 1 or more"):
+        checkpoint_asset("flights", "k", every=0)
+
+
 def test_an_asset_that_is_watched() -> None:
     asset = checkpoint_asset("flights", "k", every=5, yarnflow_conn_id="c")
     (watcher,) = asset.watchers
     assert watcher.trigger.serialize()[1] == {
         "job_key": "k",
         "every": 5,
+        "asset": "flights",
         "yarnflow_conn_id": "c",
         "poll_interval": 30.0,
     }
+    # or Airflow makes one trigger of both, which can note nothing
+    (other,) = checkpoint_asset("others", "k", every=5, yarnflow_conn_id="c").watchers
+    assert BaseEventTrigger.hash(*watcher.trigger.serialize()) != BaseEventTrigger.hash(
+        *other.trigger.serialize()
+    )

@@ -20,7 +20,7 @@ from yarnflow.config.configuration import Configuration
 from yarnflow.core.ids import JobId
 from yarnflow.core.yarn import DeploymentMode
 from yarnflow.errors import (
-    ConfigError,
+    ApplicationNotFound,
     InvalidOption,
     JobNotFound,
     RpcUnavailable,
@@ -113,12 +113,12 @@ def test_what_does_not_answer_is_told_and_keeps_nobody(
         over.wait(60)
 
     frozen.before = freeze
-    listings, silent = clusters(machine, HADOOP, client_discovery_timeout="300 ms").listings()
+    listings, silent = clusters(machine, HADOOP, client_discovery_timeout="3 s").listings()
     over.set()
     assert [one.candidate.target for one in listings] == ["remote"]
     assert [str(one) for one in silent] == [
         "application application_1_0001 (flights): nobody listens",
-        "application application_1_0002 (flights): no answer within 0.3 s (client.discovery.timeout)",
+        "application application_1_0002 (flights): no answer within 3 s (client.discovery.timeout)",
     ]
 
 
@@ -213,11 +213,14 @@ def test_several_that_do_not_answer_may_have_it(
 
 
 def test_no_cluster_at_all(machine: Machine, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    standalone(monkeypatch, error=ConfigError("there is no standalone cluster"))
-    with pytest.raises(ConfigError, match="no local cluster of this user runs, and there is no standalone"):
+    standalone(monkeypatch, error=RpcUnavailable("there is no standalone cluster"))
+    with pytest.raises(RpcUnavailable, match="no local cluster of this user runs, and there is no"):
         clusters(machine).with_job(JOB)
     with pytest.raises(JobNotFound, match="no application of yarnflow runs on YARN, and no local cluster"):
         clusters(machine, HADOOP).with_job(JOB)
+    # where YARN is, and has been asked, nothing is configured wrongly
+    assert isinstance(clusters(machine, HADOOP).nobody(), ApplicationNotFound)
+    assert isinstance(clusters(machine).nobody(), RpcUnavailable)
 
 
 def test_only_applications_of_a_mode(machine: Machine, world: World) -> None:
@@ -258,7 +261,7 @@ def test_whoever_answers_too_late_is_let_go_of() -> None:
         return 1
 
     found, silent = ask([Candidate("slow", "remote", "", lambda: connection)], question, 100)
-    assert found == [] and len(silent) == 1 and begun.is_set() and not stopped.is_set()
+    assert found == [] and len(silent) == 1 and begun.wait(60) and not stopped.is_set()
     over.set()
     assert stopped.wait(60)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from yarnflow.client.yarn.applications import (
     live_applications,
     mode_of,
 )
+from yarnflow.core.checkpoint.messages import JobStop
+from yarnflow.core.cluster_result import job_diagnostics
 from yarnflow.core.ids import JobId
 from yarnflow.core.messages import Fence, JobSubmission, LeaderInfo, ProgramKind
 from yarnflow.core.states import JobStatus
@@ -158,6 +161,17 @@ def test_final_status_of_yarn_comes_second(
     if expected is None:
         error = reached.failure()
         assert isinstance(error, ApplicationFailed) and "ValueError: x" in str(error)
+
+
+def test_yarn_remembers_who_has_stopped_a_job(world: World) -> None:
+    """What the master wrote is gone with the application's directory."""
+    reached = cluster(world)
+    ended = replace(details(JOB, 5, JobStatus.FINISHED), stop=JobStop("hdfs:///sp/1", "r1"))
+    said = job_diagnostics(ended)
+    world.end("application_1_1", ONE, F.SUCCEEDED, diagnostics=said, written=False)
+    world.folder(ONE).delete()
+    found = reached.final_details(JOB)
+    assert found is not None and found.stop == ended.stop
 
 
 def test_a_kill_from_outside_is_no_cancelled_job(world: World) -> None:

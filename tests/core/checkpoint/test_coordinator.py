@@ -54,6 +54,10 @@ class Job:
     def commits(self, batch_id: int, at_ms: int, query: str = "q") -> None:
         self.do(self.coordinator.progressed, [QueryPosition(query, batch_id)], at_ms)
 
+    def idles(self, at_ms: int) -> None:
+        """Nothing was to be done at this time."""
+        self.do(self.coordinator.progressed, [], at_ms + 100, at_ms)
+
     def asks(self, request: CheckpointRequest, at_ms: int) -> None:
         self.do(self.coordinator.requested, request, at_ms)
 
@@ -135,6 +139,55 @@ def test_without_an_interval_every_batch_is_recorded() -> None:
     for batch_id in range(3):
         job.records(batch_id, batch_id)
     assert job.coordinator.completed == 3
+
+
+def test_a_job_without_work_is_up_to_date_once_all_is_recorded() -> None:
+    job = Job()
+    for idle_at_ms in (-1, 2_000, 1_000):
+        job.idles(idle_at_ms)
+    assert job.coordinator.up_to_date_ms == 2_000, "a report that is late changes nothing"
+    assert job.coordinator.last_trigger_ms == -1 and job.due() is None
+    job.commits(0, 5_000)
+    job.idles(6_000)
+    assert job.coordinator.up_to_date_ms == 2_000, "no checkpoint has the batch"
+    job.tick(15_000)
+    job.gives_id(15_000)
+    job.idles(16_000)
+    assert job.coordinator.up_to_date_ms == 2_000, "it is being written"
+    job.persists(17_000)
+    job.idles(16_000)
+    assert job.coordinator.up_to_date_ms == 16_000
+
+
+def test_a_batch_of_which_only_the_logs_of_an_idle_query_know_is_recorded_first() -> None:
+    """Driver and master were lost before they told of it."""
+    job = Job(interval_ms=0)
+    job.records(7, 1_000)
+    job.do(job.coordinator.progressed, [], 3_000, 2_500, [QueryPosition("q", 9)])
+    assert job.coordinator.up_to_date_ms == -1
+    job.gives_id(3_000)
+    assert batches(job.persists(3_100)) == {"q": 9}
+    job.idles(4_000)
+    assert job.coordinator.up_to_date_ms == 4_000
+
+
+def test_what_a_query_says_of_itself_is_more_than_its_logs_know() -> None:
+    job, said = Job(), QueryPosition("q", 3, watermark_ms=7)
+    job.do(job.coordinator.progressed, [said], 0)
+    job.do(job.coordinator.progressed, [], 1_000, 1_000, [QueryPosition("q", 3)])
+    assert job.coordinator.positions == (said,)
+
+
+@pytest.mark.parametrize("is_silent", [False, True])
+def test_a_query_that_had_to_go_back_is_not_up_to_date(is_silent: bool) -> None:
+    """Its batches after that are others, and those with known numbers are in no checkpoint."""
+    job, behind = Job(interval_ms=0), [QueryPosition("q", 5)]
+    job.records(7, 1_000)
+    job.do(job.coordinator.progressed, *([], 3_000, 3_000, behind) if is_silent else (behind, 3_000, 3_000))
+    assert job.coordinator.up_to_date_ms == -1
+    job.records(8, 4_000)
+    job.idles(5_000)
+    assert job.coordinator.up_to_date_ms == 5_000
 
 
 def test_positions_are_those_of_the_write_not_of_the_trigger() -> None:

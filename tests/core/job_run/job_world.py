@@ -298,7 +298,7 @@ class World:
         elif isinstance(call, do.FindState):
             yield ev.StateFound(self.at, None) if well else ev.StateUnreadable(self.at, error)
         elif isinstance(call, do.AwaitRecords):
-            yield ev.AllRecorded(self.at)
+            yield ev.AllRecorded(self.at, call.stop)
         elif isinstance(call, do.Deploy):
             if not well:
                 if isinstance(error, CallSuspended):

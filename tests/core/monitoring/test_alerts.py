@@ -23,7 +23,7 @@ SETTINGS = AlertSettings(
     lag_min_records=100,
     no_task_managers_ms=MINUTE,
 )
-JOB = JobObservation(JobId("a" * 32), "flights", True, True, 0, 0, 0)
+JOB = JobObservation(JobId("a" * 32), "flights", True, 0, 0, 0)
 
 
 def told(
@@ -42,8 +42,13 @@ def at(minute: int, *jobs: JobObservation, task_managers: int = 1) -> Observatio
 
 def test_an_old_checkpoint_is_told_once_and_its_end_too() -> None:
     old = replace(JOB, checkpoint_age_ms=11 * MINUTE)
-    _, tells = told([at(0, JOB), at(1, old), at(2, old), at(3, JOB), at(4, JOB)])
-    assert tells == [(1, AlertRule.NO_CHECKPOINT, True), (3, AlertRule.NO_CHECKPOINT, False)]
+    _, tells = told([at(0, JOB), at(1, old), at(2, old), at(3, old), at(4, old), at(5, JOB), at(6, JOB)])
+    assert tells == [(3, AlertRule.NO_CHECKPOINT, True), (5, AlertRule.NO_CHECKPOINT, False)]
+
+
+def test_a_new_master_hears_that_a_job_has_nothing_to_do_before_it_tells_of_its_old_checkpoint() -> None:
+    old = replace(JOB, checkpoint_age_ms=500 * MINUTE)
+    assert told([at(0, old), at(1, old), at(2, JOB), at(3, JOB)])[1] == []
 
 
 def test_a_job_without_periodic_checkpoints_has_none_to_miss() -> None:
@@ -104,8 +109,8 @@ def test_a_cluster_without_jobs_needs_no_task_managers() -> None:
 
 def test_the_end_of_a_job_ends_its_alerts_and_leaves_nothing() -> None:
     old = replace(JOB, checkpoint_age_ms=11 * MINUTE, pending_records=5)
-    book, tells = told([at(0, old), at(1)])
-    assert tells == [(0, AlertRule.NO_CHECKPOINT, True), (1, AlertRule.NO_CHECKPOINT, False)]
+    book, tells = told([at(0, old), at(2, old), at(3)])
+    assert tells == [(2, AlertRule.NO_CHECKPOINT, True), (3, AlertRule.NO_CHECKPOINT, False)]
     assert not book.restarts and not book.pending
     assert all(subject == "" for _, subject in book.models)
 

@@ -95,6 +95,15 @@ def test_a_savepoint_does_not_make_the_checkpoint_young() -> None:
     assert found["checkpointAge"] == NOW - 11_000
 
 
+def test_a_job_that_has_nothing_to_do_has_a_young_checkpoint() -> None:
+    old = checkpoint(1, CheckpointStatus.COMPLETED, end_ms=11_000)
+    for up_to_date_ms, age_ms in ((90_000, 10_000), (5_000, NOW - 11_000)):
+        known = JobCheckpoints(JOB, 1, 0, (old,), up_to_date_ms=up_to_date_ms)
+        assert metrics(details(JobStatus.RUNNING, RUNNING=1), known)["checkpointAge"] == age_ms
+    without = JobCheckpoints(JOB, up_to_date_ms=90_000)
+    assert metrics(details(JobStatus.RUNNING, RUNNING=1), without)["checkpointAge"] == 10_000
+
+
 def test_seconds_since_the_last_commit_are_never_negative() -> None:
     running = details(JobStatus.RUNNING, RUNNING=1)
     assert metrics(running, lastCommitTimestamp=NOW - 5_900)["secondsSinceLastCommit"] == 5

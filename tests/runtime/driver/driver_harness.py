@@ -13,6 +13,7 @@ from yarnflow.core.messages import (
     DriverDeployment,
     DriverPhase,
     Fence,
+    IdleQueries,
     JobSubmission,
     LeaderInfo,
     MetricDump,
@@ -120,6 +121,7 @@ class FakeBackend:
         #: what programs were made from
         self.contexts: list[RunContext] = []
         self.queries: tuple[QueryProgress, ...] = ()
+        self.idleness = IdleQueries(300)
         self.is_usable = True
         self.closed = False
         self.may_release = True
@@ -187,6 +189,9 @@ class FakeBackend:
 
     def progress(self) -> tuple[QueryProgress, ...]:
         return self.queries
+
+    def idle(self) -> IdleQueries:
+        return self.idleness
 
     def on_progress(self, listener: Callable[[], None]) -> None:
         self.listener = listener

@@ -182,6 +182,21 @@ def test_the_end_of_the_job_waits_for_its_last_savepoint_and_both_are_one_report
     assert [outcome.checkpoint_id for outcome in report.checkpoints] == [1]
 
 
+def test_what_goes_on_was_not_stopped_by_an_order_of_an_earlier_attempt(harness: Harness) -> None:
+    """The savepoint was complete when the attempt failed all the same."""
+    program = harness.run_program()
+    harness.driver.take_checkpoint(
+        CheckpointOrder(1, CheckpointKind.SAVEPOINT, AfterSavepoint.STOP, "file:///savepoint", "r1")
+    )
+    assert await_outcome(harness, 1).after is AfterSavepoint.STOP
+    program.end(CheckpointFailed("its files are gone"))
+    harness.job_master.await_phase(1, DriverPhase.FAILED)
+    harness.deploy(2)
+    harness.backend.await_program(2).end()
+    report = harness.job_master.await_phase(2, DriverPhase.FINISHED)
+    assert [(each.request_id, each.after) for each in report.checkpoints] == [("r1", AfterSavepoint.CONTINUE)]
+
+
 def test_a_job_that_is_canceled_does_not_wait_for_a_savepoint(harness: Harness) -> None:
     program = harness.run_program()
     program.may_complete.clear()

@@ -12,7 +12,14 @@ import pytest
 from tests.runtime.driver.driver_harness import JOB, LIMIT_S, SUBMISSION, Harness
 from yarnflow.core.ids import DriverId
 from yarnflow.core.job_run.spare_life import REHEARSED
-from yarnflow.core.messages import DriverPhase, JobSubmission, LogLevel, ProgramKind, QueryProgress
+from yarnflow.core.messages import (
+    DriverPhase,
+    IdleQueries,
+    JobSubmission,
+    LogLevel,
+    ProgramKind,
+    QueryProgress,
+)
 from yarnflow.errors import DriverLost, InvalidOption, RpcUnavailable, UserCodeError
 from yarnflow.graph.codec import job_graph_to_json
 from yarnflow.graph.job_graph import JobGraph
@@ -296,6 +303,9 @@ def test_a_batch_is_reported_at_once_and_the_first_is_a_milestone(harness: Harne
     harness.backend.listener()
     harness.job_master.wait(lambda: any(r.queries for r in harness.job_master.reports))
     assert "FIRST_BATCH" in harness.job_master.reports[-1].milestones_ms
+    for report in harness.job_master.reports:
+        is_running = report.phase is DriverPhase.RUNNING
+        assert report.idle == (IdleQueries(300) if is_running else IdleQueries())
 
 
 def test_a_program_that_does_not_stop_is_left_behind(harness: Harness) -> None:

@@ -15,15 +15,17 @@ from yarnflow.core.checkpoint.messages import (
     AfterSavepoint,
     CheckpointInfo,
     CheckpointKind,
+    CheckpointOrder,
     CheckpointOutcome,
     CheckpointRequest,
     CheckpointStatus,
     CheckpointTrigger,
+    JobStop,
     QueryPosition,
 )
 from yarnflow.core.ha.ports import DriverLeaseInfo, LatestState
 from yarnflow.core.ids import DriverId, ExecutorId, JobId
-from yarnflow.core.messages import DriverPhase, ExecutorStatus
+from yarnflow.core.messages import DriverPhase, ExecutorStatus, IdleQueries
 from yarnflow.core.states import JobStatus
 from yarnflow.errors import (
     CheckpointError,
@@ -67,6 +69,10 @@ def newest(bench: Bench) -> CheckpointInfo:
     return bench.master.checkpoints().history[0]
 
 
+def batches(info: CheckpointInfo) -> dict[str, int]:
+    return {position.query: position.batch_id for position in info.positions}
+
+
 # --- periodic ----------------------------------------------------------------
 
 
@@ -87,6 +93,31 @@ def test_a_commit_after_the_interval_is_recorded() -> None:
     metadata = from_bytes(bench.checkpoints.metadata[1], "here")
     assert (metadata.checkpoint_id, metadata.job_id, metadata.positions) == (1, JOB, info.positions)
     assert bench.checkpoints.records[1].status is CheckpointStatus.COMPLETED
+
+
+def test_a_job_that_has_nothing_to_do_is_up_to_date() -> None:
+    bench = with_checkpoint()
+    end_ms, now_ms = newest(bench).end_ms, bench.clock.now_ms()
+    bench.report(DriverPhase.RUNNING, batch=1, idle=IdleQueries())
+    assert bench.master.checkpoints().kept_until_ms == end_ms, "not all have told"
+    bench.run(1_000).report(DriverPhase.RUNNING, batch=1, idle=IdleQueries(400))
+    assert bench.master.checkpoints().kept_until_ms == now_ms + 600
+    # a batch takes long
+    bench.run(9_000).report(DriverPhase.RUNNING, batch=1, idle=IdleQueries(9_400))
+    assert bench.master.checkpoints().kept_until_ms == now_ms + 600
+    bench.report(DriverPhase.RUNNING, batch=2, idle=IdleQueries(0))
+    bench.report(DriverPhase.RUNNING, batch=2, idle=IdleQueries(0))
+    assert bench.master.checkpoints().kept_until_ms >= now_ms + 600
+    assert batches(newest(bench)) == {"q": 2}
+
+
+def test_a_query_that_has_been_silent_since_it_went_on_is_in_the_next_checkpoint() -> None:
+    """It has read nothing since the savepoint: the job has its first checkpoint all the same."""
+    bench = running(Bench()).report(
+        DriverPhase.RUNNING, idle=IdleQueries(100, (QueryPosition("silent", 40, "file:/c/silent"),))
+    )
+    info = newest(later(bench, 0))
+    assert batches(info) == {"q": 0, "silent": 40}
 
 
 def test_subsumed_checkpoints_are_removed() -> None:
@@ -262,6 +293,18 @@ def test_a_job_that_does_not_run_takes_none() -> None:
 # --- stop --------------------------------------------------------------------
 
 
+def done(order: CheckpointOrder) -> CheckpointOutcome:
+    """As a driver tells it."""
+    return CheckpointOutcome(
+        order.checkpoint_id,
+        positions=(POSITION,),
+        request_id=order.request_id,
+        kind=order.kind,
+        target=order.target,
+        after=order.after,
+    )
+
+
 @pytest.mark.parametrize("after", [AfterSavepoint.STOP, AfterSavepoint.DRAIN])
 def test_stop_with_a_savepoint(after: AfterSavepoint) -> None:
     """The job is FINISHED, its own state is gone, the savepoint is what `latest` means."""
@@ -270,14 +313,14 @@ def test_stop_with_a_savepoint(after: AfterSavepoint) -> None:
     bench.run()
     (order,) = bench.driver.orders
     assert order.after is after
-    outcome = CheckpointOutcome(order.checkpoint_id, positions=(POSITION,), target=order.target)
-    bench.outcome(outcome, phase=DriverPhase.FINISHED)
+    bench.outcome(done(order), phase=DriverPhase.FINISHED)
     assert bench.status() is JobStatus.FINISHED
     info = bench.master.await_checkpoint("r1", 0)
     assert (info.status, info.trigger) == (CheckpointStatus.COMPLETED, CheckpointTrigger.STOP)
     assert bench.checkpoints.log[-1] == "discard_all"
     state = bench.stores.latest.states["flights"]
     assert (state.path, state.status) == (order.target, "FINISHED")
+    assert bench.details.stop == JobStop(order.target, "r1", drained=after is AfterSavepoint.DRAIN)
     assert bench.ended == [JOB]
 
 
@@ -316,11 +359,10 @@ def test_a_job_whose_savepoint_cannot_be_recorded_keeps_its_state() -> None:
     bench.run()
     (order,) = bench.driver.orders
     bench.checkpoints.error = StorageUnavailable("safe mode")
-    bench.outcome(
-        CheckpointOutcome(2, positions=(POSITION,), target=order.target), phase=DriverPhase.FINISHED
-    )
+    bench.outcome(done(order), phase=DriverPhase.FINISHED)
     bench.run(1_000).run(1_000)
     assert bench.status() is JobStatus.FINISHED
+    assert bench.details.stop == JobStop("", "r1")
     bench.checkpoints.error = None
     bench.run(1_000)
     assert bench.ended == [JOB]
@@ -331,10 +373,23 @@ def test_a_job_whose_savepoint_cannot_be_recorded_keeps_its_state() -> None:
     assert info.failure == f"safe mode; its files are complete, in {order.target}"
 
 
-@pytest.mark.parametrize("unreadable_at_first", [True, False])
-def test_a_stop_that_was_ordered_by_a_lost_master_is_recorded(unreadable_at_first: bool) -> None:
+@pytest.mark.parametrize("before", ["ordered", "ordered, and unreadable at first", "recorded"])
+def test_a_stop_that_was_ordered_by_a_lost_master_is_recorded(before: str) -> None:
     stores = FakeJobStores(highly_available=True)
     stores.by_job[JOB] = FakeCheckpoints(f"file:/checkpoints/{JOB}", 7)
+    unreadable_at_first = "unreadable" in before
+    if before == "recorded":
+        stores.by_job[JOB].records[7] = CheckpointInfo(
+            7,
+            CheckpointKind.SAVEPOINT,
+            CheckpointStatus.COMPLETED,
+            CheckpointTrigger.STOP,
+            trigger_ms=1,
+            end_ms=2,
+            positions=(POSITION,),
+            external_path="hdfs://nn/saved/savepoint-1",
+            request_id="r1",
+        )
     if unreadable_at_first:
         stores.by_job[JOB].error = StorageUnavailable("safe mode")
     driver = DriverId("driver-of-the-master-before")
@@ -360,6 +415,33 @@ def test_a_stop_that_was_ordered_by_a_lost_master_is_recorded(unreadable_at_firs
     info = bench.master.await_checkpoint("r1", 0)
     assert (info.status, info.external_path) == (CheckpointStatus.COMPLETED, "hdfs://nn/saved/savepoint-1")
     assert bench.stores.latest.states["flights"].path == "hdfs://nn/saved/savepoint-1"
+    assert bench.details.stop == JobStop("hdfs://nn/saved/savepoint-1", "r1")
+
+
+def test_the_last_order_that_has_ended_a_job_is_its_stop() -> None:
+    earlier = CheckpointOutcome(1, request_id="r0", kind=CheckpointKind.SAVEPOINT, after=AfterSavepoint.STOP)
+    failed = replace(earlier, checkpoint_id=3, request_id="r2", failure="no room")
+    drained = replace(earlier, checkpoint_id=2, request_id="r1", after=AfterSavepoint.DRAIN)
+    assert JobStop.of((earlier, drained, failed)) == JobStop("", "r1", drained=True)
+    assert JobStop.of((failed, replace(earlier, after=AfterSavepoint.CONTINUE))) is None
+
+
+def test_a_job_that_went_on_after_its_stop_was_not_stopped() -> None:
+    """Its driver was lost before it could end: the savepoint is not that of what it has done since."""
+    bench = with_checkpoint(Bench(job_key="flights"))
+    bench.master.trigger_checkpoint(replace(SAVEPOINT, after=AfterSavepoint.STOP))
+    bench.run()
+    (order,) = bench.driver.orders
+    bench.outcome(done(order))
+    bench.launcher.end(bench.driver_id, -9)
+    bench.run()
+    assert bench.status() is JobStatus.RESTARTING
+    bench.run(5_000).register().report(DriverPhase.RUNNING)
+    bench.attempt = bench.driver.deployments[-1].attempt
+    bench.report(DriverPhase.RUNNING).report(DriverPhase.FINISHED, batch=9)
+    assert bench.status() is JobStatus.FINISHED
+    assert bench.details.stop is None
+    assert bench.stores.latest.states["flights"].path == ""
 
 
 def test_a_job_that_finishes_first_has_no_savepoint() -> None:
@@ -368,6 +450,7 @@ def test_a_job_that_finishes_first_has_no_savepoint() -> None:
     bench.run().report(DriverPhase.FINISHED, batch=7)
     assert bench.status() is JobStatus.FINISHED
     assert bench.master.await_checkpoint("r1", 0).failure == "the job is FINISHED"
+    assert bench.details.stop is None
 
 
 # --- the end -----------------------------------------------------------------

@@ -35,7 +35,7 @@ class LocalFiles(HadoopFiles):
     def children(self, path: str) -> list[str]:
         return [entry.name for entry in self.entries(path)]
 
-    def entries(self, path: str) -> list[DirectoryEntry]:
+    def entries(self, path: str, is_there: bool = False) -> list[DirectoryEntry]:
         found = sorted(Path(path).iterdir()) if Path(path).is_dir() else []
         return [
             DirectoryEntry(p.name, p.is_dir(), 0 if p.is_dir() else p.stat().st_size) for p in found

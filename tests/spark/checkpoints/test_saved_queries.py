@@ -17,7 +17,13 @@ from yarnflow.errors import LeaseLost, SavepointInvalid, StateDamaged, StateInco
 from yarnflow.spark.checkpoints import saved_queries
 from yarnflow.spark.checkpoints.file_copy import CopiedFile, SourceFileGone
 from yarnflow.spark.checkpoints.job import Fence, no_fence
-from yarnflow.spark.checkpoints.saved_queries import SavedQuery, SavedState, find, write_saved_queries
+from yarnflow.spark.checkpoints.saved_queries import (
+    SavedQuery,
+    SavedState,
+    find,
+    kept_elsewhere,
+    write_saved_queries,
+)
 from yarnflow.spark.script.places import QueryNames, place_of
 
 FILES = {
@@ -166,6 +172,32 @@ def test_a_checkpoint_leaves_state_where_it_is(restored: Restored, tmp_path: Pat
     assert content(here) == FILES and not (here / ".restored-by").exists()
     restored.start(there)
     assert content(there) == FILES == content(here)
+
+
+def test_where_a_query_went_on_is_known_to_jobs_that_start_from_this_one(
+    restored: Restored, tmp_path: Path
+) -> None:
+    restored.saved(tmp_path / "a", tmp_path / "b", names=("one", "two"))
+    job = str(restored.job)
+    assert kept_elsewhere(LocalFiles(), job) == {}, "their state is below the job's directory"
+    for _ in range(2):
+        # the second time by another driver
+        restored.start(tmp_path / "b", name="renamed")
+        assert kept_elsewhere(LocalFiles(), job) == {"renamed": f"{tmp_path}/b"}
+    restored.start(restored.job / "one", name="one")
+    assert kept_elsewhere(LocalFiles(), job) == {"renamed": f"{tmp_path}/b"}
+
+
+@pytest.mark.parametrize("allow", [False, True])
+def test_what_no_query_has_gone_on_from_is_still_where_it_was(
+    restored: Restored, tmp_path: Path, allow: bool
+) -> None:
+    write(tmp_path / "a", FILES)
+    restored.saved(tmp_path / "a", kind=CheckpointKind.CHECKPOINT, names=("one",), allow=allow)
+    expected = {} if allow else {"one": f"{tmp_path}/a"}
+    assert kept_elsewhere(LocalFiles(), str(restored.job)) == expected
+    restored.start(tmp_path / "c", name="one")
+    assert kept_elsewhere(LocalFiles(), str(restored.job)) == {"one": f"{tmp_path}/c"}
 
 
 def test_several_queries_of_one_call_are_told_by_their_locations(restored: Restored, tmp_path: Path) -> None:

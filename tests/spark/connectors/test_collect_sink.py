@@ -20,7 +20,7 @@ class Files:
     def __init__(self) -> None:
         self.contents: dict[str, bytes] = {}
 
-    def entries(self, path: str) -> list[DirectoryEntry]:
+    def entries(self, path: str, is_there: bool = False) -> list[DirectoryEntry]:
         assert path == DIRECTORY
         return [DirectoryEntry(name, False, len(content)) for name, content in self.contents.items()]
 

@@ -57,21 +57,13 @@ class Gateway:
             "java.lang.Thread": SimpleNamespace(currentThread=lambda: threads[0]),
             "java.net.URL": "URL",
             _MUTABLE: lambda urls, parent: Loader(_MUTABLE),
-        }
-        java = SimpleNamespace(
-            io=SimpleNamespace(
-                File=lambda path: file(path=path, toURI=lambda: file(toURL=lambda: f"file:{path}"))
+            "java.io.File": lambda path: file(path=path, toURI=lambda: file(toURL=lambda: f"file:{path}")),
+            "org.apache.spark.SparkConf": lambda defaults: file(set=lambda key, value: None),
+            "org.apache.spark.deploy.SparkHadoopUtil": file(
+                get=lambda: file(newConfiguration=lambda conf: None)
             ),
-        )
-        conf = SimpleNamespace(set=lambda key, value: None)
-        util = SimpleNamespace(
-            DependencyUtils=SimpleNamespace(downloadFile=self._download),
-        )
-        deploy = SimpleNamespace(
-            SparkHadoopUtil=SimpleNamespace(get=lambda: file(newConfiguration=lambda conf: None))
-        )
-        spark = SimpleNamespace(util=util, deploy=deploy, SparkConf=lambda defaults: conf)
-        self.jvm = SimpleNamespace(java=java, org=SimpleNamespace(apache=SimpleNamespace(spark=spark)))
+            "org.apache.spark.util.DependencyUtils": file(downloadFile=self._download),
+        }
 
     def new_array(self, of: object, size: int) -> list[object]:
         return [None] * size
@@ -90,7 +82,7 @@ class Gateway:
 @pytest.fixture(autouse=True)
 def java(monkeypatch: pytest.MonkeyPatch) -> None:
     """Java's classes are those of the gateway."""
-    monkeypatch.setattr(jar_loader, "_java_class", lambda gateway, name: gateway.classes[name])
+    monkeypatch.setattr(jar_loader, "java_class", lambda gateway, name: gateway.classes[name])
 
 
 def test_threads_with_the_loader_of_the_others_get_the_new_one() -> None:

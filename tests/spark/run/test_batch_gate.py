@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import pytest
 
@@ -74,9 +75,13 @@ def test_a_held_batch_waits_and_its_wait_is_measured() -> None:
     gate.hold_above(1)
     gate.enter(1)
     thread, results = entering(gate, 2)
+    while gate._waiting_since is None:
+        thread.join(0.001)
+    began = time.monotonic()
     thread.join(0.2)
     assert not results
-    assert gate.release() >= 150
+    waited_ms = int((time.monotonic() - began) * 1000)
+    assert gate.release() >= waited_ms > 0
     thread.join(10)
     assert results == ["in"]
     gate.hold_above(5)

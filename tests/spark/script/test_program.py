@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from yarnflow.spark.run.progress import ProgressCollector
+from yarnflow.spark.progress.collector import ProgressCollector
 from yarnflow.spark.script import program as script
 from yarnflow.spark.script.program import ScriptProgram
 

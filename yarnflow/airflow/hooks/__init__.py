@@ -1,4 +1,4 @@
-"""The connection to a cluster: what is configured, the command, REST, and one job followed to its end.
+"""The connection to a cluster: what is configured, the command, and REST.
 
 Runs in workers and in the triggerer, whose calls are the asynchronous ones.  Never decides what an end means
 to a task.

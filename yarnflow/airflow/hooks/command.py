@@ -8,6 +8,7 @@ back what no cluster has accepted yet.
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import os
 import shlex
@@ -16,22 +17,34 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, Final
 from weakref import WeakKeyDictionary
 
-from yarnflow.airflow.hooks.errors import CommandFailed, ConnectionUnusable
+from yarnflow.airflow.hooks.errors import CommandFailed, ConnectionUnusable, YarnflowTaskError
 from yarnflow.airflow.hooks.settings import Settings
-from yarnflow.config.configuration import ENVIRONMENT_PREFIX, environment_variable
+from yarnflow.config.configuration import (
+    CONF_DIR_VARIABLE,
+    ENVIRONMENT_PREFIX,
+    Configuration,
+    environment_variable,
+)
 from yarnflow.config.options import OPTIONS_BY_KEY
+from yarnflow.config.options.client import TARGET
 from yarnflow.config.secrets import is_secret
+from yarnflow.errors import ConfigError
 from yarnflow.process.spawn import wrap_command
 
 #: settings and secrets of Airflow are nothing to a user's program
 _AIRFLOWS: Final = ("AIRFLOW__", "_AIRFLOW", "__AIRFLOW")
 #: a process that was told to end cleans up on YARN and HDFS
 _CLEAN_UP_S: Final = 20.0
+#: until all is read that a process which has ended has written
+_LAST_OUTPUT_S: Final = 5.0
 
+#: what the triggerer asks; a command that hangs must not keep the others from their turn
+_ASKED_S: Final = 180.0
 #: commands that the triggerer runs at the same time; after a restart all its triggers look for their jobs
 _AT_ONCE: Final = 4
 
@@ -88,7 +101,7 @@ class Command:
                 start_new_session=True,
             )
         except OSError as error:
-            raise self._not_there(error) from None
+            raise self._cannot_run(error) from None
         self._process = process
         assert process.stdout is not None and process.stderr is not None
         document: list[str] = []
@@ -100,7 +113,8 @@ class Command:
             # the wait may have been broken off: by a time-out of Airflow, for one
             self._end(process)
             for reader in readers:
-                reader.join()
+                # what a program has left behind may hold the pipes open
+                reader.join(_LAST_OUTPUT_S)
             self._process = None
         return _outcome(status, "".join(document), said.end())
 
@@ -133,9 +147,11 @@ class Command:
             return await self._arun(command, environ)
 
     async def _arun(self, command: Sequence[str], environ: Mapping[str, str]) -> Any:
+        # the first time it looks for a tool of the system
+        wrapped = await asyncio.to_thread(wrap_command, command, death_signal=signal.SIGTERM)
         try:
             process = await asyncio.create_subprocess_exec(
-                *wrap_command(command, death_signal=signal.SIGTERM),
+                *wrapped,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -143,22 +159,32 @@ class Command:
                 start_new_session=True,
             )
         except OSError as error:
-            raise self._not_there(error) from None
+            raise self._cannot_run(error) from None
         try:
-            output, said = await process.communicate()
+            async with asyncio.timeout(_ASKED_S):
+                output, said = await process.communicate()
+        except TimeoutError:
+            raise CommandFailed("", f"the command yarnflow has not ended within {_ASKED_S:g} s") from None
         finally:
             if process.returncode is None:
                 # nobody waits for the answer any more; verbs that ask have nothing to clean up
                 _signal(process.pid, signal.SIGKILL)
-                await process.communicate()
+                with suppress(TimeoutError):
+                    # what it has left behind may hold the pipes open
+                    await asyncio.wait_for(process.communicate(), _LAST_OUTPUT_S)
         lines = said.decode(errors="replace").strip().splitlines()
         assert process.returncode is not None
         return _outcome(process.returncode, output.decode(errors="replace"), lines[-1] if lines else "")
 
-    def start_alone(self, verbs: Sequence[tuple[str, Sequence[str]]]) -> None:
+    def start_alone(self, verbs: Sequence[tuple[str, Sequence[str]]]) -> subprocess.Popen[bytes]:
         """Begin a verb that goes on when this process is gone; the next one is for when it fails.
 
-        Nobody hears what comes of it.
+        Nobody hears what comes of it.  A container's processes end with it: who can wait, should.
+
+        Returns
+        -------
+        Popen
+            Ends with the last verb.
 
         Raises
         ------
@@ -167,8 +193,8 @@ class Command:
         """
         lines = [self.command_line(verb, arguments, {}) for verb, arguments in verbs]
         script = " || ".join(shlex.join(command) for command, _ in lines)
-        subprocess.run(
-            ["sh", "-c", f"{{ {script}; }} &"],
+        return subprocess.Popen(
+            ["sh", "-c", script],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -203,7 +229,31 @@ class Command:
                 command.append(f"-D{key}={value}")
         return [*command, *arguments], environ
 
-    def _not_there(self, error: OSError) -> ConnectionUnusable:
+    def configured_target(self) -> str:
+        """``execution.target`` as the command finds it where no task and no field of the connection says it.
+
+        Raises
+        ------
+        ConnectionUnusable
+            The configuration on this worker cannot be read.
+        """
+        settings = self._settings
+        environ = {**self._environ, **settings.env}
+        directory = settings.conf_dir or environ.get(CONF_DIR_VARIABLE, "")
+        dynamic = [f"{key}={value}" for key, value in settings.options.items()]
+        try:
+            found = Configuration.load(Path(directory) if directory else None, environ, dynamic)
+        except ConfigError as error:
+            raise ConnectionUnusable(f"connection {settings.conn_id}: {error}") from None
+        return found.get(TARGET)
+
+    def _cannot_run(self, error: OSError) -> YarnflowTaskError:
+        if error.errno == errno.E2BIG:
+            return CommandFailed(
+                "USAGE",
+                "arguments and options of the command yarnflow are longer than this machine takes (128 KiB "
+                "each, 2 MiB in all, with the environment); put what is long into a file, and name that",
+            )
         return ConnectionUnusable(
             f"connection {self._settings.conn_id}: the command yarnflow cannot be run: "
             f"{error.filename or self._settings.command}: {error.strerror}"
@@ -217,10 +267,15 @@ def _turn() -> asyncio.Semaphore:
 def _executable(settings: Settings, environ: Mapping[str, str]) -> list[str]:
     if settings.command:
         path = Path(settings.command).expanduser()
+        # the prefix that starts it would say so in words of a shell
         if not path.is_file():
-            # the prefix that starts it would say so in words of a shell
             raise ConnectionUnusable(
                 f"connection {settings.conn_id}: there is no command {settings.command} on this worker"
+            )
+        if not os.access(path, os.X_OK):
+            raise ConnectionUnusable(
+                f"connection {settings.conn_id}: {settings.command} may not be executed; name the command "
+                "yarnflow"
             )
         return [str(path)]
     beside = Path(sys.executable).with_name("yarnflow")
@@ -231,8 +286,8 @@ def _variable(settings: Settings, key: str) -> str:
     option = OPTIONS_BY_KEY.get(key)
     if option is None:
         raise ConnectionUnusable(
-            f"connection {settings.conn_id}: option {key} is a secret, and a command line can be read by "
-            "everybody on the worker; put it into yarnflow-conf.yaml in conf_dir"
+            f"option {key} is a secret, and a command line can be read by everybody on the worker; put it "
+            f"into yarnflow-conf.yaml in conf_dir of connection {settings.conn_id}"
         )
     variable = environment_variable(option)
     assert variable.startswith(ENVIRONMENT_PREFIX)
@@ -293,11 +348,23 @@ def _outcome(status: int, output: str, last_line: str) -> Any:
         try:
             return json.loads(output)
         except ValueError:
-            raise CommandFailed("", f"the command yarnflow wrote no document: {output[:200]!r}") from None
+            # a token may be in it
+            said = f"{len(output)} characters that are no JSON" if output else "nothing"
+            raise CommandFailed("", f"the command yarnflow wrote {said} instead of its document") from None
     try:
         error = json.loads(last_line)["error"]
-        raise CommandFailed(error["code"], error["message"], status, error.get("details", ""))
+        details = error.get("details", "")
+        raise CommandFailed(error["code"], error["message"], status, details, _done_before(output))
     except (ValueError, KeyError, TypeError):
         said = f": {last_line}" if last_line else " and said nothing"
         ended = f"was ended by signal {-status}" if status < 0 else f"ended with status {status}"
         raise CommandFailed("", f"the command yarnflow {ended}{said}", status) from None
+
+
+def _done_before(output: str) -> Mapping[str, Any] | None:
+    """The document that a verb has written although it then failed; None = there is none."""
+    try:
+        found = json.loads(output)
+    except ValueError:
+        return None
+    return found if isinstance(found, Mapping) else None

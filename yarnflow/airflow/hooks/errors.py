@@ -6,6 +6,9 @@ retried as Airflow was told.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from airflow.sdk.exceptions import AirflowException
 
 
@@ -30,13 +33,23 @@ class CommandFailed(YarnflowTaskError):
     exit_status : int
     details : str
         The program's traceback, where there is one.
+    document : mapping, optional
+        What was done before the error: the jobs that were accepted, the savepoint that is complete.
     """
 
-    def __init__(self, code: str, message: str, exit_status: int = 1, details: str = "") -> None:
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        exit_status: int = 1,
+        details: str = "",
+        document: Mapping[str, Any] | None = None,
+    ) -> None:
         super().__init__(message)
         self.code = code
         self.exit_status = exit_status
         self.details = details
+        self.document: Mapping[str, Any] = document or {}
 
 
 class Unreachable(YarnflowTaskError):

@@ -1,29 +1,30 @@
-"""The questions that tasks ask of a cluster's REST interface, and two clients that ask them.
+"""Two clients of a cluster's REST interface: one for workers, and one for the triggerer, which may not block.
 
-A question (:class:`Ask`) knows its path and what its answer means; the clients know how to send it, one for
-workers and one for the triggerer, which may not block.  Each tries the addresses it knows one after the
-other: a master that stands by passes requests on to the leader, one that is gone does not answer.
+Each tries the addresses it knows one after the other: a master that stands by passes requests on to the
+leader, one that is gone does not answer.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable, Sequence
+import ssl
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, Final, Generic, Self, TypeVar
+from functools import lru_cache
+from typing import Any, Final, Self, TypeVar
 
 import httpx
 
 from yarnflow.airflow.hooks.errors import Refused, Unreachable
-from yarnflow.core.states import JobStatus
+from yarnflow.airflow.hooks.questions import Ask
 
 T = TypeVar("T")
 
 #: of one request; the stream of events sends something every 15 s
 _CONNECT_S: Final = 5.0
 _ANSWER_S: Final = 30.0
-#: YARN's web proxy passes on no header and no method but GET and PUT
+#: addresses of YARN's web proxy, which passes on no header and no method but GET and PUT
 _PROXY: Final = "/proxy/application_"
 
 
@@ -35,117 +36,6 @@ class Access:
     addresses: tuple[str, ...]
     #: empty = none is needed
     token: str = field(default="", repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Ask(Generic[T]):
-    """One request."""
-
-    method: str
-    path: str
-    parse: Callable[[Any], T]
-    body: Any = None
-
-
-@dataclass(frozen=True, slots=True)
-class JobState:
-    """How a job is."""
-
-    job_id: str
-    name: str
-    status: JobStatus
-    #: ms since the epoch; -1 = not yet
-    start_ms: int
-    end_ms: int
-    restarts: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """Why something failed."""
-
-    #: of the error's class in :mod:`yarnflow.errors`
-    code: str
-    #: one line; for an error in user code its line
-    message: str
-    #: traceback, where there is one
-    details: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class CheckpointState:
-    """One checkpoint or savepoint that is complete."""
-
-    checkpoint_id: int
-    #: ms since the epoch
-    completed_ms: int
-    is_savepoint: bool
-    #: empty = it is not kept outside of the job
-    path: str
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What became of something that was begun by a request."""
-
-    done: bool
-    #: of a savepoint that is complete
-    location: str = ""
-    failure: Failure | None = None
-
-
-def job(job_id: str) -> Ask[JobState]:
-    """How a job is."""
-    return Ask("GET", f"/jobs/{job_id}", _job)
-
-
-def failure(job_id: str) -> Ask[Failure | None]:
-    """Why a job that has ended FAILED; None = it did not, or nobody said."""
-    return Ask("GET", f"/jobs/{job_id}/execution-result", _root_failure)
-
-
-def checkpoints(job_id: str) -> Ask[tuple[CheckpointState, ...]]:
-    """The complete checkpoints and savepoints of a job that its history has, newest first."""
-    return Ask("GET", f"/jobs/{job_id}/checkpoints", _checkpoints)
-
-
-def lag(job_id: str) -> Ask[int | None]:
-    """Records that a job's sources have not read yet; None = no source tells."""
-    return Ask("GET", f"/jobs/{job_id}", _lag)
-
-
-def cancel(job_id: str) -> Ask[None]:
-    """Begin to cancel a job."""
-    return Ask("PATCH", f"/jobs/{job_id}?mode=cancel", _nothing)
-
-
-def stop(job_id: str, request_id: str, directory: str, *, drain: bool = False) -> Ask[str]:
-    """Begin to end a job with a savepoint; answers the id to ask for.
-
-    Parameters
-    ----------
-    request_id : str
-        32 hexadecimal digits; the same id again makes no second savepoint.
-    directory : str
-        Where the savepoint is made; empty = the cluster's default.
-    """
-    body: dict[str, Any] = {"triggerId": request_id, "drain": drain}
-    if directory:
-        body["targetDirectory"] = directory
-    return Ask("POST", f"/jobs/{job_id}/stop", _request_id, body)
-
-
-def savepoint(job_id: str, request_id: str, directory: str) -> Ask[str]:
-    """Begin a savepoint of a job, which goes on; see :func:`stop`."""
-    body: dict[str, Any] = {"triggerId": request_id}
-    if directory:
-        body["target-directory"] = directory
-    return Ask("POST", f"/jobs/{job_id}/savepoints", _request_id, body)
-
-
-def savepoint_outcome(job_id: str, request_id: str) -> Ask[Outcome]:
-    """What became of :func:`stop` or :func:`savepoint`."""
-    return Ask("GET", f"/jobs/{job_id}/savepoints/{request_id}", _outcome)
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,12 +88,8 @@ class _Addresses:
     def request(self, address: str, ask: Ask[T]) -> dict[str, Any]:
         """A request as httpx takes it; through YARN's proxy in the only form that gets through."""
         method, path, body = ask.method, ask.path, ask.body
-        if _PROXY in address and method != "GET":
-            verb = "yarn-cancel" if method == "PATCH" else "yarn-stop" if path.endswith("/stop") else ""
-            if not verb:
-                raise Unreachable(f"YARN's proxy at {address} passes on no savepoints; name another address")
-            method, path = "PUT", f"/jobs/{path.split('/')[2].partition('?')[0]}/{verb}"
-            body = {"token": self._token}
+        if ask.put_path and _PROXY in address:
+            method, path, body = "PUT", ask.put_path, {**(body or {}), "token": self._token}
         return {"method": method, "url": f"{address}{path}", "json": body, "headers": self.headers()}
 
     def nobody(self, errors: Sequence[str]) -> Unreachable:
@@ -223,7 +109,9 @@ class RestClient:
         self, access: Access, *, timeout_s: float = _ANSWER_S, transport: httpx.BaseTransport | None = None
     ) -> None:
         self._addresses = _Addresses(access)
-        self._client = httpx.Client(timeout=_timeout(timeout_s), transport=transport)
+        self._client = httpx.Client(
+            timeout=_timeout(timeout_s), transport=transport, verify=_certificates()
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -245,7 +133,7 @@ class RestClient:
         for address in self._addresses:
             try:
                 response = self._client.request(**self._addresses.request(address, ask))
-            except httpx.HTTPError as error:
+            except (httpx.HTTPError, httpx.InvalidURL) as error:
                 errors.append(_said(address, error))
                 continue
             if _is_elsewhere(response, errors, address):
@@ -266,7 +154,9 @@ class AsyncRestClient:
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         self._addresses = _Addresses(access)
-        self._client = httpx.AsyncClient(timeout=_timeout(timeout_s), transport=transport)
+        self._client = httpx.AsyncClient(
+            timeout=_timeout(timeout_s), transport=transport, verify=_certificates()
+        )
 
     async def __aenter__(self) -> Self:
         return self
@@ -280,7 +170,7 @@ class AsyncRestClient:
         for address in self._addresses:
             try:
                 response = await self._client.request(**self._addresses.request(address, ask))
-            except httpx.HTTPError as error:
+            except (httpx.HTTPError, httpx.InvalidURL) as error:
                 errors.append(_said(address, error))
                 continue
             if _is_elsewhere(response, errors, address):
@@ -306,7 +196,7 @@ class AsyncRestClient:
             request = self._client.build_request("GET", f"{address}/jobs/{job_id}/events", headers=headers)
             try:
                 response = await self._client.send(request, stream=True)
-            except httpx.HTTPError as error:
+            except (httpx.HTTPError, httpx.InvalidURL) as error:
                 errors.append(_said(address, error))
                 continue
             try:
@@ -332,6 +222,13 @@ async def _events(response: httpx.Response, address: str) -> AsyncIterator[Event
                 yield event
     except (httpx.HTTPError, ValueError) as error:
         raise Unreachable(_said(address, error)) from None
+
+
+@lru_cache(maxsize=1)
+def _certificates() -> ssl.SSLContext:
+    """Read once: it takes 20 ms, in which no other trigger does anything."""
+    context: ssl.SSLContext = httpx.create_ssl_context()
+    return context
 
 
 def _timeout(answer_s: float) -> httpx.Timeout:
@@ -373,60 +270,3 @@ def _error_text(response: httpx.Response) -> str:
         text = ""
     url = response.url.copy_with(query=None)
     return f"{url} answers {response.status_code}{f': {text}' if text else ''}"
-
-
-# --- what answers mean ---
-
-
-def _nothing(_: Any) -> None:
-    pass
-
-
-def _job(answer: Any) -> JobState:
-    return JobState(
-        answer["jid"],
-        answer["name"],
-        JobStatus(answer["state"]),
-        answer["start-time"],
-        answer["end-time"],
-        answer.get("restarts", 0),
-    )
-
-
-def _root_failure(answer: Any) -> Failure | None:
-    cause = answer.get("job-execution-result", {}).get("failure-cause")
-    return None if cause is None else _failure(cause)
-
-
-def _failure(cause: Any) -> Failure:
-    message, _, details = cause["stack-trace"].partition("\n")
-    return Failure(cause["class"], message, details)
-
-
-def _checkpoints(answer: Any) -> tuple[CheckpointState, ...]:
-    return tuple(checkpoint(each) for each in answer["history"] if each["status"] == "COMPLETED")
-
-
-def checkpoint(answer: Any) -> CheckpointState:
-    """A complete checkpoint as answers and events have it."""
-    return CheckpointState(
-        answer["id"], answer["latest_ack_timestamp"], answer["is_savepoint"], answer.get("external_path", "")
-    )
-
-
-def _lag(answer: Any) -> int | None:
-    sources = [source for query in answer["queries"] for source in query["sources"]]
-    behind = [count for source in sources for count in source["behind"].values()]
-    return sum(behind) if behind else None
-
-
-def _request_id(answer: Any) -> str:
-    return str(answer["request-id"])
-
-
-def _outcome(answer: Any) -> Outcome:
-    if answer["status"]["id"] == "IN_PROGRESS":
-        return Outcome(False)
-    operation = answer.get("operation") or {}
-    cause = operation.get("failure-cause")
-    return Outcome(True, operation.get("location") or "", None if cause is None else _failure(cause))

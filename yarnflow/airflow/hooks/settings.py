@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from yarnflow.airflow.hooks.errors import ConnectionUnusable
+from yarnflow.config.secrets import is_secret
 
 _TEXTS: Final = ("target", "conf_dir", "hadoop_conf_dir", "command", "history_server")
 _MAPPINGS: Final = ("options", "env")
-_HOST_PORT: Final = re.compile(r"[^\s:/,]+:\d{1,5}")
+#: scheme, host, port, path
+_ADDRESS: Final = re.compile(r"(https?://)?([^\s:/,]+)(:\d{1,5})?(/[^\s,]*)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +24,7 @@ class Settings:
     conn_id: str
     #: base URLs of the REST interface, of several masters those that are known; empty = the command finds it
     addresses: tuple[str, ...] = ()
-    #: REST token; empty = the command asks for one, or none is needed
+    #: REST token; empty = none is needed, or, without addresses, the command asks for one
     token: str = field(default="", repr=False)
     #: ``execution.target`` of submits; empty = that of the configuration
     target: str = ""
@@ -73,6 +76,29 @@ def read_settings(
     )
 
 
+def connection_settings(conn_id: str, connection: Any) -> tuple[Settings, list[str]]:
+    """The settings of one of Airflow's connections, and what is not to be seen in logs.
+
+    Raises
+    ------
+    ConnectionUnusable
+        It is of another type, or what it says cannot be used.
+    """
+    if connection.conn_type not in ("yarnflow", "generic", None, ""):
+        raise ConnectionUnusable(
+            f"connection {conn_id} is of the type {connection.conn_type}, and not of the type yarnflow"
+        )
+    try:
+        extra = json.loads(connection.extra or "{}")
+    except ValueError:
+        extra = None
+    if not isinstance(extra, dict):
+        raise ConnectionUnusable(f"connection {conn_id}: its extra is not a JSON object")
+    settings = read_settings(conn_id, connection.host, connection.port, connection.password, extra)
+    secrets = [value for key, value in {**settings.options, **settings.env}.items() if is_secret(key)]
+    return settings, [secret for secret in (settings.token, *secrets) if secret]
+
+
 def _text(conn_id: str, name: str, value: Any) -> str:
     if value is None:
         return ""
@@ -101,14 +127,14 @@ def _addresses(conn_id: str, host: str, port: int | None) -> tuple[str, ...]:
     for name in (part.strip().rstrip("/") for part in host.split(",")):
         if not name:
             continue
-        if "://" in name:
-            found.append(name)
-            continue
-        if _HOST_PORT.fullmatch(name) is None:
-            if port is None or ":" in name or "/" in name:
-                raise ConnectionUnusable(
-                    f"connection {conn_id}: {name!r} is not host:port of a REST interface"
-                )
-            name = f"{name}:{port}"
-        found.append(f"http://{name}")
+        parts = _ADDRESS.fullmatch(name)
+        scheme, host_name, own_port, path = parts.groups("") if parts is not None else ("",) * 4
+        if not own_port and port is not None:
+            own_port = f":{port}"
+        # a URL has a port of its own scheme, and a path; a name alone has neither
+        if not host_name or not (scheme or (own_port and not path)):
+            raise ConnectionUnusable(
+                f"connection {conn_id}: {name!r} is not host:port of a REST interface, nor http://host:port"
+            )
+        found.append(f"{scheme or 'http://'}{host_name}{own_port}{path}")
     return tuple(found)

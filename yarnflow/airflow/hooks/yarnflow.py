@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-import json
+import asyncio
 import os
+import subprocess
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from http import HTTPStatus
+from pathlib import Path
 from typing import Any, Final
 
 from airflow.sdk import BaseHook, Connection
 from airflow.sdk.exceptions import AirflowNotFoundException
 from airflow.sdk.log import amask_secret, mask_secret
 
-from yarnflow.airflow.hooks import rest
+from yarnflow.airflow.hooks import questions
 from yarnflow.airflow.hooks.command import Command
 from yarnflow.airflow.hooks.documents import (
     EndedJob,
     FoundJob,
     Submitted,
+    check_nobody_has_it,
+    chosen,
     ended_job,
     failed_application,
     found_jobs,
     is_gone,
-    is_nobody,
     submitted,
 )
 from yarnflow.airflow.hooks.errors import (
@@ -32,36 +35,29 @@ from yarnflow.airflow.hooks.errors import (
     JobNotSuccessful,
     Refused,
     Unreachable,
+    YarnflowTaskError,
 )
-from yarnflow.airflow.hooks.rest import Access, AsyncRestClient, JobState, RestClient
-from yarnflow.airflow.hooks.settings import Settings, read_settings
+from yarnflow.airflow.hooks.questions import Failure, JobState
+from yarnflow.airflow.hooks.rest import Access, AsyncRestClient, RestClient
+from yarnflow.airflow.hooks.settings import Settings, connection_settings
+from yarnflow.airflow.hooks.submission import Submit, submit_arguments
 from yarnflow.config.hadoop_conf import HadoopConf
-from yarnflow.config.secrets import is_secret
-from yarnflow.errors import YarnUnavailable
+from yarnflow.core.states import JobStatus
+from yarnflow.errors import ApplicationNotFound, RpcUnavailable, YarnUnavailable
 
 _APPLICATION: Final = "yarn.application.id"
+#: target that starts a cluster for each job → what `list` says where there is none
+_NO_CLUSTER_FIRST: Final = {
+    "yarn-per-job": (ApplicationNotFound.code,),
+    "yarn-application": (ApplicationNotFound.code,),
+    "local": (ApplicationNotFound.code, RpcUnavailable.code),
+}
+#: the id of none
+_NO_JOB: Final = "0" * 32
 #: of one request in a signal handler: Airflow kills the process 5 s after the signal
 _HURRIED_S: Final = 2.0
 #: between two looks whether a job has ended
 _LOOK_AGAIN_S: Final = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class Submit:
-    """What is submitted, and how; as the flags of ``yarnflow submit``."""
-
-    application: str
-    arguments: Sequence[str] = ()
-    #: empty = that of the connection
-    target: str = ""
-    job_key: str = ""
-    on_existing: str = "attach"
-    #: ``latest``, ``none`` or a path; empty = ``latest`` if the last job of the key failed
-    restore: str = ""
-    name: str = ""
-    parallelism: int | None = None
-    options: Mapping[str, str] = field(default_factory=dict, repr=False)
-    files: Sequence[str] = ()
 
 
 class YarnflowHook(BaseHook):
@@ -103,7 +99,7 @@ class YarnflowHook(BaseHook):
                 connection = self.get_connection(self.yarnflow_conn_id)
             except AirflowNotFoundException:
                 raise self._no_connection() from None
-            self._settings, secrets = _settings(self.yarnflow_conn_id, connection)
+            self._settings, secrets = connection_settings(self.yarnflow_conn_id, connection)
             for secret in secrets:
                 mask_secret(secret)
         return self._settings
@@ -112,13 +108,20 @@ class YarnflowHook(BaseHook):
         """The same in the triggerer."""
         if self._settings is None:
             try:
-                connection = await self.aget_connection(self.yarnflow_conn_id)
+                connection = await self._awaited_connection()
             except AirflowNotFoundException:
                 raise self._no_connection() from None
-            self._settings, secrets = _settings(self.yarnflow_conn_id, connection)
+            self._settings, secrets = connection_settings(self.yarnflow_conn_id, connection)
             for secret in secrets:
                 await amask_secret(secret)
         return self._settings
+
+    async def _awaited_connection(self) -> Connection:
+        try:
+            return await self.aget_connection(self.yarnflow_conn_id)
+        except AirflowNotFoundException:
+            # in `airflow dags test` a trigger has no other way to ask (Airflow 3.3)
+            return await asyncio.to_thread(self.get_connection, self.yarnflow_conn_id)
 
     def _no_connection(self) -> ConnectionUnusable:
         return ConnectionUnusable(
@@ -134,12 +137,72 @@ class YarnflowHook(BaseHook):
         return self._command
 
     def test_connection(self) -> tuple[bool, str]:
-        """For the button of the connection's form: whether the clusters can be listed."""
+        """For the button of the connection's form: whether the clusters can be listed, and REST answers."""
         try:
-            found = self.jobs()
+            self._check_directories()
+            found = self._live_jobs()
+            self.check_access()
         except Exception as error:
             return False, str(error)
-        return True, f"{len(found)} jobs run"
+        return True, f"{len(found)} jobs run" if found else "no job runs now"
+
+    def _check_directories(self) -> None:
+        settings = self.settings
+        for name in ("conf_dir", "hadoop_conf_dir"):
+            directory = getattr(settings, name)
+            if directory and not Path(directory).is_dir():
+                raise ConnectionUnusable(
+                    f"connection {self.yarnflow_conn_id}: {name} {directory} is no directory here"
+                )
+
+    def _live_jobs(self) -> tuple[FoundJob, ...]:
+        try:
+            return self.jobs()
+        except CommandFailed as error:
+            # each job starts a cluster of its own: that there is none now is as it should be
+            target = self.settings.target or self.command.configured_target()
+            if target in _NO_CLUSTER_FIRST and error.code in _NO_CLUSTER_FIRST[target]:
+                return ()
+            raise
+
+    def check_access(self) -> None:
+        """Ask the addresses of the connection, if there are any: without them a job cannot be followed.
+
+        Raises
+        ------
+        ConnectionUnusable
+            They do not accept its token, or not for what ends a job.
+        Unreachable, Refused
+            None of them answers, or something else is there.
+        """
+        settings = self.settings
+        if not settings.addresses:
+            return
+        with RestClient(Access(settings.addresses, settings.token)) as client:
+            try:
+                client.ask(questions.overview())
+            except Refused as error:
+                raise self._token_trouble(error) from None
+            try:
+                client.ask(questions.cancel(_NO_JOB))
+            except Refused as error:
+                # it may cancel, and there is no such job
+                if error.status != HTTPStatus.NOT_FOUND:
+                    raise self._token_trouble(error) from None
+
+    def _token_trouble(self, error: Refused) -> YarnflowTaskError:
+        """What an answer says of the connection's token; other answers stay as they are."""
+        has_token = bool(self.settings.token)
+        if error.status == HTTPStatus.FORBIDDEN and has_token:
+            why = "its REST token may only read, and a task has to be able to end its job"
+        elif error.status == HTTPStatus.UNAUTHORIZED:
+            why = "its REST token is not accepted" if has_token else "it has no REST token"
+        else:
+            return error
+        return ConnectionUnusable(
+            f"connection {self.yarnflow_conn_id}: {why}; what `yarnflow token` prints belongs into the field "
+            f"REST token ({error})"
+        )
 
     # --- the command ---
 
@@ -151,21 +214,21 @@ class YarnflowHook(BaseHook):
         CommandFailed
             Nothing was accepted; or, not detached, a job did not end well.
         """
-        target = submit.target or self.settings.target
-        arguments = ["-t", target] if target else []
-        arguments += ["-d"] if detached else []
-        for flag, value in (
-            ("--job-key", submit.job_key),
-            ("--on-existing", submit.on_existing),
-            ("--restore", submit.restore),
-            ("--name", submit.name),
-            ("-p", submit.parallelism),
-            ("-pyfs", ",".join(submit.files)),
-        ):
-            if value:
-                arguments += [flag, str(value)]
-        arguments += [submit.application, *submit.arguments]
+        arguments = submit_arguments(submit, self.settings.target, detached=detached)
         return submitted(self.command.run("submit", arguments, self.log.info, submit.options))
+
+    def check_program(self, submit: Submit) -> None:
+        """Have the command look at a submit, without one.
+
+        The program's ``main()`` runs up to its first ``execute()``, unless it would run in the cluster.
+
+        Raises
+        ------
+        CommandFailed
+            It would be refused: the target, a flag, an option, an argument, or the program itself.
+        """
+        arguments = submit_arguments(submit, self.settings.target, detached=True)
+        self.command.run("submit", ["--dry-run", *arguments], self.log.debug, submit.options)
 
     def jobs(self, *, ended: bool = False) -> tuple[FoundJob, ...]:
         """The jobs of all clusters of the user, oldest first.
@@ -175,36 +238,35 @@ class YarnflowHook(BaseHook):
         CommandFailed
             No cluster answers, or there is none.
         """
-        return found_jobs(self.command.run("list", ["--all"] if ended else [], self.log.debug))
+        return found_jobs(self._listed(ended))
+
+    def _listed(self, ended: bool) -> dict[str, Any]:
+        return dict(self.command.run("list", ["--all"] if ended else [], self.log.debug))
 
     def find(self, *, job_id: str = "", job_key: str = "", ended: bool = False) -> FoundJob | None:
-        """The job of an id, or the newest of a key; None = no cluster that answers has it.
+        """The job of an id, or the newest of a key; None = all clusters have answered, and none has it.
 
         Raises
         ------
         CommandFailed
-            See :meth:`jobs`; where there is no cluster at all nothing is raised.
+            A cluster may have it that does not answer.
         """
         try:
-            jobs = self.jobs(ended=ended)
+            document = self._listed(ended)
         except CommandFailed as error:
-            if is_nobody(error):
-                return None
-            raise
-        wanted = [job for job in jobs if job.job_id == job_id or (job_key and job.job_key == job_key)]
-        return wanted[-1] if wanted else None
+            check_nobody_has_it(error, job_id, job_key)
+            return None
+        return chosen(document, job_id, job_key)
 
     async def afind(self, job_key: str) -> FoundJob | None:
         """As :meth:`find` of a live job, in the triggerer."""
         await self.load()
         try:
-            jobs = found_jobs(await self.command.arun("list", []))
+            document = await self.command.arun("list", [])
         except CommandFailed as error:
-            if is_nobody(error):
-                return None
-            raise
-        wanted = [job for job in jobs if job.job_key == job_key]
-        return wanted[-1] if wanted else None
+            check_nobody_has_it(error, "", job_key)
+            return None
+        return chosen(document, "", job_key)
 
     # --- one job ---
 
@@ -280,9 +342,9 @@ class YarnflowHook(BaseHook):
         for again in (False, True):
             try:
                 with RestClient(self.access(job_id, again=again)) as client:
-                    found = client.ask(rest.job(job_id))
-                    why = client.ask(rest.failure(job_id)) if found.status.globally_terminal else None
-                    return EndedJob(job_id, found.name, found.status, why)
+                    found = client.ask(questions.job(job_id))
+                    why = client.ask(questions.failure(job_id)) if found.status.globally_terminal else None
+                    return _ended(found, why)
             except (Unreachable, Refused, CommandFailed) as error:
                 trouble = str(error)
                 if self.settings.addresses:
@@ -291,6 +353,11 @@ class YarnflowHook(BaseHook):
         if ended is None:
             raise JobNotSuccessful(f"job {job_id} is nowhere to be found: {trouble}")
         return ended
+
+    def has_checkpoint(self, job_id: str) -> bool:
+        """Whether a job that lives has a complete checkpoint; raises as a client's ``ask``."""
+        with RestClient(self.access(job_id)) as client:
+            return bool(client.ask(questions.checkpoints(job_id)))
 
     def ended(self, job_id: str) -> EndedJob | None:
         """How a job ended that no cluster knows any more, as far as YARN or a history server know it.
@@ -319,33 +386,31 @@ class YarnflowHook(BaseHook):
         if known is None and settings.history_server:
             async with AsyncRestClient(Access((settings.history_server,))) as client:
                 try:
-                    found = await client.ask(rest.job(job_id))
-                    why = await client.ask(rest.failure(job_id))
-                    known = EndedJob(job_id, found.name, found.status, why)
+                    found = await client.ask(questions.job(job_id))
+                    known = _ended(found, await client.ask(questions.failure(job_id)))
                 except (Unreachable, Refused):
                     pass
         return known
 
-    def cancel(self, job_id: str) -> None:
-        """Begin to cancel a job; one that is over already is left.
+    def cancel(self, job_id: str) -> JobStatus | None:
+        """Begin to cancel a job; of one that is over already the status is returned.
 
         Raises
         ------
         Unreachable, Refused, CommandFailed
             Nobody takes the request.
         """
-        with RestClient(self.access(job_id)) as client:
-            try:
-                client.ask(rest.cancel(job_id))
-            except Refused:
-                if not client.ask(rest.job(job_id)).status.globally_terminal:
-                    raise
+        try:
+            return _cancel(job_id, self.access(job_id))
+        except Unreachable:
+            # another master may lead by now
+            return _cancel(job_id, self.access(job_id, again=True))
 
     def await_end(self, job_id: str) -> EndedJob:
         """Wait until a job that is being ended has ended; raises as :meth:`state`."""
         while True:
             found = self.state(job_id)
-            if found.status.globally_terminal:
+            if found.over:
                 return found
             time.sleep(_LOOK_AGAIN_S)
 
@@ -361,30 +426,55 @@ class YarnflowHook(BaseHook):
         Unreachable, Refused
             Nobody takes the request.
         """
-        access = self._access.get(job_id, Access(()))
-        with RestClient(access, timeout_s=_HURRIED_S) as client:
-            client.ask(rest.cancel(job_id))
+        access = self._access.get(job_id)
+        if access is None and self._settings is not None:
+            # what the connection says is known without asking anybody
+            access = _access(self._settings, {})
+        with RestClient(access or Access(()), timeout_s=_HURRIED_S) as client:
+            client.ask(questions.cancel(job_id))
 
-    def begin_cancel(self, job_id: str) -> None:
-        """Have a process cancel a job that outlives this one."""
-        self.command.start_alone([("cancel", ["-d", job_id])])
+    def begin_cancel(self, job_id: str) -> subprocess.Popen[bytes]:
+        """Have a process cancel a job that outlives this one, where the machine does; returns it."""
+        return self.command.start_alone([("cancel", ["-d", job_id])])
 
-    def begin_stop(self, job_id: str, savepoint_dir: str = "") -> None:
-        """Have a process stop a job that outlives this one; where that fails, it cancels it."""
-        self.command.start_alone(
-            [("stop", [*_directory(savepoint_dir), job_id]), ("cancel", ["-d", job_id])]
-        )
+    def begin_stop(self, job_id: str, request_id: str, savepoint_dir: str = "") -> subprocess.Popen[bytes]:
+        """As :meth:`begin_cancel`, with a savepoint; where that fails, the job is canceled."""
+        arguments = ["--request-id", request_id, *_directory(savepoint_dir), job_id]
+        return self.command.start_alone([("stop", arguments), ("cancel", ["-d", job_id])])
 
-    def stop(self, job_id: str, savepoint_dir: str = "", *, drain: bool = False) -> str:
+    def stop(
+        self, job_id: str, savepoint_dir: str = "", *, drain: bool = False, request_id: str = ""
+    ) -> str:
         """Stop a job with a savepoint, and wait for its end; returns the savepoint's path.
+
+        Parameters
+        ----------
+        request_id : str
+            32 hexadecimal digits: the same again waits for the same stop; empty = this is another one.
 
         Raises
         ------
         CommandFailed
             The savepoint was not taken; the job goes on.
         """
-        arguments = [*_directory(savepoint_dir), *(["--drain"] if drain else []), job_id]
-        return str(self.command.run("stop", arguments, self.log.info)["savepoint_path"])
+        known = ["--request-id", request_id] if request_id else []
+        arguments = [*known, *_directory(savepoint_dir), *(["--drain"] if drain else []), job_id]
+        try:
+            document = self.command.run("stop", arguments, self.log.info)
+        except CommandFailed as error:
+            document = error.document
+            if not document.get("savepoint_path"):
+                raise
+            # it is complete, and only the job's end was not seen
+            self.log.warning("%s", error)
+            self._await_end_of_stopped(job_id)
+        return str(document["savepoint_path"])
+
+    def _await_end_of_stopped(self, job_id: str) -> None:
+        try:
+            self.await_end(job_id)
+        except YarnflowTaskError as error:
+            self.log.warning("Whether job %s has ended is not known: %s", job_id, error)
 
     def savepoint(self, job_id: str, savepoint_dir: str = "") -> str:
         """Take a savepoint of a running job; returns its path.
@@ -417,25 +507,20 @@ def _access(settings: Settings, document: Mapping[str, Any]) -> Access:
     return Access(addresses, settings.token or document.get("write_token", ""))
 
 
+def _cancel(job_id: str, access: Access) -> JobStatus | None:
+    with RestClient(access) as client:
+        try:
+            client.ask(questions.cancel(job_id))
+        except Refused:
+            status = client.ask(questions.job(job_id)).status
+            if not status.globally_terminal:
+                raise
+            return status
+    return None
+
+
 def _directory(savepoint_dir: str) -> list[str]:
     return ["-p", savepoint_dir] if savepoint_dir else []
-
-
-def _settings(conn_id: str, connection: Connection) -> tuple[Settings, list[Any]]:
-    """The settings of a connection, and what is not to be seen in logs."""
-    if connection.conn_type not in ("yarnflow", "generic", None, ""):
-        raise ConnectionUnusable(
-            f"connection {conn_id} is of the type {connection.conn_type}, and not of the type yarnflow"
-        )
-    try:
-        extra = json.loads(connection.extra or "{}")
-    except ValueError:
-        extra = None
-    if not isinstance(extra, dict):
-        raise ConnectionUnusable(f"connection {conn_id}: its extra is not a JSON object")
-    settings = read_settings(conn_id, connection.host, connection.port, connection.password, extra)
-    secrets = [value for key, value in {**settings.options, **settings.env}.items() if is_secret(key)]
-    return settings, [secret for secret in (settings.token, *secrets) if secret]
 
 
 def _known_end(job_id: str, error: CommandFailed) -> EndedJob | None:
@@ -448,10 +533,13 @@ def _known_end(job_id: str, error: CommandFailed) -> EndedJob | None:
     return found
 
 
+def _ended(found: JobState, why: Failure | None) -> EndedJob:
+    return EndedJob(found.job_id, found.name, found.status, why, found.stop, found.committed)
+
+
 def _archived(job_id: str, client: RestClient) -> EndedJob | None:
     try:
-        found: JobState = client.ask(rest.job(job_id))
-        return EndedJob(job_id, found.name, found.status, client.ask(rest.failure(job_id)))
+        return _ended(client.ask(questions.job(job_id)), client.ask(questions.failure(job_id)))
     except (Unreachable, Refused):
         return None
 

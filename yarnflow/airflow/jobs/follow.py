@@ -12,10 +12,11 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from yarnflow.airflow.hooks import rest
+from yarnflow.airflow.hooks import questions
 from yarnflow.airflow.hooks.documents import EndedJob, is_gone
 from yarnflow.airflow.hooks.errors import CommandFailed, Refused, Unreachable
-from yarnflow.airflow.hooks.rest import Access, AsyncRestClient, CheckpointState, Failure
+from yarnflow.airflow.hooks.questions import CheckpointState, Failure, Stop
+from yarnflow.airflow.hooks.rest import Access, AsyncRestClient
 from yarnflow.core.states import JobStatus
 
 #: between attempts to reach a cluster again: the first, and the longest
@@ -44,6 +45,8 @@ class Change:
     #: why it FAILED
     failure: Failure | None = None
     checkpoint: CheckpointState | None = None
+    #: how it was stopped, where it is FINISHED and was
+    stop: Stop | None = None
     #: nobody knows the job any more: one line; no change follows
     lost: str = ""
 
@@ -117,44 +120,49 @@ class JobFollower:
                     self._heard()
                     self._last_event_id = event.event_id or self._last_event_id
                     if event.name == "state":
-                        async for change in self._status_is(client, JobStatus(event.data["state"])):
+                        status = JobStatus(event.data["state"])
+                        stop = questions.stop_of(event.data.get("stop"))
+                        async for change in self._status_is(client, status, stop):
                             yield change
                     elif event.name == "checkpoint" and event.data["checkpoint"]["status"] == "COMPLETED":
-                        for change in self._checkpoint_is(rest.checkpoint(event.data["checkpoint"])):
+                        for change in self._checkpoint_is(questions.checkpoint(event.data["checkpoint"])):
                             yield change
         except Refused as error:
             if error.status not in (404, 405, 501):
                 raise
             # a job that is not known, or an interface between that has no events
-            await client.ask(rest.job(self._job_id))
+            await client.ask(questions.job(self._job_id))
             self._by_events = False
             return
         # the connection ended before the job did; or its last events were not seen
-        job = await client.ask(rest.job(self._job_id))
-        async for change in self._status_is(client, job.status):
+        job = await client.ask(questions.job(self._job_id))
+        async for change in self._status_is(client, job.status, job.stop):
             yield change
 
     async def _polls(self, client: AsyncRestClient) -> AsyncIterator[Change]:
         while True:
-            job = await client.ask(rest.job(self._job_id))
-            found = await client.ask(rest.checkpoints(self._job_id))
+            job = await client.ask(questions.job(self._job_id))
+            found = await client.ask(questions.checkpoints(self._job_id))
             self._heard()
             for checkpoint in reversed(found):
                 for change in self._checkpoint_is(checkpoint):
                     yield change
-            async for change in self._status_is(client, job.status):
+            async for change in self._status_is(client, job.status, job.stop):
                 yield change
             await asyncio.sleep(self._poll_s)
 
-    async def _status_is(self, client: AsyncRestClient, status: JobStatus) -> AsyncIterator[Change]:
+    async def _status_is(
+        self, client: AsyncRestClient, status: JobStatus, stop: Stop | None
+    ) -> AsyncIterator[Change]:
         if status is self._status:
             return
         self._status = status
-        yield Change(status, await self._failure(client) if status is JobStatus.FAILED else None)
+        failure = await self._failure(client) if status is JobStatus.FAILED else None
+        yield Change(status, failure, stop=stop)
 
     async def _failure(self, client: AsyncRestClient) -> Failure | None:
         try:
-            return await client.ask(rest.failure(self._job_id))
+            return await client.ask(questions.failure(self._job_id))
         except (Unreachable, Refused):
             pass  # the cluster has ended with the job
         try:
@@ -178,17 +186,18 @@ class JobFollower:
             if isinstance(trouble, Unreachable):
                 # another master may lead by now: the next attempt asks where
                 return None
-        gone = isinstance(trouble, Refused) and trouble.status == 404
-        gone = gone or (isinstance(trouble, CommandFailed) and is_gone(trouble))
+        gone = is_gone(trouble)
         try:
             ended = await self._source.aended(self._job_id)
         except CommandFailed as error:
             gone, ended = False, None
             trouble = error
         if ended is not None and ended.status.globally_terminal:
-            return Change(ended.status, ended.failure)
+            return Change(ended.status, ended.failure, stop=ended.stop)
         if isinstance(trouble, Refused) and trouble.status in (401, 403):
-            return Change(lost=f"the cluster of job {self._job_id} does not accept the token: {trouble}")
+            return Change(
+                lost=f"the cluster of job {self._job_id}, which goes on, does not accept the token: {trouble}"
+            )
         if gone and ended is None:
             return Change(
                 lost=f"job {self._job_id} is gone with its cluster, and nobody knows how it ended: {trouble}"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import Any, Final
 
-from yarnflow.airflow.hooks.rest import Failure
+from yarnflow.airflow.hooks.documents import left_by_kill
+from yarnflow.airflow.hooks.questions import Failure
 from yarnflow.airflow.jobs.follow import Change
 from yarnflow.core.states import JobStatus
 
@@ -29,14 +30,18 @@ class WaitFor(Enum):
 def outcome(job_id: str, change: Change, wait_for: WaitFor) -> dict[str, Any] | None:
     """The payload of a trigger's event; None = the task goes on waiting.
 
-    It has ``job_id``, ``status`` (``success``, ``failed`` or ``lost``; the trigger adds ``timeout``),
-    ``state`` (of the job, or null) and ``error`` (one line, or null), ``details`` (a traceback, or null).
+    It has ``job_id``, ``status`` (``success``, ``failed``, ``lost`` or ``stopped``: by the end of an earlier
+    try; the trigger adds ``timeout``), ``state`` (of the job, or null) and ``error`` (one line, or null),
+    ``details`` (a traceback, or null), ``left`` (the state of a job that was stopped, or null).
     """
     if change.lost:
         return _payload(job_id, "lost", None, change.lost)
     status = change.status
     if status is None:
         return _payload(job_id, "success") if wait_for is WaitFor.CHECKPOINT else None
+    left = left_by_kill(job_id, change.stop)
+    if status is JobStatus.FINISHED and left:
+        return {**_payload(job_id, "stopped", status), "left": left}
     if status is JobStatus.FINISHED or (status is JobStatus.RUNNING and wait_for is WaitFor.RUNNING):
         return _payload(job_id, "success", status)
     if not status.globally_terminal:
@@ -60,6 +65,7 @@ def _payload(
         "state": None if state is None else state.value,
         "error": error,
         "details": details or None,
+        "left": None,
     }
 
 

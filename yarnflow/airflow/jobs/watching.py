@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from yarnflow.airflow.jobs.follow import JobFollower, JobSource
@@ -31,3 +32,29 @@ async def watch(
             # a checkpoint has no state of its own
             return {**event, "state": event["state"] or state, "savepoint": savepoint}
     raise AssertionError("the changes of a job end with a last one")
+
+
+async def watch_for(
+    left_s: float | None,
+    source: JobSource,
+    job_id: str,
+    wait_for: WaitFor,
+    log: Any,
+    *,
+    poll_s: float,
+    lost_after_s: float,
+) -> dict[str, Any]:
+    """As :func:`watch`, for so long; then the ``status`` is ``timeout``, and there is ``job_id`` besides.
+
+    Parameters
+    ----------
+    left_s : float, optional
+        None = without end.
+    """
+    try:
+        async with asyncio.timeout(left_s) as limit:
+            return await watch(source, job_id, wait_for, log, poll_s=poll_s, lost_after_s=lost_after_s)
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        return {"status": "timeout", "job_id": job_id}

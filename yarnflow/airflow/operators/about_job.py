@@ -9,9 +9,9 @@ from airflow.sdk import BaseOperator, BaseOperatorLink, Context
 
 from yarnflow.airflow.hooks.documents import FoundJob
 from yarnflow.airflow.hooks.errors import JobNotSuccessful
-from yarnflow.airflow.hooks.tasks import UI_COLOR, ConnectedTask, check_name
 from yarnflow.airflow.hooks.yarnflow import YarnflowHook
 from yarnflow.airflow.links import JOB_LINKS
+from yarnflow.airflow.tasks import UI_COLOR, ConnectedTask, check_name
 
 
 class JobOperator(ConnectedTask, BaseOperator):
@@ -40,6 +40,7 @@ class JobOperator(ConnectedTask, BaseOperator):
         self.job_id = job_id
         self.job_key = job_key
         self.yarnflow_conn_id = yarnflow_conn_id
+        self._killed = False
 
     def find(self, context: Context) -> FoundJob:
         """The live job that is meant; its id and addresses are in XCom afterwards.
@@ -51,7 +52,16 @@ class JobOperator(ConnectedTask, BaseOperator):
         JobNotSuccessful
             There is no such job.
         """
-        found = self.find_any()
+        return self.live(context, self.find_any())
+
+    def live(self, context: Context, found: FoundJob | None) -> FoundJob:
+        """A job that was looked for, as :meth:`find` returns it.
+
+        Raises
+        ------
+        JobNotSuccessful
+            It was not found.
+        """
         if found is None:
             raise JobNotSuccessful(f"no live job {self.named()} on the clusters of this connection")
         push_job(context, self.hook, found.job_id, found.application_id, found.web_address)
@@ -68,6 +78,7 @@ class JobOperator(ConnectedTask, BaseOperator):
 
     def on_kill(self) -> None:
         """The command that runs ends; what the cluster has begun goes on."""
+        self._killed = True
         if self._hook is not None:
             self._hook.terminate()
 
@@ -80,8 +91,8 @@ def push_job(
     for key, value in (
         ("job_id", job_id),
         ("application_id", application_id),
+        # of what is missing Airflow would tell as an error, when it makes links
         ("yarn_page", hook.yarn_page(application_id) if application_id else ""),
         ("rest_url", web_address),
     ):
-        if value:
-            ti.xcom_push(key=key, value=value)
+        ti.xcom_push(key=key, value=value)

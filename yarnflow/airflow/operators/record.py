@@ -8,10 +8,14 @@ this task's.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Final
 
-#: renamed, a task that runs now would forget its job
+from airflow.sdk import Context
+
+from yarnflow.airflow.operators.kept import Kept
+
+#: see :class:`Kept`
 _NAME: Final = "yarnflow_job"
 #: clocks of the worker and of the cluster may differ by so much
 _CLOCKS_MS: Final = 30_000
@@ -28,42 +32,25 @@ class Record:
     jobs: tuple[str, ...] = ()
     application_id: str = ""
     web_address: str = ""
-    #: the trigger has failed so often in a row
+    #: the trigger has failed so often in this try
     trigger_failures: int = 0
+    #: when the time of this try is over, in seconds since the epoch
+    deadline: float | None = None
+    #: a try has begun to end the jobs: what they are now says nothing of what they will be
+    ending: bool = False
+    #: from which the next submit starts: that of a job that an earlier try has stopped
+    savepoint: str = ""
 
     def is_own(self, start_ms: int) -> bool:
         """Whether a job of the key that started then is this task's."""
-        return start_ms >= self.since_ms - _CLOCKS_MS
+        return is_begun_since(start_ms, self.since_ms)
 
 
-class Records:
-    """The record of one task instance.
+def is_begun_since(start_ms: int, since_ms: int) -> bool:
+    """Whether a job that started then, by its cluster's clock, is not older than a time of this worker."""
+    return start_ms >= since_ms - _CLOCKS_MS
 
-    Parameters
-    ----------
-    store : TaskStateStoreAccessor, optional
-        ``context["task_state_store"]``; None = nothing is kept.
-    """
 
-    def __init__(self, store: Any) -> None:
-        self._store = store
-
-    def load(self) -> Record | None:
-        """What an earlier try has left; None = nothing that can be read."""
-        found = None if self._store is None else self._store.get(_NAME)
-        if not isinstance(found, dict):
-            return None
-        try:
-            return Record(**{**found, "jobs": tuple(found.get("jobs", ()))})
-        except TypeError:
-            return None
-
-    def save(self, record: Record) -> None:
-        """Keep it."""
-        if self._store is not None:
-            self._store.set(_NAME, {**asdict(record), "jobs": list(record.jobs)})
-
-    def forget(self) -> None:
-        """The task has succeeded: cleared and run again, it makes another job."""
-        if self._store is not None:
-            self._store.delete(_NAME)
+def records(context: Context) -> Kept[Record]:
+    """The record of one task instance; it is forgotten when the task has succeeded."""
+    return Kept(context, _NAME, Record)

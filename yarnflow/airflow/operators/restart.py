@@ -3,28 +3,49 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from airflow.sdk import Context
 
 from yarnflow.airflow.hooks.errors import CommandFailed, JobNotSuccessful, YarnflowTaskError
-from yarnflow.airflow.hooks.settings import option_text
 from yarnflow.airflow.hooks.yarnflow import Submit
-from yarnflow.airflow.jobs.ending import OnKill, end_job_here
+from yarnflow.airflow.jobs.ending import End, OnKill, end_job_here
 from yarnflow.airflow.jobs.waiting import WaitFor
 from yarnflow.airflow.jobs.watching import watch
 from yarnflow.airflow.operators.about_job import JobOperator, push_job
+from yarnflow.airflow.operators.kept import Kept
+from yarnflow.airflow.operators.record import is_begun_since
+from yarnflow.airflow.operators.stopping import stop_with_savepoint, stopped_earlier
+from yarnflow.airflow.tasks import check_no_secrets, options, seconds, texts
 
-#: in the task state store: where the job was stopped; another try does not stop it again
-_SAVEPOINT: Final = "yarnflow_savepoint"
+#: see :class:`_Progress`
+_PROGRESS: Final = "yarnflow_restart"
+
+
+@dataclass(frozen=True, slots=True)
+class _Progress:
+    """How far a try has come; another one neither stops the job again nor starts a third one."""
+
+    #: of the old version, about to be stopped; empty = nothing is
+    stopping: str = ""
+    #: of the old version, which is stopped; empty = it is not
+    savepoint: str = ""
+    #: of the new version; empty = it is not submitted
+    job_id: str = ""
+    #: when its submit began, ms since the epoch; 0 = it has not
+    since_ms: int = 0
 
 
 class YarnflowRestartOperator(JobOperator):
     """Stops a job with a savepoint and starts a new version from it; rolls back where that does not commit.
 
     Returns the new job's id.  Another try goes on where the last one ended: a job that is stopped already is
-    started from its savepoint.
+    started from its savepoint, a new version that runs already is waited for.
 
     Parameters
     ----------
@@ -32,7 +53,7 @@ class YarnflowRestartOperator(JobOperator):
         Of the running job, and of the new one (templated).
     application : str
         The new version's program (templated).
-    application_args : sequence of str
+    application_args : sequence of str, optional
         Its arguments (templated).
     rollback_application : str, optional
         The program that is started from the savepoint if the new version does not commit; default: none is,
@@ -44,12 +65,12 @@ class YarnflowRestartOperator(JobOperator):
     options : mapping, optional
         ``-D`` (templated).
     parallelism : int, optional
-    files : sequence of str
+    files : sequence of str, optional
         Shipped with the programs (templated).
     savepoint_dir : str, optional
         Where the savepoint is made (templated).
-    commit_timeout : float
-        Seconds from the submit of the new version to its first checkpoint.
+    commit_timeout : float or timedelta
+        From the submit of the new version to its first checkpoint; a number is one of seconds.
     yarnflow_conn_id : str
     """
 
@@ -64,28 +85,30 @@ class YarnflowRestartOperator(JobOperator):
         self,
         *,
         application: str,
-        application_args: Sequence[str] = (),
+        application_args: Sequence[str] | None = None,
         rollback_application: str = "",
         rollback_args: Sequence[str] | None = None,
         target: str = "",
         options: Mapping[str, Any] | None = None,
         parallelism: int | None = None,
-        files: Sequence[str] = (),
+        files: Sequence[str] | None = None,
         savepoint_dir: str = "",
-        commit_timeout: float = 600.0,
+        commit_timeout: float | timedelta = 600.0,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.application = application
-        self.application_args = list(application_args)
+        self.application_args = application_args
         self.rollback_application = rollback_application
-        self.rollback_args = None if rollback_args is None else list(rollback_args)
+        self.rollback_args = rollback_args
         self.target = target
-        self.options = dict(options or {})
+        check_no_secrets(options)
+        self.options = options
         self.parallelism = parallelism
-        self.files = list(files)
+        self.files = files
         self.savepoint_dir = savepoint_dir
         self.commit_timeout = commit_timeout
+        self._commit_s = 0.0
 
     def execute(self, context: Context) -> str:
         """Replace the job; returns the new one's id.
@@ -93,7 +116,7 @@ class YarnflowRestartOperator(JobOperator):
         Raises
         ------
         YarnflowTaskError
-            No job key is given.
+            No job key is given, or a version cannot be submitted; the old one goes on.
         JobNotSuccessful
             No live job has the key; or the new version did not commit: what runs instead is in the message.
         CommandFailed
@@ -101,61 +124,167 @@ class YarnflowRestartOperator(JobOperator):
         """
         if not self.job_key:
             raise YarnflowTaskError(f"task {self.task_id}: give job_key, by which the new version is found")
-        store = context.get("task_state_store")
-        savepoint = self._stopped(context, store)
-        context["ti"].xcom_push(key="savepoint", value=savepoint)
+        self._commit_s = seconds("commit_timeout", self.commit_timeout)
+        kept = Kept(context, _PROGRESS, _Progress)
+        new, old = self._versions(kept)
+        self.hook.check_access()
+        progress = self._stopped(context, kept, [new] if old is None else [new, old])
+        context["ti"].xcom_push(key="savepoint", value=progress.savepoint)
         trouble = ""
-        job_id = ""
         try:
-            job_id = self._start(context, self.application, self.application_args, savepoint)
-            trouble = self._trouble(job_id)
+            if not progress.job_id:
+                progress = replace(progress, since_ms=int(time.time() * 1000))
+                kept.save(progress)
+                progress = replace(progress, job_id=self._start(new, progress.savepoint))
+                kept.save(progress)
+                self._push(context, progress.job_id)
+            trouble = self._trouble(progress.job_id)
         except CommandFailed as error:
+            if self._killed:
+                # another try goes on from the savepoint
+                raise
             trouble = str(error)
         if trouble:
-            raise JobNotSuccessful(self._roll_back(context, job_id, savepoint, trouble))
-        if store is not None:
-            store.delete(_SAVEPOINT)
+            raise JobNotSuccessful(self._roll_back(context, kept, old, progress, trouble))
+        kept.forget()
+        return progress.job_id
+
+    def _versions(self, kept: Kept[_Progress]) -> tuple[Submit, Submit | None]:
+        """The new version, and the one to roll back to; what cannot be submitted stops no job.
+
+        Raises
+        ------
+        YarnflowTaskError
+            An argument is of another form, or a file is not there.
+        """
+        programs = [program for program in (self.application, self.rollback_application) if program]
+        lacking = [f"program {path}" for path in programs if not Path(path).is_file()]
+        lacking += [f"file {path}" for path in texts("files", self.files) if not Path(path).exists()]
+        if lacking:
+            raise YarnflowTaskError(f"there is no {lacking[0]} on this worker; {self._as_it_is(kept)}")
+        new = Submit(
+            application=str(self.application),
+            arguments=texts("application_args", self.application_args),
+            target=self.target,
+            job_key=str(self.job_key),
+            on_existing="fail",
+            parallelism=self.parallelism,
+            options=options(self.options),
+            files=texts("files", self.files),
+        )
+        if not self.rollback_application:
+            return new, None
+        old = replace(new, application=str(self.rollback_application))
+        if self.rollback_args is not None:
+            old = replace(old, arguments=texts("rollback_args", self.rollback_args))
+        return new, old
+
+    def _stopped(
+        self, context: Context, kept: Kept[_Progress], versions: Sequence[Submit]
+    ) -> _Progress:
+        """The old version is stopped, and the new one may be started already."""
+        found = self.find_any()
+        earlier = kept.load() or _Progress()
+        if found is None and earlier.stopping:
+            if not earlier.savepoint:
+                path = stopped_earlier(self.hook, earlier.stopping, self.savepoint_dir, self.log)
+                earlier = replace(earlier, savepoint=path)
+                kept.save(earlier)
+            self.log.info("An earlier try has stopped the job with the savepoint %s.", earlier.savepoint)
+            return self._with_version_that_is_over(earlier)
+        found = self.live(context, found)
+        if earlier.since_ms and not earlier.job_id and is_begun_since(found.start_ms, earlier.since_ms):
+            # the worker died between the cluster's answer and the note
+            earlier = replace(earlier, job_id=found.job_id)
+            kept.save(earlier)
+        if found.job_id == earlier.job_id:
+            self.log.info("An earlier try has started job %s; waiting for its checkpoint.", found.job_id)
+            return earlier
+        for version in versions:
+            self._check_program(version)
+        kept.save(_Progress(found.job_id))
+        path = stop_with_savepoint(self.hook, found.job_id, self.savepoint_dir, self.log)
+        progress = _Progress(found.job_id, path)
+        self.log.info("Job %s is stopped with the savepoint %s.", found.job_id, path)
+        kept.save(progress)
+        return progress
+
+    def _as_it_is(self, kept: Kept[_Progress]) -> str:
+        """What earlier tries have come to, in words."""
+        earlier = kept.load() or _Progress()
+        if earlier.job_id:
+            return f"an earlier try has started job {earlier.job_id} from {earlier.savepoint}"
+        if earlier.savepoint:
+            return f"an earlier try has stopped the job of the key {self.job_key}: {earlier.savepoint}"
+        if earlier.stopping:
+            return f"an earlier try was stopping job {earlier.stopping} with a savepoint"
+        return f"the job of the key {self.job_key} goes on"
+
+    def _check_program(self, version: Submit) -> None:
+        """Raise YarnflowTaskError where a version would be refused: the job goes on then."""
+        goes_on = f"the job of the key {self.job_key} goes on"
+        try:
+            self.hook.check_program(version)
+        except CommandFailed as error:
+            if error.details:
+                self.log.error("%s", error.details)
+            if not self._killed:
+                said = f"{version.application} cannot be submitted, so {goes_on}: {error}"
+                raise YarnflowTaskError(said) from None
+        if self._killed:
+            raise YarnflowTaskError(f"task {self.task_id} was ended; {goes_on}")
+
+    def _with_version_that_is_over(self, earlier: _Progress) -> _Progress:
+        """Nothing runs; where an earlier try has started the new version, it has ended since.
+
+        One that has committed nothing is looked at as if it ended now; what another one has committed would
+        be done again from the savepoint.
+
+        Raises
+        ------
+        JobNotSuccessful
+            It has committed, or nobody knows: a person has to say from where to go on.
+        """
+        if earlier.since_ms and not earlier.job_id:
+            # whether its submit was accepted is not known
+            over = self.hook.find(job_key=self.job_key, ended=True)
+            if over is not None and is_begun_since(over.start_ms, earlier.since_ms):
+                earlier = replace(earlier, job_id=over.job_id)
+        if not earlier.job_id:
+            return earlier
+        try:
+            ended = self.hook.state(earlier.job_id)
+        except JobNotSuccessful as error:
+            how = f"may have committed ({error})"
+        else:
+            if ended.committed is False:
+                return earlier
+            how = f"{'has' if ended.committed else 'may have'} committed, and ended {ended.status.value}"
+        raise JobNotSuccessful(
+            f"the new version of job key {self.job_key}, job {earlier.job_id}, {how} since an earlier try "
+            "was lost; nothing runs now: start it from its newest state (restore='latest'), or from the "
+            f"savepoint {earlier.savepoint}, which does again what it has committed"
+        )
+
+    def _start(self, version: Submit, restore: str) -> str:
+        job_id = self.hook.submit(replace(version, restore=restore)).jobs[0].job_id
+        self.log.info("Job %s of %s is submitted, from %s.", job_id, version.application, restore)
         return job_id
 
-    def _stopped(self, context: Context, store: Any) -> str:
-        """The savepoint of the old version, which is stopped."""
-        earlier = None if store is None else store.get(_SAVEPOINT)
-        if isinstance(earlier, str) and self.find_any() is None:
-            self.log.info("An earlier try has stopped the job with the savepoint %s.", earlier)
-            return earlier
-        found = self.find(context)
-        savepoint = self.hook.stop(found.job_id, self.savepoint_dir)
-        self.log.info("Job %s is stopped with the savepoint %s.", found.job_id, savepoint)
-        if store is not None:
-            store.set(_SAVEPOINT, savepoint)
-        return savepoint
-
-    def _start(
-        self, context: Context, application: str, arguments: Sequence[str], savepoint: str
-    ) -> str:
-        submit = Submit(
-            application=application,
-            arguments=[str(argument) for argument in arguments],
-            target=self.target,
-            job_key=self.job_key,
-            on_existing="fail",
-            restore=savepoint,
-            parallelism=self.parallelism,
-            options={key: option_text(value) for key, value in self.options.items()},
-            files=self.files,
-        )
-        job_id = self.hook.submit(submit).jobs[0].job_id
-        self.log.info("Job %s of %s is submitted, from %s.", job_id, application, savepoint)
-        found = self.hook.find(job_id=job_id)
+    def _push(self, context: Context, job_id: str) -> None:
+        try:
+            found = self.hook.find(job_id=job_id)
+        except CommandFailed as error:
+            self.log.warning("Where job %s runs is not known now: %s", job_id, error)
+            return
         if found is not None:
             push_job(context, self.hook, job_id, found.application_id, found.web_address)
-        return job_id
 
     def _trouble(self, job_id: str) -> str:
         """Why a version did not commit; empty = it has."""
 
         async def committed() -> dict[str, Any]:
-            limit_s = self.commit_timeout
+            limit_s = self._commit_s
             async with asyncio.timeout(limit_s):
                 return await watch(
                     self.hook, job_id, WaitFor.CHECKPOINT, self.log, poll_s=5.0, lost_after_s=limit_s
@@ -164,29 +293,55 @@ class YarnflowRestartOperator(JobOperator):
         try:
             event = asyncio.run(committed())
         except TimeoutError:
-            return f"job {job_id} has no checkpoint after {self.commit_timeout:g} s"
+            return f"job {job_id} has no checkpoint after {self._commit_s:g} s"
+        if event["status"] == "stopped":
+            raise JobNotSuccessful(
+                f"the new version, job {job_id}, was stopped by the end of another task; it has left "
+                f"{event['left']}"
+            )
         return "" if event["status"] == "success" else str(event["error"])
 
-    def _roll_back(self, context: Context, job_id: str, savepoint: str, trouble: str) -> str:
-        """Start the old version again; returns what is to be said of it all."""
-        text = f"the new version of job key {self.job_key} did not commit ({trouble})"
-        if job_id:
-            end_job_here(self.hook, job_id, OnKill.CANCEL, "", self.log)
-        if not self.rollback_application:
-            return f"{text}; nothing runs now, start it again from {savepoint}"
-        arguments = self.application_args if self.rollback_args is None else self.rollback_args
+    def _what_runs(self, job_id: str) -> str:
+        """What has the key besides a job that is being ended, in words."""
         try:
-            old = self._start_when_free(context, job_id, arguments, savepoint)
-            again = self._trouble(old)
+            other = self.find_any()
+        except YarnflowTaskError as error:
+            return f"what runs is not known ({error})"
+        if other is None or other.job_id == job_id:
+            return "nothing runs"
+        return f"job {other.job_id} has the key"
+
+    def _roll_back(
+        self,
+        context: Context,
+        kept: Kept[_Progress],
+        old: Submit | None,
+        progress: _Progress,
+        trouble: str,
+    ) -> str:
+        """Start the old version again; returns what is to be said of it all."""
+        job_id, savepoint = progress.job_id, progress.savepoint
+        # another try stops whatever runs by then, or starts the new version once more
+        kept.save(replace(progress, job_id="", since_ms=0))
+        text = f"the new version of job key {self.job_key} did not commit ({trouble})"
+        ended = end_job_here(self.hook, job_id, End(OnKill.CANCEL), self.log) if job_id else None
+        if ended is not None and ended.goes_on:
+            return f"{text}, and {ended.text}; it was started from {savepoint}"
+        if old is None:
+            return f"{text}; {self._what_runs(job_id)} now, start it again from {savepoint}"
+        try:
+            if job_id:
+                self.hook.await_end(job_id)
+            job_id = self._start(old, savepoint)
+            self._push(context, job_id)
+            again = self._trouble(job_id)
         except (CommandFailed, JobNotSuccessful) as error:
             again = str(error)
         if again:
-            return f"{text}, and neither did {self.rollback_application} from {savepoint}: {again}"
-        return f"{text}; {self.rollback_application} runs again from {savepoint} as job {old}"
-
-    def _start_when_free(
-        self, context: Context, job_id: str, arguments: Sequence[str], savepoint: str
-    ) -> str:
-        if job_id:
-            self.hook.await_end(job_id)
-        return self._start(context, self.rollback_application, arguments, savepoint)
+            return (
+                f"{text}, and neither did {old.application} from {savepoint}: {again}; "
+                f"{self._what_runs(job_id)} now"
+            )
+        # it goes on, and so the savepoint is out of date
+        kept.forget()
+        return f"{text}; {old.application} runs again from {savepoint} as job {job_id}"

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Any
 
 from airflow.sdk import Context
 
-from yarnflow.airflow.hooks import rest
-from yarnflow.airflow.hooks.errors import CommandFailed, JobNotSuccessful, Refused, Unreachable
-from yarnflow.airflow.hooks.rest import RestClient
 from yarnflow.airflow.operators.about_job import JobOperator
+from yarnflow.airflow.operators.kept import Kept
+from yarnflow.airflow.operators.stopping import savepoint_of, stop_with_savepoint, stopped_earlier
 
-#: in the task state store: the job that is being stopped
-_STOPPING: Final = "yarnflow_stopping"
+
+@dataclass(frozen=True, slots=True)
+class _Stopping:
+    """What earlier tries were about to stop."""
+
+    job_id: str
+    #: by which they have asked for it
+    request_ids: tuple[str, ...] = ()
 
 
 class YarnflowStopOperator(JobOperator):
@@ -45,45 +52,26 @@ class YarnflowStopOperator(JobOperator):
         Raises
         ------
         JobNotSuccessful
-            No live job is of that name.
+            No live job is of that name; or it ended, not by a stop, while an earlier try stopped it.
         CommandFailed
             The savepoint was not taken; the job goes on.
         """
-        store = context.get("task_state_store")
-        path = self._stopped_earlier(store)
+        kept = Kept(context, "yarnflow_stopping", _Stopping)
+        earlier, found, path = kept.load(), self.find_any(), ""
+        if found is not None and earlier is not None and found.job_id != earlier.job_id:
+            # another job has the key by now; what others have stopped says nothing of it
+            path = savepoint_of(self.hook, earlier.job_id, earlier.request_ids)
+        elif found is None and earlier is not None:
+            path = stopped_earlier(self.hook, earlier.job_id, self.savepoint_dir, self.log)
         if not path:
-            found = self.find(context)
-            if store is not None:
-                store.set(_STOPPING, found.job_id)
-            path = self.hook.stop(found.job_id, self.savepoint_dir, drain=self.drain)
-        if store is not None:
-            store.delete(_STOPPING)
+            found = self.live(context, found)
+            before = earlier.request_ids if earlier is not None and earlier.job_id == found.job_id else ()
+            request_id = secrets.token_hex(16)
+            kept.save(_Stopping(found.job_id, (*before, request_id)))
+            path = stop_with_savepoint(
+                self.hook, found.job_id, self.savepoint_dir, self.log, drain=self.drain, request_id=request_id
+            )
         context["ti"].xcom_push(key="savepoint", value=path)
+        # last: what fails before is done again by the next try
+        kept.forget()
         return path
-
-    def _stopped_earlier(self, store: Any) -> str:
-        """The savepoint with which an earlier try has stopped the job; empty = none has.
-
-        Raises
-        ------
-        JobNotSuccessful
-            One has, and its cluster is gone: the savepoint is there, but where is not known.
-        """
-        job_id = "" if store is None else store.get(_STOPPING)
-        if not isinstance(job_id, str) or not job_id or self.find_any() is not None:
-            return ""
-        try:
-            with RestClient(self.hook.access(job_id)) as client:
-                found = client.ask(rest.checkpoints(job_id))
-        except (CommandFailed, Unreachable, Refused):
-            found = ()
-        path = next((each.path for each in found if each.is_savepoint), "")
-        if path:
-            self.log.info("An earlier try has stopped job %s.", job_id)
-            return path
-        ended = self.hook.state(job_id)
-        where = self.savepoint_dir or "execution.checkpointing.savepoint-dir"
-        raise JobNotSuccessful(
-            f"job {job_id} ended {ended.status.value} while an earlier try stopped it; look for its "
-            f"savepoint in {where}"
-        )

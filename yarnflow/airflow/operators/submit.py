@@ -1,4 +1,4 @@
-"""The task that has a job run: submits it, or finds it running, and follows it."""
+"""The task that has a job run, and waits for it."""
 
 from __future__ import annotations
 
@@ -12,25 +12,28 @@ from typing import Any, ClassVar, Final
 from airflow.sdk import BaseOperator, BaseOperatorLink, Context
 from airflow.sdk.exceptions import AirflowTaskTimeout, TaskDeferralError, TaskDeferralTimeout
 
-from yarnflow.airflow.hooks.errors import CommandFailed, JobNotSuccessful, YarnflowTaskError
-from yarnflow.airflow.hooks.settings import option_text
-from yarnflow.airflow.hooks.tasks import UI_COLOR, ConnectedTask
-from yarnflow.airflow.hooks.yarnflow import Submit, Submitted, YarnflowHook
-from yarnflow.airflow.jobs.ending import OnKill, end_job_here, end_job_hurriedly
-from yarnflow.airflow.jobs.waiting import WaitFor
-from yarnflow.airflow.jobs.watching import watch
+from yarnflow.airflow.hooks.documents import EndedJob
+from yarnflow.airflow.hooks.errors import JobNotSuccessful, YarnflowTaskError
+from yarnflow.airflow.hooks.yarnflow import YarnflowHook
+from yarnflow.airflow.jobs.ending import OnKill
+from yarnflow.airflow.jobs.waiting import WaitFor, failure_line
+from yarnflow.airflow.jobs.watching import watch_for
 from yarnflow.airflow.links import JOB_LINKS
 from yarnflow.airflow.operators.about_job import push_job
-from yarnflow.airflow.operators.record import Record, Records
-from yarnflow.airflow.triggers.job import YarnflowJobTrigger
+from yarnflow.airflow.operators.earlier import Came, Look, stopped_together
+from yarnflow.airflow.operators.kept import Kept
+from yarnflow.airflow.operators.record import Record, records
+from yarnflow.airflow.operators.task_jobs import TaskJobs
+from yarnflow.airflow.tasks import UI_COLOR, check_job_key, check_no_secrets, seconds
+from yarnflow.airflow.triggers.job import SUCCEEDED, YarnflowJobTrigger
 from yarnflow.core.states import JobStatus
 
 #: the trigger watches the time itself; where no triggerer runs, Airflow's scheduler does so much later
 _GRACE_S: Final = 120.0
 #: failures of the trigger itself in a row after which the job is ended as at a time-out
 _TRIGGER_FAILURES: Final = 3
-#: between two looks whether a job that is being canceled has ended
-_LOOK_AGAIN_S: Final = 1.0
+#: behind the alarm of a worker that waits itself
+_LOST_ALARM_S: Final = 5.0
 _ON_EXISTING: Final = ("attach", "fail", "replace")
 _ONE_OF_THE_RUN: Final = (
     "{{ dag.dag_id }}.{{ task.task_id }}{% if ti.map_index >= 0 %}.{{ ti.map_index }}{% endif %}.{{ run_id }}"
@@ -40,7 +43,7 @@ _ONE_OF_ALL_RUNS: Final = (
 )
 
 
-class YarnflowSubmitOperator(ConnectedTask, BaseOperator):
+class YarnflowSubmitOperator(TaskJobs, BaseOperator):
     """Has a program run as a job.
 
     At most one live job has a job key, so a task that is tried again, on whatever worker, finds the job that
@@ -51,7 +54,7 @@ class YarnflowSubmitOperator(ConnectedTask, BaseOperator):
     ----------
     application : str
         Path of the program on the worker (templated).
-    application_args : sequence of str
+    application_args : sequence of str, optional
         Its arguments (templated).
     target : str, optional
         ``yarn-per-job``, ``yarn-application``, ``yarn-session``, ``remote`` or ``local``; default: that of
@@ -66,10 +69,10 @@ class YarnflowSubmitOperator(ConnectedTask, BaseOperator):
         failed (templated).
     parallelism : int, optional
     options : mapping, optional
-        Options of the job and its cluster, ``-D`` (templated).
+        Options of the job and its cluster, ``-D`` (templated); secrets belong into the connection.
     name : str, optional
         Of the job (templated).
-    files : sequence of str
+    files : sequence of str, optional
         Modules and archives shipped with it (templated).
     wait_for : str
         The task is done when the job has ``finished``, is ``running``, has completed a ``checkpoint``, or,
@@ -81,10 +84,10 @@ class YarnflowSubmitOperator(ConnectedTask, BaseOperator):
         Where that savepoint is made (templated).
     deferrable : bool
         Wait in the triggerer, and not in a worker.
-    poll_interval : float
-        Seconds between questions where events do not get through.
-    lost_after : float
-        Seconds for which nobody answers for the job until the task fails.
+    poll_interval : float or timedelta
+        Between questions where events do not get through; a number is one of seconds.
+    lost_after : float or timedelta
+        For how long nobody answers for the job until the task fails.
     yarnflow_conn_id : str
     """
 
@@ -108,7 +111,7 @@ class YarnflowSubmitOperator(ConnectedTask, BaseOperator):
         self,
         *,
         application: str,
-        application_args: Sequence[str] = (),
+        application_args: Sequence[str] | None = None,
         target: str = "",
         job_key: str = "",
         on_existing: str = "attach",
@@ -116,19 +119,19 @@ class YarnflowSubmitOperator(ConnectedTask, BaseOperator):
         parallelism: int | None = None,
         options: Mapping[str, Any] | None = None,
         name: str = "",
-        files: Sequence[str] = (),
+        files: Sequence[str] | None = None,
         wait_for: str = WaitFor.FINISHED.value,
         on_kill: str = OnKill.CANCEL.value,
         savepoint_dir: str = "",
         deferrable: bool = True,
-        poll_interval: float = 10.0,
-        lost_after: float = 600.0,
+        poll_interval: float | timedelta = 10.0,
+        lost_after: float | timedelta = 600.0,
         yarnflow_conn_id: str = YarnflowHook.default_conn_name,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.application = application
-        self.application_args = list(application_args)
+        self.application_args = application_args
         self.target = target
         self.job_key = job_key or (
             _ONE_OF_THE_RUN if wait_for == WaitFor.FINISHED.value else _ONE_OF_ALL_RUNS
@@ -136,9 +139,10 @@ class YarnflowSubmitOperator(ConnectedTask, BaseOperator):
         self.on_existing = on_existing
         self.restore = restore
         self.parallelism = parallelism
-        self.options = dict(options or {})
+        check_no_secrets(options)
+        self.options = options
         self.name = name
-        self.files = list(files)
+        self.files = files
         self.wait_for = wait_for
         self.kill_action = on_kill
         self.savepoint_dir = savepoint_dir
@@ -146,8 +150,6 @@ class YarnflowSubmitOperator(ConnectedTask, BaseOperator):
         self.poll_interval = poll_interval
         self.lost_after = lost_after
         self.yarnflow_conn_id = yarnflow_conn_id
-        self._jobs: tuple[str, ...] = ()
-        self._killed = False
 
     def execute(self, context: Context) -> str:
         """Have the job run, and wait for it; returns its id.
@@ -163,21 +165,35 @@ class YarnflowSubmitOperator(ConnectedTask, BaseOperator):
         """
         deadline = _deadline(self.execution_timeout)
         self._check()
-        records = Records(context.get("task_state_store"))
-        record = records.load()
-        done = self._take_up(record) if record is not None else None
-        if done is None:
-            record = self._submit(records, record)
+        kept = records(context)
+        try:
+            return self._execute(context, kept, deadline)
+        except AirflowTaskTimeout:
+            # Airflow calls on_kill then, which ends the jobs
+            self._note_ending(kept)
+            raise
+
+    def _execute(self, context: Context, kept: Kept[Record], deadline: float | None) -> str:
+        record = kept.load()
+        look = self._take_up(record) if record is not None else Look(Came.TO_NOTHING)
+        if look.came is Came.TO_NOTHING:
+            record = self._submit(kept, record, look.left)
         assert record is not None
+        return self._follow(context, kept, record, deadline, is_done=look.came is Came.TO_ITS_END)
+
+    def _follow(
+        self, context: Context, kept: Kept[Record], record: Record, deadline: float | None, *, is_done: bool
+    ) -> str:
+        """Wait for the jobs of a record, unless there is nothing to be waited for."""
         self._jobs = record.jobs
         push_job(context, self.hook, record.jobs[0], record.application_id, record.web_address)
-        if done or self.wait_for == WaitFor.NONE.value or self._is_local:
-            return self._succeed(context, record.jobs, JobStatus.FINISHED if done or self._is_local else None)
+        is_done = is_done or self._is_local
+        if is_done or self.wait_for == WaitFor.NONE.value:
+            return self._succeed(context, record.jobs, JobStatus.FINISHED if is_done else None)
+        of_this_try = replace(record, deadline=deadline, trigger_failures=0, ending=False, savepoint="")
+        if of_this_try != record:
+            kept.save(of_this_try)
         return self._wait(context, record.jobs, deadline, record.application_id)
-
-    @property
-    def _is_local(self) -> bool:
-        return (self.target or self.hook.settings.target) == "local"
 
     def _check(self) -> None:
         for name, value, known in (
@@ -187,140 +203,16 @@ class YarnflowSubmitOperator(ConnectedTask, BaseOperator):
         ):
             if value not in known:
                 raise YarnflowTaskError(f"{name}={value!r} is none of {', '.join(known)}")
+        if not self.job_key:
+            # the command would take the job's name, which jobs of other tasks may have
+            raise YarnflowTaskError("job_key is empty; leave it out, or give one that is not")
+        check_job_key(self.job_key)
+        self._times()
+        self._as_submit()
 
-    # --- a job of this task ---
-
-    def _take_up(self, record: Record) -> bool | None:
-        """Look at the jobs of an earlier try: True = all have FINISHED, False = one lives, None = neither."""
-        if not record.jobs:
-            return None
-        # from here on a kill is theirs
-        self._jobs = record.jobs
-        for job_id in record.jobs:
-            self.hook.runs_in(job_id, record.application_id)
-        statuses = []
-        for job_id in record.jobs:
-            try:
-                statuses.append(self._settled(job_id))
-            except JobNotSuccessful as error:
-                self.log.warning("The job of an earlier try: %s", error)
-                return None
-        told = ", ".join(f"{job} is {found.value}" for job, found in zip(record.jobs, statuses, strict=True))
-        if all(status is JobStatus.FINISHED for status in statuses):
-            self.log.info("An earlier try has had this done: %s.", told)
-            return True
-        if any(status.globally_terminal and status is not JobStatus.FINISHED for status in statuses):
-            self.log.info("The job of an earlier try did not end well, so there is another submit: %s.", told)
-            return None
-        self.log.info("An earlier try has submitted this; following it: %s.", told)
-        return False
-
-    def _settled(self, job_id: str) -> JobStatus:
-        """The status of a job; of one that is being canceled, its end."""
-        while True:
-            status = self.hook.state(job_id).status
-            if status is not JobStatus.CANCELLING:
-                return status
-            self.log.info("Job %s is being canceled; waiting for its end.", job_id)
-            time.sleep(_LOOK_AGAIN_S)
-
-    def _submit(self, records: Records, earlier: Record | None) -> Record:
-        since_ms = int(time.time() * 1000)
-        found = None
-        if earlier is not None and not earlier.jobs and earlier.job_key == self.job_key:
-            # the worker may have died when the cluster had accepted it
-            since_ms = earlier.since_ms
-            found = self.hook.find(job_key=self.job_key)
-        record = Record(self.job_key, since_ms)
-        if found is not None and record.is_own(found.start_ms) and not found.status.globally_terminal:
-            self.log.info("The submit of an earlier try was accepted: job %s.", found.job_id)
-            record = replace(record, jobs=(found.job_id,))
-        else:
-            records.save(record)
-            try:
-                record = replace(record, jobs=self._submitted())
-            except CommandFailed as error:
-                if error.code:
-                    # refused, and not broken off: nothing of it runs
-                    records.forget()
-                elif self._killed:
-                    self._end_accepted(record)
-                raise
-            except AirflowTaskTimeout:
-                self._end_accepted(record)
-                raise
-        records.save(record)
-        if self._is_local:
-            return record
-        try:
-            found = self.hook.find(job_id=record.jobs[0])
-        except CommandFailed as error:
-            self.log.warning("Where job %s runs is not known now: %s", record.jobs[0], error)
-            return record
-        if found is not None:
-            record = replace(record, application_id=found.application_id, web_address=found.web_address)
-            records.save(record)
-        return record
-
-    def _end_accepted(self, record: Record) -> None:
-        """The submit was broken off: end its job if the cluster had accepted it by then."""
-        try:
-            found = self.hook.find(job_key=record.job_key)
-        except YarnflowTaskError as error:
-            self.log.error("A job of the key %s may run: %s", record.job_key, error)
-            return
-        if found is not None and record.is_own(found.start_ms):
-            self._jobs = (found.job_id,)
-            self._end_jobs()
-
-    def _submitted(self) -> tuple[str, ...]:
-        while True:
-            answer = self._run_submit()
-            self._jobs = tuple(job.job_id for job in answer.jobs)
-            if self._killed:
-                self._end_jobs()
-                raise YarnflowTaskError(f"the task was ended while it submitted {' '.join(self._jobs)}")
-            if not any(job.attached_to_existing and self._is_over(job.job_id) for job in answer.jobs):
-                return self._jobs
-
-    def _is_over(self, job_id: str) -> bool:
-        """Whether a job that was found was being canceled, or has failed by now: its key is free then."""
-        if self._is_local:
-            return False
-        try:
-            status = self._settled(job_id)
-        except JobNotSuccessful:
-            return True
-        except YarnflowTaskError as error:
-            self.log.warning("How job %s is cannot be asked now: %s", job_id, error)
-            return False
-        return status.globally_terminal and status is not JobStatus.FINISHED
-
-    def _run_submit(self) -> Submitted:
-        submit = Submit(
-            application=self.application,
-            arguments=[str(argument) for argument in self.application_args],
-            target=self.target,
-            job_key=self.job_key,
-            on_existing=self.on_existing,
-            restore=self.restore,
-            name=self.name,
-            parallelism=self.parallelism,
-            options={key: option_text(value) for key, value in self.options.items()},
-            files=self.files,
-        )
-        try:
-            answer = self.hook.submit(submit, detached=not self._is_local)
-        except CommandFailed as error:
-            if error.details:
-                self.log.error("%s", error.details)
-            raise
-        for job in answer.jobs:
-            how = "has run here" if self._is_local else "is submitted"
-            if job.attached_to_existing:
-                how = "runs already; following it"
-            self.log.info("Job %s (%s, key %s) %s.", job.job_id, job.name, self.job_key, how)
-        return answer
+    def _times(self) -> tuple[float, float]:
+        """``poll_interval`` and ``lost_after`` in seconds."""
+        return seconds("poll_interval", self.poll_interval), seconds("lost_after", self.lost_after)
 
     # --- waiting ---
 
@@ -328,6 +220,8 @@ class YarnflowSubmitOperator(ConnectedTask, BaseOperator):
         self, context: Context, jobs: tuple[str, ...], deadline: float | None, application_id: str
     ) -> str:
         """Wait for the first of the jobs, then for the others."""
+        self._check_goes_on()
+        poll_s, lost_after_s = self._times()
         self.hook.runs_in(jobs[0], application_id)
         trigger = YarnflowJobTrigger(
             job_id=jobs[0],
@@ -338,8 +232,8 @@ class YarnflowSubmitOperator(ConnectedTask, BaseOperator):
             on_kill=self.kill_action,
             savepoint_dir=self.savepoint_dir,
             deadline=deadline,
-            poll_interval=self.poll_interval,
-            lost_after=self.lost_after,
+            poll_interval=poll_s,
+            lost_after=lost_after_s,
         )
         if self.deferrable:
             left_s = None if deadline is None else max(0.0, deadline - time.time()) + _GRACE_S
@@ -349,18 +243,37 @@ class YarnflowSubmitOperator(ConnectedTask, BaseOperator):
                 kwargs={"jobs": list(jobs), "deadline": deadline},
                 timeout=None if left_s is None else timedelta(seconds=left_s),
             )
-        watching = watch(
+        # Airflow's alarm comes before; but what it raises in a callback is lost
+        left_s = None if deadline is None else max(0.0, deadline - time.time()) + _LOST_ALARM_S
+        watching = watch_for(
+            left_s,
             self.hook,
             jobs[0],
             WaitFor(self.wait_for),
             self.log,
-            poll_s=self.poll_interval,
-            lost_after_s=self.lost_after,
+            poll_s=poll_s,
+            lost_after_s=lost_after_s,
         )
-        return self.execute_complete(context, asyncio.run(watching), list(jobs), deadline)
+        try:
+            event = asyncio.run(watching)
+        except AirflowTaskTimeout:
+            # where it was killed besides, what is being ended is not looked at for success
+            self._check_goes_on()
+            return self._late(context, records(context), jobs[0], AirflowTaskTimeout)
+        is_over = event["status"] == "failed" or event.get("state") == JobStatus.FINISHED.value
+        is_its_own = is_over and not event.get("left")
+        if self._killed and self.kill_action != OnKill.LEAVE.value and not is_its_own:
+            # what came since then may come of the end of its job
+            self._note_ending(records(context))
+            self._check_goes_on()
+        return self.execute_complete(context, event, list(jobs), deadline)
 
     def execute_complete(
-        self, context: Context, event: dict[str, Any], jobs: list[str], deadline: float | None = None
+        self,
+        context: Context,
+        event: dict[str, Any],
+        jobs: list[str] | None = None,
+        deadline: float | None = None,
     ) -> str:
         """What the trigger has seen; returns the id of the first job, or waits for the next one.
 
@@ -371,7 +284,12 @@ class YarnflowSubmitOperator(ConnectedTask, BaseOperator):
         AirflowTaskTimeout
             ``execution_timeout`` is over; the job is ended as ``on_kill`` says.
         """
-        record = Records(context.get("task_state_store")).load()
+        kept = records(context)
+        record = kept.load()
+        if jobs is None:
+            # `airflow dags test` passes on nothing but the event (Airflow 3.3)
+            jobs = list(record.jobs) if record is not None else []
+            jobs = jobs if event["job_id"] in jobs else [event["job_id"]]
         self._jobs = record.jobs if record is not None and record.jobs else tuple(jobs)
         application_id = "" if record is None else record.application_id
         for each in self._jobs:
@@ -382,20 +300,42 @@ class YarnflowSubmitOperator(ConnectedTask, BaseOperator):
         if event.get("savepoint"):
             ti.xcom_push(key="savepoint", value=event["savepoint"])
         if status == "timeout":
-            self._end_jobs()
-            raise AirflowTaskTimeout(
-                f"job {job_id} did not get to wait_for={self.wait_for} within {self.execution_timeout}; "
-                f"{_WHAT_BECOMES[OnKill(self.kill_action)]}"
-            )
+            return self._late(context, kept, job_id, AirflowTaskTimeout)
+        left = tuple(jobs[jobs.index(job_id) + 1 :])
+        if status == "stopped":
+            return self._stopped(context, kept, event, left, deadline)
         if status != "success":
             if event.get("details"):
                 self.log.error("%s", event["details"])
+            # nobody waits for the others any more; one that is lost may go on, and so do they
+            self._jobs = left if status == "failed" else ()
+            if self._jobs:
+                self._end_jobs(kept)
             raise JobNotSuccessful(event["error"])
-        left = tuple(jobs[jobs.index(job_id) + 1 :])
         if left:
             return self._wait(context, left, deadline, application_id)
         state = event.get("state")
         return self._succeed(context, self._jobs, None if state is None else JobStatus(state))
+
+    def _stopped(
+        self,
+        context: Context,
+        kept: Kept[Record],
+        event: dict[str, Any],
+        left: tuple[str, ...],
+        deadline: float | None,
+    ) -> str:
+        """The end of an earlier try, or of this one, has stopped a job with a savepoint: go on from there."""
+        if self._killed:
+            self._note_ending(kept)
+            self._check_goes_on()
+        if len(self._jobs) > 1:
+            self._jobs = left
+            self._end_jobs(kept)
+            raise stopped_together([event["job_id"]])
+        self.log.info("The end of an earlier try has stopped job %s; going on from there.", event["job_id"])
+        record = self._submit(kept, kept.load(), event["left"])
+        return self._follow(context, kept, record, deadline, is_done=False)
 
     def resume_execution(
         self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context
@@ -404,55 +344,94 @@ class YarnflowSubmitOperator(ConnectedTask, BaseOperator):
         try:
             return super().resume_execution(next_method, next_kwargs, context)
         except (TaskDeferralError, TaskDeferralTimeout) as error:
-            return self._without_trigger(context, error)
+            return self._without_trigger(context, error, _reason(next_kwargs))
 
-    def _without_trigger(self, context: Context, error: Exception) -> str:
+    def _without_trigger(
+        self, context: Context, error: TaskDeferralError | TaskDeferralTimeout, reason: str
+    ) -> str:
         """The trigger was not run in time, or has failed: go on with another one, or end the job."""
-        records = Records(context.get("task_state_store"))
-        record = records.load()
+        kept = records(context)
+        record = kept.load()
         if record is None or not record.jobs:
             raise error
-        self._jobs = record.jobs
+        self._jobs, first = record.jobs, record.jobs[0]
+        if isinstance(error, TaskDeferralTimeout):
+            return self._late(context, kept, first, TaskDeferralTimeout)
         failures = record.trigger_failures + 1
-        if isinstance(error, TaskDeferralTimeout) or failures > _TRIGGER_FAILURES:
-            self._end_jobs()
-            raise error
-        records.save(replace(record, trigger_failures=failures))
-        self.log.warning("The trigger failed (%s); job %s is followed by another one.", error, record.jobs[0])
-        deadline = _deadline(self.execution_timeout)
-        return self._wait(context, record.jobs, deadline, record.application_id)
+        if failures > _TRIGGER_FAILURES:
+            status = self._where_it_should_be(kept)
+            if status is not None:
+                return self._succeed(context, self._jobs, status)
+            raise TaskDeferralError(
+                f"job {first} cannot be followed ({reason}); it {self._end_jobs(kept)}"
+            ) from None
+        record = replace(record, trigger_failures=failures)
+        kept.save(record)
+        self.log.warning("The trigger failed (%s); job %s is followed by another one.", reason, first)
+        return self._wait(context, record.jobs, record.deadline, record.application_id)
 
     def _succeed(self, context: Context, jobs: tuple[str, ...], status: JobStatus | None) -> str:
-        Records(context.get("task_state_store")).forget()
+        # a worker may be told to end while callbacks of the task run
+        self._jobs = ()
         if status is not None:
             context["ti"].xcom_push(key="state", value=status.value)
+        context["ti"].xcom_push(key=SUCCEEDED, value=True)
         for outlet in self.outlets:
             context["outlet_events"][outlet].extra = {"job_id": jobs[0]}
+        # last: what fails before is done again by the next try
+        records(context).forget()
         return jobs[0]
 
-    # --- its end ---
+    def _late(
+        self, context: Context, kept: Kept[Record], job_id: str, error: type[BaseException]
+    ) -> str:
+        """The time is over: the jobs are ended, unless they have come there while nobody looked."""
+        status = self._where_it_should_be(kept)
+        if status is not None:
+            return self._succeed(context, self._jobs, status)
+        become = self._end_jobs(kept)
+        if self._left:
+            context["ti"].xcom_push(key="savepoint", value=self._left)
+        late = f"job {job_id} did not get to wait_for={self.wait_for} within {self.execution_timeout}"
+        raise error(f"{late}; it {become}") from None
 
-    def on_kill(self) -> None:
-        """End the job as the task says; Airflow kills this process some seconds later."""
-        self._killed = True
-        hook = self._hook
-        if hook is None or hook.terminate() or self.kill_action == OnKill.LEAVE.value:
-            return
-        for job_id in self._jobs:
-            end_job_hurriedly(hook, job_id, OnKill(self.kill_action), self.savepoint_dir, self.log)
+    def _where_it_should_be(self, kept: Kept[Record]) -> JobStatus | None:
+        """The status of the first job if all are as the task wants them; None = they are not, or nobody says.
 
-    def _end_jobs(self) -> None:
-        for job_id in self._jobs:
-            end_job_here(self.hook, job_id, OnKill(self.kill_action), self.savepoint_dir, self.log)
+        Raises
+        ------
+        JobNotSuccessful
+            One did not end well; the others are ended.
+        """
+        try:
+            found = [self.hook.state(job_id) for job_id in self._jobs]
+            come = all(self._has_come(each) for each in found)
+        except YarnflowTaskError as error:
+            self.log.warning("How the job is cannot be asked now: %s", error)
+            return None
+        for each in found:
+            if each.over and each.status is not JobStatus.FINISHED:
+                self._jobs = tuple(other.job_id for other in found if not other.over)
+                self._end_jobs(kept)
+                raise JobNotSuccessful(failure_line(each.job_id, each.status, each.failure))
+        return found[0].status if come else None
 
-
-_WHAT_BECOMES: Final = {
-    OnKill.CANCEL: "it is canceled",
-    OnKill.SAVEPOINT: "it is stopped with a savepoint",
-    OnKill.LEAVE: "it goes on, and the next try follows it",
-}
+    def _has_come(self, found: EndedJob) -> bool:
+        """Whether a job is as the task wants it."""
+        if found.over:
+            return found.is_done
+        if self.wait_for == WaitFor.CHECKPOINT.value:
+            return self.hook.has_checkpoint(found.job_id)
+        return self.wait_for == WaitFor.RUNNING.value and found.status is JobStatus.RUNNING
 
 
 def _deadline(timeout: timedelta | None) -> float | None:
     """When the time is over, in seconds since the epoch."""
     return None if timeout is None else time.time() + timeout.total_seconds()
+
+
+def _reason(next_kwargs: Mapping[str, Any] | None) -> str:
+    """Why a trigger has failed, in one line: the last one of its traceback."""
+    told = (next_kwargs or {}).get("traceback") or ["no reason is known"]
+    name, colon, text = str(told[-1]).strip().partition("\n")[0].partition(": ")
+    return f"{name.rpartition('.')[2]}{colon}{text}" if colon else name

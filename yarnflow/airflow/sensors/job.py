@@ -13,11 +13,18 @@ from typing import Any
 
 from airflow.sdk import BaseSensorOperator, Context
 
-from yarnflow.airflow.hooks import rest
-from yarnflow.airflow.hooks.errors import CommandFailed, JobNotSuccessful, Refused, Unreachable
+from yarnflow.airflow.hooks import questions
+from yarnflow.airflow.hooks.documents import is_gone
+from yarnflow.airflow.hooks.errors import (
+    CommandFailed,
+    JobNotSuccessful,
+    Refused,
+    Unreachable,
+    YarnflowTaskError,
+)
 from yarnflow.airflow.hooks.rest import RestClient
-from yarnflow.airflow.hooks.tasks import UI_COLOR, ConnectedTask, check_name
 from yarnflow.airflow.hooks.yarnflow import YarnflowHook
+from yarnflow.airflow.tasks import UI_COLOR, ConnectedTask, check_name, seconds, texts
 from yarnflow.core.states import JobStatus
 
 
@@ -67,7 +74,21 @@ class JobSensor(ConnectedTask, BaseSensorOperator):
         except (CommandFailed, Unreachable, Refused) as error:
             self.log.warning("No answer now: %s", error)
             self._found, self._looks_again = "", True
+            if self.job_id and is_gone(error):
+                self._fail_if_over()
             return False
+
+    def _fail_if_over(self) -> None:
+        """Raise JobNotSuccessful if the job that is named has ended, or nobody knows it."""
+        try:
+            found = self.hook.state(self.job_id)
+        except (CommandFailed, Unreachable, Refused):
+            return
+        if found.status.globally_terminal:
+            raise self._too_late(found.status)
+
+    def _too_late(self, status: JobStatus) -> JobNotSuccessful:
+        return JobNotSuccessful(f"job {self.job_id} ended {status.value}, and does not get there any more")
 
     def _job(self) -> str | None:
         if self.job_id:
@@ -84,6 +105,23 @@ class JobSensor(ConnectedTask, BaseSensorOperator):
         """Whether what is waited for is so of a job."""
         raise NotImplementedError
 
+    def lives(self, client: RestClient, job_id: str) -> bool:
+        """Whether a job goes on; one that was named by its id fails the sensor if it does not.
+
+        Of a key the next job is waited for.
+        """
+        return self.goes_on(job_id, client.ask(questions.job(job_id)).status)
+
+    def goes_on(self, job_id: str, status: JobStatus) -> bool:
+        """The same of a job whose status is known."""
+        if not status.globally_terminal:
+            return True
+        if self.job_id:
+            raise self._too_late(status)
+        self.log.info("Job %s ended %s; the next one of its key is waited for.", job_id, status.value)
+        self._found = ""
+        return False
+
     def client(self, job_id: str) -> RestClient:
         """Asks the job's cluster."""
         again, self._looks_again = self._looks_again, False
@@ -91,7 +129,7 @@ class JobSensor(ConnectedTask, BaseSensorOperator):
 
 
 class YarnflowJobStateSensor(JobSensor):
-    """Waits until a job is in one of some states; fails when it has ended in another one.
+    """Waits until a job is in one of some states; one named by its id fails the sensor by another end.
 
     Parameters
     ----------
@@ -101,43 +139,61 @@ class YarnflowJobStateSensor(JobSensor):
 
     def __init__(self, *, states: Sequence[str] = ("RUNNING",), **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.states = list(states)
+        self.states = states
+
+    def poke(self, context: Context) -> bool:
+        known = [status.value for status in JobStatus]
+        for state in texts("states", self.states):
+            if state not in known:
+                raise YarnflowTaskError(f"states: {state!r} is none of {', '.join(known)}")
+        return super().poke(context)
 
     def is_so(self, job_id: str) -> bool:
-        wanted = {JobStatus(state) for state in self.states}
-        job = self.hook.state(job_id)
+        try:
+            job = self.hook.state(job_id)
+        except JobNotSuccessful as error:
+            if self.job_id:
+                raise
+            self.log.info("%s; the next job of its key is waited for.", error)
+            self._found = ""
+            return False
         self.log.info("Job %s is %s.", job_id, job.status.value)
-        if job.status in wanted:
+        if job.status.value in self.states:
             return True
-        if job.status.globally_terminal:
-            raise JobNotSuccessful(
-                f"job {job_id} ended {job.status.value}, and will not be {' or '.join(self.states)}"
-            )
+        self.goes_on(job_id, job.status)
         return False
 
 
 class YarnflowCheckpointSensor(JobSensor):
-    """Waits until the last complete checkpoint of a job is not older than a time.
+    """Waits until the last complete checkpoint of a job is not older than a time, or has all there is.
 
     Parameters
     ----------
-    max_age : timedelta
+    max_age : timedelta or float
+        A number is one of seconds.
     """
 
-    def __init__(self, *, max_age: timedelta, **kwargs: Any) -> None:
+    def __init__(self, *, max_age: timedelta | float, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.max_age = max_age
 
+    def poke(self, context: Context) -> bool:
+        # a wrong one is told before there is a job
+        seconds("max_age", self.max_age)
+        return super().poke(context)
+
     def is_so(self, job_id: str) -> bool:
+        max_age_s = seconds("max_age", self.max_age)
         with self.client(job_id) as client:
-            found = client.ask(rest.checkpoints(job_id))
-        newest = found[0] if found else None
-        if newest is None:
-            self.log.info("Job %s has no checkpoint yet.", job_id)
+            if not self.lives(client, job_id):
+                return False
+            complete_ms = client.ask(questions.complete_until_ms(job_id))
+        if complete_ms < 0:
+            self.log.info("Job %s has no checkpoint yet, and has not read all that there is.", job_id)
             return False
-        age_s = max(0.0, time.time() - newest.completed_ms / 1000)
-        self.log.info("Checkpoint %d of job %s is %.0f s old.", newest.checkpoint_id, job_id, age_s)
-        return age_s <= self.max_age.total_seconds()
+        age_s = max(0.0, time.time() - complete_ms / 1000)
+        self.log.info("The checkpoints of job %s had all that it read %.0f s ago.", job_id, age_s)
+        return age_s <= max_age_s
 
 
 class YarnflowLagSensor(JobSensor):
@@ -154,7 +210,9 @@ class YarnflowLagSensor(JobSensor):
 
     def is_so(self, job_id: str) -> bool:
         with self.client(job_id) as client:
-            behind = client.ask(rest.lag(job_id))
+            if not self.lives(client, job_id):
+                return False
+            behind = client.ask(questions.lag(job_id))
         if behind is None:
             self.log.info("No source of job %s tells (yet) how much there is to read; Kafka's do.", job_id)
             return False

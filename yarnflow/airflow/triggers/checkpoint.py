@@ -20,14 +20,16 @@ class YarnflowCheckpointTrigger(BaseEventTrigger):
     """Fires at each n-th complete checkpoint of the job that has a key, whichever job that is.
 
     An event's payload has ``job_id``, ``job_key`` and ``checkpoint_id``.  Savepoints are checkpoints, too.
-    What was completed before the trigger first saw the job is not told; after a restart of the triggerer
-    what was completed meanwhile is.
+    Of a job that the trigger sees for the first time the checkpoints that are in its history are told, too;
+    after a restart of the triggerer what was completed meanwhile.
 
     Parameters
     ----------
     job_key : str
     every : int
         Fires at checkpoints whose number is a multiple of it.
+    asset : str
+        Name of the asset: each has a trigger of its own, with its own note of what was told.
     yarnflow_conn_id : str
     poll_interval : float
         Seconds between looks for a job of the key while there is none.
@@ -38,12 +40,16 @@ class YarnflowCheckpointTrigger(BaseEventTrigger):
         *,
         job_key: str,
         every: int = 1,
+        asset: str = "",
         yarnflow_conn_id: str = YarnflowHook.default_conn_name,
         poll_interval: float = 30.0,
     ) -> None:
         super().__init__()
+        if every < 1:
+            raise ValueError(f"every={every} of an asset's checkpoints: expected 1 or more")
         self.job_key = job_key
         self.every = every
+        self.asset = asset
         self.yarnflow_conn_id = yarnflow_conn_id
         self.poll_interval = poll_interval
 
@@ -54,6 +60,7 @@ class YarnflowCheckpointTrigger(BaseEventTrigger):
             {
                 "job_key": self.job_key,
                 "every": self.every,
+                "asset": self.asset,
                 "yarnflow_conn_id": self.yarnflow_conn_id,
                 "poll_interval": self.poll_interval,
             },
@@ -61,8 +68,9 @@ class YarnflowCheckpointTrigger(BaseEventTrigger):
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """One event for each n-th checkpoint, without end."""
-        hook = YarnflowHook(self.yarnflow_conn_id)
         while True:
+            # it runs as long as the triggerer does, and the connection may have been changed
+            hook = YarnflowHook(self.yarnflow_conn_id)
             try:
                 found = await hook.afind(self.job_key)
             except (CommandFailed, ConnectionUnusable) as error:

@@ -8,13 +8,14 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Any, Final
 
 from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
+from airflow.sdk.execution_time.xcom import XCom
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from yarnflow.airflow.hooks.errors import YarnflowTaskError
 from yarnflow.airflow.hooks.yarnflow import YarnflowHook
-from yarnflow.airflow.jobs.ending import OnKill, end_job
+from yarnflow.airflow.jobs.ending import End, OnKill, end_job
 from yarnflow.airflow.jobs.waiting import WaitFor
-from yarnflow.airflow.jobs.watching import watch
+from yarnflow.airflow.jobs.watching import watch_for
 
 #: states of a task that will run again, or is still deferred: it follows the same job
 _GOES_ON: Final = frozenset(
@@ -24,6 +25,8 @@ _GOES_ON: Final = frozenset(
     }
 )  # fmt: skip
 
+#: in XCom: the task has come to its own end
+SUCCEEDED: Final = "succeeded"
 #: the event loop itself keeps no task from being collected
 _ENDING: Final[set[asyncio.Task[None]]] = set()
 
@@ -113,25 +116,22 @@ class YarnflowJobTrigger(BaseTrigger):
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Follow the job; one event, see :func:`yarnflow.airflow.jobs.waiting.outcome`."""
         left_s = None if self.deadline is None else max(0.0, self.deadline - time.time())
-        try:
-            async with asyncio.timeout(left_s):
-                event = await watch(
-                    self.hook(),
-                    self.job_id,
-                    WaitFor(self.wait_for),
-                    self.log,
-                    poll_s=self.poll_interval,
-                    lost_after_s=self.lost_after,
-                )
-        except TimeoutError:
-            event = {"status": "timeout", "job_id": self.job_id}
+        event = await watch_for(
+            left_s,
+            self.hook(),
+            self.job_id,
+            WaitFor(self.wait_for),
+            self.log,
+            poll_s=self.poll_interval,
+            lost_after_s=self.lost_after,
+        )
         yield TriggerEvent(event)
 
     async def on_kill(self) -> None:
         """End the job as the task says: somebody has ended the task.
 
-        Not where the task was cleared, and so runs again: its next try follows the same job.  Not where it
-        is deferred still: another triggerer has taken it over.
+        Not where the task was cleared, and so runs again: its next try follows the same job.  Not where
+        another triggerer has taken it over: it is deferred still, or has succeeded by what that one saw.
 
         Airflow cancels the trigger again every second while this runs, so what is to be done has a task of
         its own, which goes on then.
@@ -142,32 +142,40 @@ class YarnflowJobTrigger(BaseTrigger):
         await asyncio.shield(ending)
 
     async def _end(self) -> None:
-        if self.kill_action == OnKill.LEAVE.value or await self._goes_on():
-            self.log.info("The task is to run again: job %s goes on.", self.job_id)
+        if self.kill_action == OnKill.LEAVE.value:
+            self.log.info("The task was ended: job %s goes on, as on_kill says.", self.job_id)
             return
-        action = OnKill(self.kill_action)
+        if await self._is_wanted():
+            self.log.info("The task goes on, or is done: job %s goes on.", self.job_id)
+            return
+        end = End(OnKill(self.kill_action), self.savepoint_dir)
         for job_id in (self.job_id, *self.next_jobs):
             try:
-                await end_job(self.hook(), job_id, action, self.savepoint_dir, self.log)
+                await end_job(self.hook(), job_id, end, self.log)
             except YarnflowTaskError as error:
                 self.log.error("Job %s may go on: it could not be ended: %s", job_id, error)
 
-    async def _goes_on(self) -> bool:
-        """Whether the task is to run again; in doubt it is not."""
+    async def _is_wanted(self) -> bool:
+        """Whether the job is to go on; in doubt it is not."""
         ti = self.task_instance
         if ti is None:
             return False
         try:
-            states = await asyncio.to_thread(
-                RuntimeTaskInstance.get_task_states,
-                dag_id=ti.dag_id,
-                task_ids=[ti.task_id],
-                run_ids=[ti.run_id],
-                map_index=ti.map_index,
-            )
+            state = await asyncio.to_thread(_state, ti)
+            if state == "success" and self.wait_for != WaitFor.FINISHED.value:
+                # a task that somebody marked has not said so
+                return await XCom.aget_value(ti_key=ti, key=SUCCEEDED) is not None
         except Exception as error:
             self.log.warning("Whether the task is to run again is not known: %s", error)
             return False
-        name = ti.task_id if ti.map_index < 0 else f"{ti.task_id}_{ti.map_index}"
-        found = states.get(ti.run_id, {})
-        return name in found and found[name] in _GOES_ON
+        return state in _GOES_ON
+
+
+def _state(ti: Any) -> str | None:
+    """The state of a task instance; ``removed`` where there is none any more."""
+    found = RuntimeTaskInstance.get_task_states(
+        dag_id=ti.dag_id, task_ids=[ti.task_id], run_ids=[ti.run_id], map_index=ti.map_index
+    )
+    name = ti.task_id if ti.map_index < 0 else f"{ti.task_id}_{ti.map_index}"
+    state: str | None = found.get(ti.run_id, {}).get(name, "removed")
+    return state

@@ -25,7 +25,7 @@ from yarnflow.core.ids import JobId
 from yarnflow.core.messages import JobDetails, JobOverview
 from yarnflow.core.ports import DispatcherGateway
 from yarnflow.core.yarn import DeploymentMode
-from yarnflow.errors import InvalidOption, JobNotFound, RpcUnavailable, YarnflowError
+from yarnflow.errors import ApplicationNotFound, InvalidOption, JobNotFound, RpcUnavailable, YarnflowError
 
 _LOCAL: Final = "local"
 
@@ -167,9 +167,7 @@ class Clusters:
                 "the jobs there are"
             )
         error = self.nobody()
-        if self._on_yarn:
-            return JobNotFound(f"no job {job_id}: no application of yarnflow runs on YARN, and {error}")
-        return error
+        return JobNotFound(f"no job {job_id}: {error}") if isinstance(error, ApplicationNotFound) else error
 
     def nobody(self) -> YarnflowError:
         """Why there is no cluster at all."""
@@ -177,6 +175,9 @@ class Clusters:
             for connection in self._without_yarn():
                 connection.stop(forced=False, failed=False)
         except YarnflowError as error:
+            if self._on_yarn and not names_standalone(self._configuration):
+                # no option is wrong, and all of YARN has answered
+                return ApplicationNotFound(f"no application of yarnflow runs on YARN, and {error}")
             return error
         return RpcUnavailable("no cluster of this user answered; try again")
 

@@ -16,7 +16,7 @@ from yarnflow.config.hadoop_variables import names_hadoop
 from yarnflow.config.options import yarn
 from yarnflow.core.ids import JobId
 from yarnflow.core.messages import JobDetails
-from yarnflow.core.yarn import Application
+from yarnflow.core.yarn import Application, DeploymentMode
 from yarnflow.errors import ApplicationNotFound
 from yarnflow.staging.layout import job_tag
 
@@ -49,8 +49,10 @@ def ended_details(
             return None
         cluster = connect_application(services, found[-1])
         details = cluster.final_details(job_id)
-        if details is None and (failure := cluster.failure()) is not None:
-            raise failure
+        if details is None and cluster.mode is not DeploymentMode.SESSION:
+            failure = cluster.failure()
+            if failure is not None:
+                raise failure
         return details
     finally:
         services.close()

@@ -21,6 +21,7 @@ from yarnflow.client.leader import LeaderFollowingDispatcher
 from yarnflow.client.yarn.high_availability import forget_cluster
 from yarnflow.client.yarn.services import YarnServices
 from yarnflow.config.options import client, yarn
+from yarnflow.core.cluster_result import stop_in
 from yarnflow.core.ids import JobId
 from yarnflow.core.messages import Fence, JobDetails, JobOverview
 from yarnflow.core.ports import DispatcherGateway, GatewayFactory
@@ -344,7 +345,8 @@ class ApplicationCluster:
             return None
         started_ms, ended_ms = application.started_ms, application.finished_ms
         overview = JobOverview(job_id, application.name, status, started_ms, ended_ms)
-        return JobDetails(overview, 0, {status.value: ended_ms})
+        stop = stop_in(application.diagnostics, job_id) if status is JobStatus.FINISHED else None
+        return JobDetails(overview, 0, {status.value: ended_ms}, stop=stop)
 
     def forget_address(self) -> None:
         """Nobody answered: the JobManager may be published elsewhere by now."""

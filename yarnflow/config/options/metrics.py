@@ -53,7 +53,9 @@ ALERT_CHECKPOINT_MAX_AGE_MS: Final[ConfigOption[int]] = declare.duration(
     "alerts.checkpoint.max-age",
     "0 ms",
     _CLUSTER,
-    "Alert when a job with periodic checkpoints has completed none for this long. 0 = off.",
+    "Alert when a job with periodic checkpoints has completed none for this long, and had something to do; "
+    "it is told when this has been so for 2 min more (or the same time, if that is shorter), as a new leader "
+    "has to hear of its jobs first. 0 = off.",
 )
 ALERT_RESTARTS: Final[ConfigOption[int]] = declare.integer(
     "alerts.restarts.threshold",

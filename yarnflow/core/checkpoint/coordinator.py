@@ -96,6 +96,8 @@ class CheckpointCoordinator:
     unwanted: tuple[int, ...] = ()
     #: the job is, so nothing is begun that nobody has asked for
     is_over: bool = False
+    #: when last no query had anything to do, and no checkpoint lacked a batch; -1 = this was not seen
+    up_to_date_ms: int = -1
 
     @classmethod
     def create(cls, settings: CheckpointSettings) -> CheckpointCoordinator:
@@ -168,11 +170,32 @@ class CheckpointCoordinator:
             after = after._heard_of(past.newest.positions)
         return after._go_on(at_ms, ())
 
-    def progressed(self, positions: Sequence[QueryPosition], at_ms: int) -> Result:
-        """The driver committed batches; a position behind a known one is an old report, and ignored."""
-        after = self._heard_of(positions)
-        if after.last_trigger_ms < 0:
+    def progressed(
+        self,
+        positions: Sequence[QueryPosition],
+        at_ms: int,
+        idle_at_ms: int = -1,
+        silent: Sequence[QueryPosition] = (),
+    ) -> Result:
+        """The driver committed batches; a position behind a known one is an old report, and ignored.
+
+        Parameters
+        ----------
+        idle_at_ms : int
+            When no query had anything to do; -1 = this was not seen.
+        silent : sequence of QueryPosition
+            Of queries that have committed nothing since they were started, by Spark's logs alone.
+        """
+        known = {position.query: position.batch_id for position in self.positions}
+        # of the same batch more is known
+        newer = [position for position in silent if position.batch_id > known.get(position.query, -1)]
+        after = self._heard_of(positions)._heard_of(newer)
+        if after.positions and after.last_trigger_ms < 0:
             after = replace(after, last_trigger_ms=at_ms)
+        # a query that had to go back, as its state was damaged, does other batches of these numbers
+        went_back = any(p.batch_id < known.get(p.query, -1) for p in (*positions, *silent))
+        if idle_at_ms > after.up_to_date_ms and not went_back and not after._has_news():
+            after = replace(after, up_to_date_ms=idle_at_ms)
         return after._go_on(at_ms, ())
 
     def requested(self, request: CheckpointRequest, at_ms: int) -> Result:

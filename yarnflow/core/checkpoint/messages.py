@@ -9,6 +9,7 @@ query.  Flink counterparts: ``CompletedCheckpoint``, ``PendingCheckpointStats``,
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -184,6 +185,21 @@ class JobCheckpoints:
     retention: str = "RETAIN_ON_CANCELLATION"
     #: the job's directory (a URI)
     directory: str = ""
+    #: when last no query had anything to do, and no checkpoint lacked a batch; -1 = this was not seen
+    up_to_date_ms: int = -1
+
+    @property
+    def kept_until_ms(self) -> int:
+        """Up to when nothing that the job has done is missing in its checkpoints; -1 = not known.
+
+        A job that has nothing to do makes no checkpoint (savepoints do not count), and needs none.
+        """
+        done = (
+            info.end_ms
+            for info in self.history
+            if info.status is CheckpointStatus.COMPLETED and info.kind is CheckpointKind.CHECKPOINT
+        )
+        return max(next(done, -1), self.up_to_date_ms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,6 +244,29 @@ class CheckpointOutcome:
     kind: CheckpointKind = CheckpointKind.CHECKPOINT
     target: str = ""
     after: AfterSavepoint = AfterSavepoint.CONTINUE
+
+
+@dataclass(frozen=True, slots=True)
+class JobStop:
+    """How a FINISHED job was stopped.  Flink: what ``flink stop`` answers; its jobs do not tell it later."""
+
+    #: the savepoint (a URI); empty = it could not be recorded
+    savepoint: str
+    #: of who asked for it
+    request_id: str
+    #: all windows have fired: nothing goes on from there
+    drained: bool = False
+
+    @classmethod
+    def of(cls, outcomes: Sequence[CheckpointOutcome]) -> JobStop | None:
+        """That of a driver that has finished, by what it was ordered; None = no order has ended it.
+
+        The savepoint is not recorded yet.
+        """
+        for outcome in reversed(outcomes):
+            if outcome.after is not AfterSavepoint.CONTINUE and not outcome.failure:
+                return cls("", outcome.request_id, outcome.after is AfterSavepoint.DRAIN)
+        return None
 
 
 class ClaimMode(Enum):

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from yarnflow.core.checkpoint.messages import JobStop
 from yarnflow.core.ids import JobId, TaskManagerId, VertexId
 from yarnflow.core.job import execution as ex
 from yarnflow.core.job import job as jb
@@ -45,6 +46,8 @@ class JobRecord:
     failures: tuple[FailureInfo, ...] = ()
     #: those that the restart strategy counted
     restarts: int = 0
+    #: None = nobody has stopped it
+    stop: JobStop | None = None
 
     @classmethod
     def create(
@@ -92,6 +95,7 @@ class JobRecord:
             waiting_for=waiting_for,
             milestones_ms=dict(self.milestones_ms),
             error=self.job.error if self.status is JobStatus.FAILED else None,
+            stop=self.stop,
         )
 
     # --- history ---
@@ -201,14 +205,15 @@ class JobRecord:
         """A job that was shorter than a report interval still was RUNNING."""
         return self._step(jb.ExecutionsRunning(at_ms)) if self.status in _BEFORE_RUNNING else (self, ())
 
-    def finished(self, at_ms: int) -> Changed:
-        """The query has done its work; :meth:`ran` before."""
+    def finished(self, stop: JobStop | None, at_ms: int) -> Changed:
+        """The query has done its work, or was stopped; :meth:`ran` before."""
         reconciling = in_state(ExecutionState.RECONCILING)
         executions = self.executions.apply(ex.SwitchedToRunning(at_ms), reconciling)
         executions = executions.apply(ex.Finished(at_ms))
         # a subtask that was being replaced when Spark finished the work elsewhere has nothing left to do
         executions = executions.apply(ex.CancelRequested(at_ms), not_terminal)
-        return replace(self, executions=executions)._step(jb.AllExecutionsFinished(at_ms))
+        finished = replace(self, executions=executions, stop=stop)
+        return finished._step(jb.AllExecutionsFinished(at_ms))
 
     def all_stopped(self, at_ms: int) -> Changed:
         """Nothing of the job runs any more: CANCELLING → CANCELED, FAILING → FAILED."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
+from yarnflow.core.checkpoint.messages import JobStop
 from yarnflow.core.job.failures import ended_by, error_info
 from yarnflow.core.job_run import endings
 from yarnflow.core.job_run import events as ev
@@ -170,17 +171,18 @@ def reported(turn: Turn, event: ev.DriverReported) -> None:
     if report.phase is DriverPhase.FAILED and report.attempt in (0, turn.run.attempt):
         _driver_failed(turn, report)
     elif report.attempt == turn.run.attempt:
-        _take_phase(turn, report.phase)
+        _take_phase(turn, report)
     if report.queries and all(query.batch_id >= 0 for query in report.queries):
         hot_spare.advance(turn)  # what it is told of must have begun
         hot_spare.job_commits(turn)
 
 
-def _take_phase(turn: Turn, phase: DriverPhase) -> None:
+def _take_phase(turn: Turn, report: DriverReport) -> None:
+    phase = report.phase
     if phase is DriverPhase.RUNNING:
         _confirm_running(turn)
     elif phase is DriverPhase.FINISHED:
-        turn.do(AwaitRecords())
+        turn.do(AwaitRecords(JobStop.of(report.checkpoints)))
     elif phase is DriverPhase.CANCELED and not turn.run.status.terminal:
         turn.disarm(Timer.RESTART)
         turn.enter(turn.run.record.cancelling(turn.at.wall_ms))  # if the master before has told it so
@@ -220,7 +222,7 @@ def all_recorded(turn: Turn, event: ev.AllRecorded) -> None:
     """The driver has finished, and all that it was asked for is written."""
     if turn.run.record.wants_executors or turn.run.status is JobStatus.CANCELLING:
         turn.enter(turn.run.record.ran(turn.at.wall_ms))
-        turn.enter(turn.run.record.finished(turn.at.wall_ms))
+        turn.enter(turn.run.record.finished(event.stop, turn.at.wall_ms))
         endings.end(turn)
 
 

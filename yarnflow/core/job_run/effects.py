@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from yarnflow.core.checkpoint.messages import RestoreSettings
+from yarnflow.core.checkpoint.messages import JobStop, RestoreSettings
 from yarnflow.core.ids import DriverId, ExecutorId, TaskManagerId
 from yarnflow.core.job.job import StatusChanged
 from yarnflow.core.messages import DriverReport, ExecutorDescriptor, JobDetails
@@ -34,6 +34,9 @@ class FindState:
 @dataclass(frozen=True, slots=True)
 class AwaitRecords:
     """Answer with ``AllRecorded`` as soon as nothing a user asked for is being written."""
+
+    #: by which the driver has ended, whose savepoint is recorded by then, or will not be
+    stop: JobStop | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from yarnflow.core.checkpoint.messages import RestoreSettings
+from yarnflow.core.checkpoint.messages import JobStop, RestoreSettings
 from yarnflow.core.ids import AllocationId, DriverId, ExecutorId, TaskManagerId
 from yarnflow.core.job_run.kept_drivers import KeptDriver
 from yarnflow.core.messages import DriverRegistration, DriverReport, ExecutorExited, SlotOffer
@@ -128,8 +128,12 @@ class CommitsFound(Event):
     """The job has committed something under an earlier master."""
 
 
+@dataclass(frozen=True, slots=True)
 class AllRecorded(Event):
     """Answer to ``AwaitRecords``: what the driver that has finished was asked for is written."""
+
+    #: None = it has ended by itself
+    stop: JobStop | None = None
 
 
 # --- drivers ----------------------------------------------------------------

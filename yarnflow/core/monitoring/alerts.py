@@ -15,6 +15,8 @@ from typing import Final
 from yarnflow.core.fsm import Machine, Row, Timestamps, on, stamped
 from yarnflow.core.ids import JobId
 
+#: a master that has just taken over has to hear first that a job had nothing to do, maybe of a new driver
+_HEARD_WITHIN_MS: Final = 120_000
 #: subject of rules about the cluster as a whole
 CLUSTER: Final = ""
 
@@ -203,7 +205,6 @@ class JobObservation:
 
     job_id: JobId
     name: str
-    running: bool
     #: periodic checkpoints are taken
     checkpointing: bool
     checkpoint_age_ms: int
@@ -278,6 +279,8 @@ class AlertBook:
 
 def _for_ms(settings: AlertSettings, rule: AlertRule) -> int:
     """How long a condition must hold; the other rules look back themselves."""
+    if rule is AlertRule.NO_CHECKPOINT:
+        return min(settings.checkpoint_max_age_ms, _HEARD_WITHIN_MS)
     return settings.no_task_managers_ms if rule is AlertRule.NO_TASK_MANAGERS else 0
 
 
@@ -298,7 +301,7 @@ def _job_conditions(
     if settings.checkpoint_max_age_ms and job.checkpointing:
         old = job.checkpoint_age_ms > settings.checkpoint_max_age_ms
         said[AlertRule.NO_CHECKPOINT, str(job.job_id)] = (
-            f"no checkpoint was completed for {job.checkpoint_age_ms // 1000} s" if old else ""
+            f"no checkpoint has what it did in the last {job.checkpoint_age_ms // 1000} s" if old else ""
         )
     if settings.restarts:
         # a master that has just taken over knows of no restart before

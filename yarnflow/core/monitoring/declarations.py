@@ -214,7 +214,8 @@ CHECKPOINT_AGE: Final = _gauge(
     "checkpointAge",
     _JOB,
     Unit.MILLISECONDS,
-    "Since the newest checkpoint was completed, or, while there is none, since the job was submitted.",
+    "Since the newest checkpoint was completed, or the job last had nothing to do and all was in it; while "
+    "there is none, since the job was submitted.",
     of_flink=False,
 )
 LAST_COMMIT: Final = _gauge(

@@ -11,7 +11,6 @@ from typing import Final
 
 from yarnflow.core.checkpoint.messages import (
     CheckpointInfo,
-    CheckpointKind,
     CheckpointStatus,
     JobCheckpoints,
 )
@@ -95,17 +94,10 @@ def newest_completed(checkpoints: JobCheckpoints) -> CheckpointInfo | None:
 
 
 def checkpoint_age_ms(details: JobDetails, checkpoints: JobCheckpoints, now_ms: int) -> int:
-    """Since the newest checkpoint was completed, until the job's end; savepoints do not count."""
-    last_ms = next(
-        (
-            info.end_ms
-            for info in checkpoints.history
-            if info.status is CheckpointStatus.COMPLETED and info.kind is CheckpointKind.CHECKPOINT
-        ),
-        details.overview.start_time_ms,
-    )
-    ended = details.overview.status.globally_terminal
-    return max(0, (details.overview.end_time_ms if ended else now_ms) - last_ms)
+    """How long the job has done what no checkpoint has, until its end; savepoints do not count."""
+    head = details.overview
+    until_ms = head.end_time_ms if head.status.globally_terminal else now_ms
+    return max(0, until_ms - max(checkpoints.kept_until_ms, head.start_time_ms))
 
 
 def _state_bytes(info: CheckpointInfo) -> int:

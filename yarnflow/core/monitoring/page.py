@@ -105,7 +105,7 @@ attributes. Counters are cumulative sums, all else gauges.
 
 | Alert | Begins when | Options |
 |---|---|---|
-| `NO_CHECKPOINT` | a job with periodic checkpoints has completed none for a time | `alerts.checkpoint.max-age` |
+| `NO_CHECKPOINT` | a job with periodic checkpoints has completed none for a time, and had something to do | `alerts.checkpoint.max-age` |
 | `RESTART_LOOP` | a job was restarted too often within a time | `alerts.restarts.threshold`, `alerts.restarts.window` |
 | `LAG_GROWING` | what a job's Kafka sources have not read has grown over a time | `alerts.lag.growing-for`, `alerts.lag.min-records` |
 | `NO_TASK_MANAGERS` | there are jobs, and no TaskManager is registered for a time | `alerts.no-taskmanagers.for` |
@@ -115,7 +115,7 @@ JSON to `alerts.webhook.url`:
 
 ```json
 {"alert": "NO_CHECKPOINT", "state": "firing", "cluster": "default", "job_id": "…", "job_name": "flights",
- "text": "no checkpoint was completed for 640 s", "at": 1795206868564, "since": 1795206868564}
+ "text": "no checkpoint has what it did in the last 700 s", "at": 1795206868564, "since": 1795206808564}
 ```
 
 The leader looks every `metrics.fetcher.update-interval`. A new leader tells an alert again that still

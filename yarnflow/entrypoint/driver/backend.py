@@ -23,7 +23,7 @@ from yarnflow.core.checkpoint.messages import CheckpointOrder, CheckpointOutcome
 from yarnflow.core.checkpoint.signature import savepoint_key
 from yarnflow.core.collect.parts import part_key
 from yarnflow.core.jars.request import BROUGHT, SPARK_JARS
-from yarnflow.core.messages import DriverAssignment, MetricDump, ProgramKind, QueryProgress
+from yarnflow.core.messages import DriverAssignment, IdleQueries, MetricDump, ProgramKind, QueryProgress
 from yarnflow.core.resources.attachment import SMALLEST_WORKER_LIMIT_MIB, ExecutorAttachment
 from yarnflow.core.resources.memory import task_manager_memory_of
 from yarnflow.entrypoint.driver.attempt_metrics import AttemptMetrics
@@ -36,13 +36,15 @@ from yarnflow.process.leftovers import end_grandchildren
 from yarnflow.runtime.driver.run_context import RunContext
 from yarnflow.runtime.driver.services import Milestones, RunningProgram
 from yarnflow.spark.checkpoints.job import JobIdentity
+from yarnflow.spark.checkpoints.positions import positions_in_logs
 from yarnflow.spark.checkpoints.restoring.restore import restore as restore_state
 from yarnflow.spark.jars.driver_jars import DriverJars
 from yarnflow.spark.launch.driver_secret import spark_secret
 from yarnflow.spark.launch.jvm import GatewayJvm, set_java_log_level
 from yarnflow.spark.launch.session import DriverSession, SessionSettings, open_session
+from yarnflow.spark.progress.collector import ProgressCollector
+from yarnflow.spark.progress.listener import listen
 from yarnflow.spark.run.graph_program import GraphProgram, query_sinks, state_layouts
-from yarnflow.spark.run.progress import ProgressCollector, listen
 from yarnflow.spark.run.rehearsal import rehearse
 from yarnflow.spark.run.shipped_files import ship_files
 from yarnflow.spark.run.user_errors import map_spark_error
@@ -220,9 +222,10 @@ class SparkBackend:
         try:
             if not self._configuration.get_raw(_SHUFFLE_PARTITIONS):
                 session.spark.conf.set(_SHUFFLE_PARTITIONS, str(_widest(graph)))
-            self._progress.forget_failures()
+            self._progress.new_attempt()
             metrics = self._new_metrics(context)
             program: RunningProgram
+            directory_of: Callable[[str, str], str]
             if submission.kind is ProgramKind.SCRIPT:
                 self._progress.use_output_rows(None)
                 script = ScriptProgram(
@@ -239,7 +242,7 @@ class SparkBackend:
                         session.spark, self._jars(), dict(session.spark.sparkContext.getConf().getAll())
                     ).prepare,
                 )
-                self._progress.use_directories(script.query_directory)
+                directory_of = script.query_directory
                 program = script
             else:
                 self._ship_files(context)
@@ -258,8 +261,10 @@ class SparkBackend:
                     measures=None if metrics is None else metrics.sink,
                 )
                 self._progress.use_output_rows(graph_program.output_rows)
-                self._progress.use_directories(graph_program.query_directory)
+                directory_of = graph_program.query_directory
                 program = graph_program
+            self._progress.use_directories(directory_of)
+            self._progress.idleness.use_positions(positions_in_logs(session.spark, directory_of))
         except Exception as error:
             raise _mapped(error) from error
         return _Watched(program, session, self._jvm)
@@ -297,6 +302,10 @@ class SparkBackend:
     def progress(self) -> tuple[QueryProgress, ...]:
         """What the queries last said."""
         return self._progress.snapshot()
+
+    def idle(self) -> IdleQueries:
+        """When the queries had nothing to do."""
+        return self._progress.idleness.told()
 
     def on_progress(self, listener: Callable[[], None]) -> None:
         """Call ``listener`` after each batch."""

@@ -168,6 +168,8 @@ class Checkpoints(Snake):
     latest: Latest
     history: list[Checkpoint]
     directory: str
+    #: up to when nothing that the job has done is missing in its checkpoints; -1 = not known
+    kept_until_timestamp: int
 
 
 class Externalization(Snake):
@@ -242,6 +244,7 @@ def checkpoints(known: JobCheckpoints, vertices: Sequence[VertexInfo], now_ms: i
         ),
         history=[checkpoint(info, vertices, now_ms) for info in entries],
         directory=known.directory,
+        kept_until_timestamp=known.kept_until_ms,
     )
 
 

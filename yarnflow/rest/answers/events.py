@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from yarnflow.rest.answers.checkpoints import Checkpoint
-from yarnflow.rest.answers.jobs import Query
+from yarnflow.rest.answers.jobs import Query, Stop
 from yarnflow.rest.answers.shapes import Kebab
 
 HEARTBEAT: Final = b": heartbeat\n\n"
@@ -21,6 +22,8 @@ class StateEvent(Kebab):
     timestamp: int
     restarts: int
     waiting_for: str
+    #: of a job that was stopped
+    stop: Stop | UnsetType = UNSET
 
 
 class ProgressEvent(Kebab):

@@ -12,6 +12,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET, UnsetType, field
 
+from yarnflow.core.checkpoint.messages import JobStop
 from yarnflow.core.job.description import JobDescription, PlanNode
 from yarnflow.core.messages import FailureInfo, JobDetails, QueryProgress
 from yarnflow.core.states import ExecutionState, JobStatus, RestartLevel
@@ -140,6 +141,15 @@ class Query(Kebab):
     operators: list[StatefulOperator]
 
 
+class Stop(Kebab):
+    """How a job was stopped."""
+
+    #: its path; empty = it could not be recorded
+    savepoint: str
+    request_id: str
+    drained: bool
+
+
 class Job(Kebab, kw_only=True):
     """``GET /jobs/:jobid``."""
 
@@ -163,6 +173,8 @@ class Job(Kebab, kw_only=True):
     pending_operators: int
     waiting_for: str
     restarts: int
+    #: of a job that was stopped
+    stop: Stop | UnsetType = UNSET
     slots_allocated: int
     slots_required: int
     milestones: dict[str, int]
@@ -334,11 +346,17 @@ def job(
         pending_operators=0,
         waiting_for=details.waiting_for,
         restarts=details.restarts,
+        stop=UNSET if details.stop is None else stop(details.stop),
         slots_allocated=head.slots_allocated,
         slots_required=head.slots_required,
         milestones=details.milestones_ms,
         queries=[query_progress(query) for query in details.queries],
     )
+
+
+def stop(made: JobStop) -> Stop:
+    """How a job was stopped."""
+    return Stop(savepoint=made.savepoint, request_id=made.request_id, drained=made.drained)
 
 
 def query_progress(query: QueryProgress) -> Query:

@@ -57,6 +57,12 @@ class StopRequest(msgspec.Struct, rename="camel"):
     trigger_id: TriggerId | None = None
 
 
+class StopRequestWithToken(StopRequest, rename="camel"):
+    """``PUT /jobs/:jobid/yarn-stop``, for YARN's web proxy, which passes on no headers."""
+
+    token: str | UnsetType = UNSET
+
+
 class CheckpointRequestBody(msgspec.Struct, rename="camel"):
     """``POST /jobs/:jobid/checkpoints``; every checkpoint here is whole, so the type changes nothing."""
 

@@ -83,9 +83,9 @@ def yarn_stop(cluster: Cluster, call: Call) -> ops.Triggered:
     return _begin(cluster, call, None, CheckpointKind.SAVEPOINT, "", AfterSavepoint.STOP)
 
 
-def yarn_stop_with_token(cluster: Cluster, call: Call, body: ops.TokenBody) -> ops.Triggered:
-    """The same by PUT, with the token in the body."""
-    return yarn_stop(cluster, call)
+def yarn_stop_with_token(cluster: Cluster, call: Call, body: ops.StopRequestWithToken) -> ops.Triggered:
+    """As by POST, with the token in the body."""
+    return stop(cluster, call, body)
 
 
 def checkpoint_status(cluster: Cluster, call: Call) -> ops.OperationAnswer:

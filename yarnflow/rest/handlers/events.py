@@ -13,6 +13,8 @@ from collections.abc import AsyncGenerator, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
+from msgspec import UNSET
+
 from yarnflow.core.checkpoint.messages import CheckpointInfo, CheckpointStatus, JobCheckpoints
 from yarnflow.core.checkpoint.pending import NO_ID
 from yarnflow.core.ids import JobId
@@ -20,7 +22,7 @@ from yarnflow.core.messages import JobDetails
 from yarnflow.errors import YarnflowError
 from yarnflow.rest.answers import events as answers
 from yarnflow.rest.answers.checkpoints import checkpoint
-from yarnflow.rest.answers.jobs import query_progress
+from yarnflow.rest.answers.jobs import query_progress, stop
 from yarnflow.rest.framework.route import Call, EventStream
 from yarnflow.rest.handlers import parameters as p
 from yarnflow.rest.handlers.context import Cluster
@@ -85,6 +87,7 @@ class Follower:
                 timestamp=entered_ms or now_ms,
                 restarts=job.restarts,
                 waiting_for=job.waiting_for,
+                stop=UNSET if job.stop is None else stop(job.stop),
             )
             yield answers.event("state", told, self._id())
         if changed and (progress or head.status.globally_terminal):

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from yarnflow.core.checkpoint.messages import CheckpointOrder, CheckpointOutcome
+from yarnflow.core.checkpoint.messages import AfterSavepoint, CheckpointOrder, CheckpointOutcome
 from yarnflow.core.ports import Clock
 from yarnflow.errors import InternalError, YarnflowError
 from yarnflow.runtime.driver.services import RunningProgram
@@ -77,6 +77,11 @@ class DriverCheckpoints:
             name=f"checkpoint-{order.checkpoint_id}",
             daemon=True,
         ).start()
+
+    def goes_on(self) -> None:
+        """Another attempt begins: no order of an earlier one has ended the job."""
+        with self._changed:
+            self._outcomes = [replace(each, after=AfterSavepoint.CONTINUE) for each in self._outcomes]
 
     def outcomes(self) -> tuple[CheckpointOutcome, ...]:
         """Of the last orders, oldest first."""

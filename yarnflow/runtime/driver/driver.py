@@ -32,6 +32,7 @@ from yarnflow.core.messages import (
     DriverRegistration,
     DriverReport,
     ErrorInfo,
+    IdleQueries,
     LogLevel,
 )
 from yarnflow.core.ports import Clock, JobMasterGateway
@@ -310,6 +311,7 @@ class Driver:
         return context
 
     def _run(self, context: RunContext) -> None:
+        self._checkpoints.goes_on()
         logger.info("Deploying attempt %d of job %s.", context.attempt, self._assignment.job_id)
         error: YarnflowError | None = None
         try:
@@ -498,6 +500,8 @@ class Driver:
         self._check_backend()
         with self._changed:
             attempt, phase, error, unusable = self._attempt, self._phase, self._error, self._unusable
+        # before the batches: one in between is in this report, too
+        idle = self._backend.idle() if phase is DriverPhase.RUNNING else IdleQueries()
         return DriverReport(
             job_id=self._assignment.job_id,
             driver_id=self._assignment.driver_id,
@@ -511,6 +515,7 @@ class Driver:
             # looked at after the phase: a savepoint that ends the job must not come later than the end
             checkpoints=self._checkpoints.outcomes(),
             metrics=self._measurements.take(),
+            idle=idle,
         )
 
     def _check_backend(self) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from yarnflow.core.checkpoint.messages import CheckpointOrder, CheckpointOutcome
-from yarnflow.core.messages import DriverAssignment, MetricDump, QueryProgress
+from yarnflow.core.messages import DriverAssignment, IdleQueries, MetricDump, QueryProgress
 from yarnflow.core.ports import Clock
 from yarnflow.core.resources.attachment import ExecutorAttachment
 from yarnflow.runtime.driver.run_context import RunContext
@@ -84,6 +84,9 @@ class DriverBackend(Protocol):
 
     def progress(self) -> tuple[QueryProgress, ...]:
         """What the queries last said.  Any thread."""
+
+    def idle(self) -> IdleQueries:
+        """When the queries had nothing to do.  Any thread."""
 
     def on_progress(self, listener: Callable[[], None]) -> None:
         """Call ``listener`` after each batch, from any thread."""

@@ -148,7 +148,13 @@ class CheckpointControl:
             retained=settings.retained,
             retention=self._settings.retention.value,
             directory=self._settings.checkpoint_dir,
+            up_to_date_ms=coordinator.up_to_date_ms,
         )
+
+    def path_of(self, request_id: str) -> str:
+        """The checkpoint or savepoint of a request; empty = it is not complete."""
+        info = self._coordinator.find(request_id)
+        return info.external_path if info is not None and info.status is CheckpointStatus.COMPLETED else ""
 
     # --- what happens ---
 
@@ -158,6 +164,10 @@ class CheckpointControl:
 
         def found(infos: Sequence[CheckpointInfo]) -> None:
             self._recovering = False
+            newest = max(infos, key=lambda info: info.checkpoint_id, default=None)
+            if newest is not None and newest.trigger is CheckpointTrigger.STOP:
+                # the driver ends, or has
+                self._stop = newest
             self._apply_only(self._coordinator.recovered(infos, self._at_ms()))
             if infos:
                 on_found()
@@ -187,9 +197,11 @@ class CheckpointControl:
         at_ms = self._at_ms()
         for outcome in report.checkpoints:
             self._apply(self._coordinator.outcome(outcome, at_ms))
-        positions = _positions(report)
-        if positions:
-            self._apply(self._coordinator.progressed(positions, at_ms))
+        positions, idle = _positions(report), report.idle
+        # the driver has a clock of its own
+        idle_at_ms = at_ms - idle.ago_ms if idle.ago_ms >= 0 else -1
+        if positions or idle.positions or idle_at_ms >= 0:
+            self._apply(self._coordinator.progressed(positions, at_ms, idle_at_ms, idle.positions))
 
     def knows(self, request_id: str) -> bool:
         """It was asked for already."""
@@ -218,6 +230,8 @@ class CheckpointControl:
 
     def interrupted(self, reason: str) -> None:
         """The queries do not run any more, and so nothing of what they were asked for comes."""
+        # what goes on after a savepoint was not stopped by it
+        self._stop = None
         self._apply(self._coordinator.driver_lost(reason, self._at_ms()))
 
     def started_from(self, restored: RestoredState | None) -> None:
@@ -352,6 +366,9 @@ class CheckpointControl:
         name, what = self._submission.name, info.kind.value.lower()
         if info.trigger is CheckpointTrigger.STOP:
             self._stop = info
+        elif info.status is CheckpointStatus.COMPLETED:
+            # it has gone on
+            self._stop = None
         if info.status is CheckpointStatus.FAILED:
             logger.warning("Job %s: %s %d failed: %s", name, what, info.checkpoint_id, info.failure)
             return

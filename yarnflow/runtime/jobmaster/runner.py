@@ -12,9 +12,10 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
-from yarnflow.core.checkpoint.messages import CheckpointOrder, CheckpointRequest
+from yarnflow.core.checkpoint.messages import CheckpointOrder, CheckpointRequest, JobStop
 from yarnflow.core.ha.ports import DriverLeaseInfo
 from yarnflow.core.ids import DriverId, JobId
 from yarnflow.core.job.job import StatusChanged
@@ -142,6 +143,11 @@ class JobRunner:
         """Show the present state to everybody, if it is news."""
         self._show(self.run.details(self._stamp()))
 
+    def _all_recorded(self, stop: JobStop | None) -> None:
+        if stop is not None:
+            stop = replace(stop, savepoint=self.checkpoints.path_of(stop.request_id))
+        self.happened(lambda at: ev.AllRecorded(at, stop))
+
     def _show(self, details: JobDetails) -> None:
         if details != self._published:
             self._published = details
@@ -218,8 +224,8 @@ class JobRunner:
                 self.checkpoints.reported(report)
             case do.InterruptCheckpoints(reason):
                 self.checkpoints.interrupted(reason)
-            case do.AwaitRecords():
-                self.checkpoints.when_recorded(lambda: self.happened(ev.AllRecorded))
+            case do.AwaitRecords(stop):
+                self.checkpoints.when_recorded(lambda: self._all_recorded(stop))
             case do.FindDriver():
                 self._lease.begin(self._holder_found)
             case do.WatchLease():

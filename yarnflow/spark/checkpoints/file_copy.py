@@ -81,14 +81,14 @@ def copy_files(
 
 
 def _copy(files: HadoopFiles, source: str, target: str) -> CopiedFile:
-    jvm = files.jvm
     try:
         stream = files.system(source).open(files.path(source))
-        digest = jvm.java.security.MessageDigest.getInstance("SHA-256")
-        checked = jvm.java.security.DigestInputStream(stream, digest)
+        digest = files.java_class("java.security.MessageDigest").getInstance("SHA-256")
+        checked = files.java_class("java.security.DigestInputStream")(stream, digest)
         system, path = files.system(target), files.path(target)
         # closes both, also when it fails
-        jvm.org.apache.hadoop.io.IOUtils.copyBytes(checked, system.create(path, True), _BUFFER_BYTES, True)
+        copier = files.java_class("org.apache.hadoop.io.IOUtils")
+        copier.copyBytes(checked, system.create(path, True), _BUFFER_BYTES, True)
         return CopiedFile(int(system.getFileStatus(path).getLen()), f"sha256:{bytes(digest.digest()).hex()}")
     except Py4JJavaError as error:
         cause = java_cause(error)

@@ -7,15 +7,17 @@ sizes to it.  Flink counterpart: the statistics of a ``CompletedCheckpoint``.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, Final
+
+from pyspark.sql import SparkSession
 
 from yarnflow.core.checkpoint.messages import QueryPosition, SourceProgress
 from yarnflow.core.checkpoint.query_files import COMMITS, OFFSETS
 from yarnflow.spark.checkpoints.log_entries import NO_OFFSET
 from yarnflow.spark.hadoop_files import HadoopFiles
-from yarnflow.spark.run.progress import parse_operators, parse_sources
+from yarnflow.spark.progress.events import parse_operators, parse_sources
 from yarnflow.spark.state.files import numbered
 from yarnflow.spark.translate.windows import END_OF_TIME_MS
 
@@ -74,6 +76,27 @@ def read_position(
         watermark_ms=watermark_ms if watermark_ms > 0 else -1,
         sources=sources,
     )
+
+
+def positions_in_logs(
+    spark: SparkSession, directory_of: Callable[[str, str], str]
+) -> Callable[[str, str], QueryPosition | None]:
+    """Tells where queries are that have nothing to do: Spark's id of one, its name → position.
+
+    Parameters
+    ----------
+    directory_of : callable
+        The same → directory; empty = not known, and so is the position.
+    """
+    files = HadoopFiles(spark)
+
+    def position_of(query_id: str, name: str) -> QueryPosition | None:
+        directory = directory_of(query_id, name)
+        if not directory:
+            return None
+        return read_position(files, name, directory, committed_batch(files, directory))
+
+    return position_of
 
 
 def is_drained(files: HadoopFiles, directory: str) -> bool:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
@@ -48,6 +48,9 @@ class SavedQuery:
     location: str
     #: its state is below the job's directory, under its name; else it was left at the location
     staged: bool = True
+    #: name and location of the query that has gone on from it, where that is not below the job's directory
+    now_query: str = ""
+    now_location: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +95,30 @@ def write_saved_queries(
     )
     text = to_json(SavedQueries(root, queries, allow_non_restored))
     files.write(f"{job_dir}/{SAVED_QUERIES_FILE}", text.encode())
+
+
+def kept_elsewhere(files: HadoopFiles, job: str) -> dict[str, str]:
+    """Query → location of the state that a script was started from and that is not below its directory.
+
+    Parameters
+    ----------
+    job : str
+        The directory.
+
+    Raises
+    ------
+    StateDamaged
+    StorageError
+    """
+    path = f"{job}/{SAVED_QUERIES_FILE}"
+    if not files.exists(path):
+        return {}
+    saved = files.parsed(path, _saved_queries)
+    gone_on = {query.now_query: query.now_location for query in saved.queries if query.now_location}
+    # what the program has left behind with its user's consent stays there
+    left = () if saved.allow_non_restored else saved.queries
+    waiting = {query.query: query.location for query in left if not (query.staged or query.now_location)}
+    return {**waiting, **gone_on}
 
 
 def is_elsewhere(files: HadoopFiles, position: QueryPosition, job: str) -> bool:
@@ -223,6 +250,7 @@ class SavedState:
                 return
             self._put(saved, found, name, location)
             self._taken[found.query] = location
+            self._note(saved, found, name, location)
 
     def leave(self) -> None:
         """The job's program has ended, and no query of it runs."""
@@ -298,6 +326,17 @@ class SavedState:
         # empty; a directory is not put in the place of another
         files.delete(location)
         put_in_place(files, beside, location, self._fence)
+
+    def _note(self, saved: SavedQueries, found: SavedQuery, name: str, location: str) -> None:
+        """For jobs that start from this one's checkpoints, which may not name one that commits nothing."""
+        below = location.startswith(f"{self.qualified(self._job_dir)}/")
+        noted = replace(found, now_query=name, now_location=location)
+        if below or noted == found:
+            return
+        queries = tuple(noted if query == found else query for query in saved.queries)
+        self._saved = replace(saved, queries=queries)
+        self._fence()
+        self._files.write(f"{self._job_dir}/{SAVED_QUERIES_FILE}", to_json(self._saved).encode())
 
     def _remove_staged(self, found: SavedQuery, source: str) -> None:
         if found.staged:

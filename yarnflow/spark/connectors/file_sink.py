@@ -22,7 +22,7 @@ import time
 import uuid
 from collections.abc import Callable
 from pathlib import PurePosixPath
-from typing import Any, Final
+from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -240,12 +240,14 @@ class FileWriter(BatchSink):
         """The directory of the batch's time; empty = the sink's own."""
         if not self._sink.bucket_pattern:
             return ""
-        java: Any = self._files.jvm.java.time
+        java_class = self._files.java_class
         try:
             name = self._sink.bucket_zone
-            zone = java.ZoneId.of(name) if name else java.ZoneId.systemDefault()
-            pattern = java.format.DateTimeFormatter.ofPattern(self._sink.bucket_pattern).withZone(zone)
-            return str(pattern.format(java.Instant.ofEpochMilli(self._now_ms())))
+            zones = java_class("java.time.ZoneId")
+            zone = zones.of(name) if name else zones.systemDefault()
+            formats = java_class("java.time.format.DateTimeFormatter")
+            now = java_class("java.time.Instant").ofEpochMilli(self._now_ms())
+            return str(formats.ofPattern(self._sink.bucket_pattern).withZone(zone).format(now))
         except Exception as error:  # of Java
             raise InvalidExpression(f"file sink {self._path}: {java_cause(error)}") from error
 
@@ -253,12 +255,10 @@ class FileWriter(BatchSink):
         # only the first partition's task writes a file when it has no rows
         if self._sink.format != "parquet" or self._sink.partition_by or "/part-00000-" not in path:
             return False
-        jvm: Any = self._spark.sparkContext._jvm
         hadoop = self._spark.sparkContext._jsc.hadoopConfiguration()
-        parquet = jvm.org.apache.parquet.hadoop
-        reader = parquet.ParquetFileReader.open(
-            parquet.util.HadoopInputFile.fromPath(self._files.path(path), hadoop)
-        )
+        inputs = self._files.java_class("org.apache.parquet.hadoop.util.HadoopInputFile")
+        readers = self._files.java_class("org.apache.parquet.hadoop.ParquetFileReader")
+        reader = readers.open(inputs.fromPath(self._files.path(path), hadoop))
         try:
             return int(reader.getRecordCount()) == 0
         finally:

@@ -14,6 +14,7 @@ from typing import Any, Final
 from yarnflow.config.secrets import masked_urls
 from yarnflow.core.jars.request import IVY_SETTINGS, REPOSITORIES, JarRequest
 from yarnflow.errors import JarError, JarNotFound
+from yarnflow.spark.java_classes import java_class
 from yarnflow.spark.launch.jar_loader import java_message
 from yarnflow.spark.launch.spark_home import spark_home
 
@@ -51,15 +52,14 @@ def resolve(gateway: Any, request: JarRequest, ivy_directory: Path) -> list[Path
     JarError
         A repository could not be asked, or Ivy refuses the settings.
     """
-    jvm = gateway.jvm
-    convert = jvm.scala.jdk.javaapi.CollectionConverters
-    some = jvm.scala.Option.apply
-    output = jvm.java.io.ByteArrayOutputStream()
-    stream = jvm.java.io.PrintStream(output)
-    maven = jvm.org.apache.spark.util.MavenUtils
+    convert = java_class(gateway, "scala.jdk.javaapi.CollectionConverters")
+    some = java_class(gateway, "scala.Option").apply
+    output = java_class(gateway, "java.io.ByteArrayOutputStream")()
+    stream = java_class(gateway, "java.io.PrintStream")(output)
+    maven = java_class(gateway, "org.apache.spark.util.MavenUtils")
     repositories = some(",".join(request.repositories) or None)
     directory = some(str(ivy_directory))
-    excludes = jvm.java.util.ArrayList()
+    excludes = java_class(gateway, "java.util.ArrayList")()
     for item in request.excludes:
         excludes.add(item)
     coordinates = ",".join(map(str, request.packages))

@@ -17,6 +17,7 @@ from urllib.parse import unquote
 from yarnflow.config.secrets import masked_urls
 from yarnflow.core.uris import split_uri
 from yarnflow.errors import JarError
+from yarnflow.spark.java_classes import java_class
 
 logger = logging.getLogger(__name__)
 
@@ -29,7 +30,7 @@ class JarLoader:
     """The class path of a JVM beside Spark's own jars; made by :meth:`install`."""
 
     def __init__(self, gateway: Any, loader: Any) -> None:
-        self._jvm = gateway.jvm
+        self._gateway = gateway
         self._loader = loader
         self._lock = threading.Lock()
         #: address → the file that was added for it
@@ -41,11 +42,11 @@ class JarLoader:
 
         Every driver does it, with jars or without, so each call of Java is one too many.
         """
-        thread_class = _java_class(gateway, "java.lang.Thread")
+        thread_class = java_class(gateway, "java.lang.Thread")
         current = thread_class.currentThread()
         present = current.getContextClassLoader()
-        none = gateway.new_array(_java_class(gateway, "java.net.URL"), 0)
-        loader = _java_class(gateway, "org.apache.spark.util.MutableURLClassLoader")(none, present)
+        none = gateway.new_array(java_class(gateway, "java.net.URL"), 0)
+        loader = java_class(gateway, "org.apache.spark.util.MutableURLClassLoader")(none, present)
         # the threads of Java itself are in another group; that of the gateway's server, whose threads serve
         # Python's, is in this one
         threads = gateway.new_array(thread_class, _MOST_THREADS)
@@ -76,7 +77,7 @@ class JarLoader:
                     continue
                 file = self._local(jar, directory, options)
                 if file not in self._added.values():
-                    self._loader.addURL(self._jvm.java.io.File(str(file)).toURI().toURL())
+                    self._loader.addURL(java_class(self._gateway, "java.io.File")(str(file)).toURI().toURL())
                 self._added[jar] = file
 
     def _local(self, jar: str, directory: Path, options: Mapping[str, str]) -> Path:
@@ -92,27 +93,20 @@ class JarLoader:
 
     def _fetched(self, jar: str, directory: Path, options: Mapping[str, str]) -> Path:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        spark = self._jvm.org.apache.spark
-        conf = spark.SparkConf(False)
+        conf = java_class(self._gateway, "org.apache.spark.SparkConf")(False)
         for key, value in options.items():
             if key.startswith(_HADOOP_PREFIX):
                 conf.set(key, value)
-        hadoop = spark.deploy.SparkHadoopUtil.get().newConfiguration(conf)
-        target = self._jvm.java.io.File(str(directory))
+        hadoop = java_class(self._gateway, "org.apache.spark.deploy.SparkHadoopUtil").get()
+        target = java_class(self._gateway, "java.io.File")(str(directory))
+        downloads = java_class(self._gateway, "org.apache.spark.util.DependencyUtils")
         try:
-            found = spark.util.DependencyUtils.downloadFile(jar, target, conf, hadoop)
+            found = downloads.downloadFile(jar, target, conf, hadoop.newConfiguration(conf))
         except Exception as error:
             said = masked_urls(f"jar {jar} cannot be read by the driver: {java_message(error)}")
             raise JarError(said) from None
         # Java writes a file as a URI, whatever signs its path has
         return Path(unquote(split_uri(str(found))[2]))
-
-
-def _java_class(gateway: Any, name: str) -> Any:
-    """Without asking the JVM about each package on the way."""
-    from py4j.java_gateway import JavaClass
-
-    return JavaClass(name, gateway._gateway_client)
 
 
 def _give(thread: Any, present: Any, loader: Any) -> None:

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from yarnflow.errors import DriverLost, InvalidOption
+from yarnflow.spark.java_classes import java_class
 from yarnflow.spark.launch.jar_loader import JarLoader
 from yarnflow.spark.launch.java import JavaRuntime
 from yarnflow.spark.launch.spark_home import (
@@ -121,14 +122,13 @@ def set_java_log_level(gateway: Any, logger: str, level: str) -> None:
     level : str
         One of Log4j's; empty = that of the logger above it.
     """
-    log4j = gateway.jvm.org.apache.logging.log4j
-    known = log4j.Level.toLevel(level) if level else None
-    log4j.core.config.Configurator.setLevel(logger, known)
+    known = java_class(gateway, "org.apache.logging.log4j.Level").toLevel(level) if level else None
+    java_class(gateway, "org.apache.logging.log4j.core.config.Configurator").setLevel(logger, known)
 
 
 def name_java_job(gateway: Any, job_id: str) -> None:
     """Have a gateway JVM write in its log lines for which job it works."""
-    gateway.jvm.java.lang.System.setProperty("yarnflow.job.id", job_id)
+    java_class(gateway, "java.lang.System").setProperty("yarnflow.job.id", job_id)
 
 
 def has_collector(options: Sequence[str]) -> bool:

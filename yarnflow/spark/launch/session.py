@@ -24,6 +24,7 @@ from typing import Any, Final
 from yarnflow.core.hosts import bind_address
 from yarnflow.core.resources.attachment import TASK_THREADS_VARIABLE, ExecutorAttachment
 from yarnflow.errors import InvalidOption
+from yarnflow.spark.java_classes import java_class
 from yarnflow.spark.launch.jvm import split_options
 from yarnflow.spark.launch.spark_home import is_unwanted, module_options, spark_home
 
@@ -289,8 +290,7 @@ class MasterEndpoint:
     """The in-process Master.  A spare driver makes it before it knows its job."""
 
     def __init__(self, gateway: Any, host: str, auth_secret: str) -> None:
-        jvm = gateway.jvm
-        conf = jvm.org.apache.spark.SparkConf(False)
+        conf = java_class(gateway, "org.apache.spark.SparkConf")(False)
         for key, value in {
             "spark.authenticate": "true",
             "spark.authenticate.secret": auth_secret,
@@ -303,7 +303,8 @@ class MasterEndpoint:
             "spark.deploy.appIdPattern": f"app-%s-%04d-{secrets.token_hex(4)}",
         }.items():
             conf.set(key, value)
-        started = jvm.org.apache.spark.deploy.master.Master.startRpcEnvAndEndpoint(host, 0, 0, conf)
+        master = java_class(gateway, "org.apache.spark.deploy.master.Master")
+        started = master.startRpcEnvAndEndpoint(host, 0, 0, conf)
         self.rpc_env = started._1()
         self.url = f"spark://{host}:{self.rpc_env.address().port()}"
 

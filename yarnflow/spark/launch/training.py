@@ -23,7 +23,8 @@ from yarnflow.spark.launch.executor_command import ExecutorSettings, executor_co
 from yarnflow.spark.launch.java import JavaRuntime
 from yarnflow.spark.launch.jvm import GatewayJvm, gateway_command
 from yarnflow.spark.launch.session import DriverSession, SessionSettings, open_session
-from yarnflow.spark.run.progress import ProgressCollector, listen
+from yarnflow.spark.progress.collector import ProgressCollector
+from yarnflow.spark.progress.listener import listen
 
 _HEAP_MIB: Final = 640
 #: writing an archive of 150 MB takes its time on a small machine

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from yarnflow.spark.java_classes import java_class
+
 _QUERY_ID: Final = re.compile(r"^id = ([0-9a-f-]{36})$", re.MULTILINE)
 _BATCH: Final = re.compile(r"^batch = (\d+)$", re.MULTILINE)
 _DRIVER: Final = "driver"
@@ -76,14 +78,14 @@ class StatusStore:
     def _connect(self) -> None:
         """When it is needed first: a job must start also where this fails."""
         context = self._context
-        jvm = context._jvm
-        self._all = jvm.java.util.Collections.emptyList()
-        self._no_quantiles = context._gateway.new_array(jvm.double, 0)
-        self._runtime = jvm.java.lang.Runtime.getRuntime()
+        gateway = context._gateway
+        self._all = java_class(gateway, "java.util.Collections").emptyList()
+        self._no_quantiles = gateway.new_array(gateway.jvm.double, 0)
+        self._runtime = java_class(gateway, "java.lang.Runtime").getRuntime()
         self._store = context._jsc.sc().statusStore()
-        self._mapper = jvm.com.fasterxml.jackson.databind.ObjectMapper()
-        scala = jvm.com.fasterxml.jackson.module.scala
-        self._mapper.registerModule(getattr(getattr(scala, "DefaultScalaModule$"), "MODULE$"))
+        self._mapper = java_class(gateway, "com.fasterxml.jackson.databind.ObjectMapper")()
+        scala = java_class(gateway, "com.fasterxml.jackson.module.scala.DefaultScalaModule$")
+        self._mapper.registerModule(getattr(scala, "MODULE$"))
         self._connected = True
 
     def executors(self) -> tuple[ExecutorTotals, DriverJvm]:

@@ -38,7 +38,8 @@ from yarnflow.spark.checkpoints.job import Fence, JobIdentity, no_fence
 from yarnflow.spark.checkpoints.saved_queries import SavedState
 from yarnflow.spark.checkpoints.script import ScriptCheckpoints
 from yarnflow.spark.hadoop_files import HadoopFiles
-from yarnflow.spark.run.progress import ProgressCollector, listen
+from yarnflow.spark.progress.collector import ProgressCollector
+from yarnflow.spark.progress.listener import listen
 from yarnflow.spark.run.state_errors import explained
 from yarnflow.spark.run.user_errors import map_spark_error, map_texts, user_traceback_of
 from yarnflow.spark.script.identity import SESSION_LOCATION, QueryIdentities
@@ -160,7 +161,7 @@ class ScriptProgram:
             if name != self._argv[0] and "/" not in name and name.endswith((".py", ".zip", ".egg")):
                 self._spark.sparkContext.addPyFile(str(target))
         self._compile()
-        self._progress.forget_failures()
+        self._progress.new_attempt()
         self._keep_checkpoints_of(self._spark)
 
     def start(self) -> None:

@@ -7,7 +7,7 @@ watermarks, tells where it is in the result.  Flink counterpart: rowtime attribu
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -16,6 +16,7 @@ from pyspark.sql.types import StructField, StructType, TimestampType
 from yarnflow.errors import UnsupportedGraph
 from yarnflow.graph.job_graph import StreamNode
 from yarnflow.graph.schema import EVENT_TIME_FIELD
+from yarnflow.spark.java_classes import java_class
 from yarnflow.spark.translate.schemas import quoted, visible_columns
 from yarnflow.spark.translate.windows import SENTINEL_TIME, WATERMARK_METADATA
 
@@ -90,8 +91,8 @@ def check_runs(spark: SparkSession, result: DataFrame, changes: bool) -> None:
     """Raises AnalysisException if Spark cannot run a streaming query over a result in its output mode."""
     if not result.isStreaming:
         return
-    jvm: Any = spark._jvm
-    modes = jvm.org.apache.spark.sql.streaming.OutputMode
-    checker = jvm.org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
+    gateway = spark.sparkContext._gateway
+    modes = java_class(gateway, "org.apache.spark.sql.streaming.OutputMode")
+    checker = java_class(gateway, "org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker")
     plan = result._jdf.queryExecution().analyzed()
     checker.checkForStreaming(plan, modes.Update() if changes else modes.Append())

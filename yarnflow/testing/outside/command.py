@@ -9,16 +9,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+#: verb of a submit that only looks, and finds all good as long as no test says otherwise
+DRY_RUN: Final = "submit --dry-run"
 _SCRIPT: Final = """\
 #!{python} -IS
 import json, os, signal, sys
 here = {directory!r}
 arguments = sys.argv[1:]
 verb = arguments[0]
+if "--dry-run" in arguments:
+    verb = {dry_run!r}
 with open(os.path.join(here, "calls"), "a") as calls:
-    calls.write(json.dumps([arguments, dict(os.environ)]) + "\\n")
+    calls.write(json.dumps([verb, arguments, dict(os.environ)]) + "\\n")
 answers = os.path.join(here, verb)
 numbers = sorted(int(name) for name in os.listdir(answers)) if os.path.isdir(answers) else []
+if not numbers and verb == {dry_run!r}:
+    print("{{}}")
+    sys.exit()
 if not numbers:
     print(json.dumps({{"error": {{"code": "USAGE", "message": "the test has no answer to " + verb,
                                  "exit_status": 2, "retryable": False}}}}), file=sys.stderr)
@@ -40,6 +47,8 @@ if answer["hangs"]:
     while True:
         signal.pause()
 if answer["error"]:
+    if answer["document"] is not None:
+        print(json.dumps(answer["document"]))
     print(json.dumps({{"error": answer["error"]}}), file=sys.stderr)
     sys.exit(answer["error"]["exit_status"])
 print(json.dumps(answer["document"]))
@@ -50,12 +59,10 @@ print(json.dumps(answer["document"]))
 class Call:
     """One call of the command."""
 
+    #: :data:`DRY_RUN` for a submit with that flag
+    verb: str
     arguments: list[str]
     environ: dict[str, str]
-
-    @property
-    def verb(self) -> str:
-        return self.arguments[0]
 
 
 class FakeCommand:
@@ -70,7 +77,7 @@ class FakeCommand:
     def __init__(self, directory: Path) -> None:
         self._directory: Final = directory
         self.path: Final = directory / "yarnflow"
-        self.path.write_text(_SCRIPT.format(python=sys.executable, directory=str(directory)))
+        self.path.write_text(_SCRIPT.format(python=sys.executable, directory=str(directory), dry_run=DRY_RUN))
         self.path.chmod(0o755)
         self._number = 0
 
@@ -89,7 +96,7 @@ class FakeCommand:
         Parameters
         ----------
         error : (str, str), optional
-            Code and message, in place of the document.
+            Code and message; with a document, that of what was done before.
         hangs : bool
             It never ends by itself; told to end, it notes that.
         """
@@ -105,6 +112,11 @@ class FakeCommand:
         hidden = self._directory / "answer"
         hidden.write_text(json.dumps(answer))
         os.replace(hidden, folder / str(self._number))
+
+    def answers_instead(self, verb: str, document: Any = None, **said: Any) -> None:
+        """As :meth:`answers`, in place of all other answers to the verb."""
+        self.forget(verb)
+        self.answers(verb, document, **said)
 
     def forget(self, verb: str) -> None:
         """Take back all answers to a verb."""

@@ -32,6 +32,12 @@ class FakeJob:
     behind: dict[str, int] = field(default_factory=dict)
     #: request id → what became of it
     savepoints: dict[str, dict[str, Any]] = field(default_factory=dict)
+    #: savepoint and request id, where it was stopped
+    stop: tuple[str, str] | None = None
+    #: of its last batch
+    batch_id: int = -1
+    #: when it last had nothing to do, and all was in a checkpoint
+    up_to_date_ms: int = -1
 
 
 class RestServer:
@@ -47,6 +53,8 @@ class RestServer:
 
     def __init__(self, token: str = "", *, has_events: bool = True) -> None:
         self.token = token
+        #: what requests may carry that change nothing; empty = there is none
+        self.read_token = ""
         self.has_events = has_events
         #: method and path of each request that was let in
         self.requests: list[tuple[str, str]] = []
@@ -54,6 +62,10 @@ class RestServer:
         self.savepoint_failure = ""
         #: a cancel is taken, and never done
         self.cancels_take_for_ever = False
+        #: a stop is taken, and nothing answers after it
+        self.savepoints_end_the_cluster = False
+        #: the id that a request brings is not used, as behind YARN's web proxy
+        self.names_requests_itself = False
         self._jobs: dict[str, FakeJob] = {}
         self._changed: Final = threading.Condition()
         self._connection = 0
@@ -91,13 +103,17 @@ class RestServer:
         return self._jobs[job_id]
 
     def becomes(
-        self, job_id: str, status: JobStatus, failure: tuple[str, str] | None = None
+        self,
+        job_id: str,
+        status: JobStatus,
+        failure: tuple[str, str] | None = None,
+        stop: tuple[str, str] | None = None,
     ) -> None:
         """A job enters a state."""
         with self._changed:
             job = self._jobs[job_id]
-            job.status, job.failure = status, failure
-            shown = {"jid": job_id, "state": status.value, "timestamp": 1, "restarts": 0}
+            job.status, job.failure, job.stop = status, failure, stop
+            shown = {"jid": job_id, "state": status.value, "timestamp": 1, "restarts": 0, **_stop(job)}
             job.events.append(("state", shown))
             self._changed.notify_all()
 
@@ -114,6 +130,7 @@ class RestServer:
         with self._changed:
             job = self._jobs[job_id]
             job.checkpoints.insert(0, shown)
+            job.batch_id = max(job.batch_id, 0)
             job.events.append(("checkpoint", {"jid": job_id, "checkpoint": shown}))
             self._changed.notify_all()
 
@@ -135,6 +152,8 @@ class RestServer:
     def answer(self, method: str, path: str, body: Any) -> tuple[int, Any]:
         """Status and document of a request."""
         parts = path.partition("?")[0].strip("/").split("/")
+        if (method, parts) == ("GET", ["overview"]):
+            return 200, {"jobs-running": len(self._jobs)}
         with self._changed:
             job = self._jobs.get(parts[1]) if len(parts) > 1 and parts[0] == "jobs" else None
             if job is None:
@@ -154,7 +173,9 @@ class RestServer:
             case ["execution-result"]:
                 return 200, _result(job)
             case ["checkpoints"]:
-                return 200, {"history": job.checkpoints}
+                return 200, {"history": job.checkpoints, "kept_until_timestamp": _kept_until_ms(job)}
+            case ["savepoints", _] if self.savepoints_end_the_cluster:
+                return 503, {"errors": ["no leader"]}
             case ["savepoints", request_id] if request_id in job.savepoints:
                 return 200, job.savepoints[request_id]
         return 404, {"errors": [f"Not found: {'/'.join(rest)}"]}
@@ -168,7 +189,7 @@ class RestServer:
         return 202, {}
 
     def _take_savepoint(self, job: FakeJob, body: Any, *, stops: bool) -> tuple[int, Any]:
-        request_id = body["triggerId"]
+        request_id = "0" * 32 if self.names_requests_itself else body["triggerId"]
         operation: dict[str, Any]
         if self.savepoint_failure:
             operation = {
@@ -181,7 +202,7 @@ class RestServer:
             self.completes(job.job_id, number, operation["location"])
         job.savepoints[request_id] = {"status": {"id": "COMPLETED"}, "operation": operation}
         if stops and not self.savepoint_failure:
-            self.becomes(job.job_id, JobStatus.FINISHED)
+            self.becomes(job.job_id, JobStatus.FINISHED, stop=(operation["location"], request_id))
         return 202, {"request-id": request_id}
 
     def stream(self, job_id: str, last_event_id: str) -> Iterator[bytes]:
@@ -234,9 +255,12 @@ class _Handler(BaseHTTPRequestHandler):
         fake = self.server.fake
         length = int(self.headers.get("Content-Length") or 0)
         body = json.loads(self.rfile.read(length)) if length else None
-        if fake.token and self.headers.get("Authorization") != f"Bearer {fake.token}":
-            self._send(401, {"errors": ["a token is needed"]})
-            return
+        said = self.headers.get("Authorization")
+        if fake.token and said != f"Bearer {fake.token}":
+            may_read = bool(fake.read_token) and said == f"Bearer {fake.read_token}"
+            if not may_read or method != "GET":
+                self._send(403 if may_read else 401, {"errors": ["a token is needed"]})
+                return
         fake.requests.append((method, self.path))
         parts = self.path.strip("/").split("/")
         if fake.has_events and method == "GET" and parts[-1] == "events":
@@ -265,17 +289,27 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.flush()
 
 
+def _kept_until_ms(job: FakeJob) -> int:
+    done = (each["latest_ack_timestamp"] for each in job.checkpoints if not each["is_savepoint"])
+    return max(next(done, -1), job.up_to_date_ms)
+
+
 def _shown(job: FakeJob) -> dict[str, Any]:
     sources = [{"description": "source", "behind": job.behind}]
     return {
         "jid": job.job_id,
         "name": job.name,
         "state": job.status.value,
-        "start-time": 1,
-        "end-time": 2 if job.status.globally_terminal else -1,
-        "restarts": 0,
-        "queries": [{"name": "query", "sources": sources}],
+        "queries": [{"name": "query", "sources": sources, "batch-id": job.batch_id}],
+        **_stop(job),
     }
+
+
+def _stop(job: FakeJob) -> dict[str, Any]:
+    if job.stop is None:
+        return {}
+    savepoint, request_id = job.stop
+    return {"stop": {"savepoint": savepoint, "request-id": request_id, "drained": False}}
 
 
 def _result(job: FakeJob) -> dict[str, Any]:

@@ -30,7 +30,7 @@ class CountingFiles(LocalFiles):
         self.under_way = self.most = 0
         self.together = threading.Barrier(AT_A_TIME)
 
-    def entries(self, path: str) -> list[DirectoryEntry]:
+    def entries(self, path: str, is_there: bool = False) -> list[DirectoryEntry]:
         relative = str(Path(path).relative_to(self.root))
         with self.lock:
             self.listed.append(relative)
@@ -39,7 +39,7 @@ class CountingFiles(LocalFiles):
         try:
             if relative.count("/") == 2 and not relative.endswith("/_metadata"):
                 self.together.wait(LIMIT_S)
-            return super().entries(path)
+            return super().entries(path, is_there)
         finally:
             with self.lock:
                 self.under_way -= 1
@@ -76,10 +76,10 @@ def test_all_of_a_tree_is_found(files: CountingFiles) -> None:
 
 
 def test_a_directory_that_cannot_be_listed_ends_the_look(files: CountingFiles) -> None:
-    def refuse(path: str) -> list[DirectoryEntry]:
+    def refuse(path: str, is_there: bool = False) -> list[DirectoryEntry]:
         if path.endswith("/state/1/7"):
             raise StorageError("no answer")
-        return LocalFiles.entries(files, path)
+        return LocalFiles.entries(files, path, is_there)
 
     files.entries = refuse  # type: ignore[method-assign]
     with pytest.raises(StorageError, match="no answer"):

@@ -21,10 +21,12 @@ from tests.spark.checkpoints.restoring.states import (
 from yarnflow.core.checkpoint.manifest import METADATA_FILE, from_bytes, to_bytes
 from yarnflow.core.checkpoint.messages import RestoreSettings
 from yarnflow.core.checkpoint.program_shape import QueryShape
+from yarnflow.core.json_codec import from_json, to_json
 from yarnflow.errors import LeaseLost, SavepointInvalid, StateWentBack, StorageError
 from yarnflow.spark.checkpoints.damage.going_back import mend
 from yarnflow.spark.checkpoints.placing import work_directory
 from yarnflow.spark.checkpoints.restoring import restore as restoring
+from yarnflow.spark.checkpoints.saved_queries import SAVED_QUERIES_FILE, SavedQueries, SavedQuery
 
 
 class Lease:
@@ -135,6 +137,26 @@ def test_a_query_that_was_silent_since_its_job_was_started_does_not_begin_empty(
     assert not (job / f"{name}-new").exists(), "it had never committed a batch"
     saved = job / "saved-queries.json"
     assert not saved.exists() or '"query":"silent"' in saved.read_text()
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_nor_does_one_that_a_script_has_at_a_place_of_its_own(
+    savepoint: Path, tmp_path: Path, is_there: bool
+) -> None:
+    place = tmp_path / "place"
+    of_script = {path.removeprefix("query-"): text for path, text in QUERY_FILES.items()}
+    retained = checkpoint(tmp_path / "earlier", of_script)
+    manifest = from_bytes((retained / METADATA_FILE).read_bytes(), "here")
+    (retained / METADATA_FILE).write_bytes(to_bytes(replace(manifest, program=replace(SHAPE, kind="SCRIPT"))))
+    saved = SavedQuery("old", "/before", now_query="silent", now_location=str(place))
+    (retained.parent / SAVED_QUERIES_FILE).write_text(to_json(SavedQueries("/before/chk-1", (saved,))))
+    if is_there:
+        shutil.copytree(tmp_path / "earlier/elements", place)
+    restore(retained, tmp_path / "job", lambda: None)
+    found = from_json(SavedQueries, (tmp_path / "job" / SAVED_QUERIES_FILE).read_text()).queries
+    assert [query for query in found if query.query != "elements"] == (
+        [SavedQuery("silent", str(place), staged=False)] if is_there else []
+    )
 
 
 @pytest.mark.parametrize("content", ["", '{"path":', "no JSON"])

@@ -104,8 +104,8 @@ def test_whoever_connects_and_says_nothing_holds_nobody_up(server: FeedServer) -
 
 
 def test_whoever_says_nothing_is_let_go_of(server: FeedServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(feed_server, "_PROOF_S", 0.05)
     client = FeedClient(server.port, server.secret)
+    monkeypatch.setattr(feed_server, "_PROOF_S", 0.05)
     with socket.create_connection(("127.0.0.1", server.port)) as silent:
         silent.settimeout(LIMIT_S)
         while silent.recv(100):

@@ -88,17 +88,22 @@ def test_a_client_that_is_not_let_in_is_told_at_once(monkeypatch: pytest.MonkeyP
         list(Produce(NOBODY)([messages("a")]))
 
 
-def test_what_ends_a_producer_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The client raises that, whoever else wants to hear of errors."""
+@pytest.mark.parametrize("callbacks", [0, 1, 3])
+def test_what_ends_a_producer_is_told(monkeypatch: pytest.MonkeyPatch, callbacks: int) -> None:
+    """The client raises that, whoever else wants to hear of errors; callbacks that were due run into it."""
 
     fenced = confluent_kafka.KafkaError(confluent_kafka.KafkaError._FENCED)
+    found: BaseException = confluent_kafka.KafkaException(fenced)
+    for number in range(callbacks):
+        behind, found = found, SystemError(f"callback {number} returned a result with an exception set")
+        found.__cause__ = behind
 
     class Fenced:
         def produce(self, *arguments: Any, **settings: Any) -> None:
             """Takes it."""
 
         def flush(self, timeout_s: float) -> int:
-            raise confluent_kafka.KafkaException(fenced)
+            raise found
 
         poll = flush
 

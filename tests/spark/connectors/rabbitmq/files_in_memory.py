@@ -23,7 +23,7 @@ class FilesInMemory:
         """Paths of parts."""
         return [path for path in list(self.contents) if path.endswith(".arrow")]
 
-    def entries(self, path: str) -> list[DirectoryEntry]:
+    def entries(self, path: str, is_there: bool = False) -> list[DirectoryEntry]:
         found = dict(self.contents)
         return [DirectoryEntry(name.rpartition("/")[2], False, len(c)) for name, c in found.items()]
 

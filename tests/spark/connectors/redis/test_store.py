@@ -106,7 +106,7 @@ def test_an_answer_that_does_not_come(server: FakeRedis, answer: bytes | None) -
     """Nobody knows whether the batch is there; it is sent once, and whoever comes again looks."""
     server.fields, server.scripts = note(6), [answer, DONE]
     with pytest.raises(ServerUnavailable, match="see whether it runs$"):
-        store(server, timeout_ms=100).write(batch(7), COMMANDS)
+        store(server, timeout_ms=2_000).write(batch(7), COMMANDS)
     assert server.asked() == ["HMGET", "EVAL"]
 
 

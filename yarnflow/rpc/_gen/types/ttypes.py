@@ -1386,6 +1386,7 @@ class TJobCheckpoints(object):
      - retained
      - retention
      - directory
+     - upToDateMs: ms since the epoch: when last no query had anything to do, and no checkpoint lacked a batch; -1 = not seen
 
     """
 
@@ -1401,10 +1402,11 @@ class TJobCheckpoints(object):
         'retained',
         'retention',
         'directory',
+        'upToDateMs',
     )
 
 
-    def __init__(self, jobId=None, completed=None, failed=None, history=None, restored=None, intervalMs=None, minPauseMs=None, timeoutMs=None, retained=None, retention=None, directory=None,):
+    def __init__(self, jobId=None, completed=None, failed=None, history=None, restored=None, intervalMs=None, minPauseMs=None, timeoutMs=None, retained=None, retention=None, directory=None, upToDateMs=None,):
         self.jobId = jobId
         self.completed = completed
         self.failed = failed
@@ -1416,6 +1418,7 @@ class TJobCheckpoints(object):
         self.retained = retained
         self.retention = retention
         self.directory = directory
+        self.upToDateMs = upToDateMs
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -1488,6 +1491,11 @@ class TJobCheckpoints(object):
                     self.directory = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
+            elif fid == 13:
+                if ftype == TType.I64:
+                    self.upToDateMs = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
             else:
                 iprot.skip(ftype)
             iprot.readFieldEnd()
@@ -1544,6 +1552,10 @@ class TJobCheckpoints(object):
         if self.directory is not None:
             oprot.writeFieldBegin('directory', TType.STRING, 12)
             oprot.writeString(self.directory.encode('utf-8') if sys.version_info[0] == 2 else self.directory)
+            oprot.writeFieldEnd()
+        if self.upToDateMs is not None:
+            oprot.writeFieldBegin('upToDateMs', TType.I64, 13)
+            oprot.writeI64(self.upToDateMs)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -3296,6 +3308,100 @@ class TFailureInfo(object):
         return not (self == other)
 
 
+class TJobStop(object):
+    """
+    How a FINISHED job was stopped.
+
+    Attributes:
+     - savepoint: the savepoint (a URI); empty = it could not be recorded
+     - requestId: of who asked for it
+     - drained: all windows have fired: nothing goes on from there
+
+    """
+
+    __slots__ = (
+        'savepoint',
+        'requestId',
+        'drained',
+    )
+
+
+    def __init__(self, savepoint=None, requestId=None, drained=None,):
+        self.savepoint = savepoint
+        self.requestId = requestId
+        self.drained = drained
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 1:
+                if ftype == TType.STRING:
+                    self.savepoint = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 2:
+                if ftype == TType.STRING:
+                    self.requestId = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 3:
+                if ftype == TType.BOOL:
+                    self.drained = iprot.readBool()
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('TJobStop')
+        if self.savepoint is not None:
+            oprot.writeFieldBegin('savepoint', TType.STRING, 1)
+            oprot.writeString(self.savepoint.encode('utf-8') if sys.version_info[0] == 2 else self.savepoint)
+            oprot.writeFieldEnd()
+        if self.requestId is not None:
+            oprot.writeFieldBegin('requestId', TType.STRING, 2)
+            oprot.writeString(self.requestId.encode('utf-8') if sys.version_info[0] == 2 else self.requestId)
+            oprot.writeFieldEnd()
+        if self.drained is not None:
+            oprot.writeFieldBegin('drained', TType.BOOL, 3)
+            oprot.writeBool(self.drained)
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+
+
 class TJobDetails(object):
     """
     Everything about one job.  Flink: `GET /jobs/:id`.
@@ -3312,6 +3418,7 @@ class TJobDetails(object):
      - milestonesMs: milestones of the start, name → time (SUBMITTED, SLOTS, DRIVER_STARTED, JVM_UP, CONTEXT_UP,
     SESSION_UP, EXECUTORS_UP, QUERY_STARTED, FIRST_BATCH)
      - error: root cause when FAILED
+     - stop: how a FINISHED job was stopped; absent = it has ended by itself
 
     """
 
@@ -3326,10 +3433,11 @@ class TJobDetails(object):
         'waitingFor',
         'milestonesMs',
         'error',
+        'stop',
     )
 
 
-    def __init__(self, overview=None, version=None, timestampsMs=None, vertices=None, queries=None, failures=None, restarts=None, waitingFor=None, milestonesMs=None, error=None,):
+    def __init__(self, overview=None, version=None, timestampsMs=None, vertices=None, queries=None, failures=None, restarts=None, waitingFor=None, milestonesMs=None, error=None, stop=None,):
         self.overview = overview
         self.version = version
         self.timestampsMs = timestampsMs
@@ -3340,6 +3448,7 @@ class TJobDetails(object):
         self.waitingFor = waitingFor
         self.milestonesMs = milestonesMs
         self.error = error
+        self.stop = stop
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -3432,6 +3541,12 @@ class TJobDetails(object):
                     self.error.read(iprot)
                 else:
                     iprot.skip(ftype)
+            elif fid == 11:
+                if ftype == TType.STRUCT:
+                    self.stop = TJobStop()
+                    self.stop.read(iprot)
+                else:
+                    iprot.skip(ftype)
             else:
                 iprot.skip(ftype)
             iprot.readFieldEnd()
@@ -3498,6 +3613,10 @@ class TJobDetails(object):
         if self.error is not None:
             oprot.writeFieldBegin('error', TType.STRUCT, 10)
             self.error.write(oprot)
+            oprot.writeFieldEnd()
+        if self.stop is not None:
+            oprot.writeFieldBegin('stop', TType.STRUCT, 11)
+            self.stop.write(oprot)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -6122,6 +6241,97 @@ class TDriverRegistration(object):
         return not (self == other)
 
 
+class TIdleQueries(object):
+    """
+    When the queries of an attempt had nothing to do.
+
+    Attributes:
+     - agoMs: how long ago none of them had anything to do, milliseconds; -1 = this was not seen
+     - positions: where those are that have committed nothing since they were started
+
+    """
+
+    __slots__ = (
+        'agoMs',
+        'positions',
+    )
+
+
+    def __init__(self, agoMs=None, positions=None,):
+        self.agoMs = agoMs
+        self.positions = positions
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 1:
+                if ftype == TType.I64:
+                    self.agoMs = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 2:
+                if ftype == TType.LIST:
+                    self.positions = []
+                    (_etype274, _size271) = iprot.readListBegin()
+                    for _i275 in range(_size271):
+                        _elem276 = TQueryPosition()
+                        _elem276.read(iprot)
+                        self.positions.append(_elem276)
+                    iprot.readListEnd()
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('TIdleQueries')
+        if self.agoMs is not None:
+            oprot.writeFieldBegin('agoMs', TType.I64, 1)
+            oprot.writeI64(self.agoMs)
+            oprot.writeFieldEnd()
+        if self.positions is not None:
+            oprot.writeFieldBegin('positions', TType.LIST, 2)
+            oprot.writeListBegin(TType.STRUCT, len(self.positions))
+            for iter277 in self.positions:
+                iter277.write(oprot)
+            oprot.writeListEnd()
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, getattr(self, key))
+             for key in self.__slots__]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        if not isinstance(other, self.__class__):
+            return False
+        for attr in self.__slots__:
+            my_val = getattr(self, attr)
+            other_val = getattr(other, attr)
+            if my_val != other_val:
+                return False
+        return True
+
+    def __ne__(self, other):
+        return not (self == other)
+
+
 class TDriverReport(object):
     """
     Heartbeat, progress and terminal report of a driver in one.
@@ -6138,6 +6348,7 @@ class TDriverReport(object):
      - driverUnusable: FAILED only: the SparkContext is gone as well; only a new driver helps
      - checkpoints
      - metrics: all of the job's at once; missing = nothing was measured since the last report
+     - idle: RUNNING only
 
     """
 
@@ -6153,10 +6364,11 @@ class TDriverReport(object):
         'driverUnusable',
         'checkpoints',
         'metrics',
+        'idle',
     )
 
 
-    def __init__(self, jobId=None, driverId=None, attempt=None, phase=None, executorIds=None, queries=None, milestonesMs=None, error=None, driverUnusable=None, checkpoints=None, metrics=None,):
+    def __init__(self, jobId=None, driverId=None, attempt=None, phase=None, executorIds=None, queries=None, milestonesMs=None, error=None, driverUnusable=None, checkpoints=None, metrics=None, idle=None,):
         self.jobId = jobId
         self.driverId = driverId
         self.attempt = attempt
@@ -6168,6 +6380,7 @@ class TDriverReport(object):
         self.driverUnusable = driverUnusable
         self.checkpoints = checkpoints
         self.metrics = metrics
+        self.idle = idle
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -6201,32 +6414,32 @@ class TDriverReport(object):
             elif fid == 5:
                 if ftype == TType.LIST:
                     self.executorIds = []
-                    (_etype274, _size271) = iprot.readListBegin()
-                    for _i275 in range(_size271):
-                        _elem276 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.executorIds.append(_elem276)
+                    (_etype281, _size278) = iprot.readListBegin()
+                    for _i282 in range(_size278):
+                        _elem283 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.executorIds.append(_elem283)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 6:
                 if ftype == TType.LIST:
                     self.queries = []
-                    (_etype280, _size277) = iprot.readListBegin()
-                    for _i281 in range(_size277):
-                        _elem282 = TQueryProgress()
-                        _elem282.read(iprot)
-                        self.queries.append(_elem282)
+                    (_etype287, _size284) = iprot.readListBegin()
+                    for _i288 in range(_size284):
+                        _elem289 = TQueryProgress()
+                        _elem289.read(iprot)
+                        self.queries.append(_elem289)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 7:
                 if ftype == TType.MAP:
                     self.milestonesMs = {}
-                    (_ktype284, _vtype285, _size283) = iprot.readMapBegin()
-                    for _i287 in range(_size283):
-                        _key288 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        _val289 = iprot.readI64()
-                        self.milestonesMs[_key288] = _val289
+                    (_ktype291, _vtype292, _size290) = iprot.readMapBegin()
+                    for _i294 in range(_size290):
+                        _key295 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _val296 = iprot.readI64()
+                        self.milestonesMs[_key295] = _val296
                     iprot.readMapEnd()
                 else:
                     iprot.skip(ftype)
@@ -6244,23 +6457,29 @@ class TDriverReport(object):
             elif fid == 10:
                 if ftype == TType.LIST:
                     self.checkpoints = []
-                    (_etype293, _size290) = iprot.readListBegin()
-                    for _i294 in range(_size290):
-                        _elem295 = TCheckpointOutcome()
-                        _elem295.read(iprot)
-                        self.checkpoints.append(_elem295)
+                    (_etype300, _size297) = iprot.readListBegin()
+                    for _i301 in range(_size297):
+                        _elem302 = TCheckpointOutcome()
+                        _elem302.read(iprot)
+                        self.checkpoints.append(_elem302)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 11:
                 if ftype == TType.LIST:
                     self.metrics = []
-                    (_etype299, _size296) = iprot.readListBegin()
-                    for _i300 in range(_size296):
-                        _elem301 = TMetricDump()
-                        _elem301.read(iprot)
-                        self.metrics.append(_elem301)
+                    (_etype306, _size303) = iprot.readListBegin()
+                    for _i307 in range(_size303):
+                        _elem308 = TMetricDump()
+                        _elem308.read(iprot)
+                        self.metrics.append(_elem308)
                     iprot.readListEnd()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 12:
+                if ftype == TType.STRUCT:
+                    self.idle = TIdleQueries()
+                    self.idle.read(iprot)
                 else:
                     iprot.skip(ftype)
             else:
@@ -6292,23 +6511,23 @@ class TDriverReport(object):
         if self.executorIds is not None:
             oprot.writeFieldBegin('executorIds', TType.LIST, 5)
             oprot.writeListBegin(TType.STRING, len(self.executorIds))
-            for iter302 in self.executorIds:
-                oprot.writeString(iter302.encode('utf-8') if sys.version_info[0] == 2 else iter302)
+            for iter309 in self.executorIds:
+                oprot.writeString(iter309.encode('utf-8') if sys.version_info[0] == 2 else iter309)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.queries is not None:
             oprot.writeFieldBegin('queries', TType.LIST, 6)
             oprot.writeListBegin(TType.STRUCT, len(self.queries))
-            for iter303 in self.queries:
-                iter303.write(oprot)
+            for iter310 in self.queries:
+                iter310.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.milestonesMs is not None:
             oprot.writeFieldBegin('milestonesMs', TType.MAP, 7)
             oprot.writeMapBegin(TType.STRING, TType.I64, len(self.milestonesMs))
-            for kiter304, viter305 in self.milestonesMs.items():
-                oprot.writeString(kiter304.encode('utf-8') if sys.version_info[0] == 2 else kiter304)
-                oprot.writeI64(viter305)
+            for kiter311, viter312 in self.milestonesMs.items():
+                oprot.writeString(kiter311.encode('utf-8') if sys.version_info[0] == 2 else kiter311)
+                oprot.writeI64(viter312)
             oprot.writeMapEnd()
             oprot.writeFieldEnd()
         if self.error is not None:
@@ -6322,16 +6541,20 @@ class TDriverReport(object):
         if self.checkpoints is not None:
             oprot.writeFieldBegin('checkpoints', TType.LIST, 10)
             oprot.writeListBegin(TType.STRUCT, len(self.checkpoints))
-            for iter306 in self.checkpoints:
-                iter306.write(oprot)
+            for iter313 in self.checkpoints:
+                iter313.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.metrics is not None:
             oprot.writeFieldBegin('metrics', TType.LIST, 11)
             oprot.writeListBegin(TType.STRUCT, len(self.metrics))
-            for iter307 in self.metrics:
-                iter307.write(oprot)
+            for iter314 in self.metrics:
+                iter314.write(oprot)
             oprot.writeListEnd()
+            oprot.writeFieldEnd()
+        if self.idle is not None:
+            oprot.writeFieldBegin('idle', TType.STRUCT, 12)
+            self.idle.write(oprot)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -6410,10 +6633,10 @@ class TDriverDeployment(object):
             elif fid == 3:
                 if ftype == TType.LIST:
                     self.executorIds = []
-                    (_etype311, _size308) = iprot.readListBegin()
-                    for _i312 in range(_size308):
-                        _elem313 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.executorIds.append(_elem313)
+                    (_etype318, _size315) = iprot.readListBegin()
+                    for _i319 in range(_size315):
+                        _elem320 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.executorIds.append(_elem320)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -6449,8 +6672,8 @@ class TDriverDeployment(object):
         if self.executorIds is not None:
             oprot.writeFieldBegin('executorIds', TType.LIST, 3)
             oprot.writeListBegin(TType.STRING, len(self.executorIds))
-            for iter314 in self.executorIds:
-                oprot.writeString(iter314.encode('utf-8') if sys.version_info[0] == 2 else iter314)
+            for iter321 in self.executorIds:
+                oprot.writeString(iter321.encode('utf-8') if sys.version_info[0] == 2 else iter321)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.restore is not None:
@@ -6589,6 +6812,7 @@ TJobCheckpoints.thrift_spec = (
     (10, TType.I64, 'retained', None, None, ),  # 10
     (11, TType.STRING, 'retention', 'UTF8', None, ),  # 11
     (12, TType.STRING, 'directory', 'UTF8', None, ),  # 12
+    (13, TType.I64, 'upToDateMs', None, None, ),  # 13
 )
 all_structs.append(TCollectedPage)
 TCollectedPage.thrift_spec = (
@@ -6716,6 +6940,13 @@ TFailureInfo.thrift_spec = (
     (4, TType.I32, 'level', None, None, ),  # 4
     (5, TType.BOOL, 'recovered', None, None, ),  # 5
 )
+all_structs.append(TJobStop)
+TJobStop.thrift_spec = (
+    None,  # 0
+    (1, TType.STRING, 'savepoint', 'UTF8', None, ),  # 1
+    (2, TType.STRING, 'requestId', 'UTF8', None, ),  # 2
+    (3, TType.BOOL, 'drained', None, None, ),  # 3
+)
 all_structs.append(TJobDetails)
 TJobDetails.thrift_spec = (
     None,  # 0
@@ -6729,6 +6960,7 @@ TJobDetails.thrift_spec = (
     (8, TType.STRING, 'waitingFor', 'UTF8', None, ),  # 8
     (9, TType.MAP, 'milestonesMs', (TType.STRING, 'UTF8', TType.I64, None, False), None, ),  # 9
     (10, TType.STRUCT, 'error', [TErrorInfo, None], None, ),  # 10
+    (11, TType.STRUCT, 'stop', [TJobStop, None], None, ),  # 11
 )
 all_structs.append(TClusterOverview)
 TClusterOverview.thrift_spec = (
@@ -6918,6 +7150,12 @@ TDriverRegistration.thrift_spec = (
     (10, TType.I64, 'attempt', None, None, ),  # 10
     (11, TType.STRUCT, 'submission', [TJobSubmission, None], None, ),  # 11
 )
+all_structs.append(TIdleQueries)
+TIdleQueries.thrift_spec = (
+    None,  # 0
+    (1, TType.I64, 'agoMs', None, None, ),  # 1
+    (2, TType.LIST, 'positions', (TType.STRUCT, [TQueryPosition, None], False), None, ),  # 2
+)
 all_structs.append(TDriverReport)
 TDriverReport.thrift_spec = (
     None,  # 0
@@ -6932,6 +7170,7 @@ TDriverReport.thrift_spec = (
     (9, TType.BOOL, 'driverUnusable', None, None, ),  # 9
     (10, TType.LIST, 'checkpoints', (TType.STRUCT, [TCheckpointOutcome, None], False), None, ),  # 10
     (11, TType.LIST, 'metrics', (TType.STRUCT, [TMetricDump, None], False), None, ),  # 11
+    (12, TType.STRUCT, 'idle', [TIdleQueries, None], None, ),  # 12
 )
 all_structs.append(TDriverDeployment)
 TDriverDeployment.thrift_spec = (

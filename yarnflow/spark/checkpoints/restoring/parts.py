@@ -20,7 +20,7 @@ from yarnflow.core.messages import ProgramKind
 from yarnflow.errors import SavepointInvalid, StateDrained
 from yarnflow.spark.checkpoints.damage.soundness import Damage, damage_at_start
 from yarnflow.spark.checkpoints.positions import DRAINED_MS, committed_batch, is_drained
-from yarnflow.spark.checkpoints.saved_queries import is_elsewhere, may_name_a_directory
+from yarnflow.spark.checkpoints.saved_queries import is_elsewhere, kept_elsewhere, may_name_a_directory
 from yarnflow.spark.checkpoints.savepoint_writer import QueryState, state_paths
 from yarnflow.spark.connectors.sources import SOURCES_DIRECTORY
 from yarnflow.spark.hadoop_files import HadoopFiles
@@ -51,23 +51,33 @@ class Part:
 def with_silent_queries(files: HadoopFiles, root: str, manifest: SavepointMetadata) -> SavepointMetadata:
     """A retained checkpoint with the queries, too, that had committed nothing since its job was started.
 
-    Their driver has told of no batch of theirs, so the checkpoint does not name them.  The state that the job
-    was started from stands in its directory all the same, and without it they would begin empty.  Of a
-    savepoint the driver has looked at all directories.
+    Their driver tells of them once each query has committed, or had nothing to do; a checkpoint of before
+    does not name them.  The state that the job was started from stands in its directory all the same, or
+    where a script has its queries keep it, and without it they would begin empty.  Of a savepoint the driver
+    has looked at all directories.
+
+    Raises
+    ------
+    StateDamaged
+        Where a script's queries keep their state cannot be read.
+    StorageError
     """
     if manifest.kind is not CheckpointKind.CHECKPOINT:
         return manifest
     job = root.rpartition("/")[0]
     if manifest.program.kind == ProgramKind.SCRIPT.value:
         there = [entry.name for entry in files.entries(job) if entry.is_directory]
-        directories = {name: name for name in there if name not in BESIDE and not name.startswith(".")}
+        below = {name: name for name in there if name not in BESIDE and not name.startswith(".")}
+        elsewhere = kept_elsewhere(files, job)
     else:
-        directories = {query.name: query_directory(query.name) for query in manifest.program.queries}
+        below = {query.name: query_directory(query.name) for query in manifest.program.queries}
+        elsewhere = {}
+    places = {**elsewhere, **{query: f"{job}/{name}" for query, name in below.items()}}
     named = {directory_name(position, manifest) for position in manifest.positions}
     silent = [
-        QueryPosition(query, committed, f"{job}/{name}")
-        for query, name in directories.items()
-        if name not in named and (committed := committed_batch(files, f"{job}/{name}")) >= 0
+        QueryPosition(query, committed, directory)
+        for query, directory in places.items()
+        if below.get(query, query) not in named and (committed := committed_batch(files, directory)) >= 0
     ]
     return replace(manifest, positions=(*manifest.positions, *silent))
 

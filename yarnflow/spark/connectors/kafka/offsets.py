@@ -17,11 +17,13 @@ from pyspark.sql import SparkSession
 from yarnflow.errors import BrokerUnavailable, ServerError, SourceNotFound
 from yarnflow.graph.connectors.kafka import KafkaOffsets, KafkaOffsetsKind, KafkaReset, KafkaSource
 from yarnflow.spark.connectors.kafka.properties import without_secrets
+from yarnflow.spark.java_classes import java_class
 
 #: topic and number
 Partition = tuple[str, int]
 Offsets = dict[Partition, int]
 
+_CONSUMER: Final = "org.apache.kafka.clients.consumer.KafkaConsumer"
 _PACKAGE: Final = "org.apache.kafka.common.serialization.ByteArrayDeserializer"
 _GROUP: Final = "group.id"
 _ERRORS: Final = "org.apache.kafka.common.errors"
@@ -214,17 +216,18 @@ class JavaBrokers:
     """
 
     def __init__(self, spark: SparkSession, properties: Mapping[str, str]) -> None:
-        jvm: Any = spark.sparkContext._jvm
-        self._jvm = jvm
+        gateway: Any = spark.sparkContext._gateway
+        self._gateway = gateway
         self._properties = dict(properties)
         self._servers = properties["bootstrap.servers"]
-        consumer = jvm.org.apache.kafka.clients.consumer.KafkaConsumer
+        # by the view of the JVM, which says whether there is such a class
+        consumer = getattr(gateway.jvm, _CONSUMER)
         if type(consumer).__name__ == "JavaPackage":
             raise SourceNotFound(
                 "the jars of Spark's Kafka connector are not on the class path of the job; name "
                 "org.apache.spark:spark-sql-kafka-0-10_2.13 in spark.jars.packages"
             )
-        found = jvm.java.util.Properties()
+        found = java_class(self._gateway, "java.util.Properties")()
         for key, value in properties.items():
             found.setProperty(key, value)
         for key in ("key.deserializer", "value.deserializer"):
@@ -240,7 +243,7 @@ class JavaBrokers:
     def partitions(self, source: KafkaSource) -> list[Partition]:
         topics = list(source.topics)
         if source.topic_pattern:
-            matches = self._jvm.java.util.regex.Pattern.matches
+            matches = java_class(self._gateway, "java.util.regex.Pattern").matches
             known = self._asked(self._consumer.listTopics)
             topics = [topic for topic in known.keySet() if matches(source.topic_pattern, topic)]
         if source.partitions:
@@ -265,20 +268,21 @@ class JavaBrokers:
         return self._offsets(lambda: self._consumer.endOffsets(self._java(partitions)))
 
     def committed(self, partitions: Sequence[Partition]) -> Offsets:
-        wanted = self._jvm.java.util.HashSet(self._java(partitions))
+        wanted = java_class(self._gateway, "java.util.HashSet")(self._java(partitions))
         return self._offsets(lambda: self._consumer.committed(wanted), lambda found: found.offset())
 
     def at_time(self, partitions: Sequence[Partition], timestamp_ms: int) -> Offsets:
-        wanted = self._jvm.java.util.HashMap()
+        wanted = java_class(self._gateway, "java.util.HashMap")()
         for at in self._java(partitions):
             # py4j makes an Integer of a smaller number, and no message is as old
             wanted.put(at, max(timestamp_ms, 2**31))
         return self._offsets(lambda: self._consumer.offsetsForTimes(wanted), lambda found: found.offset())
 
     def _java(self, partitions: Sequence[Partition]) -> Any:
-        found = self._jvm.java.util.ArrayList()
+        found = java_class(self._gateway, "java.util.ArrayList")()
+        place = java_class(self._gateway, "org.apache.kafka.common.TopicPartition")
         for topic, number in partitions:
-            found.add(self._jvm.org.apache.kafka.common.TopicPartition(topic, number))
+            found.add(place(topic, number))
         return found
 
     def _offsets(self, ask: Any, offset: Any = int) -> Offsets:

@@ -305,7 +305,7 @@ class TransactionalProducer:
         if self._open:
             try:
                 self._client.purge()
-                self._client.abort_transaction(_ANSWER_TIMEOUT_S)
+                _call(lambda: self._client.abort_transaction(_ANSWER_TIMEOUT_S))
             except confluent_kafka.KafkaException:
                 # the next producer of this id, or the transaction's timeout, ends it
                 pass
@@ -319,7 +319,7 @@ class TransactionalProducer:
         """Ask again as long as librdkafka says that it can help."""
         for _ in range(_TRIES):
             try:
-                ask()
+                _call(ask)
                 return
             except confluent_kafka.KafkaException as error:
                 failure = error
@@ -331,9 +331,26 @@ class TransactionalProducer:
 
 def _asked(what: str, ask: Callable[[], Any]) -> Any:
     try:
-        return ask()
+        return _call(ask)
     except confluent_kafka.KafkaException as error:
         raise _failed(what, error.args[0]) from None
+
+
+def _call(ask: Callable[[], Any]) -> Any:
+    """Call the client; what it raises is its own error.
+
+    It raises what ends a producer out of its callbacks, and goes on calling those that are
+    due; each of them runs into that error, and Python says so instead of the error.
+    """
+    try:
+        return ask()
+    except SystemError as error:
+        cause: BaseException | None = error
+        while cause is not None:
+            cause = cause.__cause__
+            if isinstance(cause, confluent_kafka.KafkaException):
+                raise cause from None
+        raise
 
 
 def _failed(what: str, error: Any) -> ServerError | BrokerUnavailable:

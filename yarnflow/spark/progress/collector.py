@@ -1,27 +1,21 @@
 """What streaming queries say of themselves, collected for the driver's reports.
 
-One listener per session.  It is called by the JVM for every batch, so it fetches one JSON text
-per event instead of pyspark's objects, which take some hundred round trips each.  Never asks
-Spark for anything by itself.  Flink counterpart: ``TaskIOMetricGroup``.
+Never asks Spark for anything by itself, but where an idle query is.
+Flink counterpart: ``TaskIOMetricGroup``.
 """
 
 from __future__ import annotations
 
 import json
-import logging
 import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
-from yarnflow.core.checkpoint.messages import SourceProgress, StateOperatorProgress
 from yarnflow.core.messages import QueryProgress
-
-#: an offset over thousands of partitions does not go into a report every second
-_MAX_OFFSET_CHARACTERS: Final = 16384
-
-logger = logging.getLogger(__name__)
+from yarnflow.spark.progress.events import millis, parse_progress
+from yarnflow.spark.progress.idleness import Idleness
 
 
 class ProgressCollector:
@@ -40,6 +34,8 @@ class ProgressCollector:
         on_change: Callable[[], None] | None = None,
         output_rows: Callable[[], Mapping[str, int]] | None = None,
     ) -> None:
+        #: of the attempt that runs
+        self.idleness: Final = Idleness()
         self._lock = threading.Lock()
         self._on_change = on_change
         self._output_rows = output_rows
@@ -75,6 +71,8 @@ class ProgressCollector:
             self._names[query_id] = name or f"query-{query_id[:8]}"
             self._failures.pop(query_id, None)
             self._queries.setdefault(self._names[query_id], QueryProgress(self._names[query_id]))
+            name = self._names[query_id]
+        self.idleness.started(query_id, run_id, name)
         self._changed()
 
     def progressed(self, text: str) -> None:
@@ -99,6 +97,7 @@ class ProgressCollector:
                 counted_input, counted_output = now.input_rows, max(0, now.output_rows)
                 self._committed_ms[name] = now.at_ms + now.batch_duration_ms
                 self._source_rows[name] = _added(self._source_rows.get(name, ()), now)
+                self.idleness.committed(event["id"], event["runId"])
             self._queries[name] = replace(
                 now,
                 directory=directory,
@@ -106,6 +105,10 @@ class ProgressCollector:
                 total_output_rows=before.total_output_rows + counted_output,
             )
         self._changed()
+
+    def idled(self, query_id: str, run_id: str, at: str) -> None:
+        """A query had nothing to do at a time (ISO 8601)."""
+        self.idleness.idled(query_id, run_id, max(0, int(time.time() * 1000) - millis(at)))
 
     def terminated(self, query_id: str, run_id: str, exception: str) -> None:
         """A run of a query ended; ``exception`` is empty if in good order.
@@ -115,6 +118,8 @@ class ProgressCollector:
         with self._lock:
             if exception and self._runs.get(query_id, run_id) == run_id:
                 self._failures[query_id] = exception
+        if not exception:
+            self.idleness.ended(query_id, run_id)
         self._changed()
 
     def failures(self) -> dict[str, str]:
@@ -122,10 +127,11 @@ class ProgressCollector:
         with self._lock:
             return dict(self._failures)
 
-    def forget_failures(self) -> None:
-        """A new attempt begins."""
+    def new_attempt(self) -> None:
+        """All queries are to be started again."""
         with self._lock:
             self._failures.clear()
+        self.idleness.new_attempt()
 
     def snapshot(self) -> tuple[QueryProgress, ...]:
         """All queries, in the order they first started."""
@@ -164,146 +170,6 @@ class ProgressCollector:
             self._on_change()
 
 
-def parse_progress(event: Mapping[str, Any], name: str, output_rows: int = -1) -> QueryProgress:
-    """Spark's ``StreamingQueryProgress`` JSON → our value, without totals.
-
-    Parameters
-    ----------
-    event : mapping
-        The parsed JSON; absent and NaN-like entries count as 0.
-    name : str
-        The query's name.
-    output_rows : int
-        What the sinks counted themselves; used when Spark's own number is -1.
-    """
-    durations = event.get("durationMs") or {}
-    operators = parse_operators(event)
-    spark_rows = int((event.get("sink") or {}).get("numOutputRows", -1))
-    return QueryProgress(
-        query=name,
-        batch_id=int(event["batchId"]),
-        at_ms=_millis(event.get("timestamp", "")),
-        batch_duration_ms=int(event.get("batchDuration", durations.get("triggerExecution", 0))),
-        input_rows=int(event.get("numInputRows", 0)),
-        output_rows=output_rows if spark_rows < 0 else spark_rows,
-        input_rows_per_second=_number(event.get("inputRowsPerSecond")),
-        processed_rows_per_second=_number(event.get("processedRowsPerSecond")),
-        watermark_ms=_watermark((event.get("eventTime") or {}).get("watermark", "")),
-        state_rows=sum(operator.rows for operator in operators),
-        state_bytes=sum(operator.bytes for operator in operators),
-        durations_ms={part: int(duration) for part, duration in durations.items()},
-        sources=parse_sources(event),
-        operators=operators,
-    )
-
-
-def parse_sources(event: Mapping[str, Any]) -> tuple[SourceProgress, ...]:
-    """Sources of a progress event, in the order of Spark's offset log."""
-    return tuple(
-        SourceProgress(
-            description=str(source.get("description", "")),
-            start_offset=_offset(source.get("startOffset")),
-            end_offset=_offset(source.get("endOffset")),
-            latest_offset=_offset(source.get("latestOffset")),
-            input_rows=int(source.get("numInputRows", 0)),
-        )
-        for source in event.get("sources") or ()
-    )
-
-
-def parse_operators(event: Mapping[str, Any]) -> tuple[StateOperatorProgress, ...]:
-    """Stateful operators of a progress event."""
-    return tuple(
-        StateOperatorProgress(
-            name=str(operator.get("operatorName", "")),
-            rows=int(operator.get("numRowsTotal", 0)),
-            bytes=int(operator.get("memoryUsedBytes", 0)),
-            rows_updated=int(operator.get("numRowsUpdated", 0)),
-            rows_removed=int(operator.get("numRowsRemoved", 0)),
-            partitions=int(operator.get("numShufflePartitions", 0)),
-        )
-        for operator in event.get("stateOperators") or ()
-    )
-
-
 def _added(before: tuple[int, ...], now: QueryProgress) -> tuple[int, ...]:
     rows = tuple(source.input_rows for source in now.sources)
     return tuple(map(sum, zip(before, rows))) if len(before) == len(rows) else rows
-
-
-def _offset(value: Any) -> str:
-    """JSON text; Spark embeds an offset that is JSON and quotes one that is not."""
-    if value is None:
-        return ""
-    text = value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
-    return text if len(text) <= _MAX_OFFSET_CHARACTERS else ""
-
-
-def _number(value: Any) -> float:
-    number = float(value) if isinstance(value, (int, float)) else 0.0
-    return number if number == number and number not in (float("inf"), float("-inf")) else 0.0
-
-
-def _millis(text: str) -> int:
-    try:
-        return int(datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp() * 1000)
-    except ValueError:
-        return -1
-
-
-def _watermark(text: str) -> int:
-    # Spark starts every watermark at the epoch, which means that there is none yet
-    millis = _millis(text) if text else -1
-    return millis if millis > 0 else -1
-
-
-class _JavaListener:
-    """Implements Spark's listener interface for Python; its methods are called by the JVM."""
-
-    def __init__(self, collector: ProgressCollector) -> None:
-        self._collector = collector
-
-    def onQueryStarted(self, event: Any) -> None:
-        self._collector.started(
-            str(event.id().toString()), str(event.runId().toString()), event.name() or ""
-        )
-
-    def onQueryProgress(self, event: Any) -> None:
-        try:
-            self._collector.progressed(event.progress().json())
-        except Exception:  # an odd report must not end Spark's listener thread
-            logger.exception("Cannot read a progress report of Spark")
-
-    def onQueryIdle(self, event: Any) -> None:
-        pass
-
-    def onQueryTerminated(self, event: Any) -> None:
-        failure = event.exception()
-        self._collector.terminated(
-            str(event.id().toString()),
-            str(event.runId().toString()),
-            failure.get() if failure.isDefined() else "",
-        )
-
-    class Java:
-        implements = ["org.apache.spark.sql.streaming.PythonStreamingQueryListener"]
-
-
-def listen(spark: Any, collector: ProgressCollector) -> Callable[[], None]:
-    """Have ``collector`` told of all queries of this session, until what is returned is called."""
-    from pyspark import SparkContext
-    from pyspark.java_gateway import ensure_callback_server_started
-
-    gateway = SparkContext._gateway
-    assert gateway is not None, "listen() before the session"
-    ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
-    wrapper = gateway.jvm.org.apache.spark.sql.streaming.PythonStreamingQueryListenerWrapper(
-        _JavaListener(collector)
-    )
-    streams = spark._jsparkSession.streams()
-    streams.addListener(wrapper)
-
-    def no_longer() -> None:
-        streams.removeListener(wrapper)
-
-    return no_longer

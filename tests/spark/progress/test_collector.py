@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from yarnflow.core.checkpoint.messages import SourceProgress, StateOperatorProgress
-from yarnflow.spark.run.progress import ProgressCollector
+from yarnflow.spark.progress.collector import ProgressCollector
 
 
 def event(batch: int, rows: int, **changes: Any) -> str:

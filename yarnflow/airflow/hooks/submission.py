@@ -1,0 +1,54 @@
+"""What is submitted, and how; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from yarnflow.airflow.hooks.errors import CommandFailed
+
+
+@dataclass(frozen=True, slots=True)
+class Submit:
+    """What is submitted, and how; as the flags of ``yarnflow submit``."""
+
+    application: str
+    arguments: Sequence[str] = ()
+    #: empty = that of the connection
+    target: str = ""
+    job_key: str = ""
+    on_existing: str = "attach"
+    #: ``latest``, ``none`` or a path; empty = ``latest`` if the last job of the key failed
+    restore: str = ""
+    name: str = ""
+    parallelism: int | None = None
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    files: Sequence[str] = ()
+
+
+def submit_arguments(submit: Submit, default_target: str, *, detached: bool) -> list[str]:
+    """The command line behind ``yarnflow submit``, without options.
+
+    Raises
+    ------
+    CommandFailed
+        The program would be taken for a flag, or there is none.
+    """
+    program = submit.application
+    if not program or program.startswith("-"):
+        raise CommandFailed("USAGE", f"application={program!r} is no path of a program (./ before a dash)")
+    target = submit.target or default_target
+    arguments = ["-t", target] if target else []
+    arguments += ["-d"] if detached else []
+    for flag, value in (
+        ("--job-key", submit.job_key),
+        ("--on-existing", submit.on_existing),
+        ("--restore", submit.restore),
+        ("--name", submit.name),
+        ("-p", submit.parallelism),
+        ("-pyfs", ",".join(submit.files)),
+    ):
+        # a template may give nothing
+        if value is not None and value != "":
+            arguments += [flag, str(value)]
+    return [*arguments, program, *submit.arguments]
