@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -88,31 +90,83 @@ def test_a_client_that_is_not_let_in_is_told_at_once(monkeypatch: pytest.MonkeyP
         list(Produce(NOBODY)([messages("a")]))
 
 
-@pytest.mark.parametrize("callbacks", [0, 1, 3])
-def test_what_ends_a_producer_is_told(monkeypatch: pytest.MonkeyPatch, callbacks: int) -> None:
-    """The client raises that, whoever else wants to hear of errors; callbacks that were due run into it."""
+FENCED = confluent_kafka.KafkaException(
+    confluent_kafka.KafkaError(confluent_kafka.KafkaError._FENCED, None, True)
+)
+OTHER = confluent_kafka.KafkaException(confluent_kafka.KafkaError(confluent_kafka.KafkaError._NOT_CONFIGURED))
 
-    fenced = confluent_kafka.KafkaError(confluent_kafka.KafkaError._FENCED)
-    found: BaseException = confluent_kafka.KafkaException(fenced)
+
+class Ended:
+    """A client that raises what ended it out of its callbacks, and says it again when asked to begin."""
+
+    def __init__(self, raised: BaseException, again: BaseException) -> None:
+        self._raised = raised
+        self._again = again
+
+    def produce(self, *arguments: Any, **settings: Any) -> None:
+        """Takes it."""
+
+    def flush(self, timeout_s: float) -> int:
+        raise self._raised
+
+    poll = flush
+
+    def begin_transaction(self) -> None:
+        raise self._again
+
+
+def run_into(error: BaseException, callbacks: int) -> BaseException:
+    """What is raised when callbacks that were due run into an error."""
     for number in range(callbacks):
-        behind, found = found, SystemError(f"callback {number} returned a result with an exception set")
-        found.__cause__ = behind
+        behind, error = error, SystemError(f"callback {number} returned a result with an exception set")
+        error.__cause__ = behind
+    return error
 
-    class Fenced:
-        def produce(self, *arguments: Any, **settings: Any) -> None:
-            """Takes it."""
 
-        def flush(self, timeout_s: float) -> int:
-            raise found
-
-        poll = flush
-
-    monkeypatch.setattr(confluent_kafka, "Producer", lambda settings: Fenced())
+@pytest.mark.parametrize(
+    "raised",
+    [*(run_into(FENCED, count) for count in (0, 1, 3)), SystemError("returned NULL without an exception")],
+)
+def test_what_ends_a_producer_is_told(monkeypatch: pytest.MonkeyPatch, raised: BaseException) -> None:
+    """The client raises that, whoever else wants to hear of errors; callbacks that were due run into it."""
+    monkeypatch.setattr(confluent_kafka, "Producer", lambda settings: Ended(raised, FENCED))
     said = "Kafka does not take messages of the Kafka sink: .*same transactional id prefix$"
     with pytest.raises(ServerError, match=said):
         list(Produce(NOBODY)([messages("a")]))
     with pytest.raises(ServerError, match=said):
         producer._Producer(NOBODY).check()
+
+
+def test_a_producer_without_transactions_that_ended_and_does_not_say_why(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(confluent_kafka, "Producer", lambda settings: Ended(SystemError(), OTHER))
+    ended = producer._Producer(NOBODY)
+    with pytest.raises(ServerError, match="Kafka does not take messages of the Kafka sink: .*_FATAL"):
+        ended.flush()
+    refused = confluent_kafka.KafkaError(confluent_kafka.KafkaError.MSG_SIZE_TOO_LARGE)
+    ended._heard.delivery(refused, Sent())
+    with pytest.raises(ServerError, match="does not take a message to topic t .*MSG_SIZE_TOO_LARGE"):
+        ended.flush()
+
+
+class Sent:
+    """A message that has been sent."""
+
+    def topic(self) -> str:
+        return "t"
+
+
+def test_a_client_is_freed_with_its_producer() -> None:
+    """Each has threads and sockets, and some 1,000 may be in a process: a collection may be too late."""
+    gc.disable()
+    try:
+        made = producer._Producer(NOBODY)
+        freed = weakref.ref(made)
+        del made
+        assert freed() is None
+    finally:
+        gc.enable()
 
 
 class Committed:

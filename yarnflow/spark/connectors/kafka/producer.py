@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import confluent_kafka
 import pyarrow as pa
@@ -187,13 +187,29 @@ def _count(count: int) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict({"count": pa.array([count], pa.int64())})
 
 
+class _Heard:
+    """What a client says in its callbacks. Does not know the client, which would never be freed then."""
+
+    def __init__(self) -> None:
+        self.failure: YarnflowError | None = None
+
+    def error(self, error: Any) -> None:
+        # the client tries again for ever, and whoever waits is told of a timeout only
+        if error.code() == _Error._AUTHENTICATION and self.failure is None:
+            self.failure = _failed("does not let in the client", error)
+
+    def delivery(self, error: Any, message: Any) -> None:
+        if error is not None and self.failure is None:
+            self.failure = _failed(f"does not take a message to topic {message.topic()}", error)
+
+
 class _Producer:
     """A producer whose failures are errors."""
 
     def __init__(self, settings: Mapping[str, str]) -> None:
-        self._failure: YarnflowError | None = None
+        self._heard = _Heard()
         self._count = 0
-        own = {"log_level": "0", "error_cb": self._heard}
+        own = {"log_level": "0", "error_cb": self._heard.error}
         client = _asked("does not make a producer", lambda: confluent_kafka.Producer({**settings, **own}))
         self._client = self.client = client
 
@@ -203,11 +219,14 @@ class _Producer:
         while True:
             try:
                 # 0 = now
-                self._client.produce(topic, value, key, on_delivery=self._delivered, timestamp=time_ms or 0)
+                told = self._heard.delivery
+                self._client.produce(topic, value, key, on_delivery=told, timestamp=time_ms or 0)
                 break
             except BufferError:
                 self._poll(_FULL_WAIT_S)
             except confluent_kafka.KafkaException as error:
+                # of what ended it this says only that something did
+                self.check()
                 raise _failed(f"does not take a message to topic {topic}", error.args[0]) from None
             self._check()
         self._count += 1
@@ -216,7 +235,7 @@ class _Producer:
 
     def flush(self) -> None:
         """Wait until the brokers have all messages; how long they may take is delivery.timeout.ms."""
-        while _asked(_NO_MESSAGES, lambda: self._client.flush(_TRY_S)):
+        while self._asked(lambda: self._client.flush(_TRY_S)):
             self._check()
         self._check()
 
@@ -225,22 +244,42 @@ class _Producer:
         self._poll(0)
         self._check()
 
+    def call(self, ask: Callable[[], Any]) -> Any:
+        """Call the client; what it raises is its own error.
+
+        It raises what ends a producer out of its callbacks, whoever wants to hear of errors,
+        and goes on calling those that are due; each of them runs into that error. Python says
+        so instead of the error, or, where a callback got over it, that there is none.
+        """
+        try:
+            return ask()
+        except SystemError as error:
+            self._raise_what_ended_it(error)
+
+    def _raise_what_ended_it(self, error: SystemError) -> NoReturn:
+        cause: BaseException | None = error
+        while cause is not None:
+            if isinstance(cause, confluent_kafka.KafkaException):
+                raise cause from None
+            cause = cause.__cause__
+        try:
+            # a client that has ended does nothing any more, and says why
+            self._client.begin_transaction()
+        except confluent_kafka.KafkaException as said:
+            if said.args[0].fatal():
+                raise said from None
+        # one without transactions does not say why
+        raise self._heard.failure or confluent_kafka.KafkaException(_Error(_Error._FATAL)) from None
+
     def _poll(self, timeout_s: float) -> None:
-        # errors that end a producer are raised here, and not told to who asked to hear of errors
-        _asked(_NO_MESSAGES, lambda: self._client.poll(timeout_s))
+        self._asked(lambda: self._client.poll(timeout_s))
 
-    def _heard(self, error: Any) -> None:
-        # the client tries again for ever, and whoever waits is told of a timeout only
-        if error.code() == _Error._AUTHENTICATION and self._failure is None:
-            self._failure = _failed("does not let in the client", error)
-
-    def _delivered(self, error: Any, message: Any) -> None:
-        if error is not None and self._failure is None:
-            self._failure = _failed(f"does not take a message to topic {message.topic()}", error)
+    def _asked(self, ask: Callable[[], Any]) -> Any:
+        return _asked(_NO_MESSAGES, lambda: self.call(ask))
 
     def _check(self) -> None:
-        if self._failure is not None:
-            raise self._failure
+        if self._heard.failure is not None:
+            raise self._heard.failure
 
 
 class TransactionalProducer:
@@ -282,7 +321,7 @@ class TransactionalProducer:
         return int(found.offset) - 1 if found.offset > 0 else NO_BATCH
 
     def begin(self) -> None:
-        _asked("does not begin a transaction", self._client.begin_transaction)
+        _asked("does not begin a transaction", lambda: self._producer.call(self._client.begin_transaction))
         self._open = True
 
     def produce(self, message: Message) -> None:
@@ -305,8 +344,8 @@ class TransactionalProducer:
         if self._open:
             try:
                 self._client.purge()
-                _call(lambda: self._client.abort_transaction(_ANSWER_TIMEOUT_S))
-            except confluent_kafka.KafkaException:
+                self._producer.call(lambda: self._client.abort_transaction(_ANSWER_TIMEOUT_S))
+            except (confluent_kafka.KafkaException, YarnflowError):
                 # the next producer of this id, or the transaction's timeout, ends it
                 pass
 
@@ -319,7 +358,7 @@ class TransactionalProducer:
         """Ask again as long as librdkafka says that it can help."""
         for _ in range(_TRIES):
             try:
-                _call(ask)
+                self._producer.call(ask)
                 return
             except confluent_kafka.KafkaException as error:
                 failure = error
@@ -331,26 +370,9 @@ class TransactionalProducer:
 
 def _asked(what: str, ask: Callable[[], Any]) -> Any:
     try:
-        return _call(ask)
+        return ask()
     except confluent_kafka.KafkaException as error:
         raise _failed(what, error.args[0]) from None
-
-
-def _call(ask: Callable[[], Any]) -> Any:
-    """Call the client; what it raises is its own error.
-
-    It raises what ends a producer out of its callbacks, and goes on calling those that are
-    due; each of them runs into that error, and Python says so instead of the error.
-    """
-    try:
-        return ask()
-    except SystemError as error:
-        cause: BaseException | None = error
-        while cause is not None:
-            cause = cause.__cause__
-            if isinstance(cause, confluent_kafka.KafkaException):
-                raise cause from None
-        raise
 
 
 def _failed(what: str, error: Any) -> ServerError | BrokerUnavailable:
