@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from contextlib import suppress
 
 import psutil
 
@@ -33,35 +34,64 @@ def none_is_left(mark: str, what: str) -> bool:
     return not processes(mark, what)
 
 
+def lives(process: psutil.Process) -> bool:
+    """Whether something of a process still runs."""
+    try:
+        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        # between the two questions
+        return False
+
+
+def kill(process: psutil.Process) -> None:
+    """``kill -9`` and wait until it is gone."""
+    with suppress(psutil.NoSuchProcess):
+        process.send_signal(signal.SIGKILL)
+    wait_until(lambda: not lives(process), f"{process} to die")
+
+
 def kill_one(mark: str, what: str) -> int:
     """``kill -9`` the oldest such process and wait until it is gone; returns its pid."""
     victim = wait_until(lambda: processes(mark, what), f"a process of {what}")[0]
-    victim.send_signal(signal.SIGKILL)
-    wait_until(lambda: not victim.is_running() or victim.status() == psutil.STATUS_ZOMBIE, f"{victim} to die")
+    kill(victim)
     return int(victim.pid)
 
 
 def driver_with_a_job(mark: str) -> psutil.Process | None:
     """The driver that has executors dialled in, not a warm spare."""
     for executor in processes(mark, EXECUTOR):
-        words = executor.cmdline()
-        port = int(words[words.index("--driver-url") + 1].rsplit(":", 1)[1])
+        try:
+            words = executor.cmdline()
+            port = int(words[words.index("--driver-url") + 1].rsplit(":", 1)[1])
+        except (psutil.Error, ValueError):
+            # it ends
+            continue
         for driver in processes(mark, DRIVER):
-            for process in (driver, *driver.children(recursive=True)):
-                try:
-                    if any(c.status == "LISTEN" and c.laddr.port == port for c in process.net_connections()):
-                        return driver
-                except psutil.Error:
-                    continue
+            if any(_listens(process, port) for process in tree(driver)):
+                return driver
     return None
+
+
+def tree(process: psutil.Process) -> list[psutil.Process]:
+    """The process and all below it."""
+    try:
+        return [process, *process.children(recursive=True)]
+    except psutil.NoSuchProcess:
+        return []
+
+
+def _listens(process: psutil.Process, port: int) -> bool:
+    try:
+        return any(c.status == "LISTEN" and c.laddr.port == port for c in process.net_connections())
+    except psutil.Error:
+        return False
 
 
 def kill_driver(mark: str) -> psutil.Process:
     """``kill -9`` the driver of the running job and wait until it is gone."""
     driver = driver_with_a_job(mark)
     assert driver is not None, "no executor has dialled a driver"
-    driver.send_signal(signal.SIGKILL)
-    wait_until(lambda: not driver.is_running() or driver.status() == psutil.STATUS_ZOMBIE, f"{driver} to die")
+    kill(driver)
     return driver
 
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 import pika
 import pika.exceptions
 
-from integration.servers import Server, free_port, program
+from integration.servers import Server, free_ports, program
 from yarnflow.api.datastream.connectors.rabbitmq import RMQConnectionConfig
 
 USER: Final = "ann"
@@ -31,7 +31,7 @@ class RabbitMq(Server):
     def _create(self) -> None:
         config = self.directory / "rabbitmq.conf"
         config.write_text(f"default_user = {USER}\ndefault_pass = {PASSWORD}\nloopback_users = none\n")
-        self._ports = free_port(), free_port()
+        self._ports = *free_ports(2),
         #: that a death may take along
         self._queues: list[str] = []
         if self._owner is not None:

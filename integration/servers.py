@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import signal
 import socket
@@ -13,7 +14,7 @@ import subprocess
 import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -128,10 +129,28 @@ class Server(ABC):
 
 
 def free_port() -> int:
-    """A port that nobody listens at."""
-    with closing(socket.socket()) as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
+    """A port that nobody listens at, see :func:`free_ports`."""
+    return free_ports(1)[0]
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that nobody listens at.
+
+    Below those that the system hands out: of these one could be another process's by the time a server
+    has started.  At random, as tests beside this one take some, too.
+    """
+    lowest = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    below = range(max(1024, lowest - 20_000), lowest)
+    with ExitStack() as held:
+        ports: list[int] = []
+        for port in random.sample(below, len(below)):
+            if len(ports) == count:
+                break
+            taken = held.enter_context(socket.socket())
+            with suppress(OSError):
+                taken.bind(("127.0.0.1", port))
+                ports.append(port)
+    return ports
 
 
 @contextmanager

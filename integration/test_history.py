@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import socket
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ import pytest
 
 from integration.conftest import ROOT, Commands, commands_in, wait_until
 from integration.processes import processes
+from integration.servers import free_port
 
 PROGRAM: Final = """
 from yarnflow.api import *
@@ -70,18 +70,13 @@ def _lasting(answer: Any) -> Any:
     return [_lasting(each) for each in answer] if isinstance(answer, list) else answer
 
 
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
-
-
 @pytest.fixture(scope="module")
 def archived(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Archived]:
     """Two jobs end, one of them FAILED, and then their cluster."""
     directory = tmp_path_factory.mktemp("history")
     (directory / "events").mkdir()
-    port = _free_port()
-    where = [f"-Djobmanager.rpc.port={_free_port()}", f"-Dio.tmp.dirs={directory}"]
+    port = free_port()
+    where = [f"-Djobmanager.rpc.port={free_port()}", f"-Dio.tmp.dirs={directory}"]
     archives = f"-Djobmanager.archive.fs.dir=file://{directory}/archives"
     settings = [*where, f"-Drest.port={port}", archives, "-Dtaskmanager.numberOfTaskSlots=2"]
     environment = {"YARNFLOW_PID_DIR": str(directory / "pids")}

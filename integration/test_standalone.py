@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -11,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from integration.conftest import ROOT, Commands, Started, commands_in, wait_until
-from integration.processes import EXECUTOR, TASK_MANAGER, kill_one, processes
+from integration.conftest import ENDS_WITHIN_S, ROOT, Commands, Started, commands_in, wait_until
+from integration.processes import EXECUTOR, TASK_MANAGER, kill_one, none_is_left, processes
+from integration.servers import free_port
 from yarnflow import errors
 
 ENDLESS = """
@@ -57,16 +57,11 @@ class Cluster:
         return found[0], output
 
 
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
-
-
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """JobManager and two TaskManagers of one slot; a test leaves no job on it."""
     directory = tmp_path_factory.mktemp("standalone")
-    settings = [f"-Djobmanager.rpc.port={_free_port()}", f"-Dio.tmp.dirs={directory}"]
+    settings = [f"-Djobmanager.rpc.port={free_port()}", f"-Dio.tmp.dirs={directory}"]
     own = [*settings, f"-Dyarnflow.log.retained-processes={RETAINED}"]
     environment = {"YARNFLOW_PID_DIR": str(directory / "pids")}
     with commands_in(directory) as commands:
@@ -102,7 +97,8 @@ def test_submit_list_info_cancel(cluster: Cluster, tmp_path: Path) -> None:
 
     assert cluster.run("cancel", job_id).process.returncode == 0
     assert "CANCELED" in cluster.run("list", "--all").stdout
-    assert not processes(cluster.commands.mark, EXECUTOR), "executors of a canceled job are left"
+    left = partial(none_is_left, cluster.commands.mark, EXECUTOR)
+    wait_until(left, "the executors of a canceled job to end", ENDS_WITHIN_S)
     assert cluster.run("cancel", job_id).process.returncode == errors.JobError.exit_code
     assert cluster.run("info", "f" * 32).process.returncode == errors.JobNotFound.exit_code
 

@@ -17,6 +17,7 @@ import psutil
 from integration.airflow.installation import Installation, foreign_variables
 from integration.airflow.rest import AirflowApi
 from integration.conftest import Commands, Started, wait_until
+from integration.processes import lives
 from integration.servers import free_port
 
 #: component → arguments of ``airflow``; nothing reads logs but the API server, which has the files
@@ -236,11 +237,4 @@ def _kill_family(process: psutil.Process) -> None:
     for one in family:
         with suppress(psutil.NoSuchProcess):
             one.kill()
-    wait_until(lambda: not any(_lives(one) for one in family), f"the end of {process}", 30)
-
-
-def _lives(process: psutil.Process) -> bool:
-    try:
-        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
-    except psutil.NoSuchProcess:
-        return False
+    wait_until(lambda: not any(lives(one) for one in family), f"the end of {process}", 30)

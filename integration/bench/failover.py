@@ -41,10 +41,10 @@ from integration.bench.failover_peer import INTERVAL_S, PEER_FAULTS, run_peer
 from integration.commits import Look, await_more, first_after_s, gaps_s, newest
 from integration.conftest import Commands, marked_processes, wait_until
 from integration.faults import injections
-from integration.faults.ha_cluster import HaCluster, ha_cluster, kill, task_manager_processes, tree
+from integration.faults.ha_cluster import HaCluster, ha_cluster, task_manager_processes
 from integration.faults.records import QUERIES
 from integration.hadoop import HadoopCluster
-from integration.processes import DRIVER, EXECUTOR, JOB_MANAGER, TASK_MANAGER
+from integration.processes import DRIVER, EXECUTOR, JOB_MANAGER, TASK_MANAGER, kill, tree
 
 #: commits watched before a fault
 WATCHED: Final = 8

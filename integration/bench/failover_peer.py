@@ -21,10 +21,9 @@ import pyspark
 
 from integration.commits import Look, await_more, commits_below, first_after_s, gaps_s, newest
 from integration.conftest import wait_until
-from integration.faults.ha_cluster import kill
 from integration.faults.records import KEYS
 from integration.hadoop import HadoopCluster
-from integration.processes import EXECUTOR
+from integration.processes import EXECUTOR, kill
 
 #: those that plain Spark has, by the names they have here
 PEER_FAULTS: Final = ("driver_killed", "executor_killed")

@@ -326,19 +326,6 @@ def started_cluster(
         zookeeper.close()
 
 
-def kill(process: psutil.Process) -> None:
-    """``kill -9`` and wait until it is gone."""
-    process.send_signal(signal.SIGKILL)
-    wait_until(
-        lambda: not process.is_running() or process.status() == psutil.STATUS_ZOMBIE, f"{process} to die"
-    )
-
-
-def tree(process: psutil.Process) -> list[psutil.Process]:
-    """The process and all below it."""
-    return [process, *process.children(recursive=True)]
-
-
 @contextmanager
 def frozen(victims: Iterable[psutil.Process]) -> Iterator[None]:
     """SIGSTOP, and SIGCONT at the end of the block."""

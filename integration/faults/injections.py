@@ -14,10 +14,9 @@ from integration.faults.ha_cluster import (
     HaCluster,
     executors,
     frozen,
-    kill,
     task_manager_processes,
-    tree,
 )
+from integration.processes import kill, lives, tree
 
 Fault = Callable[[HaCluster, str], None]
 
@@ -35,7 +34,7 @@ def master_killed(cluster: HaCluster, job_id: str) -> None:
     owner = cluster.owner_of(driver)
     for process in tree(owner):
         process.kill()
-    wait_until(lambda: not driver.is_running() or driver.status() == "zombie", "the driver to be gone")
+    wait_until(lambda: not lives(driver), "the driver to be gone")
     cluster.start_master()
     cluster.await_leader()
 

@@ -13,23 +13,16 @@ from typing import Final
 import psutil
 
 from integration.conftest import wait_until
-from integration.faults.ha_cluster import executors, kill
+from integration.faults.ha_cluster import executors
 from integration.faults.hosted_cluster import HostedCluster
 from integration.faults.network import Host
 from integration.faults.relay import Behaviour
+from integration.processes import kill, lives
 
 NetworkFault = Callable[[HostedCluster, str], None]
 #: between two looks that are commands, each of which takes a second of processor time
 _PAUSE_S: Final = 2.0
 _PATIENCE_S: Final = 300.0
-
-
-def gone(process: psutil.Process) -> bool:
-    """Whether nothing of a process runs any more."""
-    try:
-        return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return True
 
 
 def lead_elsewhere(cluster: HostedCluster, job_id: str) -> None:
@@ -88,7 +81,7 @@ def driver_cut_from_zookeeper(cluster: HostedCluster, job_id: str) -> None:
             lease = cluster.lease(job_id)
             elsewhere = lease is not None and int(lease["pid"]) != driver.pid
             # in this order: it may end between the two
-            assert not elsewhere or gone(driver), "another driver has the lease, and the first one runs"
+            assert not elsewhere or not lives(driver), "another driver has the lease, and the first one runs"
             return elsewhere
 
         wait_until(moved, "another driver to have the lease", _PATIENCE_S)

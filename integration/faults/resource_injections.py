@@ -18,8 +18,9 @@ import psutil
 
 from integration.commits import newest
 from integration.conftest import marked_processes, wait_until
-from integration.faults.ha_cluster import HaCluster, kill, tree
+from integration.faults.ha_cluster import HaCluster
 from integration.faults.injections import Fault
+from integration.processes import kill, tree
 
 #: between two looks that are commands, each of which takes a second of processor time
 _PAUSE_S: Final = 2.0

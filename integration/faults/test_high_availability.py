@@ -13,11 +13,12 @@ from pathlib import Path
 import pytest
 
 from integration.conftest import Commands, wait_until
-from integration.faults.ha_cluster import HaCluster, ha_cluster, kill
+from integration.faults.ha_cluster import HaCluster, ha_cluster
 from integration.faults.injections import FAULTS
 from integration.faults.keyed_events import KeyedEvents
 from integration.faults.records import Taken
 from integration.hadoop import HadoopCluster
+from integration.processes import kill, lives
 
 #: faults that leave driver and executors alone: the job must not even restart
 UNNOTICED = ("leader_killed", "zombie_leader", "zookeeper_node_restarted")
@@ -77,7 +78,7 @@ def test_a_zookeeper_that_is_emptied(hadoop: HadoopCluster, yarnflow: Commands, 
         driver = cluster.driver_process(job_id)
         cluster.empty_zookeeper()
         wait_until(lambda: cluster.epoch() > 1_000_000, "the next incarnation", 90)
-        wait_until(lambda: not driver.is_running() or driver.status() == "zombie", "the driver to end", 90)
+        wait_until(lambda: not lives(driver), "the driver to end", 90)
         assert job_id not in cluster.yarnflow("list", "--all").stdout
         storage = f"-Dhigh-availability.storageDir={cluster.hadoop_fs}/tests/{cluster.cluster_id}/ha"
         recovered = cluster.yarnflow("recover", storage)

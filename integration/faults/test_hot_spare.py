@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from integration.conftest import Commands, wait_until
-from integration.faults.ha_cluster import HaCluster, ha_cluster, kill, tree
+from integration.faults.ha_cluster import HaCluster, ha_cluster
 from integration.hadoop import HadoopCluster
 from integration.living_files import files_below
-from integration.processes import DRIVER, processes
+from integration.processes import DRIVER, kill, processes, tree
 
 HOT = "-Dhigh-availability.standby-mode=hot"
 

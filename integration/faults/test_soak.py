@@ -13,10 +13,11 @@ from pathlib import Path
 import pytest
 
 from integration.conftest import Commands
-from integration.faults.ha_cluster import HaCluster, ha_cluster, kill
+from integration.faults.ha_cluster import HaCluster, ha_cluster
 from integration.faults.levels import Gauge, growing
 from integration.faults.records import Taken
 from integration.hadoop import HadoopCluster
+from integration.processes import kill
 
 MINUTES = float(os.environ.get("YARNFLOW_TEST_SOAK_MINUTES", "30"))
 #: lists of ended jobs, and logs of ended processes, so that there are as many as may be soon

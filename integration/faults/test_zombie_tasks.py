@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import psutil
 
 from integration.conftest import Commands, wait_until
 from integration.database_servers import PASSWORD, USER, PostgreSql
-from integration.faults.ha_cluster import frozen, tree
-from integration.processes import TASK_MANAGER, kill_driver, processes
+from integration.faults.ha_cluster import frozen
+from integration.processes import TASK_MANAGER, kill_driver, processes, tree
 from integration.servers import running
 
 FILES, LINES = 2, 30
@@ -56,8 +56,9 @@ def client(mark: str, port: int) -> tuple[psutil.Process, psutil.Process]:
     """The worker that has a connection, and its TaskManager."""
     for task_manager in processes(mark, TASK_MANAGER):
         for process in tree(task_manager):
-            if any(one.laddr.port == port for one in process.net_connections("tcp4") if one.raddr):
-                return process, task_manager
+            with suppress(psutil.NoSuchProcess):
+                if any(one.laddr.port == port for one in process.net_connections("tcp4") if one.raddr):
+                    return process, task_manager
     raise AssertionError(f"nobody has port {port}")
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import re
-import signal
 import time
 from collections import Counter
 from collections.abc import Mapping
@@ -18,6 +17,7 @@ from hdfs.util import HdfsError
 from integration.conftest import ROOT, Commands, Started, wait_until
 from integration.flights import assert_every_window_once
 from integration.hadoop import HadoopCluster
+from integration.processes import kill
 
 EXAMPLES: Final = ROOT / "examples"
 FLIGHTS: Final = EXAMPLES / "flight_delays.py"
@@ -170,10 +170,7 @@ class Yarn:
     def kill_one(self, what: str) -> int:
         """``kill -9`` the oldest such process and wait until it is gone; returns its pid."""
         victim = wait_until(lambda: self.processes(what), f"a process of {what}")[0]
-        victim.send_signal(signal.SIGKILL)
-        wait_until(
-            lambda: not victim.is_running() or victim.status() == psutil.STATUS_ZOMBIE, f"{victim} to die"
-        )
+        kill(victim)
         return int(victim.pid)
 
     def _is_empty(self, directory: str) -> bool:

@@ -18,14 +18,30 @@ from yarnflow.process.resources.usage import (
 #: far above what it takes to start a process
 _SAYS_READY = "import sys; print('ready', flush=True); sys.stdin.read()"
 
+#: a file of another process, whose threads open none meanwhile
+_OPENS = (
+    "import os, sys; print('ready', flush=True); sys.stdin.readline(); file = open(os.devnull); "
+    "print('ready', flush=True); sys.stdin.read()"
+)
+
 
 def test_this_process() -> None:
     used = usage_of(os.getpid())
     assert used.processes == 1 and used.threads >= 1
     assert used.memory_bytes > 5 * 1024 * 1024 and used.cpu_ns > 0
-    with open(os.devnull):
-        assert usage_of(os.getpid()).descriptors == used.descriptors + 1
     assert 0 < used.descriptors <= max_descriptors()
+
+
+def test_open_files_are_counted() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", _OPENS], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as child:
+        assert child.stdin is not None and child.stdout is not None and child.stdout.readline()
+        before = usage_of(child.pid).descriptors
+        child.stdin.write(b"\n")
+        child.stdin.flush()
+        assert child.stdout.readline() == b"ready\n"
+        assert usage_of(child.pid).descriptors == before + 1
 
 
 def test_a_process_that_is_not_there_uses_nothing() -> None:

@@ -122,7 +122,10 @@ def test_submissions_do_not_take_all_threads_of_the_server() -> None:
     release = threading.Event()
     put = bench.stores.graphs.put
 
+    begun = threading.Event()
+
     def slow(submission: JobSubmission) -> None:
+        begun.set()
         release.wait(60)
         put(submission)
 
@@ -138,6 +141,8 @@ def test_submissions_do_not_take_all_threads_of_the_server() -> None:
     submissions = [threading.Thread(target=submit, args=(JobId(letter * 32),)) for letter in "abcd"]
     for thread in submissions:
         thread.start()
+    # this thread is not the one that waits
+    assert begun.wait(50)
     until, refusal = time.monotonic() + 50, ""
     while "4 other jobs are being submitted; try again" not in refusal:
         assert time.monotonic() < until, refusal

@@ -127,9 +127,11 @@ class FakeCommand:
     def calls(self) -> list[Call]:
         """How it was called, oldest first."""
         try:
-            lines = (self._directory / "calls").read_text().splitlines()
+            text = (self._directory / "calls").read_text()
         except FileNotFoundError:
             return []
+        # a call may be writing its line now
+        lines = text[: text.rfind("\n") + 1].splitlines()
         return [Call(*json.loads(line)) for line in lines]
 
     def verbs(self) -> list[str]:
