@@ -49,6 +49,8 @@ class TaskInstance:
     task_id: str = "task"
     run_id: str = "run"
     map_index: int = -1
+    try_number: int = 1
+    max_tries: int = 0
 
     def xcom_push(self, key: str, value: Any) -> None:
         json.dumps(value)

@@ -56,7 +56,7 @@ def test_every_class_that_it_names_is_there(name: str) -> None:
 def test_the_form_of_a_connection_has_all_keys_of_its_extra() -> None:
     (connection,) = INFO["connection-types"]
     values = {
-        name: "x" if "string" in field["schema"]["type"] else {"a": "1"}
+        name: "http://x" if "string" in field["schema"]["type"] else {"a": "1"}
         for name, field in connection["conn-fields"].items()
     }
     settings = read_settings("c", "", None, None, values)

@@ -78,8 +78,8 @@ _FIELDS: Final = {
     "history_server": _text(
         "History server", "http://host:port of a history server, asked how a job ended whose cluster is gone."
     ),
-    "options": _mapping("Options", "Options of every submit (-D), as a JSON object."),
-    "env": _mapping("Environment", "Variables of the submitting process, as a JSON object."),
+    "options": _mapping("Options", "Options of every command (-D), as a JSON object."),
+    "env": _mapping("Environment", "Variables of every command, as a JSON object."),
 }
 _FORM: Final = {
     "hidden-fields": ["schema", "login"],

@@ -21,6 +21,14 @@ from yarnflow.config.secrets import is_secret
 UI_COLOR: Final = "#e8f0fe"
 #: with one of them in a submit alone, nothing else would find its job
 _OF_CONNECTION: Final = frozenset({"yarn.staging-directory", "jobmanager.rpc.address"})
+#: the same where jobs are submitted to a cluster that runs; one that is started for a job may have its own
+_OF_RUNNING_CLUSTER: Final = frozenset({
+    "high-availability.cluster-id",
+    "high-availability.type",
+    "high-availability.zookeeper.quorum",
+    "jobmanager.rpc.port",
+    "security.cluster-secret-file",
+})
 _JOB_ID: Final = re.compile("[0-9a-f]{32}")
 
 
@@ -117,7 +125,18 @@ def options(value: Mapping[str, Any] | None) -> dict[str, str]:
         raise YarnflowTaskError(f"options is a {type(value).__name__} and not a mapping of keys to values")
     for key in value:
         if key in _OF_CONNECTION:
-            raise YarnflowTaskError(
-                f"option {key} says where the job is found again; put it into options of the connection"
-            )
+            raise _of_connection(key)
     return {str(key): option_text(each) for key, each in value.items()}
+
+
+def check_options(target: str, given: Mapping[str, str]) -> None:
+    """Raise YarnflowTaskError where options of a task alone name the cluster that its target is."""
+    for key in given:
+        if target == "remote" and key in _OF_RUNNING_CLUSTER:
+            raise _of_connection(key)
+
+
+def _of_connection(key: str) -> YarnflowTaskError:
+    return YarnflowTaskError(
+        f"option {key} says where the job is found again; put it into options of the connection"
+    )

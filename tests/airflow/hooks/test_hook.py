@@ -9,11 +9,17 @@ from airflow.sdk import Connection
 from airflow.sdk.exceptions import AirflowNotFoundException
 
 from tests.airflow.surroundings import JOB, OTHER, Connections, info, listed, token
-from yarnflow.airflow.hooks.errors import CommandFailed, ConnectionUnusable, JobNotSuccessful
+from yarnflow.airflow.hooks.errors import (
+    CommandFailed,
+    ConnectionUnusable,
+    JobNotSuccessful,
+    Refused,
+    Unreachable,
+)
 from yarnflow.airflow.hooks.submission import Submit
 from yarnflow.airflow.hooks.yarnflow import YarnflowHook
 from yarnflow.core.states import JobStatus
-from yarnflow.testing.outside.command import FakeCommand
+from yarnflow.testing.outside.command import DRY_RUN, FakeCommand
 from yarnflow.testing.outside.rest_server import RestServer, rest_server
 
 GONE = ("JOB_NOT_FOUND", "no job")
@@ -102,6 +108,34 @@ def test_the_history_server_knows_how_it_ended(connections: Connections, command
         assert YarnflowHook().state(JOB).status is JobStatus.FINISHED
         with pytest.raises(JobNotSuccessful, match="nowhere to be found"):
             YarnflowHook().state(OTHER)
+
+
+@pytest.mark.parametrize("answers", [False, True])
+def test_a_history_server_that_does_not_answer_is_no_proof_that_nobody_knows(
+    connections: Connections, command: FakeCommand, answers: bool
+) -> None:
+    with rest_server(token="of-another") as other:
+        connections.add(command=str(command.path), history_server=other.address)
+        command.answers("token", error=GONE)
+        command.answers("info", error=GONE)
+        if not answers:
+            other.close()
+        kind = Refused if answers else Unreachable
+        with pytest.raises(kind, match=other.address):
+            YarnflowHook().state(JOB)
+        with pytest.raises(kind, match=other.address):
+            asyncio.run(YarnflowHook().aended(JOB))
+
+
+def test_a_cluster_that_is_only_silent_has_not_lost_its_job(
+    connections: Connections, command: FakeCommand, server: RestServer
+) -> None:
+    """The command knows of no application: the cluster is that of the addresses."""
+    connections.add(command=str(command.path), host=server.address, password="t0p-s3cret")
+    command.answers("info", error=("APPLICATION_NOT_FOUND", "no application of yarnflow runs"))
+    server.close()
+    with pytest.raises(Unreachable, match="no REST interface answers"):
+        YarnflowHook().state(JOB)
 
 
 def test_yarn_that_does_not_answer_is_no_end(hook: YarnflowHook, command: FakeCommand) -> None:
@@ -193,6 +227,28 @@ def test_the_button_looks_at_directories(connections: Connections, command: Fake
     connections.add(command=str(command.path), **{name: "/nope"})
     said = f"connection yarnflow_default: {name} /nope is no directory here"
     assert YarnflowHook().test_connection() == (False, said)
+
+
+@pytest.mark.parametrize("target", ["yarn-per-job", "yarn-application"])
+def test_addresses_are_not_those_of_a_cluster_of_its_own(
+    connections: Connections, command: FakeCommand, server: RestServer, target: str
+) -> None:
+    command.answers("list", listed())
+    connections.add(command=str(command.path), host=server.address, password="t0p-s3cret", target=target)
+    is_good, said = YarnflowHook().test_connection()
+    assert not is_good and f"has REST addresses, and target {target} starts a cluster for each job" in said
+
+
+def test_what_an_error_advises_is_an_argument_of_the_task(hook: YarnflowHook, command: FakeCommand) -> None:
+    message = "the state is gone; submit with --restore none to start empty, or -s PATH"
+    command.answers("submit", {"jobs": []}, error=("STATE_MISSING", message), details="Traceback")
+    command.answers(DRY_RUN, error=("DUPLICATE_JOB", "submit with --on-existing attach or replace"))
+    said = "submit with restore='none' to start empty, or restore=PATH"
+    with pytest.raises(CommandFailed, match=said) as raised:
+        hook.submit(Submit("job.py"))
+    assert raised.value.details == "Traceback" and raised.value.document == {"jobs": []}
+    with pytest.raises(CommandFailed, match="submit with on_existing='attach' or 'replace'"):
+        hook.check_program(Submit("job.py"))
 
 
 def test_arguments_that_are_too_long_are_no_fault_of_the_connection(hook: YarnflowHook) -> None:

@@ -75,3 +75,18 @@ def test_what_cannot_be_used_is_said_in_one_line(host: str, extra: dict[str, Any
 def test_secrets_are_not_in_what_is_printed() -> None:
     settings = read_settings("c", "", None, "s3cret", {"env": {"A": "s3cret"}, "options": {"b": "s3cret"}})
     assert "s3cret" not in repr(settings)
+
+
+@pytest.mark.parametrize(
+    ("given", "address"),
+    [("http://history:8082/", "http://history:8082"), ("history:8082", "http://history:8082"), ("", "")],
+)
+def test_a_history_server(given: str, address: str) -> None:
+    assert read_settings("c", None, None, None, {"history_server": given}).history_server == address
+
+
+@pytest.mark.parametrize("given", ["history", "one:8082,two:8082"])
+def test_what_is_no_history_server(given: str) -> None:
+    said = f"connection c: history_server in its extra: '{given}' is not one"
+    with pytest.raises(ConnectionUnusable, match=said):
+        read_settings("c", None, None, None, {"history_server": given})

@@ -9,7 +9,7 @@ import pytest
 
 from tests.airflow.surroundings import JOB
 from yarnflow.airflow.hooks.documents import EndedJob
-from yarnflow.airflow.hooks.errors import CommandFailed
+from yarnflow.airflow.hooks.errors import CommandFailed, Unreachable
 from yarnflow.airflow.hooks.questions import Failure
 from yarnflow.airflow.hooks.rest import Access
 from yarnflow.airflow.jobs import follow
@@ -179,3 +179,60 @@ def test_a_wrong_token_is_not_tried_for_ever(server: RestServer) -> None:
     seen, _ = changes(source)
     assert "does not accept the token" in seen[-1].lost
     assert "wr0ng" not in seen[-1].lost
+
+
+def test_a_token_of_a_cluster_that_was_started_again(server: RestServer) -> None:
+    """The one that is known is another one's; where the job is tells the command."""
+    source = Source(server)
+    server.add(JOB, JobStatus.RUNNING)
+    known = source.aaccess
+
+    async def access(job_id: str, *, again: bool = False) -> Access:
+        found = await known(job_id, again=again)
+        return found if again else Access(found.addresses, "0ld")
+
+    source.aaccess = access  # type: ignore[method-assign]
+    seen, notes = changes(source, {1: lambda: server.becomes(JOB, JobStatus.FINISHED)})
+    assert statuses(seen) == [JobStatus.RUNNING, JobStatus.FINISHED]
+    assert len(notes) == 1
+
+
+def test_a_cluster_that_serves_as_many_streams_as_it_may(server: RestServer) -> None:
+    """It answers other questions, until there is room."""
+    server.add(JOB, JobStatus.RUNNING)
+    server.is_full = True
+
+    def room() -> None:
+        server.is_full = False
+        server.becomes(JOB, JobStatus.FINISHED)
+
+    source = Source(server)
+    seen, notes = changes(source, {1: lambda: server.completes(JOB, 1), 2: room}, lost_after_s=0.05)
+    assert statuses(seen) == [JobStatus.RUNNING, JobStatus.FINISHED]
+    assert [change.checkpoint.checkpoint_id for change in seen if change.checkpoint] == [1]
+    assert notes == [] and True not in source.asked
+
+
+@pytest.mark.parametrize("end", [JobStatus.FINISHED, None])
+def test_a_history_server_that_does_not_answer_is_no_end(server: RestServer, end: JobStatus | None) -> None:
+    server.add(JOB, JobStatus.RUNNING)
+    source = Source(server)
+    asked = []
+
+    async def ended(job_id: str) -> EndedJob | None:
+        asked.append(job_id)
+        if end is None or len(asked) < 3:
+            raise Unreachable("http://history:8082: connection refused")
+        return EndedJob(JOB, "counts", end)
+
+    source.aended = ended  # type: ignore[method-assign]
+
+    def gone() -> None:
+        server.forget(JOB)
+        source.trouble = CommandFailed("JOB_NOT_FOUND", "no job")
+
+    seen, _ = changes(source, {1: gone}, lost_after_s=600.0 if end else 0.1)
+    if end:
+        assert statuses(seen) == [JobStatus.RUNNING, end]
+    else:
+        assert "it may still run: http://history:8082" in seen[-1].lost

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from tests.airflow.operators.jobs import PATH, last
 from tests.airflow.surroundings import JOB, OTHER, info, listed, new_context
 from yarnflow.airflow.hooks.errors import CommandFailed, JobNotSuccessful, YarnflowTaskError
+from yarnflow.airflow.operators.about_job import JobOperator
 from yarnflow.airflow.operators.drill import YarnflowDrillOperator
 from yarnflow.airflow.operators.savepoint import YarnflowSavepointOperator
 from yarnflow.airflow.operators.stop import YarnflowStopOperator
@@ -168,3 +170,32 @@ def test_no_such_job(cluster: RestServer, context: dict[str, Any]) -> None:
         YarnflowStopOperator(task_id="t", job_key="other").execute(context)
     with pytest.raises(JobNotSuccessful, match=f"no live job {OTHER}"):
         YarnflowSavepointOperator(task_id="t", job_id=OTHER).execute(context)
+
+
+def test_the_report_of_a_drill_that_failed_is_kept(
+    cluster: RestServer, command: FakeCommand, context: dict[str, Any]
+) -> None:
+    report = {"job_id": JOB, "verdict": "not recovered"}
+    command.answers("drill", report, error=("DRILL_FAILED", "no commit within 60 s"))
+    task = YarnflowDrillOperator(
+        task_id="t", what="leader", job_key="k", recovery_timeout=timedelta(minutes=1)
+    )
+    with pytest.raises(CommandFailed, match="no commit within 60 s"):
+        task.execute(context)
+    assert context["ti"].pushed["report"] == report
+    assert last(command, "drill")[-4:] == ["--timeout", "60", "leader", JOB]
+
+
+def test_a_task_that_was_ended_while_it_looked_for_its_job_does_nothing(
+    cluster: RestServer, command: FakeCommand, context: dict[str, Any]
+) -> None:
+    tasks: list[JobOperator] = [
+        YarnflowDrillOperator(task_id="t", job_key="k", what="leader"),
+        YarnflowSavepointOperator(task_id="t", job_key="k"),
+        YarnflowStopOperator(task_id="t", job_key="k"),
+    ]
+    for task in tasks:
+        task.on_kill()
+        with pytest.raises(YarnflowTaskError, match="task t was ended; the job goes on"):
+            task.execute(context)
+    assert set(command.verbs()) == {"list"}

@@ -151,6 +151,25 @@ def test_a_job_that_was_accepted_before_its_submit_was_broken_off_is_canceled(
 
 
 @pytest.mark.usefixtures("_signals")
+@pytest.mark.parametrize("choice", ["fail", "replace"])
+def test_a_young_job_of_another_run_is_not_ended(
+    cluster: RestServer, command: FakeCommand, context: dict[str, Any], choice: str
+) -> None:
+    """It has the key when the task is killed, which has not got as far."""
+    hangs(command, "submit")
+    start_ms = int(time.time() * 1000)
+    young = listed(OTHER, web_address=cluster.address, job_key="k", start_ms=start_ms)
+    command.answers_instead("list", young)
+    cluster.add(OTHER, JobStatus.RUNNING)
+    operator = task(on_existing=choice)
+    killer = killed_when(operator, lambda: command.hangs)
+    with pytest.raises(CommandFailed, match="ended with status 143"):
+        operator.execute(context)
+    killer.join()
+    assert cluster.job(OTHER).status is JobStatus.RUNNING and "cancel" not in command.verbs()
+
+
+@pytest.mark.usefixtures("_signals")
 def test_a_task_killed_while_it_asks_where_its_job_runs_ends_it(
     cluster: RestServer, command: FakeCommand, context: dict[str, Any]
 ) -> None:

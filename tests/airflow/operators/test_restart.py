@@ -116,7 +116,7 @@ def test_a_new_version_that_fails_is_rolled_back(
 ) -> None:
     third = fails_and_third_version_commits(cluster, command)
     task = restart(rollback_application="old.py", rollback_args=["--v", "1"])
-    said = f"did not commit.*ValueError: bad.*old.py runs again from {PATH} as job {third}"
+    said = f"from {PATH}, did not commit.*ValueError: bad.*old.py runs again from there as job {third}"
     with pytest.raises(JobNotSuccessful, match=said):
         task.execute(context)
     assert cluster.job(third).status is JobStatus.RUNNING
@@ -139,7 +139,7 @@ def test_a_new_version_that_fails_and_nothing_to_roll_back_to(
     command.answers("list", listed())
     new_version(cluster, command, OTHER)
     cluster.becomes(OTHER, JobStatus.FAILED, ("USER_CODE", "ValueError: bad (new.py:3)"))
-    said = f"ValueError: bad.*nothing runs now, start it again from {PATH}"
+    said = f"from {PATH}, did not commit.*ValueError: bad.*nothing runs now, start it again from"
     with pytest.raises(JobNotSuccessful, match=said):
         restart().execute(context)
 
@@ -251,7 +251,7 @@ def test_what_runs_instead_of_a_version_that_does_not_commit_need_not_be_known(
     new_version(cluster, command, OTHER)
     cluster.becomes(OTHER, JobStatus.FAILED, ("USER_CODE", "ValueError: bad"))
     command.answers("list", error=("YARN_UNAVAILABLE", "no ResourceManager"))
-    said = f"ValueError: bad.*what runs is not known.*no ResourceManager.*start it again from {PATH}"
+    said = f"from {PATH}, did not commit.*ValueError: bad.*what runs now is not known.*no ResourceManager"
     with pytest.raises(JobNotSuccessful, match=said):
         restart().execute(context)
 
@@ -297,7 +297,7 @@ def test_a_new_version_that_ended_while_nobody_waited_for_it(
     before = command.verbs().count("submit")
     again = new_context(context["task_state_store"])
     said = {
-        "nothing": f"did not commit.*ValueError: bad.*old.py runs again from {PATH} as job {third}",
+        "nothing": f"did not commit.*ValueError: bad.*old.py runs again from there as job {third}",
         "yarn": f"job {OTHER}, may have committed, and ended FAILED.*nothing runs now",
         "nobody": f"job {OTHER}, may have committed.*nothing runs now.*from the savepoint {PATH}",
     }.get(knows, f"job {OTHER}, has committed, and ended FAILED.*nothing runs now.*from the savepoint {PATH}")
@@ -322,7 +322,7 @@ def test_a_restart_that_is_killed_while_it_submits_is_not_rolled_back(
 
     def killed(*_: Any) -> str:
         operator.on_kill()
-        raise CommandFailed("", "the command yarnflow ended with status 143", 143)
+        raise CommandFailed("", "the command yarnflow ended with status 143")
 
     monkeypatch.setattr(operator, "_start", killed)
     with pytest.raises(CommandFailed, match="143"):
@@ -338,3 +338,79 @@ def test_a_savepoint_that_cannot_be_taken_leaves_the_old_version(
         restart().execute(context)
     assert cluster.job(JOB).status is JobStatus.RUNNING
     assert "submit" not in command.verbs()
+
+
+@pytest.mark.parametrize("answer", ["lost", "several", "said"])
+def test_jobs_of_a_new_version_whose_submit_failed_are_ended(
+    cluster: RestServer, command: FakeCommand, context: dict[str, Any], answer: str
+) -> None:
+    """The program fails behind its first job, or nobody heard that it was accepted: its key is free again."""
+    third = "3" * 32
+    if answer == "lost":
+        command.answers("submit", error=("", "killed"))
+        start_ms = int(time.time() * 1000)
+        command.answers("list", listed(OTHER, web_address=cluster.address, job_key="k", start_ms=start_ms))
+    elif answer == "said":
+        command.answers("submit", submitted(OTHER), error=("USER_CODE", "ValueError: bad"))
+    else:
+        command.answers("submit", submitted(OTHER, "4" * 32))
+        cluster.add("4" * 32, JobStatus.RUNNING)
+    cluster.add(OTHER, JobStatus.RUNNING)
+    new_version(cluster, command, third)
+    cluster.completes(third, 1)
+    why = {"lost": "killed", "said": "ValueError: bad", "several": "a restart is for programs with one job"}
+    said = f"did not commit .{why[answer]}.*old.py runs again from there as job {third}"
+    with pytest.raises(JobNotSuccessful, match=said):
+        restart(rollback_application="old.py").execute(context)
+    assert cluster.job(OTHER).status is JobStatus.CANCELED
+    assert answer != "several" or cluster.job("4" * 32).status is JobStatus.CANCELED
+
+
+def test_one_of_several_jobs_of_a_program_is_not_stopped(
+    cluster: RestServer, command: FakeCommand, context: dict[str, Any]
+) -> None:
+    document = listed(JOB, OTHER, web_address=cluster.address, job_key="k")
+    document["jobs"][1]["job_key"] = "k#2"
+    command.answers_instead("list", document)
+    with pytest.raises(YarnflowTaskError, match="key k is one of several of its program.*it goes on"):
+        restart().execute(context)
+    assert "stop" not in command.verbs()
+
+
+def test_a_new_version_of_which_nobody_knows_how_it_ended_is_rolled_back(
+    cluster: RestServer, command: FakeCommand, context: dict[str, Any]
+) -> None:
+    """It took its cluster along."""
+    third = "3" * 32
+    new_version(cluster, command, third)
+    cluster.completes(third, 1)
+    command.answers_instead("submit", submitted(OTHER))
+    command.answers("submit", submitted(third))
+    said = f"gone with its cluster.*old.py runs again from there as job {third}"
+    with pytest.raises(JobNotSuccessful, match=said):
+        restart(rollback_application="old.py").execute(context)
+
+
+def test_the_old_version_is_not_taken_for_the_new_one(
+    cluster: RestServer, command: FakeCommand, context: dict[str, Any]
+) -> None:
+    """It is as young, and nobody heard whether the new one was accepted."""
+    worker_dies_in(YarnflowHook, "submit", context)
+    command.answers_instead("list", listed())
+    start_ms = int(time.time() * 1000)
+    command.answers("list", listed(JOB, status="FINISHED", job_key="k", start_ms=start_ms))
+    cluster.completes(JOB, 1)
+    cluster.becomes(JOB, JobStatus.FINISHED, stop=(PATH, "0" * 32))
+    new_version(cluster, command, OTHER)
+    cluster.completes(OTHER, 1)
+    assert restart().execute(new_context(context["task_state_store"])) == OTHER
+
+
+def test_links_are_those_of_the_new_version_though_nobody_knows_where_it_is(
+    cluster: RestServer, command: FakeCommand, context: dict[str, Any]
+) -> None:
+    new_version(cluster, command, OTHER)
+    cluster.completes(OTHER, 1)
+    command.answers("list", listed())
+    assert restart().execute(context) == OTHER
+    assert (context["ti"].pushed["job_id"], context["ti"].pushed["rest_url"]) == (OTHER, "")

@@ -103,6 +103,16 @@ def test_what_nobody_can_follow_is_not_submitted(
     assert command.verbs() == []
 
 
+def test_options_that_name_a_cluster_that_runs_are_of_the_connection(
+    cluster: RestServer, command: FakeCommand, context: dict[str, Any]
+) -> None:
+    own = {"high-availability.type": "zookeeper"}
+    assert task(wait_for="none", options=own).execute(context) == JOB
+    with pytest.raises(YarnflowTaskError, match="option high-availability.type says where the job is found"):
+        task(target="remote", options=own).execute(context)
+    assert command.verbs().count("submit") == 1
+
+
 def test_a_job_that_is_only_to_be_accepted(cluster: RestServer, context: dict[str, Any]) -> None:
     assert task(wait_for="none").execute(context) == JOB
 

@@ -270,3 +270,52 @@ def test_no_triggerer_runs_until_the_time_is_over(cluster: RestServer, context: 
     with pytest.raises(TaskDeferralTimeout, match="did not get to wait_for=finished within .*it is canceled"):
         task().resume_execution(TRIGGER_FAIL_REPR, {"error": "Trigger timeout"}, context)
     assert cluster.job(JOB).status is JobStatus.CANCELED
+
+
+def test_failures_of_a_trigger_that_are_far_apart_are_not_counted_together(
+    cluster: RestServer, context: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stream is followed for months."""
+    cluster.add(JOB, JobStatus.RUNNING)
+    deferred(task(), context)
+    now_s = time.time()
+    monkeypatch.setattr(time, "time", lambda: now_s)
+    for _ in range(5):
+        now_s += 3601
+        with pytest.raises(TaskDeferred):
+            task().resume_execution(TRIGGER_FAIL_REPR, {"error": "Trigger failure"}, context)
+
+
+@pytest.mark.parametrize("tries", ["another one", "none"])
+@pytest.mark.parametrize("by", ["execute", "trigger"])
+def test_a_job_that_no_try_follows_any_more_is_ended(
+    cluster: RestServer, context: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tries: str, by: str
+) -> None:
+    """Airflow does not answer when the cluster has accepted it, or when its end is told."""
+    cluster.add(JOB, JobStatus.RUNNING)
+    ti = context["ti"]
+    ti.try_number, ti.max_tries = (1, 1) if tries == "another one" else (2, 1)
+    if by == "trigger":
+        deferred(task(), context)
+
+    def fail(key: str, value: Any) -> None:
+        raise RuntimeError("API_SERVER_ERROR")
+
+    monkeypatch.setattr(ti, "xcom_push", fail)
+    with pytest.raises(RuntimeError, match="API_SERVER_ERROR"):
+        if by == "trigger":
+            event = {"job_id": JOB, "status": "lost", "state": None, "error": "nobody answers"}
+            task().resume_execution("execute_complete", {"event": event}, context)
+        else:
+            task().execute(context)
+    ended = JobStatus.RUNNING if tries == "another one" else JobStatus.CANCELED
+    assert cluster.job(JOB).status is ended
+
+
+def test_the_state_of_a_job_that_failed_while_nobody_looked_is_told(
+    cluster: RestServer, context: dict[str, Any]
+) -> None:
+    cluster.add(JOB, JobStatus.FAILED)
+    with pytest.raises(JobNotSuccessful, match="ended FAILED"):
+        task().execute_complete(context, {"job_id": JOB, "status": "timeout"}, [JOB])
+    assert context["ti"].pushed["state"] == "FAILED"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.airflow.surroundings import JOB, OTHER, Connections, listed, token
+from tests.airflow.surroundings import JOB, OTHER, Connections, info, listed, token
 from yarnflow.airflow.hooks.errors import JobNotSuccessful, YarnflowTaskError
 from yarnflow.airflow.sensors.job import (
     JobSensor,
@@ -187,3 +187,33 @@ def test_the_next_job_of_a_key_is_waited_for(
     cluster.completes(OTHER, int(time.time()))
     command.answers_instead("list", listed(OTHER, web_address=cluster.address, job_key="k"))
     assert waiting.poke(context)
+
+
+@pytest.mark.parametrize(("sensor", "arguments"), SENSORS)
+def test_a_named_job_whose_cluster_of_the_connection_is_gone(
+    sensor: type[JobSensor],
+    arguments: dict[str, Any],
+    cluster: RestServer,
+    connections: Connections,
+    command: FakeCommand,
+    context: dict[str, Any],
+) -> None:
+    connections.add(command=str(command.path), host=cluster.address, password="t0p-s3cret")
+    waiting = sensor(task_id="t", job_id=JOB, **arguments)
+    cluster.close()
+    assert not waiting.poke(context)
+    command.answers_instead("info", info(JOB, "FINISHED"))
+    with pytest.raises(JobNotSuccessful, match="ended FINISHED, and does not get there"):
+        waiting.poke(context)
+
+
+@pytest.mark.parametrize("given", ["10", 10])
+def test_a_number_of_records_may_be_a_text(cluster: RestServer, context: dict[str, Any], given: Any) -> None:
+    cluster.job(JOB).behind = {"records": 10}
+    assert YarnflowLagSensor(task_id="t", job_key="k", max_records=given).poke(context)
+
+
+@pytest.mark.parametrize("given", ["many", "-1", "", None, 1.5])
+def test_what_is_no_number_of_records(cluster: RestServer, context: dict[str, Any], given: Any) -> None:
+    with pytest.raises(YarnflowTaskError, match="max_records=.* is no number of records"):
+        YarnflowLagSensor(task_id="t", job_key="k", max_records=given).poke(context)

@@ -43,8 +43,9 @@ _CLEAN_UP_S: Final = 20.0
 #: until all is read that a process which has ended has written
 _LAST_OUTPUT_S: Final = 5.0
 
-#: what the triggerer asks; a command that hangs must not keep the others from their turn
+#: verbs that only ask end within that: in the triggerer one that hangs would keep others from their turn
 _ASKED_S: Final = 180.0
+_ASKING: Final = frozenset({"info", "list", "token"})
 #: commands that the triggerer runs at the same time; after a restart all its triggers look for their jobs
 _AT_ONCE: Final = 4
 
@@ -67,6 +68,9 @@ class Command:
         self._settings = settings
         self._environ = environ
         self._process: subprocess.Popen[str] | None = None
+        #: a process is being made, which is not known yet
+        self._starts = False
+        self._told_to_end = False
 
     def run(self, verb: str, arguments: Sequence[str], note: Note, options: Mapping[str, str] = {}) -> Any:
         """Run a verb to its end; returns its document.
@@ -89,8 +93,9 @@ class Command:
             There is no such command, or an option may not be given so.
         """
         command, environ = self.command_line(verb, arguments, options)
+        self._starts, self._told_to_end = True, False
         try:
-            process = subprocess.Popen(
+            self._process = process = subprocess.Popen(
                 wrap_command(command, death_signal=signal.SIGTERM),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
@@ -102,13 +107,18 @@ class Command:
             )
         except OSError as error:
             raise self._cannot_run(error) from None
-        self._process = process
+        finally:
+            self._starts = False
+        if self._told_to_end:
+            self.terminate()
         assert process.stdout is not None and process.stderr is not None
         document: list[str] = []
         said = _LastLine(note)
         readers = [_reader(process.stdout, document.append), _reader(process.stderr, said)]
         try:
-            status = process.wait()
+            status = process.wait(_ASKED_S if verb in _ASKING else None)
+        except subprocess.TimeoutExpired:
+            raise CommandFailed("", f"the command yarnflow has not ended within {_ASKED_S:g} s") from None
         finally:
             # the wait may have been broken off: by a time-out of Airflow, for one
             self._end(process)
@@ -124,6 +134,9 @@ class Command:
         For signal handlers: waits for nothing, as the thread that is interrupted may wait already.
         """
         process = self._process
+        if process is None and self._starts:
+            self._told_to_end = True
+            return True
         if process is None or process.returncode is not None:
             return False
         _signal(process.pid, signal.SIGTERM)
@@ -354,11 +367,11 @@ def _outcome(status: int, output: str, last_line: str) -> Any:
     try:
         error = json.loads(last_line)["error"]
         details = error.get("details", "")
-        raise CommandFailed(error["code"], error["message"], status, details, _done_before(output))
+        raise CommandFailed(error["code"], error["message"], details, _done_before(output))
     except (ValueError, KeyError, TypeError):
         said = f": {last_line}" if last_line else " and said nothing"
         ended = f"was ended by signal {-status}" if status < 0 else f"ended with status {status}"
-        raise CommandFailed("", f"the command yarnflow {ended}{said}", status) from None
+        raise CommandFailed("", f"the command yarnflow {ended}{said}") from None
 
 
 def _done_before(output: str) -> Mapping[str, Any] | None:

@@ -35,7 +35,6 @@ class Submitted:
     """What a submit led to."""
 
     jobs: tuple[SubmittedJob, ...]
-    target: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +42,14 @@ class FoundJob:
     """A job, and where it runs."""
 
     job_id: str
-    name: str
-    status: JobStatus
     job_key: str
     start_ms: int
     #: of the cluster's REST interface and dashboard; empty = there is none
     web_address: str
     #: on YARN
     application_id: str
+    #: its program has others that live
+    one_of_several: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,21 +108,22 @@ def submitted(document: Mapping[str, Any]) -> Submitted:
     jobs = (
         SubmittedJob(job["job_id"], job["name"], job["attached_to_existing"]) for job in document["jobs"]
     )
-    return Submitted(tuple(jobs), document["target"])
+    return Submitted(tuple(jobs))
 
 
 def found_jobs(document: Mapping[str, Any]) -> tuple[FoundJob, ...]:
     """The document of ``list``."""
     clusters = {cluster["name"]: cluster for cluster in document["clusters"]}
+    keys = {job["job_key"] for job in document["jobs"]}
     return tuple(
         FoundJob(
             job["job_id"],
-            job["name"],
-            JobStatus(job["status"]),
             job["job_key"],
             job["start_time_ms"],
             clusters[job["cluster"]]["web_address"],
             _application(clusters[job["cluster"]]["named_by"]),
+            # so the command names the second one
+            f"{job['job_key']}#2" in keys,
         )
         for job in document["jobs"]
     )

@@ -30,7 +30,6 @@ class CommandFailed(YarnflowTaskError):
         empty = it said nothing.
     message : str
         One line.
-    exit_status : int
     details : str
         The program's traceback, where there is one.
     document : mapping, optional
@@ -41,13 +40,11 @@ class CommandFailed(YarnflowTaskError):
         self,
         code: str,
         message: str,
-        exit_status: int = 1,
         details: str = "",
         document: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(message)
         self.code = code
-        self.exit_status = exit_status
         self.details = details
         self.document: Mapping[str, Any] = document or {}
 

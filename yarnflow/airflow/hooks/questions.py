@@ -115,7 +115,7 @@ def cancel(job_id: str) -> Ask[None]:
     return Ask("PATCH", f"/jobs/{job_id}?mode=cancel", _nothing, put_path=f"/jobs/{job_id}/yarn-cancel")
 
 
-def begin_stop(job_id: str, request_id: str, directory: str, *, drain: bool = False) -> Ask[str]:
+def begin_stop(job_id: str, request_id: str, directory: str) -> Ask[str]:
     """Begin to end a job with a savepoint; answers the id to ask for.
 
     Parameters
@@ -125,7 +125,7 @@ def begin_stop(job_id: str, request_id: str, directory: str, *, drain: bool = Fa
     directory : str
         Where the savepoint is made; empty = the cluster's default.
     """
-    body: dict[str, Any] = {"triggerId": request_id, "drain": drain}
+    body: dict[str, Any] = {"triggerId": request_id, "drain": False}
     if directory:
         body["targetDirectory"] = directory
     return Ask("POST", f"/jobs/{job_id}/stop", _request_id, body, f"/jobs/{job_id}/yarn-stop")

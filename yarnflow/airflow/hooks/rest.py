@@ -196,12 +196,13 @@ class AsyncRestClient:
             request = self._client.build_request("GET", f"{address}/jobs/{job_id}/events", headers=headers)
             try:
                 response = await self._client.send(request, stream=True)
+                if response.status_code != httpx.codes.OK:
+                    await response.aread()
             except (httpx.HTTPError, httpx.InvalidURL) as error:
                 errors.append(_said(address, error))
                 continue
             try:
                 if response.status_code != httpx.codes.OK:
-                    await response.aread()
                     if _is_elsewhere(response, errors, address):
                         continue
                     _content(response)

@@ -66,6 +66,7 @@ def read_settings(
             f"connection {conn_id}: unknown key {unknown[0]!r} in its extra; known: {known}"
         )
     texts = {name: _text(conn_id, name, extra.get(name)) for name in _TEXTS}
+    texts["history_server"] = _history_server(conn_id, texts["history_server"])
     return Settings(
         conn_id=conn_id,
         addresses=_addresses(conn_id, host or "", port),
@@ -104,7 +105,7 @@ def _text(conn_id: str, name: str, value: Any) -> str:
         return ""
     if not isinstance(value, str):
         raise ConnectionUnusable(f"connection {conn_id}: {name} in its extra is not a text")
-    return value.strip().rstrip("/") if name == "history_server" else value.strip()
+    return value.strip()
 
 
 def _mapping(conn_id: str, name: str, value: Any) -> dict[str, str]:
@@ -120,6 +121,15 @@ def option_text(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value)
+
+
+def _history_server(conn_id: str, given: str) -> str:
+    parts = _ADDRESS.fullmatch(given.rstrip("/"))
+    if given and (parts is None or not (parts[1] or (parts[3] and not parts[4]))):
+        raise ConnectionUnusable(
+            f"connection {conn_id}: history_server in its extra: {given!r} is not one http://host:port"
+        )
+    return "" if parts is None else f"{parts[1] or 'http://'}{parts[2]}{parts[3] or ''}{parts[4] or ''}"
 
 
 def _addresses(conn_id: str, host: str, port: int | None) -> tuple[str, ...]:

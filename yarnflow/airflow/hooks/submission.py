@@ -4,8 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from yarnflow.airflow.hooks.errors import CommandFailed
+
+#: what errors advise whoever types a command → the same of a task
+_IN_A_TASK: Final = (
+    ("--restore none", "restore='none'"),
+    ("-s PATH", "restore=PATH"),
+    ("--allow-non-restored-state", "option execution.state-recovery.ignore-unclaimed-state"),
+    ("--on-existing attach or replace", "on_existing='attach' or 'replace'"),
+    ("-m host:port", "target='remote'"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,3 +62,10 @@ def submit_arguments(submit: Submit, default_target: str, *, detached: bool) -> 
         if value is not None and value != "":
             arguments += [flag, str(value)]
     return [*arguments, program, *submit.arguments]
+
+
+def in_a_task(message: str) -> str:
+    """What an error says, with arguments of a task in place of flags of the command."""
+    for flag, argument in _IN_A_TASK:
+        message = message.replace(flag, argument)
+    return message

@@ -6,7 +6,7 @@ import asyncio
 import os
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
@@ -16,7 +16,7 @@ from airflow.sdk.exceptions import AirflowNotFoundException
 from airflow.sdk.log import amask_secret, mask_secret
 
 from yarnflow.airflow.hooks import questions
-from yarnflow.airflow.hooks.command import Command
+from yarnflow.airflow.hooks.command import Command, Note
 from yarnflow.airflow.hooks.documents import (
     EndedJob,
     FoundJob,
@@ -40,8 +40,9 @@ from yarnflow.airflow.hooks.errors import (
 from yarnflow.airflow.hooks.questions import Failure, JobState
 from yarnflow.airflow.hooks.rest import Access, AsyncRestClient, RestClient
 from yarnflow.airflow.hooks.settings import Settings, connection_settings
-from yarnflow.airflow.hooks.submission import Submit, submit_arguments
+from yarnflow.airflow.hooks.submission import Submit, in_a_task, submit_arguments
 from yarnflow.config.hadoop_conf import HadoopConf
+from yarnflow.config.options.client import TARGET
 from yarnflow.core.states import JobStatus
 from yarnflow.errors import ApplicationNotFound, RpcUnavailable, YarnUnavailable
 
@@ -52,6 +53,7 @@ _NO_CLUSTER_FIRST: Final = {
     "yarn-application": (ApplicationNotFound.code,),
     "local": (ApplicationNotFound.code, RpcUnavailable.code),
 }
+_CLUSTER_PER_JOB: Final = frozenset({"yarn-per-job", "yarn-application"})
 #: the id of none
 _NO_JOB: Final = "0" * 32
 #: of one request in a signal handler: Airflow kills the process 5 s after the signal
@@ -141,7 +143,7 @@ class YarnflowHook(BaseHook):
         try:
             self._check_directories()
             found = self._live_jobs()
-            self.check_access()
+            self.check_access(self.target())
         except Exception as error:
             return False, str(error)
         return True, f"{len(found)} jobs run" if found else "no job runs now"
@@ -157,27 +159,50 @@ class YarnflowHook(BaseHook):
 
     def _live_jobs(self) -> tuple[FoundJob, ...]:
         try:
-            return self.jobs()
+            return found_jobs(self._listed(ended=False))
         except CommandFailed as error:
             # each job starts a cluster of its own: that there is none now is as it should be
-            target = self.settings.target or self.command.configured_target()
-            if target in _NO_CLUSTER_FIRST and error.code in _NO_CLUSTER_FIRST[target]:
+            if error.code in _NO_CLUSTER_FIRST.get(self.target(), ()):
                 return ()
             raise
 
-    def check_access(self) -> None:
-        """Ask the addresses of the connection, if there are any: without them a job cannot be followed.
+    def target(self, given: str = "", options: Mapping[str, str] = {}) -> str:
+        """``execution.target`` of a submit, by the task, the connection or the configuration on this worker.
+
+        Parameters
+        ----------
+        given : str
+            The task's; empty = it says none.
+        options : mapping
+            The task's.
+        """
+        # as the command: a flag is stronger than an option
+        said = given or self.settings.target or options.get(TARGET.key)
+        return said or self.command.configured_target()
+
+    def check_access(self, target: str) -> None:
+        """Ask the addresses of the connection, if there are any, by which a job is followed.
+
+        Parameters
+        ----------
+        target : str
+            Where jobs are submitted to.
 
         Raises
         ------
         ConnectionUnusable
-            They do not accept its token, or not for what ends a job.
+            They do not accept its token, or not for what ends a job; or the job will be elsewhere.
         Unreachable, Refused
             None of them answers, or something else is there.
         """
         settings = self.settings
         if not settings.addresses:
             return
+        if target in _CLUSTER_PER_JOB:
+            raise ConnectionUnusable(
+                f"connection {self.yarnflow_conn_id} has REST addresses, and target {target} starts a "
+                "cluster for each job, which has others; leave them out, or use another connection"
+            )
         with RestClient(Access(settings.addresses, settings.token)) as client:
             try:
                 client.ask(questions.overview())
@@ -215,7 +240,7 @@ class YarnflowHook(BaseHook):
             Nothing was accepted; or, not detached, a job did not end well.
         """
         arguments = submit_arguments(submit, self.settings.target, detached=detached)
-        return submitted(self.command.run("submit", arguments, self.log.info, submit.options))
+        return submitted(self._run_submit(arguments, self.log.info, submit.options))
 
     def check_program(self, submit: Submit) -> None:
         """Have the command look at a submit, without one.
@@ -228,17 +253,13 @@ class YarnflowHook(BaseHook):
             It would be refused: the target, a flag, an option, an argument, or the program itself.
         """
         arguments = submit_arguments(submit, self.settings.target, detached=True)
-        self.command.run("submit", ["--dry-run", *arguments], self.log.debug, submit.options)
+        self._run_submit(["--dry-run", *arguments], self.log.debug, submit.options)
 
-    def jobs(self, *, ended: bool = False) -> tuple[FoundJob, ...]:
-        """The jobs of all clusters of the user, oldest first.
-
-        Raises
-        ------
-        CommandFailed
-            No cluster answers, or there is none.
-        """
-        return found_jobs(self._listed(ended))
+    def _run_submit(self, arguments: Sequence[str], note: Note, options: Mapping[str, str]) -> Any:
+        try:
+            return self.command.run("submit", arguments, note, options)
+        except CommandFailed as error:
+            raise CommandFailed(error.code, in_a_task(str(error)), error.details, error.document) from None
 
     def _listed(self, ended: bool) -> dict[str, Any]:
         return dict(self.command.run("list", ["--all"] if ended else [], self.log.debug))
@@ -338,7 +359,7 @@ class YarnflowHook(BaseHook):
         Unreachable, CommandFailed
             Whoever knows does not answer now.
         """
-        trouble = ""
+        trouble: YarnflowTaskError | None = None
         for again in (False, True):
             try:
                 with RestClient(self.access(job_id, again=again)) as client:
@@ -346,10 +367,13 @@ class YarnflowHook(BaseHook):
                     why = client.ask(questions.failure(job_id)) if found.status.globally_terminal else None
                     return _ended(found, why)
             except (Unreachable, Refused, CommandFailed) as error:
-                trouble = str(error)
+                trouble = error
                 if self.settings.addresses:
                     break
         ended = self.ended(job_id)
+        if ended is None and isinstance(trouble, Unreachable):
+            # its cluster is known, and is only silent
+            raise trouble
         if ended is None:
             raise JobNotSuccessful(f"job {job_id} is nowhere to be found: {trouble}")
         return ended
@@ -366,6 +390,8 @@ class YarnflowHook(BaseHook):
         ------
         CommandFailed
             YARN does not answer.
+        Unreachable, Refused
+            The history server does not.
         """
         try:
             return ended_job(job_id, self._asked("info", job_id))
@@ -373,7 +399,11 @@ class YarnflowHook(BaseHook):
             known = _known_end(job_id, error)
         if known is None and self.settings.history_server:
             with RestClient(Access((self.settings.history_server,))) as client:
-                known = _archived(job_id, client)
+                try:
+                    found = client.ask(questions.job(job_id))
+                    known = _ended(found, client.ask(questions.failure(job_id)))
+                except Refused as error:
+                    _check_unknown(error)
         return known
 
     async def aended(self, job_id: str) -> EndedJob | None:
@@ -388,8 +418,8 @@ class YarnflowHook(BaseHook):
                 try:
                     found = await client.ask(questions.job(job_id))
                     known = _ended(found, await client.ask(questions.failure(job_id)))
-                except (Unreachable, Refused):
-                    pass
+                except Refused as error:
+                    _check_unknown(error)
         return known
 
     def cancel(self, job_id: str) -> JobStatus | None:
@@ -537,11 +567,10 @@ def _ended(found: JobState, why: Failure | None) -> EndedJob:
     return EndedJob(found.job_id, found.name, found.status, why, found.stop, found.committed)
 
 
-def _archived(job_id: str, client: RestClient) -> EndedJob | None:
-    try:
-        return _ended(client.ask(questions.job(job_id)), client.ask(questions.failure(job_id)))
-    except (Unreachable, Refused):
-        return None
+def _check_unknown(error: Refused) -> None:
+    """Raise an answer of the history server, unless it is that it does not know the job."""
+    if not is_gone(error):
+        raise error
 
 
 __all__ = ["EndedJob", "FoundJob", "Submit", "Submitted", "YarnflowHook"]

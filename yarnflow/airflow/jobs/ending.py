@@ -176,8 +176,8 @@ def _end_hurriedly(
     is_begun: Callable[[], None],
 ) -> None:
     trouble: Exception | None = None
+    process = None
     try:
-        process = None
         if end.action is OnKill.SAVEPOINT:
             process = hook.begin_stop(job_id, end.request_id(job_id), end.savepoint_dir)
         else:
@@ -189,8 +189,11 @@ def _end_hurriedly(
         if process is not None:
             # it goes on alone, but not where this is a container's last process
             process.wait()
-    finally:
+    except Exception as error:
         is_begun()
+        log.error("Job %s may go on: it could not be ended: %s", job_id, error)
+        return
+    is_begun()
     if trouble is not None:
         log.warning("Job %s is canceled by the command, as %s", job_id, trouble)
     how = "stopped with a savepoint" if end.action is OnKill.SAVEPOINT else "canceled"

@@ -10,6 +10,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Final, Protocol
 
 from yarnflow.airflow.hooks import questions
@@ -114,8 +115,10 @@ class JobFollower:
         self._silent_since_s, self._pause_s = None, _PAUSE_S
 
     async def _events(self, client: AsyncRestClient) -> AsyncIterator[Change]:
+        opened = False
         try:
             async with client.events(self._job_id, self._last_event_id) as events:
+                opened = True
                 async for event in events:
                     self._heard()
                     self._last_event_id = event.event_id or self._last_event_id
@@ -127,6 +130,14 @@ class JobFollower:
                     elif event.name == "checkpoint" and event.data["checkpoint"]["status"] == "COMPLETED":
                         for change in self._checkpoint_is(questions.checkpoint(event.data["checkpoint"])):
                             yield change
+        except Unreachable:
+            if opened:
+                raise
+            # a cluster that serves as many streams as it may answers other questions
+            async for change in self._look(client):
+                yield change
+            await asyncio.sleep(self._poll_s)
+            return
         except Refused as error:
             if error.status not in (404, 405, 501):
                 raise
@@ -141,15 +152,19 @@ class JobFollower:
 
     async def _polls(self, client: AsyncRestClient) -> AsyncIterator[Change]:
         while True:
-            job = await client.ask(questions.job(self._job_id))
-            found = await client.ask(questions.checkpoints(self._job_id))
-            self._heard()
-            for checkpoint in reversed(found):
-                for change in self._checkpoint_is(checkpoint):
-                    yield change
-            async for change in self._status_is(client, job.status, job.stop):
+            async for change in self._look(client):
                 yield change
             await asyncio.sleep(self._poll_s)
+
+    async def _look(self, client: AsyncRestClient) -> AsyncIterator[Change]:
+        job = await client.ask(questions.job(self._job_id))
+        found = await client.ask(questions.checkpoints(self._job_id))
+        self._heard()
+        for checkpoint in reversed(found):
+            for change in self._checkpoint_is(checkpoint):
+                yield change
+        async for change in self._status_is(client, job.status, job.stop):
+            yield change
 
     async def _status_is(
         self, client: AsyncRestClient, status: JobStatus, stop: Stop | None
@@ -167,7 +182,7 @@ class JobFollower:
             pass  # the cluster has ended with the job
         try:
             ended = await self._source.aended(self._job_id)
-        except CommandFailed:
+        except (Unreachable, Refused, CommandFailed):
             return None
         return None if ended is None else ended.failure
 
@@ -183,18 +198,18 @@ class JobFollower:
         if self._silent_since_s is None:
             self._silent_since_s = now_s
             self._note(f"Job {self._job_id} does not answer; looking for it: {trouble}")
-            if isinstance(trouble, Unreachable):
-                # another master may lead by now: the next attempt asks where
+            if isinstance(trouble, Unreachable) or _is_shut_out(trouble):
+                # another master may lead by now, or another cluster have the job: the next attempt asks where
                 return None
         gone = is_gone(trouble)
         try:
             ended = await self._source.aended(self._job_id)
-        except CommandFailed as error:
+        except (Unreachable, Refused, CommandFailed) as error:
             gone, ended = False, None
-            trouble = error
+            trouble = trouble if _is_shut_out(trouble) else error
         if ended is not None and ended.status.globally_terminal:
             return Change(ended.status, ended.failure, stop=ended.stop)
-        if isinstance(trouble, Refused) and trouble.status in (401, 403):
+        if _is_shut_out(trouble):
             return Change(
                 lost=f"the cluster of job {self._job_id}, which goes on, does not accept the token: {trouble}"
             )
@@ -208,3 +223,7 @@ class JobFollower:
                 f"run: {trouble}"
             )
         return None
+
+
+def _is_shut_out(trouble: Exception) -> bool:
+    return isinstance(trouble, Refused) and trouble.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)

@@ -25,6 +25,9 @@ async def watch(
         log.info("%s", text_of(job_id, change))
         if change.checkpoint is not None and change.checkpoint.is_savepoint:
             savepoint = change.checkpoint.path or savepoint
+        if change.stop is not None:
+            # it may have ended before its last events were seen
+            savepoint = change.stop.savepoint or savepoint
         if change.status is not None:
             state = change.status.value
         event = outcome(job_id, change, wait_for)

@@ -8,7 +8,7 @@ from typing import Any
 from airflow.sdk import BaseOperator, BaseOperatorLink, Context
 
 from yarnflow.airflow.hooks.documents import FoundJob
-from yarnflow.airflow.hooks.errors import JobNotSuccessful
+from yarnflow.airflow.hooks.errors import JobNotSuccessful, YarnflowTaskError
 from yarnflow.airflow.hooks.yarnflow import YarnflowHook
 from yarnflow.airflow.links import JOB_LINKS
 from yarnflow.airflow.tasks import UI_COLOR, ConnectedTask, check_name
@@ -75,6 +75,11 @@ class JobOperator(ConnectedTask, BaseOperator):
     def named(self) -> str:
         """The job as it was named."""
         return self.job_id or f"of the key {self.job_key}"
+
+    def check_goes_on(self) -> None:
+        """Raise YarnflowTaskError when the task was ended: Airflow kills this process a little later."""
+        if self._killed:
+            raise YarnflowTaskError(f"task {self.task_id} was ended; the job goes on")
 
     def on_kill(self) -> None:
         """The command that runs ends; what the cluster has begun goes on."""

@@ -117,13 +117,16 @@ class EarlierJobs:
     def _settled(self, job_id: str, is_stopped: bool = False) -> EndedJob:
         """How a job is; of one that is being canceled, or that an earlier try stops, its end."""
         give_up_s = time.monotonic() + _STOPS_WITHIN_S
+        told = False
         while True:
             self._check_goes_on()
             found = self._hook.state(job_id)
             stops = is_stopped and not found.over and time.monotonic() < give_up_s
             if found.status is not JobStatus.CANCELLING and not stops:
                 return found
-            self._log.info("Job %s is being ended; waiting for that.", job_id)
+            if not told:
+                self._log.info("Job %s is being ended; waiting for that.", job_id)
+                told = True
             time.sleep(_LOOK_AGAIN_S)
 
 

@@ -13,6 +13,7 @@ from typing import Final
 
 from airflow.sdk import Context
 
+from yarnflow.airflow.hooks.documents import FoundJob
 from yarnflow.airflow.operators.kept import Kept
 
 #: see :class:`Kept`
@@ -32,18 +33,21 @@ class Record:
     jobs: tuple[str, ...] = ()
     application_id: str = ""
     web_address: str = ""
-    #: the trigger has failed so often in this try
+    #: the trigger has failed so often, the last time then, in seconds since the epoch
     trigger_failures: int = 0
+    trigger_failed_s: float = 0.0
     #: when the time of this try is over, in seconds since the epoch
     deadline: float | None = None
     #: a try has begun to end the jobs: what they are now says nothing of what they will be
     ending: bool = False
     #: from which the next submit starts: that of a job that an earlier try has stopped
     savepoint: str = ""
+    #: the job that had the key before the submit; empty = none had, or it would be followed as well
+    not_own: str = ""
 
-    def is_own(self, start_ms: int) -> bool:
-        """Whether a job of the key that started then is this task's."""
-        return is_begun_since(start_ms, self.since_ms)
+    def is_own(self, found: FoundJob) -> bool:
+        """Whether a job of the key is this task's."""
+        return found.job_id != self.not_own and is_begun_since(found.start_ms, self.since_ms)
 
 
 def is_begun_since(start_ms: int, since_ms: int) -> bool:

@@ -12,7 +12,14 @@ from typing import Any, ClassVar, Final
 
 from airflow.sdk import Context
 
-from yarnflow.airflow.hooks.errors import CommandFailed, JobNotSuccessful, YarnflowTaskError
+from yarnflow.airflow.hooks.documents import accepted_jobs
+from yarnflow.airflow.hooks.errors import (
+    CommandFailed,
+    JobNotSuccessful,
+    Refused,
+    Unreachable,
+    YarnflowTaskError,
+)
 from yarnflow.airflow.hooks.yarnflow import Submit
 from yarnflow.airflow.jobs.ending import End, OnKill, end_job_here
 from yarnflow.airflow.jobs.waiting import WaitFor
@@ -21,10 +28,11 @@ from yarnflow.airflow.operators.about_job import JobOperator, push_job
 from yarnflow.airflow.operators.kept import Kept
 from yarnflow.airflow.operators.record import is_begun_since
 from yarnflow.airflow.operators.stopping import stop_with_savepoint, stopped_earlier
-from yarnflow.airflow.tasks import check_no_secrets, options, seconds, texts
+from yarnflow.airflow.tasks import check_no_secrets, check_options, options, seconds, texts
 
 #: see :class:`_Progress`
 _PROGRESS: Final = "yarnflow_restart"
+_SEVERAL: Final = "a restart is for programs with one job: a savepoint is that of one"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +58,7 @@ class YarnflowRestartOperator(JobOperator):
     Parameters
     ----------
     job_key : str
-        Of the running job, and of the new one (templated).
+        Of the running job, the only one of its program, and of the new one (templated).
     application : str
         The new version's program (templated).
     application_args : sequence of str, optional
@@ -127,25 +135,30 @@ class YarnflowRestartOperator(JobOperator):
         self._commit_s = seconds("commit_timeout", self.commit_timeout)
         kept = Kept(context, _PROGRESS, _Progress)
         new, old = self._versions(kept)
-        self.hook.check_access()
+        target = self.hook.target(self.target, new.options)
+        self.hook.check_access(target)
+        check_options(target, new.options)
         progress = self._stopped(context, kept, [new] if old is None else [new, old])
         context["ti"].xcom_push(key="savepoint", value=progress.savepoint)
-        trouble = ""
+        jobs: tuple[str, ...] = ()
         try:
             if not progress.job_id:
                 progress = replace(progress, since_ms=int(time.time() * 1000))
                 kept.save(progress)
-                progress = replace(progress, job_id=self._start(new, progress.savepoint))
+                jobs = self._start(new, progress.savepoint)
+                progress = replace(progress, job_id=jobs[0])
                 kept.save(progress)
                 self._push(context, progress.job_id)
-            trouble = self._trouble(progress.job_id)
+            trouble = _SEVERAL if len(jobs) > 1 else self._trouble(progress.job_id)
         except CommandFailed as error:
             if self._killed:
                 # another try goes on from the savepoint
                 raise
             trouble = str(error)
+            jobs = () if progress.job_id else self._accepted(progress, error)
         if trouble:
-            raise JobNotSuccessful(self._roll_back(context, kept, old, progress, trouble))
+            jobs = jobs or ((progress.job_id,) if progress.job_id else ())
+            raise JobNotSuccessful(self._roll_back(context, kept, old, jobs, progress, trouble))
         kept.forget()
         return progress.job_id
 
@@ -200,6 +213,10 @@ class YarnflowRestartOperator(JobOperator):
         if found.job_id == earlier.job_id:
             self.log.info("An earlier try has started job %s; waiting for its checkpoint.", found.job_id)
             return earlier
+        if found.one_of_several:
+            is_one = f"the job of the key {self.job_key} is one of several of its program"
+            raise YarnflowTaskError(f"{is_one}, and {_SEVERAL}; it goes on")
+        self.check_goes_on()
         for version in versions:
             self._check_program(version)
         kept.save(_Progress(found.job_id))
@@ -231,8 +248,7 @@ class YarnflowRestartOperator(JobOperator):
             if not self._killed:
                 said = f"{version.application} cannot be submitted, so {goes_on}: {error}"
                 raise YarnflowTaskError(said) from None
-        if self._killed:
-            raise YarnflowTaskError(f"task {self.task_id} was ended; {goes_on}")
+        self.check_goes_on()
 
     def _with_version_that_is_over(self, earlier: _Progress) -> _Progress:
         """Nothing runs; where an earlier try has started the new version, it has ended since.
@@ -248,7 +264,8 @@ class YarnflowRestartOperator(JobOperator):
         if earlier.since_ms and not earlier.job_id:
             # whether its submit was accepted is not known
             over = self.hook.find(job_key=self.job_key, ended=True)
-            if over is not None and is_begun_since(over.start_ms, earlier.since_ms):
+            is_old = over is not None and over.job_id == earlier.stopping
+            if over is not None and not is_old and is_begun_since(over.start_ms, earlier.since_ms):
                 earlier = replace(earlier, job_id=over.job_id)
         if not earlier.job_id:
             return earlier
@@ -266,19 +283,36 @@ class YarnflowRestartOperator(JobOperator):
             f"savepoint {earlier.savepoint}, which does again what it has committed"
         )
 
-    def _start(self, version: Submit, restore: str) -> str:
-        job_id = self.hook.submit(replace(version, restore=restore)).jobs[0].job_id
-        self.log.info("Job %s of %s is submitted, from %s.", job_id, version.application, restore)
-        return job_id
+    def _start(self, version: Submit, restore: str) -> tuple[str, ...]:
+        """The jobs of a version; it has one, or cannot be restarted."""
+        jobs = tuple(job.job_id for job in self.hook.submit(replace(version, restore=restore)).jobs)
+        for job_id in jobs:
+            self.log.info("Job %s of %s is submitted, from %s.", job_id, version.application, restore)
+        return jobs
+
+    def _accepted(self, progress: _Progress, error: CommandFailed) -> tuple[str, ...]:
+        """The jobs of a submit that failed behind their acceptance, as far as they can be found."""
+        jobs = accepted_jobs(error.document)
+        if jobs or error.code:
+            return jobs
+        # its answer is lost
+        try:
+            found = self.find_any()
+        except YarnflowTaskError as trouble:
+            self.log.warning("Whether the new version was accepted is not known: %s", trouble)
+            return ()
+        if found is None or not is_begun_since(found.start_ms, progress.since_ms):
+            return ()
+        return (found.job_id,)
 
     def _push(self, context: Context, job_id: str) -> None:
         try:
             found = self.hook.find(job_id=job_id)
         except CommandFailed as error:
             self.log.warning("Where job %s runs is not known now: %s", job_id, error)
-            return
-        if found is not None:
-            push_job(context, self.hook, job_id, found.application_id, found.web_address)
+            found = None
+        application_id, web_address = ("", "") if found is None else (found.application_id, found.web_address)
+        push_job(context, self.hook, job_id, application_id, web_address)
 
     def _trouble(self, job_id: str) -> str:
         """Why a version did not commit; empty = it has."""
@@ -301,47 +335,53 @@ class YarnflowRestartOperator(JobOperator):
             )
         return "" if event["status"] == "success" else str(event["error"])
 
-    def _what_runs(self, job_id: str) -> str:
-        """What has the key besides a job that is being ended, in words."""
+    def _what_runs(self, ended: Sequence[str]) -> str:
+        """What has the key besides jobs that are being ended, in words."""
         try:
             other = self.find_any()
         except YarnflowTaskError as error:
-            return f"what runs is not known ({error})"
-        if other is None or other.job_id == job_id:
-            return "nothing runs"
-        return f"job {other.job_id} has the key"
+            return f"what runs now is not known ({error})"
+        if other is not None and other.job_id not in ended:
+            return f"job {other.job_id} has the key now"
+        return "nothing runs now, start it again from the savepoint"
 
     def _roll_back(
         self,
         context: Context,
         kept: Kept[_Progress],
         old: Submit | None,
+        jobs: tuple[str, ...],
         progress: _Progress,
         trouble: str,
     ) -> str:
-        """Start the old version again; returns what is to be said of it all."""
-        job_id, savepoint = progress.job_id, progress.savepoint
+        """End the new version's jobs and start the old one again; returns what is to be said of it all."""
+        savepoint = progress.savepoint
         # another try stops whatever runs by then, or starts the new version once more
         kept.save(replace(progress, job_id="", since_ms=0))
-        text = f"the new version of job key {self.job_key} did not commit ({trouble})"
-        ended = end_job_here(self.hook, job_id, End(OnKill.CANCEL), self.log) if job_id else None
-        if ended is not None and ended.goes_on:
-            return f"{text}, and {ended.text}; it was started from {savepoint}"
+        text = f"the new version of job key {self.job_key}, from {savepoint}, did not commit ({trouble})"
+        for job_id in jobs:
+            ended = end_job_here(self.hook, job_id, End(OnKill.CANCEL), self.log)
+            if ended.goes_on:
+                return f"{text}, and {ended.text}"
         if old is None:
-            return f"{text}; {self._what_runs(job_id)} now, start it again from {savepoint}"
+            return f"{text}; {self._what_runs(jobs)}"
         try:
-            if job_id:
-                self.hook.await_end(job_id)
-            job_id = self._start(old, savepoint)
-            self._push(context, job_id)
-            again = self._trouble(job_id)
-        except (CommandFailed, JobNotSuccessful) as error:
+            for job_id in jobs:
+                self._await_end(job_id)
+            jobs = self._start(old, savepoint)
+            self._push(context, jobs[0])
+            again = self._trouble(jobs[0])
+        except (CommandFailed, JobNotSuccessful, Unreachable, Refused) as error:
             again = str(error)
         if again:
-            return (
-                f"{text}, and neither did {old.application} from {savepoint}: {again}; "
-                f"{self._what_runs(job_id)} now"
-            )
+            return f"{text}, and neither did {old.application}: {again}; {self._what_runs(jobs)}"
         # it goes on, and so the savepoint is out of date
         kept.forget()
-        return f"{text}; {old.application} runs again from {savepoint} as job {job_id}"
+        return f"{text}; {old.application} runs again from there as job {jobs[0]}"
+
+    def _await_end(self, job_id: str) -> None:
+        try:
+            self.hook.await_end(job_id)
+        except JobNotSuccessful as error:
+            # its cluster has ended with it
+            self.log.info("%s", error)

@@ -41,6 +41,7 @@ class YarnflowSavepointOperator(JobOperator):
             It was not taken.
         """
         found = self.find(context)
+        self.check_goes_on()
         path = self.hook.savepoint(found.job_id, self.savepoint_dir)
         context["ti"].xcom_push(key="savepoint", value=path)
         return path

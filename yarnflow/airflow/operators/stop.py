@@ -65,6 +65,7 @@ class YarnflowStopOperator(JobOperator):
             path = stopped_earlier(self.hook, earlier.job_id, self.savepoint_dir, self.log)
         if not path:
             found = self.live(context, found)
+            self.check_goes_on()
             before = earlier.request_ids if earlier is not None and earlier.job_id == found.job_id else ()
             request_id = secrets.token_hex(16)
             kept.save(_Stopping(found.job_id, (*before, request_id)))

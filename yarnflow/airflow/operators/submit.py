@@ -10,7 +10,12 @@ from datetime import timedelta
 from typing import Any, ClassVar, Final
 
 from airflow.sdk import BaseOperator, BaseOperatorLink, Context
-from airflow.sdk.exceptions import AirflowTaskTimeout, TaskDeferralError, TaskDeferralTimeout
+from airflow.sdk.exceptions import (
+    AirflowException,
+    AirflowTaskTimeout,
+    TaskDeferralError,
+    TaskDeferralTimeout,
+)
 
 from yarnflow.airflow.hooks.documents import EndedJob
 from yarnflow.airflow.hooks.errors import JobNotSuccessful, YarnflowTaskError
@@ -30,8 +35,9 @@ from yarnflow.core.states import JobStatus
 
 #: the trigger watches the time itself; where no triggerer runs, Airflow's scheduler does so much later
 _GRACE_S: Final = 120.0
-#: failures of the trigger itself in a row after which the job is ended as at a time-out
+#: failures of the trigger itself after which the job is ended as at a time-out, and how close they are
 _TRIGGER_FAILURES: Final = 3
+_CLOSE_S: Final = 3600.0
 #: behind the alarm of a worker that waits itself
 _LOST_ALARM_S: Final = 5.0
 _ON_EXISTING: Final = ("attach", "fail", "replace")
@@ -172,6 +178,9 @@ class YarnflowSubmitOperator(TaskJobs, BaseOperator):
             # Airflow calls on_kill then, which ends the jobs
             self._note_ending(kept)
             raise
+        except Exception as error:
+            self._check_followed(context, kept, error)
+            raise
 
     def _execute(self, context: Context, kept: Kept[Record], deadline: float | None) -> str:
         record = kept.load()
@@ -296,10 +305,11 @@ class YarnflowSubmitOperator(TaskJobs, BaseOperator):
             self.hook.runs_in(each, application_id)
         job_id, status = event["job_id"], event["status"]
         ti = context["ti"]
-        ti.xcom_push(key="state", value=event.get("state"))
         if event.get("savepoint"):
             ti.xcom_push(key="savepoint", value=event["savepoint"])
-        if status == "timeout":
+        if status != "timeout":
+            ti.xcom_push(key="state", value=event.get("state"))
+        else:
             return self._late(context, kept, job_id, AirflowTaskTimeout)
         left = tuple(jobs[jobs.index(job_id) + 1 :])
         if status == "stopped":
@@ -342,9 +352,25 @@ class YarnflowSubmitOperator(TaskJobs, BaseOperator):
     ) -> Any:
         """As Airflow's; what is not the job's fault does not leave it running unasked."""
         try:
-            return super().resume_execution(next_method, next_kwargs, context)
-        except (TaskDeferralError, TaskDeferralTimeout) as error:
-            return self._without_trigger(context, error, _reason(next_kwargs))
+            try:
+                return super().resume_execution(next_method, next_kwargs, context)
+            except (TaskDeferralError, TaskDeferralTimeout) as error:
+                return self._without_trigger(context, error, _reason(next_kwargs))
+        except Exception as error:
+            self._check_followed(context, records(context), error)
+            raise
+
+    def _check_followed(self, context: Context, kept: Kept[Record], error: Exception) -> None:
+        """What is not the job's fault: where no next try follows it, it is ended."""
+        if isinstance(error, AirflowException) or not self._jobs or self._is_local:
+            return
+        ti = context["ti"]
+        told = " ".join(self._jobs)
+        if ti.try_number <= ti.max_tries:
+            self.log.warning("The task fails, as Airflow does not answer; the next try follows %s.", told)
+        else:
+            self.log.error("The task fails, as Airflow does not answer, and no other try follows %s.", told)
+            self._end_jobs(kept)
 
     def _without_trigger(
         self, context: Context, error: TaskDeferralError | TaskDeferralTimeout, reason: str
@@ -357,15 +383,16 @@ class YarnflowSubmitOperator(TaskJobs, BaseOperator):
         self._jobs, first = record.jobs, record.jobs[0]
         if isinstance(error, TaskDeferralTimeout):
             return self._late(context, kept, first, TaskDeferralTimeout)
-        failures = record.trigger_failures + 1
+        now_s = time.time()
+        failures = record.trigger_failures + 1 if now_s - record.trigger_failed_s < _CLOSE_S else 1
         if failures > _TRIGGER_FAILURES:
-            status = self._where_it_should_be(kept)
+            status = self._where_it_should_be(context, kept)
             if status is not None:
                 return self._succeed(context, self._jobs, status)
             raise TaskDeferralError(
                 f"job {first} cannot be followed ({reason}); it {self._end_jobs(kept)}"
             ) from None
-        record = replace(record, trigger_failures=failures)
+        record = replace(record, trigger_failures=failures, trigger_failed_s=now_s)
         kept.save(record)
         self.log.warning("The trigger failed (%s); job %s is followed by another one.", reason, first)
         return self._wait(context, record.jobs, record.deadline, record.application_id)
@@ -386,7 +413,7 @@ class YarnflowSubmitOperator(TaskJobs, BaseOperator):
         self, context: Context, kept: Kept[Record], job_id: str, error: type[BaseException]
     ) -> str:
         """The time is over: the jobs are ended, unless they have come there while nobody looked."""
-        status = self._where_it_should_be(kept)
+        status = self._where_it_should_be(context, kept)
         if status is not None:
             return self._succeed(context, self._jobs, status)
         become = self._end_jobs(kept)
@@ -395,7 +422,7 @@ class YarnflowSubmitOperator(TaskJobs, BaseOperator):
         late = f"job {job_id} did not get to wait_for={self.wait_for} within {self.execution_timeout}"
         raise error(f"{late}; it {become}") from None
 
-    def _where_it_should_be(self, kept: Kept[Record]) -> JobStatus | None:
+    def _where_it_should_be(self, context: Context, kept: Kept[Record]) -> JobStatus | None:
         """The status of the first job if all are as the task wants them; None = they are not, or nobody says.
 
         Raises
@@ -413,6 +440,7 @@ class YarnflowSubmitOperator(TaskJobs, BaseOperator):
             if each.over and each.status is not JobStatus.FINISHED:
                 self._jobs = tuple(other.job_id for other in found if not other.over)
                 self._end_jobs(kept)
+                context["ti"].xcom_push(key="state", value=found[0].status.value)
                 raise JobNotSuccessful(failure_line(each.job_id, each.status, each.failure))
         return found[0].status if come else None
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 from airflow.sdk.exceptions import AirflowTaskTimeout
 
@@ -19,9 +19,7 @@ from yarnflow.airflow.jobs.ending import End, OnKill, end_job_here, end_jobs_hur
 from yarnflow.airflow.operators.earlier import Came, EarlierJobs, Look
 from yarnflow.airflow.operators.kept import Kept
 from yarnflow.airflow.operators.record import Record
-from yarnflow.airflow.tasks import ConnectedTask, options, texts
-
-_TARGET: Final = "execution.target"
+from yarnflow.airflow.tasks import ConnectedTask, check_options, options, texts
 
 
 class TaskJobs(ConnectedTask):
@@ -49,16 +47,18 @@ class TaskJobs(ConnectedTask):
     _end_of_try: End | None = None
     #: of the first job, when it was ended here; empty = none
     _left = ""
-    #: the job runs in this process's command; None = it was not looked
-    _in_worker: bool | None = None
+    #: of the submit; empty = it was not looked
+    _target = ""
 
     @property
     def _is_local(self) -> bool:
-        if self._in_worker is None:
-            # as the command: a flag is stronger than an option
-            said = self.target or self.hook.settings.target or options(self.options).get(_TARGET)
-            self._in_worker = (said or self.hook.command.configured_target()) == "local"
-        return self._in_worker
+        return self._resolved_target == "local"
+
+    @property
+    def _resolved_target(self) -> str:
+        if not self._target:
+            self._target = self.hook.target(self.target, options(self.options))
+        return self._target
 
     def _as_submit(self) -> Submit:
         # a template may give a number, and a program may be a Path
@@ -109,17 +109,21 @@ class TaskJobs(ConnectedTask):
         """
         if not self._is_local:
             # nothing is to run that nobody can follow
-            self.hook.check_access()
+            self.hook.check_access(self._resolved_target)
+            check_options(self._resolved_target, options(self.options))
         # those of an earlier try are over
         self._jobs = ()
-        since_ms = int(time.time() * 1000)
+        record = Record(self.job_key, int(time.time() * 1000), savepoint=left)
         found = None
         if earlier is not None and not earlier.jobs and earlier.job_key == self.job_key:
             # the worker may have died when the cluster had accepted it
-            since_ms = earlier.since_ms
+            record = replace(record, since_ms=earlier.since_ms, not_own=earlier.not_own)
             found = self._accepted_earlier()
-        record = Record(self.job_key, since_ms, savepoint=left)
-        if found is not None and record.is_own(found.start_ms) and not self._is_over(found.job_id):
+        elif not self._is_local and self.on_existing != "attach":
+            # that of another run may be as young as this task's
+            other = self.hook.find(job_key=self.job_key)
+            record = replace(record, not_own="" if other is None else other.job_id)
+        if found is not None and record.is_own(found) and not self._is_over(found.job_id):
             self.log.info("The submit of an earlier try was accepted: job %s.", found.job_id)
             record = replace(record, jobs=(found.job_id,))
         else:
@@ -179,7 +183,7 @@ class TaskJobs(ConnectedTask):
         except YarnflowTaskError as error:
             self.log.error("A job of the key %s may run: %s", record.job_key, error)
             return
-        if found is not None and record.is_own(found.start_ms):
+        if found is not None and record.is_own(found):
             self._jobs = (found.job_id,)
             self._keep(kept, replace(record, jobs=self._jobs, application_id=found.application_id))
             self._end_jobs(kept)

@@ -1,11 +1,12 @@
 """Sensors for the state of a job, the age of its last checkpoint and how far it is behind.
 
-Each looks a job up by the command once, and again when its cluster does not answer any more; what it waits
-for is asked by REST.
+Each looks a job up by the command once (in the mode ``reschedule`` at each poke), and again when its cluster
+does not answer any more; what it waits for is asked by REST.
 """
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Sequence
 from datetime import timedelta
@@ -74,7 +75,7 @@ class JobSensor(ConnectedTask, BaseSensorOperator):
         except (CommandFailed, Unreachable, Refused) as error:
             self.log.warning("No answer now: %s", error)
             self._found, self._looks_again = "", True
-            if self.job_id and is_gone(error):
+            if self.job_id and (is_gone(error) or isinstance(error, Unreachable)):
                 self._fail_if_over()
             return False
 
@@ -176,14 +177,14 @@ class YarnflowCheckpointSensor(JobSensor):
     def __init__(self, *, max_age: timedelta | float, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.max_age = max_age
+        self._max_age_s = 0.0
 
     def poke(self, context: Context) -> bool:
         # a wrong one is told before there is a job
-        seconds("max_age", self.max_age)
+        self._max_age_s = seconds("max_age", self.max_age)
         return super().poke(context)
 
     def is_so(self, job_id: str) -> bool:
-        max_age_s = seconds("max_age", self.max_age)
         with self.client(job_id) as client:
             if not self.lives(client, job_id):
                 return False
@@ -193,7 +194,7 @@ class YarnflowCheckpointSensor(JobSensor):
             return False
         age_s = max(0.0, time.time() - complete_ms / 1000)
         self.log.info("The checkpoints of job %s had all that it read %.0f s ago.", job_id, age_s)
-        return age_s <= max_age_s
+        return age_s <= self._max_age_s
 
 
 class YarnflowLagSensor(JobSensor):
@@ -202,11 +203,20 @@ class YarnflowLagSensor(JobSensor):
     Parameters
     ----------
     max_records : int
+        Templated.
     """
 
-    def __init__(self, *, max_records: int, **kwargs: Any) -> None:
+    template_fields: Sequence[str] = (*JobSensor.template_fields, "max_records")
+
+    def __init__(self, *, max_records: int | str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.max_records = max_records
+
+    def poke(self, context: Context) -> bool:
+        # what another task or a template gives is a text
+        if re.fullmatch(r"\d+", str(self.max_records)) is None:
+            raise YarnflowTaskError(f"max_records={self.max_records!r} is no number of records")
+        return super().poke(context)
 
     def is_so(self, job_id: str) -> bool:
         with self.client(job_id) as client:
@@ -217,4 +227,4 @@ class YarnflowLagSensor(JobSensor):
             self.log.info("No source of job %s tells (yet) how much there is to read; Kafka's do.", job_id)
             return False
         self.log.info("Job %s has %d records left to read.", job_id, behind)
-        return behind <= self.max_records
+        return behind <= int(self.max_records)

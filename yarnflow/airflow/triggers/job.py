@@ -11,7 +11,6 @@ from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 from airflow.sdk.execution_time.xcom import XCom
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
-from yarnflow.airflow.hooks.errors import YarnflowTaskError
 from yarnflow.airflow.hooks.yarnflow import YarnflowHook
 from yarnflow.airflow.jobs.ending import End, OnKill, end_job
 from yarnflow.airflow.jobs.waiting import WaitFor
@@ -152,7 +151,7 @@ class YarnflowJobTrigger(BaseTrigger):
         for job_id in (self.job_id, *self.next_jobs):
             try:
                 await end_job(self.hook(), job_id, end, self.log)
-            except YarnflowTaskError as error:
+            except Exception as error:
                 self.log.error("Job %s may go on: it could not be ended: %s", job_id, error)
 
     async def _is_wanted(self) -> bool:

@@ -56,6 +56,8 @@ class RestServer:
         #: what requests may carry that change nothing; empty = there is none
         self.read_token = ""
         self.has_events = has_events
+        #: it serves as many streams of events as it may
+        self.is_full = False
         #: method and path of each request that was let in
         self.requests: list[tuple[str, str]] = []
         #: why no savepoint can be taken; empty = they can
@@ -265,7 +267,9 @@ class _Handler(BaseHTTPRequestHandler):
         parts = self.path.strip("/").split("/")
         if fake.has_events and method == "GET" and parts[-1] == "events":
             status, answer = fake.answer("GET", f"/jobs/{parts[1]}", None)
-            if status == 200:
+            if status == 200 and fake.is_full:
+                status, answer = 503, {"errors": ["64 streams are open; try again later"]}
+            elif status == 200:
                 self._stream(fake.stream(parts[1], self.headers.get("Last-Event-ID", "")))
                 return
         else:
