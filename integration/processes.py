@@ -45,8 +45,7 @@ def lives(process: psutil.Process) -> bool:
 
 def kill(process: psutil.Process) -> None:
     """``kill -9`` and wait until it is gone."""
-    with suppress(psutil.NoSuchProcess):
-        process.send_signal(signal.SIGKILL)
+    process.send_signal(signal.SIGKILL)
     wait_until(lambda: not lives(process), f"{process} to die")
 
 
@@ -70,6 +69,14 @@ def driver_with_a_job(mark: str) -> psutil.Process | None:
             if any(_listens(process, port) for process in tree(driver)):
                 return driver
     return None
+
+
+def kill_tree(process: psutil.Process) -> None:
+    """``kill -9`` of a process and all below it."""
+    for one in tree(process):
+        with suppress(psutil.NoSuchProcess):
+            # it ends with its parent
+            one.kill()
 
 
 def tree(process: psutil.Process) -> list[psutil.Process]:

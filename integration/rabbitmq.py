@@ -31,7 +31,7 @@ class RabbitMq(Server):
     def _create(self) -> None:
         config = self.directory / "rabbitmq.conf"
         config.write_text(f"default_user = {USER}\ndefault_pass = {PASSWORD}\nloopback_users = none\n")
-        self._ports = *free_ports(2),
+        self._ports = tuple(free_ports(2))
         #: that a death may take along
         self._queues: list[str] = []
         if self._owner is not None:

@@ -16,7 +16,7 @@ from integration.faults.ha_cluster import (
     frozen,
     task_manager_processes,
 )
-from integration.processes import kill, lives, tree
+from integration.processes import kill, kill_tree, lives, tree
 
 Fault = Callable[[HaCluster, str], None]
 
@@ -32,8 +32,7 @@ def master_killed(cluster: HaCluster, job_id: str) -> None:
     """``kill -9`` of the whole master that has the job's driver, as the loss of its container is."""
     driver = cluster.driver_process(job_id)
     owner = cluster.owner_of(driver)
-    for process in tree(owner):
-        process.kill()
+    kill_tree(owner)
     wait_until(lambda: not lives(driver), "the driver to be gone")
     cluster.start_master()
     cluster.await_leader()

@@ -13,7 +13,7 @@ from integration.conftest import Commands, wait_until
 from integration.faults.ha_cluster import HaCluster, ha_cluster
 from integration.hadoop import HadoopCluster
 from integration.living_files import files_below
-from integration.processes import DRIVER, kill, processes, tree
+from integration.processes import DRIVER, kill, kill_tree, processes
 
 HOT = "-Dhigh-availability.standby-mode=hot"
 
@@ -73,8 +73,7 @@ def test_a_hot_spare_outlives_the_leader(
         master = cluster.owner_of(driver)
         there_already = {process.pid for process in processes(yarnflow.mark, DRIVER)}
         cluster.await_commits(job_id)
-        for process in tree(master):
-            process.kill()
+        kill_tree(master)
         cluster.await_commits(job_id)
         assert cluster.driver_process(job_id).pid in there_already - {driver.pid}
         cluster.assert_each_record_once(job, job_id)

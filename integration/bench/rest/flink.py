@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from urllib.request import urlopen
 import psutil
 
 from integration.bench.pyflink.engines import peer
+from integration.servers import free_ports
 
 _START_S: Final = 180.0
 _SUBMIT_S: Final = 1_800.0
@@ -68,7 +68,7 @@ def flink_job_manager(directory: Path) -> Iterator[FlinkJobManager]:
     """Started, and ended with the block."""
     flink = next(peer("pyflink").glob("lib/python3*/site-packages/pyflink"))
     classes = f"{flink / 'lib'}/*"
-    rest, rpc = _free_port(), _free_port()
+    rest, rpc = free_ports(2)
     (directory / "config.yaml").write_text(
         f"jobmanager.rpc.address: 127.0.0.1\njobmanager.rpc.port: {rpc}\nrest.port: {rest}\n"
         "rest.address: 127.0.0.1\nrest.bind-address: 127.0.0.1\nslot.request.timeout: 24 h\n"
@@ -100,8 +100,3 @@ def get(url: str) -> Any:
     """The JSON that a server answers."""
     with urlopen(url, timeout=60) as response:
         return json.load(response)
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])

@@ -19,7 +19,7 @@ from yarnflow.airflow.hooks.errors import (
 from yarnflow.airflow.hooks.submission import Submit
 from yarnflow.airflow.hooks.yarnflow import YarnflowHook
 from yarnflow.core.states import JobStatus
-from yarnflow.testing.outside.command import DRY_RUN, FakeCommand
+from yarnflow.testing.outside.command import FakeCommand
 from yarnflow.testing.outside.rest_server import RestServer, rest_server
 
 GONE = ("JOB_NOT_FOUND", "no job")
@@ -237,18 +237,6 @@ def test_addresses_are_not_those_of_a_cluster_of_its_own(
     connections.add(command=str(command.path), host=server.address, password="t0p-s3cret", target=target)
     is_good, said = YarnflowHook().test_connection()
     assert not is_good and f"has REST addresses, and target {target} starts a cluster for each job" in said
-
-
-def test_what_an_error_advises_is_an_argument_of_the_task(hook: YarnflowHook, command: FakeCommand) -> None:
-    message = "the state is gone; submit with --restore none to start empty, or -s PATH"
-    command.answers("submit", {"jobs": []}, error=("STATE_MISSING", message), details="Traceback")
-    command.answers(DRY_RUN, error=("DUPLICATE_JOB", "submit with --on-existing attach or replace"))
-    said = "submit with restore='none' to start empty, or restore=PATH"
-    with pytest.raises(CommandFailed, match=said) as raised:
-        hook.submit(Submit("job.py"))
-    assert raised.value.details == "Traceback" and raised.value.document == {"jobs": []}
-    with pytest.raises(CommandFailed, match="submit with on_existing='attach' or 'replace'"):
-        hook.check_program(Submit("job.py"))
 
 
 def test_arguments_that_are_too_long_are_no_fault_of_the_connection(hook: YarnflowHook) -> None:

@@ -79,7 +79,12 @@ def test_secrets_are_not_in_what_is_printed() -> None:
 
 @pytest.mark.parametrize(
     ("given", "address"),
-    [("http://history:8082/", "http://history:8082"), ("history:8082", "http://history:8082"), ("", "")],
+    [
+        ("http://history:8082/", "http://history:8082"),
+        ("history:8082", "http://history:8082"),
+        ("https://[::1]:8082/yarnflow", "https://[::1]:8082/yarnflow"),
+        ("", ""),
+    ],
 )
 def test_a_history_server(given: str, address: str) -> None:
     assert read_settings("c", None, None, None, {"history_server": given}).history_server == address

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing, asynccontextmanager
 
 import pytest
 
 from tests.airflow.surroundings import JOB
 from yarnflow.airflow.hooks.documents import EndedJob
-from yarnflow.airflow.hooks.errors import CommandFailed, Unreachable
+from yarnflow.airflow.hooks.errors import CommandFailed, Refused, Unreachable
 from yarnflow.airflow.hooks.questions import Failure
-from yarnflow.airflow.hooks.rest import Access
+from yarnflow.airflow.hooks.rest import Access, AsyncRestClient, Event
 from yarnflow.airflow.jobs import follow
 from yarnflow.airflow.jobs.follow import Change, JobFollower
 from yarnflow.core.states import JobStatus
@@ -54,11 +55,12 @@ def changes(
 
     async def collect() -> None:
         follower = JobFollower(source, JOB, notes.append, poll_s=0.01, lost_after_s=lost_after_s)
-        async for change in follower.changes():
-            seen.append(change)
-            happens = (then or {}).get(len(seen))
-            if happens is not None:
-                happens()
+        async with aclosing(follower.changes()) as found:
+            async for change in found:
+                seen.append(change)
+                happens = (then or {}).get(len(seen))
+                if happens is not None:
+                    happens()
 
     asyncio.run(collect())
     return seen, notes
@@ -236,3 +238,49 @@ def test_a_history_server_that_does_not_answer_is_no_end(server: RestServer, end
         assert statuses(seen) == [JobStatus.RUNNING, end]
     else:
         assert "it may still run: http://history:8082" in seen[-1].lost
+
+
+def test_a_history_server_that_wants_a_token_says_nothing_of_the_cluster(server: RestServer) -> None:
+    server.add(JOB, JobStatus.RUNNING)
+    source = Source(server)
+
+    async def ended(job_id: str) -> EndedJob | None:
+        raise Refused(401, "http://history:8082/jobs/x answers 401")
+
+    source.aended = ended  # type: ignore[method-assign]
+
+    def gone() -> None:
+        server.forget(JOB)
+        source.trouble = CommandFailed("JOB_NOT_FOUND", "no job")
+
+    seen, _ = changes(source, {1: gone}, lost_after_s=0.1)
+    assert "nobody has answered" in seen[-1].lost and "history:8082" in seen[-1].lost
+
+
+def test_an_idle_job_behind_connections_that_break_is_heard_of(
+    server: RestServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing happens to it, and so nothing is told."""
+    server.add(JOB, JobStatus.RUNNING)
+    events, breaks = AsyncRestClient.events, iter(range(20))
+
+    @asynccontextmanager
+    async def breaking(
+        client: AsyncRestClient, job_id: str, last: str = ""
+    ) -> AsyncIterator[AsyncIterator[Event]]:
+        async with events(client, job_id, last) as found:
+            if last and next(breaks, None) is not None:
+                found = broken()
+            elif last:
+                server.becomes(JOB, JobStatus.FINISHED)
+            yield found
+
+    async def broken() -> AsyncIterator[Event]:
+        nothing: tuple[Event, ...] = ()
+        for event in nothing:
+            yield event
+        raise Unreachable("connection reset")
+
+    monkeypatch.setattr(AsyncRestClient, "events", breaking)
+    seen, _ = changes(Source(server), {1: server.break_connections}, lost_after_s=0.1)
+    assert statuses(seen) == [JobStatus.RUNNING, JobStatus.FINISHED]

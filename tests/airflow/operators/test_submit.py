@@ -218,6 +218,28 @@ def test_what_the_command_refuses_is_the_error_in_one_line(
     assert context["task_state_store"].values == {}
 
 
+@pytest.mark.parametrize(
+    ("code", "message", "said"),
+    [
+        ("STATE_MISSING", "with --restore none, or -s hdfs:///s", "^with restore='none', or restore=hdfs"),
+        ("DUPLICATE_JOB", "with --on-existing attach or replace", "^with on_existing='attach' or 'replace'$"),
+        ("USER_CODE", "usage: job.py -s PATH", "^usage: job.py -s PATH$"),
+    ],
+)
+def test_what_an_error_advises_is_an_argument_of_the_task(
+    cluster: RestServer,
+    command: FakeCommand,
+    context: dict[str, Any],
+    code: str,
+    message: str,
+    said: str,
+) -> None:
+    command.answers_instead("submit", error=(code, message))
+    with pytest.raises(CommandFailed, match=said) as raised:
+        task().execute(context)
+    assert raised.value.code == code
+
+
 def test_jobs_of_a_program_that_fails_behind_its_first_one_do_not_run_on(
     cluster: RestServer, command: FakeCommand, context: dict[str, Any]
 ) -> None:

@@ -16,7 +16,7 @@ from airflow.sdk.exceptions import (
 )
 
 from tests.airflow.operators.submitting import deferred, task
-from tests.airflow.surroundings import JOB, by_kill, new_context
+from tests.airflow.surroundings import JOB, Connections, by_kill, new_context
 from yarnflow.airflow.hooks.errors import JobNotSuccessful, YarnflowTaskError
 from yarnflow.airflow.operators import earlier, submit
 from yarnflow.airflow.operators.submit import YarnflowSubmitOperator
@@ -298,10 +298,12 @@ def test_a_job_that_no_try_follows_any_more_is_ended(
     if by == "trigger":
         deferred(task(), context)
 
-    def fail(key: str, value: Any) -> None:
+    def fail(*_: Any, **__: Any) -> None:
         raise RuntimeError("API_SERVER_ERROR")
 
     monkeypatch.setattr(ti, "xcom_push", fail)
+    if by == "trigger":
+        monkeypatch.setattr(context["task_state_store"], "get", fail)
     with pytest.raises(RuntimeError, match="API_SERVER_ERROR"):
         if by == "trigger":
             event = {"job_id": JOB, "status": "lost", "state": None, "error": "nobody answers"}
@@ -319,3 +321,30 @@ def test_the_state_of_a_job_that_failed_while_nobody_looked_is_told(
     with pytest.raises(JobNotSuccessful, match="ended FAILED"):
         task().execute_complete(context, {"job_id": JOB, "status": "timeout"}, [JOB])
     assert context["ti"].pushed["state"] == "FAILED"
+
+
+def test_a_stream_outlives_a_try_that_airflow_does_not_answer(
+    cluster: RestServer, context: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.add(JOB, JobStatus.RUNNING)
+
+    def fail(key: str, value: Any) -> None:
+        raise RuntimeError("API_SERVER_ERROR")
+
+    monkeypatch.setattr(context["ti"], "xcom_push", fail)
+    with pytest.raises(RuntimeError, match="API_SERVER_ERROR"):
+        task(wait_for="running").execute(context)
+    assert cluster.job(JOB).status is JobStatus.RUNNING
+
+
+def test_an_end_that_fails_as_well_does_not_hide_the_first_error(
+    cluster: RestServer, connections: Connections, context: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise RuntimeError("API_SERVER_ERROR")
+
+    monkeypatch.setattr(context["task_state_store"], "get", fail)
+    connections.by_id.clear()
+    event = {"job_id": JOB, "status": "lost", "state": None, "error": "nobody answers"}
+    with pytest.raises(RuntimeError, match="API_SERVER_ERROR"):
+        task().resume_execution("execute_complete", {"event": event}, context)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 import ssl
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final, Self, TypeVar
@@ -196,31 +196,36 @@ class AsyncRestClient:
             request = self._client.build_request("GET", f"{address}/jobs/{job_id}/events", headers=headers)
             try:
                 response = await self._client.send(request, stream=True)
-                if response.status_code != httpx.codes.OK:
-                    await response.aread()
             except (httpx.HTTPError, httpx.InvalidURL) as error:
                 errors.append(_said(address, error))
                 continue
             try:
                 if response.status_code != httpx.codes.OK:
+                    try:
+                        await response.aread()
+                    except httpx.HTTPError as error:
+                        errors.append(_said(address, error))
+                        continue
                     if _is_elsewhere(response, errors, address):
                         continue
                     _content(response)
                 self._addresses.answered(address)
-                yield _events(response, address)
+                async with aclosing(_events(response, address)) as events:
+                    yield events
                 return
             finally:
                 await response.aclose()
         raise self._addresses.nobody(errors)
 
 
-async def _events(response: httpx.Response, address: str) -> AsyncIterator[Event]:
+async def _events(response: httpx.Response, address: str) -> AsyncGenerator[Event, None]:
     parser = EventParser()
     try:
-        async for line in response.aiter_lines():
-            event = parser.feed(line)
-            if event is not None:
-                yield event
+        async with aclosing(response.aiter_lines()) as lines:
+            async for line in lines:
+                event = parser.feed(line)
+                if event is not None:
+                    yield event
     except (httpx.HTTPError, ValueError) as error:
         raise Unreachable(_said(address, error)) from None
 

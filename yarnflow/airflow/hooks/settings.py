@@ -14,6 +14,7 @@ from yarnflow.config.secrets import is_secret
 _TEXTS: Final = ("target", "conf_dir", "hadoop_conf_dir", "command", "history_server")
 _MAPPINGS: Final = ("options", "env")
 #: scheme, host, port, path
+_ONE_ADDRESS: Final = re.compile(r"(?:(https?://)([^\s,]+?)|([^\s:/,]+:\d{1,5}))/*")
 _ADDRESS: Final = re.compile(r"(https?://)?([^\s:/,]+)(:\d{1,5})?(/[^\s,]*)?")
 
 
@@ -124,12 +125,14 @@ def option_text(value: Any) -> str:
 
 
 def _history_server(conn_id: str, given: str) -> str:
-    parts = _ADDRESS.fullmatch(given.rstrip("/"))
-    if given and (parts is None or not (parts[1] or (parts[3] and not parts[4]))):
+    if not given:
+        return ""
+    parts = _ONE_ADDRESS.fullmatch(given)
+    if parts is None:
         raise ConnectionUnusable(
             f"connection {conn_id}: history_server in its extra: {given!r} is not one http://host:port"
         )
-    return "" if parts is None else f"{parts[1] or 'http://'}{parts[2]}{parts[3] or ''}{parts[4] or ''}"
+    return f"{parts[1] or 'http://'}{parts[2] or parts[3]}"
 
 
 def _addresses(conn_id: str, host: str, port: int | None) -> tuple[str, ...]:

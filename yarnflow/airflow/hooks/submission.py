@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from yarnflow.airflow.hooks.errors import CommandFailed
+from yarnflow.errors import UserCodeError
 
 #: what errors advise whoever types a command → the same of a task
 _IN_A_TASK: Final = (
-    ("--restore none", "restore='none'"),
-    ("-s PATH", "restore=PATH"),
-    ("--allow-non-restored-state", "option execution.state-recovery.ignore-unclaimed-state"),
-    ("--on-existing attach or replace", "on_existing='attach' or 'replace'"),
-    ("-m host:port", "target='remote'"),
+    (r"--restore none", "restore='none'"),
+    (r"(?<=\s)-s (\S+)", r"restore=\1"),
+    (r"--allow-non-restored-state", "option execution.state-recovery.ignore-unclaimed-state"),
+    (r"--on-existing attach or replace", "on_existing='attach' or 'replace'"),
+    (r"-m host:port", "target='remote'"),
 )
 
 
@@ -64,8 +66,10 @@ def submit_arguments(submit: Submit, default_target: str, *, detached: bool) -> 
     return [*arguments, program, *submit.arguments]
 
 
-def in_a_task(message: str) -> str:
-    """What an error says, with arguments of a task in place of flags of the command."""
-    for flag, argument in _IN_A_TASK:
-        message = message.replace(flag, argument)
-    return message
+def in_a_task(error: CommandFailed) -> CommandFailed:
+    """An error of a submit, with arguments of the task in place of flags of the command."""
+    message = str(error)
+    # what a program says is its own
+    for flag, argument in _IN_A_TASK if error.code != UserCodeError.code else ():
+        message = re.sub(flag, argument, message)
+    return CommandFailed(error.code, message, error.details, error.document)

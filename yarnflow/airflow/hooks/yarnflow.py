@@ -6,7 +6,7 @@ import asyncio
 import os
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
@@ -16,7 +16,7 @@ from airflow.sdk.exceptions import AirflowNotFoundException
 from airflow.sdk.log import amask_secret, mask_secret
 
 from yarnflow.airflow.hooks import questions
-from yarnflow.airflow.hooks.command import Command, Note
+from yarnflow.airflow.hooks.command import Command
 from yarnflow.airflow.hooks.documents import (
     EndedJob,
     FoundJob,
@@ -40,7 +40,7 @@ from yarnflow.airflow.hooks.errors import (
 from yarnflow.airflow.hooks.questions import Failure, JobState
 from yarnflow.airflow.hooks.rest import Access, AsyncRestClient, RestClient
 from yarnflow.airflow.hooks.settings import Settings, connection_settings
-from yarnflow.airflow.hooks.submission import Submit, in_a_task, submit_arguments
+from yarnflow.airflow.hooks.submission import Submit, submit_arguments
 from yarnflow.config.hadoop_conf import HadoopConf
 from yarnflow.config.options.client import TARGET
 from yarnflow.core.states import JobStatus
@@ -240,7 +240,7 @@ class YarnflowHook(BaseHook):
             Nothing was accepted; or, not detached, a job did not end well.
         """
         arguments = submit_arguments(submit, self.settings.target, detached=detached)
-        return submitted(self._run_submit(arguments, self.log.info, submit.options))
+        return submitted(self.command.run("submit", arguments, self.log.info, submit.options))
 
     def check_program(self, submit: Submit) -> None:
         """Have the command look at a submit, without one.
@@ -253,13 +253,7 @@ class YarnflowHook(BaseHook):
             It would be refused: the target, a flag, an option, an argument, or the program itself.
         """
         arguments = submit_arguments(submit, self.settings.target, detached=True)
-        self._run_submit(["--dry-run", *arguments], self.log.debug, submit.options)
-
-    def _run_submit(self, arguments: Sequence[str], note: Note, options: Mapping[str, str]) -> Any:
-        try:
-            return self.command.run("submit", arguments, note, options)
-        except CommandFailed as error:
-            raise CommandFailed(error.code, in_a_task(str(error)), error.details, error.document) from None
+        self.command.run("submit", ["--dry-run", *arguments], self.log.debug, submit.options)
 
     def _listed(self, ended: bool) -> dict[str, Any]:
         return dict(self.command.run("list", ["--all"] if ended else [], self.log.debug))
@@ -371,8 +365,8 @@ class YarnflowHook(BaseHook):
                 if self.settings.addresses:
                     break
         ended = self.ended(job_id)
-        if ended is None and isinstance(trouble, Unreachable):
-            # its cluster is known, and is only silent
+        if ended is None and trouble is not None and not is_gone(trouble):
+            # its cluster is known, and only does not answer
             raise trouble
         if ended is None:
             raise JobNotSuccessful(f"job {job_id} is nowhere to be found: {trouble}")

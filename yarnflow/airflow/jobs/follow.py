@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final, Protocol
@@ -87,7 +88,7 @@ class JobFollower:
         self._silent_since_s: float | None = None
         self._pause_s = _PAUSE_S
 
-    async def changes(self) -> AsyncIterator[Change]:
+    async def changes(self) -> AsyncGenerator[Change, None]:
         """What is new, until the job has ended for good or nobody knows it any more."""
         again = False
         while True:
@@ -95,11 +96,13 @@ class JobFollower:
             try:
                 access = await self._source.aaccess(self._job_id, again=again)
                 async with AsyncRestClient(access) as client:
-                    changes = self._events(client) if self._by_events else self._polls(client)
-                    async for change in changes:
-                        yield change
-                        if change.is_last:
-                            return
+                    found = self._events(client) if self._by_events else self._polls(client)
+                    # who looks away in the middle leaves no connection open
+                    async with aclosing(found) as changes:
+                        async for change in changes:
+                            yield change
+                            if change.is_last:
+                                return
             except (Unreachable, Refused, CommandFailed) as error:
                 trouble = error
             if trouble is not None:
@@ -114,18 +117,19 @@ class JobFollower:
     def _heard(self) -> None:
         self._silent_since_s, self._pause_s = None, _PAUSE_S
 
-    async def _events(self, client: AsyncRestClient) -> AsyncIterator[Change]:
+    async def _events(self, client: AsyncRestClient) -> AsyncGenerator[Change, None]:
         opened = False
         try:
             async with client.events(self._job_id, self._last_event_id) as events:
                 opened = True
+                self._heard()
                 async for event in events:
                     self._heard()
                     self._last_event_id = event.event_id or self._last_event_id
                     if event.name == "state":
                         status = JobStatus(event.data["state"])
                         stop = questions.stop_of(event.data.get("stop"))
-                        async for change in self._status_is(client, status, stop):
+                        for change in await self._status_is(client, status, stop):
                             yield change
                     elif event.name == "checkpoint" and event.data["checkpoint"]["status"] == "COMPLETED":
                         for change in self._checkpoint_is(questions.checkpoint(event.data["checkpoint"])):
@@ -134,7 +138,7 @@ class JobFollower:
             if opened:
                 raise
             # a cluster that serves as many streams as it may answers other questions
-            async for change in self._look(client):
+            for change in await self._look(client):
                 yield change
             await asyncio.sleep(self._poll_s)
             return
@@ -147,33 +151,31 @@ class JobFollower:
             return
         # the connection ended before the job did; or its last events were not seen
         job = await client.ask(questions.job(self._job_id))
-        async for change in self._status_is(client, job.status, job.stop):
+        self._heard()
+        for change in await self._status_is(client, job.status, job.stop):
             yield change
 
-    async def _polls(self, client: AsyncRestClient) -> AsyncIterator[Change]:
+    async def _polls(self, client: AsyncRestClient) -> AsyncGenerator[Change, None]:
         while True:
-            async for change in self._look(client):
+            for change in await self._look(client):
                 yield change
             await asyncio.sleep(self._poll_s)
 
-    async def _look(self, client: AsyncRestClient) -> AsyncIterator[Change]:
+    async def _look(self, client: AsyncRestClient) -> list[Change]:
         job = await client.ask(questions.job(self._job_id))
         found = await client.ask(questions.checkpoints(self._job_id))
         self._heard()
-        for checkpoint in reversed(found):
-            for change in self._checkpoint_is(checkpoint):
-                yield change
-        async for change in self._status_is(client, job.status, job.stop):
-            yield change
+        changes = [change for each in reversed(found) for change in self._checkpoint_is(each)]
+        return changes + await self._status_is(client, job.status, job.stop)
 
     async def _status_is(
         self, client: AsyncRestClient, status: JobStatus, stop: Stop | None
-    ) -> AsyncIterator[Change]:
+    ) -> list[Change]:
         if status is self._status:
-            return
+            return []
         self._status = status
         failure = await self._failure(client) if status is JobStatus.FAILED else None
-        yield Change(status, failure, stop=stop)
+        return [Change(status, failure, stop=stop)]
 
     async def _failure(self, client: AsyncRestClient) -> Failure | None:
         try:
@@ -201,15 +203,15 @@ class JobFollower:
             if isinstance(trouble, Unreachable) or _is_shut_out(trouble):
                 # another master may lead by now, or another cluster have the job: the next attempt asks where
                 return None
-        gone = is_gone(trouble)
+        gone, shut_out = is_gone(trouble), _is_shut_out(trouble)
         try:
             ended = await self._source.aended(self._job_id)
         except (Unreachable, Refused, CommandFailed) as error:
             gone, ended = False, None
-            trouble = trouble if _is_shut_out(trouble) else error
+            trouble = trouble if shut_out else error
         if ended is not None and ended.status.globally_terminal:
             return Change(ended.status, ended.failure, stop=ended.stop)
-        if _is_shut_out(trouble):
+        if shut_out:
             return Change(
                 lost=f"the cluster of job {self._job_id}, which goes on, does not accept the token: {trouble}"
             )

@@ -7,7 +7,6 @@ from typing import Any, Final
 
 from yarnflow.airflow.hooks.documents import left_by_kill
 from yarnflow.airflow.hooks.questions import Failure
-from yarnflow.airflow.hooks.submission import in_a_task
 from yarnflow.airflow.jobs.follow import Change
 from yarnflow.core.states import JobStatus
 
@@ -75,7 +74,7 @@ def failure_line(job_id: str, status: JobStatus, failure: Failure | None) -> str
     if failure is None:
         why = "" if status is JobStatus.CANCELED else ", and nobody said why; see its log"
         return f"job {job_id} ended {status.value}{why}"
-    message = in_a_task(" ".join(failure.message.split()))[:_LONGEST_LINE]
+    message = " ".join(failure.message.split())[:_LONGEST_LINE]
     return f"job {job_id} ended {status.value}: {message}"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import aclosing
 from typing import Any
 
 from yarnflow.airflow.jobs.follow import JobFollower, JobSource
@@ -21,19 +22,20 @@ async def watch(
     """
     follower = JobFollower(source, job_id, log.warning, poll_s=poll_s, lost_after_s=lost_after_s)
     savepoint = state = None
-    async for change in follower.changes():
-        log.info("%s", text_of(job_id, change))
-        if change.checkpoint is not None and change.checkpoint.is_savepoint:
-            savepoint = change.checkpoint.path or savepoint
-        if change.stop is not None:
-            # it may have ended before its last events were seen
-            savepoint = change.stop.savepoint or savepoint
-        if change.status is not None:
-            state = change.status.value
-        event = outcome(job_id, change, wait_for)
-        if event is not None:
-            # a checkpoint has no state of its own
-            return {**event, "state": event["state"] or state, "savepoint": savepoint}
+    async with aclosing(follower.changes()) as changes:
+        async for change in changes:
+            log.info("%s", text_of(job_id, change))
+            if change.checkpoint is not None and change.checkpoint.is_savepoint:
+                savepoint = change.checkpoint.path or savepoint
+            if change.stop is not None:
+                # it may have ended before its last events were seen
+                savepoint = change.stop.savepoint or savepoint
+            if change.status is not None:
+                state = change.status.value
+            event = outcome(job_id, change, wait_for)
+            if event is not None:
+                # a checkpoint has no state of its own
+                return {**event, "state": event["state"] or state, "savepoint": savepoint}
     raise AssertionError("the changes of a job end with a last one")
 
 

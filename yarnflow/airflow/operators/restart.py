@@ -12,9 +12,10 @@ from typing import Any, ClassVar, Final
 
 from airflow.sdk import Context
 
-from yarnflow.airflow.hooks.documents import accepted_jobs
+from yarnflow.airflow.hooks.documents import FoundJob, accepted_jobs
 from yarnflow.airflow.hooks.errors import (
     CommandFailed,
+    ConnectionUnusable,
     JobNotSuccessful,
     Refused,
     Unreachable,
@@ -32,6 +33,9 @@ from yarnflow.airflow.tasks import check_no_secrets, check_options, options, sec
 
 #: see :class:`_Progress`
 _PROGRESS: Final = "yarnflow_restart"
+#: a cluster that ends with its job is gone within that
+_ENDS_WITHIN_S: Final = 60.0
+_LOOK_AGAIN_S: Final = 1.0
 _SEVERAL: Final = "a restart is for programs with one job: a savepoint is that of one"
 
 
@@ -47,6 +51,11 @@ class _Progress:
     job_id: str = ""
     #: when its submit began, ms since the epoch; 0 = it has not
     since_ms: int = 0
+
+    def is_new(self, found: FoundJob) -> bool:
+        """Whether a job of the key is of the submit that has begun."""
+        is_old = found.job_id == self.stopping
+        return bool(self.since_ms) and not is_old and is_begun_since(found.start_ms, self.since_ms)
 
 
 class YarnflowRestartOperator(JobOperator):
@@ -150,12 +159,13 @@ class YarnflowRestartOperator(JobOperator):
                 kept.save(progress)
                 self._push(context, progress.job_id)
             trouble = _SEVERAL if len(jobs) > 1 else self._trouble(progress.job_id)
-        except CommandFailed as error:
+        except (CommandFailed, ConnectionUnusable) as error:
             if self._killed:
                 # another try goes on from the savepoint
                 raise
             trouble = str(error)
-            jobs = () if progress.job_id else self._accepted(progress, error)
+            if not progress.job_id and isinstance(error, CommandFailed):
+                jobs = self._accepted(progress, error)
         if trouble:
             jobs = jobs or ((progress.job_id,) if progress.job_id else ())
             raise JobNotSuccessful(self._roll_back(context, kept, old, jobs, progress, trouble))
@@ -206,7 +216,7 @@ class YarnflowRestartOperator(JobOperator):
             self.log.info("An earlier try has stopped the job with the savepoint %s.", earlier.savepoint)
             return self._with_version_that_is_over(earlier)
         found = self.live(context, found)
-        if earlier.since_ms and not earlier.job_id and is_begun_since(found.start_ms, earlier.since_ms):
+        if not earlier.job_id and earlier.is_new(found):
             # the worker died between the cluster's answer and the note
             earlier = replace(earlier, job_id=found.job_id)
             kept.save(earlier)
@@ -264,8 +274,7 @@ class YarnflowRestartOperator(JobOperator):
         if earlier.since_ms and not earlier.job_id:
             # whether its submit was accepted is not known
             over = self.hook.find(job_key=self.job_key, ended=True)
-            is_old = over is not None and over.job_id == earlier.stopping
-            if over is not None and not is_old and is_begun_since(over.start_ms, earlier.since_ms):
+            if over is not None and earlier.is_new(over):
                 earlier = replace(earlier, job_id=over.job_id)
         if not earlier.job_id:
             return earlier
@@ -301,9 +310,7 @@ class YarnflowRestartOperator(JobOperator):
         except YarnflowTaskError as trouble:
             self.log.warning("Whether the new version was accepted is not known: %s", trouble)
             return ()
-        if found is None or not is_begun_since(found.start_ms, progress.since_ms):
-            return ()
-        return (found.job_id,)
+        return () if found is None or not progress.is_new(found) else (found.job_id,)
 
     def _push(self, context: Context, job_id: str) -> None:
         try:
@@ -357,31 +364,45 @@ class YarnflowRestartOperator(JobOperator):
         """End the new version's jobs and start the old one again; returns what is to be said of it all."""
         savepoint = progress.savepoint
         # another try stops whatever runs by then, or starts the new version once more
-        kept.save(replace(progress, job_id="", since_ms=0))
+        try:
+            kept.save(replace(progress, job_id="", since_ms=0))
+        except Exception as error:
+            self.log.warning("What becomes of the jobs cannot be noted: %s", error)
         text = f"the new version of job key {self.job_key}, from {savepoint}, did not commit ({trouble})"
-        for job_id in jobs:
-            ended = end_job_here(self.hook, job_id, End(OnKill.CANCEL), self.log)
-            if ended.goes_on:
-                return f"{text}, and {ended.text}"
+        ended = [end_job_here(self.hook, job_id, End(OnKill.CANCEL), self.log) for job_id in jobs]
+        for each in ended:
+            if each.goes_on:
+                return f"{text}, and {each.text}"
         if old is None:
             return f"{text}; {self._what_runs(jobs)}"
         try:
             for job_id in jobs:
                 self._await_end(job_id)
-            jobs = self._start(old, savepoint)
-            self._push(context, jobs[0])
-            again = self._trouble(jobs[0])
-        except (CommandFailed, JobNotSuccessful, Unreachable, Refused) as error:
+            again_jobs = self._start(old, savepoint)
+            self._push(context, again_jobs[0])
+            again = self._trouble(again_jobs[0])
+        except (CommandFailed, ConnectionUnusable, JobNotSuccessful) as error:
             again = str(error)
         if again:
             return f"{text}, and neither did {old.application}: {again}; {self._what_runs(jobs)}"
         # it goes on, and so the savepoint is out of date
         kept.forget()
-        return f"{text}; {old.application} runs again from there as job {jobs[0]}"
+        return f"{text}; {old.application} runs again from there as job {again_jobs[0]}"
 
     def _await_end(self, job_id: str) -> None:
-        try:
-            self.hook.await_end(job_id)
-        except JobNotSuccessful as error:
-            # its cluster has ended with it
-            self.log.info("%s", error)
+        """Wait for the end of a job that is being canceled, whose cluster may end with it."""
+        give_up_s = time.monotonic() + _ENDS_WITHIN_S
+        while True:
+            try:
+                self.hook.await_end(job_id)
+                return
+            except JobNotSuccessful as error:
+                self.log.info("%s", error)
+                return
+            except (CommandFailed, Unreachable, Refused) as error:
+                self.check_goes_on()
+                if time.monotonic() > give_up_s:
+                    # if it has the key, the old version is refused
+                    self.log.warning("Whether job %s has ended is not known: %s", job_id, error)
+                    return
+            time.sleep(_LOOK_AGAIN_S)

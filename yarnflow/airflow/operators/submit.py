@@ -351,6 +351,9 @@ class YarnflowSubmitOperator(TaskJobs, BaseOperator):
         self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context
     ) -> Any:
         """As Airflow's; what is not the job's fault does not leave it running unasked."""
+        given = next_kwargs or {}
+        # known before Airflow is asked for what was noted
+        self._jobs = tuple(given.get("jobs") or [given["event"]["job_id"]] if given.get("event") else ())
         try:
             try:
                 return super().resume_execution(next_method, next_kwargs, context)
@@ -362,15 +365,20 @@ class YarnflowSubmitOperator(TaskJobs, BaseOperator):
 
     def _check_followed(self, context: Context, kept: Kept[Record], error: Exception) -> None:
         """What is not the job's fault: where no next try follows it, it is ended."""
-        if isinstance(error, AirflowException) or not self._jobs or self._is_local:
+        if isinstance(error, AirflowException) or not self._jobs or self._target == "local":
             return
-        ti = context["ti"]
-        told = " ".join(self._jobs)
+        ti, told = context["ti"], " ".join(self._jobs)
         if ti.try_number <= ti.max_tries:
-            self.log.warning("The task fails, as Airflow does not answer; the next try follows %s.", told)
-        else:
-            self.log.error("The task fails, as Airflow does not answer, and no other try follows %s.", told)
-            self._end_jobs(kept)
+            self.log.warning("The task fails (%s); the next try follows %s.", error, told)
+            return
+        self.log.error("The task fails (%s), and no other try follows %s.", error, told)
+        # a stream outlives its task, and may be that of another one
+        if self.wait_for == WaitFor.FINISHED.value:
+            try:
+                self._end_jobs(kept)
+            except Exception as trouble:
+                # who called this tells the first one
+                self.log.error("%s may go on: %s", told, trouble)
 
     def _without_trigger(
         self, context: Context, error: TaskDeferralError | TaskDeferralTimeout, reason: str

@@ -14,6 +14,7 @@ from airflow.sdk.exceptions import AirflowTaskTimeout
 
 from yarnflow.airflow.hooks.documents import FoundJob, accepted_jobs
 from yarnflow.airflow.hooks.errors import CommandFailed, ConnectionUnusable, YarnflowTaskError
+from yarnflow.airflow.hooks.submission import in_a_task
 from yarnflow.airflow.hooks.yarnflow import Submit, Submitted
 from yarnflow.airflow.jobs.ending import End, OnKill, end_job_here, end_jobs_hurriedly
 from yarnflow.airflow.operators.earlier import Came, EarlierJobs, Look
@@ -121,8 +122,7 @@ class TaskJobs(ConnectedTask):
             found = self._accepted_earlier()
         elif not self._is_local and self.on_existing != "attach":
             # that of another run may be as young as this task's
-            other = self.hook.find(job_key=self.job_key)
-            record = replace(record, not_own="" if other is None else other.job_id)
+            record = replace(record, not_own=self._that_of_others())
         if found is not None and record.is_own(found) and not self._is_over(found.job_id):
             self.log.info("The submit of an earlier try was accepted: job %s.", found.job_id)
             record = replace(record, jobs=(found.job_id,))
@@ -154,6 +154,15 @@ class TaskJobs(ConnectedTask):
             record = replace(record, application_id=found.application_id, web_address=found.web_address)
             kept.save(record)
         return record
+
+    def _that_of_others(self) -> str:
+        """The job that has the key before a submit; empty = none, as far as clusters answer."""
+        try:
+            other = self.hook.find(job_key=self.job_key)
+        except CommandFailed as error:
+            self.log.warning("Whether a job has the key %s is not known: %s", self.job_key, error)
+            return ""
+        return "" if other is None else other.job_id
 
     def _accepted_earlier(self) -> FoundJob | None:
         """The live job of the key, as far as it can be found; one on the worker has ended with it."""
@@ -213,7 +222,7 @@ class TaskJobs(ConnectedTask):
                 # the program has failed when some of its jobs were accepted
                 self._jobs = accepted_jobs(error.document)
                 self._end_jobs(kept)
-            raise
+            raise in_a_task(error) from None
         for job in answer.jobs:
             how = "has run here" if self._is_local else "is submitted"
             if job.attached_to_existing:

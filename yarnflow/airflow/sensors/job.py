@@ -211,11 +211,14 @@ class YarnflowLagSensor(JobSensor):
     def __init__(self, *, max_records: int | str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.max_records = max_records
+        self._max_records = 0
 
     def poke(self, context: Context) -> bool:
-        # what another task or a template gives is a text
-        if re.fullmatch(r"\d+", str(self.max_records)) is None:
+        # what another task or a template gives may be a text
+        given = re.fullmatch(r"(\d+)(\.0*)?", str(self.max_records).strip())
+        if given is None:
             raise YarnflowTaskError(f"max_records={self.max_records!r} is no number of records")
+        self._max_records = int(given[1])
         return super().poke(context)
 
     def is_so(self, job_id: str) -> bool:
@@ -227,4 +230,4 @@ class YarnflowLagSensor(JobSensor):
             self.log.info("No source of job %s tells (yet) how much there is to read; Kafka's do.", job_id)
             return False
         self.log.info("Job %s has %d records left to read.", job_id, behind)
-        return behind <= int(self.max_records)
+        return behind <= self._max_records

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
 from typing import Any, Final
 
 from airflow.triggers.base import BaseEventTrigger, TriggerEvent
@@ -77,23 +78,25 @@ class YarnflowCheckpointTrigger(BaseEventTrigger):
                 self.log.warning("No job of the key %s can be looked for now: %s", self.job_key, error)
                 found = None
             if found is not None:
-                async for checkpoint_id in self._checkpoints(hook, found.job_id):
-                    yield TriggerEvent(
-                        {"job_id": found.job_id, "job_key": self.job_key, "checkpoint_id": checkpoint_id}
-                    )
-                    await self._remember(found.job_id, checkpoint_id)
+                async with aclosing(self._checkpoints(hook, found.job_id)) as checkpoints:
+                    async for checkpoint_id in checkpoints:
+                        yield TriggerEvent(
+                            {"job_id": found.job_id, "job_key": self.job_key, "checkpoint_id": checkpoint_id}
+                        )
+                        await self._remember(found.job_id, checkpoint_id)
             await asyncio.sleep(self.poll_interval)
 
-    async def _checkpoints(self, hook: YarnflowHook, job_id: str) -> AsyncIterator[int]:
+    async def _checkpoints(self, hook: YarnflowHook, job_id: str) -> AsyncGenerator[int, None]:
         last = await self._last(job_id)
         follower = JobFollower(hook, job_id, self.log.warning, poll_s=self.poll_interval)
-        async for change in follower.changes():
-            checkpoint = change.checkpoint
-            if checkpoint is None or (last is not None and checkpoint.checkpoint_id <= last):
-                continue
-            last = checkpoint.checkpoint_id
-            if last % self.every == 0:
-                yield last
+        async with aclosing(follower.changes()) as changes:
+            async for change in changes:
+                checkpoint = change.checkpoint
+                if checkpoint is None or (last is not None and checkpoint.checkpoint_id <= last):
+                    continue
+                last = checkpoint.checkpoint_id
+                if last % self.every == 0:
+                    yield last
 
     async def _last(self, job_id: str) -> int | None:
         """The checkpoint of the last event, where there was one of this job."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -97,7 +96,7 @@ OTHER = confluent_kafka.KafkaException(confluent_kafka.KafkaError(confluent_kafk
 
 
 class Ended:
-    """A client that raises what ended it out of its callbacks, and says it again when asked to begin."""
+    """A client that raises what ended it out of its callbacks; asked for transactions it says it again."""
 
     def __init__(self, raised: BaseException, again: BaseException) -> None:
         self._raised = raised
@@ -111,7 +110,7 @@ class Ended:
 
     poll = flush
 
-    def begin_transaction(self) -> None:
+    def init_transactions(self, timeout_s: float) -> None:
         raise self._again
 
 
@@ -157,16 +156,30 @@ class Sent:
         return "t"
 
 
-def test_a_client_is_freed_with_its_producer() -> None:
+@pytest.mark.parametrize("use", ["none", "retries", "failure"])
+def test_a_client_is_freed_with_its_producer(monkeypatch: pytest.MonkeyPatch, use: str) -> None:
     """Each has threads and sockets, and some 1,000 may be in a process: a collection may be too late."""
+    monkeypatch.setattr(producer, "_TRY_S", 0.05)
+    monkeypatch.setattr(producer, "_TRIES", 2)
+    gc.collect()
     gc.disable()
     try:
-        made = producer._Producer(NOBODY)
-        freed = weakref.ref(made)
-        del made
-        assert freed() is None
+        before = clients()
+        if use == "retries":
+            with pytest.raises(BrokerUnavailable):
+                TransactionalProducer(NOBODY, "id", "group", "topic")
+        elif use == "failure":
+            with pytest.raises(BrokerUnavailable):
+                list(Produce({**NOBODY, "message.timeout.ms": "50"})([messages("a")]))
+        else:
+            producer._Producer(NOBODY)
+        assert clients() == before
     finally:
         gc.enable()
+
+
+def clients() -> int:
+    return sum(isinstance(found, confluent_kafka.Producer) for found in gc.get_objects())
 
 
 class Committed:

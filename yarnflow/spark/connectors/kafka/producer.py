@@ -191,16 +191,17 @@ class _Heard:
     """What a client says in its callbacks. Does not know the client, which would never be freed then."""
 
     def __init__(self) -> None:
-        self.failure: YarnflowError | None = None
+        #: what was not done, and why; an exception would know who raised it, and so the client
+        self.failure: tuple[str, Any] | None = None
 
     def error(self, error: Any) -> None:
         # the client tries again for ever, and whoever waits is told of a timeout only
         if error.code() == _Error._AUTHENTICATION and self.failure is None:
-            self.failure = _failed("does not let in the client", error)
+            self.failure = "does not let in the client", error
 
     def delivery(self, error: Any, message: Any) -> None:
         if error is not None and self.failure is None:
-            self.failure = _failed(f"does not take a message to topic {message.topic()}", error)
+            self.failure = f"does not take a message to topic {message.topic()}", error
 
 
 class _Producer:
@@ -263,13 +264,14 @@ class _Producer:
                 raise cause from None
             cause = cause.__cause__
         try:
-            # a client that has ended does nothing any more, and says why
-            self._client.begin_transaction()
+            # a client that has ended says why; to another one this is said too late, and changes nothing
+            self._client.init_transactions(_TRY_S)
         except confluent_kafka.KafkaException as said:
             if said.args[0].fatal():
                 raise said from None
         # one without transactions does not say why
-        raise self._heard.failure or confluent_kafka.KafkaException(_Error(_Error._FATAL)) from None
+        self._check()
+        raise confluent_kafka.KafkaException(_Error(_Error._FATAL)) from None
 
     def _poll(self, timeout_s: float) -> None:
         self._asked(lambda: self._client.poll(timeout_s))
@@ -279,7 +281,7 @@ class _Producer:
 
     def _check(self) -> None:
         if self._heard.failure is not None:
-            raise self._heard.failure
+            raise _failed(*self._heard.failure)
 
 
 class TransactionalProducer:
@@ -361,11 +363,11 @@ class TransactionalProducer:
                 self._producer.call(ask)
                 return
             except confluent_kafka.KafkaException as error:
-                failure = error
+                failure = error.args[0]
                 self._producer.check()
-                if not error.args[0].retriable():
+                if not failure.retriable():
                     break
-        raise _failed(what, failure.args[0]) from None
+        raise _failed(what, failure) from None
 
 
 def _asked(what: str, ask: Callable[[], Any]) -> Any:
