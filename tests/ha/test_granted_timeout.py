@@ -110,7 +110,7 @@ def test_servers_that_have_lost_their_data_are_connected_to_after_the_session() 
             again.set()
 
     with closing(socket.create_server(("127.0.0.1", 0))) as listening:
-        server = EmptiedServer(listening, granted_ms=2_000)
+        server = EmptiedServer(listening, granted_ms=4_000)
         thread = threading.Thread(target=server.run, daemon=True)
         thread.start()
         quorum = f"127.0.0.1:{listening.getsockname()[1]}"
