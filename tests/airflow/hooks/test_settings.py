@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -90,8 +91,11 @@ def test_a_history_server(given: str, address: str) -> None:
     assert read_settings("c", None, None, None, {"history_server": given}).history_server == address
 
 
-@pytest.mark.parametrize("given", ["history", "one:8082,two:8082"])
+@pytest.mark.parametrize("given", [
+        *("history", "one:8082,two:8082", "http:///", "http://:8082", "http://history:abc", "http://[::1"),
+        *("http://one..two:8082", "ftp://history:8082"),
+    ])
 def test_what_is_no_history_server(given: str) -> None:
     said = f"connection c: history_server in its extra: '{given}' is not one"
-    with pytest.raises(ConnectionUnusable, match=said):
+    with pytest.raises(ConnectionUnusable, match=re.escape(said)):
         read_settings("c", None, None, None, {"history_server": given})

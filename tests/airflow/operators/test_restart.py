@@ -12,8 +12,10 @@ import pytest
 
 from tests.airflow.operators.jobs import PATH, last
 from tests.airflow.surroundings import JOB, OTHER, by_kill, listed, new_context, submitted
-from yarnflow.airflow.hooks.errors import CommandFailed, JobNotSuccessful, YarnflowTaskError
+from yarnflow.airflow.hooks.documents import EndedJob
+from yarnflow.airflow.hooks.errors import CommandFailed, JobNotSuccessful, Unreachable, YarnflowTaskError
 from yarnflow.airflow.hooks.yarnflow import YarnflowHook
+from yarnflow.airflow.operators import restart as restart_module
 from yarnflow.airflow.operators.restart import YarnflowRestartOperator
 from yarnflow.core.states import JobStatus
 from yarnflow.testing.outside.command import DRY_RUN, FakeCommand
@@ -261,7 +263,7 @@ def test_a_new_version_that_a_task_stops_meanwhile_is_not_rolled_back(
 ) -> None:
     new_version(cluster, command, OTHER)
     cluster.becomes(OTHER, JobStatus.FINISHED, stop=by_kill(OTHER, "/sp/2"))
-    with pytest.raises(JobNotSuccessful, match=f"job {OTHER}, was stopped by the end of another task.*/sp/2"):
+    with pytest.raises(JobNotSuccessful, match=f"job {OTHER} was stopped by the end of another task.*/sp/2"):
         restart(rollback_application="old.py").execute(context)
     assert command.verbs().count("submit") == 1
 
@@ -414,3 +416,44 @@ def test_links_are_those_of_the_new_version_though_nobody_knows_where_it_is(
     command.answers("list", listed())
     assert restart().execute(context) == OTHER
     assert (context["ti"].pushed["job_id"], context["ti"].pushed["rest_url"]) == (OTHER, "")
+
+
+def test_a_cluster_that_goes_with_the_new_version_does_not_stop_the_roll_back(
+    cluster: RestServer, command: FakeCommand, context: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It answers that the job is being canceled, and then nothing for longer than is waited."""
+    monkeypatch.setattr(restart_module, "_LOOK_AGAIN_S", 0.01)
+    monkeypatch.setattr(restart_module, "_ENDS_WITHIN_S", 0.05)
+    third = fails_and_third_version_commits(cluster, command)
+    asked = iter(range(100))
+
+    def state(hook: YarnflowHook, job_id: str) -> EndedJob:
+        if next(asked) < 5:
+            return EndedJob(job_id, "counts", JobStatus.CANCELLING)
+        raise Unreachable("no REST interface answers")
+
+    monkeypatch.setattr(YarnflowHook, "state", state)
+    with pytest.raises(JobNotSuccessful, match=f"old.py runs again from there as job {third}"):
+        restart(rollback_application="old.py").execute(context)
+    assert next(asked) > 6, "it was looked at again"
+
+
+def test_a_roll_back_that_cannot_be_noted_is_not_begun(
+    cluster: RestServer, command: FakeCommand, context: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next try would take the old version for the new one."""
+    command.answers("submit", error=("STATE_INCOMPATIBLE", "other operators"))
+    new_version(cluster, command, "3" * 32)
+    store = context["task_state_store"]
+    known = store.set
+
+    def fail(key: str, value: Any, **more: Any) -> None:
+        if "submit" in command.verbs():
+            raise RuntimeError("API_SERVER_ERROR")
+        known(key, value, **more)
+
+    monkeypatch.setattr(store, "set", fail)
+    with pytest.raises(RuntimeError, match="API_SERVER_ERROR"):
+        restart(rollback_application="old.py").execute(context)
+    submits = [call.arguments for call in command.calls if call.verb == "submit"]
+    assert len(submits) == 1 and submits[0][-1] == "new.py"

@@ -223,7 +223,9 @@ def test_what_the_command_refuses_is_the_error_in_one_line(
     [
         ("STATE_MISSING", "with --restore none, or -s hdfs:///s", "^with restore='none', or restore=hdfs"),
         ("DUPLICATE_JOB", "with --on-existing attach or replace", "^with on_existing='attach' or 'replace'$"),
+        ("STATE_DAMAGED", "start it (-s PATH), or without", r"start it .restore=PATH., or without$"),
         ("USER_CODE", "usage: job.py -s PATH", "^usage: job.py -s PATH$"),
+        ("PROGRAM_FAILED", "usage: job.py -s PATH", "^usage: job.py -s PATH$"),
     ],
 )
 def test_what_an_error_advises_is_an_argument_of_the_task(

@@ -16,8 +16,9 @@ from airflow.sdk.exceptions import (
 )
 
 from tests.airflow.operators.submitting import deferred, task
-from tests.airflow.surroundings import JOB, Connections, by_kill, new_context
+from tests.airflow.surroundings import JOB, by_kill, new_context
 from yarnflow.airflow.hooks.errors import JobNotSuccessful, YarnflowTaskError
+from yarnflow.airflow.hooks.yarnflow import YarnflowHook
 from yarnflow.airflow.operators import earlier, submit
 from yarnflow.airflow.operators.submit import YarnflowSubmitOperator
 from yarnflow.core.states import JobStatus
@@ -338,13 +339,16 @@ def test_a_stream_outlives_a_try_that_airflow_does_not_answer(
 
 
 def test_an_end_that_fails_as_well_does_not_hide_the_first_error(
-    cluster: RestServer, connections: Connections, context: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    cluster: RestServer, context: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: Any, **__: Any) -> None:
         raise RuntimeError("API_SERVER_ERROR")
 
+    def fail_too(conn_id: str) -> None:
+        raise RuntimeError("no answer about connections")
+
     monkeypatch.setattr(context["task_state_store"], "get", fail)
-    connections.by_id.clear()
+    monkeypatch.setattr(YarnflowHook, "get_connection", staticmethod(fail_too))
     event = {"job_id": JOB, "status": "lost", "state": None, "error": "nobody answers"}
     with pytest.raises(RuntimeError, match="API_SERVER_ERROR"):
         task().resume_execution("execute_complete", {"event": event}, context)

@@ -193,8 +193,9 @@ class AsyncRestClient:
             headers = {**self._addresses.headers(), "Accept": "text/event-stream"}
             if last_event_id:
                 headers["Last-Event-ID"] = last_event_id
-            request = self._client.build_request("GET", f"{address}/jobs/{job_id}/events", headers=headers)
             try:
+                url = f"{address}/jobs/{job_id}/events"
+                request = self._client.build_request("GET", url, headers=headers)
                 response = await self._client.send(request, stream=True)
             except (httpx.HTTPError, httpx.InvalidURL) as error:
                 errors.append(_said(address, error))

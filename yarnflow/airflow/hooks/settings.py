@@ -7,14 +7,16 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from yarnflow.airflow.hooks.errors import ConnectionUnusable
 from yarnflow.config.secrets import is_secret
 
 _TEXTS: Final = ("target", "conf_dir", "hadoop_conf_dir", "command", "history_server")
 _MAPPINGS: Final = ("options", "env")
+#: a name, or a number of IPv6
+_HOST: Final = re.compile(r"[\w-]+(\.[\w-]+)*\.?|[0-9a-f:.]*:[0-9a-f:.%]*")
 #: scheme, host, port, path
-_ONE_ADDRESS: Final = re.compile(r"(?:(https?://)([^\s,]+?)|([^\s:/,]+:\d{1,5}))/*")
 _ADDRESS: Final = re.compile(r"(https?://)?([^\s:/,]+)(:\d{1,5})?(/[^\s,]*)?")
 
 
@@ -127,12 +129,18 @@ def option_text(value: Any) -> str:
 def _history_server(conn_id: str, given: str) -> str:
     if not given:
         return ""
-    parts = _ONE_ADDRESS.fullmatch(given)
-    if parts is None:
+    address = given.rstrip("/") if "://" in given else f"http://{given.rstrip('/')}"
+    try:
+        parts = urlsplit(address)
+        # a name alone has no port of its own scheme
+        port = parts.port or ("://" in given)
+    except ValueError:
+        port = None
+    if not port or parts.scheme not in ("http", "https") or _HOST.fullmatch(parts.hostname or "") is None:
         raise ConnectionUnusable(
             f"connection {conn_id}: history_server in its extra: {given!r} is not one http://host:port"
         )
-    return f"{parts[1] or 'http://'}{parts[2] or parts[3]}"
+    return address
 
 
 def _addresses(conn_id: str, host: str, port: int | None) -> tuple[str, ...]:

@@ -8,16 +8,17 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from yarnflow.airflow.hooks.errors import CommandFailed
-from yarnflow.errors import UserCodeError
+from yarnflow.errors import ProgramFailed, UserCodeError
 
 #: what errors advise whoever types a command → the same of a task
 _IN_A_TASK: Final = (
     (r"--restore none", "restore='none'"),
-    (r"(?<=\s)-s (\S+)", r"restore=\1"),
+    (r"(?<![\w-])-s ([^\s,)]+)", r"restore=\1"),
     (r"--allow-non-restored-state", "option execution.state-recovery.ignore-unclaimed-state"),
     (r"--on-existing attach or replace", "on_existing='attach' or 'replace'"),
     (r"-m host:port", "target='remote'"),
 )
+_OF_PROGRAMS: Final = frozenset({ProgramFailed.code, UserCodeError.code})
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +71,6 @@ def in_a_task(error: CommandFailed) -> CommandFailed:
     """An error of a submit, with arguments of the task in place of flags of the command."""
     message = str(error)
     # what a program says is its own
-    for flag, argument in _IN_A_TASK if error.code != UserCodeError.code else ():
+    for flag, argument in _IN_A_TASK if error.code not in _OF_PROGRAMS else ():
         message = re.sub(flag, argument, message)
     return CommandFailed(error.code, message, error.details, error.document)

@@ -121,8 +121,7 @@ class JobFollower:
         opened = False
         try:
             async with client.events(self._job_id, self._last_event_id) as events:
-                opened = True
-                self._heard()
+                opened, self._silent_since_s = True, None
                 async for event in events:
                     self._heard()
                     self._last_event_id = event.event_id or self._last_event_id
@@ -151,7 +150,7 @@ class JobFollower:
             return
         # the connection ended before the job did; or its last events were not seen
         job = await client.ask(questions.job(self._job_id))
-        self._heard()
+        self._silent_since_s = None
         for change in await self._status_is(client, job.status, job.stop):
             yield change
 

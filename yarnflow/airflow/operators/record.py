@@ -20,6 +20,8 @@ from yarnflow.airflow.operators.kept import Kept
 _NAME: Final = "yarnflow_job"
 #: clocks of the worker and of the cluster may differ by so much
 _CLOCKS_MS: Final = 30_000
+#: no cluster said which job had the key
+NOT_KNOWN: Final = "?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +44,14 @@ class Record:
     ending: bool = False
     #: from which the next submit starts: that of a job that an earlier try has stopped
     savepoint: str = ""
-    #: the job that had the key before the submit; empty = none had, or it would be followed as well
+    #: the job that had the key before the submit, or :data:`NOT_KNOWN`; empty = none, or it would be followed
     not_own: str = ""
 
     def is_own(self, found: FoundJob) -> bool:
         """Whether a job of the key is this task's."""
+        if self.not_own == NOT_KNOWN:
+            # a young one may be that of another run
+            return found.start_ms >= self.since_ms
         return found.job_id != self.not_own and is_begun_since(found.start_ms, self.since_ms)
 
 

@@ -337,8 +337,7 @@ class YarnflowRestartOperator(JobOperator):
             return f"job {job_id} has no checkpoint after {self._commit_s:g} s"
         if event["status"] == "stopped":
             raise JobNotSuccessful(
-                f"the new version, job {job_id}, was stopped by the end of another task; it has left "
-                f"{event['left']}"
+                f"job {job_id} was stopped by the end of another task; it has left {event['left']}"
             )
         return "" if event["status"] == "success" else str(event["error"])
 
@@ -363,16 +362,16 @@ class YarnflowRestartOperator(JobOperator):
     ) -> str:
         """End the new version's jobs and start the old one again; returns what is to be said of it all."""
         savepoint = progress.savepoint
-        # another try stops whatever runs by then, or starts the new version once more
-        try:
-            kept.save(replace(progress, job_id="", since_ms=0))
-        except Exception as error:
-            self.log.warning("What becomes of the jobs cannot be noted: %s", error)
+        # with it another try stops whatever runs by then, or starts the new version once more
+        again_from = replace(progress, job_id="", since_ms=0)
         text = f"the new version of job key {self.job_key}, from {savepoint}, did not commit ({trouble})"
         ended = [end_job_here(self.hook, job_id, End(OnKill.CANCEL), self.log) for job_id in jobs]
         for each in ended:
             if each.goes_on:
+                kept.save(again_from)
                 return f"{text}, and {each.text}"
+        # before the old version runs, which would be taken for the new one
+        kept.save(again_from)
         if old is None:
             return f"{text}; {self._what_runs(jobs)}"
         try:
@@ -391,18 +390,22 @@ class YarnflowRestartOperator(JobOperator):
 
     def _await_end(self, job_id: str) -> None:
         """Wait for the end of a job that is being canceled, whose cluster may end with it."""
-        give_up_s = time.monotonic() + _ENDS_WITHIN_S
+        silent_since_s: float | None = None
         while True:
             try:
-                self.hook.await_end(job_id)
-                return
+                if self.hook.state(job_id).over:
+                    return
+                silent_since_s = None
             except JobNotSuccessful as error:
                 self.log.info("%s", error)
                 return
             except (CommandFailed, Unreachable, Refused) as error:
-                self.check_goes_on()
-                if time.monotonic() > give_up_s:
+                now_s = time.monotonic()
+                if silent_since_s is None:
+                    silent_since_s = now_s
+                elif now_s - silent_since_s > _ENDS_WITHIN_S:
                     # if it has the key, the old version is refused
                     self.log.warning("Whether job %s has ended is not known: %s", job_id, error)
                     return
+            self.check_goes_on()
             time.sleep(_LOOK_AGAIN_S)

@@ -351,9 +351,8 @@ class YarnflowSubmitOperator(TaskJobs, BaseOperator):
         self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context
     ) -> Any:
         """As Airflow's; what is not the job's fault does not leave it running unasked."""
-        given = next_kwargs or {}
-        # known before Airflow is asked for what was noted
-        self._jobs = tuple(given.get("jobs") or [given["event"]["job_id"]] if given.get("event") else ())
+        # known before Airflow is asked for what was noted; from here on a kill is theirs
+        self._jobs = _followed(next_kwargs)
         try:
             try:
                 return super().resume_execution(next_method, next_kwargs, context)
@@ -464,6 +463,13 @@ class YarnflowSubmitOperator(TaskJobs, BaseOperator):
 def _deadline(timeout: timedelta | None) -> float | None:
     """When the time is over, in seconds since the epoch."""
     return None if timeout is None else time.time() + timeout.total_seconds()
+
+
+def _followed(next_kwargs: Mapping[str, Any] | None) -> tuple[str, ...]:
+    """The jobs that a trigger has followed; empty = it has failed, and only what was noted tells."""
+    given = next_kwargs or {}
+    first = (given.get("event") or {}).get("job_id")
+    return tuple(given.get("jobs") or ([first] if first else ()))
 
 
 def _reason(next_kwargs: Mapping[str, Any] | None) -> str:

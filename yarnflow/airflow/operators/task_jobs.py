@@ -19,7 +19,7 @@ from yarnflow.airflow.hooks.yarnflow import Submit, Submitted
 from yarnflow.airflow.jobs.ending import End, OnKill, end_job_here, end_jobs_hurriedly
 from yarnflow.airflow.operators.earlier import Came, EarlierJobs, Look
 from yarnflow.airflow.operators.kept import Kept
-from yarnflow.airflow.operators.record import Record
+from yarnflow.airflow.operators.record import NOT_KNOWN, Record
 from yarnflow.airflow.tasks import ConnectedTask, check_options, options, texts
 
 
@@ -156,12 +156,13 @@ class TaskJobs(ConnectedTask):
         return record
 
     def _that_of_others(self) -> str:
-        """The job that has the key before a submit; empty = none, as far as clusters answer."""
+        """The job that has the key before a submit, as :attr:`Record.not_own`."""
         try:
             other = self.hook.find(job_key=self.job_key)
         except CommandFailed as error:
+            self._check_goes_on()
             self.log.warning("Whether a job has the key %s is not known: %s", self.job_key, error)
-            return ""
+            return NOT_KNOWN
         return "" if other is None else other.job_id
 
     def _accepted_earlier(self) -> FoundJob | None:
@@ -242,9 +243,9 @@ class TaskJobs(ConnectedTask):
     def on_kill(self) -> None:
         """End the job as the task says; Airflow kills this process some seconds later."""
         self._killed = True
-        hook = self._hook
-        if hook is None:
+        if self._hook is None and not self._jobs:
             return
+        hook = self.hook
         if not self._ends:
             # a submit is taken back; whatever else is asked has no use any more
             hook.terminate()
