@@ -362,16 +362,14 @@ class YarnflowRestartOperator(JobOperator):
     ) -> str:
         """End the new version's jobs and start the old one again; returns what is to be said of it all."""
         savepoint = progress.savepoint
-        # with it another try stops whatever runs by then, or starts the new version once more
-        again_from = replace(progress, job_id="", since_ms=0)
         text = f"the new version of job key {self.job_key}, from {savepoint}, did not commit ({trouble})"
         ended = [end_job_here(self.hook, job_id, End(OnKill.CANCEL), self.log) for job_id in jobs]
+        # another try stops whatever runs by then, or starts the new version once more; noted before the old
+        # version runs, which would be taken for the new one
+        kept.save(replace(progress, job_id="", since_ms=0))
         for each in ended:
             if each.goes_on:
-                kept.save(again_from)
                 return f"{text}, and {each.text}"
-        # before the old version runs, which would be taken for the new one
-        kept.save(again_from)
         if old is None:
             return f"{text}; {self._what_runs(jobs)}"
         try:
