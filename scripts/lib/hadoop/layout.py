@@ -7,10 +7,8 @@ import fcntl
 import json
 import os
 import pwd
-import random
 import re
 import shutil
-import socket
 import stat
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
@@ -19,6 +17,7 @@ from typing import Any
 
 from hadoop.errors import USAGE, ClusterError
 from hadoop.output import say
+from hadoop.ports import free_ports
 
 STARTING, RUNNING, STOPPED = "starting", "running", "stopped"
 NODE_MANAGERS = 2
@@ -71,35 +70,8 @@ class State:
         """Take free ports, other ones than before."""
         wanted = [(daemon, use) for daemon in self.daemons for use in _PORTS[daemon.partition("-")[0]]]
         self.ports = {daemon: {} for daemon in self.daemons}
-        for (daemon, use), port in zip(wanted, _free_ports(len(wanted))):
+        for (daemon, use), port in zip(wanted, free_ports(len(wanted))):
             self.ports[daemon][use] = port
-
-
-def _free_ports(count: int) -> list[int]:
-    """Free TCP ports of 127.0.0.1, below those that the system hands out to clients by itself.
-
-    A port of that range could be some connection's by the time a daemon is started again on it.
-    """
-    try:
-        lowest = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
-    except OSError:
-        lowest = 32768
-    below = range(max(1024, lowest - 12000), lowest)
-    candidates = random.sample(below, len(below)) if len(below) >= 1000 else []
-    # 0 = let the system choose
-    candidates += [0] * count
-    with contextlib.ExitStack() as held:
-        ports: list[int] = []
-        for port in candidates:
-            if len(ports) == count:
-                break
-            taken = held.enter_context(socket.socket())
-            try:
-                taken.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            ports.append(taken.getsockname()[1])
-    return ports
 
 
 class Layout:

@@ -22,6 +22,7 @@ from pathlib import Path
 from hadoop import jars
 from hadoop.errors import USAGE, ClusterError
 from hadoop.output import say
+from hadoop.ports import free_ports
 
 POM = Path(__file__).with_name("pom.xml")
 # a variable of the broker's environment: no pid is kept in a file, so none that was reused can be mistaken
@@ -119,7 +120,7 @@ class Broker:
                 return
             new = state is None
             if state is None:
-                ports = _free_ports(2)
+                ports = free_ports(2)
                 state = State(str(java_home), str(fetched), port or ports[0], ports[1], dict(settings))
                 self._state_file.write_text(json.dumps(asdict(state), indent=2) + "\n", encoding="utf-8")
             try:
@@ -284,13 +285,3 @@ def _answers(port: int) -> bool:
             return len(connection.recv(4)) > 0
     except OSError:
         return False
-
-
-def _free_ports(count: int) -> list[int]:
-    with contextlib.ExitStack() as held:
-        ports = []
-        for _ in range(count):
-            taken = held.enter_context(socket.socket())
-            taken.bind((_HOST, 0))
-            ports.append(taken.getsockname()[1])
-        return ports
