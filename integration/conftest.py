@@ -47,12 +47,14 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def wait_until(
-    condition: Callable[[], T | None], what: str, timeout_s: float = 60.0, pause_s: float = 0.1
+    condition: Callable[[], T | None], what: str, timeout_s: float = 240.0, pause_s: float = 0.1
 ) -> T:
     """The first true value of ``condition``; the only place where a test waits by polling.
 
     Parameters
     ----------
+    timeout_s : float
+        As long as a slow machine may take for whatever it is; another one only where more, or less, is meant.
     pause_s : float
         Between two looks; longer where a look costs what is being waited for its processor time.
 
@@ -71,6 +73,8 @@ def wait_until(
 def marked_processes(mark: str) -> list[psutil.Process]:
     """Live processes that a test started, at whatever depth."""
     found = []
+    # it keeps those that it has seen; a number that another process has by now would be taken for theirs
+    psutil.process_iter.cache_clear()
     for process in psutil.process_iter():
         try:
             if process.environ().get(MARK) == mark and process.status() != psutil.STATUS_ZOMBIE:
@@ -98,7 +102,7 @@ class Started:
         """What it has written to standard error so far."""
         return self.stderr_file.read_text(errors="replace")
 
-    def wait(self, timeout_s: float = 180.0) -> int:
+    def wait(self, timeout_s: float = 240.0) -> int:
         """Exit status; negative = killed by that signal."""
         return self.process.wait(timeout_s)
 

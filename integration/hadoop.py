@@ -25,6 +25,7 @@ class Hdfs:
         # no proxy of the machine's stands between this and a daemon on it
         session.trust_env = False
         self.client = hdfs.InsecureClient(url, user=user, session=session, timeout=30)
+        self._session, self._url, self._user = session, url, user
 
     def put(self, path: str, content: bytes) -> None:
         """Write a file, replacing what is there."""
@@ -58,6 +59,11 @@ class Hdfs:
     def delete(self, path: str) -> bool:
         """Delete a file, or a folder with all in it; returns whether there was one."""
         return bool(self.client.delete(path, recursive=True))
+
+    def set_space_quota(self, path: str, quota_bytes: int) -> None:
+        """What all files of a folder may take; -1 = no limit."""
+        asked = {"op": "SETQUOTA", "storagespacequota": str(quota_bytes), "user.name": self._user}
+        self._session.put(f"{self._url}/webhdfs/v1{path}", params=asked, timeout=30).raise_for_status()
 
 
 class HadoopCluster:
@@ -198,6 +204,8 @@ class HadoopCluster:
         """All processes but this one that have to do with the cluster: daemons, containers, clients."""
         folder = str(self.folder)
         found = []
+        # as in conftest.py
+        psutil.process_iter.cache_clear()
         for process in psutil.process_iter():
             try:
                 if process.pid == os.getpid() or process.status() == psutil.STATUS_ZOMBIE:

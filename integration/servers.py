@@ -70,7 +70,7 @@ class Server(ABC):
                 self._command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log, **self._as_owner()
             )
         try:
-            wait_until(self._answers, f"the server in {self.directory}", 240)
+            wait_until(self._answers, f"the server in {self.directory}")
         except BaseException:
             self.kill()
             raise

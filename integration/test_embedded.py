@@ -148,10 +148,10 @@ def test_nothing_is_left_of_a_program_that_was_ended(
     program = tmp_path / "endless.py"
     program.write_text(ENDLESS)
     started = yarnflow.start_command([sys.executable, program])
-    wait_until(lambda: started.stdout.count("\n") > 1, "output of the job", 120)
+    wait_until(lambda: started.stdout.count("\n") > 1, "output of the job")
     assert processes(yarnflow.mark, EXECUTOR)
     started.process.send_signal(number)
-    assert started.wait(60) == -number
+    assert started.wait() == -number
     # and the fixture looks for all that was started
     wait_until(lambda: not marked_processes(yarnflow.mark), "the cluster to end", ENDS_WITHIN_S)
 

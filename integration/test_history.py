@@ -84,7 +84,7 @@ def archived(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Archived]:
               "-Dhistoryserver.spark.url=http://spark:18080"]  # fmt: skip
     with commands_in(directory) as commands:
         start = commands.start_command([ROOT / "scripts" / "start-cluster.sh", "1", *settings], environment)
-        assert start.wait(120) == 0, start.stdout + start.stderr
+        assert start.wait() == 0, start.stdout + start.stderr
         try:
             jobs = {}
             for name in ("good", "bad"):
@@ -104,7 +104,7 @@ def archived(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Archived]:
                     answers[entry["path"]] = _get(f"http://127.0.0.1:{port}{entry['path']}")
         finally:
             stop = commands.start_command([ROOT / "scripts" / "stop-cluster.sh"], environment)
-            assert stop.wait(60) == 0, stop.stdout + stop.stderr
+            assert stop.wait() == 0, stop.stdout + stop.stderr
         yield Archived(commands, directory, jobs, answers)
 
 
@@ -119,12 +119,12 @@ def history_server(archived: Archived, name: str, *options: str) -> Iterator[str
         "-Dhistoryserver.archive.fs.refresh-interval=200 ms", *options,
     ]  # fmt: skip
     start = archived.commands.start_command([script, "start", *settings], environment)
-    assert start.wait(120) == 0, start.stdout + start.stderr
+    assert start.wait() == 0, start.stdout + start.stderr
     found = re.search(r"serves at (http://\S+)", start.stdout)
     assert found
     yield found[1]
     stop = archived.commands.start_command([script, "stop"], environment)
-    assert stop.wait(60) == 0 and "stopped" in stop.stdout, stop.stdout + stop.stderr
+    assert stop.wait() == 0 and "stopped" in stop.stdout, stop.stdout + stop.stderr
     assert not processes(archived.commands.mark, "historyserver")
 
 

@@ -21,7 +21,7 @@ env.execute("endless")
 
 def _running(submit: Started) -> str:
     """Id of the job once it runs."""
-    wait_until(lambda: "to RUNNING" in submit.stderr or submit.process.poll() is not None, "RUNNING", 120)
+    wait_until(lambda: "to RUNNING" in submit.stderr or submit.process.poll() is not None, "RUNNING")
     found = re.search(r"JobID ([0-9a-f]{32})", submit.stderr)
     assert found and submit.process.poll() is None, submit.stderr
     return found[1]
@@ -55,7 +55,7 @@ def test_a_job_is_stopped_with_a_savepoint_by_another_command(yarnflow: Commands
     assert stop.stderr.splitlines()[-1].endswith("to FINISHED."), stop.stderr
     savepoint = stop.stdout.strip()
     assert Path(savepoint.removeprefix("file://")).is_dir()
-    assert submit.wait(60) == 0, submit.stderr
+    assert submit.wait() == 0, submit.stderr
 
     gone = yarnflow.run("cancel", job_id, here, *LOCAL)
     assert gone.process.returncode == errors.JobNotFound.exit_code
@@ -67,4 +67,4 @@ def test_a_job_is_stopped_with_a_savepoint_by_another_command(yarnflow: Commands
     assert canceled.process.returncode == 0, canceled.stderr
     # it was in the directory of the cluster
     assert "is retained" not in canceled.stderr + canceled.stdout
-    assert again.wait(60) == errors.JobCanceled.exit_code
+    assert again.wait() == errors.JobCanceled.exit_code

@@ -66,11 +66,11 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     environment = {"YARNFLOW_PID_DIR": str(directory / "pids")}
     with commands_in(directory) as commands:
         start = commands.start_command([ROOT / "scripts" / "start-cluster.sh", "2", *own], environment)
-        assert start.wait(120) == 0, start.stdout + start.stderr
+        assert start.wait() == 0, start.stdout + start.stderr
         (runtime,) = directory.glob("yarnflow-*/standalone-*")
         yield Cluster(commands, ["--target", "remote", *settings], runtime)
         stop = commands.start_command([ROOT / "scripts" / "stop-cluster.sh"], environment)
-        assert stop.wait(60) == 0, stop.stdout + stop.stderr
+        assert stop.wait() == 0, stop.stdout + stop.stderr
         assert not processes(commands.mark, "yarnflow.entrypoint"), "stop-cluster.sh left processes"
 
 
@@ -84,7 +84,7 @@ def _has_results(output: Path, files: int = 1) -> bool:
 
 def test_submit_list_info_cancel(cluster: Cluster, tmp_path: Path) -> None:
     job_id, output = cluster.submit_endless(tmp_path, "one", "-p", "2", "--job-key", "daily")
-    wait_until(lambda: _has_results(output), "its first result", 90)
+    wait_until(lambda: _has_results(output), "its first result")
     wait_until(lambda: _running(cluster, job_id), "the job to run")
 
     again = cluster.run("submit", "-d", "--job-key", "daily", tmp_path / "one.py")
@@ -109,12 +109,12 @@ def test_two_jobs_share_the_cluster_and_a_lost_task_manager_hurts_neither(
 ) -> None:
     jobs = [cluster.submit_endless(tmp_path, name) for name in ("one", "two")]
     for job_id, output in jobs:
-        wait_until(partial(_has_results, output), "its first result", 120)
+        wait_until(partial(_has_results, output), "its first result")
         wait_until(partial(_running, cluster, job_id), f"job {job_id} to run")
     kill_one(cluster.commands.mark, TASK_MANAGER)
     for job_id, output in jobs:
         before = len(list(output.glob("part-*.parquet")))
-        wait_until(partial(_has_results, output, before + 2), "more", 120)
+        wait_until(partial(_has_results, output, before + 2), "more")
         assert _running(cluster, job_id)
         assert cluster.run("cancel", job_id).process.returncode == 0
 

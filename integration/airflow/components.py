@@ -9,6 +9,7 @@ import secrets
 from base64 import urlsafe_b64encode
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -51,7 +52,7 @@ _QUICK: Final = {
     "SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.25",
     "SCHEDULER__SCHEDULER_HEALTH_CHECK_THRESHOLD": "10",
     "SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "5",
-    "SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "25",
+    "SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "45",
     "SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "2",
     "SCHEDULER__TRIGGER_TIMEOUT_CHECK_INTERVAL": "1",
     "TRIGGERER__JOB_HEARTBEAT_SEC": "1",
@@ -180,7 +181,8 @@ class Airflow:
         self._await_worker(dag_id, run_id, task_id).terminate()
 
     def _await_worker(self, dag_id: str, run_id: str, task_id: str) -> psutil.Process:
-        return wait_until(lambda: self.worker_of(dag_id, run_id, task_id), f"a worker of {task_id}", 60, 0.02)
+        found = partial(self.worker_of, dag_id, run_id, task_id)
+        return wait_until(found, f"a worker of {task_id}", pause_s=0.02)
 
     # --- DAGs ---
 
@@ -193,11 +195,11 @@ class Airflow:
             A file that is copied; with ``source`` a name for a new one.
         """
         text = Path(file).read_text(encoding="utf-8") if source is None else source
-        partial = self.home / "new-dag"
-        partial.write_text(text, encoding="utf-8")
-        partial.rename(self.dags / Path(file).name)
+        unfinished = self.home / "new-dag"
+        unfinished.write_text(text, encoding="utf-8")
+        unfinished.rename(self.dags / Path(file).name)
         for dag_id in dag_ids:
-            self.api.await_dag(dag_id)
+            self.api.await_dag(dag_id, Path(file).name)
             # an earlier test may have had it, and left it so that nothing begins
             self.api.pause(dag_id, paused=False)
 
@@ -237,4 +239,4 @@ def _kill_family(process: psutil.Process) -> None:
     for one in family:
         with suppress(psutil.NoSuchProcess):
             one.kill()
-    wait_until(lambda: not any(lives(one) for one in family), f"the end of {process}", 30)
+    wait_until(lambda: not any(lives(one) for one in family), f"the end of {process}")

@@ -90,7 +90,7 @@ class AirflowOnYarn:
 
     def await_application(self) -> str:
         """The first one, as soon as YARN knows it."""
-        return wait_until(self.applications, "an application", 120, 0.05)[0]
+        return wait_until(self.applications, "an application", pause_s=0.05)[0]
 
     def await_deferred(self, dag_id: str, run_id: str, task_id: str = TASK, tries: int = 0) -> dict[str, Any]:
         """Until a task waits in the triggerer; returns what it has left by then."""
@@ -106,4 +106,4 @@ class AirflowOnYarn:
             triggerer = task["triggerer_job"] or {}
             return bool(triggerer) and triggerer["state"] == "running"
 
-        wait_until(followed, f"a trigger of {task_id}", 60, 0.5)
+        wait_until(followed, f"a trigger of {task_id}", pause_s=0.5)

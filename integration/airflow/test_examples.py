@@ -143,7 +143,7 @@ def test_supervised_stream(stream: Stream) -> None:
     assert report["passed"] is True
     assert "commit" in [event["name"] for event in report["events"]]
     # the job's checkpoints begin runs
-    (first, *_) = wait_until(lambda: api.runs("after_checkpoints"), "a run after five checkpoints", 120)
+    (first, *_) = wait_until(lambda: api.runs("after_checkpoints"), "a run after five checkpoints")
     assert api.end_of_run("after_checkpoints", first["dag_run_id"]) == "success"
     assert len(stream.on_yarn.applications()) == 1
 

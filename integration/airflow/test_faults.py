@@ -59,7 +59,7 @@ def test_worker_triggerer_and_scheduler_are_lost(on_yarn: AirflowOnYarn, tmp_pat
         return f"Job {left['job_id']} is {state}" in api.log(dag_id, RUN, TASK, 2)
 
     # before the job is drained: the new triggerer asks for its cluster first
-    wait_until(lambda: is_told("RUNNING"), "the new triggerer to hear of the job", 120, 0.5)
+    wait_until(lambda: is_told("RUNNING"), "the new triggerer to hear of the job", pause_s=0.5)
     _ends_well(on_yarn, dag_id, job, RUN, application_id=on_yarn.applications()[-1])
     # on a slow machine Airflow may take another worker for lost
     assert api.task(dag_id, RUN, TASK)["try_number"] >= 2
@@ -145,12 +145,12 @@ def test_worker_that_waits_itself_is_lost(on_yarn: AirflowOnYarn, tmp_path: Path
     on_yarn.add_job(dag_id, job.write_program(tmp_path / "job.py"), QUICK, deferrable=False)
     api.trigger(dag_id, RUN)
     on_yarn.await_application()
-    wait_until(lambda: "job_id" in api.xcoms(dag_id, RUN, TASK), "the job", 120)
+    wait_until(lambda: "job_id" in api.xcoms(dag_id, RUN, TASK), "the job")
     on_yarn.airflow.kill_worker(dag_id, RUN, TASK)
     api.await_task(dag_id, RUN, TASK, "running", tries=2)
     # what the lost try had left is gone when the next one begins
-    wait_until(lambda: "following it" in api.log(dag_id, RUN, TASK, 2), "the next try", 120)
-    job_id = wait_until(lambda: api.xcoms(dag_id, RUN, TASK).get("job_id"), "the job of the next try", 120)
+    wait_until(lambda: "following it" in api.log(dag_id, RUN, TASK, 2), "the next try")
+    job_id = wait_until(lambda: api.xcoms(dag_id, RUN, TASK).get("job_id"), "the job of the next try")
     await_commits(on_yarn.yarn, job_id)
     _ends_well(on_yarn, dag_id, job, RUN)
 
@@ -170,7 +170,7 @@ def test_worker_is_told_to_end(on_yarn: AirflowOnYarn, tmp_path: Path) -> None:
     )
     api.trigger(dag_id, RUN)
     on_yarn.await_application()
-    wait_until(lambda: "job_id" in api.xcoms(dag_id, RUN, TASK), "the job", 120)
+    wait_until(lambda: "job_id" in api.xcoms(dag_id, RUN, TASK), "the job")
     first = api.xcoms(dag_id, RUN, TASK)
     await_commits(on_yarn.yarn, first["job_id"])
     on_yarn.airflow.end_worker(dag_id, RUN, TASK)
@@ -180,7 +180,7 @@ def test_worker_is_told_to_end(on_yarn: AirflowOnYarn, tmp_path: Path) -> None:
         job_id = api.xcoms(dag_id, RUN, TASK).get("job_id")
         return None if job_id == first["job_id"] else job_id
 
-    second = wait_until(next_job, "the next job", 180)
+    second = wait_until(next_job, "the next job")
     assert on_yarn.yarn.ended(first["application_id"])["finalStatus"] == "SUCCEEDED"
     await_commits(on_yarn.yarn, second)
     assert len(on_yarn.applications()) == 2

@@ -123,7 +123,7 @@ def measure(cluster: HaCluster, job_id: str, fault: str) -> dict[str, float]:
         seen["commit_s"] = commit_s
         return True
 
-    wait_until(recovered, f"commits after {fault}", 240)
+    wait_until(recovered, f"commits after {fault}")
     details = info(cluster, job_id)
     running_ms = details["timestamps_ms"].get("RUNNING", 0)
     seen["running_s"] = max(0.0, (running_ms - fault_ms) / 1000)
@@ -202,7 +202,7 @@ def run_mode(
                 if fault == "master_killed":
                     cluster.start_master()
             found[fault] = medians(measured)
-        wait_until(lambda: not info(cluster, job_id)["waiting_for"], "everything to be ready", 240)
+        wait_until(lambda: not info(cluster, job_id)["waiting_for"], "everything to be ready")
         found["memory_mib"] = memory_mib(cluster)
         assert cluster.yarnflow("cancel", job_id).process.returncode == 0
     return found

@@ -79,7 +79,7 @@ def run_peer(
                 print(json.dumps(found[fault][-1]), file=sys.stderr, flush=True)
         finally:
             hadoop.kill_application(application)
-            wait_until(lambda: not hadoop.containers(application), "its containers to end", 120)
+            wait_until(lambda: not hadoop.containers(application), "its containers to end")
     client.delete(home, recursive=True)
     return found
 
@@ -117,7 +117,7 @@ def _measure(hadoop: HadoopCluster, application: str, place: str, fault: str) ->
     fault_ms = time.time_ns() // 1_000_000
     kill(victim)
     dead_ms = time.time_ns() // 1_000_000
-    commit_s = wait_until(lambda: first_after_s(look(), had, fault_ms, dead_ms), "commits of the peer", 240)
+    commit_s = wait_until(lambda: first_after_s(look(), had, fault_ms, dead_ms), "commits of the peer")
     assert commit_s is not None
     await_more(look, 3, QUERIES)
     largest_s = max(gaps_s(look(), fault_ms))

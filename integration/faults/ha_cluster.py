@@ -10,7 +10,7 @@ import json
 import re
 import signal
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -141,7 +141,7 @@ class HaCluster:
 
     def await_leader(self, above_epoch: int = 0) -> dict[str, Any]:
         """The leader as soon as its epoch is above."""
-        wait_until(lambda: self.epoch() > above_epoch, f"a leader above epoch {above_epoch}", 60)
+        wait_until(lambda: self.epoch() > above_epoch, f"a leader above epoch {above_epoch}")
         leader = self.leader()
         assert leader is not None
         return leader
@@ -161,7 +161,7 @@ class HaCluster:
 
     def driver_process(self, job_id: str) -> psutil.Process:
         """The driver that has the job's lease."""
-        lease = wait_until(lambda: self.lease(job_id), f"a driver of job {job_id}", 90)
+        lease = wait_until(lambda: self.lease(job_id), f"a driver of job {job_id}")
         return psutil.Process(int(lease["pid"]))
 
     def owner_of(self, process: psutil.Process) -> psutil.Process:
@@ -330,16 +330,15 @@ def started_cluster(
 def frozen(victims: Iterable[psutil.Process]) -> Iterator[None]:
     """SIGSTOP, and SIGCONT at the end of the block."""
     stopped = list(victims)
-    for process in stopped:
-        process.send_signal(signal.SIGSTOP)
     try:
+        for process in stopped:
+            with suppress(psutil.NoSuchProcess):
+                process.send_signal(signal.SIGSTOP)
         yield
     finally:
         for process in stopped:
-            try:
+            with suppress(psutil.NoSuchProcess):
                 process.send_signal(signal.SIGCONT)
-            except psutil.NoSuchProcess:
-                continue
 
 
 def _listens(process: psutil.Process, port: int) -> bool:

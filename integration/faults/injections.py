@@ -67,7 +67,6 @@ def zombie_driver(cluster: HaCluster, job_id: str) -> None:
         wait_until(
             lambda: (lease := cluster.lease(job_id)) is not None and int(lease["pid"]) != driver.pid,
             "another driver",
-            120,
         )
 
 
@@ -78,7 +77,6 @@ def zombie_master(cluster: HaCluster, job_id: str) -> None:
         wait_until(
             lambda: (lease := cluster.lease(job_id)) is not None and int(lease["pid"]) != driver.pid,
             "another driver",
-            120,
         )
 
 

@@ -35,7 +35,7 @@ def lead_elsewhere(cluster: HostedCluster, job_id: str) -> None:
 
 
 def _host_of_executor(cluster: HostedCluster) -> Host:
-    return cluster.host_of(wait_until(lambda: executors(cluster), "an executor", 120)[-1])
+    return cluster.host_of(wait_until(lambda: executors(cluster), "an executor")[-1])
 
 
 def _await_executor_elsewhere(cluster: HostedCluster, host: Host) -> None:

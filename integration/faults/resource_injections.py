@@ -138,7 +138,7 @@ def small_disk(directory: Path, mebibytes: int) -> Iterator[Path]:
         yield directory
     finally:
         # not before those that had a file there have ended, which the kernel takes a moment for
-        wait_until(lambda: _run("umount", str(directory), check=False), "the file system to be free", 30)
+        wait_until(lambda: _run("umount", str(directory), check=False), "the file system to be free")
 
 
 def _run(*words: str, check: bool = True) -> bool:

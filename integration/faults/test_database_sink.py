@@ -53,7 +53,7 @@ def test_every_row_once(yarnflow: Commands, tmp_path: Path, kind: str) -> None:
         two_more_files()
         server.kill()
         # it has been missed: the attempt failed with its retries, and another one begins
-        wait_until(lambda: f":{server.port}" in started.stderr, "the job to miss its database", 120)
+        wait_until(lambda: f":{server.port}" in started.stderr, "the job to miss its database")
         server.start()
         two_more_files()
 

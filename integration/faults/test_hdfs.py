@@ -42,10 +42,13 @@ def test_nothing_is_lost_while_hdfs_takes_no_files(
 ) -> None:
     directory = f"/faults-{uuid.uuid4().hex[:8]}"
     hadoop.hdfs.make_folder(directory)
-    begin, end, told = {
-        "safe mode": (("-safemode", "enter"), ("-safemode", "leave"), "safe mode"),
-        "quota": (("-setSpaceQuota", "1", directory), ("-clrSpaceQuota", directory), "no space is left"),
-    }[fault]
+
+    def set_fault(on: bool) -> None:
+        if fault == "quota":
+            hadoop.hdfs.set_space_quota(directory, 1 if on else -1)
+        else:
+            hadoop.safe_mode(on)
+
     program = tmp_path / "to_hdfs.py"
     program.write_text(PROGRAM)
     started = yarnflow.start(
@@ -57,14 +60,15 @@ def test_nothing_is_lost_while_hdfs_takes_no_files(
         assert started.process.poll() is None, "the job ended before the fault"
         return sum(numbers(hadoop, f"{directory}/out").values())
 
-    wait_until(some, "the first files", 180)
-    hadoop.run("hdfs", "dfsadmin", *begin)
+    wait_until(some, "the first files")
+    set_fault(True)
     try:
-        wait_until(lambda: "to RESTARTING" in started.stderr, "the job to notice", 120)
+        wait_until(lambda: "to RESTARTING" in started.stderr, "the job to notice")
         assert started.process.poll() is None
     finally:
-        hadoop.run("hdfs", "dfsadmin", *end)
+        set_fault(False)
     assert sum(numbers(hadoop, f"{directory}/out").values()) < ROWS, "the job had ended before the fault"
     assert started.wait(300) == 0
+    told = {"safe mode": "safe mode", "quota": "no space is left"}[fault]
     assert any(told in line for line in started.stderr.splitlines()), "what was wrong was not told"
     assert numbers(hadoop, f"{directory}/out") == Counter(range(ROWS))

@@ -77,8 +77,8 @@ def test_a_zookeeper_that_is_emptied(hadoop: HadoopCluster, yarnflow: Commands, 
         cluster.await_running(job_id)
         driver = cluster.driver_process(job_id)
         cluster.empty_zookeeper()
-        wait_until(lambda: cluster.epoch() > 1_000_000, "the next incarnation", 90)
-        wait_until(lambda: not lives(driver), "the driver to end", 90)
+        wait_until(lambda: cluster.epoch() > 1_000_000, "the next incarnation")
+        wait_until(lambda: not lives(driver), "the driver to end")
         assert job_id not in cluster.yarnflow("list", "--all").stdout
         storage = f"-Dhigh-availability.storageDir={cluster.hadoop_fs}/tests/{cluster.cluster_id}/ha"
         recovered = cluster.yarnflow("recover", storage)
@@ -131,7 +131,7 @@ def test_a_keyed_job_in_the_middle_of_which_the_leader_is_killed(
     job.write()
     with ha_cluster(hadoop, yarnflow, tmp_path) as cluster:
         job_id = cluster.submit_program(job.program, "-p", "2")
-        wait_until(job.has_results_of_all_kinds, "results of all kinds", 180)
+        wait_until(job.has_results_of_all_kinds, "results of all kinds")
         driver = cluster.driver_process(job_id).pid
         epoch = cluster.epoch()
         kill(cluster.leader_process())

@@ -27,7 +27,7 @@ def _await_hot_spare(cluster: HaCluster, job_id: str) -> None:
         # a job that has begun a moment ago waits for nothing either
         return not details["waiting_for"] and _hot_spares(cluster) >= 1
 
-    wait_until(ready, "the hot spare", 180)
+    wait_until(ready, "the hot spare")
 
 
 def _hot_spares(cluster: HaCluster) -> int:
@@ -49,12 +49,12 @@ def test_a_hot_spare_steps_in(hadoop: HadoopCluster, yarnflow: Commands, tmp_pat
         assert cluster.driver_process(job_id).pid in there_already
         assert cluster.details(job_id)["restarts"] == 1
 
-        wait_until(lambda: _hot_spares(cluster) == 2, "the next hot spare", 180)
+        wait_until(lambda: _hot_spares(cluster) == 2, "the next hot spare")
         drivers = {process.pid for process in processes(yarnflow.mark, DRIVER)}
         kill(cluster.leader_process())
         cluster.await_commits(job_id)
         assert cluster.failure_levels(job_id) == ["MASTER"], "the running driver was not adopted"
-        wait_until(lambda: not cluster.details(job_id)["waiting_for"], "the new leader to know all", 60)
+        wait_until(lambda: not cluster.details(job_id)["waiting_for"], "the new leader to know all")
         assert {process.pid for process in processes(yarnflow.mark, DRIVER)} == drivers, "it was adopted, too"
 
         cluster.assert_each_record_once(job, job_id)

@@ -78,7 +78,7 @@ def test_each_number_is_readable_once(
             assert started.process.poll() is None, "the job ended before the fault"
             return len(readable(kafka, topic)) > count
 
-        wait_until(reached, f"more than {count} numbers", 180, pause_s=0.3)
+        wait_until(reached, f"more than {count} numbers", pause_s=0.3)
 
     more_than(100)
     kill_one(yarnflow.mark, EXECUTOR)
@@ -114,8 +114,8 @@ def test_each_number_is_readable_once_when_one_part_of_a_batch_is_written_and_th
         kafka.fence(f"{topic}-{OPERATOR[:8]}-1")
         return started.stderr.count("to RESTARTING") >= 2
 
-    wait_until(some, "more than 100 numbers", 180)
-    wait_until(has_restarted_while_part_1_is_fenced, "two attempts to fail", 180, pause_s=0.01)
+    wait_until(some, "more than 100 numbers")
+    wait_until(has_restarted_while_part_1_is_fenced, "two attempts to fail", pause_s=0.01)
     assert started.wait(300) == 0
     assert readable(kafka, topic) == Counter(range(1, NUMBERS + 1))
 
@@ -138,7 +138,7 @@ def test_each_number_is_readable_once_when_the_broker_is_killed(
         assert started.process.poll() is None, "the job ended before the fault"
         return len(readable(own_kafka, topic)) > 100
 
-    wait_until(some, "more than 100 numbers", 180)
+    wait_until(some, "more than 100 numbers")
     own_kafka.kill()
     own_kafka.restart()
     assert len(readable(own_kafka, topic)) < NUMBERS, "the job had ended before the fault"

@@ -98,13 +98,13 @@ def test_into_a_database(yarnflow: Commands, own_kafka: KafkaBroker) -> None:
             before = len(started.stderr)
             server.kill()
             # it has been missed: the attempt failed with its retries, and another one begins
-            wait_until(lambda: f":{server.port}" in started.stderr[before:], "the database to be missed", 120)
+            wait_until(lambda: f":{server.port}" in started.stderr[before:], "the database to be missed")
             server.start()
             caught_up()
         lines = writer.stop()
         caught_up()
         started.process.send_signal(signal.SIGINT)
-        started.wait(60)
+        started.wait()
         rows = rows_of_database(server)
         attempts = server.query("SELECT attempt FROM yarnflow_batches")
     assert_each_once(rows, lines)
@@ -129,7 +129,7 @@ def test_into_files(yarnflow: Commands, kafka: KafkaBroker, tmp_path: Path, form
         lines = writer.stop()
         caught_up()
         started.process.send_signal(signal.SIGINT)
-        started.wait(60)
+        started.wait()
     assert started.stderr.count("to RESTARTING") == 2
     assert_each_once(rows_of_files(out, form), lines)
 
@@ -151,7 +151,7 @@ def test_a_batch_into_a_database_and_a_topic(yarnflow: Commands, kafka: KafkaBro
                 assert started.process.poll() is None, "the job ended before it"
                 return (tmp_path / place).exists()
 
-            wait_until(is_there, f"the job to reach its {place}", 120)
+            wait_until(is_there, f"the job to reach its {place}")
             (tmp_path / place).unlink()
 
         reached("function")
@@ -166,7 +166,7 @@ def test_a_batch_into_a_database_and_a_topic(yarnflow: Commands, kafka: KafkaBro
         kill_driver(yarnflow.mark)
         reached("sinks")
         (tmp_path / "sinks-go").touch()
-        assert started.wait(180) == 0
+        assert started.wait() == 0
         assert "to RESTARTING" in started.stderr
         assert_each_once(rows_of_database(server), LINES)
         assert_each_once(rows_of_topic(kafka, counts), LINES)

@@ -45,7 +45,7 @@ def _started(yarnflow: Commands, job: KeyedEvents) -> Started:
         assert started.process.poll() is None, "the job ended before the fault"
         return job.has_results_of_all_kinds()
 
-    wait_until(in_the_middle, "results of all kinds", 180, pause_s=0.3)
+    wait_until(in_the_middle, "results of all kinds", pause_s=0.3)
     return started
 
 

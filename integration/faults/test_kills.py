@@ -57,7 +57,7 @@ def _committed(started: Started, output: Path) -> Started:
         assert started.process.poll() is None, "the job ended before the fault"
         return any(files_below(output, "part-*.parquet"))
 
-    wait_until(committed, "the first results", 120)
+    wait_until(committed, "the first results")
     return started
 
 
@@ -102,7 +102,7 @@ def test_job_manager_killed_without_high_availability(yarnflow: Commands, tmp_pa
     """Nobody else knows the job, so the command ends with an error and takes everything along."""
     started = _start_endless(yarnflow, tmp_path)
     kill_one(yarnflow.mark, JOB_MANAGER)
-    assert started.wait(60) not in (0, 1)
+    assert started.wait() not in (0, 1)
     (line,) = [line for line in started.stderr.splitlines() if line.startswith("error:")]
     assert "JobManager" in line
 
@@ -116,7 +116,7 @@ def test_command_ended_by_a_signal_leaves_nothing(
     """The fixture fails the test when a process is left."""
     started = _start_endless(yarnflow, tmp_path)
     started.process.send_signal(number)
-    status = started.wait(60)
+    status = started.wait()
     assert status == {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGKILL: -9}[number]
     # each dies with its parent, one after the other
     for what in (DRIVER, TASK_MANAGER, EXECUTOR):

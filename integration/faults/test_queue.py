@@ -124,7 +124,7 @@ class Publisher:
             with self._store.client() as client:
                 return bool(client.hlen("orders") >= count)
 
-        wait_until(counted, f"{count} orders", 120)
+        wait_until(counted, f"{count} orders")
 
     def counts(self) -> Counter[str]:
         with self._store.client() as client:

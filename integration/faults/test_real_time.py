@@ -67,7 +67,7 @@ def test_an_executor_that_dies_is_replaced(yarnflow: Commands, kafka: KafkaBroke
             assert started.process.poll() is None, started.stderr
             return total in totals(kafka, written)
 
-        wait_until(reached, f"a total of {total}", 180)
+        wait_until(reached, f"a total of {total}")
 
     add(10)
     await_total(10)

@@ -83,14 +83,14 @@ def test_what_goes_on_after_its_successor_is_refused_by_its_token(yarnflow: Comm
         with closed_gate(server):
             started = yarnflow.start(
                 "submit", "-p", "1", "-Dminicluster.number-of-taskmanagers=2", "-Dheartbeat.interval=1 s",
-                "-Dheartbeat.timeout=6 s", program,
+                "-Dheartbeat.timeout=20 s", program,
             )  # fmt: skip
 
             def waits() -> list[tuple[int, int]]:
                 assert started.process.poll() is None, started.stderr
                 return sessions(server, "wait_event_type = 'Lock' AND query LIKE 'INSERT%'")
 
-            ((session, port),) = wait_until(waits, "the job to write", 120)
+            ((session, port),) = wait_until(waits, "the job to write")
             worker, task_manager = client(yarnflow.mark, port)
             cut_off = frozen(tree(task_manager))
             cut_off.__enter__()
@@ -100,7 +100,7 @@ def test_what_goes_on_after_its_successor_is_refused_by_its_token(yarnflow: Comm
             wait_until(lambda: sessions(server, middle), "the server to have inserted what it was sent")
             kill_driver(yarnflow.mark)
             last = f"SELECT attempt FROM yarnflow_batches WHERE attempt > 1 AND batch_id = {FILES - 1}"
-            wait_until(lambda: server.query(last), "the next attempt to have written all", 120)
+            wait_until(lambda: server.query(last), "the next attempt to have written all")
             assert sessions(server, middle), "the task was to be in its transaction still"
             # its executor would end it before it has written, so it goes on alone
             worker.resume()
@@ -111,7 +111,7 @@ def test_what_goes_on_after_its_successor_is_refused_by_its_token(yarnflow: Comm
             cut_off.__exit__(None, None, None)
         told = statements(server, session)
         started.process.terminate()
-        started.wait(60)
+        started.wait()
     assert rows == list(range(FILES * LINES))
     noted = [number for number, text in enumerate(told) if text.startswith("UPDATE yarnflow_batches")]
     assert len(noted) == 1 and "attempt = 1 AND batch_id < 0" in told[noted[0]], told

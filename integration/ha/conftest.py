@@ -50,8 +50,8 @@ def end_session_of(zookeeper: ZooKeeper) -> None:
 
 @pytest.fixture
 def cluster(hadoop: HadoopCluster) -> Iterator[Cluster]:
-    """A cluster with nothing in it."""
-    found = Cluster(ZooKeeperSettings(hadoop.zookeeper, f"/yarnflow-tests/{secrets.token_hex(6)}", 6_000))
+    """A cluster with nothing in it; its sessions last as long as servers allow."""
+    found = Cluster(ZooKeeperSettings(hadoop.zookeeper, f"/yarnflow-tests/{secrets.token_hex(6)}", 40_000))
     yield found
     found.end()
 

@@ -131,7 +131,7 @@ def test_second_driver_waits_for_the_first(cluster: Cluster, tmp_path: Path) -> 
 
 
 def test_frozen_driver_may_not_write_when_it_wakes(cluster: Cluster, tmp_path: Path) -> None:
-    with holder(cluster.settings, tmp_path) as process:
+    with holder(replace(cluster.settings, session_timeout_ms=6_000), tmp_path) as process:
         process.send_signal(signal.SIGSTOP)
         successor = ZooKeeperLease(cluster.session(), JOB)
         successor.acquire(info("next"), 120_000)

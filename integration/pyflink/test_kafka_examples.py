@@ -41,7 +41,7 @@ def test_rows_are_written_and_read(
         assert started.process.poll() is None, started.stderr
         return Counter(re.findall(r"\+I\[.*?\]", started.stdout))
 
-    wait_until(lambda: printed() == GREETINGS, "all greetings", 240)
+    wait_until(lambda: printed() == GREETINGS, "all greetings")
     # the job that reads has no end
     started.process.send_signal(signal.SIGINT)
     started.wait()

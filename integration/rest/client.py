@@ -87,7 +87,7 @@ class Rest:
             told = self.get(path)
             return told if told["status"]["id"] == "COMPLETED" else None
 
-        return wait_until(outcome, f"the operation {path}", 120)["operation"]
+        return wait_until(outcome, f"the operation {path}")["operation"]
 
     def state(self, job_id: str) -> str:
         """State of a job."""
@@ -102,7 +102,7 @@ class Rest:
             return states[-1] if states[-1] in wanted else None
 
         try:
-            return wait_until(reached, f"job {job_id} to be {' or '.join(wanted)}", 180)
+            return wait_until(reached, f"job {job_id} to be {' or '.join(wanted)}")
         except AssertionError:
             failures = self.get(f"/jobs/{job_id}/exceptions")["exceptionHistory"]["entries"]
             raise AssertionError(f"job {job_id} is {states[-1]}: {failures}") from None

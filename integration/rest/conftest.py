@@ -18,6 +18,7 @@ from playwright.sync_api import (
     Request,
     Response,
     ViewportSize,
+    expect,
     sync_playwright,
 )
 
@@ -28,6 +29,7 @@ DESKTOP: Final[ViewportSize] = {"width": 1360, "height": 860}
 PHONE: Final[ViewportSize] = {"width": 360, "height": 740}
 #: how long anything may take to show; machines of tests are slow
 PATIENCE_MS: Final = 30_000
+expect.set_options(timeout=PATIENCE_MS)
 
 
 # not for the session: while it runs, no other test of the process can have an event loop
@@ -95,6 +97,8 @@ class Reader:
 
 def violations(page: Page) -> list[str]:
     """What axe-core finds fault with, each with the places."""
+    # what the size of a thing decides is there with its first frame
+    page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
     found = Axe().run(page).response["violations"]
     return [f"{each['id']}: {[node['html'][:160] for node in each['nodes']]}" for each in found]
 

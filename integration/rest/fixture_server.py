@@ -16,6 +16,7 @@ from typing import Any, Final, Protocol
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 import yarnflow.rest
+from integration.servers import free_port
 
 DASHBOARD: Final = Path(yarnflow.rest.__file__).parent / "dashboard"
 #: as strict as can be: whatever the dashboard does must get along with it
@@ -63,6 +64,8 @@ class Faults:
     task_managers: int = 0
     #: needed by every request, if it is not empty
     token: str = ""
+    #: all answers but files end in their middle, as of a process that dies
+    breaks_off: bool = False
     #: there are no events
     no_events: bool = False
     #: what a savepoint fails with, if it is not empty
@@ -90,7 +93,8 @@ class FixtureServer:
 
     def __post_init__(self) -> None:
         self._streams: list[queue.SimpleQueue[bytes | None]] = []
-        self.port = 0
+        # one that nobody is given while this server is stopped
+        self.port = free_port()
         self.start()
 
     @property
@@ -99,20 +103,19 @@ class FixtureServer:
         return f"http://127.0.0.1:{self.port}{self.prefix}"
 
     def start(self) -> None:
-        """Begin to answer, after a stop at the same port."""
+        """Begin to answer, after a stop anew."""
         handler = type("Handler", (_Handler,), {"fixture": self})
         self._server = _Server(("127.0.0.1", self.port), handler)
-        self.port = self._server.server_address[1]
+        self.faults.down = False
         threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
 
     def stop(self) -> None:
-        """Refuse connections, and end those there are."""
+        """Refuse connections, and end those there are, idle ones with their next request."""
         self.faults.down = True
         for stream in self._streams:
             stream.put(None)
         self._server.shutdown()
         self._server.server_close()
-        self.faults.down = False
 
     def tell(self, event: str, data: Any) -> None:
         """Send an event to all who listen."""
@@ -260,6 +263,9 @@ class _Handler(BaseHTTPRequestHandler):
         }.items():  # fmt: skip
             self.send_header(name, value)
         self.end_headers()
+        if self.fixture.faults.breaks_off and kind == _JSON:
+            self.close_connection = True
+            body = body[: len(body) // 2]
         self.wfile.write(body)
 
     def log_message(self, format: str, *arguments: Any) -> None:

@@ -15,7 +15,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from integration.conftest import wait_until
-from integration.rest.conftest import PATIENCE_MS, Reader, tab_to, violations
+from integration.rest.conftest import Reader, tab_to, violations
 from integration.rest.fixture_server import DASHBOARD, FixtureServer, RecordedAnswers
 from integration.rest.sample_cluster import SampleCluster
 from integration.rest.sample_values import (
@@ -29,8 +29,6 @@ from integration.rest.sample_values import (
     now_ms,
     vertex_id,
 )
-
-expect.set_options(timeout=PATIENCE_MS)
 
 JOB: Final = f"job/{RUNNING}"
 VERTEX: Final = f"{JOB}/vertex/{vertex_id(3)}"
@@ -199,6 +197,16 @@ def test_goes_on_by_itself_after_the_connection_was_lost(server: FixtureServer, 
     expect(page.locator("h1 + .badge")).to_have_text("RECONCILING")
     expect(page.locator("#connection")).to_be_empty()
     wait_until(lambda: server.listeners, "the page to listen again")
+
+
+def test_answer_that_breaks_off_is_a_lost_connection(server: FixtureServer, reader: Reader) -> None:
+    page = reader.open(server.url, "jobs")
+    server.faults.breaks_off = True
+    expect(page.locator("#connection")).to_contain_text("No connection since")
+    expect(page.locator("main")).to_contain_text("delays-per-airport")
+    expect(page.locator("main [role=alert]")).to_have_count(0)
+    server.faults.breaks_off = False
+    expect(page.locator("#connection")).to_be_empty()
 
 
 @pytest.mark.parametrize("status", [502, 503, 504])
@@ -609,6 +617,29 @@ def call(reader: Reader, server: FixtureServer, module: str, function: str, *arg
         }""",
         [module, function, list(arguments)],
     )
+
+
+def test_what_is_asked_for_while_data_are_loaded_is_loaded_after(
+    steady_server: FixtureServer, desk: Reader
+) -> None:
+    """The next look by itself would be in an hour."""
+    page = desk.open(steady_server.url, "overview")
+    page.evaluate(
+        """async () => {
+            const { Visit } = await import(new URL("dashboard/core/visit.js", document.baseURI));
+            const ends = [];
+            window.loads = () => ends.length;
+            const load = () => new Promise((end) => ends.push(end));
+            const shell = { refreshMs: 3_600_000, connected() {} };
+            const place = { key: "test", params: {}, rest: [] };
+            const visit = new Visit(place, { load, view: () => [] }, shell, document.createElement("main"));
+            const shown = visit.start();
+            visit.refresh();
+            ends[0]({});
+            await shown;
+        }"""
+    )
+    page.wait_for_function("window.loads() === 2")
 
 
 def test_first_paint_is_small(server: FixtureServer, reader: Reader) -> None:

@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 from playwright.sync_api import expect
 
-from integration.rest.conftest import PATIENCE_MS, Reader, violations
+from integration.rest.conftest import Reader, violations
 from tests.rest.bench import DESCRIPTION, NEW, OLD, Bench
 from tests.rest.history.bench import HistoryBench, archive, ended, job_id, recorder
 from yarnflow.core.job.description import EventLog
@@ -18,8 +18,6 @@ from yarnflow.core.metrics import MetricScope, ScopeKind
 from yarnflow.core.states import JobStatus
 from yarnflow.rest.framework.server import WebServer
 from yarnflow.rest.history.form import Owner
-
-expect.set_options(timeout=PATIENCE_MS)
 
 JOB: Final = f"job/{NEW}"
 FLINKS: Final = Owner("jobs", job_id(7))

@@ -14,13 +14,11 @@ import pytest
 from playwright.sync_api import expect
 
 from integration.conftest import wait_until
-from integration.rest.conftest import PATIENCE_MS, Reader, violations
+from integration.rest.conftest import Reader, violations
 from tests.rest.bench import NEW, OLD, Bench
 from yarnflow.core.states import JobStatus
 from yarnflow.rest.framework.server import WebServer
 from yarnflow.rest.framework.tokens import Access, token
-
-expect.set_options(timeout=PATIENCE_MS)
 
 SECRET: Final = b"0123456789abcdef0123456789abcdef"
 JOB: Final = f"job/{NEW}"

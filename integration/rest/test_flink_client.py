@@ -17,8 +17,6 @@ from integration.conftest import ROOT, Commands, commands_in, wait_until
 from integration.rest.conftest import DESKTOP, PATIENCE_MS
 from integration.rest.flink import FlinkCommand, FlinkDashboard
 
-expect.set_options(timeout=PATIENCE_MS)
-
 PROGRAM: Final = """
 from yarnflow.api import *
 env = StreamExecutionEnvironment.get_execution_environment()
@@ -77,12 +75,12 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         start = commands.start_command(
             [ROOT / "scripts/start-cluster.sh", "1", *options, *ports], environment
         )
-        assert start.wait(180) == 0, start.stdout + start.stderr
+        assert start.wait() == 0, start.stdout + start.stderr
         (file,) = directory.glob("yarnflow-*/standalone-*/jobmanager.json")
         master = json.loads(file.read_text())
         yield Cluster(commands, directory, [*options, "-m", master["address"]], master["web_address"])
         stop = commands.start_command([ROOT / "scripts/stop-cluster.sh"], environment)
-        assert stop.wait(60) == 0, stop.stdout + stop.stderr
+        assert stop.wait() == 0, stop.stdout + stop.stderr
 
 
 @pytest.fixture

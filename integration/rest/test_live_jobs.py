@@ -131,7 +131,7 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
                     return json.loads(file.read_text())["web_address"], json.loads(tokens.read_text())
             return None
 
-        address, tokens = wait_until(serving, "the JobManager to serve", 120)
+        address, tokens = wait_until(serving, "the JobManager to serve")
         commands.start("taskmanager", "-Dtaskmanager.numberOfTaskSlots=6", *options)
         nobody = Rest(address)
         slow = [_slow_client(address) for _ in range(20)]
@@ -162,8 +162,8 @@ def test_a_life_of_a_job_as_events(live: Live) -> None:
     4. it comes back: nothing twice, nothing missed  5. stop with a savepoint ends job and stream."""
     job_id = live.job("script")
     first = Follower(live.reader, job_id)
-    wait_until(lambda: "RUNNING" in first.states, "the job to run", 180)
-    wait_until(lambda: any(data["queries"] for data in first.of("progress")), "progress", 60)
+    wait_until(lambda: "RUNNING" in first.states, "the job to run")
+    wait_until(lambda: any(data["queries"] for data in first.of("progress")), "progress")
     path = f"/jobs/{job_id}/checkpoints"
 
     def checkpoint() -> int:
@@ -175,11 +175,11 @@ def test_a_life_of_a_job_as_events(live: Live) -> None:
         return [each["id"] for each in told if each["status"] == "COMPLETED"]
 
     seen = checkpoint()
-    wait_until(lambda: seen in complete(first), "the checkpoint to be told", 30)
+    wait_until(lambda: seen in complete(first), "the checkpoint to be told")
     last = first.leave()
     missed = checkpoint()
     second = Follower(live.reader, job_id, last)
-    wait_until(lambda: missed in complete(second), "the missed checkpoint to be told", 30)
+    wait_until(lambda: missed in complete(second), "the missed checkpoint to be told")
     assert seen not in complete(second) and "RUNNING" not in second.states
 
     target = live.directory / "savepoints"
@@ -263,7 +263,7 @@ def test_numbers_are_measured(live: Live) -> None:
         ]
         return found if found and max(found) > time.time() - 600 else None
 
-    assert max(wait_until(watermarks, "watermarks", 60)) <= time.time()
+    assert max(wait_until(watermarks, "watermarks")) <= time.time()
     (uptime,) = rest.get(f"/jobs/{job_id}/metrics?get=uptime")
     assert float(uptime["value"]) > 0
     (memory,) = rest.get("/jobmanager/metrics?get=Status.Python.Memory.Resident")
@@ -306,17 +306,17 @@ def test_a_job_without_work_is_up_to_date_unless_a_batch_is_in_no_checkpoint(liv
     def batch_is_committed() -> bool:
         return any(query["batch-id"] >= 0 for query in rest.get(f"/jobs/{job_id}")["queries"])
 
-    first_ms = wait_until(lambda: kept_after(-1), "a job that has read all", 120)
+    first_ms = wait_until(lambda: kept_after(-1), "a job that has read all")
     assert first_ms >= rest.get(f"/jobs/{job_id}")["start-time"]
     (live.directory / "idle-out" / "lines.txt").write_text("one\n")
-    wait_until(batch_is_committed, "the batch", 60)
+    wait_until(batch_is_committed, "the batch")
     before_ms = rest.get(path)["kept_until_timestamp"]
     rest.completed(f"{path}/{rest.post(path, {})['request-id']}")
     told = rest.get(path)
     assert told["counts"]["completed"] == 1
     checkpoint_ms = told["history"][0]["latest_ack_timestamp"]
     assert before_ms < checkpoint_ms <= told["kept_until_timestamp"]
-    assert wait_until(lambda: kept_after(checkpoint_ms), "a later time without work", 60) > before_ms
+    assert wait_until(lambda: kept_after(checkpoint_ms), "a later time without work") > before_ms
     assert rest.get(path)["counts"]["completed"] == 1
 
 
@@ -335,7 +335,7 @@ def test_a_job_that_has_read_nothing_since_its_savepoint_has_a_checkpoint(live: 
         history = rest.get(f"{path}/checkpoints")["history"]
         return next((each for each in history if each["status"] == "COMPLETED"), None)
 
-    first = wait_until(checkpoint, "a checkpoint", 120)
+    first = wait_until(checkpoint, "a checkpoint")
     assert not first["is_savepoint"]
     assert [query["batch-id"] for query in rest.get(path)["queries"]] == [-1]
 
@@ -353,11 +353,17 @@ def test_logs_and_threads_of_every_process(live: Live) -> None:
         whole = rest.ask("GET", f"{process}/log")
         assert whole.status in (200, 206) and b"INFO" in whole.body
         assert rest.ask("GET", f"{process}/logs/..%2Frest-tokens.json").status in (400, 404)
-    threads = {name: _threads(rest, f"{name}/thread-dump") for name in (task_manager, "/jobmanager")}
-    assert any("executor" in name for name in threads[task_manager]), "of the executors' JVMs, too"
-    assert all("MainThread" in names for names in threads.values())
-    driver = _threads(rest, f"/jobs/{job_id}/driver/thread-dump")
-    assert "MainThread" in driver and any(name.startswith("driver: stream execution") for name in driver)
+    # a JVM may be too busy to tell of its threads in time, which is told in their place
+    for process, of_java in (
+        (task_manager, "executor"),
+        ("/jobmanager", ""),
+        (f"/jobs/{job_id}/driver", "driver: stream execution"),
+    ):
+        wait_until(
+            lambda: "MainThread" in (names := _threads(rest, f"{process}/thread-dump"))  # noqa: B023
+            and any(of_java in name for name in names),  # noqa: B023
+            f"threads of {process}",
+        )
     assert rest.ask("GET", f"/jobs/{live.job('failing')}/driver/thread-dump").status in (404, 503)
 
 

@@ -60,7 +60,7 @@ class Cluster:
             details = self.ask("GET", f"/jobs/{job}").json()
             return str(details["state"]) if details["end-time"] >= 0 else None
 
-        return wait_until(state, "the job to end", 240, 0.5)
+        return wait_until(state, "the job to end", pause_s=0.5)
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +77,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         def serving() -> Path | None:
             return next(directory.glob("yarnflow-*/standalone-*/jobmanager.json"), None)
 
-        file = wait_until(serving, "the JobManager to serve", 120)
+        file = wait_until(serving, "the JobManager to serve")
         master = json.loads(file.read_text())
         tokens = wait_until(
             lambda: next(file.parent.glob("rest-tokens.json"), None), "the tokens to be written"
@@ -132,7 +132,7 @@ def test_no_program_outlives_the_job_manager(cluster: Cluster) -> None:
     program = cluster.upload("waits.py", ENDLESS.encode())
 
     def kill() -> None:
-        wait_until(lambda: processes(cluster.commands.mark, "waits.py"), "the program to run", 120)
+        wait_until(lambda: processes(cluster.commands.mark, "waits.py"), "the program to run")
         (master,) = processes(cluster.commands.mark, JOB_MANAGER)
         master.kill()
 

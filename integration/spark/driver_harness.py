@@ -48,7 +48,7 @@ class DriverProcess:
         self.directory = directory
         self.configuration = {"heartbeat.interval": "1 s", **(configuration or {})}
         self.secret = secrets.token_hex(32)
-        self.job_master = FakeJobMaster(limit_s=60.0)
+        self.job_master = FakeJobMaster(limit_s=240.0)
         self._executors: list[subprocess.Popen[bytes]] = []
         self._server = RpcServer(
             "127.0.0.1",
@@ -119,7 +119,7 @@ class DriverProcess:
         self.process.stdin.write(to_json(assignment).encode() + b"\n")
         self.process.stdin.flush()
 
-    def await_registration(self, timeout_s: float = 60.0) -> DriverRegistration:
+    def await_registration(self, timeout_s: float = 240.0) -> DriverRegistration:
         registrations = self.job_master.registrations
         try:
             self.job_master.wait(lambda: registrations, timeout_s)

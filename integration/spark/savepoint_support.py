@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from integration.conftest import wait_until as patiently
+from integration.conftest import wait_until
 from integration.spark.translate_support import Graph, key, schema
 from yarnflow.config.configuration import Configuration
 from yarnflow.core.checkpoint.manifest import METADATA_FILE, SavepointMetadata, from_bytes, to_bytes
@@ -54,11 +54,6 @@ CONTINUE, STOP, DRAIN = AfterSavepoint.CONTINUE, AfterSavepoint.STOP, AfterSavep
 RECORD: Final = schema("n bigint, k bigint, at timestamp")
 EPOCH: Final = dt.datetime(2013, 1, 1)
 _TIME: Final = pa.timestamp("us", "UTC")
-
-
-def wait_until(condition: Callable[[], Any], what: str) -> None:
-    """As for all integration tests; a job of fifteen batches takes its time on a busy machine."""
-    patiently(condition, what, timeout_s=240.0)
 
 
 def use_backend(spark: SparkSession, backend: str = "rocksdb") -> None:

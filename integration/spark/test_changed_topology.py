@@ -149,7 +149,7 @@ class Program:
             return min(found) >= self.files * SIZE and len(self.results(again)) >= numbered
 
         # each look reads all results in this process, where batches are begun as well
-        wait_until(complete, f"{self.files} files", timeout_s=240, pause_s=0.3)
+        wait_until(complete, f"{self.files} files", pause_s=0.3)
         assert self.results() == expected_counts(self.files)
         assert self.results("sums") == self.expected_sums()
         assert not again or self.results(again) == self.expected_again(first)
@@ -268,7 +268,7 @@ def test_a_clock_and_an_end_come_and_go(spark: SparkSession, tmp_path: Path) -> 
         else:
             last = tmp_path / f"savepoint{number - 1}"
             job = restored(spark, graph(clock), last, directory, allow_non_restored=True)
-        wait_until(lambda: len(program.results("sums")) >= program.files * SIZE, "the sums", timeout_s=240)
+        wait_until(lambda: len(program.results("sums")) >= program.files * SIZE, "the sums")
         assert program.results("sums") == program.expected_sums()
         job.savepoint(savepoint, STOP)
         job.ended()

@@ -141,7 +141,7 @@ class Program:
             kinds = Counter(kind for out in outs for kind, *_ in self.results(out).elements())
             return all(kinds[name] >= self.written[name] * PER_FILE for name in INPUTS)
 
-        wait_until(processed, f"{self.written} files", timeout_s=240)
+        wait_until(processed, f"{self.written} files")
 
     def expected(self) -> Counter[Result]:
         """Of all input."""
@@ -200,7 +200,6 @@ def test_a_join_goes_on_where_its_savepoint_was_taken(
             _kinds(had + program.results("second"))[name] >= FILES * PER_FILE for name in INPUTS
         ),
         "the rest",
-        timeout_s=240,
     )
     second.savepoint(tmp_path / "drained", DRAIN)
     second.ended()

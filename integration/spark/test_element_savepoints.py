@@ -84,7 +84,7 @@ def objects(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tu
     identity = JobIdentity(JobId("0" * 32), savepoint_key=OWN_KEY)
     # as pages
     job = Job(spark, program, directory, {"state.backend.type": "rocksdb"}, job=identity)
-    wait_until(lambda: len(counts(directory / "out")) >= 100, "one file", timeout_s=240)
+    wait_until(lambda: len(counts(directory / "out")) >= 100, "one file")
     assert counts(directory / "out") == expected_counts(1)
     job.savepoint(directory / "savepoint", STOP)
     job.ended()
@@ -253,7 +253,7 @@ class Program:
     def await_results(self) -> None:
         # each look reads all results in this process, where batches are begun as well
         wait_until(
-            lambda: len(self.results()) >= self.files * 100, f"{self.files} files", timeout_s=240, pause_s=0.3
+            lambda: len(self.results()) >= self.files * 100, f"{self.files} files", pause_s=0.3
         )
         assert self.results() == self.expected()
         assert self.windows() == []

@@ -213,7 +213,7 @@ def test_state_goes_on_after_restarts(spark: SparkSession, tmp_path: Path) -> No
         thread = threading.Thread(target=program.await_end, daemon=True)
         thread.start()
         files = (attempt + 1) * 3
-        wait_until(lambda: len(counts(out)) >= files * 100, f"{files} files", timeout_s=240)
+        wait_until(lambda: len(counts(out)) >= files * 100, f"{files} files")
         # in the middle of whatever it does
         program.stop()
         thread.join()
@@ -241,7 +241,7 @@ def test_processing_timers_fire_while_nothing_comes(spark: SparkSession, tmp_pat
     alarms = env.from_source(source).key_by(lambda row: row[0]).process(Alarm(), output_type=NUMBERED)
     alarms.sink_to(FileSink(str(out), "parquet"))
     job = Job(spark, Kept(env), tmp_path)
-    wait_until(lambda: {key for key, _ in counts(out)} == {0, 1, 2, 3}, "all alarms", timeout_s=240)
+    wait_until(lambda: {key for key, _ in counts(out)} == {0, 1, 2, 3}, "all alarms")
     job.cancel()
 
 
@@ -276,7 +276,7 @@ def test_a_stream_without_elements_becomes_idle_while_nothing_comes(
     job = Job(spark, Kept(env), tmp_path)
     # the watermark is 1 ms before the latest element
     expected = sorted((n % 4, n) for n in range(99))
-    wait_until(lambda: counts(out) == expected, "all timers but the last", timeout_s=240)
+    wait_until(lambda: counts(out) == expected, "all timers but the last")
     job.cancel()
 
 
@@ -296,14 +296,14 @@ def test_a_savepoint_has_the_state(spark: SparkSession, tmp_path: Path) -> None:
     for number in range(3):
         write(directory, number)
     first = Job(spark, Kept(numbering(directory, out)), tmp_path)
-    wait_until(lambda: len(counts(out)) >= 300, "three files", timeout_s=240)
+    wait_until(lambda: len(counts(out)) >= 300, "three files")
     manifest = first.savepoint(tmp_path / "savepoint", STOP)
     first.ended()
     assert [position.query for position in manifest.positions] == ["elements"]
     for number in range(3, 5):
         write(directory, number)
     second = restored(spark, Kept(numbering(directory, out)), tmp_path / "savepoint", tmp_path / "job2")
-    wait_until(lambda: len(counts(out)) >= 500, "the other two", timeout_s=240)
+    wait_until(lambda: len(counts(out)) >= 500, "the other two")
     second.cancel()
     assert counts(out) == expected_counts(5)
 

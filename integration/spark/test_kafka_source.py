@@ -230,10 +230,10 @@ def test_a_topic_that_is_deleted_in_the_middle_of_a_job(
         return job.ended() or len(lines) >= 3
 
     try:
-        wait_until(some, "three messages", 120)
+        wait_until(some, "three messages")
         assert not job.ended(), job.failure
         kafka.delete_topic(topic)
-        wait_until(job.ended, "the failure", 180)
+        wait_until(job.ended, "the failure")
     finally:
         job.stop()
     assert isinstance(job.failure, SourceNotFound), job.failure

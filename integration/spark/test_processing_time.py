@@ -124,7 +124,7 @@ def test_a_batch_done_again_has_the_time_it_had(
     thread = threading.Thread(target=second.await_end, daemon=True)
     thread.start()
     last = 3 if keyed else 1
-    wait_until(lambda: list(checkpoint.glob(f"*/commits/{last}")), f"batch {last}", timeout_s=240)
+    wait_until(lambda: list(checkpoint.glob(f"*/commits/{last}")), f"batch {last}")
     second.stop()
     thread.join()
     first_ms, second_ms, *_ = planned(checkpoint)
@@ -166,7 +166,7 @@ def test_timers_that_became_due_in_between_are_not_lost(
         thread = threading.Thread(target=ends, daemon=True)
         thread.start()
         # the first batches take longer than the timers have
-        wait_until(lambda: list(checkpoint.glob("*/commits/1")), "two batches", timeout_s=240)
+        wait_until(lambda: list(checkpoint.glob("*/commits/1")), "two batches")
         for number, keys in enumerate((KEYS, [LAST_KEY])):
             hidden = directory / f".{number}"
             hidden.write_text("".join(f"{key}\n" for key in keys))
@@ -181,7 +181,7 @@ def test_timers_that_became_due_in_between_are_not_lost(
     second.start()
     thread = threading.Thread(target=second.await_end, daemon=True)
     thread.start()
-    wait_until(lambda: list(checkpoint.glob(f"*/commits/{crashed + 2}")), "two more batches", timeout_s=240)
+    wait_until(lambda: list(checkpoint.glob(f"*/commits/{crashed + 2}")), "two more batches")
     second.stop()
     thread.join()
     assert [key for key, *_ in found(out, "timer") if key != LAST_KEY] == list(KEYS)

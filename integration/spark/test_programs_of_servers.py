@@ -45,7 +45,7 @@ def test_rabbitmq(spark: SparkSession, tmp_path: Path) -> None:
             channel.queue_declare("orders", durable=True)
         server.send("orders", ["tea", "cake"], with_ids=True)
         with attempt_of(spark, graph, tmp_path) as found:
-            wait_until(lambda: found.ended() or server.messages("loud-orders") == 2, "both messages", 120)
+            wait_until(lambda: found.ended() or server.messages("loud-orders") == 2, "both messages")
         assert found.failure is None, found.failure
         assert sorted(server.take_all("loud-orders")) == ["CAKE", "TEA"]
 

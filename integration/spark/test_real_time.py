@@ -135,7 +135,7 @@ def written(kafka: KafkaBroker, topic: str) -> list[dict[str, Any]]:
 def await_written(
     kafka: KafkaBroker, topic: str, enough: Callable[[Sequence[dict[str, Any]]], bool]
 ) -> list[dict[str, Any]]:
-    wait_until(lambda: enough(written(kafka, topic)), f"the messages of {topic}", 240)
+    wait_until(lambda: enough(written(kafka, topic)), f"the messages of {topic}")
     return written(kafka, topic)
 
 
@@ -159,7 +159,7 @@ def test_records_go_on_at_once_and_over_restarts(
         (run,) = program._runs
         # a batch without all of them may be committed already
         before = run.committed()
-        wait_until(lambda: run.committed() > before, "a commit", 240)
+        wait_until(lambda: run.committed() > before, "a commit")
     kafka.send_texts(read, [message(n) for n in range(10, 20)])
     with running(spark, env(), tmp_path):
         found = await_written(kafka, write, lambda rows: {row["n"] for row in rows} >= set(range(0, 20, 2)))
@@ -184,7 +184,7 @@ def test_running_results_come_for_each_record(
         for who in "ab":
             assert [row["total"] for row in found if row["who"] == who] == [1, 2]
         (run,) = program._runs
-        wait_until(lambda: run.committed() >= 0, "a commit", 240)
+        wait_until(lambda: run.committed() >= 0, "a commit")
     with running(spark, env(), tmp_path):
         kafka.send_texts(read, [message(5)])
         found = await_written(kafka, write, lambda rows: {"who": "a", "total": 7} in rows)
@@ -256,7 +256,7 @@ def test_state_of_micro_batches_is_refused(
     kafka.send_texts(read, [message(1)])
     with running(spark, env("micro-batch"), tmp_path) as program:
         (run,) = program._runs
-        wait_until(lambda: run.committed() >= 0, "a commit", 240)
+        wait_until(lambda: run.committed() >= 0, "a commit")
     with pytest.raises(UnsupportedGraph, match="made by micro-batches.*--restore none"):
         program_of(spark, env("real-time"), tmp_path).prepare()
 

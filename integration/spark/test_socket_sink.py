@@ -69,7 +69,7 @@ def test_lines_of_several_batches(spark: SparkSession, tmp_path: Path) -> None:
         texts.write_to_socket("127.0.0.1", server.port, SimpleStringSchema())
         attempt(spark, graph_of(env), tmp_path / "checkpoint")
         expected = sorted(f"n{n}" for n in range(15))
-        wait_until(lambda: sorted(server.received[0].decode().split()) == expected, "all lines", 20)
+        wait_until(lambda: sorted(b"".join(server.received).decode().split()) == expected, "all lines")
     assert len(server.received) == 1, "one connection"
 
 
@@ -81,7 +81,7 @@ def test_columns_as_lines(spark: SparkSession, tmp_path: Path) -> None:
         lines = CsvRowSerializationSchema.Builder(row).build()
         words.write_to_socket("127.0.0.1", server.port, lines)
         attempt(spark, graph_of(env), tmp_path / "checkpoint")
-        wait_until(lambda: server.received == [b"TO\nBE\n"], "both lines", 20)
+        wait_until(lambda: server.received == [b"TO\nBE\n"], "both lines")
 
 
 def test_no_server(spark: SparkSession, tmp_path: Path) -> None:

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from integration.spark.savepoint_support import Job, rows, wait_until
+from integration.conftest import wait_until
+from integration.spark.savepoint_support import Job, rows
 from integration.spark.timed_files import Program, Record, at, plain, put, stream
 from yarnflow.api import FileSink, StreamExecutionEnvironment
 from yarnflow.api.common import Duration, Time, Types

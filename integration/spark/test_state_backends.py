@@ -106,7 +106,7 @@ def run_until_written(program: GraphProgram, out: Path, rows: int) -> None:
     program.start()
     thread = threading.Thread(target=end, daemon=True)
     thread.start()
-    wait_until(lambda: failures or len(counts(out)) >= rows, f"{rows} rows", timeout_s=240)
+    wait_until(lambda: failures or len(counts(out)) >= rows, f"{rows} rows")
     program.stop()
     thread.join()
     assert not failures

@@ -42,7 +42,7 @@ def masters(yarn: Yarn) -> Iterator[Masters]:
         # by the key of a job that was stopped its savepoint is found
         left = yarn.retained_state()
         assert not left, "state of a job that is FINISHED"
-        wait_until(lambda: not found.clusters(), "ZooKeeper to be empty", 60)
+        wait_until(lambda: not found.clusters(), "ZooKeeper to be empty")
     finally:
         zookeeper.stop()
         zookeeper.close()

@@ -72,7 +72,7 @@ class Yarn:
             found = self.hadoop.yarn_application(application_id)
             return found if found["state"] in ("FINISHED", "FAILED", "KILLED") else None
 
-        found = wait_until(report, f"{application_id} to end", 60)
+        found = wait_until(report, f"{application_id} to end")
         assert found is not None
         return found
 
@@ -85,7 +85,6 @@ class Yarn:
         wait_until(
             lambda: any(running in text for text in self.hadoop.container_logs(application_id).values()),
             f"{job_id} to run",
-            120,
         )
 
     def containers(self, application_id: str) -> list[str]:
@@ -101,10 +100,16 @@ class Yarn:
         Not counted are half-written files of processes that were killed, which a sweep takes, and what is
         known of job keys, which stays.
         """
-        try:
-            walked = list(self.hdfs.walk(f"{self.home}/.yarnflow/checkpoints"))
-        except HdfsError:
-            return []
+        kept = f"{self.home}/.yarnflow/checkpoints"
+
+        def walk() -> list[list[Any]] | None:
+            try:
+                return [list(self.hdfs.walk(kept))]
+            except HdfsError:
+                # a folder went while it was walked; or there is nothing
+                return None if self.hdfs.status(kept, strict=False) else [[]]
+
+        (walked,) = wait_until(walk, "a moment in which nothing goes")
         return [
             f"{folder}/{name}"
             for folder, _folders, names in walked
@@ -178,10 +183,10 @@ class Yarn:
 
     def assert_nothing_left(self) -> None:
         """No application, no process of a container, no directory of an application on HDFS."""
-        wait_until(lambda: not self.live(), "every application to end", 60)
-        wait_until(lambda: not self.processes(), "every process of a container to end", 60)
+        wait_until(lambda: not self.live(), "every application to end")
+        wait_until(lambda: not self.processes(), "every process of a container to end")
         for directory in (f"{self.home}/.yarnflow/applications", f"{self.home}/.skein"):
-            wait_until(partial(self._is_empty, directory), f"{directory} to be empty", 60)
+            wait_until(partial(self._is_empty, directory), f"{directory} to be empty")
 
     def drop_leftovers(self) -> None:
         """So that what one test has left does not fail the next ones."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,7 +37,7 @@ class Masters:
             "-Dhigh-availability.type=zookeeper",
             f"-Dhigh-availability.zookeeper.quorum={self.yarn.hadoop.zookeeper}",
             f"-Dhigh-availability.zookeeper.path.root={ROOT}",
-            "-Dhigh-availability.zookeeper.client.session-timeout=6 s",
+            "-Dhigh-availability.zookeeper.client.session-timeout=20 s",
             # the test looks at the nodes, too
             "-Dhigh-availability.zookeeper.client.acl=open",
             "-Dexecution.micro-batch.interval=1 s",
@@ -48,7 +49,7 @@ class Masters:
 
     def await_two(self) -> list[str]:
         """Both masters, once each is a candidate; the node of one that was killed stays for some seconds."""
-        wait_until(lambda: len(self.candidates()) == len(self.live()) == 2, "a standby", 120)
+        wait_until(lambda: len(self.candidates()) == len(self.live()) == 2, "a standby")
         return self.live()
 
     def candidates(self) -> list[str]:
@@ -72,7 +73,13 @@ class Masters:
     def processes_of(self, application: str, what: str) -> list[psutil.Process]:
         """Processes in the containers of one application."""
         number = application.removeprefix("application_")
-        return [process for process in self.yarn.processes(what) if number in process.cwd()]
+        found = []
+        for process in self.yarn.processes(what):
+            with suppress(psutil.Error):
+                # it may just have ended
+                if number in process.cwd():
+                    found.append(process)
+        return found
 
     def log_of(self, application: str) -> str:
         """What the JobManager of a master that runs has said so far."""
@@ -109,5 +116,5 @@ class Masters:
         ``application`` is that of a session.
         """
         savepoint = drain(self.yarn, job, job_id(started), application or application_id(started))
-        assert started.wait(120) == 0, started.stderr[-3000:]
+        assert started.wait() == 0, started.stderr[-3000:]
         assert_each_record_once(self.yarn, job, savepoint)

@@ -19,10 +19,9 @@ def _submit(yarn: Yarn, accounts: Accounts, *options: str) -> tuple[str, str]:
 
 
 def _await_transfers(accounts: Accounts, files: int) -> None:
+    wanted = files * accounts.transfers_per_file
     # each look reads all results from HDFS
-    wait_until(
-        lambda: accounts.transfers_done() >= files * accounts.transfers_per_file, f"{files} files", 180, 0.5
-    )
+    wait_until(lambda: accounts.transfers_done() >= wanted, f"{files} files", pause_s=0.5)
 
 
 def _stop(yarn: Yarn, accounts: Accounts, *arguments: str) -> str:

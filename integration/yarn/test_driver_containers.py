@@ -64,8 +64,8 @@ def test_a_driver_outlives_the_leader_and_leaves_nothing(masters: Masters, tmp_p
     canceled = masters.start(*target, "--job-key", "second", program)
     assert len(yarn.processes(DRIVER_CONTAINER)) == 2, "one container for each driver"
     assert yarn.run("cancel", target[2], job_id(canceled)).process.returncode == 0
-    wait_until(lambda: len(yarn.processes(DRIVER_CONTAINER)) == 1, "its container to be given back", 60)
+    wait_until(lambda: len(yarn.processes(DRIVER_CONTAINER)) == 1, "its container to be given back")
     masters.assert_each_record_once(started, job, second)
-    wait_until(lambda: not yarn.processes(DRIVER_CONTAINER), "the last container to be given back", 60)
-    wait_until(lambda: len(yarn.containers(third)) == 1, "YARN to say so", 60)
+    wait_until(lambda: not yarn.processes(DRIVER_CONTAINER), "the last container to be given back")
+    wait_until(lambda: len(yarn.containers(third)) == 1, "YARN to say so")
     assert yarn.run("session", "stop", second).process.returncode == 0

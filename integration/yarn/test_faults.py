@@ -27,7 +27,7 @@ def _start(yarn: Yarn, flights: str, output: str) -> Started:
         assert started.process.poll() is None, f"the job ended before the fault: {started.stderr[-2000:]}"
         return yarn.has_parts(output)
 
-    wait_until(committed, "the first windows", 150)
+    wait_until(committed, "the first windows")
     return started
 
 
@@ -49,11 +49,11 @@ def test_process_killed(yarn: Yarn, flights: str, tmp_path: Path, what: str) -> 
     yarn.kill_one(what)
     if what == TASK_MANAGER:
         wait_until(
-            lambda: len(set(yarn.containers(application)) - before) == 1, "another container", 60
+            lambda: len(set(yarn.containers(application)) - before) == 1, "another container"
         )
     else:
         wait_until(
-            lambda: [p for p in yarn.processes(what) if p.pid not in victims], f"another {what}", 90
+            lambda: [p for p in yarn.processes(what) if p.pid not in victims], f"another {what}"
         )
     assert len(yarn.containers(application)) == 3
     _finish(yarn, started, output, tmp_path)
@@ -69,7 +69,6 @@ def test_container_killed_through_yarn(yarn: Yarn, flights: str, tmp_path: Path)
     wait_until(
         lambda: len(ids := yarn.containers(application)) == 3 and victim not in ids,
         "another container in its place",
-        60,
     )
     _finish(yarn, started, output, tmp_path)
     assert "TaskManager" in started.stderr

@@ -21,6 +21,11 @@ from integration.yarn.masters import MASTER, Masters
 from integration.yarn.web import proxied, with_token
 
 
+def _batches(follower: Follower) -> list[int]:
+    """Of the job's query, as told; a new leader knows of none before the driver's first report."""
+    return [told["queries"][0]["batch-id"] for told in follower.of("progress") if told["queries"]]
+
+
 def test_two_leaders_are_killed(masters: Masters, tmp_path: Path) -> None:
     """
     0. what the standby is asked by REST the leader answers, and so it goes on after
@@ -40,18 +45,15 @@ def test_two_leaders_are_killed(masters: Masters, tmp_path: Path) -> None:
     rest = with_token(masters.yarn, f"-Dyarn.application.id={first}")
     rest = replace(rest, url=standby["web-address"])
     before = Follower(rest, job_id(started))
-    wait_until(lambda: before.of("progress"), "progress")
+    wait_until(lambda: _batches(before), "progress")
     masters.yarn.hadoop.kill_application(first)
     masters.await_commits(started)
     # the same addresses and the same token, now of the leader
     assert proxy.get(path)["state"] in ("RUNNING", "RESTARTING")
     assert proxy.get("/jobmanager/leadership")["leader"]["epoch"] > 1
     after = Follower(rest, job_id(started), before.events[-1].id)
-    batch = before.of("progress")[-1]["queries"][0]["batch-id"]
-    wait_until(
-        lambda: [told for told in after.of("progress") if told["queries"][0]["batch-id"] > batch],
-        "events of the new leader",
-    )
+    batch = _batches(before)[-1]
+    wait_until(lambda: [told for told in _batches(after) if told > batch], "events of the new leader")
     after.leave()
     listed = masters.yarn.run("list", f"-Dyarn.application.id={first}")
     assert re.search(r"\b[0-9a-f]{32}\b.*numbered", listed.stdout), "a dead master's name leads nowhere"
@@ -77,7 +79,7 @@ def test_hot_standby_has_everything_ready(masters: Masters, tmp_path: Path) -> N
     job = Numbered("/tests/ha-hot")
     started = masters.submit(job, tmp_path, "-Dhigh-availability.standby-mode=hot")
     first, second = masters.await_two()
-    wait_until(lambda: "is ready: driver" in masters.log_of(first), "the hot spare", 240)
+    wait_until(lambda: "is ready: driver" in masters.log_of(first), "the hot spare")
     ready = {process.pid for process in masters.processes_of(second, DRIVER)}
     executors = {process.pid for process in masters.processes_of(second, EXECUTOR)}
     assert ready and executors
@@ -109,7 +111,7 @@ def test_standby_is_killed(masters: Masters, tmp_path: Path) -> None:
     started = masters.submit(job, tmp_path)
     first, second = masters.await_two()
     masters.yarn.hadoop.kill_application(second)
-    wait_until(lambda: second not in masters.live(), "the standby to end", 60)
+    wait_until(lambda: second not in masters.live(), "the standby to end")
     assert len(masters.await_two()) == 2
     masters.assert_each_record_once(started, job)
     assert "RESTARTING" not in started.stderr

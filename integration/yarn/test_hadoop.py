@@ -85,7 +85,6 @@ def test_an_application_runs_and_its_output_is_kept(hadoop: HadoopCluster) -> No
     wait_until(
         lambda: hadoop.yarn_application(application)["logAggregationStatus"] == "SUCCEEDED",
         "its logs to be on HDFS",
-        180.0,
     )
     logs = hadoop.run("yarn", "logs", "-applicationId", application)
     assert f"hello from {container}_01_000002" in logs
@@ -179,7 +178,7 @@ class TestOneOfItsOwn:
         forever = "bash -c 'trap : TERM; while :; do sleep 1; done'"
         script = f"env -i setsid {forever} & (cd / && exec setsid {forever}) & sleep 1000"
         application = submit(own, "stubborn", "default", script, wait=False)
-        wait_until(lambda: len(_processes_with("trap : TERM; while")) == 2, "the container to run", 180.0)
+        wait_until(lambda: len(_processes_with("trap : TERM; while")) == 2, "the container to run")
         assert [app["id"] for app in own.yarn_applications(["RUNNING"])] == [application]
         own.pause("nodemanager-2")
 
@@ -235,6 +234,8 @@ class TestRefusals:
 
 def _processes_with(word: str) -> list[psutil.Process]:
     found = []
+    # as in conftest.py
+    psutil.process_iter.cache_clear()
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
             if any(text.startswith(word) for text in process.cmdline()):

@@ -46,7 +46,7 @@ def test_a_container_is_killed_between_topics_and_a_database(
         application = application_id(started)
         before = set(yarn.containers(application))
         yarn.kill_one(TASK_MANAGER)
-        wait_until(lambda: set(yarn.containers(application)) - before, "another container", 60)
+        wait_until(lambda: set(yarn.containers(application)) - before, "another container")
         assert len(rows_of_database(server)) < LINES, "the job had ended before the fault"
         assert started.wait(300) == 0, started.stderr[-3000:]
         assert_each_once(rows_of_database(server), LINES)

@@ -52,7 +52,7 @@ def test_two_jobs_on_one_task_manager_are_within_its_container(yarn: Yarn, tmp_p
     jobs = [
         yarn.start(*submit, program, tmp_path, *both) for program, both in zip(programs, names, strict=True)
     ]
-    wait_until(lambda: all((tmp_path / name).is_file() for name in ("one", "two")), "both jobs to run", 240)
+    wait_until(lambda: all((tmp_path / name).is_file() for name in ("one", "two")), "both jobs to run")
     containers = yarn.containers(session)
     for job in jobs:
         job.wait(240)

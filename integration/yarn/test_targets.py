@@ -59,7 +59,7 @@ def test_session_runs_many_jobs(yarn: Yarn, flights: str, texts: str, tmp_path: 
     first = yarn.run("submit", *target, "-p", "2", *arguments)
     assert first.process.returncode == 0
     yarn.assert_windows("/tests/s-windows", tmp_path)
-    wait_until(lambda: len(yarn.containers(session)) == 1, "idle TaskManagers to be given back", 60)
+    wait_until(lambda: len(yarn.containers(session)) == 1, "idle TaskManagers to be given back")
     second = yarn.run("submit", *target, SCRIPT, "--input", texts, "--output", "/tests/s-words")
     assert second.process.returncode == 0
     yarn.assert_words(second, "/tests/s-words")
@@ -124,7 +124,7 @@ def test_ended_through_yarns_proxy(yarn: Yarn, endless: Path, verb: str, status:
     yarn.await_running(application, job_id)
     # before its query runs there is nothing worth keeping
     wait_until(
-        lambda: yarn.run("checkpoint", where, job_id).process.returncode == 0, "a checkpoint", 120
+        lambda: yarn.run("checkpoint", where, job_id).process.returncode == 0, "a checkpoint"
     )
     check_reading(yarn, application, job_id)
     proxy, token = proxied(yarn, application), with_token(yarn, where).token
@@ -144,7 +144,7 @@ def test_one_key_one_job(yarn: Yarn, endless: Path) -> None:
     """
     submit = ("submit", "-t", "yarn-per-job", "-d", "--job-key", "nightly")
     both = [yarn.start(*submit, endless) for _ in range(2)]
-    assert [started.wait(240) for started in both] == [0, 0]
+    assert [started.wait() for started in both] == [0, 0]
     texts = [started.stdout + started.stderr for started in both]
     (job_id,) = {name for text in texts for name in re.findall(r"\b[0-9a-f]{32}\b", text)}
     assert sum(f"attached to the live job with JobID {job_id}" in text for text in texts) == 1
@@ -173,8 +173,8 @@ def test_application_killed_through_yarn(yarn: Yarn, endless: Path) -> None:
     """The fixture fails the test when a process or a directory is left."""
     started = yarn.start("submit", "-t", "yarn-per-job", endless)
     application = application_id(started)
-    wait_until(lambda: "to RUNNING" in started.stderr, "the job to run", 120)
+    wait_until(lambda: "to RUNNING" in started.stderr, "the job to run")
     yarn.hadoop.kill_application(application)
-    assert started.wait(90) not in (0, 1)
+    assert started.wait() not in (0, 1)
     (line,) = [line for line in started.stderr.splitlines() if line.startswith("error:")]
     assert "killed" in line.lower()

@@ -18,7 +18,7 @@ def proxied(yarn: Yarn, application: str) -> Rest:
         url = str(yarn.hadoop.yarn_application(application)["trackingUrl"])
         return url.rstrip("/") if "/proxy/" in url else ""
 
-    url = wait_until(tracking_url, f"the tracking URL of {application}", 60)
+    url = wait_until(tracking_url, f"the tracking URL of {application}")
     # which sends a browser on to where skein passes requests to the JobManager
     start = Rest(url).ask("GET", "/")
     found = re.search(rb'http-equiv="refresh" content="0; url=([\w/]+)/"', start.body)

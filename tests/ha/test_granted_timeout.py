@@ -126,6 +126,7 @@ def test_servers_that_have_lost_their_data_are_connected_to_after_the_session() 
         finally:
             connection.close()
         thread.join(LIMIT_S)
-    assert told == [Connection.CONNECTED, Connection.SUSPENDED, Connection.LOST, Connection.CONNECTED]
+    # what comes then is the new session's; on a machine that stands still it may be suspended, too
+    assert told[:4] == [Connection.CONNECTED, Connection.SUSPENDED, Connection.LOST, Connection.CONNECTED]
     assert server.attempts[1] == (LAST_CHANGE, 1), "at first nobody goes back in time"
     assert server.attempts[-2:] == [(0, 1), (0, 0)], "the old session is found to have expired"

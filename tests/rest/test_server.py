@@ -287,7 +287,9 @@ def read_events(response: HTTPResponse, count: int) -> list[tuple[str, str, Any]
     found: list[tuple[str, str, Any]] = []
     fields: dict[str, str] = {}
     while len(found) < count:
-        line = response.readline().decode().rstrip("\n")
+        read = response.readline()
+        assert read, f"the stream ended after {found}"
+        line = read.decode().rstrip("\n")
         if not line:
             if "data" in fields:
                 found.append((fields["event"], fields["id"], json.loads(fields["data"])))

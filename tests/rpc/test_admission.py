@@ -20,6 +20,8 @@ from yarnflow.rpc.client import RpcClient
 from yarnflow.rpc.methods import methods_of
 
 PING = methods_of("Driver")["ping"]
+#: a handshake may take as long as the machine stands still
+LONG_MS = 3_600_000
 
 #: a server in a process that may have few descriptors; does what it is told, a line each
 SERVER = """
@@ -134,7 +136,7 @@ def many_descriptors() -> Iterator[None]:
 @pytest.mark.usefixtures("many_descriptors")
 def test_a_burst_of_honest_peers_of_one_address_is_let_in(make_cluster: Callable[..., Cluster]) -> None:
     """As the processes of a host come that look for a new leader at the same moment."""
-    cluster = make_cluster(now_s=lambda: 0.0)
+    cluster = make_cluster(now_s=lambda: 0.0, handshake_timeout_ms=LONG_MS)
     peers = [(cluster.raw(), ClientHandshake(SECRET, cluster.address, f"peer-{n}")) for n in range(1000)]
     # the server has them all before the first one goes on: it takes connections in their order
     ping(cluster.address)
@@ -154,7 +156,7 @@ def test_a_burst_of_honest_peers_of_one_address_is_let_in(make_cluster: Callable
 @pytest.mark.usefixtures("many_descriptors")
 def test_silent_sockets_are_cut_when_they_have_had_their_time(make_cluster: Callable[..., Cluster]) -> None:
     now_s = 0.0
-    cluster = make_cluster(now_s=lambda: now_s)
+    cluster = make_cluster(now_s=lambda: now_s, handshake_timeout_ms=LONG_MS)
     silent = [cluster.raw() for _ in range(400)]
     ping(cluster.address)
     now_s = GRACE_S
@@ -170,7 +172,7 @@ def test_silent_sockets_are_cut_when_they_have_had_their_time(make_cluster: Call
 def test_a_silent_peer_makes_room_for_the_next(make_cluster: Callable[..., Cluster]) -> None:
     """The oldest goes, and those that authenticated stay."""
     now_s = 0.0
-    cluster = make_cluster(now_s=lambda: now_s)
+    cluster = make_cluster(now_s=lambda: now_s, handshake_timeout_ms=LONG_MS)
     client = cluster.client()
     client.call(PING, ())
     admission = Admission[str](max_waiting=2)

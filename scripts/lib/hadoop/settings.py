@@ -174,6 +174,8 @@ def _write_zookeeper(layout: Layout, state: State, number: int) -> None:
         f"clientPort={state.ports[name]['client']}",
         "maxClientCnxns=0",
         "admin.enableServer=false",
+        # a daemon may be killed here, the machine does not fail; a busy disk ends no session
+        "forceSync=no",
         "4lw.commands.whitelist=*",
     ]
     if state.zookeepers > 1:

@@ -168,7 +168,7 @@ def test_silence_is_borne_for_a_time_and_told_once(server: RestServer) -> None:
     seen, notes = changes(source, lost_after_s=1.0)
     assert "it may still run: nobody answers" in seen[-1].lost
     assert len(notes) == 1
-    assert len(source.asked) > 2
+    assert len(source.asked) > 1
 
 
 def test_a_wrong_token_is_not_tried_for_ever(server: RestServer) -> None:

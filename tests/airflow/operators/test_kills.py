@@ -96,7 +96,7 @@ def test_a_task_killed_while_it_logs_cancels_its_jobs(
 
     class Log:
         def info(self, text: str, *arguments: object) -> None:
-            assert lock.acquire(timeout=5), "the handler waits for what it has interrupted"
+            assert lock.acquire(timeout=60), "the handler waits for what it has interrupted"
             lock.release()
             told.append(text % arguments)
 

@@ -262,9 +262,10 @@ def http_date() -> Iterator[Callable[[float], str]]:
 
 def test_clock_of_the_resource_manager(http_date: Callable[[float], str]) -> None:
     assert clock_difference_ms([http_date(0)]) == 0
-    assert -3_601_500 < clock_difference_ms([http_date(-3_600)]) < -3_598_500
+    # the answer takes a part of a second, on a machine that stands still some more
+    assert -3_660_000 < clock_difference_ms([http_date(-3_600)]) < -3_540_000
     # a refusal has a date, too; an address where nobody listens is passed over
-    assert 7_198_500 < clock_difference_ms(["http://127.0.0.1:1", http_date(7_200)]) < 7_201_500
+    assert 7_140_000 < clock_difference_ms(["http://127.0.0.1:1", http_date(7_200)]) < 7_260_000
     with pytest.raises(YarnUnavailable, match="does not tell the time"):
         clock_difference_ms(["http://127.0.0.1:1"])
 

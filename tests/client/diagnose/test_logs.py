@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -28,7 +29,14 @@ from yarnflow.client.diagnose.logs import (
 )
 from yarnflow.core.ids import JobId
 from yarnflow.core.messages import JobSubmission, ProgramKind
-from yarnflow.errors import ApplicationNotFound, InvalidOption, JobNotFound, YarnError, YarnUnavailable
+from yarnflow.errors import (
+    ApplicationNotFound,
+    InvalidOption,
+    JobNotFound,
+    YarnError,
+    YarnflowError,
+    YarnUnavailable,
+)
 from yarnflow.staging.deployment import ApplicationDirectory, Connection
 from yarnflow.staging.layout import prepare
 from yarnflow.testing.gateways.dispatcher import FakeDispatcher
@@ -391,11 +399,31 @@ def test_waits_while_nodes_are_writing() -> None:
     assert reader.notes == ["waiting for YARN to collect the logs on HDFS"]
 
 
+@pytest.mark.parametrize("said", [True, False, YarnUnavailable("it is starting")])
+def test_waits_for_nodes_that_have_not_begun(said: bool | YarnflowError) -> None:
+    """One node is done; of the others the ResourceManager knows."""
+    over = ended(application())
+    reader = Reader(application=over, collected={(MASTER, "m.log"): "x\n"}, time_s=11.0)
+    fs, directory = reader.services.fs, f"/tmp/logs/ann/bucket-logs-tfile/0007/{APPLICATION}"
+    fs.make_directory(directory)
+    fs.write(f"{directory}/node1_1", b"")
+    looks = [replace(over, collecting_logs=said) if isinstance(said, bool) else said, over]
+    reader.cluster.upcoming = list(looks)
+    assert reader.read() == [(MASTER, "m.log", "x\n")]
+    assert len(reader.cluster.upcoming) == (0 if said is True else 1)
+    late = Reader(
+        application=replace(over, collecting_logs=True), collected={(MASTER, "m.log"): "x\n"}, time_s=99.0
+    )
+    late.services.fs.make_directory(directory)
+    late.services.fs.write(f"{directory}/node1_1", b"")
+    assert late.read() == [(MASTER, "m.log", "x\n")], "a ResourceManager may never have heard of it"
+
+
 def test_waits_only_so_long_and_says_where_it_looked() -> None:
     reader = Reader(application=ended(application()), time_s=11.0)
     with pytest.raises(YarnError, match=r"not on HDFS \(looked in /tmp/logs/ann/bucket-logs-tfile/0007/appl"):
         reader.read()
-    assert 40 <= reader.time_s < 45
+    assert 70 <= reader.time_s < 75
     late = Reader(application=ended(application()), time_s=10_000.0)
     with pytest.raises(YarnError, match="not on HDFS"):
         late.read()

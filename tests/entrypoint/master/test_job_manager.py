@@ -48,6 +48,7 @@ from yarnflow.process.channel.messages import JobStatusReport, MasterRole, Reque
 from yarnflow.process.clock import SystemClock
 from yarnflow.process.no_workers import NoResourceProvider
 from yarnflow.rpc.gateways import ThriftGatewayFactory
+from yarnflow.runtime.dispatcher import job_board
 from yarnflow.testing.driver_launcher import FakeDriverLauncher
 from yarnflow.testing.ha.services import FakeHaCluster, FakeHaServices
 
@@ -236,7 +237,8 @@ def test_a_single_master_that_is_told_to_end_has_done_its_work(start: Callable[.
 def test_who_follows_a_job_sees_its_end_before_a_local_cluster_ends(
     start: Callable[..., Cluster], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lifetime, "LAST_LOOK_MS", 30_000)
+    monkeypatch.setattr(lifetime, "LAST_LOOK_MS", 60_000)
+    monkeypatch.setattr(job_board, "FOLLOWER_PATIENCE_MS", 60_000)
     cluster = start(None)
     gateway = cluster.gateway(str(cluster.start()["address"]))
     gateway.submit_job(submission())
@@ -248,7 +250,7 @@ def test_who_follows_a_job_sees_its_end_before_a_local_cluster_ends(
     cluster.thread.join(0.2)
     last = gateway.await_job_change(JOB, seen.version, 0)
     assert last.overview.status is JobStatus.CANCELED
-    cluster.thread.join(30)
+    cluster.thread.join(60)
     assert not cluster.thread.is_alive()
 
 

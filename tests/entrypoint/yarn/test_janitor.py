@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -187,7 +188,8 @@ def test_the_process_acts_on_the_end_of_its_owner_only(tmp_path: Path, dismissed
 
     owner = os.fork()
     if owner == 0:
-        # a process of its own, as the test's has threads
+        # a process of its own, as the test's has threads; it ends whatever happens in it
+        signal.alarm(60)
         made = janitor.start(find)
         _wait_for(pid_file.exists)
         if dismissed:

@@ -25,6 +25,8 @@ from yarnflow.staging.job_keys import JobKeys, KeyTaken
 
 #: a spare driver that is not kept by then is not kept at all; far above the interval of the looks
 NOT_KEPT_S: Final = 0.3
+#: far above what a test takes
+LIMIT_S: Final = 60.0
 
 
 @pytest.fixture
@@ -200,12 +202,12 @@ def test_arguments_of_the_job_manager(world: World) -> None:
     assert arguments["kept_logs"] == 100, "a session has many jobs"
 
 
-def keeps_spare(world: World, running: int) -> bool:
-    """Whether a spare driver is started beside so many that run."""
+def keeps_spare(world: World, running: int, patience_s: float) -> bool:
+    """Whether a spare driver is started beside so many that run, in such a time."""
     timers: list[threading.Timer] = []
 
     def end_later(cluster: FakeCluster) -> None:
-        timers.append(threading.Timer(NOT_KEPT_S, cluster.finish))
+        timers.append(threading.Timer(patience_s, cluster.finish))
         timers[-1].start()
 
     def on_supervised(cluster: FakeCluster) -> None:
@@ -232,7 +234,7 @@ def test_a_session_keeps_a_spare_driver_while_there_is_memory(
     world: World, mode: DeploymentMode, running: int, expected: bool
 ) -> None:
     world.deployment = replace(world.deployment, mode=mode, drivers=2)
-    assert keeps_spare(world, running) == expected
+    assert keeps_spare(world, running, LIMIT_S if expected else NOT_KEPT_S) == expected
 
 
 def test_drivers_with_containers_of_their_own(world: World) -> None:
@@ -241,7 +243,7 @@ def test_drivers_with_containers_of_their_own(world: World) -> None:
     world.deployment = replace(
         world.deployment, mode=DeploymentMode.SESSION, drivers=2, configuration=configuration
     )
-    assert not keeps_spare(world, 0)
+    assert not keeps_spare(world, 0, NOT_KEPT_S)
     cluster = world.clusters[-1]
     assert "spare" not in cluster.steps
     drivers = world.application.drivers

@@ -139,3 +139,19 @@ def test_threads_of_executors_are_asked_of_them(logs: Path, tmp_path: Path, scri
     program.chmod(0o755)
     shown = Diagnostics(logs, "", "", lambda: {"executor 1": 7}, lambda: tmp_path).thread_dump()
     assert any(said in info.stack for info in shown)
+
+
+def test_jvms_that_do_not_answer_in_time_are_named(
+    logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All together have one time, which those share that are asked after the first."""
+    monkeypatch.setattr(module, "_JCMD_TIMEOUT_S", 0.1)
+    program = tmp_path / "bin" / "jcmd"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\nexec sleep 600\n")
+    program.chmod(0o755)
+    executors = {f"executor {number}": number for number in range(1, 10)}
+    shown = Diagnostics(logs, "", "", lambda: executors, lambda: tmp_path).thread_dump()
+    of_java = {info.name: info.stack for info in shown if info.name in executors}
+    assert list(of_java) == list(executors)
+    assert all("timed out" in stack for stack in of_java.values())

@@ -30,6 +30,7 @@ RUNNING: dict[str, Any] = {
     "amHostHttpAddress": "localhost:22085",
     "runningContainers": 3,
     "currentAppAttemptId": "appattempt_1795220280127_0031_000001",
+    "logAggregationStatus": "RUNNING",
 }
 CAPACITY: dict[str, Any] = {
     "type": "capacityScheduler",
@@ -116,6 +117,7 @@ def test_an_application(manager: FakeDaemon, rest: ResourceManagerRest) -> None:
     assert found.progress == pytest.approx(0.1)
     assert (found.started_ms, found.finished_ms) == (1795220555714, -1)
     assert (found.running_containers, found.master_node) == (3, "localhost:22085")
+    assert found.collecting_logs
     assert manager.asked[0][2] == {"user.name": "ada"}
 
 
@@ -123,10 +125,11 @@ def test_counts_of_an_ended_application_are_not_negative(
     manager: FakeDaemon, rest: ResourceManagerRest
 ) -> None:
     ended = {**RUNNING, "state": "FINISHED", "finalStatus": "FAILED"}
-    ended |= {"runningContainers": -1, "diagnostics": "x\n"}
+    ended |= {"runningContainers": -1, "diagnostics": "x\n", "logAggregationStatus": "SUCCEEDED"}
     manager.answers[f"/ws/v1/cluster/apps/{APP}"] = {"app": ended}
     found = rest.application(APP)
     assert (found.running_containers, found.diagnostics, found.final_status) == (0, "x", FinalStatus.FAILED)
+    assert not found.collecting_logs
 
 
 def test_applications_by_tag_user_and_state(manager: FakeDaemon, rest: ResourceManagerRest) -> None:

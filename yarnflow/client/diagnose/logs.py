@@ -36,7 +36,7 @@ from yarnflow.staging.layout import STANDBY_TAG, job_tag
 from yarnflow.staging.masters import LIVE_STATES
 
 #: after an application's end, its logs are being collected for about this long
-AGGREGATION_S: Final = 30.0
+AGGREGATION_S: Final = 60.0
 POLL_S: Final = 1.0
 #: guess for the first look at the end of a file
 _LINE_BYTES: Final = 200
@@ -427,10 +427,19 @@ class ApplicationLogs:
     def _aggregation_pending(self, user: str) -> bool:
         """Nodes are still writing, or have not begun: not worth a JVM to look."""
         entries = [entry for path in self._directories(user) for entry in self._list(path)]
-        if not entries:
-            # later, it is the command's business to look in places that are not known here
-            return self.now() - self.application.finished_ms / 1000 <= AGGREGATION_S
-        return any(name.endswith(".tmp") for name in entries)
+        if any(name.endswith(".tmp") for name in entries):
+            return True
+        if self.now() - self.application.finished_ms / 1000 > AGGREGATION_S:
+            # what there is is shown; the command looks in places that are not known here, too
+            return False
+        return not entries or self._is_collecting()
+
+    def _is_collecting(self) -> bool:
+        """What the ResourceManager has heard of the nodes: one may be done before the next begins."""
+        try:
+            return self.services.cluster.application(self.application.application_id).collecting_logs
+        except YarnError:
+            return False
 
     def _list(self, path: str) -> list[str]:
         try:

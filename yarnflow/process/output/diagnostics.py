@@ -12,8 +12,10 @@ import stat
 import subprocess
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
 
@@ -22,7 +24,10 @@ from yarnflow.errors import FileMissing
 
 #: files that are listed, newest first if there are more
 MAX_FILES: Final = 1_000
-_JCMD_TIMEOUT_S: Final = 10
+#: for all Java processes together; less than ``rpc.ask.timeout``, in which a JobManager asks for them
+_JCMD_TIMEOUT_S: Final = 6.0
+#: asked at a time; each is a JVM of its own for half a second
+_JCMD_PARALLEL: Final = 4
 _THREAD: Final = re.compile(r'^"(.*)" ')
 
 
@@ -112,11 +117,14 @@ class Diagnostics:
             lines = "".join(traceback.format_stack(frame))
             found.append(ThreadInfo(name, f'"{name}" Id={ident}{kind}\n{lines}\n'))
         found.sort(key=lambda info: info.name)
-        for name, pid in sorted(self._java_processes().items()):
-            found.extend(self._java_threads(name, pid))
+        end_s = time.monotonic() + _JCMD_TIMEOUT_S
+        with ThreadPoolExecutor(_JCMD_PARALLEL, "jcmd") as asking:
+            processes = sorted(self._java_processes().items())
+            for threads in asking.map(lambda each: self._java_threads(each[0], each[1], end_s), processes):
+                found.extend(threads)
         return found
 
-    def _java_threads(self, name: str, pid: int) -> list[ThreadInfo]:
+    def _java_threads(self, name: str, pid: int, end_s: float) -> list[ThreadInfo]:
         home = self._java_home()
         program = None if home is None else home / "bin" / "jcmd"
         if program is None or not program.is_file():
@@ -131,7 +139,7 @@ class Diagnostics:
                 [str(program), str(pid), "Thread.print"],
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
-                timeout=_JCMD_TIMEOUT_S,
+                timeout=max(0.0, end_s - time.monotonic()),
                 check=False,
             )
         except (OSError, subprocess.TimeoutExpired) as error:

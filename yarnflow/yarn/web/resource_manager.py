@@ -26,6 +26,8 @@ _APPLICATION_ID: Final = re.compile(r"application_\d+_\d+")
 _CLUSTER: Final = "/ws/v1/cluster"
 #: statuses of YARN that mean "you may not"
 _DENIED: Final = (401, 403)
+#: of YARN's ``LogAggregationStatus``, those that are followed by others
+_COLLECTING: Final = ("NOT_START", "RUNNING", "RUNNING_WITH_FAILURE")
 
 
 class ResourceManagerRest:
@@ -176,6 +178,7 @@ def _application(app: Mapping[str, Any]) -> Application:
         running_containers=max(0, _integer(app, "runningContainers")),
         master_node=str(app.get("amHostHttpAddress") or ""),
         attempt_id=str(app.get("currentAppAttemptId") or ""),
+        collecting_logs=app.get("logAggregationStatus") in _COLLECTING,
     )
 
 

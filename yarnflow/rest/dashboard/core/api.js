@@ -54,14 +54,27 @@ export async function raw(path, { method = "GET", body, headers = {}, signal, ti
     });
   } catch (error) {
     if (signal?.aborted) throw error;
-    const slow = error.name === "TimeoutError";
-    throw new ApiError(0, slow ? "The JobManager does not answer." : "The JobManager cannot be reached.", true);
+    throw unanswered(error);
   }
   if (answer.ok || (answer.status === 416 && all.Range)) return answer;
   const errors = await errorsOf(answer);
   // a JobManager says 502 and 504 of the processes that it asked itself
   const lost = errors.length ? answer.status === NO_LEADER : GATEWAYS.has(answer.status);
   throw new ApiError(answer.status, message(answer, errors, method), lost);
+}
+
+/** The body of an answer, as `text`, `blob` or `arrayBuffer`; its server may go away while it is read. */
+export async function content(answer, kind) {
+  try {
+    return await answer[kind]();
+  } catch (error) {
+    throw unanswered(error);
+  }
+}
+
+function unanswered(error) {
+  const slow = error.name === "TimeoutError";
+  return new ApiError(0, slow ? "The JobManager does not answer." : "The JobManager cannot be reached.", true);
 }
 
 export async function get(path, options) {
@@ -92,7 +105,7 @@ export async function send(method, path, body, options) {
 }
 
 async function json(answer) {
-  const text = await answer.text();
+  const text = await content(answer, "text");
   if (!text) return {};
   try {
     return JSON.parse(text);

@@ -19,6 +19,8 @@ const states = new Map();
 export class Visit {
   #stopping = new AbortController();
   #pause = null;
+  /** The data have been asked for since the last load began. */
+  #wanted = false;
   #data;
   #problem = null;
   #loaded = false;
@@ -53,14 +55,16 @@ export class Visit {
     this.#stopping.abort();
   }
 
-  /** Ask for the data now. */
+  /** Ask for the data now, or again when those that are being loaded are there. */
   refresh() {
+    this.#wanted = true;
     this.#pause?.abort();
   }
 
   async #run(shown) {
     const { signal } = this.#stopping;
     while (!signal.aborted) {
+      this.#wanted = false;
       await this.#load();
       if (signal.aborted) break;
       this.draw();
@@ -90,6 +94,7 @@ export class Visit {
   /** Nobody looks at a hidden page, so it does not ask either. */
   async #sleep(ms) {
     this.#pause = new AbortController();
+    if (this.#wanted) this.#pause.abort();
     const signal = AbortSignal.any([this.#pause.signal, this.#stopping.signal]);
     await wait(ms, signal);
     await seen(this.#stopping.signal);

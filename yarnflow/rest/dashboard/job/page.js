@@ -35,7 +35,12 @@ export async function load(ctx) {
 
 async function loadPart(ctx, part, job, rest) {
   if (!part) return { problem: "There is no such part of the page." };
-  const module = await part.module();
+  let module;
+  try {
+    module = await part.module();
+  } catch {
+    throw new ApiError(0, "A part of the dashboard cannot be loaded.", true);
+  }
   try {
     return { module, data: await module.load(ctx, job, rest) };
   } catch (error) {

@@ -1,6 +1,6 @@
 // A log's end, followed as it grows. Only the end is asked for, where the server can cut.
 
-import { ApiError, raw } from "../core/api.js";
+import { ApiError, content, raw } from "../core/api.js";
 import { h } from "../core/dom.js";
 import { bytes } from "../core/format.js";
 import { none } from "./common.js";
@@ -25,9 +25,9 @@ export async function loadLog(ctx, address) {
     const answer = await raw(address, { signal: ctx.signal, headers: { Range: range } });
     if (answer.status === 206) {
       const [, first, last] = /bytes (\d+)-(\d+)/.exec(answer.headers.get("Content-Range") ?? "") ?? [];
-      const content = new Uint8Array(await answer.arrayBuffer());
+      const part = new Uint8Array(await content(answer, "arrayBuffer"));
       const follows = log.end > 0 && Number(first) === log.end - 1;
-      const text = new TextDecoder().decode(follows ? content.subarray(1) : content);
+      const text = new TextDecoder().decode(follows ? part.subarray(1) : part);
       log = {
         address,
         text: follows ? log.text + text : text,
@@ -38,7 +38,7 @@ export async function loadLog(ctx, address) {
       // empty, or begun anew and shorter than it was
       log = { address, text: "", end: -1, cut: false };
     } else {
-      log = { address, text: await answer.text(), end: -1, cut: false };
+      log = { address, text: await content(answer, "text"), end: -1, cut: false };
     }
     log.missing = "";
   } catch (error) {
@@ -168,7 +168,7 @@ async function wholeFile(address) {
   for (let end = 0, size = 1; end < size;) {
     const answer = await raw(address, { timeoutMs: 0, headers: { Range: `bytes=${end}-` } });
     if (answer.status === 416) break;
-    parts.push(await answer.blob());
+    parts.push(await content(answer, "blob"));
     const [, last, all] = /-(\d+)\/(\d+)$/.exec(answer.headers.get("Content-Range") ?? "") ?? [];
     if (answer.status !== 206 || !all) break;
     [end, size] = [Number(last) + 1, Number(all)];
