@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import psutil
 import pytest
 
-from integration.hadoop import HadoopCluster
+from integration.hadoop import HadoopCluster, all_processes
 from yarnflow.api import close_cluster
 
 if TYPE_CHECKING:
@@ -73,9 +73,7 @@ def wait_until(
 def marked_processes(mark: str) -> list[psutil.Process]:
     """Live processes that a test started, at whatever depth."""
     found = []
-    # it keeps those that it has seen; a number that another process has by now would be taken for theirs
-    psutil.process_iter.cache_clear()
-    for process in psutil.process_iter():
+    for process in all_processes():
         try:
             if process.environ().get(MARK) == mark and process.status() != psutil.STATUS_ZOMBIE:
                 found.append(process)

@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -15,6 +15,13 @@ import psutil
 import requests
 
 _SCRIPT: Final = Path(__file__).resolve().parents[1] / "scripts/hadoop"
+
+
+def all_processes() -> Iterator[psutil.Process]:
+    """Of this machine, as they are now."""
+    # it keeps those that it has seen; a number that another process has by now would be taken for theirs
+    psutil.process_iter.cache_clear()
+    yield from psutil.process_iter()
 
 
 class Hdfs:
@@ -116,7 +123,7 @@ class HadoopCluster:
         """URL of the ResourceManager's web server."""
         return self._variables["YARNFLOW_TEST_RESOURCEMANAGER"]
 
-    def run(self, *command: str | Path, timeout_s: float = 120.0) -> str:
+    def run(self, *command: str | Path, timeout_s: float = 240.0) -> str:
         """Run a client command (``yarn``, ``hdfs``, …) against the cluster; returns its standard output."""
         return _checked(command, {**os.environ, **self.env()}, timeout_s)
 
@@ -204,9 +211,7 @@ class HadoopCluster:
         """All processes but this one that have to do with the cluster: daemons, containers, clients."""
         folder = str(self.folder)
         found = []
-        # as in conftest.py
-        psutil.process_iter.cache_clear()
-        for process in psutil.process_iter():
+        for process in all_processes():
             try:
                 if process.pid == os.getpid() or process.status() == psutil.STATUS_ZOMBIE:
                     continue

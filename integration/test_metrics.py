@@ -32,7 +32,7 @@ class Count(MapFunction):
     def open(self, context):
         group = context.get_metrics_group().add_group("mine")
         self.seen = group.counter("seen")
-        self.odd = group.meter("odd", 30)
+        self.half = group.meter("half", 30)
         self.sizes = group.distribution("sizes")
         self.last = 0
         group.gauge("last", lambda: self.last)
@@ -43,9 +43,9 @@ class Count(MapFunction):
             raise RuntimeError("as it was told")
         self.seen.inc()
         self.last = row[1]
-        # Spark deals the numbers in turn: of those of each subtask, half
+        # Spark deals the numbers in turn, so that one subtask has the odd ones: this is half of those of each
         if row[1] // 2 % 2:
-            self.odd.mark_event()
+            self.half.mark_event()
         self.sizes.update(row[1])
         return row[1]
 
@@ -240,7 +240,7 @@ def test_what_functions_count_reaches_prometheus(measured: Measured) -> None:
     seen = total(found, f"{OPERATOR}_mine_seen", operator_name="count them")
     assert seen == total(found, f"{OPERATOR}_numRecordsIn", operator_name="count them")
     assert {of["subtask_index"] for of, _ in found[f"{OPERATOR}_mine_seen"]} == {"0", "1"}
-    assert 0.4 * seen <= total(found, f"{OPERATOR}_mine_odd_count") <= 0.6 * seen
+    assert 0.4 * seen <= total(found, f"{OPERATOR}_mine_half_count") <= 0.6 * seen
     assert total(found, f"{OPERATOR}_mine_sizes_count") == seen
     assert max(value for _, value in found[f"{OPERATOR}_mine_sizes_max"]) >= seen - 1
     assert max(value for _, value in found[f"{OPERATOR}_mine_last"]) >= seen - 1

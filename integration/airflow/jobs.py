@@ -94,7 +94,7 @@ class AirflowOnYarn:
 
     def await_deferred(self, dag_id: str, run_id: str, task_id: str = TASK, tries: int = 0) -> dict[str, Any]:
         """Until a task waits in the triggerer; returns what it has left by then."""
-        self.airflow.api.await_task(dag_id, run_id, task_id, "deferred", timeout_s=240, tries=tries)
+        self.airflow.api.await_task(dag_id, run_id, task_id, "deferred", tries=tries)
         return self.airflow.api.xcoms(dag_id, run_id, task_id)
 
     def assert_waits(self, dag_id: str, run_id: str, task_id: str = TASK) -> None:

@@ -166,7 +166,7 @@ class AirflowApi:
         return dict(self.call("GET", f"{_run(dag_id, run_id)}/taskInstances/{task_id}"))
 
     def await_task(
-        self, dag_id: str, run_id: str, task_id: str, *states: str, timeout_s: float = 180.0, tries: int = 0
+        self, dag_id: str, run_id: str, task_id: str, *states: str, timeout_s: float = 300.0, tries: int = 0
     ) -> str:
         """Until a task is in one of these states, at this try or a later one; returns the state.
 

@@ -173,7 +173,7 @@ def rows_of_topic(kafka: KafkaBroker, topic: str) -> list[Row]:
     return [(row["word"], row["n"], row["line"]) for row in found]
 
 
-def await_lines(started: Started, rows: Callable[[], list[Row]], count: int, timeout_s: float = 180) -> None:
+def await_lines(started: Started, rows: Callable[[], list[Row]], count: int, timeout_s: float = 240) -> None:
     """Wait until so many lines have come."""
 
     def come() -> bool:

@@ -108,7 +108,7 @@ class HaCluster:
         self.task_managers.append(started)
         return started
 
-    def yarnflow(self, verb: str, *arguments: str | Path, timeout_s: float = 180.0) -> Started:
+    def yarnflow(self, verb: str, *arguments: str | Path, timeout_s: float = 240.0) -> Started:
         """Run a verb against the cluster to its end."""
         started = self.start_verb(verb, *arguments)
         started.wait(timeout_s)
@@ -240,7 +240,7 @@ class HaCluster:
         self.await_commits(job_id, more=0)
         self.await_status(job_id, "RUNNING")
 
-    def await_status(self, job_id: str, status: str, timeout_s: float = 180.0) -> None:
+    def await_status(self, job_id: str, status: str, timeout_s: float = 240.0) -> None:
         """Until the job has a status; FAILED fails the test."""
 
         def reached() -> bool:
@@ -329,9 +329,11 @@ def started_cluster(
 @contextmanager
 def frozen(victims: Iterable[psutil.Process]) -> Iterator[None]:
     """SIGSTOP, and SIGCONT at the end of the block."""
-    stopped = list(victims)
+    first, *others = stopped = list(victims)
     try:
-        for process in stopped:
+        first.send_signal(signal.SIGSTOP)
+        for process in others:
+            # it may just have ended
             with suppress(psutil.NoSuchProcess):
                 process.send_signal(signal.SIGSTOP)
         yield

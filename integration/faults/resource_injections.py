@@ -92,11 +92,11 @@ def leader_out_of_descriptors(cluster: HaCluster, job_id: str) -> None:
 def hdfs_quota_reached(cluster: HaCluster, job_id: str) -> None:
     """No room is left in the directory of all files of job and cluster, until it shows."""
     directory = f"/tests/{cluster.cluster_id}"
-    cluster.hadoop.run("hdfs", "dfsadmin", "-setSpaceQuota", "1", directory)
+    cluster.hadoop.hdfs.set_space_quota(directory, 1)
     try:
         _await_effect(cluster, job_id)
     finally:
-        cluster.hadoop.run("hdfs", "dfsadmin", "-clrSpaceQuota", directory)
+        cluster.hadoop.hdfs.set_space_quota(directory, -1)
 
 
 def datanode_restarted(cluster: HaCluster, job_id: str) -> None:

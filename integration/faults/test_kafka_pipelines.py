@@ -172,7 +172,7 @@ def test_a_batch_into_a_database_and_a_topic(yarnflow: Commands, kafka: KafkaBro
         assert_each_once(rows_of_topic(kafka, counts), LINES)
 
         # another job: it reads all that is there by then, and writes it beside what is there
-        assert _start(yarnflow, text, "-Dexecution.runtime-mode=BATCH").wait(180) == 0
+        assert _start(yarnflow, text, "-Dexecution.runtime-mode=BATCH").wait() == 0
         of_both = [*rows_of_database(server)], [*rows_of_topic(kafka, counts)]
     for rows in of_both:
         assert len(rows) == 2 * LINES + 1

@@ -14,6 +14,8 @@ from integration.hadoop import HadoopCluster
 from yarnflow.ha.services import ZooKeeper, ZooKeeperSettings, open_zookeeper
 
 SECRET = b"of the tests"
+#: the longest a server grants by default; nobody in a test waits for it
+LONG_MS = 40_000
 
 
 @dataclass
@@ -51,7 +53,7 @@ def end_session_of(zookeeper: ZooKeeper) -> None:
 @pytest.fixture
 def cluster(hadoop: HadoopCluster) -> Iterator[Cluster]:
     """A cluster with nothing in it; its sessions last as long as servers allow."""
-    found = Cluster(ZooKeeperSettings(hadoop.zookeeper, f"/yarnflow-tests/{secrets.token_hex(6)}", 40_000))
+    found = Cluster(ZooKeeperSettings(hadoop.zookeeper, f"/yarnflow-tests/{secrets.token_hex(6)}", LONG_MS))
     yield found
     found.end()
 

@@ -6,13 +6,13 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
 from integration.conftest import wait_until
-from integration.ha.conftest import Cluster, end_session_of
+from integration.ha.conftest import LONG_MS, Cluster, end_session_of
 from integration.ha.masters import Master
 from yarnflow.core.cluster_result import ClusterResult
 from yarnflow.core.messages import LeaderInfo
@@ -25,9 +25,6 @@ from yarnflow.ha.services import (
     open_zookeeper,
 )
 from yarnflow.ha.sessions import close_session_of
-
-#: the longest a server grants by default; nobody in a test waits for it
-_LONG_MS = 40_000
 
 _CANDIDATE = """
 import json, sys
@@ -76,7 +73,7 @@ def test_one_leads_and_the_next_follows_it(cluster: Cluster) -> None:
 
 
 def test_killed_leader_is_followed_as_soon_as_its_session_is_closed(cluster: Cluster, tmp_path: Path) -> None:
-    settings = replace(cluster.settings, session_timeout_ms=_LONG_MS)
+    settings = cluster.settings
     leader = subprocess.Popen(
         [sys.executable, "-c", _CANDIDATE, json.dumps(asdict(settings)), str(tmp_path)],
         stdin=subprocess.PIPE,
@@ -93,7 +90,7 @@ def test_killed_leader_is_followed_as_soon_as_its_session_is_closed(cluster: Clu
     assert standby.told == []
     assert close_session_of(tmp_path, leader.pid, settings)
     # in less than half the time after which it would lead anyway
-    wait_until(lambda: standby.fence.epoch, "the standby to lead", _LONG_MS / 2000)
+    wait_until(lambda: standby.fence.epoch, "the standby to lead", LONG_MS / 2000)
     assert standby.fence.epoch == epoch + 1
     assert not file.exists()
     assert not close_session_of(tmp_path, leader.pid, settings)

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from integration.conftest import wait_until
-from integration.ha.conftest import Cluster, end_session_of
+from integration.ha.conftest import LONG_MS, Cluster, end_session_of
 from integration.ha.masters import Master
 from yarnflow.core.ha.ports import DriverLeaseInfo
 from yarnflow.core.ids import DriverId, JobId
@@ -114,7 +114,7 @@ def test_one_driver_has_it_and_masters_see_which(cluster: Cluster, tmp_path: Pat
 
 
 def test_second_driver_waits_for_the_first(cluster: Cluster, tmp_path: Path) -> None:
-    settings = replace(cluster.settings, session_timeout_ms=40_000)
+    settings = cluster.settings
     lost: list[str] = []
     with holder(settings, tmp_path) as process:
         file = tmp_path / f"{process.pid}.json"
@@ -125,7 +125,7 @@ def test_second_driver_waits_for_the_first(cluster: Cluster, tmp_path: Path) -> 
         lease.acquire(info("next"), 0)
     assert close_session_of(tmp_path, process.pid, settings)
     # less than the dead one's session would last
-    lease.acquire(info("next"), 20_000)
+    lease.acquire(info("next"), LONG_MS // 2)
     lease.check()
     assert lost == []
 

@@ -93,7 +93,7 @@ class FixtureServer:
 
     def __post_init__(self) -> None:
         self._streams: list[queue.SimpleQueue[bytes | None]] = []
-        # one that nobody is given while this server is stopped
+        # one that the system gives to nobody while this server is stopped
         self.port = free_port()
         self.start()
 
@@ -103,7 +103,7 @@ class FixtureServer:
         return f"http://127.0.0.1:{self.port}{self.prefix}"
 
     def start(self) -> None:
-        """Begin to answer, after a stop anew."""
+        """Begin to answer, or begin again after a stop."""
         handler = type("Handler", (_Handler,), {"fixture": self})
         self._server = _Server(("127.0.0.1", self.port), handler)
         self.faults.down = False

@@ -15,7 +15,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from integration.conftest import wait_until
-from integration.rest.conftest import Reader, tab_to, violations
+from integration.rest.conftest import PATIENCE_MS, Reader, tab_to, violations
 from integration.rest.fixture_server import DASHBOARD, FixtureServer, RecordedAnswers
 from integration.rest.sample_cluster import SampleCluster
 from integration.rest.sample_values import (
@@ -207,6 +207,17 @@ def test_answer_that_breaks_off_is_a_lost_connection(server: FixtureServer, read
     expect(page.locator("main [role=alert]")).to_have_count(0)
     server.faults.breaks_off = False
     expect(page.locator("#connection")).to_be_empty()
+
+
+def test_part_that_cannot_be_loaded_is_loaded_later(server: FixtureServer, reader: Reader) -> None:
+    page = reader.open(server.url, JOB)
+    page.route("**/job/exceptions.js", lambda route: route.abort())
+    page.get_by_role("link", name="Exceptions").click()
+    expect(page.locator("#connection")).to_contain_text("A part of the dashboard cannot be loaded.")
+    page.unroute("**/job/exceptions.js")
+    expect(page.locator("#connection")).to_be_empty()
+    expect(page.locator("main .tabs [aria-current]")).to_have_text("Exceptions")
+    reader.complaints.clear()
 
 
 @pytest.mark.parametrize("status", [502, 503, 504])
@@ -639,7 +650,7 @@ def test_what_is_asked_for_while_data_are_loaded_is_loaded_after(
             await shown;
         }"""
     )
-    page.wait_for_function("window.loads() === 2")
+    wait_until(lambda: page.evaluate("window.loads()") == 2, "the second load", PATIENCE_MS / 1000)
 
 
 def test_first_paint_is_small(server: FixtureServer, reader: Reader) -> None:

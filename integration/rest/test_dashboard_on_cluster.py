@@ -204,15 +204,22 @@ def _has_slots(cluster: Cluster) -> bool:
 
 
 def _number(text: str) -> float:
-    """What is shown; "≥ 12" and "–" while a part of it has not been told."""
+    """What is shown, also as "≥ 12" while a part has not been told; -1 for "–", of which nothing has been."""
     found = re.search(r"\d[\d,.]*k?", text)
     return float(found[0].replace(",", "").replace("k", "e3")) if found else -1.0
 
 
 def _grows(locator: Locator) -> None:
     """Wait until a number that is shown has grown, without anything being done."""
-    expect(locator).to_have_text(re.compile(r"^\d"), timeout=SLOW_MS)
-    before = _number(locator.inner_text())
+    found: list[float] = []
+
+    def is_told() -> bool:
+        # kept, as the next look may see another one
+        found.append(_number(locator.inner_text()))
+        return found[-1] >= 0
+
+    wait_until(is_told, "a number", SLOW_MS / 1000)
+    before = found[-1]
     wait_until(lambda: _number(locator.inner_text()) > before, f"more than {before}", SLOW_MS / 1000)
 
 

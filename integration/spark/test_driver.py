@@ -163,9 +163,9 @@ def test_executor_that_dies_is_replaced_without_a_failure(driver: DriverProcess)
 
 def test_shut_down_ends_the_process_and_its_executors(driver: DriverProcess) -> None:
     driver.gateway.shut_down()
-    assert driver.process.wait(90) == 0
+    assert driver.process.wait(240) == 0
     for executor in driver._executors:
-        executor.wait(90)
+        executor.wait(240)
 
 
 def test_spare_ends_with_its_owner(tmp_path: Path) -> None:

@@ -252,9 +252,7 @@ class Program:
 
     def await_results(self) -> None:
         # each look reads all results in this process, where batches are begun as well
-        wait_until(
-            lambda: len(self.results()) >= self.files * 100, f"{self.files} files", pause_s=0.3
-        )
+        wait_until(lambda: len(self.results()) >= self.files * 100, f"{self.files} files", pause_s=0.3)
         assert self.results() == self.expected()
         assert self.windows() == []
 

@@ -31,7 +31,7 @@ from yarnflow.graph.job_graph import JobGraph
 from yarnflow.spark.connectors.file_sink import FileWriter
 from yarnflow.spark.run.graph_program import GraphProgram
 
-LIMIT_S = 180.0
+LIMIT_S = 240.0
 
 
 @pytest.fixture(scope="module")

@@ -290,12 +290,12 @@ def test_a_stop_right_after_a_restart_ends_what_was_begun(
 
     def late(gate: BatchGate, batch_id: int) -> None:
         arrived.set()
-        go_on.wait(60)
+        go_on.wait(240)
         enter(gate, batch_id)
 
     monkeypatch.setattr(BatchGate, "enter", late)
     again = Job(spark, graph, tmp_path)
-    assert arrived.wait(60)
+    assert arrived.wait(240)
     waiting, outcomes = in_background(lambda: again.order(tmp_path / "savepoint", STOP))
     waiting.join(0.5)
     go_on.set()

@@ -37,7 +37,7 @@ class Masters:
             "-Dhigh-availability.type=zookeeper",
             f"-Dhigh-availability.zookeeper.quorum={self.yarn.hadoop.zookeeper}",
             f"-Dhigh-availability.zookeeper.path.root={ROOT}",
-            "-Dhigh-availability.zookeeper.client.session-timeout=20 s",
+            "-Dhigh-availability.zookeeper.client.session-timeout=10 s",
             # the test looks at the nodes, too
             "-Dhigh-availability.zookeeper.client.acl=open",
             "-Dexecution.micro-batch.interval=1 s",

@@ -48,13 +48,9 @@ def test_process_killed(yarn: Yarn, flights: str, tmp_path: Path, what: str) -> 
     victims = [process.pid for process in yarn.processes(what)]
     yarn.kill_one(what)
     if what == TASK_MANAGER:
-        wait_until(
-            lambda: len(set(yarn.containers(application)) - before) == 1, "another container"
-        )
+        wait_until(lambda: len(set(yarn.containers(application)) - before) == 1, "another container")
     else:
-        wait_until(
-            lambda: [p for p in yarn.processes(what) if p.pid not in victims], f"another {what}"
-        )
+        wait_until(lambda: [p for p in yarn.processes(what) if p.pid not in victims], f"another {what}")
     assert len(yarn.containers(application)) == 3
     _finish(yarn, started, output, tmp_path)
 

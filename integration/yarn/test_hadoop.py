@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from integration.conftest import ROOT, wait_until
-from integration.hadoop import HadoopCluster
+from integration.hadoop import HadoopCluster, all_processes
 
 DAEMONS = ["namenode", "datanode", "resourcemanager", "nodemanager-1", "nodemanager-2"]
 # submits a service with a script of one line and waits for the application's end
@@ -234,9 +234,7 @@ class TestRefusals:
 
 def _processes_with(word: str) -> list[psutil.Process]:
     found = []
-    # as in conftest.py
-    psutil.process_iter.cache_clear()
-    for process in psutil.process_iter():
+    for process in all_processes():
         with contextlib.suppress(psutil.Error):
             if any(text.startswith(word) for text in process.cmdline()):
                 found.append(process)

@@ -55,7 +55,7 @@ def test_two_jobs_on_one_task_manager_are_within_its_container(yarn: Yarn, tmp_p
     wait_until(lambda: all((tmp_path / name).is_file() for name in ("one", "two")), "both jobs to run")
     containers = yarn.containers(session)
     for job in jobs:
-        job.wait(240)
+        job.wait()
         assert job.process.returncode == 0, job.stderr
     assert len(containers) == 2 and yarn.containers(session) == containers, "master and one TaskManager"
     assert [(tmp_path / f"{name}.off-heap").read_text() for name in ("one", "two")] == ["100", "100"]

@@ -123,9 +123,7 @@ def test_ended_through_yarns_proxy(yarn: Yarn, endless: Path, verb: str, status:
     assert job_id in yarn.run("list", where).stdout
     yarn.await_running(application, job_id)
     # before its query runs there is nothing worth keeping
-    wait_until(
-        lambda: yarn.run("checkpoint", where, job_id).process.returncode == 0, "a checkpoint"
-    )
+    wait_until(lambda: yarn.run("checkpoint", where, job_id).process.returncode == 0, "a checkpoint")
     check_reading(yarn, application, job_id)
     proxy, token = proxied(yarn, application), with_token(yarn, where).token
     ended = proxy.ask("PUT", f"/jobs/{job_id}/{verb}", {"token": token}, origin_of(proxy))

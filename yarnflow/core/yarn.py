@@ -150,8 +150,8 @@ class Application:
     #: address of the node the master runs on, ``host:port`` of its NodeManager's web server
     master_node: str = ""
     attempt_id: str = ""
-    #: its nodes have not all written their containers' logs to HDFS
-    collecting_logs: bool = False
+    #: its nodes have not all written their containers' logs to HDFS; None = YARN does not say
+    collecting_logs: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -399,24 +399,49 @@ def test_waits_while_nodes_are_writing() -> None:
     assert reader.notes == ["waiting for YARN to collect the logs on HDFS"]
 
 
-@pytest.mark.parametrize("said", [True, False, YarnUnavailable("it is starting")])
-def test_waits_for_nodes_that_have_not_begun(said: bool | YarnflowError) -> None:
-    """One node is done; of the others the ResourceManager knows."""
+def with_files(*names: str, **arguments: Any) -> Reader:
+    """Of an ended application, of which nodes have written these files to HDFS."""
+    reader = Reader(collected={(MASTER, "m.log"): "x\n"}, **arguments)
+    directory = f"/tmp/logs/ann/bucket-logs-tfile/0007/{APPLICATION}"
+    reader.services.fs.make_directory(directory)
+    for name in names:
+        reader.services.fs.write(f"{directory}/{name}", b"")
+    return reader
+
+
+@pytest.mark.parametrize(
+    ("files", "said", "waits"),
+    [
+        (["node1_1"], True, True),
+        (["node1_1"], False, False),
+        (["node1_1"], None, False),
+        (["node1_1"], YarnUnavailable("it is starting"), False),
+        ([], True, True),
+        ([], None, True),
+        ([], YarnUnavailable("it is starting"), True),
+        # it is off, or has failed
+        ([], False, False),
+    ],
+)
+def test_the_resource_manager_knows_whether_nodes_have_not_begun(
+    files: list[str], said: bool | None | YarnflowError, waits: bool
+) -> None:
     over = ended(application())
-    reader = Reader(application=over, collected={(MASTER, "m.log"): "x\n"}, time_s=11.0)
-    fs, directory = reader.services.fs, f"/tmp/logs/ann/bucket-logs-tfile/0007/{APPLICATION}"
-    fs.make_directory(directory)
-    fs.write(f"{directory}/node1_1", b"")
-    looks = [replace(over, collecting_logs=said) if isinstance(said, bool) else said, over]
-    reader.cluster.upcoming = list(looks)
+    reader = with_files(*files, application=over, time_s=11.0)
+    reader.cluster.upcoming = [
+        said if isinstance(said, YarnflowError) else replace(over, collecting_logs=said),
+        replace(over, collecting_logs=False),
+    ]
     assert reader.read() == [(MASTER, "m.log", "x\n")]
-    assert len(reader.cluster.upcoming) == (0 if said is True else 1)
-    late = Reader(
-        application=replace(over, collecting_logs=True), collected={(MASTER, "m.log"): "x\n"}, time_s=99.0
-    )
-    late.services.fs.make_directory(directory)
-    late.services.fs.write(f"{directory}/node1_1", b"")
-    assert late.read() == [(MASTER, "m.log", "x\n")], "a ResourceManager may never have heard of it"
+    assert reader.notes == (["waiting for YARN to collect the logs on HDFS"] if waits else [])
+    assert len(reader.cluster.upcoming) == (0 if waits else 1)
+
+
+def test_what_there_is_is_shown_where_a_node_never_ends() -> None:
+    over = replace(ended(application()), collecting_logs=True)
+    late = with_files("node1_1", "lost_node_1.tmp", application=over, time_s=10_000.0)
+    assert late.read() == [(MASTER, "m.log", "x\n")]
+    assert late.notes == []
 
 
 def test_waits_only_so_long_and_says_where_it_looked() -> None:

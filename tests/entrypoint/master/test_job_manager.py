@@ -237,8 +237,8 @@ def test_a_single_master_that_is_told_to_end_has_done_its_work(start: Callable[.
 def test_who_follows_a_job_sees_its_end_before_a_local_cluster_ends(
     start: Callable[..., Cluster], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lifetime, "LAST_LOOK_MS", 60_000)
-    monkeypatch.setattr(job_board, "FOLLOWER_PATIENCE_MS", 60_000)
+    monkeypatch.setattr(lifetime, "LAST_LOOK_MS", 600_000)
+    monkeypatch.setattr(job_board, "FOLLOWER_PATIENCE_MS", 600_000)
     cluster = start(None)
     gateway = cluster.gateway(str(cluster.start()["address"]))
     gateway.submit_job(submission())

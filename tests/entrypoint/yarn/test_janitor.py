@@ -26,7 +26,7 @@ APPLICATION = "application_1_0001"
 DIRECTORY = "/user/ann/.yarnflow/applications/0123456789abcdef"
 TAG = "yarnflow-0123456789abcdef"
 SKEIN_DIRECTORY = f"/user/ann/.skein/{APPLICATION}"
-WAIT_S = 20.0
+WAIT_S = 60.0
 
 
 def _application(
@@ -189,14 +189,18 @@ def test_the_process_acts_on_the_end_of_its_owner_only(tmp_path: Path, dismissed
     owner = os.fork()
     if owner == 0:
         # a process of its own, as the test's has threads; it ends whatever happens in it
-        signal.alarm(60)
-        made = janitor.start(find)
-        _wait_for(pid_file.exists)
-        if dismissed:
-            made.dismiss()
-            made.dismiss()
-        os._exit(0)
-    os.waitpid(owner, 0)
+        signal.alarm(int(2 * WAIT_S))
+        status = 1
+        try:
+            made = janitor.start(find)
+            _wait_for(pid_file.exists)
+            if dismissed:
+                made.dismiss()
+                made.dismiss()
+            status = 0
+        finally:
+            os._exit(status)
+    assert os.waitpid(owner, 0)[1] == 0
     _wait_for(pid_file.exists)
     _wait_for(lambda: _process_ended(pid_file))
     expected = "" if dismissed else f"{DIRECTORY} True\n{SKEIN_DIRECTORY} True\n"

@@ -208,6 +208,7 @@ def keeps_spare(world: World, running: int, patience_s: float) -> bool:
 
     def end_later(cluster: FakeCluster) -> None:
         timers.append(threading.Timer(patience_s, cluster.finish))
+        timers[-1].daemon = True
         timers[-1].start()
 
     def on_supervised(cluster: FakeCluster) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -141,17 +143,40 @@ def test_threads_of_executors_are_asked_of_them(logs: Path, tmp_path: Path, scri
     assert any(said in info.stack for info in shown)
 
 
-def test_jvms_that_do_not_answer_in_time_are_named(
+def test_jvms_are_asked_beside_each_other_and_have_one_time_together(
     logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All together have one time, which those share that are asked after the first."""
-    monkeypatch.setattr(module, "_JCMD_TIMEOUT_S", 0.1)
+    """The first are asked at the same moment and take 5 s, the next all there is; the last are not asked."""
+    time_s = 0.0
+    first, lock = threading.Barrier(module._JCMD_PARALLEL), threading.Lock()
+    limits: list[float] = []
+
+    def run(command: list[str], *, timeout: float, **options: Any) -> Any:
+        nonlocal time_s
+        with lock:
+            limits.append(timeout)
+            number = len(limits)
+        if number <= module._JCMD_PARALLEL:
+            first.wait(60)
+            with lock:
+                time_s = 5.0
+            return subprocess.CompletedProcess(command, 0, DUMP.encode(), b"")
+        with lock:
+            time_s = module._JCMD_TIMEOUT_S
+        raise subprocess.TimeoutExpired(command, timeout)
+
+    monkeypatch.setattr(subprocess, "run", run)
+    monkeypatch.setattr("time.monotonic", lambda: time_s)
     program = tmp_path / "bin" / "jcmd"
     program.parent.mkdir()
-    program.write_text("#!/bin/sh\nexec sleep 600\n")
-    program.chmod(0o755)
-    executors = {f"executor {number}": number for number in range(1, 10)}
+    program.touch()
+    executors = {f"executor {number:02}": number for number in range(20)}
     shown = Diagnostics(logs, "", "", lambda: executors, lambda: tmp_path).thread_dump()
-    of_java = {info.name: info.stack for info in shown if info.name in executors}
-    assert list(of_java) == list(executors)
-    assert all("timed out" in stack for stack in of_java.values())
+    assert limits[: module._JCMD_PARALLEL] == [module._JCMD_TIMEOUT_S] * module._JCMD_PARALLEL
+    assert 0 < len(limits[module._JCMD_PARALLEL :]) <= module._JCMD_PARALLEL
+    assert all(limit <= module._JCMD_TIMEOUT_S - 5 for limit in limits[module._JCMD_PARALLEL :])
+    stacks = {name: [info.stack for info in shown if info.name.startswith(name)] for name in executors}
+    assert all("Thread.sleep" in "".join(stacks[name]) for name in list(executors)[: module._JCMD_PARALLEL])
+    assert "not asked, as others took 6 s" in stacks["executor 19"][0]
+    told = "".join(info.stack for info in shown)
+    assert told.count("did not tell of its threads") == len(limits) - module._JCMD_PARALLEL

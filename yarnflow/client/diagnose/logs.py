@@ -404,9 +404,7 @@ class ApplicationLogs:
         application = self.application
         user = application.user or self.services.user
         waited = False
-        while self._aggregation_pending(user):
-            if self.now() - application.finished_ms / 1000 > AGGREGATION_S:
-                raise self._nothing_collected(user)
+        while self._is_collecting(user):
             if not waited:
                 waited = True
                 self.note("waiting for YARN to collect the logs on HDFS")
@@ -424,22 +422,21 @@ class ApplicationLogs:
             # of the file it broke off in, the last lines are wanted, too
             self._cut_short = error
 
-    def _aggregation_pending(self, user: str) -> bool:
+    def _is_collecting(self, user: str) -> bool:
         """Nodes are still writing, or have not begun: not worth a JVM to look."""
+        if self.now() - self.application.finished_ms / 1000 > AGGREGATION_S:
+            # what there is is shown, also where a node was lost while it wrote; and the command looks in
+            # places that are not known here
+            return False
         entries = [entry for path in self._directories(user) for entry in self._list(path)]
         if any(name.endswith(".tmp") for name in entries):
             return True
-        if self.now() - self.application.finished_ms / 1000 > AGGREGATION_S:
-            # what there is is shown; the command looks in places that are not known here, too
-            return False
-        return not entries or self._is_collecting()
-
-    def _is_collecting(self) -> bool:
-        """What the ResourceManager has heard of the nodes: one may be done before the next begins."""
         try:
-            return self.services.cluster.application(self.application.application_id).collecting_logs
+            # of one node all may be there before the next begins
+            told = self.services.cluster.application(self.application.application_id).collecting_logs
         except YarnError:
-            return False
+            told = None
+        return not entries if told is None else told
 
     def _list(self, path: str) -> list[str]:
         try:

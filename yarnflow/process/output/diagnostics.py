@@ -24,7 +24,7 @@ from yarnflow.errors import FileMissing
 
 #: files that are listed, newest first if there are more
 MAX_FILES: Final = 1_000
-#: for all Java processes together; less than ``rpc.ask.timeout``, in which a JobManager asks for them
+#: for all Java processes together; less than the default of ``rpc.ask.timeout``, in which a JobManager asks
 _JCMD_TIMEOUT_S: Final = 6.0
 #: asked at a time; each is a JVM of its own for half a second
 _JCMD_PARALLEL: Final = 4
@@ -134,15 +134,21 @@ class Diagnostics:
                     f"{name} (pid {pid}): its threads can be shown with a JDK only, and {home} is none\n",
                 )
             ]
+        left_s = end_s - time.monotonic()
+        if left_s <= 0:
+            text = f"{name} (pid {pid}): not asked, as others took {_JCMD_TIMEOUT_S:.0f} s\n"
+            return [ThreadInfo(name, text)]
         try:
             done = subprocess.run(
                 [str(program), str(pid), "Thread.print"],
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
-                timeout=max(0.0, end_s - time.monotonic()),
+                timeout=left_s,
                 check=False,
             )
-        except (OSError, subprocess.TimeoutExpired) as error:
+        except subprocess.TimeoutExpired:
+            return [ThreadInfo(name, f"{name} (pid {pid}): did not tell of its threads in {left_s:.1f} s\n")]
+        except OSError as error:
             return [ThreadInfo(name, f"{name} (pid {pid}): {error}\n")]
         text = done.stdout.decode("utf-8", "replace")
         if done.returncode != 0:

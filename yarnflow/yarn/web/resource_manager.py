@@ -178,7 +178,7 @@ def _application(app: Mapping[str, Any]) -> Application:
         running_containers=max(0, _integer(app, "runningContainers")),
         master_node=str(app.get("amHostHttpAddress") or ""),
         attempt_id=str(app.get("currentAppAttemptId") or ""),
-        collecting_logs=app.get("logAggregationStatus") in _COLLECTING,
+        collecting_logs=app["logAggregationStatus"] in _COLLECTING if "logAggregationStatus" in app else None,
     )
 
 

@@ -68,6 +68,7 @@ export async function content(answer, kind) {
   try {
     return await answer[kind]();
   } catch (error) {
+    if (error.name === "AbortError") throw error;
     throw unanswered(error);
   }
 }

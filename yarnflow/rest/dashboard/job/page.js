@@ -38,7 +38,8 @@ async function loadPart(ctx, part, job, rest) {
   let module;
   try {
     module = await part.module();
-  } catch {
+  } catch (error) {
+    console.error(error);
     throw new ApiError(0, "A part of the dashboard cannot be loaded.", true);
   }
   try {
