@@ -66,7 +66,7 @@ def test_who_takes_over_waits_for_the_commit_that_is_on_its_way(
         somebody_waits(server)
         connection.commit() if commits else connection.rollback()
         expected = StoredBatch(SECOND, 0, 1) if commits else StoredBatch(SECOND)
-        assert found.result(60) == expected
+        assert found.result(240) == expected
     with commit_once(other, SECOND.batch("s", 0)) as is_new:
         assert is_new != commits
         if is_new:
@@ -98,7 +98,7 @@ def test_of_two_copies_of_a_task_one_waits_and_writes_nothing(
         found = pool.submit(copy.advance, token, 1)
         somebody_waits(server)
         connection.commit()
-        assert found.result(60) is False
+        assert found.result(240) is False
     other.commit()
     assert server.query("SELECT n FROM numbers") == [(1,)]
 

@@ -33,7 +33,8 @@ def test_a_job_is_stopped_with_a_savepoint_by_another_command(yarnflow: Commands
     program.write_text(ENDLESS)
     # the clusters of other tests are the same user's
     here = f"-Dio.tmp.dirs={tmp_path}"
-    submit = yarnflow.start("submit", here, program)
+    # a driver that starts batches is busy
+    submit = yarnflow.start("submit", here, "-Drpc.ask.timeout=60 s", program)
     job_id = _running(submit)
     assert submit.stderr.count("its state goes with this command") == 1, submit.stderr
 

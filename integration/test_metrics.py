@@ -204,6 +204,8 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Measured]:
         "metrics.reporter.prom.port": str(port),
         "metrics.reporter.otel.factory.class": "otel",
         "metrics.reporter.otel.interval": "2 s",
+        # drivers that start batches are busy
+        "rpc.ask.timeout": "60 s",
         # the first is due after the tests
         "execution.checkpointing.interval": "1 h",
         "alerts.checkpoint.max-age": "1 s",

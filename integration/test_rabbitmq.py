@@ -114,14 +114,14 @@ def test_a_channel_that_the_broker_ends_is_told(broker: RabbitMq, queue: str) ->
     subscription.acknowledge(found.tag)
     with pytest.raises(ServerUnavailable, match="has ended the channel: PRECONDITION_FAILED - unknown"):
         # the connection is there still
-        for _ in range(50):
+        for _ in range(2_400):
             subscription.receive(0.1)
     subscription.close()
     subscription = Subscription(server_of(broker), queue, False)
     with broker.channel() as channel:
         channel.queue_delete(queue)
     with pytest.raises(ServerUnavailable, match="delivers no more of it"):
-        for _ in range(50):
+        for _ in range(2_400):
             subscription.receive(0.1)
     subscription.close()
 

@@ -16,7 +16,7 @@ from typing import Final
 import psutil
 
 from integration.airflow.installation import Installation, foreign_variables
-from integration.airflow.rest import AirflowApi
+from integration.airflow.rest import AirflowApi, NotFound
 from integration.conftest import Commands, Started, wait_until
 from integration.processes import lives
 from integration.servers import free_port
@@ -41,6 +41,9 @@ _QUICK: Final = {
     "CORE__PARALLELISM": "4",
     "CORE__LOAD_EXAMPLES": "False",
     "CORE__DAGS_ARE_PAUSED_AT_CREATION": "False",
+    # a file that has not been read in time would be an error, and be read again
+    "CORE__DAGBAG_IMPORT_TIMEOUT": "240",
+    "DAG_PROCESSOR__DAG_FILE_PROCESSOR_TIMEOUT": "300",
     "CORE__MIN_SERIALIZED_DAG_UPDATE_INTERVAL": "0",
     "CORE__KILLED_TASK_CLEANUP_TIME": "15",
     "DAG_PROCESSOR__BUNDLE_REFRESH_CHECK_INTERVAL": "1",
@@ -132,7 +135,7 @@ class Airflow:
     def kill(self, component: str) -> None:
         """``kill -9`` of a component and all that it has started, as where its host goes down."""
         started = self._running.pop(component)
-        _kill_family(psutil.Process(started.process.pid))
+        kill_family(psutil.Process(started.process.pid))
         started.process.wait(30)
 
     def restart(self, component: str) -> None:
@@ -162,27 +165,22 @@ class Airflow:
 
     # --- workers ---
 
-    def worker_of(self, dag_id: str, run_id: str, task_id: str) -> psutil.Process | None:
-        """The worker that runs a task now; None = none does."""
-        instance = self.api.task(dag_id, run_id, task_id)["id"]
+    def await_worker(self, dag_id: str, run_id: str, task_id: str) -> psutil.Process:
+        """The worker that runs a task, once there is one."""
+        found = partial(self._worker_of, dag_id, run_id, task_id)
+        return wait_until(found, f"a worker of {task_id}")
+
+    def _worker_of(self, dag_id: str, run_id: str, task_id: str) -> psutil.Process | None:
+        try:
+            instance = self.api.task(dag_id, run_id, task_id)["id"]
+        except NotFound:
+            return None  # of its run no task is there yet
         for process in self.processes("scheduler"):
             with suppress(psutil.Error):
                 title = " ".join(process.cmdline())
                 if title.startswith("airflow worker -- LocalExecutor") and instance in title:
                     return process
         return None
-
-    def kill_worker(self, dag_id: str, run_id: str, task_id: str) -> None:
-        """``kill -9`` of the worker that runs a task, with all that it has started."""
-        _kill_family(self._await_worker(dag_id, run_id, task_id))
-
-    def end_worker(self, dag_id: str, run_id: str, task_id: str) -> None:
-        """Tell the worker that runs a task to end (SIGTERM), as where its container is wanted elsewhere."""
-        self._await_worker(dag_id, run_id, task_id).terminate()
-
-    def _await_worker(self, dag_id: str, run_id: str, task_id: str) -> psutil.Process:
-        found = partial(self.worker_of, dag_id, run_id, task_id)
-        return wait_until(found, f"a worker of {task_id}", pause_s=0.02)
 
     # --- DAGs ---
 
@@ -224,7 +222,7 @@ def running_airflow(commands: Commands, environment: Mapping[str, str] | None = 
             airflow.kill(name)
 
 
-def _kill_family(process: psutil.Process) -> None:
+def kill_family(process: psutil.Process) -> None:
     """``kill -9`` of a process and all below it, and wait until they are gone.
 
     Halted first, so that none of them starts another one meanwhile.

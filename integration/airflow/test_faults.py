@@ -8,6 +8,7 @@ from typing import Final
 
 import pytest
 
+from integration.airflow.components import kill_family
 from integration.airflow.jobs import TASK, AirflowOnYarn
 from integration.conftest import wait_until
 from integration.faults.records import Numbered
@@ -47,8 +48,10 @@ def test_worker_triggerer_and_scheduler_are_lost(on_yarn: AirflowOnYarn, tmp_pat
     job = Numbered("/tests/airflow-lost")
     on_yarn.add_job(dag_id, job.write_program(tmp_path / "job.py"), QUICK)
     api.trigger(dag_id, RUN)
+    # looked for before, as it ends soon after
+    worker = airflow.await_worker(dag_id, RUN, TASK)
     application = on_yarn.await_application()
-    airflow.kill_worker(dag_id, RUN, TASK)
+    kill_family(worker)
     left = on_yarn.await_deferred(dag_id, RUN, tries=2)
     airflow.restart("triggerer")
     airflow.restart("scheduler")
@@ -56,12 +59,13 @@ def test_worker_triggerer_and_scheduler_are_lost(on_yarn: AirflowOnYarn, tmp_pat
     await_commits(on_yarn.yarn, left["job_id"])
 
     def is_told(state: str) -> bool:
-        return f"Job {left['job_id']} is {state}" in api.log(dag_id, RUN, TASK, 2)
+        # on a slow machine Airflow may take another worker for lost
+        tries = range(2, api.task(dag_id, RUN, TASK)["try_number"] + 1)
+        return any(f"Job {left['job_id']} is {state}" in api.log(dag_id, RUN, TASK, each) for each in tries)
 
     # before the job is drained: the new triggerer asks for its cluster first
     wait_until(lambda: is_told("RUNNING"), "the new triggerer to hear of the job", pause_s=0.5)
     _ends_well(on_yarn, dag_id, job, RUN, application_id=on_yarn.applications()[-1])
-    # on a slow machine Airflow may take another worker for lost
     assert api.task(dag_id, RUN, TASK)["try_number"] >= 2
     assert is_told("FINISHED")
     # where nothing had been accepted, the first submit has taken back its application
@@ -146,7 +150,7 @@ def test_worker_that_waits_itself_is_lost(on_yarn: AirflowOnYarn, tmp_path: Path
     api.trigger(dag_id, RUN)
     on_yarn.await_application()
     wait_until(lambda: "job_id" in api.xcoms(dag_id, RUN, TASK), "the job")
-    on_yarn.airflow.kill_worker(dag_id, RUN, TASK)
+    kill_family(on_yarn.airflow.await_worker(dag_id, RUN, TASK))
     api.await_task(dag_id, RUN, TASK, "running", tries=2)
     # what the lost try had left is gone when the next one begins
     wait_until(lambda: "following it" in api.log(dag_id, RUN, TASK, 2), "the next try")
@@ -173,7 +177,8 @@ def test_worker_is_told_to_end(on_yarn: AirflowOnYarn, tmp_path: Path) -> None:
     wait_until(lambda: "job_id" in api.xcoms(dag_id, RUN, TASK), "the job")
     first = api.xcoms(dag_id, RUN, TASK)
     await_commits(on_yarn.yarn, first["job_id"])
-    on_yarn.airflow.end_worker(dag_id, RUN, TASK)
+    # as where its container is wanted elsewhere
+    on_yarn.airflow.await_worker(dag_id, RUN, TASK).terminate()
     api.await_task(dag_id, RUN, TASK, "running", tries=2)
 
     def next_job() -> str | None:

@@ -189,7 +189,7 @@ class DriverProcess:
         return self.output.read_text(errors="replace")
 
 
-def poll_until(condition: Callable[[], Any], timeout_s: float = 120.0) -> Any:
+def poll_until(condition: Callable[[], Any], timeout_s: float = 240.0) -> Any:
     """The one place that polls."""
     deadline = time.monotonic() + timeout_s
     while not (found := condition()):

@@ -190,7 +190,7 @@ def test_stop_waits_for_a_batch_and_its_next_sink_is_not_written(spark: SparkSes
         from integration.spark import test_crashes as module
 
         module._HELD.set()
-        assert module._LET_GO.wait(60)
+        assert module._LET_GO.wait(240)
 
     g = Graph()
     node = g.add(SqlOperator("select id from range(3)"), schema("id bigint"))
@@ -199,7 +199,7 @@ def test_stop_waits_for_a_batch_and_its_next_sink_is_not_written(spark: SparkSes
     made = program(spark, g, tmp_path)
     made.prepare()
     made.start()
-    assert _HELD.wait(60)
+    assert _HELD.wait(240)
     stopping = threading.Thread(target=made.stop)
     stopping.start()
     waiting = threading.Thread(target=made.await_end)

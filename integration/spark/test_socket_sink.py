@@ -97,14 +97,14 @@ def test_a_cancel_while_the_server_does_not_read(spark: SparkSession, tmp_path: 
     env = environment(1)
     lines = env.from_collection(list(range(40)), Types.INT()).map(lambda n: "x" * 1_000_000, Types.STRING())
     with socket.create_server(("127.0.0.1", 0)) as server:
-        server.settimeout(60)
+        server.settimeout(240)
         lines.write_to_socket("127.0.0.1", server.getsockname()[1], SimpleStringSchema())
         program = GraphProgram(spark, graph_of(env), Configuration.empty(), str(tmp_path / "checkpoint"))
         program.prepare()
         program.start()
         connection, _ = server.accept()
         with connection:
-            connection.settimeout(60)
+            connection.settimeout(240)
             assert connection.recv(1) == b"x"
             stopping = threading.Thread(target=program.stop, daemon=True)
             stopping.start()

@@ -32,7 +32,7 @@ def yarn(hadoop: HadoopCluster, yarnflow: Commands) -> Iterator[Yarn]:
 @pytest.fixture
 def masters(yarn: Yarn) -> Iterator[Masters]:
     """For one test, which must leave nothing in ZooKeeper either."""
-    zookeeper = KazooClient(hosts=yarn.hadoop.zookeeper)
+    zookeeper = KazooClient(hosts=yarn.hadoop.zookeeper, timeout=60)
     zookeeper.start()
     found = Masters(yarn, zookeeper)
     try:

@@ -196,15 +196,15 @@ class Yarn:
 
 def application_id(submit: Started) -> str:
     """The application a submit has named."""
-    return _named(submit, r"(application_\d+_\d+)", "an application", 90)
+    return _named(submit, r"(application_\d+_\d+)", "an application")
 
 
 def job_id(submit: Started) -> str:
     """The job a submit has named."""
-    return _named(submit, r"JobID ([0-9a-f]{32})", "a job", 180)
+    return _named(submit, r"JobID ([0-9a-f]{32})", "a job")
 
 
-def _named(submit: Started, pattern: str, what: str, timeout_s: float) -> str:
+def _named(submit: Started, pattern: str, what: str) -> str:
     def named() -> str | None:
         ended = submit.process.poll() is not None
         if found := re.search(pattern, submit.stdout + submit.stderr):
@@ -212,7 +212,7 @@ def _named(submit: Started, pattern: str, what: str, timeout_s: float) -> str:
         assert not ended, f"the command ended without naming {what}: {submit.stderr[-3000:]}"
         return None
 
-    found = wait_until(named, f"the command to name {what}", timeout_s)
+    found = wait_until(named, f"the command to name {what}")
     assert found is not None
     return found
 

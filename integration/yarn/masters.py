@@ -9,6 +9,7 @@ from pathlib import Path
 
 import psutil
 from kazoo.client import KazooClient
+from kazoo.exceptions import NoNodeError
 
 from integration.commits import Commit, await_more, commits_below
 from integration.conftest import Started, wait_until
@@ -37,7 +38,7 @@ class Masters:
             "-Dhigh-availability.type=zookeeper",
             f"-Dhigh-availability.zookeeper.quorum={self.yarn.hadoop.zookeeper}",
             f"-Dhigh-availability.zookeeper.path.root={ROOT}",
-            "-Dhigh-availability.zookeeper.client.session-timeout=10 s",
+            "-Dhigh-availability.zookeeper.client.session-timeout=20 s",
             # the test looks at the nodes, too
             "-Dhigh-availability.zookeeper.client.acl=open",
             "-Dexecution.micro-batch.interval=1 s",
@@ -48,7 +49,7 @@ class Masters:
         return sorted(self.yarn.live())
 
     def await_two(self) -> list[str]:
-        """Both masters, once each is a candidate; the node of one that was killed stays for some seconds."""
+        """Both masters, once each is a candidate; one that was killed is one for the time of its session."""
         wait_until(lambda: len(self.candidates()) == len(self.live()) == 2, "a standby")
         return self.live()
 
@@ -64,11 +65,14 @@ class Masters:
     def driver_of(self, job: str) -> psutil.Process:
         """The driver that has the job's lease, of the only cluster there is."""
         (cluster,) = self.clusters()
-        content, _stat = self.zookeeper.get(f"{ROOT}/{cluster}/jobs/{job}/driver")
+        content, _stat = self.zookeeper.retry(self.zookeeper.get, f"{ROOT}/{cluster}/jobs/{job}/driver")
         return psutil.Process(int(json.loads(content)["pid"]))
 
     def _children(self, path: str) -> list[str]:
-        return list(self.zookeeper.get_children(path)) if self.zookeeper.exists(path) else []
+        try:
+            return list(self.zookeeper.retry(self.zookeeper.get_children, path))
+        except NoNodeError:
+            return []
 
     def processes_of(self, application: str, what: str) -> list[psutil.Process]:
         """Processes in the containers of one application."""

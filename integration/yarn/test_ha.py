@@ -40,7 +40,7 @@ def test_two_leaders_are_killed(masters: Masters, tmp_path: Path) -> None:
     # the standby passes requests on, also those of YARN's proxy, and event streams
     path, proxy = f"/jobs/{job_id(started)}", proxied(masters.yarn, second)
     assert proxy.get(path)["state"] == "RUNNING"
-    (standby,) = proxy.get("/jobmanager/leadership")["standbys"]
+    (standby,) = wait_until(lambda: proxy.get("/jobmanager/leadership")["standbys"], "a known standby")
     assert standby["application-id"] == second
     rest = with_token(masters.yarn, f"-Dyarn.application.id={first}")
     rest = replace(rest, url=standby["web-address"])

@@ -19,11 +19,15 @@ def proxied(yarn: Yarn, application: str) -> Rest:
         return url.rstrip("/") if "/proxy/" in url else ""
 
     url = wait_until(tracking_url, f"the tracking URL of {application}")
+
+    def page() -> str:
+        # skein's own, before the JobManager has told it where it serves
+        start = Rest(url).ask("GET", "/")
+        found = re.search(rb'http-equiv="refresh" content="0; url=([\w/]+)/"', start.body)
+        return found[1].decode() if start.status == 200 and found else ""
+
     # which sends a browser on to where skein passes requests to the JobManager
-    start = Rest(url).ask("GET", "/")
-    found = re.search(rb'http-equiv="refresh" content="0; url=([\w/]+)/"', start.body)
-    assert start.status == 200 and found, start.body
-    return Rest(f"{url}/{found[1].decode()}")
+    return Rest(f"{url}/{wait_until(page, 'the page of the JobManager')}")
 
 
 def with_token(yarn: Yarn, where: str, *options: str) -> Rest:

@@ -16,7 +16,8 @@ depth = int(sys.argv[1])
 if depth:
     subprocess.Popen([sys.executable, __file__, str(depth - 1)])
 if depth == 0:
-    signal.signal(signal.SIGHUP, lambda number, frame: sys.exit(print("closed", flush=True)))
+    # the line before may just be being written: nothing of Python's own buffers
+    signal.signal(signal.SIGHUP, lambda number, frame: (os.write(1, b"closed\\n"), os._exit(0)))
 print(depth, os.getpid(), flush=True)
 time.sleep(1000)
 """

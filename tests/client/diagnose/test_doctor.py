@@ -387,7 +387,8 @@ def test_probe_answers_and_is_cleaned_up(probe: FakeServices) -> None:
 
 
 def test_probe_that_waits_too_long_is_killed(probe: FakeServices) -> None:
-    with pytest.raises(ApplicationFailed, match="still RUNNING after 60 s and was killed.*root.default full"):
+    said = "still RUNNING after 120 s and was killed.*root.default full"
+    with pytest.raises(ApplicationFailed, match=said):
         run_probe(probe)
     assert probe.cluster.killed == ["application_1_0001"]
     assert not [path for path in probe.fs.paths() if "application_1_0001" in path]

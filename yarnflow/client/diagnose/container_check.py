@@ -32,7 +32,7 @@ PROBE_MODULE: Final = "yarnflow.entrypoint.yarn.container_probe"
 TAG: Final = "yarnflow-doctor"
 POLL_S: Final = 0.3
 #: how long it may wait in the queue and run
-TIMEOUT_S: Final = 60.0
+TIMEOUT_S: Final = 120.0
 #: the same when a node has to fetch and unpack an environment first
 ARCHIVE_TIMEOUT_S: Final = 300.0
 
