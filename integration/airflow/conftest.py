@@ -26,7 +26,8 @@ def installation() -> Installation:
     return Installation.find()
 
 
-@pytest.fixture(scope="session")
+# not for the session: it takes a fifth of a processor also while nobody uses it
+@pytest.fixture(scope="package")
 def airflow(hadoop: HadoopCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Airflow]:
     """An Airflow whose default connection leads to YARN.
 
