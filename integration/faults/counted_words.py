@@ -173,14 +173,14 @@ def rows_of_topic(kafka: KafkaBroker, topic: str) -> list[Row]:
     return [(row["word"], row["n"], row["line"]) for row in found]
 
 
-def await_lines(started: Started, rows: Callable[[], list[Row]], count: int, timeout_s: float = 240) -> None:
+def await_lines(started: Started, rows: Callable[[], list[Row]], count: int) -> None:
     """Wait until so many lines have come."""
 
     def come() -> bool:
         assert started.process.poll() is None, "the job ended too early"
         return len({line for _, _, line in rows()}) >= count
 
-    wait_until(come, f"{count} lines", timeout_s, pause_s=0.3)
+    wait_until(come, f"{count} lines", pause_s=0.3)
 
 
 def assert_each_once(found: Iterable[Row], lines: int) -> None:

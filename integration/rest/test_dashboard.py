@@ -217,6 +217,7 @@ def test_part_that_cannot_be_loaded_is_loaded_later(server: FixtureServer, reade
     page.unroute("**/job/exceptions.js")
     expect(page.locator("#connection")).to_be_empty()
     expect(page.locator("main .tabs [aria-current]")).to_have_text("Exceptions")
+    assert reader.complaints and all("exceptions.js" in each for each in reader.complaints)
     reader.complaints.clear()
 
 

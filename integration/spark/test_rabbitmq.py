@@ -31,8 +31,6 @@ from yarnflow.graph.job_graph import JobGraph
 from yarnflow.spark.connectors.file_sink import FileWriter
 from yarnflow.spark.run.graph_program import GraphProgram
 
-LIMIT_S = 240.0
-
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[RabbitMq]:
@@ -118,7 +116,7 @@ def run_until(
         return len(set(texts(directory / "out"))) >= count and not parts_of(directory)
 
     with attempt(spark, env, directory) as found:
-        wait_until(lambda: found.ended() or done(), f"{count} messages", LIMIT_S)
+        wait_until(lambda: found.ended() or done(), f"{count} messages")
     assert found.failure is None, found.failure
     return texts(directory / "out")
 
@@ -137,7 +135,7 @@ def test_messages_go_from_queue_to_queue(
         # the queue that is written is made
         wait_until(
             lambda: found.ended() or (broker.messages(other) >= 300 and not parts_of(tmp_path)),
-            "300 messages", LIMIT_S,
+            "300 messages",
         )  # fmt: skip
     assert found.failure is None, found.failure
     assert sorted(broker.take_all(other)) == sorted(text.upper() for text in sent)
@@ -168,7 +166,7 @@ def test_a_crash_in_a_batch(
     broker.send(queue, sent, with_ids=True)
     env = to_files(broker, queue, tmp_path, use_ids, prefetch_count=30)
     with attempt(spark, env, tmp_path) as found:
-        wait_until(found.ended, "the crash", LIMIT_S)
+        wait_until(found.ended, "the crash")
     assert isinstance(found.failure, YarnflowError) and "Crash" in str(found.failure)
     lines = run_until(spark, to_files(broker, queue, tmp_path, use_ids, prefetch_count=30), tmp_path, 200)
     assert set(lines) == set(sent), "none is lost"
@@ -238,19 +236,19 @@ def test_a_broker_that_is_killed_and_comes_back(
     broker.send(queue, first, with_ids=True)
     env = to_files(broker, queue, tmp_path, True, prefetch_count=30)
     with attempt(spark, env, tmp_path) as found:
-        wait_until(lambda: found.ended() or len(texts(tmp_path / "out")) >= 30, "some messages", LIMIT_S)
+        wait_until(lambda: found.ended() or len(texts(tmp_path / "out")) >= 30, "some messages")
         broker.kill()
         broker.start()
         broker.send(queue, second, with_ids=True)
         wait_until(
-            lambda: found.ended() or len(set(texts(tmp_path / "out"))) >= 200, "all messages", LIMIT_S
+            lambda: found.ended() or len(set(texts(tmp_path / "out"))) >= 200, "all messages"
         )
         with broker.channel() as channel:
             channel.queue_delete(queue)
-        wait_until(lambda: found.ended() or _consumers(broker, queue), "the queue to be made again", LIMIT_S)
+        wait_until(lambda: found.ended() or _consumers(broker, queue), "the queue to be made again")
         broker.send(queue, third, with_ids=True)
         wait_until(
-            lambda: found.ended() or len(set(texts(tmp_path / "out"))) >= 300, "all messages", LIMIT_S
+            lambda: found.ended() or len(set(texts(tmp_path / "out"))) >= 300, "all messages"
         )
     assert found.failure is None, found.failure
     assert sorted(texts(tmp_path / "out")) == sorted([*first, *second, *third])
@@ -259,15 +257,15 @@ def test_a_broker_that_is_killed_and_comes_back(
 def test_a_broker_that_is_away(spark: SparkSession, tmp_path: Path, broker: RabbitMq, queue: str) -> None:
     env = to_files(broker, queue, tmp_path, True, automatic_recovery=False)
     with attempt(spark, env, tmp_path) as found:
-        wait_until(lambda: (tmp_path / "checkpoint").exists(), "the query", LIMIT_S)
-        wait_until(lambda: found.ended() or _consumers(broker, queue), "the subscription", LIMIT_S)
+        wait_until(lambda: (tmp_path / "checkpoint").exists(), "the query")
+        wait_until(lambda: found.ended() or _consumers(broker, queue), "the subscription")
         broker.kill()
-        wait_until(found.ended, "the end", LIMIT_S)
+        wait_until(found.ended, "the end")
     assert isinstance(found.failure, ServerUnavailable)
     assert f"queue {queue} of RabbitMQ at 127.0.0.1:{broker.port}" in str(found.failure)
     env = to_files(broker, queue, tmp_path, True, automatic_recovery=False)
     with attempt(spark, env, tmp_path) as found:
-        wait_until(found.ended, "the refusal", LIMIT_S)
+        wait_until(found.ended, "the refusal")
     assert isinstance(found.failure, ServerUnavailable)
     said = str(found.failure)
     assert said.startswith(f"RabbitMQ at 127.0.0.1:{broker.port}: ") and "\n" not in said
@@ -276,7 +274,7 @@ def test_a_broker_that_is_away(spark: SparkSession, tmp_path: Path, broker: Rabb
         RMQSink(broker.config(network_recovery_interval=10), queue, SimpleStringSchema())
     )
     with attempt(spark, sink, tmp_path / "sink") as found:
-        wait_until(found.ended, "the refusal", LIMIT_S)
+        wait_until(found.ended, "the refusal")
     assert isinstance(found.failure, ServerUnavailable) and "\n" not in str(found.failure)
 
 
@@ -296,7 +294,7 @@ def test_who_is_refused(spark: SparkSession, tmp_path: Path, broker: RabbitMq, q
         env = environment()
         env.add_source(RMQSource(config, queue, False, SimpleStringSchema())).print()
         with attempt(spark, env, tmp_path / said) as found:
-            wait_until(found.ended, "the refusal", LIMIT_S)
+            wait_until(found.ended, "the refusal")
         assert type(found.failure) is ServerError and said in str(found.failure), found.failure
         assert "secret" not in str(found.failure) and PASSWORD not in str(found.failure)
     with broker.channel() as channel:
@@ -304,7 +302,7 @@ def test_who_is_refused(spark: SparkSession, tmp_path: Path, broker: RabbitMq, q
         env = environment()
         env.add_source(RMQSource(broker.config(), f"{queue}-mine", False, SimpleStringSchema())).print()
         with attempt(spark, env, tmp_path / "exclusive") as found:
-            wait_until(found.ended, "the refusal", LIMIT_S)
+            wait_until(found.ended, "the refusal")
     assert type(found.failure) is ServerError and "RESOURCE_LOCKED" in str(found.failure)
 
 
@@ -317,7 +315,7 @@ def test_a_message_that_cannot_be_read_is_named(
     env.add_source(RMQSource(broker.config(), queue, False, form)).print()
     broker.send(queue, ['{"n": 1}', "none"])
     with attempt(spark, env, tmp_path) as found:
-        wait_until(found.ended, "the failure", LIMIT_S)
+        wait_until(found.ended, "the failure")
     assert isinstance(found.failure, MalformedMessage)
     assert str(found.failure).startswith(f"queue {queue}, part 1, message 2: no JSON message")
     assert broker.messages(queue) == 2, "nothing was acknowledged"
@@ -337,6 +335,6 @@ def test_columns_of_messages(
     stream.select("concat(who, n) AS who").add_sink(RMQSink(broker.config(), other, written))
     broker.send(queue, ['{"n": 1, "who": "a"}', '{"n": 2, "who": "b"}'])
     with attempt(spark, env, tmp_path) as found:
-        wait_until(lambda: found.ended() or broker.messages(other) >= 2, "two messages", LIMIT_S)
+        wait_until(lambda: found.ended() or broker.messages(other) >= 2, "two messages")
     assert found.failure is None, found.failure
     assert sorted(map(str.split, broker.take_all(other))) == [['{"who":"a1"}'], ['{"who":"b2"}']]

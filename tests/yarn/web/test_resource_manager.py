@@ -117,7 +117,7 @@ def test_an_application(manager: FakeDaemon, rest: ResourceManagerRest) -> None:
     assert found.progress == pytest.approx(0.1)
     assert (found.started_ms, found.finished_ms) == (1795220555714, -1)
     assert (found.running_containers, found.master_node) == (3, "localhost:22085")
-    assert found.collecting_logs
+    assert found.collecting_logs is True
     assert manager.asked[0][2] == {"user.name": "ada"}
 
 
@@ -129,7 +129,9 @@ def test_counts_of_an_ended_application_are_not_negative(
     manager.answers[f"/ws/v1/cluster/apps/{APP}"] = {"app": ended}
     found = rest.application(APP)
     assert (found.running_containers, found.diagnostics, found.final_status) == (0, "x", FinalStatus.FAILED)
-    assert not found.collecting_logs
+    assert found.collecting_logs is False
+    del ended["logAggregationStatus"]
+    assert rest.application(APP).collecting_logs is None
 
 
 def test_applications_by_tag_user_and_state(manager: FakeDaemon, rest: ResourceManagerRest) -> None:

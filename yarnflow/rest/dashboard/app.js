@@ -33,7 +33,8 @@ async function show() {
   let module;
   try {
     module = await place.load();
-  } catch {
+  } catch (error) {
+    console.error(error);
     shell.lost("A part of the dashboard cannot be loaded.");
     setTimeout(() => mine === turn && show(), shell.refreshMs);
     return;
