@@ -72,11 +72,22 @@ def driver_with_a_job(mark: str) -> psutil.Process | None:
 
 
 def kill_tree(process: psutil.Process) -> None:
-    """``kill -9`` of a process and all below it."""
-    for one in tree(process):
+    """``kill -9`` of a process and all below it, and wait until they are gone.
+
+    Halted first, so that none of them starts another one meanwhile.
+    """
+    family: list[psutil.Process] = []
+    waiting = [process]
+    while waiting:
+        with suppress(psutil.NoSuchProcess):
+            (one := waiting.pop()).suspend()
+            family.append(one)
+            waiting += one.children()
+    for one in family:
         with suppress(psutil.NoSuchProcess):
             # it ends with its parent
             one.kill()
+    wait_until(lambda: not any(lives(one) for one in family), f"the end of {process}")
 
 
 def tree(process: psutil.Process) -> list[psutil.Process]:

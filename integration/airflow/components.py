@@ -18,7 +18,7 @@ import psutil
 from integration.airflow.installation import Installation, foreign_variables
 from integration.airflow.rest import AirflowApi, NotFound
 from integration.conftest import Commands, Started, wait_until
-from integration.processes import lives
+from integration.processes import kill_tree
 from integration.servers import free_port
 
 #: component → arguments of ``airflow``; nothing reads logs but the API server, which has the files
@@ -135,7 +135,7 @@ class Airflow:
     def kill(self, component: str) -> None:
         """``kill -9`` of a component and all that it has started, as where its host goes down."""
         started = self._running.pop(component)
-        kill_family(psutil.Process(started.process.pid))
+        kill_tree(psutil.Process(started.process.pid))
         started.process.wait(30)
 
     def restart(self, component: str) -> None:
@@ -220,21 +220,3 @@ def running_airflow(commands: Commands, environment: Mapping[str, str] | None = 
         for name in list(airflow._running):
             # in order it would wait for tasks that run
             airflow.kill(name)
-
-
-def kill_family(process: psutil.Process) -> None:
-    """``kill -9`` of a process and all below it, and wait until they are gone.
-
-    Halted first, so that none of them starts another one meanwhile.
-    """
-    family: list[psutil.Process] = []
-    waiting = [process]
-    while waiting:
-        with suppress(psutil.NoSuchProcess):
-            (one := waiting.pop()).suspend()
-            family.append(one)
-            waiting += one.children()
-    for one in family:
-        with suppress(psutil.NoSuchProcess):
-            one.kill()
-    wait_until(lambda: not any(lives(one) for one in family), f"the end of {process}")

@@ -13,6 +13,8 @@ import requests
 from integration.conftest import wait_until
 
 _TIMEOUT_S: Final = 60.0
+#: in which a task or a run gets where it should
+_PATIENCE_S: Final = 300.0
 ENDED: Final = ("success", "failed", "skipped", "upstream_failed", "removed")
 
 
@@ -142,7 +144,7 @@ class AirflowApi:
         """``queued``, ``running``, ``success`` or ``failed``."""
         return str(self.call("GET", f"/dags/{dag_id}/dagRuns/{quote(run_id)}")["state"])
 
-    def end_of_run(self, dag_id: str, run_id: str, timeout_s: float = 300.0) -> str:
+    def end_of_run(self, dag_id: str, run_id: str) -> str:
         """How a run has ended; its tasks' logs stand in the message if it does not."""
 
         def ended() -> str | None:
@@ -150,7 +152,7 @@ class AirflowApi:
             return state if state in ENDED else None
 
         try:
-            return str(wait_until(ended, f"the end of {dag_id} {run_id}", timeout_s, 0.5))
+            return str(wait_until(ended, f"the end of {dag_id} {run_id}", _PATIENCE_S, 0.5))
         except AssertionError as error:
             raise AssertionError(f"{error}\n{self.story(dag_id, run_id)}") from None
 
@@ -165,9 +167,7 @@ class AirflowApi:
         """A task's instance: ``state``, ``try_number``, ``trigger``, …"""
         return dict(self.call("GET", f"{_run(dag_id, run_id)}/taskInstances/{task_id}"))
 
-    def await_task(
-        self, dag_id: str, run_id: str, task_id: str, *states: str, timeout_s: float = 300.0, tries: int = 0
-    ) -> str:
+    def await_task(self, dag_id: str, run_id: str, task_id: str, *states: str, tries: int = 0) -> str:
         """Until a task is in one of these states, at this try or a later one; returns the state.
 
         Raises
@@ -186,7 +186,7 @@ class AirflowApi:
 
         try:
             what = f"{dag_id}.{task_id} to be {' or '.join(states)}"
-            return str(wait_until(there, what, timeout_s, 0.25))
+            return str(wait_until(there, what, _PATIENCE_S, 0.25))
         except AssertionError as error:
             raise AssertionError(f"{error}\n{self.story(dag_id, run_id)}") from None
 

@@ -8,10 +8,10 @@ from typing import Final
 
 import pytest
 
-from integration.airflow.components import kill_family
 from integration.airflow.jobs import TASK, AirflowOnYarn
 from integration.conftest import wait_until
 from integration.faults.records import Numbered
+from integration.processes import kill_tree
 from integration.yarn.masters import MASTER, Masters
 from integration.yarn.numbered import assert_each_record_once, await_commits, drain
 
@@ -51,7 +51,7 @@ def test_worker_triggerer_and_scheduler_are_lost(on_yarn: AirflowOnYarn, tmp_pat
     # looked for before, as it ends soon after
     worker = airflow.await_worker(dag_id, RUN, TASK)
     application = on_yarn.await_application()
-    kill_family(worker)
+    kill_tree(worker)
     left = on_yarn.await_deferred(dag_id, RUN, tries=2)
     airflow.restart("triggerer")
     airflow.restart("scheduler")
@@ -150,7 +150,7 @@ def test_worker_that_waits_itself_is_lost(on_yarn: AirflowOnYarn, tmp_path: Path
     api.trigger(dag_id, RUN)
     on_yarn.await_application()
     wait_until(lambda: "job_id" in api.xcoms(dag_id, RUN, TASK), "the job")
-    kill_family(on_yarn.airflow.await_worker(dag_id, RUN, TASK))
+    kill_tree(on_yarn.airflow.await_worker(dag_id, RUN, TASK))
     api.await_task(dag_id, RUN, TASK, "running", tries=2)
     # what the lost try had left is gone when the next one begins
     wait_until(lambda: "following it" in api.log(dag_id, RUN, TASK, 2), "the next try")

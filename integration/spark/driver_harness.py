@@ -8,9 +8,7 @@ import secrets
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from yarnflow.core.ids import DriverId, ExecutorId, JobId, VertexId
 from yarnflow.core.json_codec import to_json
@@ -39,6 +37,8 @@ from yarnflow.testing.gateways.job_master import FakeJobMaster
 FENCE = Fence("leader", 1)
 JOB_ID = JobId("5" * 32)
 DRIVER_ID = DriverId("driver-1")
+#: as long as a slow machine may take
+_LIMIT_S = 240.0
 
 
 class DriverProcess:
@@ -48,7 +48,7 @@ class DriverProcess:
         self.directory = directory
         self.configuration = {"heartbeat.interval": "1 s", **(configuration or {})}
         self.secret = secrets.token_hex(32)
-        self.job_master = FakeJobMaster(limit_s=240.0)
+        self.job_master = FakeJobMaster(limit_s=_LIMIT_S)
         self._executors: list[subprocess.Popen[bytes]] = []
         self._server = RpcServer(
             "127.0.0.1",
@@ -119,10 +119,10 @@ class DriverProcess:
         self.process.stdin.write(to_json(assignment).encode() + b"\n")
         self.process.stdin.flush()
 
-    def await_registration(self, timeout_s: float = 240.0) -> DriverRegistration:
+    def await_registration(self) -> DriverRegistration:
         registrations = self.job_master.registrations
         try:
-            self.job_master.wait(lambda: registrations, timeout_s)
+            self.job_master.wait(lambda: registrations, _LIMIT_S)
         except AssertionError:
             raise AssertionError(self.log_text() + self.output_text()) from None
         return registrations[-1]
@@ -187,12 +187,3 @@ class DriverProcess:
 
     def output_text(self) -> str:
         return self.output.read_text(errors="replace")
-
-
-def poll_until(condition: Callable[[], Any], timeout_s: float = 240.0) -> Any:
-    """The one place that polls."""
-    deadline = time.monotonic() + timeout_s
-    while not (found := condition()):
-        assert time.monotonic() < deadline, "did not become true in time"
-        time.sleep(0.05)
-    return found

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from integration.spark.driver_harness import DriverProcess, poll_until
+from integration.conftest import wait_until
+from integration.spark.driver_harness import DriverProcess
 from yarnflow.core.json_codec import to_json
 from yarnflow.core.messages import DriverPhase
 
@@ -118,7 +119,7 @@ def test_streaming_queries_are_adopted_reported_and_canceled(driver: DriverProce
     driver.script(8, STREAM)
     driver.job_master.await_phase(8, DriverPhase.RUNNING)
     reports = driver.job_master.reports
-    poll_until(lambda: any(q.total_input_rows > 20 for r in reports for q in r.queries))
+    wait_until(lambda: any(q.total_input_rows > 20 for r in reports for q in r.queries), "rows")
     assert {q.query for q in reports[-1].queries} == {"rates"}
     assert "FIRST_BATCH" in driver.job_master.reports[-1].milestones_ms
     driver.gateway.cancel()
@@ -127,7 +128,7 @@ def test_streaming_queries_are_adopted_reported_and_canceled(driver: DriverProce
 
 def test_cancel_interrupts_a_main_that_only_sleeps(driver: DriverProcess) -> None:
     driver.script(9, "import time\nprint('asleep', flush=True)\ntime.sleep(600)\n")
-    poll_until(lambda: "asleep" in driver.output_text())
+    wait_until(lambda: "asleep" in driver.output_text(), "the main to sleep")
     driver.gateway.cancel()
     driver.job_master.await_phase(9, DriverPhase.CANCELED)
 
@@ -138,7 +139,7 @@ def test_attempt_that_replaces_another_keeps_its_queries(driver: DriverProcess) 
     driver.script(21, STREAM.replace("rates", "newer"))
     driver.job_master.await_phase(21, DriverPhase.RUNNING)
     reports = driver.job_master.reports
-    poll_until(lambda: any(q.query == "newer" and q.batch_id > 8 for q in reports[-1].queries))
+    wait_until(lambda: any(q.query == "newer" and q.batch_id > 8 for q in reports[-1].queries), "batches")
     assert reports[-1].phase is DriverPhase.RUNNING
     driver.gateway.cancel()
     driver.job_master.await_phase(21, DriverPhase.CANCELED)
@@ -153,9 +154,9 @@ def test_executor_that_dies_is_replaced_without_a_failure(driver: DriverProcess)
     driver.start_executor(1)
     before = len(driver.job_master.reports)
     reports = driver.job_master.reports
-    poll_until(lambda: any(r.executor_ids == ("1",) and r.queries for r in reports[before:]))
+    wait_until(lambda: any(r.executor_ids == ("1",) and r.queries for r in reports[before:]), "the next one")
     batch = max(q.batch_id for q in reports[-1].queries)
-    poll_until(lambda: max(q.batch_id for q in reports[-1].queries) > batch + 1)
+    wait_until(lambda: max(q.batch_id for q in reports[-1].queries) > batch + 1, "its batches")
     assert reports[-1].phase is DriverPhase.RUNNING
     driver.gateway.cancel()
     driver.job_master.await_phase(30, DriverPhase.CANCELED)
@@ -171,10 +172,10 @@ def test_shut_down_ends_the_process_and_its_executors(driver: DriverProcess) -> 
 def test_spare_ends_with_its_owner(tmp_path: Path) -> None:
     with DriverProcess(tmp_path) as spare:
         children = Path(f"/proc/{spare.process.pid}/task/{spare.process.pid}/children")
-        jvm = int(poll_until(lambda: children.read_text().split())[0])
+        jvm = int(wait_until(lambda: children.read_text().split(), "the JVM")[0])
         spare.process.send_signal(signal.SIGKILL)
         spare.process.wait()
-        poll_until(lambda: not _alive(jvm))
+        wait_until(lambda: not _alive(jvm), "the end of the JVM")
 
 
 def _alive(pid: int) -> bool:

@@ -19,6 +19,8 @@ SECRET = b"0123456789abcdef0123456789abcdef"
 FENCE = Fence("leader-1", 5)
 #: seconds after which a test that would hang fails instead
 PATIENCE_S = 30.0
+#: a handshake may take as long as the machine stands still
+LONG_MS = 3_600_000
 
 
 class Recorder:

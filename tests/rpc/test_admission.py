@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.rpc.conftest import FENCE, PATIENCE_S, SECRET, Cluster, read, read_all
+from tests.rpc.conftest import FENCE, LONG_MS, PATIENCE_S, SECRET, Cluster, read, read_all
 from yarnflow.errors import RpcUnavailable
 from yarnflow.rpc import descriptors
 from yarnflow.rpc.admission import GRACE_S, MAX_WAITING_PER_PEER, Admission
@@ -20,17 +20,15 @@ from yarnflow.rpc.client import RpcClient
 from yarnflow.rpc.methods import methods_of
 
 PING = methods_of("Driver")["ping"]
-#: a handshake may take as long as the machine stands still
-LONG_MS = 3_600_000
 
 #: a server in a process that may have few descriptors; does what it is told, a line each
 SERVER = """
 import os, resource, sys, threading
-from tests.rpc.conftest import Cluster
+from tests.rpc.conftest import LONG_MS, Cluster
 
 limit = int(sys.argv[1])
 resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
-cluster = Cluster(handshake_timeout_ms=3_600_000)
+cluster = Cluster(handshake_timeout_ms=LONG_MS)
 held = []
 print(cluster.server.port, flush=True)
 for line in sys.stdin:

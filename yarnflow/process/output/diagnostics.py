@@ -125,19 +125,16 @@ class Diagnostics:
         return found
 
     def _java_threads(self, name: str, pid: int, end_s: float) -> list[ThreadInfo]:
+        def told(instead: str) -> list[ThreadInfo]:
+            return [ThreadInfo(name, f"{name} (pid {pid}): {instead}\n")]
+
         home = self._java_home()
         program = None if home is None else home / "bin" / "jcmd"
         if program is None or not program.is_file():
-            return [
-                ThreadInfo(
-                    name,
-                    f"{name} (pid {pid}): its threads can be shown with a JDK only, and {home} is none\n",
-                )
-            ]
+            return told(f"its threads can be shown with a JDK only, and {home} is none")
         left_s = end_s - time.monotonic()
         if left_s <= 0:
-            text = f"{name} (pid {pid}): not asked, as others took {_JCMD_TIMEOUT_S:.0f} s\n"
-            return [ThreadInfo(name, text)]
+            return told(f"not asked, as others took {_JCMD_TIMEOUT_S:.0f} s")
         try:
             done = subprocess.run(
                 [str(program), str(pid), "Thread.print"],
@@ -147,14 +144,12 @@ class Diagnostics:
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            return [ThreadInfo(name, f"{name} (pid {pid}): did not tell of its threads in {left_s:.1f} s\n")]
+            return told(f"did not tell of its threads in {left_s:.1f} s")
         except OSError as error:
-            return [ThreadInfo(name, f"{name} (pid {pid}): {error}\n")]
-        text = done.stdout.decode("utf-8", "replace")
+            return told(f"{error}")
         if done.returncode != 0:
-            text = f"{name} (pid {pid}): {done.stderr.decode('utf-8', 'replace').strip()[:500]}\n"
-            return [ThreadInfo(name, text)]
-        return java_threads(name, text)
+            return told(done.stderr.decode("utf-8", "replace").strip()[:500])
+        return java_threads(name, done.stdout.decode("utf-8", "replace"))
 
 
 def java_threads(process: str, text: str) -> list[ThreadInfo]:

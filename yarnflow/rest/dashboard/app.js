@@ -1,5 +1,6 @@
 // Starts the dashboard: shows the page of the address, and the next one when the address changes.
 
+import { moduleBy } from "./core/api.js";
 import { h, render } from "./core/dom.js";
 import { match } from "./core/router.js";
 import { applyTheme } from "./core/session.js";
@@ -32,10 +33,9 @@ async function show() {
   }
   let module;
   try {
-    module = await place.load();
+    module = await moduleBy(place.load);
   } catch (error) {
-    console.error(error);
-    shell.lost("A part of the dashboard cannot be loaded.");
+    shell.lost(error.message);
     setTimeout(() => mine === turn && show(), shell.refreshMs);
     return;
   }

@@ -73,6 +73,16 @@ export async function content(answer, kind) {
   }
 }
 
+/** A module of the dashboard by `load`, such as `() => import("…")`. */
+export async function moduleBy(load) {
+  try {
+    return await load();
+  } catch (error) {
+    console.error(error);
+    throw new ApiError(0, "A part of the dashboard cannot be loaded.", true);
+  }
+}
+
 function unanswered(error) {
   const slow = error.name === "TimeoutError";
   return new ApiError(0, slow ? "The JobManager does not answer." : "The JobManager cannot be reached.", true);

@@ -1,6 +1,6 @@
 // One job: what is always in sight of it, and the part that was chosen.
 
-import { ApiError, url } from "../core/api.js";
+import { ApiError, moduleBy, url } from "../core/api.js";
 import { h } from "../core/dom.js";
 import { count, duration } from "../core/format.js";
 import { followWhileSeen } from "../core/live.js";
@@ -35,13 +35,7 @@ export async function load(ctx) {
 
 async function loadPart(ctx, part, job, rest) {
   if (!part) return { problem: "There is no such part of the page." };
-  let module;
-  try {
-    module = await part.module();
-  } catch (error) {
-    console.error(error);
-    throw new ApiError(0, "A part of the dashboard cannot be loaded.", true);
-  }
+  const module = await moduleBy(part.module);
   try {
     return { module, data: await module.load(ctx, job, rest) };
   } catch (error) {
