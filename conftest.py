@@ -13,6 +13,8 @@ from typing import Any, Final
 
 import pytest
 
+pytest_plugins = ("pytester", "tests.time_budget")
+
 #: what is made once for many tests → where the tests are that use it, those that need longest first
 _SHARED: Final = {
     "hadoop": (
@@ -66,8 +68,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return scheduler
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Begin with what takes longest where there are workers.
+    """Mark integration tests, before tests are chosen by marks; begin with what takes longest in workers.
 
     Raises
     ------
@@ -76,7 +79,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """
     for item in items:
         # arguments of unit tests may have such names, too
-        fixtures = getattr(item, "fixturenames", ()) if item.nodeid.startswith("integration/") else ()
+        is_integration = item.nodeid.startswith("integration/")
+        if is_integration:
+            item.add_marker("integration")
+        fixtures = getattr(item, "fixturenames", ()) if is_integration else ()
         for name in _SHARED:
             if name in fixtures and _group(item.nodeid) != name:
                 raise pytest.UsageError(f"{item.nodeid} uses {name}: say so in {__file__}")

@@ -16,6 +16,8 @@ from integration.living_files import files_below
 from integration.servers import running
 from yarnflow import errors
 
+pytestmark = pytest.mark.gate
+
 HEADER = """
 from yarnflow.api import *
 env = StreamExecutionEnvironment.get_execution_environment()

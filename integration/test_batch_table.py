@@ -53,6 +53,7 @@ def somebody_waits(server: DatabaseServer) -> None:
     wait_until(lambda: server.query(query)[0][0], "a transaction to wait for a lock")
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("commits", [True, False])
 def test_who_takes_over_waits_for_the_commit_that_is_on_its_way(
     server: DatabaseServer, connection: Any, other: Any, commits: bool
@@ -74,6 +75,7 @@ def test_who_takes_over_waits_for_the_commit_that_is_on_its_way(
     assert server.query("SELECT n FROM numbers") == [(1,)]
 
 
+@pytest.mark.gate
 def test_who_was_replaced_meanwhile_is_rolled_back(
     server: DatabaseServer, connection: Any, other: Any
 ) -> None:

@@ -16,6 +16,7 @@ from yarnflow.api.streams.stream_base import CloseableIterator
 from yarnflow.errors import UserCodeError
 
 
+@pytest.mark.gate
 def test_recorded_program(yarnflow: Commands) -> None:
     """What it prints is of a cluster; all others run in integration/pyflink."""
     (program,) = (program for program in programs() if program.name == ABOUT_THE_JOB)
@@ -35,6 +36,7 @@ def iterator(found: object) -> CloseableIterator:
     return found
 
 
+@pytest.mark.gate
 def test_each_element_comes_once_though_the_driver_is_killed(own_cluster: str) -> None:
     env = environment()
     numbers = env.from_source(RateSource(rows_per_second=50, count=1_000)).map(

@@ -13,6 +13,8 @@ from yarnflow.errors import DatabaseError, DatabaseUnavailable
 from yarnflow.operators.databases.jdbc_url import database_address
 from yarnflow.spark.connectors.jdbc.connections import Database
 
+pytestmark = pytest.mark.gate
+
 #: a second each
 TIMEOUTS = {"jdbc:postgresql": "socketTimeout=1", "jdbc:mariadb": "socketTimeout=1000"}
 

@@ -101,6 +101,7 @@ def _logs_of(stderr: str) -> Path:
     return Path(stderr.strip().splitlines()[-1].removeprefix("Logs are in "))
 
 
+@pytest.mark.gate
 def test_several_executes_of_a_plain_program_and_a_failing_function(
     yarnflow: Commands, tmp_path: Path
 ) -> None:
@@ -141,6 +142,7 @@ def test_a_job_that_has_finished_leaves_its_processes_to_the_next_and_nothing_el
     assert daemons[0] == daemons[1], "what Python workers are started from was not kept"
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("number", [pytest.param(signal.SIGKILL, marks=pytest.mark.drill), signal.SIGINT])
 def test_nothing_is_left_of_a_program_that_was_ended(
     yarnflow: Commands, tmp_path: Path, number: signal.Signals
@@ -178,6 +180,7 @@ def test_jobs_in_a_test(own_cluster: str, capsys: pytest.CaptureFixture[str]) ->
     wait_until(lambda: client.get_job_status().result() is JobStatus.CANCELED, "the job to be canceled")
 
 
+@pytest.mark.gate
 def test_python_m_yarnflow_runs_scripts(yarnflow: Commands, tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)

@@ -7,6 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 import pyarrow.dataset as ds
+import pytest
 
 from integration.conftest import ROOT, Commands
 from integration.flights import assert_every_window_once
@@ -32,6 +33,7 @@ def test_flight_delays_equals_pandas(yarnflow: Commands, tmp_path: Path) -> None
     assert "switched from state RUNNING to FINISHED" in done.stderr
 
 
+@pytest.mark.gate
 def test_word_count(yarnflow: Commands, tmp_path: Path) -> None:
     texts = _texts(tmp_path)
     output = tmp_path / "counts"
@@ -44,6 +46,7 @@ def test_word_count(yarnflow: Commands, tmp_path: Path) -> None:
     assert last == Counter({"to": 3, "be": 3, "or": 1, "not": 1, "that": 1, "is": 1, "the": 1, "question": 1})
 
 
+@pytest.mark.gate
 def test_plain_pyspark_script(yarnflow: Commands, tmp_path: Path) -> None:
     source = (EXAMPLES / "plain_pyspark.py").read_text()
     assert "yarnflow" not in re.sub(r'"""[\s\S]*?"""|#.*', "", source), "the example must not know yarnflow"

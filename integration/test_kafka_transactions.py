@@ -14,6 +14,8 @@ from yarnflow.spark.connectors.kafka.producer import Message, TransactionalProdu
 from yarnflow.spark.connectors.kafka.properties import to_librdkafka
 from yarnflow.spark.connectors.kafka.transactions import NO_BATCH, write_part
 
+pytestmark = pytest.mark.gate
+
 Open = Callable[[], TransactionalProducer]
 
 

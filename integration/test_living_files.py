@@ -11,6 +11,8 @@ import pytest
 
 from integration.living_files import files_below
 
+pytestmark = pytest.mark.gate
+
 
 def test_files_are_found_at_any_depth_by_their_name(tmp_path: Path) -> None:
     (tmp_path / "a/b").mkdir(parents=True)

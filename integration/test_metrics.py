@@ -227,6 +227,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Measured]:
         submit.wait()
 
 
+@pytest.mark.gate
 def test_what_functions_count_reaches_prometheus(measured: Measured) -> None:
     found = measured.samples(
         **{
@@ -307,6 +308,7 @@ def test_open_telemetry_is_told_the_same(measured: Measured) -> None:
     assert uptime.as_int > 0 or uptime.as_double > 0
 
 
+@pytest.mark.gate
 def test_alerts_are_told_to_the_log_and_to_a_webhook(measured: Measured) -> None:
     # a restart of the query, which has committed before
     measured.samples(**{f"{JOB}_lastCommitTimestamp": 1})

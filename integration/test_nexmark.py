@@ -17,6 +17,8 @@ from integration.bench.nexmark.generator import START_MS, Events, events
 from integration.bench.nexmark.queries import QUERIES
 from integration.bench.nexmark.reference import Reference
 
+pytestmark = pytest.mark.gate
+
 #: times are in ms after the start
 PERSONS: Final = [
     {"id": 1, "name": "Ann", "city": "Bend", "state": "OR", "time_ms": 1_000},

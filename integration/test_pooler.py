@@ -51,6 +51,7 @@ def test_settings_are_those_of_each_transaction_and_of_no_other_client(server: P
             other.rollback()
 
 
+@pytest.mark.gate
 def test_batches_are_there_once_and_a_driver_that_was_replaced_is_refused(server: PgBouncer) -> None:
     database = database_of(server)
 

@@ -51,6 +51,7 @@ def received(subscription: Subscription, count: int) -> list[Message]:
     return found
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("in_transactions", [True, False])
 def test_what_is_not_acknowledged_comes_again(broker: RabbitMq, queue: str, in_transactions: bool) -> None:
     broker.send(queue, ["a", "b", "c"], with_ids=True)
@@ -186,6 +187,7 @@ class Job:
         self.committed = committed
 
 
+@pytest.mark.gate
 def test_each_message_is_read_once_whoever_dies(broker: RabbitMq, queue: str) -> None:
     """Drivers before and after they have planned and committed, and the broker."""
     job = Job(broker, queue)

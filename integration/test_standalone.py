@@ -82,6 +82,7 @@ def _has_results(output: Path, files: int = 1) -> bool:
     return len(list(output.glob("part-*.parquet"))) >= files
 
 
+@pytest.mark.gate
 def test_submit_list_info_cancel(cluster: Cluster, tmp_path: Path) -> None:
     job_id, output = cluster.submit_endless(tmp_path, "one", "-p", "2", "--job-key", "daily")
     wait_until(lambda: _has_results(output), "its first result")
@@ -135,6 +136,7 @@ def test_files_of_ended_jobs_do_not_add_up(cluster: Cluster, tmp_path: Path) -> 
     assert not list((cluster.directory / "jobs").iterdir()), "directories of jobs are left"
 
 
+@pytest.mark.gate
 def test_a_client_without_the_secret_is_refused(cluster: Cluster, tmp_path: Path) -> None:
     other = tmp_path / "other-secret"
     other.write_text("0" * 64 + "\n")

@@ -39,6 +39,7 @@ def _await_end(both: AirflowOnYarn, job_id: str, application_id: str) -> str:
     return str(both.yarn.ended(application_id)["finalStatus"])
 
 
+@pytest.mark.gate
 def test_worker_triggerer_and_scheduler_are_lost(on_yarn: AirflowOnYarn, tmp_path: Path) -> None:
     """
     1. kill -9 of the worker when YARN has the application, and the submit has not been answered

@@ -14,6 +14,8 @@ from integration.airflow.installation import Installation
 from integration.conftest import ROOT
 from yarnflow import __version__
 
+pytestmark = pytest.mark.gate
+
 _INSPECT: Final = ROOT / "integration/airflow/inspect_provider.py"
 #: nothing a worker or the triggerer imports for the provider may bring one of them
 _HEAVY: Final = frozenset(

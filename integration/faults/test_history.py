@@ -11,6 +11,8 @@ import pytest
 from integration.faults.history import Seen, Watcher, reachable, verdict
 from yarnflow.core.states import JobStatus as S
 
+pytestmark = pytest.mark.gate
+
 FIRST = Seen(epoch=1, version=1, job_id="a", status=S.CREATED)
 
 

@@ -67,7 +67,7 @@ def _finish(started: Started, output: Path) -> None:
     assert_every_window_once(output)
 
 
-@pytest.mark.drill
+@pytest.mark.gate
 def test_executor_killed(yarnflow: Commands, tmp_path: Path) -> None:
     output = tmp_path / "windows"
     started = _start(yarnflow, output, "-p", "2")
@@ -76,8 +76,7 @@ def test_executor_killed(yarnflow: Commands, tmp_path: Path) -> None:
     assert "executor 0" in started.stderr, "the user was not told of the lost executor"
 
 
-# every run has jobs on elements whose driver is killed, and such a job on a cluster of several masters
-@pytest.mark.drill
+@pytest.mark.gate
 def test_driver_killed(yarnflow: Commands, tmp_path: Path) -> None:
     output = tmp_path / "windows"
     started = _start(yarnflow, output, "-p", "2")
@@ -98,6 +97,7 @@ def test_task_manager_killed(yarnflow: Commands, tmp_path: Path) -> None:
     _finish(started, output)
 
 
+@pytest.mark.gate
 def test_job_manager_killed_without_high_availability(yarnflow: Commands, tmp_path: Path) -> None:
     """Nobody else knows the job, so the command ends with an error and takes everything along."""
     started = _start_endless(yarnflow, tmp_path)
@@ -107,6 +107,7 @@ def test_job_manager_killed_without_high_availability(yarnflow: Commands, tmp_pa
     assert "JobManager" in line
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(
     "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.drill), signal.SIGKILL]
 )

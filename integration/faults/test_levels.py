@@ -13,6 +13,8 @@ from integration.faults.levels import ROLES, growing, largest
 from yarnflow.spark.launch.executor_command import EXECUTOR_MAIN
 from yarnflow.spark.launch.jvm import GATEWAY_MAIN
 
+pytestmark = pytest.mark.gate
+
 NAMES = ("jobmanager mib", "driver threads", "zookeeper znodes")
 #: opens as many files as it is told, and starts as many threads
 _LARGE = """

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from integration.faults.records import KEYS, Numbered, Taken
+
+pytestmark = pytest.mark.gate
 
 JOB = Numbered("unused")
 TAKEN = Taken(100, 100)

@@ -13,6 +13,8 @@ import pytest
 
 from integration.faults.relay import Relay
 
+pytestmark = pytest.mark.gate
+
 #: after which a test that would hang fails instead
 PATIENCE_S = 30.0
 

@@ -38,6 +38,7 @@ sys.stdin.read()
 """
 
 
+@pytest.mark.gate
 def test_one_leads_and_the_next_follows_it(cluster: Cluster) -> None:
     counter = cluster.session()
     uninvolved = Master(counter, "uninvolved")
@@ -72,6 +73,7 @@ def test_one_leads_and_the_next_follows_it(cluster: Cluster) -> None:
     assert first.told == second.told == ["granted"]
 
 
+@pytest.mark.gate
 def test_killed_leader_is_followed_as_soon_as_its_session_is_closed(cluster: Cluster, tmp_path: Path) -> None:
     settings = cluster.settings
     leader = subprocess.Popen(
@@ -96,6 +98,7 @@ def test_killed_leader_is_followed_as_soon_as_its_session_is_closed(cluster: Clu
     assert not close_session_of(tmp_path, leader.pid, settings)
 
 
+@pytest.mark.gate
 def test_over_session_revokes_for_good(cluster: Cluster) -> None:
     first = Master(cluster.session(), "first").lead()
     second = Master(cluster.session(), "second").stand()
@@ -171,6 +174,7 @@ def test_end_of_the_cluster_reaches_all_masters(cluster: Cluster) -> None:
     end.remove_cluster()
 
 
+@pytest.mark.gate
 def test_others_cannot_touch_what_a_cluster_keeps(cluster: Cluster) -> None:
     own = cluster.session()
     own.ensure("jobs")
@@ -189,6 +193,7 @@ def test_others_cannot_touch_what_a_cluster_keeps(cluster: Cluster) -> None:
         stranger.close()
 
 
+@pytest.mark.gate
 def test_no_server_is_one_clear_error() -> None:
     with pytest.raises(ZooKeeperUnavailable, match="no ZooKeeper server of localhost:1 answered"):
         open_zookeeper(ZooKeeperSettings("localhost:1", "/x", connection_timeout_ms=500), b"", None)

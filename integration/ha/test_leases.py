@@ -82,6 +82,7 @@ def ask(process: subprocess.Popen[str], what: str = "check") -> str:
     return process.stdout.readline().strip()
 
 
+@pytest.mark.gate
 def test_one_driver_has_it_and_masters_see_which(cluster: Cluster, tmp_path: Path) -> None:
     master = Master(cluster.session(), "master").lead()
     leases = stores_of(master, tmp_path).leases
@@ -113,6 +114,7 @@ def test_one_driver_has_it_and_masters_see_which(cluster: Cluster, tmp_path: Pat
     leases.unwatch(JOB)
 
 
+@pytest.mark.gate
 def test_second_driver_waits_for_the_first(cluster: Cluster, tmp_path: Path) -> None:
     settings = cluster.settings
     lost: list[str] = []
@@ -130,6 +132,7 @@ def test_second_driver_waits_for_the_first(cluster: Cluster, tmp_path: Path) -> 
     assert lost == []
 
 
+@pytest.mark.gate
 def test_frozen_driver_may_not_write_when_it_wakes(cluster: Cluster, tmp_path: Path) -> None:
     with holder(replace(cluster.settings, session_timeout_ms=6_000), tmp_path) as process:
         process.send_signal(signal.SIGSTOP)

@@ -49,6 +49,7 @@ def test_each_server_can_restart_within_the_session(
     assert stores_of(leader, tmp_path).checkpoints(JOB, str(tmp_path / "job")).next_id() >= 4
 
 
+@pytest.mark.gate
 def test_restart_of_the_whole_quorum_freezes_the_leader_and_no_more(
     hadoop: HadoopCluster, fragile: Cluster, tmp_path: Path
 ) -> None:

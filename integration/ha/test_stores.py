@@ -68,6 +68,7 @@ def test_records_of_savepoints_level_off_over_masters(cluster: Cluster, tmp_path
     assert len(list(tmp_path.glob("savepoint-*"))) == 100
 
 
+@pytest.mark.gate
 def test_next_leader_finds_everything_and_a_deposed_one_changes_nothing(
     cluster: Cluster, tmp_path: Path
 ) -> None:
@@ -126,6 +127,7 @@ def test_next_leader_finds_everything_and_a_deposed_one_changes_nothing(
     assert taken_over.next_id() == 4
 
 
+@pytest.mark.gate
 def test_cancelled_job_leaves_what_it_retains(cluster: Cluster, tmp_path: Path) -> None:
     leader = Master(cluster.session(), "leader").lead()
     stores = stores_of(leader, tmp_path / "ha")
@@ -147,6 +149,7 @@ def test_cancelled_job_leaves_what_it_retains(cluster: Cluster, tmp_path: Path) 
     assert stores.results.get(JOB) == ended(JOB, JobStatus.CANCELED)
 
 
+@pytest.mark.gate
 def test_finished_job_leaves_only_its_result(cluster: Cluster, tmp_path: Path) -> None:
     leader = Master(cluster.session(), "leader").lead()
     stores = stores_of(leader, tmp_path / "ha")

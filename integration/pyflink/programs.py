@@ -17,7 +17,8 @@ itself decides it.
 ``# differs: <why>`` says that yarnflow is meant to print something else than Apache PyFlink; what it prints
 stands in ``expected/here``.
 
-``# run: drill`` says that another program has most of what this one has, and that it runs in drills only.
+``# run: gate`` says that the program runs whenever tests run, ``# run: drill`` that another program has most of what
+this one has, and that it runs in drills only.
 """
 
 from __future__ import annotations
@@ -78,7 +79,8 @@ class Program:
     keeps_subtasks: bool
     #: why yarnflow prints something else; empty = it prints the same
     differs: str
-    is_drill: bool
+    #: the set of tests that it belongs to: ``gate``, ``full`` or ``drill``
+    test_set: str
 
     @classmethod
     def read(cls, path: Path, expected: Path) -> Program:
@@ -100,7 +102,7 @@ class Program:
             key=re.compile(said.get("key", _FIRST_FIELD)),
             keeps_subtasks=said.get("subtasks") == "kept",
             differs=said.get("differs", ""),
-            is_drill=said.get("run") == "drill",
+            test_set=said.get("run", "full"),
         )
 
     def comparable(self, output: str) -> list[str]:

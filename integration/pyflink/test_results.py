@@ -21,8 +21,9 @@ from tests.pages import PageProgram, all_programs
 from yarnflow.api.executor import use_executor
 from yarnflow.client.program import load_program, run_main
 
+_MARKS = {"gate": [pytest.mark.gate], "full": [], "drill": [pytest.mark.drill]}
 ALL = [
-    pytest.param(program, id=program.name, marks=[pytest.mark.drill] * program.is_drill)
+    pytest.param(program, id=program.name, marks=_MARKS[program.test_set])
     for program in programs()
     if program.name != ABOUT_THE_JOB
 ]

@@ -10,6 +10,8 @@ import pytest
 
 from integration.pyflink.programs import EXAMPLES, EXPECTED, Program, programs
 
+pytestmark = pytest.mark.gate
+
 ALL = list(programs())
 
 

@@ -124,6 +124,7 @@ def flink_server() -> Iterator[FixtureServer]:
     server.stop()
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("place", PAGES)
 def test_page_shows_its_data_to_everybody(place: str, steady_server: FixtureServer, desk: Reader) -> None:
     page = desk.go(steady_server.url, place)
@@ -182,6 +183,7 @@ def test_failure_keeps_what_was_shown(server: FixtureServer, reader: Reader) -> 
     expect(page.locator("main")).to_contain_text("delays-per-airport")
 
 
+@pytest.mark.gate
 def test_goes_on_by_itself_after_the_connection_was_lost(server: FixtureServer, reader: Reader) -> None:
     page = reader.open(server.url, JOB)
     expect(page.locator("main")).to_contain_text("Source: airports")
@@ -302,6 +304,7 @@ def test_job_is_canceled_after_a_question(server: FixtureServer, reader: Reader)
     assert server.writes == [("PATCH", f"/jobs/{RUNNING}?mode=cancel", "")]
 
 
+@pytest.mark.gate
 def test_job_is_stopped_with_a_savepoint(server: FixtureServer, reader: Reader) -> None:
     page = reader.open(server.url, JOB)
     page.get_by_role("button", name="Stop…").click()
@@ -350,6 +353,7 @@ def test_nothing_is_offered_that_is_switched_off(server: FixtureServer, reader: 
     expect(reader.open(server.url, "submit").locator("main")).to_contain_text("yarnflow submit")
 
 
+@pytest.mark.gate
 def test_program_is_uploaded_and_run(server: FixtureServer, reader: Reader, tmp_path: Path) -> None:
     cluster = server.cluster
     assert isinstance(cluster, SampleCluster)
@@ -386,6 +390,7 @@ def test_program_is_uploaded_and_run(server: FixtureServer, reader: Reader, tmp_
     assert server.writes[-1] == ("POST", "/jars/0f_words.py/run", wanted)
 
 
+@pytest.mark.gate
 def test_token_is_asked_for_once_and_sent_with_everything(server: FixtureServer, reader: Reader) -> None:
     server.faults.token = "s3cret"
     page = reader.open(server.url, "jobs")
@@ -412,6 +417,7 @@ def test_token_is_asked_for_once_and_sent_with_everything(server: FixtureServer,
     expect(page.locator("main")).to_contain_text("Source: airports")
 
 
+@pytest.mark.gate
 def test_everything_is_below_the_path_of_a_proxy(reader: Reader) -> None:
     server = FixtureServer(SampleCluster(), prefix="/proxy/application_1795206794135_0007/")
     try:
@@ -573,6 +579,7 @@ def test_traceback_is_found(
     assert call(desk, steady_server, "job/exceptions.js", "split", text) == wanted
 
 
+@pytest.mark.gate
 def test_graph_is_laid_out(steady_server: FixtureServer, desk: Reader) -> None:
     ids = list("abcdef")
     edges = [{"from": pair[0], "to": pair[1]} for pair in ("ab", "ac", "bd", "cd", "ad", "ef")]

@@ -223,6 +223,7 @@ def _grows(locator: Locator) -> None:
     wait_until(lambda: _number(locator.inner_text()) > before, f"more than {before}", SLOW_MS / 1000)
 
 
+@pytest.mark.gate
 def test_job_is_watched_and_stopped_by_keyboard(cluster: Cluster, reader: Reader) -> None:
     job_id = cluster.submit("counts.py", COUNTS)
     page = reader.open(cluster.url, "overview")

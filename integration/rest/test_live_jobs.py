@@ -158,6 +158,7 @@ def _slow_client(address: str) -> socket.socket:
     return connection
 
 
+@pytest.mark.gate
 def test_a_life_of_a_job_as_events(live: Live) -> None:
     """1. the job runs  2. a checkpoint  3. the client loses its connection and misses a checkpoint
     4. it comes back: nothing twice, nothing missed  5. stop with a savepoint ends job and stream."""
@@ -214,6 +215,7 @@ def test_what_failed_is_told_with_the_python_traceback_first(live: Live) -> None
     assert live.reader.get(f"/jobs/{job_id}/exceptions?maxExceptions=0")["exceptionHistory"]["truncated"]
 
 
+@pytest.mark.gate
 def test_numbers_are_measured(live: Live) -> None:
     rest, job_id = live.reader, live.job("stream")
     rest.await_state(job_id, "RUNNING")
@@ -277,6 +279,7 @@ def test_numbers_are_measured(live: Live) -> None:
     assert (overview["taskmanagers"], overview["slots-total"]) == (1, 6)
 
 
+@pytest.mark.gate
 def test_checkpoints_are_begun_listed_and_told(live: Live) -> None:
     rest, job_id = live.writer, live.job("stream")
     rest.await_state(job_id, "RUNNING")
@@ -370,6 +373,7 @@ def _has_threads(rest: Rest, path: str, names: Sequence[str]) -> bool:
     return all(any(re.fullmatch(name, each["threadName"]) for each in told) for name in names)
 
 
+@pytest.mark.gate
 def test_who_may_read_and_who_may_write(live: Live) -> None:
     job = f"/jobs/{live.job('stream')}"
     assert live.nobody.ask("GET", "/jobs").status == 401
@@ -410,6 +414,7 @@ _ROUTES: Final = [
 ]
 
 
+@pytest.mark.gate
 def test_every_path_of_the_table_answers_in_its_shape(live: Live) -> None:
     rest, job_id = live.reader, live.job("stream")
     rest.await_state(job_id, "RUNNING")
@@ -497,6 +502,7 @@ def test_slow_clients_are_left(live: Live) -> None:
             continue
 
 
+@pytest.mark.gate
 def test_a_job_is_canceled(live: Live) -> None:
     rest, job_id = live.writer, live.job("stream")
     assert rest.ask("PATCH", f"/jobs/{job_id}?mode=cancel").status == 202

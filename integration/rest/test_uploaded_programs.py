@@ -91,6 +91,7 @@ def lines(directory: Path) -> list[str]:
     return sorted(line for part in directory.glob("part-*") for line in part.read_text().splitlines())
 
 
+@pytest.mark.gate
 def test_a_file_and_an_archive_run_to_their_end(cluster: Cluster, tmp_path: Path) -> None:
     assert requests.get(f"{cluster.url}/jars", timeout=60).status_code == 401
     assert cluster.ask("GET", "/config").json()["features"]["web-submit"]

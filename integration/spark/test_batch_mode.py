@@ -74,6 +74,7 @@ def query_files(directory: Path, log: str) -> list[str]:
     return sorted(name for name in found if name.isdigit())
 
 
+@pytest.mark.gate
 def test_windows_give_what_a_stream_gives(spark: SparkSession, tmp_path: Path) -> None:
     def build(g: Graph, out: Path) -> None:
         node = g.add(WindowAggregate(key("k"), HOUR, ("sum(n) AS total",)), TOTALS, event_source(g))
@@ -164,6 +165,7 @@ def test_times_of_a_rate_source(spark: SparkSession, tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.gate
 def test_a_batch_that_failed_begins_again_and_is_written_once(spark: SparkSession, tmp_path: Path) -> None:
     marker = tmp_path / "failed"
 
@@ -241,6 +243,7 @@ def test_elements_come_by_their_times_and_then_all_timers(
     assert query_files(tmp_path, "offsets") == []
 
 
+@pytest.mark.gate
 def test_keyed_elements_give_what_a_stream_gives(
     spark: SparkSession, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

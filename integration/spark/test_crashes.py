@@ -36,6 +36,7 @@ from yarnflow.graph.operators import (
 )
 
 
+@pytest.mark.gate
 def test_restart_between_batches_and_inside_a_commit(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -97,6 +98,7 @@ def test_batch_done_again_after_its_files_were_moved(spark: SparkSession, tmp_pa
     assert rows(tmp_path / "out") == [(n,) for n in range(5)]
 
 
+@pytest.mark.gate
 def test_stateful_batch_done_again_after_its_files_were_moved(spark: SparkSession, tmp_path: Path) -> None:
     """Spark counts the state stores that a batch wrote in the present run."""
     (tmp_path / "in").mkdir()
@@ -182,6 +184,7 @@ def test_no_query_starts_after_a_stop(spark: SparkSession, tmp_path: Path) -> No
     assert not (tmp_path / "out").exists() and not (tmp_path / "batch").exists()
 
 
+@pytest.mark.gate
 def test_stop_waits_for_a_batch_and_its_next_sink_is_not_written(spark: SparkSession, tmp_path: Path) -> None:
     _HELD.clear()
     _LET_GO.clear()
@@ -238,6 +241,7 @@ def test_batch_that_was_done_is_not_done_again(spark: SparkSession, tmp_path: Pa
     assert not (tmp_path / "out" / ".yarnflow-staging").exists()
 
 
+@pytest.mark.gate
 def test_crash_before_the_sinks_tidied_up(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

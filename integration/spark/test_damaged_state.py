@@ -101,6 +101,7 @@ def changes_are_empty(job: Counted) -> None:
         empty(path)
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(
     "damage, said",
     [
@@ -205,6 +206,7 @@ def test_a_script_whose_state_is_damaged_fails_with_one_clear_error(
             run()
 
 
+@pytest.mark.gate
 def test_accumulators_of_state_that_others_could_have_written_are_not_unpickled(
     spark: SparkSession, tmp_path: Path
 ) -> None:

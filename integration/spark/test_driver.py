@@ -13,6 +13,8 @@ from integration.spark.driver_harness import DriverProcess
 from yarnflow.core.json_codec import to_json
 from yarnflow.core.messages import DriverPhase
 
+pytestmark = pytest.mark.gate
+
 WORDS = """
 import sys
 from pyspark.sql import SparkSession, functions as F

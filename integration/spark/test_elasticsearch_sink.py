@@ -53,6 +53,7 @@ def reading(directory: Path, sink: ElasticsearchSink) -> JobGraph:
     return graph_of(env)
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("key", [pytest.param(None, marks=pytest.mark.drill), "line"])
 def test_a_crash_in_a_batch(
     spark: SparkSession, tmp_path: Path, server: OpenSearch, monkeypatch: pytest.MonkeyPatch, key: str | None

@@ -72,6 +72,7 @@ def test_batches_are_computed_without_further_python_workers(
     assert sorted(printed(capfd)) == [">>1", ">>2"]
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("typed", [True, False])
 def test_keys_are_told_apart_as_python_does(
     run: Run, capfd: pytest.CaptureFixture[str], typed: bool
@@ -100,6 +101,7 @@ class Past(KeyedProcessFunction):
         yield f">>{ctx.get_current_key()} {min(timestamp, 0)} {ctx.time_domain().name}"
 
 
+@pytest.mark.gate
 def test_timers_in_the_past_fire(run: Run, capfd: pytest.CaptureFixture[str]) -> None:
     env = environment()
     stream = env.from_collection([1, 2], Types.INT()).key_by(lambda value: value)
@@ -124,6 +126,7 @@ def test_types_nested_deep_go_through_keys(run: Run, capfd: pytest.CaptureFixtur
     assert printed(capfd) == [shown(value)] * 2
 
 
+@pytest.mark.gate
 def test_nothing_comes_of_an_empty_source(
     run: Run, capfd: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
@@ -150,6 +153,7 @@ class Slow(AsyncFunction[Any, Any]):
         return [f">>{value}", f">>{value}"]
 
 
+@pytest.mark.gate
 def test_async_functions(run: Run, capfd: pytest.CaptureFixture[str]) -> None:
     env = environment(1)
     numbers = env.from_collection([0, 1, 2], Types.INT())

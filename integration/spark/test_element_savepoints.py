@@ -115,6 +115,7 @@ def mode_of(path: Path, mode: int) -> Iterator[None]:
     path.chmod(before)
 
 
+@pytest.mark.gate
 def test_a_savepoint_is_its_users_alone(objects: tuple[Kept, Path]) -> None:
     _, savepoint = objects
     found = {(path.is_dir(), stat.S_IMODE(path.stat().st_mode)) for path in savepoint.rglob("*")}
@@ -122,6 +123,7 @@ def test_a_savepoint_is_its_users_alone(objects: tuple[Kept, Path]) -> None:
     assert stat.S_IMODE(savepoint.stat().st_mode) == 0o700
 
 
+@pytest.mark.gate
 def test_objects_are_made_only_of_state_that_is_vouched_for(
     spark: SparkSession, objects: tuple[Kept, Path], tmp_path: Path
 ) -> None:
@@ -143,6 +145,7 @@ def test_objects_are_made_only_of_state_that_is_vouched_for(
         assert restore(spark, settings, str(tmp_path / "trusted"), shape, OTHER_KEY, trusted=True) is not None
 
 
+@pytest.mark.gate
 def test_a_manifest_that_was_changed_vouches_for_nothing(
     spark: SparkSession, objects: tuple[Kept, Path], tmp_path: Path
 ) -> None:

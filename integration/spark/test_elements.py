@@ -27,6 +27,8 @@ from yarnflow.graph.job_graph import JobGraph
 from yarnflow.spark.run.graph_program import GraphProgram
 from yarnflow.testing.kept_graph import KeptGraph
 
+pytestmark = pytest.mark.gate
+
 PAIR = Types.TUPLE([Types.LONG(), Types.LONG()])
 NUMBERED = Types.ROW_NAMED(["k", "n"], [Types.LONG(), Types.LONG()])
 

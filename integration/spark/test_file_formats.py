@@ -120,6 +120,7 @@ def csv_schema() -> CsvSchema:
     return builder.add_array_column("tags", "|").set_column_separator(";").set_use_header().build()
 
 
+@pytest.mark.gate
 def test_csv(run: Run, tmp_path: Path) -> None:
     out = tmp_path / "out"
     write(run, out, CsvBulkWriters.for_schema(csv_schema()))
@@ -142,6 +143,7 @@ def test_csv_that_does_not_fit_names_the_file(run: Run, tmp_path: Path) -> None:
         shown(run, strict.build(), tmp_path / "out2", lambda row: row.town)
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("name", ["parquet", "orc", "avro", "avro-parquet"])
 def test_columnar_files(run: Run, tmp_path: Path, name: str) -> None:
     out, schema = tmp_path / "out", AvroSchema.parse_string(AVRO)
@@ -294,6 +296,7 @@ def text_sink(out: Path) -> Any:
     return FileSink.for_row_format(str(out), Encoder.simple_string_encoder())
 
 
+@pytest.mark.gate
 def test_names_and_directories_of_the_time(spark: SparkSession, tmp_path: Path) -> None:
     out = tmp_path / "out"
     config = OutputFileConfig.builder().with_part_prefix("rows").with_part_suffix(".log").build()

@@ -39,6 +39,7 @@ class Sleeper:
             raise Asleep
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("calls", [2, 3, 4, 5])
 def test_what_one_driver_began_another_finishes_once(spark: SparkSession, tmp_path: Path, calls: int) -> None:
     """Asleep before the manifest, before the first, the second or the third move."""
@@ -80,6 +81,7 @@ def test_a_moved_file_that_is_gone_fences(spark: SparkSession, tmp_path: Path) -
     assert len(output(out)) == 4
 
 
+@pytest.mark.gate
 def test_an_output_file_of_another_job_is_not_written_over(spark: SparkSession, tmp_path: Path) -> None:
     out = tmp_path / "out"
     first = writer(spark, out)
@@ -105,6 +107,7 @@ def test_rows_without_files_are_an_error(
         writer(spark, tmp_path / "out").write(spark.range(2), 0)
 
 
+@pytest.mark.gate
 def test_a_driver_without_its_lease_takes_nothing_over(spark: SparkSession, tmp_path: Path) -> None:
     out = tmp_path / "out"
     with pytest.raises(Asleep):

@@ -128,6 +128,7 @@ def create_kinds(server: DatabaseServer) -> None:
     )
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("as_columns", [True, False])
 def test_values(spark: SparkSession, tmp_path: Path, server: DatabaseServer, as_columns: bool) -> None:
     create_kinds(server)
@@ -244,6 +245,7 @@ def crash_in_batch(number: int, after_commit: bool, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(JdbcWriter, "write", crashing)
 
 
+@pytest.mark.gate
 @OTHERS_IN_DRILLS
 @pytest.mark.parametrize("after_commit", [True, False])
 def test_a_crash_in_a_batch(
@@ -293,6 +295,7 @@ def test_a_database_that_is_killed_and_comes_back(
     assert_each_once(server)
 
 
+@pytest.mark.gate
 def test_a_driver_that_was_replaced_is_refused_by_the_database(
     spark: SparkSession, server: DatabaseServer
 ) -> None:

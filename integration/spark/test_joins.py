@@ -102,6 +102,7 @@ def test_interval_join_by_a_function(spark: SparkSession, tmp_path: Path) -> Non
     in_two_attempts(spark, tmp_path, program, {"out": pairs(-5, 15), "late": [(7,)]})
 
 
+@pytest.mark.gate
 def test_interval_join_of_columns_is_sparks_own(spark: SparkSession, tmp_path: Path) -> None:
     def program() -> Program:
         env, clicks, buys = clicks_and_buys(tmp_path)
@@ -123,6 +124,7 @@ class Counted(CoGroupFunction):
         yield len(first), len(second)
 
 
+@pytest.mark.gate
 def test_window_joins(spark: SparkSession, tmp_path: Path) -> None:
     hour: WindowAssigner[Any, Any] = TumblingEventTimeWindows.of(Time.hours(1))
 

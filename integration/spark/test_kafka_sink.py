@@ -107,6 +107,7 @@ def test_every_number_is_written(
     assert counts(kafka, topic) == Counter(NUMBERS)
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(("parallelism", "then"), [(1, 2), (2, 1), (2, 2), (2, 3)])
 def test_a_batch_that_is_done_again_is_readable_once(
     spark: SparkSession,
@@ -144,6 +145,7 @@ def test_at_least_once_writes_such_a_batch_twice(
     assert set(counts(kafka, topic).values()) == {2}
 
 
+@pytest.mark.gate
 def test_a_driver_that_dies_between_the_transactions_of_a_batch(
     spark: SparkSession, kafka: KafkaBroker, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -240,6 +242,7 @@ class SecondIsTime(TimestampAssigner):
 PAIR = Types.ROW_NAMED(["who", "at"], [Types.STRING(), Types.LONG()])
 
 
+@pytest.mark.gate
 def test_topics_keys_and_times_of_elements(
     spark: SparkSession, kafka: KafkaBroker, topic: str, tmp_path: Path
 ) -> None:

@@ -87,6 +87,7 @@ def texts(
     return sorted(line.partition(">>")[2] for line in lines if ">>" in line)
 
 
+@pytest.mark.gate
 def test_where_a_bounded_source_begins_and_ends(
     kafka: KafkaBroker, topic: str, program: Program, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -126,6 +127,7 @@ def test_where_a_bounded_source_begins_and_ends(
     assert found == {name: [str(n) for n in expected] for name, (_, expected) in cases.items()}
 
 
+@pytest.mark.gate
 def test_a_job_that_is_started_again_ends_where_it_would_have(
     kafka: KafkaBroker, topic: str, program: Program, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -164,6 +166,7 @@ class Until(ProcessFunction):
         yield value
 
 
+@pytest.mark.gate
 def test_messages_that_were_deleted_before_they_were_read_fail_the_job(
     kafka: KafkaBroker, topic: str, program: Program
 ) -> None:
@@ -274,6 +277,7 @@ def rows(kafka: KafkaBroker, topic: str, ignore: bool) -> Callable[[], StreamExe
     return make
 
 
+@pytest.mark.gate
 def test_rows_of_json_have_the_messages_times_and_malformed_ones_are_named(
     kafka: KafkaBroker, topic: str, program: Program, capfd: pytest.CaptureFixture[str]
 ) -> None:

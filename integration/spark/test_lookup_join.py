@@ -127,6 +127,7 @@ def runner(spark: SparkSession, tmp_path: Path) -> Runner:
 # --- values -------------------------------------------------------------------------------
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("mode", [RuntimeExecutionMode.STREAMING, RuntimeExecutionMode.BATCH])
 @pytest.mark.parametrize("how", ["inner", "left"])
 def test_each_record_has_all_rows_of_its_key(

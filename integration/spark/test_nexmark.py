@@ -36,6 +36,7 @@ def reference(events: Events) -> Iterator[Reference]:
     found.close()
 
 
+@pytest.mark.gate
 @pytest.mark.usefixtures("as_it_was")
 @pytest.mark.parametrize(
     "query",

@@ -45,6 +45,7 @@ def expected(rows: int) -> list[list[Any]]:
     return [[n, f"row {n}"] for n in range(rows)]
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("bounded", [True, None], ids=["by its reader", "by its stream"])
 def test_rows_come_once(spark: SparkSession, tmp_path: Path, bounded: bool | None) -> None:
     env = environment()
@@ -90,6 +91,7 @@ def test_arrow_batches_and_writers_of_batches(spark: SparkSession, tmp_path: Pat
         assert (tmp_path / name).read_text().split() == [str(n) for n in range(6)]
 
 
+@pytest.mark.gate
 def test_a_batch_that_is_done_again_has_its_number_and_its_partitions(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -121,6 +121,7 @@ def run_until(
     return texts(directory / "out")
 
 
+@pytest.mark.gate
 def test_messages_go_from_queue_to_queue(
     spark: SparkSession, tmp_path: Path, broker: RabbitMq, queue: str
 ) -> None:
@@ -146,6 +147,7 @@ class Crash(Exception):
     """The driver ends here."""
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("use_ids", [True, pytest.param(False, marks=pytest.mark.drill)])
 def test_a_crash_in_a_batch(
     spark: SparkSession, tmp_path: Path, broker: RabbitMq, queue: str, monkeypatch: pytest.MonkeyPatch,

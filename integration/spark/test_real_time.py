@@ -139,6 +139,7 @@ def await_written(
     return written(kafka, topic)
 
 
+@pytest.mark.gate
 def test_records_go_on_at_once_and_over_restarts(
     spark: SparkSession, kafka: KafkaBroker, topics: tuple[str, str], tmp_path: Path
 ) -> None:
@@ -167,6 +168,7 @@ def test_records_go_on_at_once_and_over_restarts(
     assert sorted(row["n"] for row in found) == list(range(0, 20, 2))
 
 
+@pytest.mark.gate
 def test_running_results_come_for_each_record(
     spark: SparkSession, kafka: KafkaBroker, topics: tuple[str, str], tmp_path: Path
 ) -> None:
@@ -363,6 +365,7 @@ def test_a_job_that_waits_for_task_threads_stops(
     assert not spark.streams.active
 
 
+@pytest.mark.gate
 def test_auto_takes_real_time_where_it_can(
     spark: SparkSession,
     kafka: KafkaBroker,

@@ -114,6 +114,7 @@ def test_a_damaged_file_is_named(
     goes_on(spark, taken[0], tmp_path / "job2")
 
 
+@pytest.mark.gate
 def test_nothing_of_a_savepoint_is_left_out(
     spark: SparkSession, tmp_path: Path, taken: tuple[Input, Path]
 ) -> None:
@@ -130,6 +131,7 @@ def test_nothing_of_a_savepoint_is_left_out(
     assert not (tmp_path / "job2").exists()
 
 
+@pytest.mark.gate
 def test_a_program_that_does_not_fit_is_refused(
     spark: SparkSession, tmp_path: Path, taken: tuple[Input, Path]
 ) -> None:
@@ -169,6 +171,7 @@ def test_a_crash_in_between_is_made_good(
     assert sorted((job_dir / "query-counts/commits").iterdir()) == commits
 
 
+@pytest.mark.gate
 def test_a_retained_checkpoint_goes_on_at_the_last_commit(spark: SparkSession, tmp_path: Path) -> None:
     """``chk-<n>`` says where the job stood then; its directory has gone on since."""
     source, savepoint = take(spark, tmp_path)
@@ -192,6 +195,7 @@ def test_a_retained_checkpoint_goes_on_at_the_last_commit(spark: SparkSession, t
         restore(spark, RestoreSettings(str(retained)), str(tmp_path / "job3/checkpoint"), None)
 
 
+@pytest.mark.gate
 def test_the_state_is_read_as_a_table(spark: SparkSession, taken: tuple[Input, Path]) -> None:
     (found,) = describe(spark, str(taken[1]))
     assert (found.query, found.operator, found.operator_name) == ("counts", 0, "stateStoreSave")

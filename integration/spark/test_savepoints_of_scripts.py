@@ -115,6 +115,7 @@ def savepoint(target: Path, after: AfterSavepoint) -> CheckpointOrder:
 NAMED = 'format("parquet").queryName("copy")'
 
 
+@pytest.mark.gate
 def test_stopped_with_a_savepoint_and_gone_on(spark: SparkSession, tmp_path: Path) -> None:
     source, out = Input(tmp_path / "in"), tmp_path / "out"
     source.add(15)
@@ -178,6 +179,7 @@ spark.streams.awaitAnyTermination()
 """
 
 
+@pytest.mark.gate
 def test_a_script_as_it_is_goes_on_where_it_was_and_elsewhere(spark: SparkSession, tmp_path: Path) -> None:
     source, out = Input(tmp_path / "in"), tmp_path / "out"
     out.mkdir()
@@ -360,6 +362,7 @@ def test_a_stop_that_cannot_be_saved_fails_the_job(
     assert (tmp_path / "job/checkpoint/copy/commits/0").exists()
 
 
+@pytest.mark.gate
 def test_a_fenced_driver_calls_no_batch_function(spark: SparkSession, tmp_path: Path) -> None:
     source, out = Input(tmp_path / "in"), tmp_path / "out"
     text = SCRIPT.replace(

@@ -7,10 +7,14 @@ from types import SimpleNamespace
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+import pytest
+
 from yarnflow.core.messages import QueryProgress
 from yarnflow.spark.launch.session import DriverSession
 from yarnflow.spark.progress.collector import ProgressCollector
 from yarnflow.spark.progress.listener import listen
+
+pytestmark = pytest.mark.gate
 
 _OPTION = "spark.sql.shuffle.partitions"
 

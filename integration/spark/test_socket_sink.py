@@ -58,6 +58,7 @@ def listening() -> Iterator[Server]:
         server.close()
 
 
+@pytest.mark.gate
 def test_lines_of_several_batches(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     for file in range(3):

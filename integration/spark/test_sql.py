@@ -56,6 +56,7 @@ def windows(records: Iterable[Record], minutes: int = 60) -> list[tuple[Any, ...
     return sorted((start, k, len(ns), sum(ns)) for (start, k), ns in found.items())
 
 
+@pytest.mark.gate
 def test_windows_of_a_query_close_as_event_time_goes_on(spark: SparkSession, tmp_path: Path) -> None:
     def program() -> Program:
         env = environment()
@@ -113,6 +114,7 @@ def pairs(lower: int, upper: int) -> list[tuple[Any, ...]]:
 WITHIN = "b.k = c.k AND b.ts BETWEEN c.ts - INTERVAL 5 MINUTES AND c.ts + INTERVAL 15 MINUTES"
 
 
+@pytest.mark.gate
 def test_join_of_streams_in_time_drops_its_state(spark: SparkSession, tmp_path: Path) -> None:
     def program() -> Program:
         env = environment()
@@ -220,6 +222,7 @@ def test_functions_behind_a_query_see_event_time(
     assert sorted((n, at_ms - epoch_ms) for n, at_ms in rows(tmp_path / "out")) == expected
 
 
+@pytest.mark.gate
 def test_windows_as_flink_writes_them(
     run: Callable[[StreamExecutionEnvironment], None], tmp_path: Path
 ) -> None:
@@ -296,6 +299,7 @@ def test_results_that_change_do_not_go_into_files(tmp_path: Path) -> None:
         Program(env)
 
 
+@pytest.mark.gate
 def test_results_that_change_are_given_anew(
     run: Callable[[StreamExecutionEnvironment], None], tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

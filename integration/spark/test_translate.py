@@ -39,6 +39,7 @@ from yarnflow.spark.translate.translator import Translator
 MAP, FLAT_MAP, FILTER = PythonKind.MAP, PythonKind.FLAT_MAP, PythonKind.FILTER
 
 
+@pytest.mark.gate
 def test_word_count(spark: SparkSession, tmp_path: Path) -> None:
     g = Graph()
     lines = g.collection(["to be or", "not to be"], schema("string"))
@@ -53,6 +54,7 @@ def test_word_count(spark: SparkSession, tmp_path: Path) -> None:
     assert rows(tmp_path / "out") == [("be", 2), ("not", 1), ("or", 1), ("to", 2)]
 
 
+@pytest.mark.gate
 def test_five_functions_are_one_map_in_arrow(spark: SparkSession, tmp_path: Path) -> None:
     class AddOne(MapFunction):
         def open(self, runtime_context: Any = None) -> None:
@@ -76,6 +78,7 @@ def test_five_functions_are_one_map_in_arrow(spark: SparkSession, tmp_path: Path
     assert rows(tmp_path / "out") == sorted([(2, "2!")] * 2 + [(4, "4!")] * 4)
 
 
+@pytest.mark.gate
 def test_types_go_through_python_unchanged(spark: SparkSession, tmp_path: Path) -> None:
     output = Schema(
         (
@@ -131,6 +134,7 @@ def test_value_that_does_not_fit_its_type(spark: SparkSession, tmp_path: Path) -
         run(spark, g, tmp_path)
 
 
+@pytest.mark.gate
 def test_user_error_names_the_exception(spark: SparkSession, tmp_path: Path) -> None:
     g = Graph()
     node = g.collection([1, 0], schema("bigint"))
@@ -139,6 +143,7 @@ def test_user_error_names_the_exception(spark: SparkSession, tmp_path: Path) -> 
         run(spark, g, tmp_path)
 
 
+@pytest.mark.gate
 def test_files_csv_json_text(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.csv").write_text("k,n\na,1\nb,2\n")
@@ -173,6 +178,7 @@ def test_missing_path(spark: SparkSession, tmp_path: Path) -> None:
         run(spark, g, tmp_path)
 
 
+@pytest.mark.gate
 def test_bad_expression_names_the_line(spark: SparkSession, tmp_path: Path) -> None:
     g = Graph()
     node = g.collection([1], schema("bigint"))
@@ -237,6 +243,7 @@ def test_socket(spark: SparkSession, tmp_path: Path) -> None:
     assert rows(tmp_path / "out") == [("one",), ("two",)]
 
 
+@pytest.mark.gate
 def test_sql_over_streams_and_without(spark: SparkSession, tmp_path: Path) -> None:
     g = Graph()
     a = g.collection([("x", 1), ("y", 2)], schema("k string, n bigint"))
@@ -293,6 +300,7 @@ def test_print_and_foreach_batch_share_a_query(
     assert Path(reads).read_text() == "rr"
 
 
+@pytest.mark.gate
 def test_foreach_batch_failure_has_the_users_traceback(spark: SparkSession, tmp_path: Path) -> None:
     def fails(frame: DataFrame, batch_id: int) -> None:
         raise ValueError("no such table")

@@ -47,6 +47,7 @@ from yarnflow.operators.functions.windows import ProcessWindowFunction
 MAP, FLAT_MAP, FILTER = PythonKind.MAP, PythonKind.FLAT_MAP, PythonKind.FILTER
 
 
+@pytest.mark.gate
 def test_keyed_reduce_keeps_its_state_over_restarts(spark: SparkSession, tmp_path: Path) -> None:
     class Last(ReduceFunction):
         def reduce(self, value1: Any, value2: Any) -> Any:
@@ -95,6 +96,7 @@ def sliding(size: int, slide: int) -> dict[tuple[str, dt.datetime], list[int]]:
     return found
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(("size", "slide"), [(60, 60), (60, 30)])
 def test_window_aggregate(spark: SparkSession, tmp_path: Path, size: int, slide: int) -> None:
     kind = WindowKind.TUMBLING if size == slide else WindowKind.SLIDING
@@ -132,6 +134,7 @@ def test_session_window_then_tumbling_window(spark: SparkSession, tmp_path: Path
     assert plain(rows(tmp_path / "days")) == [("a", at(0), at(1440), 2, 3), ("b", at(0), at(1440), 1, 1)]
 
 
+@pytest.mark.gate
 def test_python_window_functions(spark: SparkSession, tmp_path: Path) -> None:
     class Median(ProcessWindowFunction[Any, Any, Any, Any]):
         def process(self, key: Any, context: Any, elements: Any) -> Any:

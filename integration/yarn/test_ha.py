@@ -26,6 +26,7 @@ def _batches(follower: Follower) -> list[int]:
     return [told["queries"][0]["batch-id"] for told in follower.of("progress") if told["queries"]]
 
 
+@pytest.mark.gate
 def test_two_leaders_are_killed(masters: Masters, tmp_path: Path) -> None:
     """
     0. what the standby is asked by REST the leader answers, and so it goes on after

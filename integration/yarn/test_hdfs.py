@@ -61,6 +61,7 @@ class TestHdfs(FileSystemContract):
     """The same contract as all implementations."""
 
 
+@pytest.mark.gate
 def test_somebody_else(
     connect: Callable[[str], WebHdfsFileSystem], fs: FileSystem, root: str, tmp_path: Path
 ) -> None:
@@ -163,6 +164,7 @@ def test_many_clients_want_one_key(
         assert clients[0].set_application("flights 100%", generation, f"application_{generation}")
 
 
+@pytest.mark.gate
 def test_who_could_have_written_is_what_the_name_node_says(
     hadoop: HadoopCluster, fs: FileSystem, connect: Callable[[str], WebHdfsFileSystem], root: str
 ) -> None:

@@ -20,6 +20,7 @@ from yarnflow.rest.history.store import ArchiveStore
 
 
 # elsewhere than in drills, each target runs one of the two programs
+@pytest.mark.gate
 @pytest.mark.parametrize(
     "target", ["yarn-per-job", pytest.param("yarn-application", marks=pytest.mark.drill)]
 )
@@ -36,6 +37,7 @@ def test_flight_delays(yarn: Yarn, flights: str, tmp_path: Path, target: str) ->
     assert "yarnflow" in report["applicationTags"].split(",")
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(
     "target", [pytest.param("yarn-per-job", marks=pytest.mark.drill), "yarn-application"]
 )
@@ -47,6 +49,7 @@ def test_plain_pyspark_script(yarn: Yarn, texts: str, target: str) -> None:
     assert yarn.ended(application_id(done))["finalStatus"] == "SUCCEEDED"
 
 
+@pytest.mark.gate
 def test_session_runs_many_jobs(yarn: Yarn, flights: str, texts: str, tmp_path: Path) -> None:
     """Two jobs in one session, one of each kind; idle TaskManagers are given back in between."""
     options = ("-Dresourcemanager.taskmanager-timeout=3 s", "-Dtaskmanager.numberOfTaskSlots=1")
@@ -70,6 +73,7 @@ def test_session_runs_many_jobs(yarn: Yarn, flights: str, texts: str, tmp_path: 
     assert yarn.ended(session)["finalStatus"] == "SUCCEEDED"
 
 
+@pytest.mark.gate
 def test_failing_user_code_is_what_yarn_shows(yarn: Yarn, tmp_path: Path) -> None:
     program = tmp_path / "failing.py"
     program.write_text(
@@ -135,6 +139,7 @@ def test_ended_through_yarns_proxy(yarn: Yarn, endless: Path, verb: str, status:
         assert yarn.below("/tests/by-proxy"), "no savepoint"
 
 
+@pytest.mark.gate
 def test_one_key_one_job(yarn: Yarn, endless: Path) -> None:
     """Two submits at the same moment give one job; fail and replace do what they say.
 

@@ -55,6 +55,7 @@ def logs(yarn: Yarn, *arguments: str) -> str:
 # --- doctor -------------------------------------------------------------------------
 
 
+@pytest.mark.gate
 def test_doctor_finds_all_well(yarn: Yarn) -> None:
     done = yarn.run("doctor", *_PER_JOB)
     assert done.process.returncode == 0, done.stdout + done.stderr
@@ -123,6 +124,7 @@ def test_doctor_runs_an_environment_from_an_archive(yarn: Yarn, archive: Path) -
 # --- logs ---------------------------------------------------------------------------
 
 
+@pytest.mark.gate
 def test_logs_of_a_running_and_of_an_ended_application(yarn: Yarn, endless: Path) -> None:
     application, job = submit_endless(yarn, endless)
     live = logs(yarn, application)
@@ -192,6 +194,7 @@ def test_a_small_environment_is_packed_checked_and_cleaned(yarn: Yarn, tmp_path:
 # --- scripts ------------------------------------------------------------------------
 
 
+@pytest.mark.gate
 def test_operators_scripts(yarn: Yarn, endless: Path, tmp_path: Path) -> None:
     """A session with two jobs: listed, collected, emptied."""
     started = yarn.run("session", "start", "-d", "-Dtaskmanager.numberOfTaskSlots=1")

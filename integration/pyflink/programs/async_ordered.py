@@ -1,6 +1,7 @@
 """Ordered waiting: results stand in the order of the elements, however long each one takes."""
 
 # compare: exact
+# run: gate
 
 import asyncio
 

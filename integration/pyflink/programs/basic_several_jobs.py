@@ -1,6 +1,7 @@
 """Several execute() in one program; each runs what was added since the last one."""
 
 # compare: exact
+# run: gate
 
 from pyflink.common import Types
 from pyflink.datastream import StreamExecutionEnvironment

@@ -1,6 +1,7 @@
 """KeyedBroadcastProcessFunction: elements wait in keyed state, timers at the end apply all rules."""
 
 # compare: sorted
+# run: gate
 
 from pyflink.common import Types, WatermarkStrategy
 from pyflink.common.watermark_strategy import TimestampAssigner

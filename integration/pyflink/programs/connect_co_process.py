@@ -1,6 +1,7 @@
 """CoProcessFunction without keys: timestamps of both inputs, results of either."""
 
 # compare: sorted
+# run: gate
 
 from pyflink.common import Types, WatermarkStrategy
 from pyflink.common.watermark_strategy import TimestampAssigner

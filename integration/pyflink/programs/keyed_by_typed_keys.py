@@ -1,6 +1,7 @@
 """Keys with key types: what get_current_key() gives back for each kind."""
 
 # compare: sorted
+# run: gate
 
 import datetime
 import decimal

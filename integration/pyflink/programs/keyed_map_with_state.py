@@ -2,6 +2,7 @@
 
 # compare: per-key
 # key: ^(\w+> \(?'?\w+)
+# run: gate
 
 from pyflink.common import Types
 from pyflink.datastream import FilterFunction, FlatMapFunction, MapFunction, StreamExecutionEnvironment

@@ -1,6 +1,7 @@
 """Word count with two subtasks: counts of one word rise in order."""
 
 # compare: per-key
+# run: gate
 
 from pyflink.common import Types
 from pyflink.datastream import StreamExecutionEnvironment

@@ -1,6 +1,7 @@
 """Side outputs of a keyed process function, from elements and timers, keyed again and joined by union."""
 
 # compare: sorted
+# run: gate
 
 from pyflink.common import Types, WatermarkStrategy
 from pyflink.common.watermark_strategy import TimestampAssigner

@@ -1,6 +1,7 @@
 """State with a long time to live behaves as state without one; all ways to configure it are accepted."""
 
 # compare: per-key
+# run: gate
 
 from pyflink.common import Time, Types
 from pyflink.datastream import KeyedProcessFunction, StreamExecutionEnvironment

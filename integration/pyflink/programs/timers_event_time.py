@@ -1,6 +1,7 @@
 """Event-time timers: several per key in order of time, the same one registered twice fires once."""
 
 # compare: per-key
+# run: gate
 
 from pyflink.common import Types, WatermarkStrategy
 from pyflink.common.watermark_strategy import TimestampAssigner

@@ -1,6 +1,7 @@
 """Objects of any class, sets, complex numbers, functions: pickled between operators, printed with str()."""
 
 # compare: exact
+# run: gate
 
 import dataclasses
 import enum

@@ -5,6 +5,7 @@ and the assigner gives some elements a window that ends before any: the earliest
 """
 
 # compare: sorted
+# run: gate
 
 from pyflink.common import Types, WatermarkStrategy
 from pyflink.common.watermark_strategy import TimestampAssigner

@@ -2,6 +2,7 @@
 
 # compare: sorted
 # differs: Apache PyFlink loses what the first of two merged sessions held; nothing is lost here.
+# run: gate
 
 from pyflink.common import Time, Types, WatermarkStrategy
 from pyflink.common.watermark_strategy import TimestampAssigner

@@ -3,6 +3,7 @@ window's last time.
 """
 
 # compare: sorted
+# run: gate
 
 from pyflink.common import Time, Types, WatermarkStrategy
 from pyflink.common.watermark_strategy import TimestampAssigner
