@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -51,7 +52,7 @@ def gaps_s(found: Sequence[Commit], since_ms: int) -> list[float]:
     gaps = []
     for query in {commit.query for commit in found}:
         times = [commit.at_ms for commit in found if commit.query == query]
-        gaps += [(b - a) / 1000 for a, b in zip(times, times[1:], strict=False) if b >= since_ms]
+        gaps += [(b - a) / 1000 for a, b in itertools.pairwise(times) if b >= since_ms]
     return gaps
 
 

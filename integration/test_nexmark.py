@@ -5,6 +5,7 @@ results are plain to see.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 from collections import Counter
 from collections.abc import Iterator
@@ -137,7 +138,7 @@ def test_events_are_the_same_every_time_and_have_their_shares() -> None:
     hot = Counter(bid["bidder"] for bid in bids).most_common(1)[0][1] / len(bids)
     assert 0.7 < hot < 0.8
     times = [next(value["time_ms"] for value in event.values() if type(value) is dict) for event in found]
-    assert any(one > other for one, other in zip(times, times[1:], strict=False))
+    assert any(one > other for one, other in itertools.pairwise(times))
     early = max(latest - moment for latest, moment in zip(_highest(times), times, strict=True))
     assert early < 4_000, "the watermark of the programs is 4 s behind"
 

@@ -17,7 +17,7 @@ ALLOWED: dict[str, set[str]] = {
     "core": {"", "errors", "config"},
     "graph": {"", "errors", "config", "core"},
     "operators": {"", "errors", "config", "core", "graph"},
-    **{adapter: FOUNDATION for adapter in ADAPTERS},
+    **dict.fromkeys(ADAPTERS, FOUNDATION),
     "client": FOUNDATION | ADAPTERS,
     "entrypoint": FOUNDATION | ADAPTERS,
     "cli": FOUNDATION | ADAPTERS | {"client", "entrypoint"},
@@ -183,7 +183,7 @@ CIRCLES_OF_ROOMS = {"api", "client", "config", "core", "graph", "ha", "metrics",
 #: room → rooms of other packages that may import it; rooms that are not named follow their package.
 #: ``testing`` may import all.
 SEEN_BY: dict[str, set[str]] = {
-    **dict.fromkeys(
+    **dict.fromkeys(  # noqa: RUF024
         (
             *("airflow", "airflow.hooks", "airflow.jobs", "airflow.operators", "airflow.sensors"),
             "airflow.triggers",

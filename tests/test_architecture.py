@@ -13,6 +13,7 @@ packages by few.  A string that names a module of ours is held to the same rules
 from __future__ import annotations
 
 import ast
+import itertools
 import re
 import sys
 from collections.abc import Iterator
@@ -98,7 +99,7 @@ def names_of(source: str) -> Iterator[Named]:
                 elif name == "_module" and _text(argument):
                     yield Named(f"yarnflow.entrypoint.{_text(argument)}", node.lineno)
             case ast.Tuple(elts=parts) | ast.List(elts=parts):
-                for flag, value in zip(parts, parts[1:], strict=False):
+                for flag, value in itertools.pairwise(parts):
                     if _text(flag) == "-m" and not _ours(value):
                         yield Named(_text(value), value.lineno)
 

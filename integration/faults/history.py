@@ -6,6 +6,7 @@ through the table of the job's states, under one leader and from one leader to t
 
 from __future__ import annotations
 
+import itertools
 import sys
 import threading
 import time
@@ -70,7 +71,7 @@ def verdict(history: Sequence[Seen]) -> str:
         In the order in which one client got them.
     """
     problems = []
-    for before, after in zip(history, history[1:], strict=False):
+    for before, after in itertools.pairwise(history):
         if problem := _between(before, after):
             problems.append(f"{problem}: {before}, then {after}")
     asked_to_cancel = False

@@ -5,6 +5,7 @@ What a real cluster answers is compared with Flink's answers elsewhere; here sta
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Iterator
@@ -596,7 +597,7 @@ def test_graph_is_laid_out(steady_server: FixtureServer, desk: Reader) -> None:
     }
     for layer in ("ae", "bcf"):
         across = sorted(places[node]["across"] for node in layer)
-        assert all(other - one >= 6 for one, other in zip(across, across[1:], strict=False)), "nodes overlap"
+        assert all(other - one >= 6 for one, other in itertools.pairwise(across)), "nodes overlap"
     assert min(place["across"] for place in places.values()) >= 0
     through = next(route for route in made["routes"] if route["from"] + route["to"] == "ad")
     assert [point["along"] for point in through["points"]] == [10, 15, 25, 30]

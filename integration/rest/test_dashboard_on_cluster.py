@@ -296,7 +296,7 @@ def test_every_page_shows_what_happens(cluster: Cluster, desk: Reader, phone: Re
     for job_id in (job, script):
         cluster.await_records(job_id)
         wait_until(
-            lambda: cluster.get(f"jobs/{job_id}/checkpoints")["counts"]["completed"] > 1,  # noqa: B023
+            lambda: cluster.get(f"jobs/{job_id}/checkpoints")["counts"]["completed"] > 1,
             "checkpoints",
             SLOW_MS / 1000,
             1.0,

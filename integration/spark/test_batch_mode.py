@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import itertools
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -160,7 +161,7 @@ def test_times_of_a_rate_source(spark: SparkSession, tmp_path: Path) -> None:
     run(spark, g, tmp_path)
     found = sorted(rows(tmp_path / "out"), key=lambda row: row[1])
     assert [value for _, value in found] == list(range(9))
-    assert {after - before for (before, _), (after, _) in zip(found, found[1:], strict=False)} == {
+    assert {after - before for (before, _), (after, _) in itertools.pairwise(found)} == {
         dt.timedelta(milliseconds=250)
     }
 

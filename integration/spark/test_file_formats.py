@@ -348,7 +348,7 @@ def test_files_end_at_their_size_and_few_are_written(spark: SparkSession, tmp_pa
     for made in (rolled, one, halves):
         made.finish()
     for directory, files in (("rolled", 40), ("few", 2), ("two", 3)):
-        found = [f for f in (tmp_path / directory).glob("part-*")]
+        found = list((tmp_path / directory).glob("part-*"))
         assert len(found) == files, directory
         assert len(lines(tmp_path / directory)) == 2000
     assert max(f.stat().st_size for f in (tmp_path / "rolled").glob("part-*")) <= 5_000

@@ -169,7 +169,7 @@ def test_instants_are_the_same_whatever_zone_the_server_has(
     attempt(spark, graph_of(env), tmp_path / "checkpoint")
     seconds = "EXTRACT(EPOCH FROM at_)" if postgresql else "UNIX_TIMESTAMP(at_)"
     ((found,),) = server.query(f"SELECT {seconds} FROM kinds")
-    assert int(found) == int(WHEN.replace(tzinfo=dt.timezone.utc).timestamp())
+    assert int(found) == int(WHEN.replace(tzinfo=dt.UTC).timestamp())
 
 
 # --- faults -------------------------------------------------------------------------------

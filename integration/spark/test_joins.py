@@ -60,7 +60,7 @@ def in_two_attempts(spark: SparkSession, tmp_path: Path, program: Any, expected:
     write(tmp_path, 3, 8)
     job = Job(spark, program(), tmp_path)
     for name, wanted in expected.items():
-        job.wait_until(lambda: len(rows(tmp_path / name)) >= len(wanted), name)  # noqa: B023
+        job.wait_until(lambda: len(rows(tmp_path / name)) >= len(wanted), name)
     job.wait_until(lambda: job.program._runs[0].committed() >= 7, "all batches")
     job.cancel()
     for name, wanted in expected.items():

@@ -110,7 +110,7 @@ def test_standby_is_killed(masters: Masters, tmp_path: Path) -> None:
     """The leader starts another one; the job does not even notice."""
     job = Numbered("/tests/ha-standby")
     started = masters.submit(job, tmp_path)
-    first, second = masters.await_two()
+    _first, second = masters.await_two()
     masters.yarn.hadoop.kill_application(second)
     wait_until(lambda: second not in masters.live(), "the standby to end")
     assert len(masters.await_two()) == 2

@@ -82,7 +82,7 @@ def test_collections(jobs: Jobs, data: list[Any], schema: object, ddl: str) -> N
 def test_naive_datetimes_are_utc(jobs: Jobs) -> None:
     jobs.env.from_collection([datetime.datetime(2013, 1, 1, 5)], "TIMESTAMP").print()
     (row,) = rows(jobs.graph().nodes[0].operator)  # type: ignore[arg-type]
-    assert row["value"] == datetime.datetime(2013, 1, 1, 5, tzinfo=datetime.timezone.utc)
+    assert row["value"] == datetime.datetime(2013, 1, 1, 5, tzinfo=datetime.UTC)
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.client.diagnose.tool_fakes import APPLICATION, JOB, MASTER, FakeServices
+from tests.client.diagnose.tool_fakes import APPLICATION, JOB, MASTER, FakeServices, ended, yarn_with
 from tests.client.diagnose.tool_fakes import application as make_application
-from tests.client.diagnose.tool_fakes import ended, yarn_with
 from tests.client.environment.environments import make_environment
 from yarnflow.cli import env
 from yarnflow.cli.main import main

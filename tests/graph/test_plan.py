@@ -18,7 +18,7 @@ from yarnflow.graph.type_info import Types
 
 def test_plan() -> None:
     program = g.Program()
-    *_, sink = program.chain(g.SOURCE, g.PYTHON, g.RUNNING, sinks.FileSink("/out", "parquet"))
+    program.chain(g.SOURCE, g.PYTHON, g.RUNNING, sinks.FileSink("/out", "parquet"))
     graph = create_job_graph(program.build(GraphSettings(job_name="j", parallelism=2)), JobId("a" * 32))
     shown = plan(graph)
     assert (shown["jid"], shown["name"], shown["required_slots"]) == ("a" * 32, "j", 2)

@@ -28,7 +28,7 @@ def test_default_max_parallelism_is_flinks(parallelism: int, expected: int) -> N
 
 def test_parallelism_and_its_maximum() -> None:
     program = g.Program()
-    source, select, sink = program.chain(g.SOURCE, g.NATIVE, g.PRINT)
+    source, select, _sink = program.chain(g.SOURCE, g.NATIVE, g.PRINT)
     source.parallelism, select.max_parallelism = 100, 7
     nodes = list(program.build(GraphSettings(parallelism=2)).nodes.values())
     assert [(n.parallelism, n.max_parallelism) for n in nodes] == [(100, 256), (2, 7), (2, 128)]

@@ -97,7 +97,7 @@ def test_errors_name_the_part(text: str, part: str) -> None:
         (datetime.datetime, "timestamp"),
         (datetime.date, "date"),
         (decimal.Decimal, "decimal(38,18)"),
-        (Optional[float], "double"),
+        (Optional[float], "double"),  # noqa: UP045
         (int | None, "bigint"),
         (Annotated[int, "n"], "bigint"),
         (list[tuple[str, int]], "array<struct<f0:string,f1:bigint>>"),

@@ -207,7 +207,7 @@ def test_answers_lost_while_an_incarnation_begins_change_nothing(fate: str, sess
     for number in count():
         fs = MemoryFileSystem()
         # an epoch that is raised twice, as an answer got lost, is below it all the same
-        assert GrantedEpochs(lambda uri: (fs, uri), "/ha/cluster").note(7)  # noqa: B023
+        assert GrantedEpochs(lambda uri: (fs, uri), "/ha/cluster").note(7)
         candidate = Candidate(session(Ensemble()), "two", fs=fs)
         if not stood_though_an_answer_was_lost(candidate, number, fate):
             break

@@ -77,7 +77,7 @@ def test_job() -> None:
     assert BENCH.get(f"/jobs/{OLD}")["maxParallelism"] == -1, "it ended under an earlier leader"
     assert set(made["timestamps"]) == {status.name for status in JobStatus} - {"RECOVERY_FAILED"}
     assert (made["timestamps"]["RUNNING"], made["timestamps"]["FAILED"]) == (970_000, 0)
-    first, second = made["vertices"]
+    first, _second = made["vertices"]
     assert (first["status"], first["parallelism"], first["maxParallelism"]) == ("RUNNING", 2, 128)
     assert (first["tasks"]["RUNNING"], first["tasks"]["SCHEDULED"]) == (1, 1)
     assert (first["start-time"], first["end-time"], first["duration"]) == (910_000, -1, 90_000)

@@ -311,7 +311,7 @@ def test_events_of_a_job(web: WebServer, bench: Bench, connection: HTTPConnectio
     assert first[5][2]["state"] == "RUNNING" and first[6][2]["queries"][0]["name"] == "q"
     bench.view.change(NEW, JobStatus.FINISHED)
     bench.changes.changed(NEW)
-    (state, _, ended), (progress, last_id, _) = read_events(response, 2)
+    (state, _, ended), (progress, _last_id, _) = read_events(response, 2)
     assert (state, ended["state"], progress) == ("state", "FINISHED", "progress")
     assert response.read() == b"", "it ends with the job"
 

@@ -109,7 +109,7 @@ def test_a_hanging_target_has_only_its_own_threads(desk: Desk) -> None:
     for _ in range(20):
         desk.hang("tm-1")
     desk.await_begun("tm-1", PER_TARGET)
-    for number in range(20):
+    for _number in range(20):
         desk.done("tm-2")
     assert desk.begun("tm-1") == PER_TARGET and not desk.refused
 

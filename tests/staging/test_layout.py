@@ -65,8 +65,6 @@ def test_prepare() -> None:
         "/cache": 0o755,
         "/checkpoints": 0o700,
         "/ha": 0o700,
-        "/checkpoints": 0o700,
-        "/ha": 0o700,
         "/job-keys": 0o700,
         "/uploads": 0o700,
     }

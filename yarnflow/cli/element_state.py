@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from yarnflow.core.checkpoint.program_shape import OperatorShape, ProgramShape
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from yarnflow.operators.state.entries import SavedEntry
     from yarnflow.spark.state.element_state import ElementState
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _TIMER: Final = "timer"
 #: columns of states, and of entries
 STATES: Final = ("operator", "uid", "state", "kind", "keys", "entries")

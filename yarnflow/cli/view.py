@@ -13,7 +13,7 @@ import secrets
 import sys
 import threading
 from collections.abc import Iterator
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, Protocol, TextIO
 
 from yarnflow.core.ids import JobId
@@ -325,7 +325,7 @@ def time_text(at_ms: int) -> str:
     if at_ms < 0:
         return "-"
     try:
-        return datetime.fromtimestamp(at_ms / 1000, timezone.utc).strftime("%Y-%m-%d %H:%M:%S")
+        return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
     except (OverflowError, ValueError):
         return "end of input"
 

@@ -22,9 +22,8 @@ from yarnflow.client.job_client import ClusterJobClient, job_command
 from yarnflow.client.program import Program
 from yarnflow.config.configuration import Configuration
 from yarnflow.config.option import Scope
-from yarnflow.config.options import ALL_OPTIONS, PASSED_THROUGH
+from yarnflow.config.options import ALL_OPTIONS, PASSED_THROUGH, job
 from yarnflow.config.options import client as client_options
-from yarnflow.config.options import job
 from yarnflow.core.ids import JobId, VertexId
 from yarnflow.core.jars.request import layered
 from yarnflow.core.messages import JobSubmission, JobSubmitted, ProgramKind

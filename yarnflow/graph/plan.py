@@ -321,7 +321,7 @@ def duration(duration_ms: int) -> str:
 
 def _key(key: Key) -> str:
     shown = zip(key.expressions, key.names, strict=True)
-    return ", ".join(n if e == KEY_FIELD or e == n else f"{e} AS {n}" for e, n in shown)
+    return ", ".join(n if e in (KEY_FIELD, n) else f"{e} AS {n}" for e, n in shown)
 
 
 def _names(names: tuple[str, ...]) -> str:

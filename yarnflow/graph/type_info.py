@@ -262,7 +262,7 @@ class ExternalTypeInfo(TypeInformation):
 
 
 #: every type there is; what schemas and job graphs carry
-TypeInfo = Union[
+TypeInfo = Union[  # noqa: UP007
     BasicTypeInfo,
     DateTypeInfo,
     TimeTypeInfo,

@@ -122,7 +122,7 @@ class _Parser:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.tokens = [m for m in _TOKEN.finditer(text.rstrip())]
+        self.tokens = list(_TOKEN.finditer(text.rstrip()))
         self.position = 0
 
     def at_end(self) -> bool:

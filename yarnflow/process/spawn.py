@@ -342,7 +342,7 @@ class _Spawner:
             start, done = self._requests.get()
             try:
                 done.set_result(start())
-            except BaseException as error:  # noqa: B902 - handed to the caller, whatever it is
+            except BaseException as error:  # handed to the caller, whatever it is
                 done.set_exception(error)
 
 

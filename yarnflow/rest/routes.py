@@ -16,9 +16,11 @@ from yarnflow.rest.handlers import (
     events,
     jobs,
     metrics,
+    programs,
+    task_managers,
+    vertices,
 )
 from yarnflow.rest.handlers import parameters as p
-from yarnflow.rest.handlers import programs, task_managers, vertices
 from yarnflow.rest.handlers.cluster import refuse
 
 _J: Final = "/jobs/:jobid"

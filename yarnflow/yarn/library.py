@@ -18,5 +18,5 @@ def skein() -> Any:
         # it still uses distutils
         warnings.simplefilter("ignore", DeprecationWarning)
         import skein as library
-        import skein.exceptions  # noqa: F401
+        import skein.exceptions
     return library

@@ -424,7 +424,7 @@ def with_files(*names: str, **arguments: Any) -> Reader:
     ],
 )
 def test_the_resource_manager_knows_whether_nodes_have_not_begun(
-    files: list[str], said: bool | None | YarnflowError, waits: bool
+    files: list[str], said: bool | YarnflowError | None, waits: bool
 ) -> None:
     over = ended(application())
     reader = with_files(*files, application=over, time_s=11.0)

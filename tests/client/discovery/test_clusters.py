@@ -267,7 +267,7 @@ def test_whoever_answers_too_late_is_let_go_of() -> None:
 
 
 def _hanging(over: threading.Event) -> Callable[[], int]:
-    return lambda: over.wait(60) and 1 or 0
+    return lambda: (over.wait(60) and 1) or 0
 
 
 def test_an_action_that_hangs_is_given_up() -> None:

@@ -167,7 +167,7 @@ def test_an_application_without_a_live_job_is_waited_for_with_a_word(world: Worl
 
 def test_a_submit_that_is_to_fail_does_not_wait_for_ever(world: World) -> None:
     jobless(world)
-    owners, notes, pauses = claims(world, 60, lambda: None, client_on__existing="fail")
+    owners, notes, _pauses = claims(world, 60, lambda: None, client_on__existing="fail")
     with pytest.raises(DuplicateJob, match="application_1_7777.*yarn application -kill application_1_7777"):
         owners.claim("k", "1" * 16, job_id(1))
     assert not notes

@@ -51,7 +51,7 @@ def test_environment_goes_first_because_it_is_the_largest(world: World, tmp_path
     archive = tmp_path / "env.tar.gz"
     archive.write_bytes(b"")
     planned = plan(world, PythonEnvironment("environment/bin/python", archive=archive))
-    assert list(planned)[0] == "environment" and planned["environment"].file_name == "env.tar.gz"
+    assert next(iter(planned)) == "environment" and planned["environment"].file_name == "env.tar.gz"
     remote = plan(world, PythonEnvironment("environment/bin/python", archive_uri="hdfs:///e/env.tgz"))
     assert remote["environment"].uri == "hdfs:///e/env.tgz" and remote["environment"].archive
 

@@ -485,7 +485,7 @@ def test_the_next_master_forgets_savepoints_and_counts_on() -> None:
     ]
     job = Job(savepoint_records=5)
     job.do(job.coordinator.recovered, [*old, completed(41, 60, 900)], 1_000)
-    assert [effect for effect in job.effects] == [Discard(number) for number in range(1, 36)]
+    assert list(job.effects) == [Discard(number) for number in range(1, 36)]
     assert [info.checkpoint_id for info in job.coordinator.history] == [41, 40, 39, 38, 37, 36]
     assert job.coordinator.completed == 41, "nobody counted when they were recorded"
     after = Job(savepoint_records=5)

@@ -338,6 +338,6 @@ def test_what_jobs_lack_is_found_in_one_pass_over_the_slots() -> None:
         Slot(index, SlotState.ALLOCATED, AllocationId(f"a-{index}"), jobs[index]) for index in range(40)
     )
     tm = TaskManagerId("tm")
-    manager = SlotManager({tm: TaskManagerSlots(tm, "tm:1", slots)}, {job_id: 1 for job_id in jobs})
-    assert manager.missing() == {job_id: 1 for job_id in jobs[40:]}
+    manager = SlotManager({tm: TaskManagerSlots(tm, "tm:1", slots)}, dict.fromkeys(jobs, 1))
+    assert manager.missing() == dict.fromkeys(jobs[40:], 1)
     assert passes == [1]

@@ -69,7 +69,7 @@ def test_files_stay_inside_the_container(tmp_path: Path) -> None:
 
 
 def test_one_of_several_masters(tmp_path: Path) -> None:
-    what = deployment(**{"high__availability_type": "zookeeper"})
+    what = deployment(high__availability_type="zookeeper")
     first = entered(tmp_path, what)
     assert not first.standby and first.worker_name == "application_1/taskmanager_3"
     standby = entered(tmp_path, what, {**environ(tmp_path), "YARNFLOW_STANDBY": "1"})

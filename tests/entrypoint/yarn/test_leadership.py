@@ -112,7 +112,7 @@ def test_the_program_is_run_by_the_first_leader(world: World) -> None:
     world.changed(STANDBY)
     assert not world.programs
     world.changed(leader(1))
-    ((name, on_end),) = world.programs
+    ((_name, on_end),) = world.programs
     on_end(0, "bye")
     assert world.told == [(0, "bye")] and world.ended == []
 

@@ -317,7 +317,7 @@ def test_zombie_does_not_write_over_its_successors_words(session: OpenSession) -
     with pytest.raises(LeadershipLost):
         master.stores.results.put(replace(ended(JOB), restarts=7))
     assert heirs[0].stores.results.get(JOB) == ended(JOB)
-    assert len([path for path in master.fs.paths("/ha/cluster/results")]) == 1
+    assert len(list(master.fs.paths("/ha/cluster/results"))) == 1
 
 
 def found_by(master: Master) -> object:

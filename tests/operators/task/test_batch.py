@@ -24,7 +24,7 @@ def first(pair: Any) -> Any:
 
 def run(env: Any, *sources: list[list[Chunk]]) -> list[Any]:
     """What reaches the only sink of a batch."""
-    region, plan = planned(env)
+    _region, plan = planned(env)
     levels = InMemoryLevels([source.level for source in plan.sources], list(plan.levels), max(plan.groups))
     levels.run_batch(dict(enumerate(sources)), now_ms=1000, end=True, whole=True)
     (found,) = levels.sinks.values()

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections import Counter
 from dataclasses import dataclass
-from datetime import date, datetime, time, timedelta, timezone
+from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from enum import Enum, IntEnum
 from fractions import Fraction
@@ -96,10 +96,10 @@ def test_other_processes_find_the_same_groups() -> None:
         (Place("x", 1), Place("x", 1)),
         (frozenset("abc"), frozenset("cba")),
         (
-            datetime(2026, 1, 1, 12, tzinfo=timezone.utc),
+            datetime(2026, 1, 1, 12, tzinfo=UTC),
             datetime(2026, 1, 1, 14, tzinfo=timezone(timedelta(hours=2))),
         ),
-        (time(12, tzinfo=timezone.utc), time(14, tzinfo=timezone(timedelta(hours=2)))),
+        (time(12, tzinfo=UTC), time(14, tzinfo=timezone(timedelta(hours=2)))),
         (datetime(2026, 1, 1), datetime(2026, 1, 1, fold=1)),
     ],
 )

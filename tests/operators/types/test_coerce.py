@@ -15,7 +15,7 @@ from yarnflow.operators.types.coerce import chunk_coercer
 
 PERSON = Types.ROW_NAMED(["name", "age"], [Types.STRING(), Types.INT()])
 NOON = datetime.datetime(2020, 1, 2, 12, 0, 0, 123_456)
-UTC = datetime.timezone.utc
+UTC = datetime.UTC
 
 
 @dataclass

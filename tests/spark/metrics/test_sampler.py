@@ -76,7 +76,7 @@ class Told:
         return self.committed
 
     def names(self) -> Mapping[str, str]:
-        return {QUERY_ID: query.query for query in self.queries}
+        return {QUERY_ID: query.query for query in self.queries}  # noqa: B035
 
     def executors(self) -> tuple[ExecutorTotals, DriverJvm]:
         if self.broken:

@@ -27,7 +27,7 @@ from yarnflow.operators.state.store import Changes
 from yarnflow.operators.windows.window import CountWindow, GlobalWindow, TimeWindow
 from yarnflow.spark.state.plain_pickle import Foreign, foreign_names, loads_plain
 
-UTC = datetime.timezone.utc
+UTC = datetime.UTC
 
 
 @dataclass(frozen=True)

@@ -136,7 +136,7 @@ def test_filters_keep_columns_as_they_are() -> None:
 
 def test_hidden_columns_travel_beside_the_record() -> None:
     output = pa.schema([("value", pa.int64()), (EVENT_TIME_FIELD, UTC), (KEY_FIELD, pa.string())])
-    at = dt.datetime(2020, 1, 1, tzinfo=dt.timezone.utc)
+    at = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
     batch = pa.record_batch(
         {"value": pa.array([1, 2], pa.int64()), EVENT_TIME_FIELD: pa.array([at, None], UTC)}
     )
@@ -148,7 +148,7 @@ def test_hidden_columns_travel_beside_the_record() -> None:
     # nothing changes the record: columns are kept, hidden ones added
     time = stage(PythonKind.TIMESTAMP, lambda v: v * 1000)
     found = run(NUMBER, output, time, key, stage(FILTER, lambda v: v > 1), batch=batch)
-    assert found == [(2, dt.datetime(1970, 1, 1, 0, 0, 2, tzinfo=dt.timezone.utc), "k2")]
+    assert found == [(2, dt.datetime(1970, 1, 1, 0, 0, 2, tzinfo=dt.UTC), "k2")]
 
 
 def test_event_time_must_be_milliseconds() -> None:
@@ -162,7 +162,7 @@ def test_values_as_functions_see_them() -> None:
     kind = pa.struct([("t", UTC), ("m", pa.map_(pa.string(), pa.list_(UTC)))])
     output = pa.schema([("s", kind), ("d", pa.decimal128(10, 2))])
     schema = Schema((Field("s", "struct<…>"), Field("d", "decimal(10,2)")))
-    zoned = at.replace(tzinfo=dt.timezone.utc)
+    zoned = at.replace(tzinfo=dt.UTC)
     batch = pa.record_batch(
         {
             "s": pa.array([{"t": zoned, "m": [("k", [zoned])]}, None], kind),
@@ -196,9 +196,7 @@ def test_function_classes_open_once_per_process() -> None:
 
 
 def test_window_functions() -> None:
-    start, end = dt.datetime(2020, 1, 1, tzinfo=dt.timezone.utc), dt.datetime(
-        2020, 1, 1, 1, tzinfo=dt.timezone.utc
-    )
+    start, end = dt.datetime(2020, 1, 1, tzinfo=dt.UTC), dt.datetime(2020, 1, 1, 1, tzinfo=dt.UTC)
     element = pa.struct([("a", pa.int64()), ("b", pa.string()), (EVENT_TIME_FIELD, UTC)])
     elements = [
         {"a": 2, "b": "y", EVENT_TIME_FIELD: start + dt.timedelta(minutes=2)},

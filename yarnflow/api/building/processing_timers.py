@@ -88,7 +88,7 @@ def _foreign(found: object) -> bool:
     if holder is not found and module in ("builtins", "functools"):
         return False
     top = module.partition(".")[0]
-    return top in sys.stdlib_module_names and top != "__main__" or (
+    return (top in sys.stdlib_module_names and top != "__main__") or (
         top == "yarnflow" and not module.startswith(_TRIGGERS)
     )
 

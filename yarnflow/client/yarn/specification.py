@@ -16,11 +16,10 @@ from urllib.parse import urlsplit
 
 from yarnflow.client.yarn.applications import mode_tag
 from yarnflow.config.configuration import Configuration
-from yarnflow.config.options import MASTER_ENVIRONMENT, TASKMANAGER_ENVIRONMENT
+from yarnflow.config.options import MASTER_ENVIRONMENT, TASKMANAGER_ENVIRONMENT, memory, yarn
 from yarnflow.config.options import cluster as cluster_options
 from yarnflow.config.options import ha as ha_options
 from yarnflow.config.options import job as job_options
-from yarnflow.config.options import memory, yarn
 from yarnflow.core.resources.memory import driver_memory_of, task_manager_memory_of
 from yarnflow.core.yarn import ApplicationSpec, ContainerSpec, DeploymentMode, LocalResource, YarnCluster
 from yarnflow.errors import InvalidMemory, InvalidOption

@@ -225,8 +225,8 @@ class ApplicationSubmit:
         application_ids = self._application_ids()
         for application_id in application_ids:
             self._note(f"Ending application {application_id}: its job was not accepted yet.")
-            self._try("kill the application", lambda: self._services.submitter().kill(application_id))
-            self._try("delete skein's files", lambda: self._delete_skein_files(application_id))
+            self._try("kill the application", lambda: self._services.submitter().kill(application_id))  # noqa: B023
+            self._try("delete skein's files", lambda: self._delete_skein_files(application_id))  # noqa: B023
         if application_ids and self._sizes.masters > 1:
             # one may just have been starting another
             self._try("kill all masters", lambda: kill_masters(self._services, self.deployment_id))

@@ -25,11 +25,9 @@ from dataclasses import replace
 from typing import Any, Final
 
 from yarnflow.core.job.failures import ended_by, error_info
-from yarnflow.core.job_run import drivers, endings
+from yarnflow.core.job_run import drivers, endings, losses, spare_life
 from yarnflow.core.job_run import events as ev
-from yarnflow.core.job_run import losses
 from yarnflow.core.job_run import spare as hot_spare
-from yarnflow.core.job_run import spare_life
 from yarnflow.core.job_run.driver_group import CALL_RETRY_MS
 from yarnflow.core.job_run.effects import (
     Deploy,

@@ -11,9 +11,8 @@ from typing import Final
 
 from yarnflow.core.checkpoint.messages import JobStop
 from yarnflow.core.job.failures import ended_by, error_info
-from yarnflow.core.job_run import endings
+from yarnflow.core.job_run import endings, losses
 from yarnflow.core.job_run import events as ev
-from yarnflow.core.job_run import losses
 from yarnflow.core.job_run import spare as hot_spare
 from yarnflow.core.job_run.driver_group import CALL_RETRY_MS, Driver
 from yarnflow.core.job_run.effects import AwaitRecords, CancelDriver, FindState, TakeReport

@@ -344,7 +344,7 @@ class JobManager:
             self._announce(leads=True)
             self._begin(leader)
             self._keep_masters()
-        except BaseException as error:  # noqa: B902 - a thread's end must not be silent
+        except BaseException as error:  # a thread's end must not be silent
             self._fatal(error)
 
     def _until_done(self, action: Callable[[], T]) -> T:

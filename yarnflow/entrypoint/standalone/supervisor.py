@@ -26,9 +26,8 @@ from typing import Final
 
 from yarnflow.config.checkpoint_root import cluster_storage, shared_checkpoint_root
 from yarnflow.config.configuration import Configuration
-from yarnflow.config.options import cluster
+from yarnflow.config.options import cluster, job, memory, security
 from yarnflow.config.options import ha as ha_options
-from yarnflow.config.options import job, memory, security
 from yarnflow.core.resources.memory import task_manager_memory_of
 from yarnflow.entrypoint.ha_services import session_closer
 from yarnflow.errors import ResourceError

@@ -126,7 +126,7 @@ def _run(read_end: int, find: Callable[[], Leftovers]) -> None:
         if not _await_dismissal(read_end, leftovers.sessions):
             clean_up(leftovers)
         status = 0
-    except BaseException as error:  # noqa: B902 - nothing may run on into the supervisor's code
+    except BaseException as error:  # nothing may run on into the supervisor's code
         _say(f"{type(error).__name__}: {error}")
     finally:
         os._exit(status)

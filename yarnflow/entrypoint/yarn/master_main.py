@@ -29,9 +29,8 @@ from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from yarnflow.config.options import client, cluster
+from yarnflow.config.options import client, cluster, memory, yarn
 from yarnflow.config.options import ha as ha_options
-from yarnflow.config.options import memory, yarn
 from yarnflow.core.ids import DriverId
 from yarnflow.core.states import JobStatus
 from yarnflow.core.yarn import DeploymentMode, FinalStatus

@@ -155,7 +155,7 @@ class _Server(ThreadingMixIn, WSGIServer):
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """The library would print it."""
-        logger.debug("Client %s of the metrics", client_address, exc_info=True)
+        logger.debug("Client %s of the metrics", client_address, exc_info=True)  # noqa: LOG014
 
 
 def _said_of(name: str) -> str:

@@ -55,8 +55,7 @@ class StateTable:
         """``(key, namespace)`` of all entries of this key group; the table may be changed meanwhile."""
         for key in list(self._plain_values):
             yield key, None
-        for slot in list(self._spaced_values):
-            yield slot  # type: ignore[misc]
+        yield from list(self._spaced_values)  # type: ignore[misc]
 
     def contains(self, key: Any, namespace: Any = None) -> bool:
         """Whether there is an entry."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
-from datetime import date, datetime, time, timedelta, timezone
+from datetime import UTC, date, datetime, time, timedelta
 from enum import Enum
 from numbers import Number
 from typing import Any, Final
@@ -24,7 +24,7 @@ _MASK: Final = 2**64 - 1
 _SPREAD: Final = 0x9E3779B97F4A7C15
 #: multiplier for the parts of compound keys; odd, so that no part is lost
 _STEP: Final = 0x100000001B3
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 #: keys whose group is remembered; beyond it all are forgotten at once
 _REMEMBERED: Final = 200_000
 
@@ -122,7 +122,7 @@ def _parts(parts: Any, start: int) -> int:
 
 def _datetime(key: datetime) -> int:
     offset = key.utcoffset()
-    instant = key.replace(tzinfo=timezone.utc, fold=0)
+    instant = key.replace(tzinfo=UTC, fold=0)
     return (instant - _EPOCH - (offset or timedelta())) // timedelta(microseconds=1) & _MASK
 
 

@@ -110,4 +110,4 @@ def _to_avro(kind: TypeInfo) -> _Convert:
     if isinstance(kind, MapTypeInfo):
         part = _to_avro(kind.value_type_info)
         return lambda found: {key: None if value is None else part(value) for key, value in found.items()}
-    return lambda value: value.replace(tzinfo=dt.timezone.utc) if isinstance(value, dt.datetime) else value
+    return lambda value: value.replace(tzinfo=dt.UTC) if isinstance(value, dt.datetime) else value

@@ -86,7 +86,7 @@ def _reader(kind: TypeInfo) -> Read | None:
 
 def _naive(text: str) -> dt.datetime:
     found = dt.datetime.fromisoformat(text)
-    return found if found.tzinfo is None else found.astimezone(dt.timezone.utc).replace(tzinfo=None)
+    return found if found.tzinfo is None else found.astimezone(dt.UTC).replace(tzinfo=None)
 
 
 def whole(value: int, bits: int) -> int:

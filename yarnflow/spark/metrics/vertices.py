@@ -6,6 +6,7 @@ vertices and subtasks.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
@@ -105,4 +106,4 @@ class JobPlaces:
 def _in_a_row(vertices: tuple[VertexId, ...], graph: JobGraph) -> bool:
     own = set(vertices)
     edges = sorted((edge.source, edge.target) for edge in graph.edges if {edge.source, edge.target} <= own)
-    return edges == sorted(zip(vertices, vertices[1:]))
+    return edges == sorted(itertools.pairwise(vertices))

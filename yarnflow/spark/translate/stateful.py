@@ -139,7 +139,7 @@ class ReduceProcessor(StatefulProcessor):
 def _utc_naive(value: Any) -> Any:
     if value is None or value.tzinfo is None:
         return value
-    return value.astimezone(datetime.timezone.utc).replace(tzinfo=None)
+    return value.astimezone(datetime.UTC).replace(tzinfo=None)
 
 
 def spark_value_reader(kind: pa.DataType) -> Callable[[Any], Any]:

@@ -118,7 +118,7 @@ def outlook(queue: Queue, limits: ClusterLimits, memory_mib: int) -> str:
 
 def _maximum(cluster_wide: int, queue: Queue | None, unit: str) -> tuple[int, str]:
     of_queue = -1 if queue is None else queue.max_memory_mib if unit == "MiB" else queue.max_vcores
-    if queue is not None and 0 < of_queue and (cluster_wide < 0 or of_queue < cluster_wide):
+    if queue is not None and of_queue > 0 and (cluster_wide < 0 or of_queue < cluster_wide):
         return of_queue, f"queue {queue.path} gives"
     return cluster_wide, "YARN gives"
 

@@ -166,7 +166,7 @@ def test_pages_come_and_go_with_the_entries() -> None:
         most = max(most, len(stored.entries))
         assert stored.stored_bytes / len(stored.entries) < 400
     for start in range(0, 1000, 100):
-        commit(backends, stored, {key: None for key in range(start, start + 100)})
+        commit(backends, stored, dict.fromkeys(range(start, start + 100)))
     assert most > 20 and not stored.entries
 
 

@@ -16,9 +16,8 @@ from yarnflow.config.secrets import HIDDEN, masked_urls
 from yarnflow.errors import GraphError, UnsupportedGraph
 from yarnflow.graph import operators
 from yarnflow.graph.compatibility import NO_JVM, differs, refused, refused_class, same_and
-from yarnflow.graph.connectors.elasticsearch import ElasticsearchServer
+from yarnflow.graph.connectors.elasticsearch import ElasticsearchServer, FlushBackoff
 from yarnflow.graph.connectors.elasticsearch import ElasticsearchSink as ElasticsearchSinkOperator
-from yarnflow.graph.connectors.elasticsearch import FlushBackoff
 from yarnflow.graph.schema import Schema
 
 _MIB: Final = 1024 * 1024
