@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path, PurePath
 
 import pytest
@@ -33,6 +34,7 @@ FOR_USERS = ("yarnflow.testing.", "yarnflow.api.", "yarnflow.airflow.assets")
 #: distribution → the module it is imported as, where the names differ
 IMPORT_NAMES = {
     "apache-airflow": "airflow",
+    "axe-playwright-python": "axe_playwright_python",
     "confluent-kafka": "confluent_kafka",
     "opensearch-py": "opensearchpy",
     "opentelemetry-sdk": "opentelemetry",
@@ -173,6 +175,18 @@ def test_every_library_is_declared_and_every_declared_one_is_needed() -> None:
     assert not {names[name] for name in names if name not in imported} - INDIRECT, "declared but not imported"
 
 
+def test_unit_tests_import_nothing_of_the_extra_integration() -> None:
+    heavy = {IMPORT_NAMES.get(name, name) for name in declared()["integration"]}
+    found = [
+        f"{path.relative_to(ROOT)}: {', '.join(sorted(names))}"
+        for path in sorted((ROOT / "tests").rglob("*.py"))
+        # skipped where Airflow is missing
+        if not path.is_relative_to(ROOT / "tests" / "airflow")
+        and (names := heavy & {name.partition(".")[0] for name in mentions(path.read_text())})
+    ]
+    assert not found
+
+
 def test_every_resource_is_packaged() -> None:
     parser = configparser.ConfigParser()
     parser.read(ROOT / "setup.cfg")
@@ -248,6 +262,9 @@ def test_links_between_documents_lead_somewhere() -> None:
 
 def test_integration_tests_are_collected() -> None:
     """A test that uses what others share, and does not say so, would end all workers at once."""
+    missing = [name for name in declared()["integration"] if not find_spec(IMPORT_NAMES.get(name, name))]
+    if missing:
+        pytest.skip(f"the extra integration is not installed: no {', '.join(sorted(missing))}")
     command = [sys.executable, "-m", "pytest", "--collect-only", "-qq", "integration"]
     found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert found.returncode == 0, found.stderr or found.stdout[-2000:]

@@ -31,7 +31,7 @@ find_python() {
 }
 
 # use_venv EXTRAS: make the environment and install the project with those extras.
-# A stamp of what was asked for makes the second run skip pip altogether.
+# A stamp of what was asked for (the version is part of it) makes the second run skip pip altogether.
 use_venv() {
   local extras=$1 python wanted stamp
   if ! "$venv/bin/python" -m pip --version >/dev/null 2>&1; then
@@ -44,11 +44,11 @@ use_venv() {
   PATH=$venv/bin:$PATH
   export PATH
   stamp=$venv/.yarnflow-${extras//,/-}
-  wanted=$({ cat "$YARNFLOW_ROOT/setup.cfg" "$YARNFLOW_ROOT/setup.py" && "$venv/bin/python" -VV && echo "$YARNFLOW_ROOT"; } |
+  wanted=$({ cat "$YARNFLOW_ROOT"/{setup.cfg,setup.py,yarnflow/__init__.py} && "$venv/bin/python" -VV && echo "$YARNFLOW_ROOT"; } |
     cksum)
   if [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ]; then
     say "installing yarnflow[$extras] and what it needs; the first time this takes some minutes, most of it PySpark"
-    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --editable "$YARNFLOW_ROOT[$extras]" ||
+    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --editable "${YARNFLOW_ROOT}[$extras]" ||
       die "pip could not install yarnflow[$extras]; its message stands above"
     printf '%s\n' "$wanted" >"$stamp"
   fi

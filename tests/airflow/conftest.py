@@ -1,85 +1,31 @@
-"""For tests of the provider: Airflow's classes without a running Airflow.
-
-What a task gets from Airflow's worker (XCom, the task state store) is a fake here; real ones are in
-``integration/airflow``.
-"""
+"""Fixtures for tests of the provider, or the reason why those are skipped: only one extra brings Airflow."""
 
 from __future__ import annotations
 
-import atexit
-import os
-import shutil
-import tempfile
-from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-# read when Airflow is imported, which makes files there
-os.environ["AIRFLOW_HOME"] = tempfile.mkdtemp(prefix="yarnflow-airflow-")
-atexit.register(shutil.rmtree, os.environ["AIRFLOW_HOME"], ignore_errors=True)
-os.environ["AIRFLOW__CORE__UNIT_TEST_MODE"] = "true"
+if find_spec("airflow"):
+    from tests.airflow.fixtures import (  # noqa: F401
+        _called_by_a_test,
+        cluster,
+        cluster_with_job,
+        command,
+        connections,
+        context,
+        hook,
+        server,
+    )
+else:
 
-from airflow.sdk import Connection  # noqa: E402
-from airflow.sdk.bases.operator import ExecutorSafeguard  # noqa: E402
-from airflow.sdk.exceptions import AirflowNotFoundException  # noqa: E402
+    class _ModuleWithoutAirflow(pytest.Module):
+        """A module that cannot be imported here."""
 
-from tests.airflow.surroundings import Connections  # noqa: E402
-from yarnflow.airflow.hooks.yarnflow import YarnflowHook  # noqa: E402
-from yarnflow.testing.outside.command import FakeCommand  # noqa: E402
-from yarnflow.testing.outside.rest_server import RestServer, rest_server  # noqa: E402
+        def collect(self) -> list[pytest.Item | pytest.Collector]:
+            pytest.skip("Apache Airflow is not installed; the extra integration brings it")
 
-
-@pytest.fixture(autouse=True)
-def _called_by_a_test(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests may call ``execute`` themselves."""
-    monkeypatch.setattr(ExecutorSafeguard, "test_mode", True)
-
-
-@pytest.fixture
-def connections(monkeypatch: pytest.MonkeyPatch) -> Connections:
-    """Airflow's connections."""
-    known = Connections()
-
-    def get(conn_id: str) -> Connection:
-        if conn_id not in known.by_id:
-            raise AirflowNotFoundException(f"The conn_id `{conn_id}` isn't defined")
-        return known.by_id[conn_id]
-
-    async def aget(conn_id: str) -> Connection:
-        return get(conn_id)
-
-    monkeypatch.setattr(YarnflowHook, "get_connection", staticmethod(get))
-    monkeypatch.setattr(YarnflowHook, "aget_connection", staticmethod(aget))
-    return known
-
-
-@pytest.fixture
-def command(tmp_path: Path) -> FakeCommand:
-    """The command ``yarnflow``."""
-    directory = tmp_path / "command"
-    directory.mkdir()
-    return FakeCommand(directory)
-
-
-@pytest.fixture
-def server() -> Iterator[RestServer]:
-    """A cluster's REST interface, with a token."""
-    with rest_server(token="t0p-s3cret") as running:
-        yield running
-
-
-@pytest.fixture
-def hook(connections: Connections, command: FakeCommand) -> YarnflowHook:
-    """One whose connection has nothing but the command."""
-    connections.add(command=str(command.path))
-    return YarnflowHook()
-
-
-@pytest.fixture
-def context() -> dict[str, Any]:
-    """What a task gets."""
-    from tests.airflow.surroundings import new_context
-
-    return new_context()
+    def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> pytest.Module:
+        """Skip each module by its name."""
+        return _ModuleWithoutAirflow.from_parent(parent, path=module_path)
