@@ -118,9 +118,12 @@ def test_no_module_is_dead() -> None:
 
 
 def test_version_belongs_to_the_changelog() -> None:
-    headings = re.findall(r"^## \[(.+?)\]", (ROOT / "CHANGELOG.md").read_text(), flags=re.MULTILINE)
-    assert headings[:1] == ["Unreleased"]
-    assert headings[1:2] in ([], [yarnflow.__version__])
+    first, *releases = re.findall(r"^## (.+)", (ROOT / "CHANGELOG.md").read_text(), flags=re.MULTILINE)
+    assert first == "[Unreleased]"
+    found = [re.fullmatch(r"\[(\d+\.\d+\.\d+)\] - (\d{4}-\d\d-\d\d)", heading) for heading in releases]
+    versions = [match[1] for match in found if match]
+    assert len(versions) == len(releases), "each release has a version and a date"
+    assert versions[0] == yarnflow.__version__
 
 
 def test_version_is_declared_once() -> None:

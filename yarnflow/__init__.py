@@ -4,4 +4,4 @@ The public programming interface lives in :mod:`yarnflow.api`; everything else i
 the runtime behind ``yarnflow submit``.
 """
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
