@@ -33,7 +33,7 @@ _SHARED: Final = {
         "integration/faults/test_clocks.py",
         "integration/faults/test_soak.py",
     ),
-    "spark": ("integration/spark/",),
+    "spark": ("integration/spark/", "integration/pyflink/test_results.py"),
 }
 #: each of these tests starts commands and clusters of its own
 _ALONE: Final = (

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from integration.pyflink.programs import ABOUT_THE_JOB, EXAMPLES, Program, example, programs
 from integration.pyflink.query_jobs import Queries
-from integration.spark.translate_support import make_session
+from integration.spark.shared_jvm import shared_session
 from tests.pages import PageProgram, all_programs
 from yarnflow.api.executor import use_executor
 from yarnflow.client.program import load_program, run_main
@@ -43,18 +43,18 @@ def output_of(path: Path, session: SparkSession, directory: Path) -> str:
 
 
 @pytest.fixture(scope="module")
-def session() -> Iterator[SparkSession]:
-    spark = make_session()
-    yield spark
-    spark.stop()
+def spark() -> Iterator[SparkSession]:
+    """A session for all programs."""
+    with shared_session() as session:
+        yield session
 
 
 @pytest.mark.usefixtures("as_it_was")
 @pytest.mark.parametrize("program", ALL)
 def test_program_prints_what_it_prints_on_pyflink(
-    program: Program, session: SparkSession, tmp_path: Path
+    program: Program, spark: SparkSession, tmp_path: Path
 ) -> None:
-    assert printed_by(program, session, tmp_path) == program.wanted_lines()
+    assert printed_by(program, spark, tmp_path) == program.wanted_lines()
 
 
 @pytest.mark.usefixtures("as_it_was")
@@ -62,17 +62,17 @@ def test_program_prints_what_it_prints_on_pyflink(
     "program", [program for program in all_programs() if program.is_job], ids=lambda program: program.name
 )
 def test_program_of_a_page_prints_what_the_page_says(
-    program: PageProgram, session: SparkSession, tmp_path: Path
+    program: PageProgram, spark: SparkSession, tmp_path: Path
 ) -> None:
     path = tmp_path / "program.py"
     path.write_text(program.source, encoding="utf-8")
-    assert program.comparable(output_of(path, session, tmp_path)) == program.wanted_lines()
+    assert program.comparable(output_of(path, spark, tmp_path)) == program.wanted_lines()
 
 
 @pytest.mark.usefixtures("as_it_was")
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_example_of_the_wheel_runs_unmodified(
-    name: str, wheel: Path, session: SparkSession, tmp_path: Path
+    name: str, wheel: Path, spark: SparkSession, tmp_path: Path
 ) -> None:
     program = example(wheel, name)
-    assert printed_by(program, session, tmp_path) == program.wanted_lines()
+    assert printed_by(program, spark, tmp_path) == program.wanted_lines()

@@ -7,12 +7,11 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from integration.spark.translate_support import make_session
+from integration.spark.shared_jvm import shared_session
 
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[SparkSession]:
     """A local session, without options of a module before."""
-    session = make_session()
-    yield session
-    session.stop()
+    with shared_session() as session:
+        yield session

@@ -15,7 +15,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from integration.kafka import KafkaBroker
-from integration.spark.kafka_support import kafka_session
+from integration.spark.shared_jvm import kafka_session
 from integration.spark.test_elements import environment, program_of
 from yarnflow.api import FileSource, RateSource, StreamExecutionEnvironment
 from yarnflow.api.common import SimpleStringSchema, Types, WatermarkStrategy

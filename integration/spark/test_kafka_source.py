@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from integration.conftest import wait_until
 from integration.kafka import FIRST_MS, KafkaBroker, Message
-from integration.spark.kafka_support import kafka_session
+from integration.spark.shared_jvm import kafka_session
 from integration.spark.test_elements import environment, program_of
 from yarnflow.api import FileSink, StreamExecutionEnvironment
 from yarnflow.api.common import SimpleStringSchema, Types, WatermarkStrategy

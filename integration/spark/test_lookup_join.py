@@ -17,8 +17,9 @@ from pyspark.sql import SparkSession
 from integration.database_servers import PASSWORD, SERVERS, USER, DatabaseServer
 from integration.servers import running
 from integration.spark.savepoint_support import Job
+from integration.spark.shared_jvm import shared_session
 from integration.spark.timed_files import Program, at, plain, put, stream
-from integration.spark.translate_support import EPOCH, make_session, ms
+from integration.spark.translate_support import EPOCH, ms
 from yarnflow.api import DataStream, FileSink, Row, StreamExecutionEnvironment, TumblingEventTimeWindows
 from yarnflow.api.common.typeinfo import Types
 from yarnflow.api.datastream.connectors import JdbcLookup
@@ -47,9 +48,8 @@ OTHERS_IN_DRILLS = pytest.mark.parametrize(
 @pytest.fixture(scope="module")
 def spark() -> Iterator[SparkSession]:
     """One task at a time, so that one worker has all of them, and what it keeps."""
-    session = make_session("local[1]")
-    yield session
-    session.stop()
+    with shared_session("local[1]") as session:
+        yield session
 
 
 @pytest.fixture(scope="module", params=list(SERVERS))

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from integration.conftest import wait_until
 from integration.kafka import KafkaBroker
-from integration.spark.kafka_support import kafka_session
+from integration.spark.shared_jvm import kafka_session
 from integration.spark.test_elements import environment, graph_of
 from yarnflow.api import StreamExecutionEnvironment
 from yarnflow.api.common import Types

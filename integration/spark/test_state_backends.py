@@ -14,8 +14,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from integration.conftest import wait_until
+from integration.spark.shared_jvm import shared_session
 from integration.spark.test_elements import NUMBERED, counts, environment, expected_counts, graph_of, write
-from integration.spark.translate_support import make_session
 from yarnflow.api import FileSink, FileSource, StreamExecutionEnvironment
 from yarnflow.api.common import Types
 from yarnflow.api.datastream.functions import KeyedProcessFunction, RuntimeContext
@@ -32,9 +32,8 @@ FILES = 2
 @pytest.fixture(scope="module")
 def spark() -> Iterator[SparkSession]:
     """A session that tries tasks again, as executors do."""
-    session = make_session("local[2,4]")
-    yield session
-    session.stop()
+    with shared_session("local[2,4]") as session:
+        yield session
 
 
 class Killed(KeyedProcessFunction):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from integration.hadoop import HadoopCluster
-from integration.spark.translate_support import make_session
+from integration.spark.shared_jvm import shared_session
 from tests.fs.contract import FileSystemContract
 from yarnflow.config.hadoop_conf import HadoopConf
 from yarnflow.core.checkpoint.ownership import writable_by_others
@@ -172,8 +172,7 @@ def test_who_could_have_written_is_what_the_name_node_says(
     trees = {uri: ("a/file",)}
     fs.make_directory(f"{root}/a")
     fs.write(f"{root}/a/file", b"")
-    session = make_session("local[1]")
-    try:
+    with shared_session("local[1]") as session:
         owners = FileOwners(HadoopFiles(session))
         assert writable_by_others(owners, trees) == ""
         owners.set_mode(f"{uri}/a/file", 0o620)
@@ -190,5 +189,3 @@ def test_who_could_have_written_is_what_the_name_node_says(
         assert writable_by_others(owners, {f"{uri}/a": ("file",)}).startswith(f"{uri}, above it, is writable")
         owners.set_mode(uri, 0o1777)
         assert writable_by_others(owners, {f"{uri}/a": ("file",)}) == ""
-    finally:
-        session.stop()
