@@ -1,20 +1,28 @@
-"""Wrong input: one line with what, where and what to do; an exit status of its own; nothing left running."""
+"""Wrong input: one line with what, where and what to do; an exit status of its own; nothing left running.
+
+What is refused before there is a cluster is tried in this process.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import signal
 import socket
 import struct
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from integration.conftest import Commands, Started, wait_until
+from integration.conftest import MARK, Commands, Started, marked_processes, wait_until
 from integration.database_servers import PostgreSql
 from integration.living_files import files_below
-from integration.servers import running
+from integration.servers import free_port, running
 from yarnflow import errors
+from yarnflow.cli.main import main
+from yarnflow.process.signals import ENDING
 
 pytestmark = pytest.mark.gate
 
@@ -31,8 +39,63 @@ def _program(directory: Path, text: str, header: str = HEADER) -> Path:
     return path
 
 
-def _expect(done: Started, error: type[errors.YarnflowError], *parts: str) -> None:
-    assert done.process.returncode == error.exit_code, done.stderr
+@dataclass(frozen=True)
+class Ended:
+    """A command that has ended."""
+
+    status: int
+    stdout: str
+    stderr: str
+
+    @classmethod
+    def of(cls, process: Started) -> Ended:
+        """One that ran in a process of its own."""
+        return cls(process.process.returncode, process.stdout, process.stderr)
+
+
+#: runs ``yarnflow submit`` with these arguments
+Submit = Callable[..., Ended]
+
+
+@pytest.fixture
+def submit(
+    as_it_was: None,
+    yarnflow: Commands,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Iterator[Submit]:
+    """Run a submit in this process, which it leaves as it was; it must not start another one."""
+    clusters = tmp_path / "clusters"
+    monkeypatch.setenv(MARK, yarnflow.mark)
+    monkeypatch.setenv("YARNFLOW_CONF_IO_TMP_DIRS", str(clusters))
+    monkeypatch.chdir(tmp_path)
+    handlers = {number: signal.getsignal(number) for number in ENDING}
+
+    def run(*arguments: str | Path) -> Ended:
+        capsys.readouterr()
+        status = main(["submit", *map(str, arguments)])
+        started = marked_processes(yarnflow.mark)
+        assert not started and not clusters.exists(), f"a cluster was started: {started}"
+        return Ended(status, *capsys.readouterr())
+
+    yield run
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+
+
+@pytest.fixture
+def submit_remote(submit: Submit, tmp_path: Path) -> Submit:
+    """Run a submit to a standalone cluster that is not there: asking it for anything is another error."""
+    secret = tmp_path / "secret"
+    secret.write_text("0" * 64 + "\n")
+    secret.chmod(0o600)
+    options = ("-m", f"127.0.0.1:{free_port()}", f"-Dsecurity.cluster-secret-file={secret}")
+    return lambda *arguments: submit(*options, *arguments)
+
+
+def _expect(done: Ended, error: type[errors.YarnflowError], *parts: str) -> None:
+    assert done.status == error.exit_code, done.stderr
     lines = [line for line in done.stderr.splitlines() if line.startswith("error:")]
     assert len(lines) == 1, done.stderr
     for part in parts:
@@ -40,51 +103,48 @@ def _expect(done: Started, error: type[errors.YarnflowError], *parts: str) -> No
     assert "Traceback" not in done.stderr, "a traceback of ours was shown"
 
 
-def test_missing_program(yarnflow: Commands) -> None:
-    _expect(yarnflow.run("submit", "nowhere.py"), errors.ProgramNotFound, "nowhere.py")
+def test_missing_program(submit: Submit) -> None:
+    _expect(submit("nowhere.py"), errors.ProgramNotFound, "nowhere.py")
 
 
-def test_syntax_error(yarnflow: Commands, tmp_path: Path) -> None:
-    _expect(
-        yarnflow.run("submit", _program(tmp_path, "env.execute(")),
-        errors.ProgramSyntaxError,
-        "program.py, line 5",
-    )
+def test_syntax_error(submit: Submit, tmp_path: Path) -> None:
+    done = submit(_program(tmp_path, "env.execute("))
+    _expect(done, errors.ProgramSyntaxError, "program.py, line 5")
 
 
-def test_unknown_option(yarnflow: Commands, tmp_path: Path) -> None:
-    done = yarnflow.run(
-        "submit", "-Dparalellism.default=2", _program(tmp_path, "numbers.print(); env.execute()")
-    )
+def test_unknown_option(submit: Submit, tmp_path: Path) -> None:
+    done = submit("-Dparalellism.default=2", _program(tmp_path, "numbers.print(); env.execute()"))
     _expect(done, errors.UnknownOption, "parallelism.default")
 
 
-def test_unknown_target(yarnflow: Commands, tmp_path: Path) -> None:
-    done = yarnflow.run("submit", "--target", "lokal", _program(tmp_path, "numbers.print(); env.execute()"))
+def test_unknown_target(submit: Submit, tmp_path: Path) -> None:
+    done = submit("--target", "lokal", _program(tmp_path, "numbers.print(); env.execute()"))
     _expect(done, errors.InvalidOption, "lokal", "local")
 
 
 def test_no_execute(yarnflow: Commands, tmp_path: Path) -> None:
-    _expect(yarnflow.run("submit", _program(tmp_path, "numbers.print()")), errors.NoExecuteCall, "execute")
+    """The program runs while its local cluster starts, which ends with it."""
+    done = Ended.of(yarnflow.run("submit", _program(tmp_path, "numbers.print()")))
+    _expect(done, errors.NoExecuteCall, "execute")
 
 
-def test_unserialisable_function(yarnflow: Commands, tmp_path: Path) -> None:
+def test_unserialisable_function(submit_remote: Submit, tmp_path: Path) -> None:
     program = _program(
         tmp_path,
         "import threading\nlock = threading.Lock()\n"
         "numbers.map(lambda row: lock and row.number, output_type=int).print()\nenv.execute()\n",
     )
-    _expect(yarnflow.run("submit", program), errors.UnserializableFunction, "lock", "program.py:")
+    _expect(submit_remote(program), errors.UnserializableFunction, "lock", "program.py:")
 
 
-def test_wrong_column(yarnflow: Commands, tmp_path: Path) -> None:
+def test_wrong_column(submit_remote: Submit, tmp_path: Path) -> None:
     program = _program(tmp_path, "numbers.select('numbr + 1 AS n').print()\nenv.execute()\n")
-    _expect(yarnflow.run("submit", program), errors.UnknownField, "program.py:5", "numbr", "number")
+    _expect(submit_remote(program), errors.UnknownField, "program.py:5", "numbr", "number")
 
 
-def test_parallelism_above_maximum(yarnflow: Commands, tmp_path: Path) -> None:
+def test_parallelism_above_maximum(submit_remote: Submit, tmp_path: Path) -> None:
     program = _program(tmp_path, "numbers.print()\nenv.execute()\n")
-    done = yarnflow.run("submit", "-p", "9", "-Dpipeline.max-parallelism=4", program)
+    done = submit_remote("-p", "9", "-Dpipeline.max-parallelism=4", program)
     _expect(done, errors.ParallelismTooHigh, "9", "4")
 
 
@@ -109,7 +169,7 @@ def test_source_path_that_is_not_there(yarnflow: Commands, tmp_path: Path) -> No
         "env.from_source(FileSource('/no/such/place', 'csv', 'a INT')).print()\nenv.execute()\n",
         HEADER.rsplit("numbers", 1)[0],
     )
-    _expect(yarnflow.run("submit", program), errors.SourceNotFound, "/no/such/place")
+    _expect(Ended.of(yarnflow.run("submit", program)), errors.SourceNotFound, "/no/such/place")
 
 
 def test_wrong_password_of_a_database(yarnflow: Commands, tmp_path: Path) -> None:
@@ -125,16 +185,16 @@ def test_wrong_password_of_a_database(yarnflow: Commands, tmp_path: Path) -> Non
         "numbers.add_sink(JdbcSink.sink(insert, kind, connection))\nenv.execute()\n",
     )
     with running(PostgreSql) as server:
-        done = yarnflow.run("submit", program, server.url)
+        done = Ended.of(yarnflow.run("submit", program, server.url))
         _expect(done, errors.DatabaseError, server.url, "password authentication failed", "(program.py:12)")
         assert "hunter2" not in done.stderr + done.stdout
 
 
-def test_package_for_another_scala(yarnflow: Commands, tmp_path: Path) -> None:
+def test_package_for_another_scala(submit: Submit, tmp_path: Path) -> None:
     package = "org.apache.spark:spark-sql-kafka-0-10_2.12:3.5.1"
     program = _program(tmp_path, "numbers.print()\nenv.execute()\n")
     for options in (("--packages", package), (f"-Dspark.jars.packages={package}",)):
-        done = yarnflow.run("submit", *options, program)
+        done = submit(*options, program)
         _expect(done, errors.JarError, package, "Scala 2.12", "take spark-sql-kafka-0-10_2.13 instead")
         assert "Resolving" not in done.stderr
 
@@ -157,7 +217,7 @@ def test_java_is_missing(yarnflow: Commands, tmp_path: Path) -> None:
     (empty / "python").symlink_to(os.path.realpath("/proc/self/exe"))
     done = yarnflow.start("submit", program, environment={"PATH": str(empty), "JAVA_HOME": ""})
     done.wait()
-    _expect(done, errors.JavaUnavailable, "17")
+    _expect(Ended.of(done), errors.JavaUnavailable, "17")
 
 
 def test_no_free_port(yarnflow: Commands, tmp_path: Path) -> None:
